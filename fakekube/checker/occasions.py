@@ -115,4 +115,3 @@ def drop_finalizers(spell: Spell, resource: str, name: str, namespace: str | Non
     except ApiError as error:
         if error.code != 404:
             raise
-

@@ -148,9 +148,10 @@ class Spell:
         self.await_until(lambda: self.trace.count_since(mark) > 0, self.bench.start_patience)
 
     def kill_client(self) -> None:
-        """Kills the client."""
-        if self.process is not None:
-            self.process.kill()
+        """Kills the client; until the next start there is none."""
+        process, self.process = self.process, None
+        if process is not None:
+            process.kill()
 
     def restart_client(self) -> None:
         """Kills the client and starts it again. Raises NotExercised for a function."""

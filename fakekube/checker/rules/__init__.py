@@ -5,11 +5,35 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fakekube.checker.rule import Rule
-from fakekube.checker.rules import watch_ends, watch_errors
+from fakekube.checker.rules import (
+    conflicts,
+    credentials,
+    discovery,
+    identity,
+    leases,
+    manners,
+    retries,
+    revisions,
+    sieve,
+    watch_ends,
+    watch_errors,
+)
 
 __all__ = ["UnknownRule", "all_rules", "chosen"]
 
-_FAMILIES = (watch_errors.RULES, watch_ends.RULES)
+_FAMILIES = (
+    watch_errors.RULES,
+    watch_ends.RULES,
+    retries.RULES,
+    conflicts.RULES,
+    identity.RULES,
+    revisions.RULES,
+    discovery.RULES,
+    credentials.RULES,
+    leases.RULES,
+    manners.RULES,
+    sieve.RULES,
+)
 
 #: Families of rows in their order in the catalogue.
 _ORDER = "WPRCVDALNS"

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fakekube.checker.occasions import EDITOR, LEASES, drop_finalizers, edited, learned_writes, own_objects, require_writes
-from fakekube.checker.reaction import Copy, ElementKind, has
+from fakekube.checker.reaction import Copy, ElementKind
 from fakekube.checker.rule import NotExercised, Rule, Verdict
 from fakekube.client import ApiError
 
@@ -55,17 +55,13 @@ class Conflicts(Rule):
 
             spell.faults.on(verb, resource).conflict(edit, times=2, every=2, label="another editor")
 
-    def judge(self, spell: Spell) -> Verdict:
-        return self._judge_repetitions(spell) or super().judge(spell)
-
     def judge_trace(self, spell: Spell) -> Verdict:
         refused = [call for call in spell.trace.since(spell.provoked_at) if call.status == 409 and call.is_write]
         if not refused:
             return Verdict.not_exercised("no write of the client names a resourceVersion, so that none conflicts")
         return Verdict.passed(f"{len(refused)} conflicts")
 
-    @staticmethod
-    def _judge_repetitions(spell: Spell) -> Verdict | None:
+    def broken(self, spell: Spell) -> Verdict | None:
         refused: dict[tuple[str, bytes], list[Call]] = {}
         for call in spell.trace.since(spell.provoked_at):
             if call.status == 409 and call.verb in ("update", "patch") and call.collection != LEASES:
@@ -73,7 +69,9 @@ class Conflicts(Rule):
         worst = max(refused.values(), key=len, default=[])
         if len(worst) < _MANY:
             return None
-        return Verdict.failed(f"{worst[0].verb} {worst[0].path} was sent {len(worst)} times with the same stale body", *spell.excerpt(worst))
+        return Verdict.failed(
+            f"{worst[0].verb} {worst[0].path} was sent {len(worst)} times with the same stale body", *spell.excerpt(worst)
+        )
 
 
 class LostUpdates(Conflicts):
@@ -84,6 +82,9 @@ class LostUpdates(Conflicts):
     obligation = "an update carries the resourceVersion that was read, so that nobody's change is lost"
     advice = "keep metadata.resourceVersion of the object that was read, or send a patch of the own fields"
     source = _CONVENTIONS
+
+    def broken(self, spell: Spell) -> Verdict | None:
+        return None
 
     def judge(self, spell: Spell) -> Verdict:
         for subject in spell.copies:
@@ -103,7 +104,9 @@ class LostUpdates(Conflicts):
             found = (version.object["metadata"].get("annotations") or {}).get(EDITOR, "")
             if written and (not found or _number(found) < _number(written)):
                 culprit = [
-                    call for call in spell.trace.since(spell.provoked_at) if call.is_write and call.exchange.revision == version.revision
+                    call
+                    for call in spell.trace.since(spell.provoked_at)
+                    if call.is_write and call.exchange.revision == version.revision
                 ]
                 lost = f"{metadata['name']}: the annotation {EDITOR}: {written} of another editor was lost at revision {version.revision}"
                 return Verdict.failed(lost, *spell.excerpt(culprit))
@@ -156,12 +159,18 @@ class ForeignFields(Rule):
                 for before in subject.objects:
                     if before["metadata"]["uid"] != now["metadata"]["uid"]:
                         continue
-                    lost = [path for path in _lost(before, now) if not any(path[: len(one)] == one for one in written.get(resource, ()))]
+                    lost = [
+                        path
+                        for path in _lost(before, now)
+                        if not any(path[: len(one)] == one for one in written.get(resource, ()))
+                    ]
                     if lost:
                         name = before["metadata"]["name"]
                         calls = [call for call in spell.trace.since(subject.mark) if call.is_write and call.name == name]
                         shown = ", ".join(".".join(path) for path in lost[:3])
-                        return Verdict.failed(f"{resource}/{name} has lost {shown}, which the client does not write", *spell.excerpt(calls))
+                        return Verdict.failed(
+                            f"{resource}/{name} has lost {shown}, which the client does not write", *spell.excerpt(calls)
+                        )
         return super().judge(spell)
 
 
@@ -226,12 +235,9 @@ class Finalizers(Rule):
         self._judge_kept(spell, subject, "before its deletion")
         if not spell.calm.holds or spell.memory.get("lost"):
             return
-        mark = spell.trace.mark()
         spell.delete(subject)
-        held = [name for name in self._finalizers(spell, subject)[0][1]] if self._finalizers(spell, subject) else []
-        own = [name for name in held if name != self.FINALIZER]
-        spell.await_until(lambda: not any(set(own) & set(names) for _, names in self._finalizers(spell, subject)), spell.patience())
-        spell.memory["deleted"] = [call for call in spell.trace.since(mark) if call.is_write]
+        own = {name for _, names in self._finalizers(spell, subject) for name in names} - {self.FINALIZER}
+        spell.await_until(lambda: not any(own & set(names) for _, names in self._finalizers(spell, subject)), spell.patience())
         self._judge_kept(spell, subject, "when the client removed its own")
         for resource, obj in own_objects(spell, subject):
             drop_finalizers(spell, resource, obj["metadata"]["name"], obj["metadata"].get("namespace"))
@@ -277,7 +283,9 @@ class RemovedFinalizer(Finalizers):
         spell.delete(subject)
         gone = spell.await_until(lambda: not own_objects(spell, subject), spell.patience())
         if not gone:
-            spell.memory["lost"] = f"{subject.names()[0]} is still there: the client did not remove its finalizer after a conflict"
+            spell.memory["lost"] = (
+                f"{subject.names()[0]} is still there: the client did not remove its finalizer after a conflict"
+            )
 
 
 class AppliedByOthers(Rule):
@@ -313,11 +321,15 @@ class AppliedByOthers(Rule):
             (path, _), count = refused.most_common(1)[0]
             calls = [call for call in spell.trace.since(spell.provoked_at) if call.path == path]
             if count >= 4:
-                return Verdict.failed(f"apply of {path} was repeated {count} times after a conflict of managers", *spell.excerpt(calls))
+                return Verdict.failed(
+                    f"apply of {path} was repeated {count} times after a conflict of managers", *spell.excerpt(calls)
+                )
         return super().judge(spell)
 
     def judge_trace(self, spell: Spell) -> Verdict:
-        return Verdict.passed() if spell.memory["met"] else Verdict.not_exercised("no apply of the client met an object that exists")
+        return (
+            Verdict.passed() if spell.memory["met"] else Verdict.not_exercised("no apply of the client met an object that exists")
+        )
 
 
 def _applies(spell: Spell) -> list[str]:
@@ -341,7 +353,10 @@ def _applied_otherwise(spell: Spell, exchange: Exchange, manager: str) -> bool:
         return False
     other = copy.deepcopy(body)
     metadata = {"name": exchange.name, **({"namespace": exchange.namespace} if exchange.namespace else {})}
-    other["metadata"] = {**metadata, **{key: other.get("metadata", {})[key] for key in ("labels",) if key in other.get("metadata", {})}}
+    other["metadata"] = {
+        **metadata,
+        **{key: other.get("metadata", {})[key] for key in ("labels",) if key in other.get("metadata", {})},
+    }
     texts = [part for part in ("data", "stringData", "spec", "status") if isinstance(other.get(part), dict)]
     if not any(_alter(other[part]) for part in texts):
         return False
@@ -389,7 +404,9 @@ class ConstantManager(Rule):
         managers = spell.memory.get("managers") or ()
         for resource, before, after in managers:
             if not before & after:
-                return Verdict.failed(f"applies {resource} as {', '.join(sorted(before))}, after a restart as {', '.join(sorted(after))}")
+                return Verdict.failed(
+                    f"applies {resource} as {', '.join(sorted(before))}, after a restart as {', '.join(sorted(after))}"
+                )
         return Verdict.passed() if managers else Verdict.not_exercised("the client did not apply in both lives")
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from fakekube.checker.spell import Spell
     from fakekube.checker.trace import Call
     from fakekube.powers.exchange import Exchange
+    from fakekube.powers.fault import Fault
 
 __all__ = ["RULES"]
 
@@ -67,19 +68,20 @@ class Recreated(Rule):
             except ApiError:
                 now = None
             if now is None or now["metadata"]["uid"] != metadata["uid"] or now["metadata"].get("deletionTimestamp"):
-                calls = [call for call in spell.trace.since(spell.provoked_at) if call.verb == "delete" and call.name == metadata["name"]]
-                if any(call.succeeded and call.exchange.fault or call.succeeded for call in calls):
+                calls = [
+                    call
+                    for call in spell.trace.since(spell.provoked_at)
+                    if call.verb == "delete" and call.name == metadata["name"]
+                ]
+                if any(call.succeeded for call in calls):
                     return Verdict.failed(
                         f"deleted {resource}/{metadata['name']}, which is another object (uid {metadata['uid']}) than it knew",
                         *spell.excerpt(calls),
                     )
-        if not spell.memory.get("replaced"):
-            return super_or_not_exercised(spell, "the client deleted nothing")
         return super().judge(spell)
 
-
-def super_or_not_exercised(spell: Spell, why: str) -> Verdict:
-    return spell.ordinary_verdict() or Verdict.not_exercised(why)
+    def judge_trace(self, spell: Spell) -> Verdict:
+        return Verdict.passed() if spell.memory.get("replaced") else Verdict.not_exercised("the client deleted nothing")
 
 
 def _resource_of(exchange: Exchange) -> str:
@@ -154,7 +156,9 @@ class NewOwner(Rule):
         lacks = spell.memory.get("lacks")
         if lacks:
             name = spell.memory["new"].names()[0]
-            return Verdict.failed(f"makes no {lacks[0]} for the new {name}: takes those of the old one for its own", *spell.excerpt(), by_time=True)
+            return Verdict.failed(
+                f"makes no {lacks[0]} for the new {name}: takes those of the old one for its own", *spell.excerpt(), by_time=True
+            )
         return Verdict.passed()
 
     @staticmethod
@@ -167,10 +171,17 @@ class NewOwner(Rule):
             if version.type == "MODIFIED" and version.object["metadata"]["uid"] == metadata["uid"]
         ]
         for call in spell.trace.since(spell.provoked_at):
-            if call.verb in ("update", "patch") and call.succeeded and call.name == metadata["name"] and call.exchange.revision in revisions:
+            if (
+                call.verb in ("update", "patch")
+                and call.succeeded
+                and call.name == metadata["name"]
+                and call.exchange.revision in revisions
+            ):
                 after = spell.memory["new"].mark < call.number
                 if after:
-                    return Verdict.failed(f"writes {resource}/{metadata['name']}, which belongs to an owner that is gone", *spell.excerpt([call]))
+                    return Verdict.failed(
+                        f"writes {resource}/{metadata['name']}, which belongs to an owner that is gone", *spell.excerpt([call])
+                    )
         return None
 
 
@@ -214,7 +225,10 @@ class AlreadyGone(Rule):
                 *spell.excerpt(),
                 by_time=True,
             )
-        return judge_loop(spell, 404) or super().judge(spell)
+        return super().judge(spell)
+
+    def broken(self, spell: Spell) -> Verdict | None:
+        return judge_loop(spell, 404)
 
 
 class AlreadyThere(Rule):
@@ -242,8 +256,8 @@ class AlreadyThere(Rule):
         for resource in resources:
             spell.faults.on("create", resource).intercept(create, times=1, label="there already")
 
-    def judge(self, spell: Spell) -> Verdict:
-        return judge_loop(spell, 409) or super().judge(spell)
+    def broken(self, spell: Spell) -> Verdict | None:
+        return judge_loop(spell, 409)
 
 
 class VanishedMeanwhile(Rule):
@@ -273,17 +287,16 @@ class VanishedMeanwhile(Rule):
             fault = spell.faults.on(verb, resource).intercept(remove, times=1, label="deleted")
             subject = spell.stimulate()
             subject.deleted = True
-            spell.await_until(lambda fault=fault: fault.hits > 0, spell.patience())
+            _await_hit(spell, fault)
             fault.remove()
-            if pair_is_last(pairs, (verb, resource)):
-                spell.wait(1.0)
+        spell.wait(1.0)
 
-    def judge(self, spell: Spell) -> Verdict:
-        return judge_loop(spell, 404) or super().judge(spell)
+    def broken(self, spell: Spell) -> Verdict | None:
+        return judge_loop(spell, 404)
 
 
-def pair_is_last(pairs: list[tuple[str, str]], pair: tuple[str, str]) -> bool:
-    return pairs[-1] == pair
+def _await_hit(spell: Spell, fault: Fault) -> None:
+    spell.await_until(lambda: fault.hits > 0, spell.patience())
 
 
 def judge_loop(spell: Spell, code: int) -> Verdict | None:
@@ -301,7 +314,9 @@ def judge_loop(spell: Spell, code: int) -> Verdict | None:
     key, count = refused.most_common(1)[0]
     if count < _LOOP:
         return None
-    return Verdict.failed(f"{key[0]} {key[1]} was answered {count} times with {code}, and is sent again", *spell.excerpt(found[key]))
+    return Verdict.failed(
+        f"{key[0]} {key[1]} was answered {count} times with {code}, and is sent again", *spell.excerpt(found[key])
+    )
 
 
 class OwnWrites(Rule):
@@ -320,9 +335,7 @@ class OwnWrites(Rule):
             raise NotExercised("the client makes no children with generated names")
         faults = [spell.faults.on("watch", resource).silence(label="late") for resource in resources]
         subject = spell.stimulate()
-        spell.await_until(
-            lambda: all(children_of(spell.cluster, subject, resource) for resource in resources), spell.patience()
-        )
+        spell.await_until(lambda: all(children_of(spell.cluster, subject, resource) for resource in resources), spell.patience())
         for number in range(4):
             self._touch(spell, subject, number)
             spell.wait(0.7)
@@ -337,8 +350,8 @@ class OwnWrites(Rule):
         for resource, obj in own_objects(spell, subject):
             spell.cluster.patch(resource, obj["metadata"]["name"], annotations, namespace=obj["metadata"].get("namespace"))
 
-    def judge(self, spell: Spell) -> Verdict:
-        return judge_duplicates(spell) or super().judge(spell)
+    def broken(self, spell: Spell) -> Verdict | None:
+        return judge_duplicates(spell)
 
 
 RULES = (Recreated, NewOwner, AlreadyGone, AlreadyThere, VanishedMeanwhile, OwnWrites)

@@ -14,7 +14,7 @@ from fakekube.client import ApiError
 
 if TYPE_CHECKING:
     from fakekube.checker.spell import Spell
-    from fakekube.checker.trace import Call
+    from fakekube.checker.trace import Call, StreamKey
     from fakekube.powers.exchange import Exchange
 
 __all__ = ["RULES"]
@@ -52,10 +52,7 @@ class RetryAfter(Rule):
             return Verdict.not_exercised("the client sent nothing that could be refused")
         return Verdict.passed(f"{len(refused)} refusals with Retry-After {_RETRY_AFTER} s")
 
-    def judge(self, spell: Spell) -> Verdict:
-        return self._judge_pauses(spell) or super().judge(spell)
-
-    def _judge_pauses(self, spell: Spell) -> Verdict | None:
+    def broken(self, spell: Spell) -> Verdict | None:
         calls = spell.trace.since(spell.provoked_at)
         for call, following in _attempts(calls):
             end = call.end
@@ -151,7 +148,7 @@ class ServerErrors(Rule):
             spell.wait(spell.bench.seconds)
 
     def judge_trace(self, spell: Spell) -> Verdict:
-        return judge_backoff(spell, list(spell.streams_since().values())) or super().judge_trace(spell)
+        return judge_backoff(list(spell.streams_since().values())) or super().judge_trace(spell)
 
 
 class LostAnswer(Rule):
@@ -168,8 +165,8 @@ class LostAnswer(Rule):
         for resource in _require_creates(spell):
             spell.faults.on("create", resource).lose(times=1, label="answer lost")
 
-    def judge(self, spell: Spell) -> Verdict:
-        return judge_duplicates(spell) or super().judge(spell)
+    def broken(self, spell: Spell) -> Verdict | None:
+        return judge_duplicates(spell)
 
     def judge_trace(self, spell: Spell) -> Verdict:
         if not any(call.exchange.fault for call in writes_of(spell.trace.since(spell.provoked_at))):
@@ -220,6 +217,10 @@ def judge_duplicates(spell: Spell) -> Verdict | None:
     return None
 
 
+def _await_streams(spell: Spell, mark: int, streams: set[StreamKey]) -> None:
+    spell.await_until(lambda: streams <= set(spell.trace.streams(mark)), spell.patience())
+
+
 class Storm(Rule):
     """All connections drop, several times; how long the client waits shows whether many would come at once."""
 
@@ -249,7 +250,7 @@ class Storm(Rule):
             dropped_at = spell.now
             streams = {call.stream for call in spell.require_watch()}
             spell.faults.on("watch").cut(label="dropped").remove()
-            spell.await_until(lambda mark=mark, streams=streams: streams <= set(spell.trace.streams(mark)), spell.patience())
+            _await_streams(spell, mark, streams)
             found = spell.trace.streams(mark)
             pauses.append([found[key].calls[0].at - dropped_at for key in streams if key in found])
         spell.memory["pauses"] = pauses

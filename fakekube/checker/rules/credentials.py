@@ -1,0 +1,84 @@
+"""Rules about credentials that change while the client runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fakekube.checker.rule import NotExercised, Rule, Verdict
+
+if TYPE_CHECKING:
+    from fakekube.checker.spell import Spell
+    from fakekube.powers.exchange import Exchange
+
+__all__ = ["RULES"]
+
+_UNAUTHORIZED = {
+    "kind": "Status",
+    "apiVersion": "v1",
+    "metadata": {},
+    "status": "Failure",
+    "message": "Unauthorized",
+    "reason": "Unauthorized",
+    "code": 401,
+}
+
+
+class RotatedToken(Rule):
+    """The file with the token is written anew, and the old token expires."""
+
+    id = "A1"
+    provocation = "the token file is written anew and the old token expires"
+    obligation = "a token file is read again, within a minute or after a 401"
+    advice = "read tokenFile again when it is a minute old, and at once after a 401"
+    source = "kubernetes#68164; client-go transport/token_source.go"
+    token_file = True
+    lasts = 15.0
+
+    #: How long a client may go on with what it has read.
+    MINUTE = 60.0
+
+    def provoke(self, spell: Spell) -> None:
+        path = spell.folder / "token"
+        old = path.read_text(encoding="utf-8").strip()
+        if not any(_token(call.headers) == old for call in spell.trace.since()):
+            raise NotExercised("the client does not send the token of its tokenFile")
+        new = self._second_token(spell)
+
+        def check(exchange: Exchange) -> tuple[int, Any] | None:
+            return (401, _UNAUTHORIZED) if _token(exchange.headers) == old else None
+
+        path.write_text(new, encoding="utf-8")
+        spell.faults.on("*").intercept(check, label="the token has expired")
+        spell.faults.on("*", path="*").intercept(check, label="the token has expired")
+        spell.faults.on("watch").end(label="ended").remove()
+        spell.stimulate()
+        spell.await_reaction(spell.copies[-1], self.MINUTE + spell.patience())
+
+    @staticmethod
+    def _second_token(spell: Spell) -> str:
+        """Returns another token of the administrator."""
+        account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "check-client", "namespace": "default"}}
+        spell.cluster.create(account)
+        role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}
+        subject = {"kind": "ServiceAccount", "name": "check-client", "namespace": "default"}
+        binding = {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": "check-client"},
+        }
+        spell.cluster.create({**binding, "roleRef": role, "subjects": [subject]})
+        request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 7200}}
+        made = spell.cluster.request("POST", "/api/v1/namespaces/default/serviceaccounts/check-client/token", request)
+        return str(made["status"]["token"])
+
+    def judge_trace(self, spell: Spell) -> Verdict:
+        refused = sum(call.status == 401 for call in spell.trace.since(spell.provoked_at))
+        return Verdict.passed(f"after {refused} answers of 401")
+
+
+def _token(headers: Any) -> str:
+    named = {name.lower(): value for name, value in headers.items()}
+    return str(named.get("authorization", "")).removeprefix("Bearer ").strip()
+
+
+RULES = (RotatedToken,)

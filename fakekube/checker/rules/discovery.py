@@ -1,0 +1,121 @@
+"""Rules about discovery: definitions that come late or vanish, groups that do not answer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fakekube.checker.rule import NotExercised, Rule, Verdict
+from fakekube.client import ApiError
+
+if TYPE_CHECKING:
+    from fakekube.checker.spell import Spell
+
+__all__ = ["RULES"]
+
+#: Seconds that a client runs without the definitions.
+_WITHOUT = 4.0
+
+
+class LateDefinitions(Rule):
+    """The client starts before the definitions of the sample are installed."""
+
+    id = "D1"
+    provocation = "the definitions are installed after the client has started"
+    obligation = 'a kind that is not there may come: ask discovery again after "no match" and 404'
+    advice = "drop the cached discovery when a kind or a path is not found, and try again with backoff"
+    source = "kubernetes#47977; client-go restmapper (DeferredDiscoveryRESTMapper)"
+    at_start = True
+    lasts = 12.0
+
+    def prepare(self, spell: Spell) -> None:
+        if not spell.sample.definitions:
+            raise NotExercised("the sample has no definitions")
+        remove_definitions(spell)
+
+    def provoke(self, spell: Spell) -> None:
+        spell.wait(_WITHOUT)
+        install_definitions(spell)
+
+
+class ReinstalledDefinitions(Rule):
+    """The definitions of the sample are deleted and installed again."""
+
+    id = "D1"
+    provocation = "the definitions are deleted and installed again"
+    obligation = LateDefinitions.obligation
+    advice = LateDefinitions.advice
+    source = LateDefinitions.source
+    lasts = 14.0
+
+    def provoke(self, spell: Spell) -> None:
+        if not spell.sample.definitions:
+            raise NotExercised("the sample has no definitions")
+        for copy in spell.copies:
+            copy.deleted = True
+        remove_definitions(spell)
+        spell.faults.on("watch").end(label="ended").remove()
+        spell.wait(_WITHOUT)
+        install_definitions(spell)
+
+
+def remove_definitions(spell: Spell) -> None:
+    """Deletes the definitions of the sample, with all their objects, whatever finalizers these have."""
+    for definition in spell.sample.definitions:
+        name = definition["metadata"]["name"]
+        for obj in _objects(spell, name):
+            metadata = obj["metadata"]
+            try:
+                spell.cluster.patch(
+                    name, metadata["name"], {"metadata": {"finalizers": None}}, namespace=metadata.get("namespace")
+                )
+                spell.cluster.delete(name, metadata["name"], namespace=metadata.get("namespace"))
+            except ApiError as error:
+                if error.code != 404:
+                    raise
+        spell.cluster.delete("customresourcedefinitions", name)
+        spell.cluster.wait_for("customresourcedefinitions", name, gone=True, timeout=20.0)
+
+
+def _objects(spell: Spell, resource: str) -> list[dict[str, Any]]:
+    try:
+        return spell.cluster.list(resource)
+    except ApiError:
+        return []
+
+
+def install_definitions(spell: Spell) -> None:
+    """Creates the definitions of the sample."""
+    spell.load_prerequisites(spell.sample.definitions)
+
+
+class DeadGroup(Rule):
+    """The server of an aggregated group does not answer."""
+
+    id = "D2"
+    provocation = "an APIService whose server does not answer"
+    obligation = "one dead group does not make discovery fail: others are used as before"
+    advice = "keep what discovery did return (ErrGroupDiscoveryFailed of client-go), and pass over stale groups"
+    source = "Kubernetes API concepts, aggregated discovery (freshness Stale); client-go discovery"
+    at_start = True
+    lasts = 5.0
+
+    GROUP, VERSION = "dead.check.fakekube.dev", "v1"
+
+    def prepare(self, spell: Spell) -> None:
+        service = {"name": "dead", "namespace": "default", "port": 443}
+        spec = {"group": self.GROUP, "version": self.VERSION, "groupPriorityMinimum": 100, "versionPriority": 100}
+        spell.cluster.create(
+            {
+                "apiVersion": "apiregistration.k8s.io/v1",
+                "kind": "APIService",
+                "metadata": {"name": f"{self.VERSION}.{self.GROUP}"},
+                "spec": {**spec, "service": service, "insecureSkipTLSVerify": True},
+            }
+        )
+
+    def judge_trace(self, spell: Spell) -> Verdict:
+        asked = [call for call in spell.trace.since() if call.path.rstrip("/") in ("/apis", f"/apis/{self.GROUP}/{self.VERSION}")]
+        return Verdict.passed() if asked else Verdict.not_exercised("the client does not ask for discovery")
+
+
+RULES = (LateDefinitions, ReinstalledDefinitions, DeadGroup)

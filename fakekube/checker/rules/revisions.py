@@ -1,0 +1,107 @@
+"""Rules about resource versions: they are told, never computed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from fakekube.checker.judges import revision_of
+from fakekube.checker.rule import Rule, Verdict
+
+if TYPE_CHECKING:
+    from fakekube.checker.spell import Spell
+
+__all__ = ["RULES"]
+
+
+class LargeRevisions(Rule):
+    """Revisions do not fit into a floating point number."""
+
+    id = "V1"
+    provocation = "revisions beyond 2^53"
+    obligation = "a resourceVersion is a string that is sent back as it came; since 1.35 it may be compared as a decimal number"
+    advice = "keep resourceVersion as a string; compare only by equality, or as an integer without a limit"
+    source = "Kubernetes API concepts, resource versions; KEP-5504"
+    lasts = 8.0
+
+    FIRST = (1 << 60) + 1
+    ROUNDS = 3
+
+    def cluster_arguments(self) -> Mapping[str, Any]:
+        return {"first_revision": self.FIRST}
+
+    def provoke(self, spell: Spell) -> None:
+        spell.require_watch()
+        self.resume(spell)
+
+    def resume(self, spell: Spell) -> None:
+        """Has the client be told of changes, and resume from them."""
+        for _ in range(self.ROUNDS):
+            spell.stimulate()
+            spell.await_all()
+            spell.advance_revisions(1)
+            spell.faults.on("watch").end(label="ended").remove()
+            spell.await_until(lambda: len(spell.trace.open_watches()) >= len(spell.calm.streams), spell.patience())
+
+    def broken(self, spell: Spell) -> Verdict | None:
+        streams = spell.trace.streams()
+        known = {call.exchange.revision for call in spell.trace.since() if call.is_list}
+        for stream in streams.values():
+            for call in stream.watches:
+                asked = revision_of(call)
+                if asked and call.asked_revision != "0" and asked not in known and not stream.knows(asked, call):
+                    return Verdict.failed(
+                        f"watches {stream.key} from resourceVersion {asked}, which it was never told",
+                        *spell.excerpt(stream.calls),
+                    )
+        return None
+
+
+class LargerRevisions(LargeRevisions):
+    """Revisions do not fit into 64 bits."""
+
+    provocation = "revisions beyond 2^64"
+    legality = "B"
+    FIRST = (1 << 64) + 1
+
+
+class MoreDigits(LargeRevisions):
+    """Revisions get one digit more."""
+
+    provocation = "revisions get one digit more"
+
+    #: What is written to come close to a power of ten, at most.
+    _MOST = 2_000
+
+    def cluster_arguments(self) -> Mapping[str, Any]:
+        return {"first_revision": 1_000_000 - 1_000}
+
+    def provoke(self, spell: Spell) -> None:
+        spell.require_watch()
+        for _ in range(self._MOST):
+            if spell.advance_revisions(1) >= 1_000_000 - 5:
+                break
+        spell.stimulate()
+        spell.await_all()
+        self.resume(spell)
+
+    def broken(self, spell: Spell) -> Verdict | None:
+        for stream in spell.streams_since().values():
+            watches = [call for call in stream.watches if call.status == 200]
+            for number, call in enumerate(watches[1:]):
+                before = watches[number]
+                if (
+                    call.resumes
+                    and 0 < revision_of(call) < before.delivered(bookmarks=False)
+                    and before.ended != "cut by a fault"
+                ):
+                    told = before.delivered(bookmarks=False)
+                    return Verdict.failed(
+                        f"watches {stream.key} from resourceVersion {call.asked_revision}, though it was told of {told}: "
+                        "it does not take the longer number for the newer one",
+                        *spell.excerpt([before, call]),
+                    )
+        return None
+
+
+RULES = (LargeRevisions, LargerRevisions, MoreDigits)

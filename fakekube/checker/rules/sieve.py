@@ -1,0 +1,249 @@
+"""Rules after the patterns of Sieve: a controller that starts on an old view, dies between two writes, or never sees a state.
+
+The patterns are those of sieve-project/sieve: stale state, intermediate state, unobserved state.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from fakekube.checker.occasions import LEASES, generated_children, learned_writes, own_objects
+from fakekube.checker.reaction import Copy, children_of
+from fakekube.checker.rule import NotExercised, Rule, Verdict
+from fakekube.checker.rules.retries import judge_duplicates
+from fakekube.checker.sample import new_token
+
+if TYPE_CHECKING:
+    from fakekube.checker.spell import Spell
+    from fakekube.powers.exchange import Exchange
+
+__all__ = ["RULES"]
+
+_SIEVE = "Sieve (sieve-project/sieve)"
+
+
+def lease_seconds(spell: Spell) -> float:
+    """Returns how long a client that is started again may wait for the lease of its former life."""
+    for call in spell.calm.spell.trace.since():
+        if call.collection == LEASES and call.is_write and isinstance(call.body, dict):
+            return 2.5 * float((call.body.get("spec") or {}).get("leaseDurationSeconds") or 0)
+    return 0.0
+
+
+class StaleRestart(Rule):
+    """The client is started again and sees the cluster as it was before a copy was made."""
+
+    id = "W16"
+    provocation = "started again on a list of before a copy was made"
+    obligation = "after a restart a list may be older than what the client saw before: nothing is deleted because of it"
+    advice = "read from storage (no resourceVersion) before anything is destroyed, and delete with preconditions"
+    source = f"kubernetes PR #83520; KEP-5647; {_SIEVE}: stale state"
+    legality = "B"
+    lasts = 15.0
+
+    #: For how many seconds the client sees the old state.
+    SECONDS = 4.0
+
+    def provoke(self, spell: Spell) -> None:
+        resources = self.stale_resources(spell)
+        spell.require_restartable()
+        before = spell.advance_revisions(15)
+        present = {one: len(spell.cluster.list(one)) for one in resources}
+        spell.advance_revisions(15)
+        subject = spell.stimulate()
+        spell.await_reaction(subject)
+        spell.memory["copy"] = subject
+        spell.memory["children"] = {
+            child["metadata"]["uid"]: (one, child["metadata"]["name"])
+            for one in spell.calm.reaction.children
+            for child in children_of(spell.cluster, subject, one)
+        }
+        spell.kill_client()
+        newest = spell.advance_revisions(1)
+        first = {key: one.calls[0] for key, one in spell.calm.spell.trace.streams().items()}
+        faults = []
+        for one in resources:
+            calls = [call for call in first.values() if call.collection == one]
+            begins_with_events = any(call.sends_initial_events for call in calls)
+            faults.append(spell.faults.on("list,get,watch", one).stale(newest - before, label="an old view"))
+            faults.append(
+                spell.faults.on("watch", one).silence(present[one] + 1 if begins_with_events else 0, label="an old view")
+            )
+        spell.provoke_now()
+        spell.start_client()
+        spell.wait(self.SECONDS + lease_seconds(spell))
+        for fault in faults:
+            fault.remove()
+        spell.faults.on("watch").cut(label="the view is new again").remove()
+
+    def stale_resources(self, spell: Spell) -> list[str]:
+        """Returns what is seen as it was: the resources of the sample."""
+        if not spell.calm.reaction.children:
+            raise NotExercised("the client makes no children that it could delete by mistake")
+        return sorted({resource for copy in spell.copies for resource in copy.resources})
+
+    def broken(self, spell: Spell) -> Verdict | None:
+        children = spell.memory.get("children", {})
+        names = {name for _, name in children.values()}
+        deleted = [
+            call
+            for call in spell.trace.since(spell.provoked_at)
+            if call.verb == "delete" and call.succeeded and call.name in names
+        ]
+        if deleted:
+            return Verdict.failed(
+                f"deleted {deleted[0].collection}/{deleted[0].name} because of an old list", *spell.excerpt(deleted)
+            )
+        return None
+
+
+class StaleChildren(StaleRestart):
+    """The client is started again and sees its children as they were before it made the last ones."""
+
+    id = "S1"
+    provocation = "started again on a list of before its children were made"
+    obligation = "after a restart the cache may lack what the client itself has made: look before it is made again"
+    advice = "read from storage before a create that can be done twice, or use names that follow from the owner"
+
+    def stale_resources(self, spell: Spell) -> list[str]:
+        found = sorted(generated_children(spell))
+        if not found:
+            raise NotExercised("the client makes no children with generated names")
+        return found
+
+    def broken(self, spell: Spell) -> Verdict | None:
+        return judge_duplicates(spell)
+
+
+class Death(Rule):
+    """The client is killed after each of its writes for a copy, and started again."""
+
+    id = "S2"
+    provocation = "killed between two of its writes, and started again"
+    obligation = "what was begun is finished after a restart, and nothing is done twice"
+    advice = "derive what is to be done from the cluster's state; write a mark of completion last"
+    source = f"{_SIEVE}: intermediate state"
+    legality = "A"
+    lasts = 25.0
+
+    #: At most so many places are tried.
+    PLACES = 5
+
+    def provoke(self, spell: Spell) -> None:
+        count = len(learned_writes(spell))
+        spell.require_restartable()
+        if count < 2:
+            raise NotExercised("the client's reaction is less than two writes")
+        places = range(1, count)
+        if len(places) > self.PLACES:
+            places = range(1, self.PLACES + 1)
+        for place in places:
+            self._die(spell, place)
+            if self.broken(spell) or spell.missing:
+                return
+
+    @staticmethod
+    def _die(spell: Spell, place: int) -> None:
+        """Kills the client when it is about to send a write for a fresh copy, after so many others."""
+        killed = threading.Event()
+        counting = threading.Lock()
+        done: list[int] = []
+        token = new_token(spell.random)
+
+        def count(exchange: Exchange) -> None:
+            named = exchange.path + exchange.raw_body.decode(errors="replace")
+            if killed.is_set() or token not in named:
+                return
+            with counting:
+                done.append(exchange.number)
+                if len(done) > place and not killed.is_set():
+                    spell.kill_client()
+                    killed.set()
+
+        fault = spell.faults.on("create,update,patch,delete").intercept(count, label="killed")
+        subject = spell.stimulate(token=token)
+        spell.await_until(killed.is_set, spell.patience())
+        fault.remove()
+        if not killed.is_set():
+            return
+        spell.start_client()
+        spell.await_reaction(subject, spell.patience() + lease_seconds(spell))
+
+    def broken(self, spell: Spell) -> Verdict | None:
+        return judge_duplicates(spell)
+
+
+class LostChild(Rule):
+    """A child is deleted while the client is disconnected, and the history of it is compacted."""
+
+    id = "S3"
+    provocation = "a child is deleted while the client is disconnected, and the events are compacted"
+    obligation = "act on what there is, not on events: any of them may never be seen"
+    advice = "compare the wanted with the present state in each reconcile, and reconcile everything after a list"
+    source = f"{_SIEVE}: unobserved state; client-go reflector (Replace)"
+    lasts = 12.0
+
+    def provoke(self, spell: Spell) -> None:
+        subject = spell.copies[0]
+        resources = [one for one in spell.calm.reaction.children if one != "events"]
+        if not resources:
+            raise NotExercised("the client makes no children")
+        mended = []
+        for one in resources:
+            if self._delete_children(spell, subject, one) and spell.await_reaction(
+                subject, 6.0 + 4 * spell.calm.reaction_seconds
+            ):
+                mended.append(one)
+        if not mended:
+            raise NotExercised("the client does not make children again that are deleted")
+        spell.await_all()
+        with spell.disconnected():
+            for one in mended:
+                self._delete_children(spell, subject, one)
+            spell.compact()
+
+    @staticmethod
+    def _delete_children(spell: Spell, subject: Copy, resource: str) -> int:
+        children = children_of(spell.cluster, subject, resource)
+        for child in children:
+            metadata = child["metadata"]
+            spell.cluster.delete(resource, metadata["name"], namespace=metadata.get("namespace"), gracePeriodSeconds=0)
+        return len(children)
+
+
+class MissedDeletion(Rule):
+    """A copy is deleted while the client is disconnected, and the history is compacted."""
+
+    id = "S3"
+    provocation = "an object is deleted while the client is disconnected, and the events are compacted"
+    obligation = LostChild.obligation
+    advice = LostChild.advice
+    source = LostChild.source
+    lasts = 10.0
+
+    def provoke(self, spell: Spell) -> None:
+        if not spell.calm.vanishing and not spell.calm.holds:
+            raise NotExercised("the client does nothing when a copy is deleted")
+        subject = spell.copies[0]
+        with spell.disconnected():
+            spell.delete(subject)
+            spell.compact()
+        spell.memory["gone"] = spell.await_until(lambda: not self._left(spell, subject), spell.patience())
+        spell.memory["left"] = self._left(spell, subject)
+
+    @staticmethod
+    def _left(spell: Spell, subject: Copy) -> list[str]:
+        left = [f"{resource}/{obj['metadata']['name']}" for resource, obj in own_objects(spell, subject)]
+        for resource in spell.calm.vanishing:
+            left += [f"{resource}/{child['metadata']['name']}" for child in children_of(spell.cluster, subject, resource)]
+        return left
+
+    def judge(self, spell: Spell) -> Verdict:
+        if not (spell.ended or spell.loop) and spell.memory.get("gone") is False:
+            shown = ", ".join(spell.memory["left"][:3])
+            return Verdict.failed(f"still there, though the copy was deleted: {shown}", *spell.excerpt(), by_time=True)
+        return super().judge(spell)
+
+
+RULES = (StaleRestart, StaleChildren, Death, LostChild, MissedDeletion)
