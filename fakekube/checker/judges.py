@@ -20,7 +20,7 @@ __all__ = ["judge_backoff", "judge_expired", "revision_of"]
 _REPEATED = 2
 
 #: Attempts a second, on one stream, that are called a hot loop, and that are suspected.
-_HOT, _SUSPECT = 4.0, 1.0
+_HOT, _SUSPECT = 4.0, 2.0
 #: Attempts, and seconds of them, that are needed to judge their pauses.
 _ATTEMPTS, _LEAST_SECONDS = 5, 2.0
 
@@ -69,6 +69,6 @@ def judge_backoff(streams: Sequence[Stream]) -> Verdict | None:
         shown = f"{len(stream.calls)} attempts in {length:.1f} s on {stream.key}, the later ones {median:.2f} s after a failure"
         if rate > _HOT and median < 1 / _HOT:
             return Verdict.failed(f"no backoff: {shown}", *excerpt(stream.calls))
-        if median < 1 / _SUSPECT:
+        if rate > _SUSPECT and median < 1 / _SUSPECT:
             suspicion = Verdict.warned(f"hardly any backoff: {shown}", *excerpt(stream.calls))
     return suspicion

@@ -22,6 +22,7 @@ __all__ = [
     "drop_finalizers",
     "edited",
     "generated_children",
+    "is_apply",
     "learned_writes",
     "named_children",
     "own_objects",
@@ -99,6 +100,11 @@ def own_objects(spell: Spell, copy: Copy) -> list[tuple[str, Object]]:
             if error.code != 404:
                 raise
     return found
+
+
+def is_apply(call: Call) -> bool:
+    """Is a call a server-side apply?"""
+    return call.verb == "patch" and "apply-patch" in call.exchange.content_type
 
 
 def edited(obj: Object, value: str) -> Object:

@@ -142,6 +142,11 @@ class Exchange:
         }
 
     @property
+    def content_type(self) -> str:
+        """Of the body of the request; "" if it has none."""
+        return self._environ.get("CONTENT_TYPE") or ""
+
+    @property
     def query(self) -> dict[str, str]:
         """The first value of each parameter."""
         query = parse_qs(self._environ.get("QUERY_STRING", ""), keep_blank_values=True)
@@ -152,7 +157,7 @@ class Exchange:
     @property
     def body(self) -> Any:
         """The decoded body of the request; None if there is none, bytes if it cannot be decoded."""
-        return decoded(self.raw_body, self._environ.get("CONTENT_TYPE") or "")
+        return decoded(self.raw_body, self.content_type)
 
     @property
     def answer_type(self) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from fakekube.checker.rule import Rule
 from fakekube.checker.rules import (
+    apply,
     conflicts,
     credentials,
     discovery,
@@ -26,6 +27,7 @@ _FAMILIES = (
     watch_ends.RULES,
     retries.RULES,
     conflicts.RULES,
+    apply.RULES,
     identity.RULES,
     revisions.RULES,
     discovery.RULES,

@@ -1,9 +1,8 @@
-"""Rules about objects that several write: conflicts, lost updates, fields and finalizers of others, server-side apply."""
+"""Rules about objects that several write: conflicts, lost updates, fields and finalizers of others."""
 
 from __future__ import annotations
 
-import copy
-from collections import Counter
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,6 @@ from fakekube.client import ApiError
 if TYPE_CHECKING:
     from fakekube.checker.spell import Spell
     from fakekube.checker.trace import Call
-    from fakekube.powers.exchange import Exchange
 
 __all__ = ["RULES"]
 
@@ -44,15 +42,14 @@ class Conflicts(Rule):
 
     def meet(self, spell: Spell) -> None:
         """Has each of the client's updates meet the write of another editor."""
+        values = itertools.count()
+
+        def edit(obj: Object) -> Object:
+            return edited(obj, str(next(values)))
+
         for verb, resource in require_writes(spell, "update", "patch"):
             if resource == LEASES or resource.startswith("events"):
                 continue
-            main = resource.partition("/")[0]
-            values = iter(range(100))
-
-            def edit(obj: Object, values: Iterator[int] = values, main: str = main) -> Object:
-                return edited(obj, f"{main}-{next(values)}")
-
             spell.faults.on(verb, resource).conflict(edit, times=2, every=2, label="another editor")
 
     def judge_trace(self, spell: Spell) -> Verdict:
@@ -102,23 +99,19 @@ class LostUpdates(Conflicts):
             if version.type == "DELETED" or version.object["metadata"]["uid"] != metadata["uid"]:
                 continue
             found = (version.object["metadata"].get("annotations") or {}).get(EDITOR, "")
-            if written and (not found or _number(found) < _number(written)):
+            if written and (not found or int(found) < int(written)):
                 culprit = [
                     call
                     for call in spell.trace.since(spell.provoked_at)
                     if call.is_write and call.exchange.revision == version.revision
                 ]
-                lost = f"{metadata['name']}: the annotation {EDITOR}: {written} of another editor was lost at revision {version.revision}"
-                return Verdict.failed(lost, *spell.excerpt(culprit))
+                lost = f"{metadata['name']} lost the annotation {EDITOR}: {written} of another editor"
+                return Verdict.failed(f"{lost} at revision {version.revision}", *spell.excerpt(culprit))
             written = found or written
         return None
 
     def judge_trace(self, spell: Spell) -> Verdict:
         return Verdict.passed()
-
-
-def _number(value: str) -> int:
-    return int(value.rpartition("-")[2] or 0)
 
 
 class ForeignFields(Rule):
@@ -288,134 +281,4 @@ class RemovedFinalizer(Finalizers):
             )
 
 
-class AppliedByOthers(Rule):
-    """Another manager owns the fields that the client applies."""
-
-    id = "C7"
-    provocation = "another manager has applied the same fields"
-    obligation = "server-side apply: a controller forces, and does not repeat a conflict as it is"
-    advice = "apply with force=true and a fieldManager that never changes"
-    source = "Kubernetes docs, server-side apply, conflicts"
-    lasts = 8.0
-
-    MANAGER = "check-another-manager"
-
-    def provoke(self, spell: Spell) -> None:
-        met: set[str] = set()
-        for resource in _applies(spell):
-
-            def take(exchange: Exchange, resource: str = resource) -> None:
-                if exchange.path not in met and _applied_otherwise(spell, exchange, self.MANAGER):
-                    met.add(exchange.path)
-
-            spell.faults.on("patch", resource).intercept(take, label="applied by another manager")
-        spell.memory["met"] = met
-
-    def judge(self, spell: Spell) -> Verdict:
-        refused = Counter(
-            (call.path, call.exchange.raw_body)
-            for call in spell.trace.since(spell.provoked_at)
-            if call.status == 409 and call.verb == "patch" and "apply-patch" in call.headers.get("Content-Type", "")
-        )
-        if refused:
-            (path, _), count = refused.most_common(1)[0]
-            calls = [call for call in spell.trace.since(spell.provoked_at) if call.path == path]
-            if count >= 4:
-                return Verdict.failed(
-                    f"apply of {path} was repeated {count} times after a conflict of managers", *spell.excerpt(calls)
-                )
-        return super().judge(spell)
-
-    def judge_trace(self, spell: Spell) -> Verdict:
-        return (
-            Verdict.passed() if spell.memory["met"] else Verdict.not_exercised("no apply of the client met an object that exists")
-        )
-
-
-def _applies(spell: Spell) -> list[str]:
-    """Returns what the client applies, by resource. Raises NotExercised."""
-    known = learned_writes(spell, "patch")
-    applied = {
-        call.resource
-        for call in spell.calm.spell.trace.since()
-        if call.verb == "patch" and "apply-patch" in call.headers.get("Content-Type", "")
-    }
-    found = [resource for _, resource in known if resource in applied]
-    if not found:
-        raise NotExercised("the client does not use server-side apply")
-    return found
-
-
-def _applied_otherwise(spell: Spell, exchange: Exchange, manager: str) -> bool:
-    """Applies what a client is about to apply to an object that exists, with another text in it; returns whether that worked."""
-    body = exchange.body
-    if not isinstance(body, dict):
-        return False
-    other = copy.deepcopy(body)
-    metadata = {"name": exchange.name, **({"namespace": exchange.namespace} if exchange.namespace else {})}
-    other["metadata"] = {
-        **metadata,
-        **{key: other.get("metadata", {})[key] for key in ("labels",) if key in other.get("metadata", {})},
-    }
-    texts = [part for part in ("data", "stringData", "spec", "status") if isinstance(other.get(part), dict)]
-    if not any(_alter(other[part]) for part in texts):
-        return False
-    suffix = f"/{exchange.subresource}" if exchange.subresource else ""
-    plain = exchange.path.removesuffix(suffix)
-    try:
-        spell.cluster.request("GET", plain)
-        spell.cluster.apply(other, field_manager=manager, force=True)
-    except ApiError:
-        return False
-    return True
-
-
-def _alter(value: Object) -> bool:
-    """Changes the first text in a value."""
-    for key, inner in value.items():
-        if isinstance(inner, str):
-            value[key] = f"{inner}-x"
-            return True
-        if isinstance(inner, dict) and _alter(inner):
-            return True
-    return False
-
-
-class ConstantManager(Rule):
-    """The client is started again."""
-
-    id = "C7"
-    provocation = "the client applies, is started again, and applies again"
-    obligation = "server-side apply: the field manager is the same in each life of the client"
-    advice = "name the manager after the controller, without a process id, host or random part"
-    source = "Kubernetes docs, server-side apply, managers"
-    lasts = 6.0
-
-    def provoke(self, spell: Spell) -> None:
-        resources = _applies(spell)
-        before = _managers(spell.trace.since(), resources)
-        spell.restart_client()
-        spell.memory["mark"] = mark = spell.trace.mark()
-        spell.converge()
-        after = _managers(spell.trace.since(mark), resources)
-        spell.memory["managers"] = [(one, before[one], after[one]) for one in resources if one in before and one in after]
-
-    def judge_trace(self, spell: Spell) -> Verdict:
-        managers = spell.memory.get("managers") or ()
-        for resource, before, after in managers:
-            if not before & after:
-                return Verdict.failed(
-                    f"applies {resource} as {', '.join(sorted(before))}, after a restart as {', '.join(sorted(after))}"
-                )
-        return Verdict.passed() if managers else Verdict.not_exercised("the client did not apply in both lives")
-
-
-def _managers(calls: Sequence[Call], resources: Sequence[str]) -> dict[str, set[str]]:
-    found: dict[str, set[str]] = {}
-    for call in calls:
-        if call.verb == "patch" and call.resource in resources and "fieldManager" in call.query:
-            found.setdefault(call.resource, set()).add(call.query["fieldManager"])
-    return found
-
-
-RULES = (Conflicts, LostUpdates, ForeignFields, Finalizers, RemovedFinalizer, AppliedByOthers, ConstantManager)
+RULES = (Conflicts, LostUpdates, ForeignFields, Finalizers, RemovedFinalizer)

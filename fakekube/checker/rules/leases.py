@@ -34,7 +34,7 @@ class Election(Rule):
 
     id = "L1"
     obligation = (
-        "a lease has expired when its record did not change, as far as this client saw, for the leaseDurationSeconds of the record; "
+        "a lease has expired when this client saw no change of its record for the record's own leaseDurationSeconds; "
         "who cannot renew stops leading"
     )
     advice = (
@@ -47,9 +47,10 @@ class Election(Rule):
     def lease_of(spell: Spell) -> Object:
         """Returns the lease that the client takes on a calm cluster. Raises NotExercised."""
         for call in reversed(spell.calm.spell.trace.since()):
-            if call.collection == LEASES and call.is_write and call.succeeded and isinstance(call.answer, dict):
-                if ((call.answer.get("spec") or {}).get("leaseDurationSeconds") or 0) > 1:
-                    return call.answer
+            if call.collection != LEASES or not call.is_write or not call.succeeded or not isinstance(call.answer, dict):
+                continue
+            if ((call.answer.get("spec") or {}).get("leaseDurationSeconds") or 0) > 1:
+                return call.answer
         raise NotExercised("the client takes no lease")
 
     @staticmethod
@@ -220,9 +221,10 @@ class GuardedUpdate(Election):
         taken_at, duration = spell.memory["taken_at"], spell.memory.get("duration", 1)
         for call in spell.trace.since(spell.provoked_at):
             end = call.end
-            if call.collection == LEASES and call.is_write and call.succeeded and end is not None:
-                if taken_at < end < taken_at + duration - _TOLERANCE:
-                    return Verdict.failed("wrote over the lease that another candidate had just taken", *spell.excerpt([call]))
+            if call.collection != LEASES or not call.is_write or not call.succeeded or end is None:
+                continue
+            if taken_at < end < taken_at + duration - _TOLERANCE:
+                return Verdict.failed("wrote over the lease that another candidate had just taken", *spell.excerpt([call]))
         return Verdict.passed(spell.ended or "")
 
 

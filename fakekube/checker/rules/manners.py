@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from fakekube.checker.occasions import LEASES, writes_of
 from fakekube.checker.rule import Rule, Verdict
@@ -86,7 +86,7 @@ class UnknownFields(Content):
     provocation = "a Status with unknown fields"
     legality = "B"
 
-    STATUS: dict[str, Any] = {
+    STATUS: ClassVar[dict[str, Any]] = {
         "kind": "Status",
         "apiVersion": "v1",
         "metadata": {"shardInfo": {"selector": "none"}},

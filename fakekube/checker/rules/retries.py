@@ -142,7 +142,7 @@ class ServerErrors(Rule):
 
     def provoke(self, spell: Spell) -> None:
         spell.require_watch()
-        fault = spell.faults.on("list,watch,get").status(503, message="the server is currently unable to handle the request")
+        fault = spell.faults.on("list,watch").status(503, message="the server is currently unable to handle the request")
         with fault:
             spell.faults.on("watch").cut(label="disconnected").remove()
             spell.wait(spell.bench.seconds)

@@ -189,12 +189,7 @@ class LostChild(Rule):
         resources = [one for one in spell.calm.reaction.children if one != "events"]
         if not resources:
             raise NotExercised("the client makes no children")
-        mended = []
-        for one in resources:
-            if self._delete_children(spell, subject, one) and spell.await_reaction(
-                subject, 6.0 + 4 * spell.calm.reaction_seconds
-            ):
-                mended.append(one)
+        mended = [one for one in resources if self._makes_again(spell, subject, one)]
         if not mended:
             raise NotExercised("the client does not make children again that are deleted")
         spell.await_all()
@@ -202,6 +197,12 @@ class LostChild(Rule):
             for one in mended:
                 self._delete_children(spell, subject, one)
             spell.compact()
+
+    def _makes_again(self, spell: Spell, subject: Copy, resource: str) -> bool:
+        """Does the client, which sees it, make a deleted child again?"""
+        if not self._delete_children(spell, subject, resource):
+            return False
+        return spell.await_reaction(subject, 6.0 + 4 * spell.calm.reaction_seconds)
 
     @staticmethod
     def _delete_children(spell: Spell, subject: Copy, resource: str) -> int:
