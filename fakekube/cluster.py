@@ -378,6 +378,11 @@ class Cluster(ObjectClient):
         return self._host
 
     @property
+    def is_connected(self) -> bool:
+        """Whether any client has a connection to the server."""
+        return self._server is not None and self._server.is_connected
+
+    @property
     def application(self) -> Any:
         """The API as a WSGI application, for another server or a test client."""
         return self._machinery.application

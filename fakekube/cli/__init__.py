@@ -187,7 +187,7 @@ def _export(options: Options) -> int:
     from fakekube.powers.state import as_list, as_yaml, export
 
     try:
-        client = RemoteClient(kubeconfig_to_read(options), options.context)
+        client = RemoteClient.of_kubeconfig(kubeconfig_to_read(options), options.context)
         objects = export(client, namespace=options.namespace, kinds=options.kinds, redact=not options.secrets)
     except (KubeconfigError, ApiError, UnknownResource) as problem:
         raise UsageError(str(problem)) from None

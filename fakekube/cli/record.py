@@ -33,7 +33,7 @@ def record(options: Options) -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: ended.set())
     try:
-        client = RemoteClient(kubeconfig_to_read(options), options.context)
+        client = RemoteClient.of_kubeconfig(kubeconfig_to_read(options), options.context)
         with _output(options) as file:
             recorder = RemoteRecorder(client, file, kinds=options.kinds, namespace=options.namespace, redact=not options.secrets)
             print("fakekube records; Ctrl-C ends it", file=sys.stderr, flush=True)

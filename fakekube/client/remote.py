@@ -1,6 +1,6 @@
-"""A read-only client of the cluster of a kubeconfig: discovery, lists in pages, and watches.
+"""A client of the cluster of a kubeconfig: discovery, lists in pages, watches, and single requests.
 
-It implements the client interface of `powers.state.export`. It only reads, with the credentials of the kubeconfig: a
+It implements the client interface of `powers.state.export`, which only reads. Its credentials are those of the kubeconfig: a
 client certificate, a bearer token (also from a file), or basic authentication; exec plugins are not run.
 """
 
@@ -16,6 +16,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode, urlsplit
@@ -26,10 +27,11 @@ from fakekube.client.errors import ApiError
 from fakekube.codecs import yaml
 from fakekube.codecs.errors import DecodeError
 
-__all__ = ["KubeconfigError", "RemoteClient", "RemoteWatch"]
+__all__ = ["KubeconfigContext", "KubeconfigError", "RemoteClient", "RemoteWatch", "read_context", "read_kubeconfig"]
 
 #: The number of objects in a page of a list.
 PAGE = 500
+JSON = "application/json"
 TIMEOUT = 60.0
 """Seconds for one request."""
 
@@ -41,30 +43,38 @@ class KubeconfigError(ValueError):
 
 
 class RemoteClient:
-    """Reads the objects of one cluster.
+    """Speaks to one cluster.
 
     Args:
-        path: The path of the kubeconfig.
-        context: The context; by default the current one.
+        cluster, user: The entries of a kubeconfig.
+        folder: What paths in them are relative to.
+        timeout: Seconds for one request.
 
     Raises KubeconfigError.
     """
 
-    def __init__(self, path: Path, context: str = "") -> None:
-        cluster, user = _selected(path, context)
+    def __init__(self, cluster: Object, user: Object, folder: Path, timeout: float = TIMEOUT) -> None:
         self._server = str(cluster.get("server", "")).rstrip("/")
         if not self._server.startswith(("http://", "https://")):
-            raise KubeconfigError(f"{path}: the cluster has no server")
-        self._headers = _authorization(path.parent, user)
-        self._context = _tls(path.parent, cluster, user) if self._server.startswith("https://") else None
+            raise KubeconfigError("the cluster of the kubeconfig has no server")
+        self._headers = _authorization(folder, user)
+        self._context = _tls(folder, cluster, user) if self._server.startswith("https://") else None
+        self._timeout = timeout
         self._resources: list[ResourceElsewhere] | None = None
+
+    @classmethod
+    def of_kubeconfig(cls, path: Path, context: str = "") -> RemoteClient:
+        """Returns the client of a context of a kubeconfig file, by default of the current one. Raises
+        KubeconfigError."""
+        chosen = read_context(path, context)
+        return cls(chosen.cluster, chosen.user, path.parent)
 
     # ---- interface for exports
 
     def listable_resources(self) -> list[ResourceElsewhere]:
         """Returns the preferred version of every resource that can be listed and created. Raises ApiError."""
         if self._resources is None:
-            found = [one for root in ("/api", "/apis") for one in resources_in(self._get(root, accept=ACCEPT))]
+            found = [one for root in ("/api", "/apis") for one in resources_in(self.get(root, accept=ACCEPT))]
             preferred = {(one.group, one.plural): one for one in reversed(found) if {"list", "create"} <= one.verbs}
             self._resources = list(reversed(preferred.values()))
         return self._resources
@@ -90,7 +100,7 @@ class RemoteClient:
         token = ""
         while True:
             try:
-                page = self._get(path, {"limit": str(PAGE), **({"continue": token} if token else {})})
+                page = self.get(path, {"limit": str(PAGE), **({"continue": token} if token else {})})
             except ApiError as error:
                 if error.code in (403, 404, 405):
                     return {"items": []}
@@ -132,19 +142,42 @@ class RemoteClient:
 
     # ---- requests
 
-    def _get(self, path: str, query: Mapping[str, str] | None = None, accept: str = "application/json") -> Object:
-        url = f"{self._server}{path}" + (f"?{urlencode(query)}" if query else "")
-        request = urllib.request.Request(url, headers={"Accept": accept, "User-Agent": "fakekube", **self._headers})
+    def get(self, path: str, query: Mapping[str, str] | None = None, accept: str = JSON) -> Object:
+        """Returns the answer to a GET. Raises ApiError."""
+        return self.request("GET", path + (f"?{urlencode(query)}" if query else ""), accept=accept)
+
+    def request(self, method: str, path: str, body: Object | None = None, content_type: str = JSON, accept: str = JSON) -> Object:
+        """Makes a request with a JSON body and returns the object of the answer.
+
+        Raises ApiError; its code is 0 if there was no answer.
+        """
+        url = f"{self._server}{path}"
+        headers = {"Accept": accept, "User-Agent": "fakekube", **self._headers}
+        data = None if body is None else json.dumps(body).encode()
+        if data is not None:
+            headers["Content-Type"] = content_type
+        request = urllib.request.Request(url, data, headers, method=method)
         try:
-            with urllib.request.urlopen(request, timeout=TIMEOUT, context=self._context) as response:
+            with urllib.request.urlopen(request, timeout=self._timeout, context=self._context) as response:
                 found: Object = json.loads(response.read())
                 return found
         except urllib.error.HTTPError as error:
             with error:
                 text = error.read().decode("utf-8", "replace")
-            raise ApiError({"message": text.strip() or error.reason, "code": error.code}) from None
+            raise ApiError(_status(text, error)) from None
         except (OSError, ValueError) as error:
             raise ApiError({"message": f"{url}: {error}", "code": 0}) from None
+
+
+def _status(text: str, error: urllib.error.HTTPError) -> Object:
+    """Returns the Status of an answer; of another body, one with its text."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    if isinstance(found, dict) and found.get("kind") == "Status":
+        return {**found, "code": error.code}
+    return {"message": text.strip() or error.reason, "code": error.code}
 
 
 class RemoteWatch:
@@ -175,8 +208,28 @@ class RemoteWatch:
 # ---------------------------------------------------------------- the kubeconfig
 
 
-def _selected(path: Path, context: str) -> tuple[Object, Object]:
-    """Returns the cluster and the user of a context."""
+@dataclass(slots=True, frozen=True)
+class KubeconfigContext:
+    """A context of a kubeconfig with what it names."""
+
+    cluster: Object
+    user: Object
+    namespace: str
+
+
+def read_context(path: Path, name: str = "") -> KubeconfigContext:
+    """Returns a context, by default the current one, of a kubeconfig file. Raises KubeconfigError."""
+    config = read_kubeconfig(path)
+    chosen = _named(config, "contexts", name or config.get("current-context", "")).get("context") or {}
+    return KubeconfigContext(
+        _named(config, "clusters", chosen.get("cluster", "")).get("cluster") or {},
+        _named(config, "users", chosen.get("user", "")).get("user") or {},
+        chosen.get("namespace", ""),
+    )
+
+
+def read_kubeconfig(path: Path) -> Object:
+    """Returns the content of a kubeconfig file. Raises KubeconfigError."""
     try:
         config, _ = yaml.loads(path.read_bytes())
     except OSError as error:
@@ -185,12 +238,7 @@ def _selected(path: Path, context: str) -> tuple[Object, Object]:
         raise KubeconfigError(f"{path}: {error}") from None
     if not isinstance(config, dict):
         raise KubeconfigError(f"{path}: no kubeconfig")
-    name = context or config.get("current-context", "")
-    chosen = _named(config, "contexts", name).get("context") or {}
-    return (
-        _named(config, "clusters", chosen.get("cluster", "")).get("cluster") or {},
-        _named(config, "users", chosen.get("user", "")).get("user") or {},
-    )
+    return config
 
 
 def _named(config: Object, part: str, name: str) -> Object:
@@ -220,6 +268,8 @@ def _tls(folder: Path, cluster: Object, user: Object) -> ssl.SSLContext:
     try:
         authority = _pem(folder, cluster, "certificate-authority")
         context = ssl.create_default_context(cadata=authority or None)
+        # As Go does: a server's own certificate may be named as its authority, and need not have every extension.
+        context.verify_flags = (context.verify_flags | ssl.VERIFY_X509_PARTIAL_CHAIN) & ~ssl.VERIFY_X509_STRICT
         if cluster.get("insecure-skip-tls-verify"):
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE

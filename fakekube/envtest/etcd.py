@@ -11,14 +11,19 @@ Specified by: go.etcd.io/etcd/server/v3/etcdmain (config.go, help.go) and server
 
 from __future__ import annotations
 
+import os
 import select
 import socket
 import sys
+import time
 
 _DEFAULT_URL = "http://localhost:2379"
 _ADDRESSES = "listen-client-urls"
 
 _BACKLOG = 128
+_ORPHAN_SECONDS = 300.0
+"""So long it stays when the process that started it has gone, and nobody is connected."""
+_LOOK_SECONDS = 10.0
 _HEAD_BYTES = 16384
 """The longest request that is read; a longer one ends its connection."""
 
@@ -58,14 +63,17 @@ def _address(url: str) -> tuple[str, int]:
 
 
 def serve(listeners: list[socket.socket]) -> None:
-    """Answers requests on all connections, and never returns."""
+    """Answers requests on all connections; returns when the parent has gone and nobody is connected for a long time."""
     poll = select.poll()
     listening = {listener.fileno(): listener for listener in listeners}
     connections: dict[int, tuple[socket.socket, bytes]] = {}
     for number in listening:
         poll.register(number, select.POLLIN)
-    while True:
-        for number, _ in poll.poll():
+    parent, last_use = os.getppid(), time.monotonic()
+    while time.monotonic() - last_use < _ORPHAN_SECONDS:
+        if connections or os.getppid() == parent:
+            last_use = time.monotonic()
+        for number, _ in poll.poll(_LOOK_SECONDS * 1000):
             if number in listening:
                 _accept(listening[number], poll, connections)
                 continue

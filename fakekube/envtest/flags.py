@@ -1,11 +1,10 @@
 """Reads command lines as Go programs do, in every spelling that users of the stand-ins give them.
 
-A flag is `--name=value`, `--name value`, `-name value` (Go's flag package, in old etcd), or a bare `--name` for a switch;
-underscores count as dashes. A switch takes the next argument only if that is true or false. A flag that nobody knows takes
-the next argument if that is no flag itself. Repeated flags keep all their values, in order. Arguments that are no
-flags are ignored.
+A flag is `--name=value`, `--name value`, `-name value` (Go's flag package, in old etcd), `-nvalue` for one letter, or a bare
+`--name` for a switch; underscores count as dashes. A switch takes the next argument only if that is true or false. A flag that
+nobody knows takes the next argument if that is no flag itself. Repeated flags keep all their values, in order.
 
-Invariant: every argument is read exactly once, and none is lost but those that are no flags.
+Invariant: every argument is read exactly once, and none is lost.
 
 Specified by: github.com/spf13/pflag (flag.go, bool.go, string_slice.go) and k8s.io/component-base/cli/flag
 (WordSepNormalizeFunc).
@@ -19,7 +18,7 @@ from typing import Any
 from fakekube.golang.durations import parse_duration
 from fakekube.golang.quoting import go_quote
 
-__all__ = ["FlagError", "boolean", "integer", "mapping", "parse", "read_value", "seconds", "values"]
+__all__ = ["FlagError", "boolean", "integer", "mapping", "parse", "read_value", "seconds", "split", "values"]
 
 _TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 _FALSE = frozenset({"0", "f", "F", "false", "FALSE", "False"})
@@ -31,7 +30,14 @@ class FlagError(ValueError):
 
 
 def parse(arguments: Sequence[str], *, switches: Collection[str], known: Collection[str]) -> dict[str, list[str]]:
-    """Returns the values of each flag, by its name without dashes.
+    """Returns the values of each flag, by its name without dashes. Raises FlagError; see `split`."""
+    return split(arguments, switches=switches, known=known)[0]
+
+
+def split(
+    arguments: Sequence[str], *, switches: Collection[str], known: Collection[str]
+) -> tuple[dict[str, list[str]], list[str]]:
+    """Returns the values of each flag, by its name without dashes, and the arguments that are no flags.
 
     Args:
         arguments: the command line, without the program.
@@ -41,19 +47,24 @@ def parse(arguments: Sequence[str], *, switches: Collection[str], known: Collect
     Raises FlagError for a flag at the end that lacks its value.
     """
     found: dict[str, list[str]] = {}
+    words: list[str] = []
     rest = list(reversed(arguments))
     while rest:
         argument = rest.pop()
         if argument == "--":
+            words += reversed(rest)
             break
         if len(argument) < 2 or not argument.startswith("-"):
+            words.append(argument)
             continue
         name, equals, value = argument.lstrip("-").partition("=")
         name = name.replace("_", "-")
-        if not equals:
+        if argument[1] in known and argument[2:3] not in ("", "=") and name not in known and name not in switches:
+            name, value = argument[1], argument[2:]
+        elif not equals:
             value = _following(name, rest, switches, known)
         found.setdefault(name, []).append(value)
-    return found
+    return found, words
 
 
 def _following(name: str, rest: list[str], switches: Collection[str], known: Collection[str]) -> str:

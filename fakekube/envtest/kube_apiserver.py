@@ -16,6 +16,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,10 @@ __all__ = ["main"]
 #: Profile → the one with the same objects whose admission plugins are those of the real server: which of them are off is told by
 #: flags here.
 _WITH_ALL_PLUGINS = {"apiserver": "envtest"}
+
+ORPHAN_SECONDS = 300.0
+"""So long a server stays whose suite was killed, and to which nobody is connected."""
+_LOOK_SECONDS = 10.0
 
 _STOP_SECONDS = 0.8
 """A signal ends the process after so long even if something holds on to it."""
@@ -44,7 +49,6 @@ def main(
         controllers: which controllers run, as `Cluster` takes them; None for those of the profile.
         control: whether /fakekube/v1 is served.
     """
-    gc.disable()  # the start makes no garbage to speak of, and takes a tenth longer with collections
     from fakekube.envtest.command_line import FlagError, read
     from fakekube.options import OptionError
 
@@ -60,14 +64,27 @@ def main(
         print(f"Error: {problem}", file=sys.stderr)
         return 1
     print(f"Serving securely on {line.host}:{line.port}", file=sys.stderr, flush=True)
-    gc.freeze()
+    gc.freeze()  # the launcher has disabled collections: a start makes no garbage to speak of, and takes a tenth longer with them
     gc.enable()
-    ended.wait()
+    _wait(ended, cluster)
     threading.Timer(_STOP_SECONDS, os._exit, (0,)).start()
     cluster.stop()
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)  # threads that still answer do not hold it up
+
+
+def _wait(ended: threading.Event, cluster: Cluster) -> None:
+    """Waits for a signal, or until the process that started this one has gone and nobody is connected for a long time.
+
+    A suite that is killed stops nothing; without this its servers would run until the machine is restarted.
+    """
+    parent, last_use = os.getppid(), time.monotonic()
+    while not ended.wait(_LOOK_SECONDS):
+        if os.getppid() == parent or cluster.is_connected:
+            last_use = time.monotonic()
+        elif time.monotonic() - last_use >= ORPHAN_SECONDS:
+            return
 
 
 def _signals() -> threading.Event:
@@ -102,7 +119,7 @@ def _started(line: CommandLine, profile: str, controllers: Sequence[str] | None,
     try:
         return cluster.start()
     except OSError as error:
-        reason = f"listen tcp {line.host}:{line.port}: bind: {(error.strerror or str(error)).lower()}"
+        reason = f"listen tcp {line.host}:{line.port}: bind: {os.strerror(error.errno or 0).lower()}"
         raise OptionError(f"failed to create listener: failed to listen on {line.host}:{line.port}: {reason}") from None
 
 

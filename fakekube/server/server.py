@@ -105,6 +105,11 @@ class Server:
         self._loop.call(lambda: self._loop.watch(self._listener.fileno(), READ, self._accept))
         QUICKLY.begin()
 
+    @property
+    def is_connected(self) -> bool:
+        """Whether there is any connection, streams included."""
+        return bool(self._connections)
+
     def drop(self) -> None:
         """Drop all connections and streams; new ones are served. A request that asks for this gets its answer first."""
         self._in_loop(self.pump.drop)

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from tests.benchmarks.wire import Connection, RequestFailed
 
-__all__ = ["Side", "ours", "running", "theirs"]
+__all__ = ["Side", "await_ready", "free_port", "ours", "running", "theirs"]
 
 _POLL = 0.002
 _PATIENCE = 120.0
@@ -82,7 +82,7 @@ def theirs(command: str, token: str) -> Iterator[Side]:
 
 @contextmanager
 def _started(name: str, command: list[str], token: str, environment: Mapping[str, str] = os.environ) -> Iterator[Side]:
-    port = _free_port()
+    port = free_port()
     url = f"https://127.0.0.1:{port}"
     begin = time.perf_counter()
     process = subprocess.Popen(
@@ -92,28 +92,29 @@ def _started(name: str, command: list[str], token: str, environment: Mapping[str
         env=environment,
     )
     try:
-        _await_ready(url, token, process)
+        await_ready(url, token, process)
         yield Side(name, url, token, time.perf_counter() - begin, process.pid)
     finally:
         process.terminate()
         process.wait(30)
 
 
-def _await_ready(url: str, token: str, process: subprocess.Popen[bytes]) -> None:
+def await_ready(url: str, token: str, process: subprocess.Popen[bytes], path: str = "/readyz") -> None:
+    """Polls a path until it is answered with success. Raises SystemExit if the process ends before."""
     end = time.perf_counter() + _PATIENCE
     while time.perf_counter() < end:
         if process.poll() is not None:
             raise SystemExit(f"{process.args!r} ended with {process.returncode}")
         try:
             with Connection(url, token) as connection:
-                connection.exchange(connection.prepare("GET", "/readyz"))
+                connection.exchange(connection.prepare("GET", path))
                 return
         except (OSError, RequestFailed):
             time.sleep(_POLL)
     raise SystemExit(f"{process.args!r} is not ready after {_PATIENCE} s")
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         port: int = taken.getsockname()[1]

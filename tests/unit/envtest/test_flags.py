@@ -33,6 +33,7 @@ KNOWN = frozenset({"secure-port", "cert-dir", "v"})
         (["--new=value"], {"new": ["value"]}),
         (["-v", "4"], {"v": ["4"]}),
         (["-v=4"], {"v": ["4"]}),
+        (["-v4", "--profiling"], {"v": ["4"], "profiling": ["true"]}),
         (["--profiling", "--", "--cert-dir", "x"], {"profiling": ["true"]}),
         (["server", "-", ""], {}),
     ],

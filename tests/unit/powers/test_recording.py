@@ -212,7 +212,7 @@ def test_any_cluster_is_recorded_by_its_kubeconfig(cluster: Cluster) -> None:
                 written.set()
 
     target = Target()
-    recorder = RemoteRecorder(RemoteClient(cluster.kubeconfig), target, kinds=["cm", "pods"], namespace="default")
+    recorder = RemoteRecorder(RemoteClient.of_kubeconfig(cluster.kubeconfig), target, kinds=["cm", "pods"], namespace="default")
     cluster.requests.where(verb="watch", resource="configmaps").wait(1)
     cluster.patch("cm", "a", {"data": {"x": "2"}})
     cluster.requests.where(verb="watch", resource="configmaps").wait(1)
