@@ -28,10 +28,7 @@ class CertificateApproval(Plugin):
     subresources = frozenset({"approval"})
 
     def validate(self, attributes: Attributes) -> None:
-        assert attributes.old is not None
-        signer = attributes.old["spec"].get("signerName", "")
-        if not _may(attributes, "approve", signer):
-            raise forbidden(attributes, f"user not permitted to approve requests with signerName {go_quote(signer)}")
+        _check_signer_permission(attributes, "approve")
 
 
 class CertificateSigning(Plugin):
@@ -48,9 +45,7 @@ class CertificateSigning(Plugin):
         unchanged = new.get("certificate") == old.get("certificate")
         if unchanged and same(new.get("conditions"), old.get("conditions")):
             return
-        signer = attributes.old["spec"].get("signerName", "")
-        if not _may(attributes, "sign", signer):
-            raise forbidden(attributes, f"user not permitted to sign requests with signerName {go_quote(signer)}")
+        _check_signer_permission(attributes, "sign")
 
 
 class CertificateSubjectRestriction(Plugin):
@@ -75,7 +70,15 @@ class CertificateSubjectRestriction(Plugin):
             raise forbidden(attributes, text)
 
 
-def _may(attributes: Attributes, verb: str, signer: str) -> bool:
+def _check_signer_permission(attributes: Attributes, verb: str) -> None:
+    """Raises StatusError 403 unless the user has the permission for the signer of the stored request."""
+    assert attributes.old is not None
+    signer = attributes.old["spec"].get("signerName", "")
+    if not _is_authorized_for_signer(attributes, verb, signer):
+        raise forbidden(attributes, f"user not permitted to {verb} requests with signerName {go_quote(signer)}")
+
+
+def _is_authorized_for_signer(attributes: Attributes, verb: str, signer: str) -> bool:
     """Reports whether the user has the permission for the signer name, or for its domain with a wildcard."""
     context = attributes.context
     for name in (signer, f"{signer.partition('/')[0]}/*"):

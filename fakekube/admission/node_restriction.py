@@ -329,21 +329,22 @@ def _csi_driver(attributes: Attributes, volume: Mapping[str, Any], pod: str) -> 
     return str((found["spec"].get("csi") or {}).get("driver", ""))
 
 
+def _name_of(attributes: Attributes) -> str:
+    """Returns the name of the object; the URL of a create has none."""
+    if attributes.operation is Operation.CREATE:
+        return str(_metadata(attributes.object or {}).get("name", ""))
+    return attributes.name
+
+
 def _check_lease(node: str, attributes: Attributes) -> None:
     if attributes.namespace != _NODE_LEASES:
         raise forbidden(attributes, f"can only access leases in the {go_quote(_NODE_LEASES)} system namespace")
-    name = attributes.name
-    if attributes.operation is Operation.CREATE:
-        name = _metadata(attributes.object or {}).get("name", "")
-    if name != node:
+    if _name_of(attributes) != node:
         raise forbidden(attributes, "can only access node lease with the same name as the requesting node")
 
 
 def _check_csi_node(node: str, attributes: Attributes) -> None:
-    name = attributes.name
-    if attributes.operation is Operation.CREATE:
-        name = _metadata(attributes.object or {}).get("name", "")
-    if name != node:
+    if _name_of(attributes) != node:
         raise forbidden(attributes, "can only access CSINode with the same name as the requesting node")
 
 

@@ -5,18 +5,16 @@ Specified by: net/http (ReadResponse, readTransfer), net/textproto (ReadMIMEHead
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Protocol
 
+from fakekube.golang.http import parse_status_line, quoted_line
 from fakekube.golang.quoting import go_quote
 
 __all__ = ["AnswerHead", "MalformedAnswerError", "read_head"]
 
 LARGEST = 10 << 20
 """Bytes that a head may have."""
-
-_VERSION = re.compile(rb"HTTP/\d\.\d")
 
 
 class Lines(Protocol):
@@ -85,7 +83,7 @@ def read_head(reader: Lines) -> AnswerHead:
     for line in lines[1:-1]:
         if line[:1] in (b" ", b"\t"):
             if not headers:
-                raise MalformedAnswerError(f"malformed MIME header initial line: {_quoted(line)}")
+                raise MalformedAnswerError(f"malformed MIME header initial line: {quoted_line(line)}")
             name, value = headers[-1]
             headers[-1] = (name, f"{value} {line.strip().decode('latin-1')}")
         else:
@@ -94,25 +92,16 @@ def read_head(reader: Lines) -> AnswerHead:
 
 
 def _status(line: bytes) -> int:
-    version, space, rest = line.rstrip(b"\r\n").partition(b" ")
-    if not space:
-        raise MalformedAnswerError(f"malformed HTTP response {_quoted(line)}")
-    code = rest.lstrip(b" ").partition(b" ")[0]
-    if len(code) != 3 or not code.isdigit():
-        raise MalformedAnswerError(f"malformed HTTP status code {_quoted(code)}")
-    if not _VERSION.fullmatch(version):
-        raise MalformedAnswerError(f"malformed HTTP version {_quoted(version)}")
-    return int(code)
+    try:
+        return parse_status_line(line.rstrip(b"\r\n"))[1]
+    except ValueError as error:
+        raise MalformedAnswerError(str(error)) from None
 
 
 def _header(line: bytes) -> tuple[str, str]:
     name, colon, value = line.partition(b":")
     if not colon:
-        raise MalformedAnswerError(f"malformed MIME header: missing colon: {_quoted(line)}")
+        raise MalformedAnswerError(f"malformed MIME header: missing colon: {quoted_line(line)}")
     if not name or name != name.strip():
         raise MalformedAnswerError(f"malformed MIME header line: {line.strip().decode('latin-1')}")
     return name.decode("latin-1"), value.strip(b" \t\r\n").decode("latin-1")
-
-
-def _quoted(line: bytes) -> str:
-    return go_quote(line.rstrip(b"\r\n").decode("utf-8", "surrogateescape"))

@@ -25,7 +25,7 @@ from fakekube.registry.strategy import Object
 from fakekube.schema import decode
 from fakekube.schema.builtin import type_of
 
-__all__ = ["DiscoveryInquiry", "NotUnderstoodError", "body_of", "version_discovery"]
+__all__ = ["DiscoveryInquiry", "NotUnderstoodError", "body_of", "parsed_object", "version_discovery"]
 
 _SECONDS = 5.0
 _LARGEST = 32 << 20
@@ -107,7 +107,7 @@ def _resources(location: Location, group: str, version: str) -> list[Object] | N
     if answer.status == 503:
         raise NotUnderstoodError("service unavailable")
     if answer.status == 200 and _is_aggregated(header(answer.headers, "content-type")):
-        return _of_aggregated(_parsed(body), group, version)
+        return _of_aggregated(parsed_object(body), group, version)
     path = f"/apis/{group}/{version}" if group else f"/api/{version}"
     anybody = User(AGGREGATOR.name)
     answer = location.backend.send(outgoing(path, location, anybody, "application/json"), time.monotonic() + _SECONDS)
@@ -115,7 +115,7 @@ def _resources(location: Location, group: str, version: str) -> list[Object] | N
     if answer.status != 200:
         raise NotUnderstoodError(f"failed to download legacy discovery for {path}")
     try:
-        found: Object = decode.decode(type_of(_RESOURCES_TYPE), _parsed(body))
+        found: Object = decode.decode(type_of(_RESOURCES_TYPE), parsed_object(body))
     except decode.DecodeError as error:
         raise NotUnderstoodError(str(error)) from None
     return _of_list(found.get("resources") or [])
@@ -143,7 +143,8 @@ def _is_aggregated(content_type: str) -> bool:
     return wanted and told.get("v") in ("v2", "v2beta1")
 
 
-def _parsed(body: bytes) -> Object:
+def parsed_object(body: bytes) -> Object:
+    """The JSON object of a body. Raises NotUnderstoodError."""
     try:
         value, _ = json.loads(body)
     except DecodeError as error:

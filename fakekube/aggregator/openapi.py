@@ -15,11 +15,9 @@ from typing import Any
 
 from fakekube.aggregator.backends import BackendError
 from fakekube.aggregator.controller import Remote
-from fakekube.aggregator.discovery import NotUnderstoodError, body_of
+from fakekube.aggregator.discovery import NotUnderstoodError, body_of, parsed_object
 from fakekube.aggregator.locations import Location, Locations, UnresolvedError
 from fakekube.aggregator.proxy import outgoing
-from fakekube.codecs import json
-from fakekube.codecs.errors import DecodeError
 from fakekube.registry.request import User
 
 __all__ = ["OpenAPIInquiry", "Published", "published"]
@@ -99,10 +97,4 @@ def _document(location: Location, path: str, accept: str) -> Json | None:
         return None
     if answer.status != 200:
         raise NotUnderstoodError(f"http error: {answer.status}")
-    try:
-        value, _ = json.loads(body)
-    except DecodeError as error:
-        raise NotUnderstoodError(str(error)) from None
-    if not isinstance(value, dict):
-        raise NotUnderstoodError("it is no object")
-    return value
+    return parsed_object(body)

@@ -5,11 +5,10 @@ Specified by: pkg/controller/validatingadmissionpolicystatus/controller.go.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from fakekube.admission.policy.typechecking import expression_warnings
-from fakekube.controllers.reconciler import Key, Object, Reconciler
+from fakekube.controllers.reconciler import Key, Reconciler
 
 __all__ = ["ValidatingAdmissionPolicyStatusController"]
 
@@ -22,9 +21,6 @@ class ValidatingAdmissionPolicyStatusController(Reconciler):
     name = "validatingadmissionpolicy-status-controller"
     watches = (_POLICIES,)
     field_manager = "validatingadmissionpolicy-status"
-
-    def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
-        return () if event_type == "DELETED" else (Key("", obj["metadata"]["name"]),)
 
     def reconcile(self, key: Key) -> None:
         policy = self.cache.get(_POLICIES, "", key.name)

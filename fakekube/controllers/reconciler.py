@@ -108,7 +108,7 @@ class Reconciler:
         """Called when other resources are served than before (`context.registry`)."""
 
     def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
-        """Which keys a change of a watched object concerns.
+        """Returns the keys that a change of a watched object concerns; by default that of the object, unless it was deleted.
 
         Args:
             resource: as `watches` names it.
@@ -116,7 +116,8 @@ class Reconciler:
             obj: the object, after a deletion its last state; never to be changed.
             old: the object before a modification.
         """
-        raise NotImplementedError
+        metadata = obj["metadata"]
+        return () if event_type == "DELETED" else (Key(metadata.get("namespace", ""), metadata["name"]),)
 
     @staticmethod
     def concerns(resource: str, obj: Object, old: Object | None) -> bool:

@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from fakekube.golang.http import parse_status_line, quoted_line
 from fakekube.golang.quoting import go_quote
 
 __all__ = ["LARGEST_HEAD", "Answer", "BodyError", "ClosedError", "HeadError", "Source", "read_answer"]
@@ -22,7 +23,6 @@ LARGEST_HEAD = 10 << 20
 #: How many a line of a chunked body may have.
 _LARGEST_CHUNK_LINE = 4096
 
-_VERSION = re.compile(rb"HTTP/[0-9]\.[0-9]")
 _TOKEN = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _HEX = re.compile(rb"[0-9a-fA-F]+")
 _LENGTH = re.compile(r"[0-9]+")
@@ -157,21 +157,17 @@ def _read_head(source: Source) -> tuple[bytes, int, dict[str, str]]:
     line = source.line(LARGEST_HEAD)
     if line is None:
         raise HeadError("unexpected EOF")
-    version, space, rest = line.partition(b" ")
-    if not space:
-        raise HeadError(f"malformed HTTP response {_quoted(line)}")
-    code = rest.lstrip(b" ").partition(b" ")[0]
-    if len(code) != 3 or not code.isdigit():
-        raise HeadError(f"malformed HTTP status code {_quoted(code)}")
-    if not _VERSION.fullmatch(version):
-        raise HeadError(f"malformed HTTP version {_quoted(version)}")
+    try:
+        version, status = parse_status_line(line)
+    except ValueError as error:
+        raise HeadError(str(error)) from None
     headers: defaultdict[str, list[str]] = defaultdict(list)
     size = 0
     while header := _header(source, LARGEST_HEAD - size):
         name, text = header
         size += len(name) + len(text)
         headers[name].append(text)
-    return version, int(code), {name: ", ".join(texts) for name, texts in headers.items()}
+    return version, status, {name: ", ".join(texts) for name, texts in headers.items()}
 
 
 def _header(source: Source, limit: int) -> tuple[str, str] | None:
@@ -184,16 +180,12 @@ def _header(source: Source, limit: int) -> tuple[str, str] | None:
         line = source.rest_of_line()
     name, colon, value = line.partition(b":")
     if not colon and line:
-        raise HeadError(f"malformed MIME header: missing colon: {_quoted(line)}")
+        raise HeadError(f"malformed MIME header: missing colon: {quoted_line(line)}")
     if ended:
         raise HeadError("unexpected EOF")
     if not _TOKEN.fullmatch(name):
         raise HeadError(f"malformed MIME header line: {line.decode('latin-1')}")
     return name.decode().lower(), value.strip(b" \t").decode("latin-1")
-
-
-def _quoted(data: bytes) -> str:
-    return go_quote(data.decode("utf-8", "surrogateescape"))
 
 
 # ---------------------------------------------------------------- the body

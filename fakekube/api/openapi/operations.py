@@ -10,18 +10,23 @@ Specified by: k8s.io/apiserver/pkg/endpoints/installer.go (routes and their para
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from fakekube.api.openapi.operation_texts import operation_text
 from fakekube.endpoints import negotiation
 from fakekube.registry.resource import GVK, Resource
 from fakekube.registry.subresource import Subresource
 
-__all__ = ["META", "Operation", "Parameter", "discovery_operation", "hoisted", "operations_of", "tag_of"]
+__all__ = ["META", "Operation", "Parameter", "discovery_operation", "operations_of", "path_item", "tag_of"]
 
 META: Final = "k8s.io/apimachinery/pkg/apis/meta/v1."
+
+Json = dict[str, Any]
+
+#: The methods in the order of a path item.
+_METHODS: Final = ("get", "put", "post", "delete", "options", "head", "patch")
 
 
 @dataclass(slots=True, frozen=True, order=True)
@@ -117,7 +122,6 @@ _DISCOVERY_TEXTS: Final = {
     "APIGroup": "get information of a group",
     "APIResources": "get available resources",
 }  # fmt: skip
-_PROXY_METHODS: Final = ("get", "put", "post", "delete", "options", "head", "patch")
 
 Paths = dict[str, list[Operation]]
 
@@ -146,10 +150,24 @@ def _prefix(group: str, version: str = "") -> str:
     return _camel(group.removesuffix(".k8s.io") or "core", capitalised=True) + _camel(version, capitalised=True)
 
 
-def hoisted(operations: Sequence[Operation]) -> tuple[list[Parameter], list[list[Parameter]]]:
-    """The parameters that all operations of a path share, and those that each has besides; in order."""
-    shared = frozenset.intersection(*(operation.parameters for operation in operations))
-    return sorted(shared), [sorted(operation.parameters - shared) for operation in operations]
+def path_item(
+    operations: Sequence[Operation],
+    operation_object: Callable[[Operation, Sequence[Parameter]], Json],
+    parameter_object: Callable[[Parameter], Json],
+) -> Json:
+    """Returns the path item of a path: its operations by method, and the parameters that all of them have.
+
+    Args:
+        operations: those of the path.
+        operation_object: makes the object of an operation with the parameters that only it has.
+        parameter_object: makes the object of a parameter.
+    """
+    common = frozenset.intersection(*(operation.parameters for operation in operations))
+    shown = {operation.method: operation_object(operation, sorted(operation.parameters - common)) for operation in operations}
+    item: Json = {method: shown[method] for method in _METHODS if method in shown}
+    if common:
+        item["parameters"] = [parameter_object(parameter) for parameter in sorted(common)]
+    return item
 
 
 def discovery_operation(group: str, version: str, go_type: str, what: str) -> Operation:
@@ -326,7 +344,7 @@ class _Builder:
             deeper = place.parameters | {Parameter("path", "path")}
             places.append((_Place(f"{place.path}/{{path}}", place.scope, deeper), f"{rest}WithPath"))
         for where, ending in places:
-            for method in _PROXY_METHODS if proxy else ("get", "post"):
+            for method in _METHODS if proxy else ("get", "post"):
                 self._add(where, method, ("connect", _title(method) + ending), ((200, ""),), details)
 
     def _watches(self, inside: str, scope: str, parameters: frozenset[Parameter]) -> None:

@@ -14,9 +14,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, Final
 
-from fakekube.api.openapi.operations import META, Operation, Parameter, hoisted
+from fakekube.api.openapi.operations import META, Operation, Parameter, path_item
 from fakekube.api.openapi.schemas import Definitions, references
-from fakekube.api.openapi.v3 import METHODS
 from fakekube.codecs import json
 from fakekube.data.shapes import schema_name
 from fakekube.registry.resource import GVK
@@ -89,14 +88,11 @@ def everywhere_in(group_versions: Iterable[str]) -> list[tuple[str, str]]:
 
 
 def _path(operations: Sequence[Operation], shared: dict[str, Json]) -> Json:
-    common, own = hoisted(operations)
-    shown = {
-        operation.method: _operation(operation, parameters, shared) for operation, parameters in zip(operations, own, strict=True)
-    }
-    item: Json = {method: shown[method] for method in METHODS if method in shown}
-    if common:
-        item["parameters"] = [_shown(_parameter(parameter), shared) for parameter in common]
-    return item
+    return path_item(
+        operations,
+        lambda operation, parameters: _operation(operation, parameters, shared),
+        lambda parameter: _shown(_parameter(parameter), shared),
+    )
 
 
 def _operation(operation: Operation, parameters: Iterable[Parameter], shared: dict[str, Json]) -> Json:

@@ -10,17 +10,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, Final
 
-from fakekube.api.openapi.operations import Operation, Parameter, hoisted
+from fakekube.api.openapi.operations import Operation, Parameter, path_item
 from fakekube.api.openapi.schemas import REFERENCE_PREFIX, Definitions, references
 from fakekube.data.shapes import schema_name
 from fakekube.registry.resource import GVK
 
-__all__ = ["CUSTOM_INFO", "METHODS", "builtin_info", "document"]
+__all__ = ["CUSTOM_INFO", "builtin_info", "document"]
 
 Json = dict[str, Any]
 
-#: In the order in which a path lists them.
-METHODS: Final = ("get", "put", "post", "delete", "options", "head", "patch")
 #: Kinds that belong to every group version; a document names them for its own only.
 _EVERYWHERE: Final = ("DeleteOptions", "WatchEvent")
 _META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1."
@@ -85,15 +83,7 @@ def gvk_extension(gvk: GVK) -> Json:
 
 
 def _path(operations: Sequence[Operation], definitions: Definitions) -> Json:
-    shared, own = hoisted(operations)
-    shown = {
-        operation.method: _operation(operation, parameters, definitions)
-        for operation, parameters in zip(operations, own, strict=True)
-    }
-    item: Json = {method: shown[method] for method in METHODS if method in shown}
-    if shared:
-        item["parameters"] = [_parameter(parameter) for parameter in shared]
-    return item
+    return path_item(operations, lambda operation, parameters: _operation(operation, parameters, definitions), _parameter)
 
 
 def _operation(operation: Operation, parameters: Iterable[Parameter], definitions: Definitions) -> Json:

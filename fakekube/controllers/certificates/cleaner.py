@@ -7,7 +7,7 @@ time has come.
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from fakekube.controllers.certificates.requests import RESOURCE
@@ -27,9 +27,6 @@ class CSRCleanerController(Reconciler):
     name = "certificatesigningrequest-cleaner-controller"
     client_name = "certificate-controller"
     watches = (RESOURCE,)
-
-    def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
-        return () if event_type == "DELETED" else (Key("", obj["metadata"]["name"]),)
 
     def reconcile(self, key: Key) -> None:
         obj = self.cache.get(RESOURCE, "", key.name)

@@ -8,7 +8,7 @@ Specified by: pkg/controller/certificates/signer/signer.go, pkg/controller/certi
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -82,9 +82,6 @@ class CSRSigningController(Reconciler):
     name = "certificatesigningrequest-signing-controller"
     client_name = "certificate-controller"
     watches = (RESOURCE,)
-
-    def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
-        return () if event_type == "DELETED" else (Key("", obj["metadata"]["name"]),)
 
     def reconcile(self, key: Key) -> None:
         obj = self.cache.get(RESOURCE, "", key.name)
