@@ -636,28 +636,37 @@ class Cluster(ObjectClient):
 
         return Past(self._client, revision)
 
-    def save(self, path: Path | str) -> None:
-        """Writes the whole state to a YAML file, with uids and revisions. Raises OSError."""
-        from fakekube.codecs import yaml
-        from fakekube.powers.state import state_of
+    def save(self, path: Path | str, *, compact: bool = False, history: bool = False) -> None:
+        """Writes the whole state to a file, with uids and revisions.
 
-        Path(path).write_bytes(yaml.dumps(state_of(self._machinery.backend)))
+        Args:
+            path: of the file.
+            compact: compressed JSON; by default readable YAML.
+            history: also the kept versions of all objects, so that `history`, `at` and watches from old revisions
+                work in a fresh cluster that loads the file.
 
-    def load(self, *sources: Source) -> list[Object]:
-        """Applies manifests (files, folders, YAML text or objects; definitions and namespaces first), or restores a
-        file of `save`.
+        Raises OSError.
+        """
+        from fakekube.powers.state import state_of, written
+
+        Path(path).write_bytes(written(state_of(self._machinery.backend, history=history), compact=compact))
+
+    def load(self, *sources: Source | bytes) -> list[Object]:
+        """Applies manifests (files, folders, YAML text or objects; definitions and namespaces first), or restores what
+        `save` wrote (a file, or its content).
 
         A saved state replaces all objects; uids and revisions are kept, revisions never decrease, and watches end
-        with 410.
+        with 410. Of a saved history, what is later than the revision of this cluster is kept; times count from now.
         Raises ManifestError for an invalid manifest, ApiError for an error of the API, and StateError for a state
         that is damaged or of another minor version.
         """
         from fakekube.powers.state import read_state
 
-        state = _saved_state(sources[0]) if len(sources) == 1 else None
-        if state is None:
-            return super().load(*sources)
-        self.restore(read_state(state, self._settings.version))
+        text = _saved_state(sources[0]) if len(sources) == 1 else None
+        if text is None:
+            return super().load(*(one.decode() + "\n" if isinstance(one, bytes) else one for one in sources))
+        saved = read_state(text, self._settings.version, self.clock.monotonic())
+        self._machinery.backend.store.restore(saved.snapshot, since=saved.since)
         return []
 
     def record(
@@ -705,7 +714,7 @@ class Cluster(ObjectClient):
 
         Raises ApiError and UnknownResource.
         """
-        from fakekube.powers.state import export
+        from fakekube.powers.export import export
 
         return export(self._client, namespace=namespace, kinds=kinds, redact=redact)
 
@@ -719,16 +728,19 @@ def _resuming(server: Server) -> Iterator[None]:
         server.resume()
 
 
-def _saved_state(source: Source) -> bytes | None:
-    """Returns the text of a file that `Cluster.save` wrote; None for other sources."""
-    if isinstance(source, Path) or (isinstance(source, str) and "\n" not in source and source.endswith((".yaml", ".yml"))):
+def _saved_state(source: Source | bytes) -> bytes | None:
+    """Returns what `Cluster.save` wrote; None for other sources."""
+    from fakekube.powers.state import is_state_text
+
+    text = b""
+    if isinstance(source, bytes):
+        text = source
+    elif isinstance(source, Path) or (isinstance(source, str) and "\n" not in source and not source.lstrip().startswith("{")):
         path = Path(source)
         text = path.read_bytes() if path.is_file() else b""
     elif isinstance(source, str):
-        text = source.encode()
-    else:
-        return None
-    return text if b"kind: ClusterState" in text and b"apiVersion: fakekube.dev/v1" in text else None
+        text = source.encode("utf-8", "surrogatepass")
+    return text if is_state_text(text) else None
 
 
 def _authority() -> Authority:

@@ -49,6 +49,7 @@ def _cluster(options: Options) -> Iterator[Cluster]:
     from fakekube.cluster import Cluster
     from fakekube.nodes.stages.errors import StageError
     from fakekube.options import OptionError
+    from fakekube.powers.state import StateError
     from fakekube.testing.manifests import ManifestError
 
     try:
@@ -79,7 +80,7 @@ def _cluster(options: Options) -> Iterator[Cluster]:
             try:
                 cluster.load(source)
                 cluster.keep_initial()
-            except ManifestError as problem:
+            except (ManifestError, StateError) as problem:
                 raise UsageError(str(problem)) from None
             except (ApiError, UnknownResource) as problem:
                 raise UsageError(f"{source}: {problem}") from None
@@ -184,7 +185,7 @@ def _export(options: Options) -> int:
     from fakekube.cli.record import kubeconfig_to_read
     from fakekube.client import ApiError, UnknownResource
     from fakekube.client.remote import KubeconfigError, RemoteClient
-    from fakekube.powers.state import as_list, as_yaml, export
+    from fakekube.powers.export import as_list, as_yaml, export
 
     try:
         client = RemoteClient.of_kubeconfig(kubeconfig_to_read(options), options.context)

@@ -9,7 +9,7 @@
     GET  history/RESOURCE/NAMESPACE/NAME
     GET, POST snapshots; POST snapshots/NAME/restore; DELETE snapshots/NAME
     POST reset, compact, restart, outage, load
-    GET  export, openapi.json
+    GET  export, state, openapi.json
     POST, GET, DELETE recording; POST, GET, DELETE replay
 
 An error is {"error": text} with a fitting code; only who may not use the prefix at all is told so by a Status of the API.
@@ -146,6 +146,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("POST", "outage", powers.outage, {"seconds": seconds}, ("seconds",)),
     Endpoint("POST", "load", powers.apply_load, raw=True),
     Endpoint("GET", "export", powers.export, parameters=("format", "namespace", "kinds")),
+    Endpoint("GET", "state", powers.save_state, parameters=("form", "history")),
     Endpoint("POST", "recording", recordings.start_recording, {"kinds": anything, "namespace": text, "redact": anything}),
     Endpoint("GET", "recording", recordings.get_recording),
     Endpoint("DELETE", "recording", recordings.stop_recording),

@@ -7,9 +7,11 @@ parts of the path by name.
 from __future__ import annotations
 
 import re
+import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fakekube.client import ApiError, UnknownResource
@@ -17,8 +19,9 @@ from fakekube.control.members import BadMembers
 from fakekube.golang.timestamps import print_time
 from fakekube.powers.actions import ACTIONS
 from fakekube.powers.exchange import Exchange
+from fakekube.powers.export import as_list, as_yaml
 from fakekube.powers.fault import Fault, Frequency
-from fakekube.powers.state import StateError, as_list, as_yaml
+from fakekube.powers.state import StateError, is_state_text
 from fakekube.testing.manifests import ManifestError
 
 if TYPE_CHECKING:
@@ -46,6 +49,7 @@ __all__ = [
     "reset",
     "restart",
     "restore_snapshot",
+    "save_state",
 ]
 
 Answer = tuple[int, Any]
@@ -284,7 +288,8 @@ outage = _simple(lambda cluster, members: cluster.outage(members["seconds"]), la
 
 def apply_load(cluster: Cluster, members: Members) -> Answer:
     try:
-        made = cluster.load(members["body"].decode() + "\n")
+        body = members["body"]
+        made = cluster.load(body if is_state_text(body) else body.decode() + "\n")
     except (UnicodeDecodeError, ManifestError, StateError) as problem:
         raise BadMembers(str(problem)) from None
     except (ApiError, UnknownResource) as problem:
@@ -303,6 +308,19 @@ def export(cluster: Cluster, members: Members) -> Answer:
     if members.get("format") == "json":
         return 200, objects_as_json(as_list(objects))
     return 200, Raw(as_yaml(objects))
+
+
+def save_state(cluster: Cluster, members: Members) -> Answer:
+    form = members.get("form", "yaml")
+    if form not in ("yaml", "compact"):
+        raise BadMembers("parameter 'form' must be yaml or compact")
+    with tempfile.TemporaryDirectory(prefix="fakekube-") as folder:
+        path = Path(folder) / "state"
+        cluster.save(path, compact=form == "compact", history=_flag(members.get("history", "false"), "history"))
+        raw = Raw(path.read_bytes())
+    if form == "compact":
+        raw.content_type = "application/gzip"
+    return 200, raw
 
 
 def objects_as_json(text: bytes) -> Raw:

@@ -14,8 +14,8 @@ from collections.abc import Collection
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any
 
+from fakekube.powers.export import without_secret_data
 from fakekube.powers.recording import Writer, patch_between, plain_copy
-from fakekube.powers.state import without_secret_data
 from fakekube.registry.generic import versions
 from fakekube.threads import WORKERS
 

@@ -18,8 +18,8 @@ from typing import IO, Any
 
 from fakekube.client.errors import ApiError
 from fakekube.client.remote import RemoteClient, RemoteWatch
+from fakekube.powers.export import without_secret_data
 from fakekube.powers.recording import NOT_RECORDED, Writer, patch_between, plain_copy
-from fakekube.powers.state import without_secret_data
 from fakekube.schema.builtin import kind_type
 
 __all__ = ["RemoteRecorder"]

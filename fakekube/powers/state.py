@@ -1,4 +1,4 @@
-"""The whole state of a cluster as a YAML document, and what a cluster holds as manifests.
+"""The whole state of a cluster as a document: readable YAML, or a compact form; with its history if wanted.
 
     apiVersion: fakekube.dev/v1
     kind: ClusterState
@@ -7,174 +7,199 @@
     resources:
       configmaps:
         - {key: default/a, created: 240, revision: 251, object: {…}}
+    history:                      # if it was saved
+      since: 200
+      resources:
+        configmaps:
+          floor: 200
+          before: []              # what the keys of the events held before the first of them
+          events:
+            - {key: default/a, created: 240, revision: 240, age: 12.5, object: {…}}   # without an object: deleted
 
-Invariant: loading a document that was saved gives objects with the same uids and revisions.
+The compact form is the same document as JSON, compressed by gzip.
+
+Invariant: loading a document that was saved gives objects with the same uids and revisions, and the same history.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+import gzip
+import io
+import re
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from fakekube.codecs import json, yaml
 from fakekube.codecs.document import Document
 from fakekube.codecs.errors import DecodeError
-from fakekube.store import Snapshot, Store
+from fakekube.store import Bucket, Contents, Record, Snapshot, rebuilt
 
 if TYPE_CHECKING:
-    from fakekube.client.elsewhere import Place
     from fakekube.registry.backend import Backend
 
-__all__ = ["StateError", "as_list", "as_yaml", "export", "is_state", "read_state", "state_of", "without_secret_data"]
+__all__ = ["SavedState", "StateError", "is_state_text", "read_state", "state_of", "written"]
 
 API_VERSION, KIND = "fakekube.dev/v1", "ClusterState"
 
 Object = dict[str, Any]
+_Record = Record[Document]
 
-#: What an export leaves out: it is made anew in every cluster, or says what was and not what should be.
-NOT_EXPORTED = frozenset(
-    {"events", "events.events.k8s.io", "endpoints", "endpointslices.discovery.k8s.io", "leases.coordination.k8s.io"}
-)
-
-#: Metadata that says what happened in the cluster that an object comes from.
-_NOT_EXPORTED_METADATA = frozenset(
-    {
-        "managedFields",
-        "resourceVersion",
-        "selfLink",
-        "uid",
-        "creationTimestamp",
-        "generation",
-        "deletionTimestamp",
-        "deletionGracePeriodSeconds",
-    }
-)
+_GZIP = b"\x1f\x8b"
+#: Bytes of a compact state, uncompressed.
+LIMIT = 1 << 30
+_INT64 = 1 << 63
+_HEAD = re.compile(rb'^kind: ClusterState\s*$|^\s*\{.*"kind":\s*"ClusterState"', re.MULTILINE | re.DOTALL)
 
 
 class StateError(ValueError):
     """A document that is no state of a cluster of this minor; says why."""
 
 
-def is_state(value: object) -> bool:
-    """Is this a document that `state_of` has made?"""
-    return isinstance(value, Mapping) and (value.get("apiVersion"), value.get("kind")) == (API_VERSION, KIND)
+@dataclass(slots=True, frozen=True)
+class SavedState:
+    """A state that was read."""
+
+    snapshot: Snapshot[Document]
+    since: int | None
+    """The revision at which its history begins; None if it has none."""
 
 
-def state_of(backend: Backend) -> Object:
+# ---------------------------------------------------------------- writing
+
+
+def state_of(backend: Backend, *, history: bool = False) -> Object:
     """The state of a cluster as plain data."""
     store = backend.store
-    resources = {
-        bucket.name: [
-            {"key": record.key, "created": record.created, "revision": record.revision, "object": record.value.object}
-            for record in bucket.page().records
-        ]
-        for bucket in store.buckets()
-        if not bucket.is_empty
-    }
-    return {
+    buckets = store.buckets()
+    state: Object = {
         "apiVersion": API_VERSION,
         "kind": KIND,
         "version": backend.settings.version,
-        "revision": store.revision,
-        "resources": resources,
+        "revision": _number(store.revision),
+        "resources": {bucket.name: [*map(_row, bucket.page().records)] for bucket in buckets if not bucket.is_empty},
+    }
+    if history:
+        now = backend.clock.monotonic()
+        pasts = {bucket.name: past for bucket in buckets if (past := _past(bucket, now))}
+        state["history"] = {"since": _number(store.compacted), "resources": pasts}
+    return state
+
+
+def _number(revision: int) -> int | str:
+    """A revision as a number, where every reader keeps all its digits."""
+    return revision if revision < _INT64 else str(revision)
+
+
+def _row(record: _Record) -> Object:
+    return {
+        "key": record.key,
+        "created": _number(record.created),
+        "revision": _number(record.revision),
+        "object": record.value.object,
     }
 
 
-def read_state(text: bytes, version: str) -> Snapshot[Document]:
-    """The snapshot in a document. Raises StateError."""
-    try:
-        value, _ = yaml.loads(text)
-    except DecodeError as error:
-        raise StateError(f"no YAML: {error}") from None
-    if not is_state(value):
+def _past(bucket: Bucket[Document], now: float) -> Object:
+    """The kept events of a bucket; empty if there never was anything."""
+    events, floor = bucket.past()
+    before: dict[str, _Record | None] = {}
+    rows = []
+    for event in events:
+        before.setdefault(event.key, event.previous)
+        age = round(max(now - event.time, 0.0), 6)
+        if event.record is not None:
+            rows.append({**_row(event.record), "age": age})
+        else:
+            rows.append({"key": event.key, "revision": _number(event.revision), "age": age})
+    if not rows and bucket.is_empty:
+        return {}
+    return {"floor": _number(floor), "before": [_row(record) for record in before.values() if record is not None], "events": rows}
+
+
+def written(state: Object, *, compact: bool = False) -> bytes:
+    """A state as text: YAML, or the compact form."""
+    return gzip.compress(json.dumps(state), compresslevel=6, mtime=0) if compact else yaml.dumps(state)
+
+
+# ---------------------------------------------------------------- reading
+
+
+def is_state_text(text: bytes) -> bool:
+    """Does this look like a state, in either form?"""
+    return text.startswith(_GZIP) or (b"ClusterState" in text and _HEAD.search(text) is not None)
+
+
+def read_state(text: bytes, version: str, now: float = 0.0) -> SavedState:
+    """The state in a document; events get times by their ages at `now`. Raises StateError."""
+    value = _value_of(text)
+    if not isinstance(value, Mapping) or (value.get("apiVersion"), value.get("kind")) != (API_VERSION, KIND):
         raise StateError(f"no {KIND} of {API_VERSION}")
     if value.get("version") != version:
         raise StateError(f"the state is one of Kubernetes {value.get('version')}, the cluster is one of {version}")
     try:
-        return _snapshot(value["resources"], int(value["revision"]))
+        return _state(value, now)
     except (KeyError, TypeError, ValueError, AttributeError) as problem:
         raise StateError(f"the state is damaged: {problem!r}") from None
 
 
-def _snapshot(resources: Mapping[str, Sequence[Mapping[str, Any]]], revision: int) -> Snapshot[Document]:
-    store: Store[Document] = Store()
-    for at, bucket, key, document in sorted(_writes(resources), key=lambda write: write[0]):
-        store.skip(at - 1)
-        store.bucket(bucket).commit(key, None, partial(_kept, document))
-    store.skip(max(revision, store.revision))
-    return store.snapshot()
+def _value_of(text: bytes) -> Any:
+    try:
+        if not text.startswith(_GZIP):
+            return yaml.loads(text)[0]
+        with gzip.GzipFile(fileobj=io.BytesIO(text)) as file:
+            plain = file.read(LIMIT + 1)
+        if len(plain) > LIMIT:
+            raise StateError(f"the state has more than {LIMIT} bytes")
+        return json.reread(plain)
+    except DecodeError as error:
+        raise StateError(f"no YAML: {error}") from None
+    except (OSError, EOFError, zlib.error) as error:
+        raise StateError(f"the state is damaged: {error}") from None
 
 
-def _kept(document: Document, _revision: int) -> Document:
-    return document
+def _state(value: Mapping[str, Any], now: float) -> SavedState:
+    history = value.get("history")
+    pasts: Mapping[str, Any] = {} if history is None else history["resources"]
+    revision = int(value["revision"])
+    contents = {}
+    for bucket in {**value["resources"], **pasts}:
+        rows = value["resources"].get(bucket) or ()
+        contents[bucket] = _contents(map(_record, rows), pasts.get(bucket), now)
+        newest = max((record.revision for record in contents[bucket].versions.heads.values()), default=0)
+        if newest > revision:
+            raise ValueError(f"{bucket} has the revision {newest}, which is later than that of the state")
+    return SavedState(Snapshot(revision, contents), None if history is None else int(history["since"]))
 
 
-def _writes(resources: Mapping[str, Sequence[Mapping[str, Any]]]) -> Iterator[tuple[int, str, str, Document]]:
-    """Every object twice, if it was changed: what was created at one revision and is what it is since another."""
-    for bucket, rows in resources.items():
-        for row in rows:
-            document = Document(row["object"])
-            for at in {int(row["created"]), int(row["revision"])}:
-                yield at, bucket, str(row["key"]), document
+def _contents(records: Iterable[_Record], past: Mapping[str, Any] | None, now: float) -> Contents[Document]:
+    if past is None:
+        return rebuilt(records)
+    changes = list(_changes(past["events"], now))
+    changed = {record.key for record, _, _ in changes}
+    before = [*(record for record in records if record.key not in changed), *map(_record, past["before"])]
+    return rebuilt(before, changes, int(past["floor"]))
 
 
-class Reader(Protocol):
-    """What an export asks of a client, of this cluster (`client.Client`) or of another one (`client.remote`)."""
-
-    def resource(self, name: str, /) -> Place:
-        """The resource of a name that kubectl knows."""
-
-    def listable_resources(self) -> Sequence[Place]:
-        """One version of every resource whose objects are stored."""
-
-    def path(self, resource: Place, namespace: str | None = None, /) -> str:
-        """The path of a collection."""
-
-    def call(self, method: str, path: str, /) -> Object:
-        """The answer to a request."""
+def _record(row: Mapping[str, Any]) -> _Record:
+    return Record(str(row["key"]), Document(_object(row["object"])), int(row["created"]), int(row["revision"]))
 
 
-def export(client: Reader, *, namespace: str | None = None, kinds: Sequence[str] = (), redact: bool = True) -> list[Object]:
-    """What a cluster holds, as objects that can be loaded into another one: definitions and namespaces first.
-
-    Args:
-        client: reads the cluster.
-        namespace: only what is in it.
-        kinds: resources as kubectl names them; all by default, but for events, endpoints and leases.
-        redact: leave out the data of Secrets.
-
-    Raises ApiError and UnknownResource.
-    """
-    wanted = [client.resource(name) for name in kinds] or list(client.listable_resources())
-    found: list[Object] = []
-    for resource in wanted:
-        name = f"{resource.plural}.{resource.group}" if resource.group else resource.plural
-        if (not kinds and name in NOT_EXPORTED) or (namespace is not None and not resource.namespaced):
-            continue
-        kind = {"apiVersion": resource.api_version, "kind": resource.kind}
-        items = client.call("GET", client.path(resource, namespace))["items"]
-        found += [_exported({**kind, **item}, redact) for item in items]
-    first = ("CustomResourceDefinition", "Namespace")
-    return sorted(found, key=lambda obj: first.index(obj["kind"]) if obj["kind"] in first else len(first))
+def _object(value: Any) -> Object:
+    if not isinstance(value, dict) or not isinstance(value.get("metadata"), dict):
+        raise ValueError("an object has no metadata")
+    return value
 
 
-def _exported(obj: Object, redact: bool) -> Object:
-    metadata = {name: value for name, value in obj["metadata"].items() if name not in _NOT_EXPORTED_METADATA}
-    exported = {**obj, "metadata": metadata}
-    return without_secret_data(exported) if redact else exported
-
-
-def without_secret_data(obj: Object) -> Object:
-    """Returns an object; of a Secret, without the values of its data."""
-    return {**obj, "data": dict.fromkeys(obj["data"], "")} if obj["kind"] == "Secret" and obj.get("data") else obj
-
-
-def as_yaml(objects: Sequence[Object]) -> bytes:
-    """A stream of YAML documents."""
-    return b"---\n".join(yaml.dumps(obj) for obj in objects)
-
-
-def as_list(objects: Sequence[Object]) -> bytes:
-    """A v1 List as JSON."""
-    return json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)}) + b"\n"
+def _changes(rows: Iterable[Mapping[str, Any]], now: float) -> Iterator[tuple[_Record, bool, float]]:
+    last = 0
+    for row in rows:
+        revision, time = int(row["revision"]), now - float(row["age"])
+        if revision <= last:
+            raise ValueError(f"the events are not in the order of their revisions: {revision} follows {last}")
+        last = revision
+        if "object" in row:
+            yield _record(row), False, time
+        else:
+            yield Record(str(row["key"]), Document({}), 0, revision), True, time

@@ -11,7 +11,7 @@ etcd's mvcc and the watch cache of a real API server. Theory of operation:
 * `index` finds keys by what they hold, a step behind the history, which it catches up with when it is asked.
 * `bucket` joins these to compare-and-set writes, reads and cursors; `cursor` is the position of one
   watcher, `reflector` a local copy of a bucket that follows its events.
-* `store` is the set of buckets: compaction, snapshots, forks.
+* `store` is the set of buckets: compaction, snapshots, forks; `rebuilding` makes the contents of buckets that were saved.
 
 Invariants: a revision is given once and never again; a value is never changed; a reader sees one revision,
 whole; every event is seen by every cursor once and in order, or the cursor raises `Compacted`.
@@ -19,9 +19,10 @@ whole; every event is seen by every cursor once and in order, or the cursor rais
 
 from __future__ import annotations
 
-from fakekube.store.bucket import Bucket
+from fakekube.store.bucket import Bucket, Contents
 from fakekube.store.cursor import Cursor
 from fakekube.store.index import Condition
+from fakekube.store.rebuilding import rebuilt
 from fakekube.store.reflector import Reflector
 from fakekube.store.store import Snapshot, Store
 from fakekube.store.timeline import Retention
@@ -32,6 +33,7 @@ __all__ = [
     "Compacted",
     "Condition",
     "Conflict",
+    "Contents",
     "Cursor",
     "Event",
     "FutureRevision",
@@ -43,4 +45,5 @@ __all__ = [
     "Snapshot",
     "Store",
     "StoreError",
+    "rebuilt",
 ]

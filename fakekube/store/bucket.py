@@ -272,10 +272,30 @@ class Bucket(Generic[V]):
             contents = self._own()
             contents.versions.forget(contents.history.compact(revision), revision)
 
-    def replace(self, versions: Versions[V] | None, revision: int) -> None:
-        """Become what a snapshot holds, without a past: every cursor is lost."""
-        history: History[V] = History(revision, self._contents.history.end + 1)
-        self._contents = Contents(Versions() if versions is None else versions.present(), history)
+    def replace(self, saved: Contents[V] | None, revision: int, since: int | None = None) -> None:
+        """Become what a snapshot holds; every cursor is lost.
+
+        `since`: keep the snapshot's past from that revision on; None: keep none.
+        """
+        first = self._contents.history.end + 1
+        if saved is None or since is None:
+            versions: Versions[V] = Versions() if saved is None else saved.versions.present()
+            self._contents = Contents(versions, History(revision if since is None else since, first))
+            return
+        events = saved.history.all()
+        versions = saved.versions.copy()
+        versions.forget([event for event in events if event.revision <= since], since)
+        history: History[V] = History(max(saved.history.floor, since), first)
+        for event in events:
+            if event.revision > since:
+                history.append(event, self._timeline.retention)
+        self._contents = Contents(versions, history)
+
+    def past(self) -> tuple[Sequence[Event[V]], int]:
+        """All events that are kept, oldest first, and the revision after which cached cursors know every one."""
+        with self._timeline.lock:
+            history = self._contents.history
+            return list(history.all()), history.floor
 
     def wake(self, event: Event[V] | None = None) -> None:
         """Tell the subscribers and the store's listeners (without the lock)."""

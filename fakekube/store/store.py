@@ -137,8 +137,11 @@ class Store(Generic[V]):
         contents = {**self._unopened, **{name: bucket.share() for name, bucket in self._buckets.items()}}
         return Snapshot(self._timeline.revision, contents)
 
-    def restore(self, snapshot: Snapshot[V]) -> None:
+    def restore(self, snapshot: Snapshot[V], *, since: int | None = None) -> None:
         """Hold again what a snapshot holds, the records at the revisions that they had.
+
+        `since`: also hold its past, from that revision on, but nothing of revisions that were reached here already,
+        which would be another past than that of this store.
 
         No revision is used again: the store goes to a new one, later than any that was ever seen here, and
         the past is compacted up to it. Cursors of both kinds raise Compacted, so no watcher believes in a
@@ -147,15 +150,16 @@ class Store(Generic[V]):
         with self._timeline.lock:
             # Two steps: an uncached cursor may start one revision before the floor: nobody must have seen it.
             revision = max(self._timeline.revision, snapshot.revision) + 2
+            here = max(self._timeline.revision, self._timeline.compacted)
+            since = None if since is None or here > snapshot.revision else max(since, here)
             self._timeline.skip(revision)
-            self._timeline.compact(revision)
-            self._floor = revision
+            self._timeline.compact(revision if since is None else since)
+            self._floor = revision if since is None else since
             for name in (*snapshot.contents, *self._unopened):
                 self._bucket(name)
             buckets = list(self._buckets.values())
             for bucket in buckets:
-                saved = snapshot.contents.get(bucket.name)
-                bucket.replace(saved.versions if saved else None, revision)
+                bucket.replace(snapshot.contents.get(bucket.name), revision, since)
         for bucket in buckets:
             bucket.wake()
 

@@ -121,6 +121,19 @@ def test_state(cluster: Cluster) -> None:
     assert ask(cluster, "POST", "fakekube/v1/restart", {"cold": "x"})[0] == 400
 
 
+@pytest.mark.parametrize("form", ["yaml", "compact"])
+def test_a_state_goes_out_and_in(cluster: Cluster, form: str) -> None:
+    ask(cluster, "POST", MAPS, {"metadata": {"name": "a"}})
+    made = cluster.get("cm", "a")
+    with urllib.request.urlopen(f"{cluster.url}/fakekube/v1/state?form={form}&history=true") as response:
+        state = response.read()
+    cluster.reset()
+    assert ask(cluster, "POST", "fakekube/v1/load", raw=state) == (200, {"items": []})
+    assert cluster.get("cm", "a") == made
+    assert ask(cluster, "POST", "fakekube/v1/load", raw=state[: len(state) // 2])[0] == 400
+    assert ask(cluster, "GET", "fakekube/v1/state?form=x")[0] == 400
+
+
 def test_the_openapi_document_names_every_path(cluster: Cluster) -> None:
     paths = ask(cluster, "GET", "fakekube/v1/openapi.json")[1]["paths"]
     assert {"get", "post", "delete"} <= set(paths["/fakekube/v1/faults"])

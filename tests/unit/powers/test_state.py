@@ -88,8 +88,89 @@ def test_a_saved_state_is_loaded_with_uids_and_revisions(cluster: Cluster, tmp_p
         assert int(newer["metadata"]["resourceVersion"]) > max(int(one["metadata"]["resourceVersion"]) for one in before)
 
 
+@pytest.mark.parametrize("compact", [False, True])
+def test_a_saved_history_is_there_after_the_load(cluster: Cluster, tmp_path: Path, compact: bool) -> None:
+    first = cluster.create(config_map("a", x="1"))
+    second = cluster.patch("cm", "a", {"data": {"x": "2"}})
+    cluster.create(config_map("b"))
+    cluster.delete("cm", "b")
+    revisions = [int(one["metadata"]["resourceVersion"]) for one in (first, second)]
+    file = tmp_path / "state"
+    cluster.save(file, compact=compact, history=True)
+    with Cluster(profile="apiserver") as other:
+        other.load(file)
+        assert [(one.type, one.revision) for one in other.history("cm", "a")] == list(
+            zip(("ADDED", "MODIFIED"), revisions, strict=True)
+        )
+        assert [one.type for one in other.history("cm", "b")] == ["ADDED", "DELETED"]
+        assert other.at(revisions[0]).get("cm", "a")["data"] == {"x": "1"}
+        assert other.at(revisions[1]).get("cm", "a")["data"] == {"x": "2"}
+        watch = other._client.watch(MAPS, {"resourceVersion": str(revisions[0])})
+        types = [json.loads(frame)["type"] for frame in watch.take()]
+        assert types == ["MODIFIED", "ADDED", "DELETED"]
+        other.patch("cm", "a", {"data": {"x": "3"}})
+        assert [json.loads(frame)["type"] for frame in watch.take()] == ["MODIFIED"]
+        watch.close()
+        assert len(other.history("cm", "a")) == 3
+        other.compact()
+        with pytest.raises(ApiError):
+            other.at(revisions[0]).list("cm")
+
+
+def test_a_saved_history_is_none_where_other_things_have_happened(cluster: Cluster, tmp_path: Path) -> None:
+    first = cluster.create(config_map("a", x="1"))
+    cluster.patch("cm", "a", {"data": {"x": "2"}})
+    cluster.save(tmp_path / "state", history=True)
+    with Cluster(profile="apiserver") as other:
+        for n in range(9):
+            other.create(config_map(f"c{n}"))
+        other.load(tmp_path / "state")
+        assert [one["metadata"]["name"] for one in other.list("cm", namespace="default")] == ["a"]
+        assert [one.type for one in other.history("cm", "a")] == ["MODIFIED"]
+        with pytest.raises(ApiError) as error:
+            other.at(int(first["metadata"]["resourceVersion"])).list("cm")
+        assert error.value.code == 410
+
+
+def test_the_compact_form_holds_the_same(cluster: Cluster, tmp_path: Path) -> None:
+    for n in range(50):
+        cluster.create(config_map(f"c{n}"))
+    cluster.save(tmp_path / "state.yaml")
+    cluster.save(tmp_path / "state.gz", compact=True)
+    assert (tmp_path / "state.gz").stat().st_size * 5 < (tmp_path / "state.yaml").stat().st_size
+    before = cluster.list("cm")
+    cluster.reset()
+    cluster.load((tmp_path / "state.gz").read_bytes())
+    assert cluster.list("cm") == before
+
+
+def test_large_revisions_are_saved_with_all_their_digits(tmp_path: Path) -> None:
+    with Cluster(profile="apiserver", first_revision=2**100) as cluster:
+        made = cluster.create(config_map("a"))
+        for compact in (False, True):
+            cluster.save(tmp_path / "state", compact=compact, history=True)
+            with Cluster(profile="apiserver") as other:
+                other.load(tmp_path / "state")
+                assert other.get("cm", "a") == made
+
+
+def test_a_manifest_that_speaks_of_states_is_none(cluster: Cluster) -> None:
+    text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  x: |\n    apiVersion: fakekube.dev/v1\n    kind: ClusterState\n"
+    cluster.load(text)
+    assert "ClusterState" in cluster.get("cm", "a")["data"]["x"]
+
+
 def test_a_damaged_state_is_refused(cluster: Cluster) -> None:
+    good = "apiVersion: fakekube.dev/v1\nkind: ClusterState\nversion: '1.36'\nrevision: 9\n"
+    row = "{key: default/a, created: 5, revision: 5, object: {metadata: {name: a}}}"
     for text in (
+        good + "resources: {configmaps: 5}\n",
+        good + "resources: {configmaps: [{key: default/a}]}\n",
+        good + f"resources: {{configmaps: [{row.replace('revision: 5', 'revision: 50')}]}}\n",
+        good + "resources: {}\nhistory: {since: 1}\n",
+        good
+        + "resources: {}\nhistory: {since: 1, resources: {configmaps: {floor: 1, before: [], events: [{key: a, revision: 3, age: 1}]}}}\n",
+        b"\x1f\x8bnothing",
         "apiVersion: fakekube.dev/v1\nkind: ClusterState\nversion: '1.2'\n",
         "apiVersion: fakekube.dev/v1\nkind: ClusterState\nversion: '1.36'\nrevision: x\nresources: {}\n",
     ):
