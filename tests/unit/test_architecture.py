@@ -24,6 +24,7 @@ ROW = (
     "testing",
     "powers",
     "nodes",
+    "runtime",
     "scheduler",
     "controllers",
     "client",

@@ -1,0 +1,279 @@
+"""One run of a container: its files, environment, processes and log.
+
+Nothing is made before somebody looks: the files with the first exec, the main program with the first look at the log or
+into the container. It then lives through what it would have done since the container started.
+
+Invariant: what belongs to a run ends with it; the next run has a container of its own.
+
+Specified by: pkg/kubelet/kuberuntime/kuberuntime_container.go.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from fakekube.clock import Clock
+from fakekube.runtime.behaviour import Behaviour
+from fakekube.runtime.commands import command as applet
+from fakekube.runtime.environment import expand
+from fakekube.runtime.filesystem import File, FileSystem
+from fakekube.runtime.images import APPLET
+from fakekube.runtime.logs import ContainerLog
+from fakekube.runtime.program import Command, Program, Usage
+from fakekube.runtime.scheduling import SIGKILL, Task
+from fakekube.runtime.shell.interpreter import ProgramNotFound, Shell, find_program, shebang
+
+if TYPE_CHECKING:
+    from fakekube.runtime.main_program import MainProgram
+    from fakekube.runtime.network import Network
+
+__all__ = ["Container", "Run"]
+
+Object = Mapping[str, Any]
+
+_MEMORY: Final = 2 * 1024**3
+
+
+@dataclass(slots=True, frozen=True)
+class Run:
+    """Which run of a container, and when it was. Times are of the cluster."""
+
+    attempt: int
+    started: datetime
+    finished: datetime | None = None
+    exit_code: int = 0
+
+
+class Container:
+    """A run of a container.
+
+    Args:
+        pod: returns the pod as it is.
+        spec: the container's item in the pod's spec.
+        run: which run.
+        clock: of the cluster.
+        behaviour: returns what the test says of it.
+        make_files: makes its files.
+        make_environment: makes its environment.
+        network: how it reaches others.
+    """
+
+    def __init__(
+        self,
+        pod: Callable[[], Object],
+        spec: Object,
+        run: Run,
+        clock: Clock,
+        behaviour: Callable[[], Behaviour],
+        make_files: Callable[[Container], FileSystem],
+        make_environment: Callable[[], dict[str, str]],
+        network: Network,
+        on_exit: Callable[[int], None],
+    ) -> None:
+        self._pod, self.spec, self.clock = pod, spec, clock
+        self.run = run
+        self.behaviour = behaviour
+        self.network = network
+        self.on_exit = on_exit
+        """Called when the main program has ended."""
+        self.log = ContainerLog()
+        self.tasks: dict[int, Task] = {}
+        """By process id; ended ones are dropped from time to time."""
+        self._make_files, self._make_environment = make_files, make_environment
+        self._files: FileSystem | None = None
+        self._environment: dict[str, str] | None = None
+        self._making = threading.RLock()
+        self._last_pid = 1
+        self._main: MainProgram | None = None
+
+    # ------------------------------------------------------------ what it is like
+
+    @property
+    def pod(self) -> Object:
+        """The pod as it is now."""
+        return self._pod()
+
+    @property
+    def name(self) -> str:
+        """The name of the container."""
+        return str(self.spec["name"])
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the run has not ended."""
+        return self.run.finished is None
+
+    @property
+    def hostname(self) -> str:
+        """See `program.Host`."""
+        spec = self.pod["spec"]
+        return str(spec.get("hostname") or self.pod["metadata"]["name"])
+
+    @property
+    def node_name(self) -> str:
+        """See `program.Host`."""
+        return str(self.pod["spec"].get("nodeName", ""))
+
+    def _security(self, name: str) -> Any:
+        own = (self.spec.get("securityContext") or {}).get(name)
+        return own if own is not None else (self.pod["spec"].get("securityContext") or {}).get(name)
+
+    @property
+    def uid(self) -> int:
+        """See `program.Host`."""
+        return int(self._security("runAsUser") or 0)
+
+    @property
+    def gid(self) -> int:
+        """See `program.Host`."""
+        return int(self._security("runAsGroup") or 0)
+
+    @property
+    def memory_limit(self) -> int:
+        """See `program.Host`."""
+        from fakekube.schema.quantity import parse
+
+        limit = ((self.spec.get("resources") or {}).get("limits") or {}).get("memory")
+        return int(parse(str(limit)).value()) if limit else _MEMORY
+
+    @property
+    def read_only_root(self) -> bool:
+        """Whether the image may not be written to."""
+        return bool(self._security("readOnlyRootFilesystem"))
+
+    def started_seconds(self) -> float:
+        """See `program.Host`."""
+        return max((self.clock.now() - self.run.started).total_seconds(), 0.0)
+
+    def monotonic(self, moment: datetime) -> float:
+        """Returns the time of the clock's `monotonic` at a moment that is past."""
+        return self.clock.monotonic() - max((self.clock.now() - moment) / timedelta(seconds=1), 0.0)
+
+    @property
+    def files(self) -> FileSystem:
+        """The files of the container, made when they are first asked for."""
+        if self._files is None:
+            with self._making:
+                if self._files is None:
+                    self._files = self._make_files(self)
+        return self._files
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The variables of the container, as they were when it started."""
+        if self._environment is None:
+            with self._making:
+                if self._environment is None:
+                    self._environment = self._make_environment()
+        return self._environment
+
+    @property
+    def main(self) -> MainProgram:
+        """The main program, which is started when it is first asked for."""
+        if self._main is None:
+            from fakekube.runtime.main_program import MainProgram
+
+            with self._making:
+                if self._main is None:
+                    self._main = MainProgram(self)
+        return self._main
+
+    def arguments(self) -> list[str]:
+        """Returns the container's command and arguments; an empty list if it leaves them to the image."""
+        words = [*(self.spec.get("command") or ()), *(self.spec.get("args") or ())]
+        return [expand(word, self.environment) for word in words]
+
+    # ------------------------------------------------------------ processes
+
+    def next_pid(self) -> int:
+        """See `program.Host`."""
+        self._last_pid += 1
+        return self._last_pid
+
+    def register(self, task: Task) -> None:
+        """See `program.Host`."""
+        if len(self.tasks) > 256:
+            self.tasks = {pid: one for pid, one in self.tasks.items() if one.exit_code is None}
+        self.tasks[task.pid] = task
+
+    def command_for(self, name: str) -> Command | None:
+        """See `program.Host`."""
+        handler = self.behaviour().commands.get(posixpath.basename(name))
+        if handler is None:
+            return None
+        from fakekube.runtime.handled import handled_command
+
+        return handled_command(handler)
+
+    def program(self, argv: Sequence[str], descriptors: Mapping[int, Any], *, tty: bool = False) -> Program:
+        """Returns a program that runs in the container."""
+        env = dict(self.environment)
+        if tty:
+            env.setdefault("TERM", "xterm")
+        cwd = str(self.spec.get("workingDir") or "/")
+        if not self.files.exists(cwd):
+            self.files.make_directories(cwd)
+        return Program(argv[0], argv[1:], env, cwd, descriptors, self, self.execute)
+
+    async def execute(self, argv: Sequence[str], program: Program) -> int:
+        """Runs a command by its name or path, and returns its exit code. Raises ProgramNotFound."""
+        program = replace(program, name=argv[0], args=argv[1:], failed=False)
+        implementation = self.command_for(argv[0])
+        if implementation is None:
+            implementation = self._found(argv[0], program)
+        program.name = posixpath.basename(argv[0]) or argv[0]
+        try:
+            return await implementation(program)
+        except Usage as wrong:
+            return await program.complain(str(wrong), wrong.code)
+        except (ProgramNotFound, OSError) as error:
+            if isinstance(error, BrokenPipeError):
+                raise
+            text = str(error) if isinstance(error, ProgramNotFound) else f"{error.filename or ''}: {error.strerror}"
+            return await program.complain(text, error.code if isinstance(error, ProgramNotFound) else 1)
+
+    def _found(self, name: str, program: Program) -> Command:
+        path = find_program(name, self.files, program.env.get("PATH", ""), program.cwd)
+        if path is None:
+            raise ProgramNotFound(f"{name}: not found", 127)
+        node = self.files.node(path, program.cwd)
+        content = bytes(node.content) if isinstance(node, File) else b""
+        if content.startswith(APPLET):
+            found = applet(content.removeprefix(APPLET).strip().decode())
+            if found is not None:
+                return found
+        if content.startswith(b"\x7fELF") or b"\0" in content[:64]:
+            raise ProgramNotFound(f"{name}: Exec format error", 126)
+        return _script(path, shebang(content))
+
+    def end(self, run: Run) -> None:
+        """The run has ended: so do its programs, and its log."""
+        if not self.is_running:
+            return
+        if self._main is not None and run.finished is not None:
+            self._main.catch_up_to_end(run)
+        self.run = run
+        for task in list(self.tasks.values()):
+            task.kill(SIGKILL)
+        self.log.close(run.finished or self.clock.now())
+
+
+def _script(path: str, interpreter: list[str] | None) -> Command:
+    """Returns a command that runs a script."""
+
+    async def run(program: Program) -> int:
+        words = interpreter or ["/bin/sh"]
+        if words[0].rpartition("/")[2] == "env" and len(words) > 1:
+            words = words[1].split()
+        if words[0].rpartition("/")[2] in ("sh", "ash", "bash", "dash"):
+            source = program.files.read(path, program.cwd).decode("utf-8", "surrogateescape")
+            shell = Shell.of(program, path, program.args)
+            return await shell.run_text(source)
+        return await program.run_other([*words, path, *program.args], program)
+
+    return run

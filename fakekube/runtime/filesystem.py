@@ -1,0 +1,308 @@
+"""The file system of a container, in memory: directories, files, symbolic links and mounts.
+
+Paths are resolved as Linux does it; what is wrong is an OSError with the errno and the words of Linux. A mount replaces
+what the image has at a path, and several containers may mount the same directory.
+
+Invariant: a node stands in one directory only; a directory that is mounted stands in none.
+
+Specified by: path_resolution(7), mount(2).
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import posixpath
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+__all__ = ["Device", "Directory", "File", "FileSystem", "Mount", "Node", "Symlink", "oserror"]
+
+#: How many symbolic links a path may have.
+_MAX_LINKS = 40
+
+
+def oserror(number: int, path: str = "") -> OSError:
+    """Returns the error with this errno, as the operating system raises it."""
+    return OSError(number, os.strerror(number), path)
+
+
+@dataclass(slots=True, eq=False)
+class Node:
+    """What stands in a directory. Times are seconds since 1970."""
+
+    mode: int = 0o644
+    uid: int = 0
+    gid: int = 0
+    mtime: float = 0.0
+
+
+@dataclass(slots=True, eq=False)
+class File(Node):
+    """A regular file."""
+
+    data: bytearray = field(default_factory=bytearray)
+    source: Callable[[], bytes] | None = None
+    """Makes the content whenever it is read, as for /proc; None for what is kept in `data`."""
+
+    @property
+    def content(self) -> bytes | bytearray:
+        """What is in the file now."""
+        return self.data if self.source is None else self.source()
+
+
+@dataclass(slots=True, eq=False)
+class Device(Node):
+    """A character device: null, zero, random, or one that names a descriptor of the process."""
+
+    name: str = "null"
+
+
+@dataclass(slots=True, eq=False)
+class Symlink(Node):
+    """A symbolic link."""
+
+    target: str = ""
+    mode: int = 0o777
+
+
+@dataclass(slots=True, eq=False)
+class Directory(Node):
+    """A directory."""
+
+    own: dict[str, Node] = field(default_factory=dict)
+    mode: int = 0o755
+    source: Callable[[], dict[str, Node]] | None = None
+    """Makes the entries whenever they are looked at; None for what is kept in `own`."""
+
+    @property
+    def entries(self) -> dict[str, Node]:
+        """Name → what is there."""
+        return self.own if self.source is None else self.source()
+
+
+@dataclass(slots=True, frozen=True)
+class Mount:
+    """A directory or file that is mounted."""
+
+    node: Node
+    read_only: bool = False
+
+
+class Place(NamedTuple):
+    """Where a path leads."""
+
+    path: str
+    """Absolute, without symbolic links before the last part."""
+    node: Node | None
+    """None if there is nothing; its directory exists then."""
+    read_only: bool
+    parent: Directory | None
+    """The directory that has the entry; None for the root."""
+
+    @property
+    def name(self) -> str:
+        """The last part of the path."""
+        return posixpath.basename(self.path)
+
+
+class FileSystem:
+    """The files that the processes of one container see.
+
+    Args:
+        root: of the image.
+        now: tells the time that new files get.
+        read_only: whether the image may be written to.
+    """
+
+    def __init__(self, root: Directory, now: Callable[[], float], *, read_only: bool = False) -> None:
+        self.root = root
+        self.now = now
+        self.mounts: dict[str, Mount] = {"/": Mount(root, read_only)}
+
+    def mount(self, path: str, node: Node, *, read_only: bool = False) -> None:
+        """Mounts a directory or file at a path, which is made if it does not exist."""
+        path = posixpath.normpath(path)
+        parent = self.make_directories(posixpath.dirname(path))
+        if posixpath.basename(path) not in parent.entries and parent.source is None:
+            parent.own[posixpath.basename(path)] = Directory(mtime=self.now()) if isinstance(node, Directory) else File()
+        self.mounts[path] = Mount(node, read_only)
+
+    # ------------------------------------------------------------ paths
+
+    def place(self, path: str, cwd: str = "/", *, follow: bool = True) -> Place:
+        """Returns where a path leads. Raises OSError if a directory on the way is missing."""
+        if not path:
+            raise oserror(errno.ENOENT, path)
+        parts = [part for part in posixpath.join(cwd, path).split("/") if part and part != "."]
+        links = 0
+        at = Place("/", self.mounts["/"].node, self.mounts["/"].read_only, None)
+        trail = [at]
+        while parts:
+            name = parts.pop(0)
+            if name == "..":
+                if len(trail) > 1:
+                    trail.pop()
+                at = trail[-1]
+                continue
+            if at.node is None:
+                raise oserror(errno.ENOENT, path)
+            if not isinstance(at.node, Directory):
+                raise oserror(errno.ENOTDIR, path)
+            child = self._child(at, at.node, name)
+            if isinstance(child.node, Symlink) and (parts or follow):
+                links += 1
+                if links > _MAX_LINKS:
+                    raise oserror(errno.ELOOP, path)
+                target = child.node.target
+                parts = [part for part in target.split("/") if part and part != "."] + parts
+                if target.startswith("/"):
+                    trail = trail[:1]
+                at = trail[-1]
+                continue
+            trail.append(child)
+            at = child
+        if path.endswith("/") and at.node is not None and not isinstance(at.node, Directory):
+            raise oserror(errno.ENOTDIR, path)
+        return at
+
+    def _child(self, at: Place, directory: Directory, name: str) -> Place:
+        path = f"{'' if at.path == '/' else at.path}/{name}"
+        mount = self.mounts.get(path)
+        if mount is not None:
+            return Place(path, mount.node, mount.read_only, directory)
+        return Place(path, directory.entries.get(name), at.read_only, directory)
+
+    def node(self, path: str, cwd: str = "/", *, follow: bool = True) -> Node:
+        """Returns what is at a path. Raises OSError."""
+        found = self.place(path, cwd, follow=follow).node
+        if found is None:
+            raise oserror(errno.ENOENT, path)
+        return found
+
+    def directory(self, path: str, cwd: str = "/") -> Directory:
+        """Returns the directory at a path. Raises OSError."""
+        found = self.node(path, cwd)
+        if not isinstance(found, Directory):
+            raise oserror(errno.ENOTDIR, path)
+        return found
+
+    def exists(self, path: str, cwd: str = "/", *, follow: bool = True) -> bool:
+        """Reports whether there is something at a path."""
+        try:
+            return self.place(path, cwd, follow=follow).node is not None
+        except OSError:
+            return False
+
+    def list(self, path: str, cwd: str = "/") -> dict[str, Node]:
+        """Returns the entries of a directory, mounts included, by name in order. Raises OSError."""
+        place = self.place(path, cwd)
+        if place.node is None:
+            raise oserror(errno.ENOENT, path)
+        if not isinstance(place.node, Directory):
+            raise oserror(errno.ENOTDIR, path)
+        below = "" if place.path == "/" else place.path
+        entries = place.node.entries
+        return {name: self.mounts[f"{below}/{name}"].node if f"{below}/{name}" in self.mounts else entries[name]
+                for name in sorted(entries)}  # fmt: skip
+
+    def walk(self, path: str, cwd: str = "/") -> Iterator[tuple[str, Node]]:
+        """Iterates over a path and all that is below it, each with its path as it is written. Raises OSError."""
+        node = self.node(path, cwd, follow=False)
+        yield path, node
+        if isinstance(node, Directory):
+            for name in self.list(path, cwd):
+                yield from self.walk(f"{path.rstrip('/')}/{name}", cwd)
+
+    # ------------------------------------------------------------ reads and writes
+
+    def read(self, path: str, cwd: str = "/") -> bytes:
+        """Returns the content of a file. Raises OSError."""
+        found = self.node(path, cwd)
+        if isinstance(found, Directory):
+            raise oserror(errno.EISDIR, path)
+        return bytes(found.content) if isinstance(found, File) else b""
+
+    def write(self, path: str, data: bytes, cwd: str = "/", *, mode: int = 0o644) -> File:
+        """Writes a file, which is created if need be. Raises OSError."""
+        found = self.create(path, cwd, mode=mode)
+        if not isinstance(found, File):
+            raise oserror(errno.EINVAL, path)
+        found.data[:] = data
+        found.mtime = self.now()
+        return found
+
+    def create(self, path: str, cwd: str = "/", *, mode: int = 0o644) -> Node:
+        """Returns the file at a path for writing; creates it if it does not exist. Raises OSError."""
+        place = self.place(path, cwd)
+        if isinstance(place.node, Directory):
+            raise oserror(errno.EISDIR, path)
+        if isinstance(place.node, Device):
+            return place.node
+        if place.read_only:
+            raise oserror(errno.EROFS, path)
+        if place.node is not None:
+            if isinstance(place.node, File) and place.node.source is not None:
+                raise oserror(errno.EACCES, path)
+            return place.node
+        made = File(mode=mode, mtime=self.now())
+        self.add(path, made, cwd)
+        return made
+
+    def add(self, path: str, node: Node, cwd: str = "/") -> None:
+        """Puts a node at a path where nothing is. Raises OSError."""
+        place = self.place(path, cwd, follow=False)
+        if place.node is not None:
+            raise oserror(errno.EEXIST, path)
+        if place.read_only or place.parent is None or place.parent.source is not None:
+            raise oserror(errno.EROFS, path)
+        place.parent.own[place.name] = node
+        place.parent.mtime = self.now()
+
+    def make_directory(self, path: str, cwd: str = "/", *, mode: int = 0o755) -> Directory:
+        """Makes a directory. Raises OSError."""
+        made = Directory(mode=mode, mtime=self.now())
+        self.add(path.rstrip("/") or "/", made, cwd)
+        return made
+
+    def make_directories(self, path: str, cwd: str = "/") -> Directory:
+        """Makes a directory and those above it, as far as they do not exist. Raises OSError."""
+        full = posixpath.normpath(posixpath.join(cwd, path))
+        at = ""
+        for part in [part for part in full.split("/") if part]:
+            at = f"{at}/{part}"
+            if not self.exists(at):
+                self.make_directory(at)
+        return self.directory(at or "/")
+
+    def remove(self, path: str, cwd: str = "/") -> None:
+        """Removes a file, a link or a directory with all that is in it. Raises OSError."""
+        place = self.place(path, cwd, follow=False)
+        if place.node is None:
+            raise oserror(errno.ENOENT, path)
+        if place.parent is None or place.path in self.mounts:
+            raise oserror(errno.EBUSY, path)
+        if place.read_only or place.parent.source is not None:
+            raise oserror(errno.EROFS, path)
+        if any(mounted.startswith(f"{place.path}/") for mounted in self.mounts):
+            raise oserror(errno.EBUSY, path)
+        del place.parent.own[place.name]
+        place.parent.mtime = self.now()
+
+    def move(self, source: str, target: str, cwd: str = "/") -> None:
+        """Moves a node to a path; what is there is replaced. Raises OSError."""
+        old = self.place(source, cwd, follow=False)
+        if old.node is None:
+            raise oserror(errno.ENOENT, source)
+        new = self.place(target, cwd, follow=False)
+        if new.path == old.path:
+            return
+        if new.path.startswith(f"{old.path}/"):
+            raise oserror(errno.EINVAL, target)
+        if isinstance(new.node, Directory) and new.node.entries:
+            raise oserror(errno.ENOTEMPTY, target)
+        if new.read_only or new.parent is None or new.parent.source is not None:
+            raise oserror(errno.EROFS, target)
+        self.remove(source, cwd)
+        new.parent.own[new.name] = old.node

@@ -1,0 +1,81 @@
+"""Commands of the shell that a test's handler answers: `cluster.pods.on(…).exec(handler, command="pg_dump")`.
+
+The handler blocks a thread of its own; two tasks carry what it reads and writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fakekube.kubelet_api import ExitStatus
+from fakekube.pipes import Pipe
+from fakekube.runtime.descriptors import Descriptor
+from fakekube.runtime.handlers import Context, Handler, call
+from fakekube.runtime.program import Command, Program
+from fakekube.runtime.scheduling import Task, until
+from fakekube.streams import Notifier
+from fakekube.threads import WORKERS
+
+__all__ = ["handled_command"]
+
+
+def handled_command(handler: Handler) -> Command:
+    """Returns a command that calls a handler."""
+
+    async def run(program: Program) -> int:
+        stdin, stdout, stderr = Pipe(), Pipe(), Pipe()
+        host = program.host
+        context = Context(
+            (program.name, *program.args),
+            stdin,
+            stdout,
+            stderr,
+            program.env,
+            host.pod,
+            host.name,
+            program.files,  # type: ignore[attr-defined]
+        )
+        ended, results = Notifier(), list[ExitStatus]()
+
+        def work() -> None:
+            results.append(call(handler, context))
+            ended.notify()
+
+        parent = program.task
+        carriers = _carriers(program, parent, stdin, ((stdout, program.stdout), (stderr, program.stderr)))
+        WORKERS.run(work)
+        try:
+            code = await until(lambda: results[0].code if results else None, ended)
+            for one in carriers[1:]:
+                await one.join()
+            return code
+        finally:
+            stdin.close()
+            stdout.abandon()
+            stderr.abandon()
+            carriers[0].kill()
+
+    return run
+
+
+def _carriers(program: Program, parent: Task, stdin: Pipe, outputs: Sequence[tuple[Pipe, Descriptor]]) -> list[Task]:
+    async def carry_in() -> int:
+        try:
+            while data := await program.stdin.read():
+                rest = memoryview(data)
+                while rest:
+                    rest = rest[stdin.write(rest) :]
+                    if rest:
+                        await until(lambda: (stdin.free > 0 or stdin.abandoned) or None, stdin)
+        finally:
+            stdin.close()
+        return 0
+
+    async def carry_out(pipe: Pipe, target: Descriptor) -> int:
+        while data := await until(lambda: pipe.read(), pipe):
+            await target.write(data)
+        return 0
+
+    start = parent.scheduler.start
+    pid = program.host.next_pid
+    return [start(carry_in(), "stdin", pid(), parent), *(start(carry_out(*one), "stdout", pid(), parent) for one in outputs)]

@@ -1,0 +1,93 @@
+"""Functions of a test that stand for programs in containers: `cluster.pods.on(image="postgres").exec(handler)`.
+
+A handler has a thread of the process while it runs, reads and writes pipes that block, and returns the exit code, or a text
+that is written to stdout.
+
+Invariant: an exception of a handler ends the program with exit code 1, and its traceback is written to stderr.
+"""
+
+from __future__ import annotations
+
+import logging
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from fakekube.kubelet_api import ExitStatus
+from fakekube.pipes import Pipe, TerminalSizeQueue
+
+if TYPE_CHECKING:
+    from fakekube.runtime.filesystem import FileSystem
+
+__all__ = ["Context", "Handler", "call"]
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Context:
+    """What a handler is given."""
+
+    command: Sequence[str]
+    """The program and its arguments."""
+    stdin: Pipe
+    """What the client sends: `read_blocking()`, `readline()` or iteration over lines; empty if it sends nothing."""
+    stdout: Pipe
+    """`write_all(data)` shows something to the client."""
+    stderr: Pipe
+    """The same for errors; with a terminal it is `stdout`."""
+    env: Mapping[str, str]
+    """The environment of the container."""
+    pod: Mapping[str, Any]
+    """The Pod object."""
+    container: str
+    """The name of the container."""
+    files: FileSystem
+    """Its files: `read(path)`, `write(path, data)`, `exists(path)` …"""
+    tty: bool = False
+    """Whether the client has a terminal."""
+    sizes: TerminalSizeQueue = field(default_factory=TerminalSizeQueue)
+    """The sizes of the terminal."""
+
+    def write(self, text: str | bytes) -> None:
+        """Writes to stdout."""
+        self.stdout.write_all(text.encode() if isinstance(text, str) else text)
+
+    def read_all(self) -> bytes:
+        """Returns all that the client sends."""
+        parts = []
+        while part := self.stdin.read_blocking():
+            parts.append(part)
+        return b"".join(parts)
+
+
+Handler = Callable[[Context], int | str | bytes | None]
+"""Returns the exit code; a text or bytes for stdout, and the code is 0; None for 0."""
+
+
+def call(handler: Handler, context: Context) -> ExitStatus:
+    """Calls a handler and closes its pipes."""
+    try:
+        code = _result(handler(context), context)
+    except BrokenPipeError:  # the client has gone
+        code = 1
+    except Exception as error:
+        _log.warning("%s: %s", " ".join(context.command), error, exc_info=True)
+        code = 1
+        try:
+            context.stderr.write_all(traceback.format_exc().encode())
+        except BrokenPipeError:
+            pass
+    finally:
+        context.stdin.abandon()
+    context.stdout.close()
+    context.stderr.close()
+    return ExitStatus(code)
+
+
+def _result(found: int | str | bytes | None, context: Context) -> int:
+    if isinstance(found, str | bytes):
+        context.write(found)
+        return 0
+    return int(found or 0) & 0xFF

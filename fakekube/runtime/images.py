@@ -1,0 +1,103 @@
+"""What is in the image of a container: the same few programs and files in all of them, and a web page where nginx is.
+
+Specified by: the images busybox and nginx; pkg/kubelet/kubelet_pods.go (ensureHostsFile), pkg/kubelet/network/dns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from fakekube.runtime.commands import APPLETS
+from fakekube.runtime.filesystem import Device, Directory, File, FileSystem, Node, Symlink
+
+__all__ = ["APPLET", "DEFAULT_COMMANDS", "base_name", "install", "page"]
+
+Object = Mapping[str, Any]
+
+#: The content of a program is this and its name.
+APPLET: Final = b"\x7fELF fakekube "
+_FOLDERS: Final = ("bin", "dev", "dev/pts", "etc", "home", "proc", "root", "run", "sbin", "sys", "tmp", "usr", "usr/bin",
+                   "usr/local", "usr/local/bin", "usr/sbin", "var", "var/log", "var/run", "var/tmp", "opt", "mnt", "srv")  # fmt: skip
+_DEVICES: Final = {"null": "null", "zero": "zero", "random": "random", "urandom": "random", "stdin": "fd0", "stdout": "fd1",
+                   "stderr": "fd2", "tty": "tty"}  # fmt: skip
+_BASH_LESS: Final = frozenset({"busybox", "alpine"})
+_CURL_LESS: Final = frozenset({"busybox"})
+_PASSWD: Final = "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/home:/bin/false\n"
+_GROUP: Final = "root:x:0:\nnobody:x:65534:\n"
+
+#: What an image runs where the container says nothing, by the last part of its name.
+DEFAULT_COMMANDS: Final[Mapping[str, Sequence[str]]] = {
+    "busybox": ("sh",),
+    "alpine": ("/bin/sh",),
+    "bash": ("bash",),
+    "ubuntu": ("/bin/bash",),
+    "debian": ("bash",),
+}
+
+_NGINX_LINES: Final = (
+    "/docker-entrypoint.sh: /docker-entrypoint.d/ is not empty, will attempt to perform configuration",
+    "/docker-entrypoint.sh: Configuration complete; ready for start up",
+    "[notice] 1#1: start worker processes",
+)
+#: What an image says when it starts, if nobody says otherwise.
+START_LINES: Final[Mapping[str, Sequence[str]]] = {"nginx": _NGINX_LINES}
+
+
+def base_name(image: str) -> str:
+    """Returns the last part of an image's name, without tag and digest."""
+    return image.partition("@")[0].rpartition("/")[2].partition(":")[0]
+
+
+def page(image: str) -> bytes:
+    """Returns the page that a web server of the image shows."""
+    name = "nginx" if base_name(image) == "nginx" else base_name(image) or "fakekube"
+    return (
+        f"<!DOCTYPE html>\n<html>\n<head>\n<title>Welcome to {name}!</title>\n</head>\n<body>\n"
+        f"<h1>Welcome to {name}!</h1>\n</body>\n</html>\n"
+    ).encode()
+
+
+def root_of(image: str, now: float) -> Directory:
+    """Returns the root directory of a new container."""
+    root = Directory(mtime=now)
+    files = FileSystem(root, lambda: now)
+    for folder in _FOLDERS:
+        files.make_directory(f"/{folder}", mode=0o1777 if folder in ("tmp", "var/tmp") else 0o755)
+    base = base_name(image)
+    absent = ({"bash", "dash"} if base in _BASH_LESS else set()) | ({"curl"} if base in _CURL_LESS else set())
+    programs = files.directory("/bin").own
+    for name in APPLETS:
+        if name not in absent:
+            programs[name] = File(0o755, mtime=now, data=bytearray(APPLET + name.encode() + b"\n"))
+    files.add("/usr/bin/env", Symlink(target="/bin/env", mtime=now))
+    for name, device in _DEVICES.items():
+        files.add(f"/dev/{name}", Device(0o666, mtime=now, name=device))
+    files.write("/etc/passwd", _PASSWD.encode())
+    files.write("/etc/group", _GROUP.encode())
+    files.write("/etc/os-release", f'NAME="fakekube"\nID={base or "fakekube"}\nPRETTY_NAME="{image}"\n'.encode())
+    if base == "nginx":
+        files.make_directories("/usr/share/nginx/html")
+        files.make_directories("/etc/nginx/conf.d")
+        files.write("/usr/share/nginx/html/index.html", page(image))
+        files.write("/etc/nginx/nginx.conf", b"events {}\nhttp { include /etc/nginx/conf.d/*.conf; }\n")
+    return root
+
+
+def install(pod: Object, files: FileSystem) -> None:
+    """Writes the files that a kubelet adds: /etc/hosts, /etc/hostname, /etc/resolv.conf."""
+    spec, name, namespace = pod["spec"], pod["metadata"]["name"], pod["metadata"]["namespace"]
+    hostname, address = spec.get("hostname") or name, (pod.get("status") or {}).get("podIP", "")
+    full = f"{hostname}.{spec['subdomain']}.{namespace}.svc.cluster.local" if spec.get("subdomain") else ""
+    hosts = "# Kubernetes-managed hosts file.\n127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n"
+    hosts += f"{address}\t{full + chr(9) if full else ''}{hostname}\n" if address else ""
+    aliases = [f"{one['ip']}\t{chr(9).join(one.get('hostnames') or ())}\n" for one in spec.get("hostAliases") or ()]
+    hosts += ("\n# Entries added by HostAliases.\n" + "".join(aliases)) if aliases else ""
+    resolv = f"search {namespace}.svc.cluster.local svc.cluster.local cluster.local\nnameserver 10.96.0.10\noptions ndots:5\n"
+    for path, text in (("/etc/hosts", hosts), ("/etc/hostname", f"{hostname}\n"), ("/etc/resolv.conf", resolv)):
+        if not isinstance(_node(files, path), File):
+            files.write(path, text.encode())
+
+
+def _node(files: FileSystem, path: str) -> Node | None:
+    return files.place(path).node

@@ -1,0 +1,189 @@
+"""What a command of the shell is given: its arguments, environment, descriptors, files and the container it runs in.
+
+Commands are coroutines that take a `Program` and return an exit code. They are found by their names in `commands`.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+from fakekube.runtime.descriptors import Descriptor, Flags, Null, OpenFile, open_device
+from fakekube.runtime.filesystem import Device, Directory, File, FileSystem, oserror
+from fakekube.runtime.scheduling import Task, current
+
+if TYPE_CHECKING:
+    from fakekube.runtime.network import Network
+
+__all__ = ["Command", "Host", "Program", "Usage"]
+
+
+class Host(Protocol):
+    """The container, as far as commands ask for it."""
+
+    @property
+    def hostname(self) -> str:
+        """The name of the pod."""
+
+    @property
+    def files(self) -> FileSystem:
+        """The files of the container."""
+
+    @property
+    def tasks(self) -> Mapping[int, Task]:
+        """What runs in the container, by process id."""
+
+    @property
+    def uid(self) -> int:
+        """The user of the container's processes."""
+
+    @property
+    def gid(self) -> int:
+        """Their group."""
+
+    @property
+    def network(self) -> Network:
+        """How the container reaches others."""
+
+    @property
+    def node_name(self) -> str:
+        """The name of the node."""
+
+    @property
+    def memory_limit(self) -> int:
+        """In bytes."""
+
+    def started_seconds(self) -> float:
+        """Returns how long the container has been running."""
+
+    def command_for(self, name: str) -> Command | None:
+        """Returns what the test answers for a command; None if it answers nothing."""
+
+    def next_pid(self) -> int:
+        """Returns a process id."""
+
+    def register(self, task: Task) -> None:
+        """Lets a task be seen by ps and kill."""
+
+
+class Usage(Exception):
+    """A command was called in a way that it does not understand; the text says why."""
+
+    def __init__(self, text: str, code: int = 1) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+@dataclass(slots=True)
+class Program:
+    """One call of a command."""
+
+    name: str
+    args: Sequence[str]
+    env: dict[str, str]
+    cwd: str
+    descriptors: Mapping[int, Descriptor]
+    host: Host
+    run_other: Callable[[Sequence[str], Program], Awaitable[int]]
+    """Runs another command with the environment and descriptors of a program."""
+    shell: Any = None
+    """The shell that runs it; None if none does."""
+    closing: list[Descriptor] = field(default_factory=list)
+
+    @property
+    def files(self) -> FileSystem:
+        """The files of the container."""
+        return self.host.files
+
+    @property
+    def stdin(self) -> Descriptor:
+        """Where it reads."""
+        return self.descriptors.get(0) or Null()
+
+    @property
+    def stdout(self) -> Descriptor:
+        """Where it writes."""
+        return self.descriptors.get(1) or Descriptor()
+
+    @property
+    def stderr(self) -> Descriptor:
+        """Where it writes what is wrong."""
+        return self.descriptors.get(2) or Descriptor()
+
+    @property
+    def task(self) -> Task:
+        """The task that runs it."""
+        return current()
+
+    async def write(self, text: str | bytes) -> None:
+        """Writes to stdout."""
+        await self.stdout.write(text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text)
+
+    async def complain(self, text: str, code: int = 1) -> int:
+        """Writes to stderr what is wrong, with the name of the command in front. Returns `code`."""
+        await self.stderr.write(f"{self.name}: {text}\n".encode("utf-8", "surrogateescape"))
+        return code
+
+    async def complain_about(self, path: str, error: OSError, code: int = 1) -> int:
+        """Writes that something is wrong with a file. Returns `code`."""
+        return await self.complain(f"{path}: {error.strerror}", code)
+
+    def path(self, path: str) -> str:
+        """Returns the absolute path."""
+        return posixpath.normpath(posixpath.join(self.cwd, path))
+
+    def open(self, path: str, *, write: bool = False, append: bool = False, read: bool = True) -> Descriptor:
+        """Opens a file; for writing it is created, and emptied unless `append`. Raises OSError."""
+        if write:
+            node: object = self.files.create(path, self.cwd)
+        else:
+            node = self.files.node(path, self.cwd)
+        if isinstance(node, Device):
+            known = open_device(node)
+            return known if known is not None else self._own(node, path)
+        if isinstance(node, Directory):
+            raise oserror(21, path)
+        if not isinstance(node, File):
+            raise oserror(6, path)
+        if write and not append and not read:
+            node.data.clear()
+            node.mtime = self.files.now()
+        return OpenFile(self.files, node, Flags(read, write, append))
+
+    def _own(self, node: Device, path: str) -> Descriptor:
+        """The descriptor that a device stands for: /dev/stdin, /dev/fd/3, /dev/tty."""
+        number = 0 if node.name == "tty" else int(node.name.removeprefix("fd"))
+        found = self.descriptors.get(number)
+        if found is None:
+            raise oserror(6, path)
+        return found.hold()
+
+    async def inputs(self, paths: Sequence[str]) -> AsyncIterator[tuple[str, Descriptor]]:
+        """Iterates over the files named, "-" being stdin, which is also the default; complains of those that cannot be read."""
+        for path in paths or ("-",):
+            if path == "-":
+                yield path, self.stdin
+                continue
+            try:
+                opened = self.open(path)
+            except OSError as error:
+                await self.complain(f"can't open '{path}': {error.strerror}")
+                self.failed = True
+                continue
+            try:
+                yield path, opened
+            finally:
+                opened.close()
+
+    failed: bool = False
+    """One of `inputs` could not be read."""
+
+    async def run(self, argv: Sequence[str], **changes: Any) -> int:
+        """Runs another command in the place of this one, with some of its fields changed. Returns the exit code."""
+        return await self.run_other(argv, replace(self, **changes))
+
+
+Command = Callable[[Program], Awaitable[int]]
+"""The implementation of a command. May raise Usage."""

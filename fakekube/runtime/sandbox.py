@@ -1,0 +1,217 @@
+"""What is kept of one pod: its containers by their runs, its volumes, and what serves its ports.
+
+Invariant: containers of one pod share volumes, network and ports, and nothing else.
+
+Specified by: pkg/kubelet/kuberuntime/kuberuntime_sandbox.go.
+"""
+
+from __future__ import annotations
+
+import errno
+import threading
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from fakekube.kubelet_api import Connection, Destination
+from fakekube.runtime.behaviour import Behaviour, PortHandler
+from fakekube.runtime.container import Container, Run
+from fakekube.runtime.environment import environment
+from fakekube.runtime.filesystem import FileSystem, oserror
+from fakekube.runtime.images import base_name, install, root_of
+from fakekube.runtime.network import Network
+from fakekube.runtime.volumes import Volumes
+
+if TYPE_CHECKING:
+    from fakekube.runtime.runtime import Runtime
+
+__all__ = ["Sandbox"]
+
+Object = Mapping[str, Any]
+
+#: Ports that images serve without saying so.
+_WELL_KNOWN: Final = {"nginx": 80, "httpd": 80}
+_ENDED: Final = 137
+
+
+class Sandbox:
+    """One pod.
+
+    Args:
+        pod: as it is.
+        runtime: of the cluster.
+    """
+
+    def __init__(self, pod: Object, runtime: Runtime) -> None:
+        self._last = pod
+        self._runtime = runtime
+        self._lock = threading.RLock()
+        self._runs: dict[str, dict[int, Container]] = {}
+        """Container → attempt → run; the last two are kept."""
+        self.listeners: dict[int, list[Any]] = {}
+        """Port → programs of its containers that wait for a connection there."""
+        self._tokens: dict[tuple[str, int], tuple[str, float]] = {}
+        """Audience and lifetime → token, and the time at which there is to be another one."""
+        self.volumes = Volumes(lambda: self.pod, runtime.cluster, self._now, self._token, lambda: self.node)
+        self.network = Network(lambda: self.pod, runtime.cluster, runtime.connect, self.listeners)
+
+    def _now(self) -> float:
+        return self._runtime.clock.now().timestamp()
+
+    # ------------------------------------------------------------ the pod
+
+    def _stored(self) -> Object | None:
+        metadata = self._last["metadata"]
+        found = self._runtime.cluster.get("", "pods", metadata["namespace"], metadata["name"])
+        return found if found is not None and found["metadata"]["uid"] == metadata["uid"] else None
+
+    @property
+    def pod(self) -> Object:
+        """The pod as it is, or was last."""
+        found = self._stored()
+        if found is not None:
+            self._last = found
+        return self._last
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the pod does not exist any more."""
+        return self._stored() is None
+
+    @property
+    def node(self) -> Object | None:
+        """The node of the pod."""
+        return self._runtime.cluster.get("", "nodes", "", self.pod["spec"].get("nodeName", ""))
+
+    # ------------------------------------------------------------ containers
+
+    def container(self, spec: Object, run: Run) -> Container:
+        """Returns a run of a container."""
+        name = spec["name"]
+        with self._lock:
+            runs = self._runs.setdefault(name, {})
+            found = runs.get(run.attempt)
+            if found is None:
+                found = runs[run.attempt] = self._made(spec, run)
+                for attempt in sorted(runs)[:-2]:
+                    del runs[attempt]
+        if run.finished is not None:
+            found.end(run)
+        return found
+
+    def _made(self, spec: Object, run: Run) -> Container:
+        name = spec["name"]
+        environ = lambda: environment(self.pod, spec, self._runtime.cluster, self.node)  # noqa: E731
+        made = Container(
+            lambda: self.pod,
+            spec,
+            run,
+            self._runtime.clock,
+            lambda: self._runtime.behaviour_of(self.pod, name),
+            self._make_files,
+            environ,
+            self.network,
+            lambda code: self._runtime.exited(self.pod, made, code),
+        )
+        return made
+
+    def _make_files(self, container: Container) -> FileSystem:
+        root = root_of(container.spec.get("image", ""), container.run.started.timestamp())
+        writable = FileSystem(root, self._now)
+        install(self.pod, writable)
+        self.volumes.mount(container.spec, container.environment, writable)
+        if container.read_only_root:
+            writable.mounts["/"] = replace(writable.mounts["/"], read_only=True)
+        return writable
+
+    def catch_up(self) -> None:
+        """The pod may have changed: ends the runs that have ended."""
+        from fakekube.runtime.runtime import _status_of, run_of
+
+        found = self._stored()
+        if found is self._last and found is not None:
+            return
+        if found is not None:
+            self._last = found
+        now = self._runtime.clock.now()
+        for name, runs in list(self._runs.items()):
+            for container in [one for one in runs.values() if one.is_running]:
+                status = None if found is None else _status_of(found, name)
+                run = None if status is None else run_of(status)
+                if run is not None and run.attempt == container.run.attempt and run.finished is None:
+                    continue
+                if run is None or run.attempt != container.run.attempt:
+                    run = replace(container.run, finished=now, exit_code=_ENDED)
+                container.end(run)
+
+    def _token(self, audience: str, seconds: int) -> str:
+        """Returns a token of the pod's service account; the same one for most of its life. "" if there is no account."""
+        found = self._tokens.get((audience, seconds))
+        now = self._now()
+        if found is None or now > found[1]:
+            found = self._tokens[audience, seconds] = (
+                self._runtime.request_token(self.pod, audience, seconds),
+                now + seconds * 0.8,
+            )
+        return found[0]
+
+    # ------------------------------------------------------------ ports
+
+    def _behaviours(self) -> list[tuple[Object, Behaviour]]:
+        pod = self.pod
+        return [(one, self._runtime.behaviour_of(pod, one["name"])) for one in pod["spec"]["containers"]]
+
+    def _served(self, port: int) -> Destination | PortHandler | None:
+        """Returns what the test or an image serves at a port. Raises OSError if nothing listens there."""
+        found = self._behaviours()
+        for _, behaviour in found:
+            if port in behaviour.ports:
+                served = behaviour.ports[port]
+                if served is None:
+                    raise oserror(errno.ECONNREFUSED)
+                return served
+        declared = {one["containerPort"]: spec for spec, _ in found for one in spec.get("ports") or ()}
+        declared |= {_WELL_KNOWN[name]: spec for spec, _ in found if (name := base_name(spec.get("image", ""))) in _WELL_KNOWN}
+        if declared and port not in declared:
+            raise oserror(errno.ECONNREFUSED)
+        from fakekube.runtime.ports import default_application
+
+        spec = declared.get(port) or found[0][0]
+        return default_application(self.pod, spec, port, lambda: self._runtime.container(self.pod, spec["name"]).files)
+
+    def destination(self, port: int) -> Destination | None:
+        """Returns what answers HTTP requests to a port; None if nothing listens there."""
+        try:
+            if not self._listener(port):
+                served = self._served(port)
+                if isinstance(served, tuple):
+                    return served
+                from fakekube.runtime.ports import is_application
+
+                if served is not None and is_application(served):
+                    return served  # type: ignore[return-value]
+        except OSError:
+            return None
+        from fakekube.runtime.ports import over_connection
+
+        return over_connection(lambda: self.connect(port))
+
+    def _listener(self, port: int) -> bool:
+        """Whether a program of a container waits for a connection at a port."""
+        if (self.pod.get("status") or {}).get("phase") == "Running":
+            for one in self.pod["spec"]["containers"]:
+                if one.get("command") or one.get("args"):
+                    self._runtime.container(self.pod, one["name"]).main.catch_up()
+        return bool(self.listeners.get(port))
+
+    def connect(self, port: int) -> Connection:
+        """Connects to a port. Raises OSError if nothing listens there."""
+        if self._listener(port):
+            connection: Connection = self.listeners[port].pop(0)()
+            return connection
+        from fakekube.runtime.ports import serve
+
+        served = self._served(port)
+        if served is None:
+            raise oserror(errno.ECONNREFUSED)
+        return serve(served)

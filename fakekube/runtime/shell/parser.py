@@ -1,0 +1,527 @@
+"""Reads shell programs.
+
+The text is read from left to right, word by word; a word is made of parts, which `expansion` puts together later. Text
+that ends in the middle of something raises `IncompleteError`, so that whoever reads lines can read one more.
+
+Specified by: POSIX.1-2017, Shell & Utilities, 2.2 (Quoting), 2.3 (Token Recognition), 2.10 (Shell Grammar).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from fakekube.runtime.shell.syntax import (
+    AndOr,
+    Arithmetic,
+    Case,
+    Command,
+    For,
+    Function,
+    Group,
+    If,
+    Literal,
+    Loop,
+    Parameter,
+    Part,
+    Pipeline,
+    Redirect,
+    Script,
+    Simple,
+    Subshell,
+    Substitution,
+    Word,
+)
+
+__all__ = ["IncompleteError", "ShellSyntaxError", "parse", "parse_word"]
+
+
+class ShellSyntaxError(ValueError):
+    """The text is no shell program."""
+
+
+class IncompleteError(ShellSyntaxError):
+    """The text ends too early."""
+
+
+_RESERVED: Final = frozenset({"if", "then", "elif", "else", "fi", "do", "done", "while", "until", "for", "case", "esac", "in",
+                              "{", "}", "!"})  # fmt: skip
+_OPERATORS: Final = ("&&", "||", ";;", "<<-", "<<", ">>", "<&", ">&", "<>", ">|", "&>", ";", "&", "|", "<", ">", "(", ")", "\n")
+_REDIRECTIONS: Final = frozenset({"<", ">", ">>", ">|", "<>", "<&", ">&", "<<", "<<-", "&>"})
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_ASSIGNMENT: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=")
+_SPECIAL: Final = "@*#?-$!0123456789"
+_PARAMETER_OPERATORS: Final = (":-", ":=", ":?", ":+", "-", "=", "?", "+", "##", "#", "%%", "%", "//", "/", ":")
+
+
+def parse(text: str) -> Script:
+    """Reads a program. Raises ShellSyntaxError, IncompleteError."""
+    parser = _Parser(text)
+    script = parser.script(frozenset())
+    parser.skip_lines()
+    if parser.at < len(text):
+        raise parser.unexpected()
+    return script
+
+
+def parse_word(text: str, *, quoted: bool) -> Word:
+    """Reads a text as one word: in double quotes, or as it stands in a here-document. Raises ShellSyntaxError."""
+    parser = _Parser(text)
+    return tuple(parser.parts(lambda: parser.at >= len(text), quoted=quoted, plain=True))
+
+
+class _Parser:
+    """A text and the place that has been read to."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.at = 0
+        self._documents: list[tuple[list[Redirect], int, str, bool, bool]] = []
+        """Here-documents that follow in the next lines: where they go, their ends, whether quoted, whether tabs are dropped."""
+
+    # ------------------------------------------------------------ tokens
+
+    def _peek(self, count: int = 1) -> str:
+        return self.text[self.at : self.at + count]
+
+    def _skip_blanks(self) -> None:
+        while self.at < len(self.text):
+            if self._peek() in " \t\r":
+                self.at += 1
+            elif self._peek(2) == "\\\n":
+                self.at += 2
+            elif self._peek() == "#":
+                end = self.text.find("\n", self.at)
+                self.at = len(self.text) if end < 0 else end
+            else:
+                return
+
+    def _operator(self) -> str:
+        """Returns the operator that comes next, or ""."""
+        self._skip_blanks()
+        return next((one for one in _OPERATORS if self.text.startswith(one, self.at)), "")
+
+    def _take(self, operator: str) -> bool:
+        if self._operator() != operator:
+            return False
+        self.at += len(operator)
+        if operator == "\n":
+            self._read_documents()
+        return True
+
+    def skip_lines(self) -> None:
+        """Skips line ends."""
+        while self._take("\n"):
+            pass
+
+    def _reserved(self) -> str:
+        """Returns the reserved word that comes next, or ""."""
+        self._skip_blanks()
+        end = self.at
+        while end < len(self.text) and self.text[end] not in " \t\r\n;&|<>()":
+            end += 1
+        word = self.text[self.at : end]
+        return word if word in _RESERVED else ""
+
+    def _take_reserved(self, word: str) -> bool:
+        if self._reserved() != word:
+            return False
+        self.at += len(word)
+        return True
+
+    def _expect(self, word: str) -> None:
+        self.skip_lines()
+        if not self._take_reserved(word):
+            raise self.unexpected()
+
+    def unexpected(self) -> ShellSyntaxError:
+        """Returns the error about what comes next."""
+        self._skip_blanks()
+        if self.at >= len(self.text):
+            return IncompleteError("unexpected end of file")
+        found = self._operator() or self._reserved() or re.split(r"[\s;&|<>()]", self.text[self.at :], maxsplit=1)[0]
+        shown = "newline" if found == "\n" else f'"{found}"'
+        return ShellSyntaxError(f"unexpected {shown}")
+
+    # ------------------------------------------------------------ lists
+
+    def script(self, ends: frozenset[str]) -> Script:
+        """Reads lists up to one of these reserved words or operators, or the end of the text."""
+        items: list[AndOr] = []
+        while True:
+            self.skip_lines()
+            if self.at >= len(self.text) or self._operator() in (")", ";;") or self._reserved() in ends - {""}:
+                break
+            self._skip_blanks()
+            if self.at >= len(self.text):
+                break
+            item = self._and_or()
+            if self._take("&"):
+                item = replace(item, background=True)
+            elif not self._take(";") and self._operator() not in ("\n", ")", ";;") and self.at < len(self.text):
+                raise self.unexpected()
+            items.append(item)
+        return Script(tuple(items))
+
+    def _body(self, *ends: str) -> Script:
+        """Reads a list that must not be empty, up to a reserved word."""
+        found = self.script(frozenset(ends))
+        if not found.items or self._reserved() not in ends:
+            raise self.unexpected()
+        return found
+
+    def _and_or(self) -> AndOr:
+        first, rest = self._pipeline(), list[tuple[str, Pipeline]]()
+        while (operator := self._operator()) in ("&&", "||"):
+            self._take(operator)
+            self.skip_lines()
+            rest.append((operator, self._pipeline()))
+        return AndOr(first, tuple(rest))
+
+    def _pipeline(self) -> Pipeline:
+        negated = self._take_reserved("!")
+        commands = [self._command()]
+        while self._take("|"):
+            self.skip_lines()
+            commands.append(self._command())
+        return Pipeline(tuple(commands), negated)
+
+    # ------------------------------------------------------------ commands
+
+    def _command(self) -> Command:
+        compound: dict[str, Callable[[], Command]] = {
+            "{": self._group,
+            "if": self._if,
+            "while": lambda: self._loop("while"),
+            "until": lambda: self._loop("until"),
+            "for": self._for,
+            "case": self._case,
+        }
+        word = self._reserved()
+        made: Command
+        if word in compound:
+            self._take_reserved(word)
+            made = compound[word]()
+        elif word:
+            raise self.unexpected()
+        elif self._take("("):
+            body = self.script(frozenset())
+            if not self._take(")"):
+                raise self.unexpected()
+            made = Subshell(body)
+        else:
+            return self._simple()
+        redirects: list[Redirect] = []
+        while self._redirect(redirects):
+            pass
+        return _with(made, redirects)
+
+    def _group(self) -> Command:
+        body = self._body("}")
+        self._expect("}")
+        return Group(body)
+
+    def _if(self) -> Command:
+        branches, otherwise = [], None
+        while True:
+            condition = self._body("then")
+            self._expect("then")
+            branches.append((condition, self._body("elif", "else", "fi")))
+            if self._take_reserved("elif"):
+                continue
+            if self._take_reserved("else"):
+                otherwise = self._body("fi")
+            self._expect("fi")
+            return If(tuple(branches), otherwise)
+
+    def _loop(self, word: str) -> Command:
+        condition = self._body("do")
+        return Loop(condition, self._do(), word == "until")
+
+    def _do(self) -> Script:
+        self._expect("do")
+        body = self._body("done")
+        self._expect("done")
+        return body
+
+    def _for(self) -> Command:
+        name = self._name()
+        self.skip_lines()
+        words: tuple[Word, ...] | None = None
+        if self._take_reserved("in"):
+            found = []
+            while (word := self._word()) is not None:
+                found.append(word)
+            words = tuple(found)
+        self._take(";")
+        return For(name, words, self._do())
+
+    def _case(self) -> Command:
+        word = self._word()
+        if word is None:
+            raise self.unexpected()
+        self._expect("in")
+        branches = []
+        self.skip_lines()
+        while not self._take_reserved("esac"):
+            self._take("(")
+            patterns = []
+            while (pattern := self._word()) is not None:
+                patterns.append(pattern)
+                if not self._take("|"):
+                    break
+            if not patterns or not self._take(")"):
+                raise self.unexpected()
+            branches.append((tuple(patterns), self.script(frozenset({"esac"}))))
+            self.skip_lines()
+            if not self._take(";;") and self._reserved() != "esac":
+                raise self.unexpected()
+            self.skip_lines()
+        return Case(word, tuple(branches))
+
+    def _name(self) -> str:
+        self._skip_blanks()
+        found = _NAME.match(self.text, self.at)
+        if found is None:
+            raise self.unexpected()
+        self.at = found.end()
+        return found[0]
+
+    def _simple(self) -> Command:
+        assignments: list[tuple[str, Word]] = []
+        words: list[Word] = []
+        redirects: list[Redirect] = []
+        while True:
+            if self._redirect(redirects):
+                continue
+            self._skip_blanks()
+            found = None if words else _ASSIGNMENT.match(self.text, self.at)
+            if found is not None:
+                self.at = found.end()
+                assignments.append((found[1], self._word() if self._is_word() else ()))  # type: ignore[arg-type]
+                continue
+            word = self._word()
+            if word is None:
+                break
+            words.append(word)
+            if len(words) == 1 and not assignments and _is_name(word) and self._take("("):
+                if not self._take(")"):
+                    raise self.unexpected()
+                self.skip_lines()
+                return Function(word[0].text, self._command())  # type: ignore[union-attr]
+        if not (assignments or words or redirects):
+            raise self.unexpected()
+        return _with(Simple(tuple(assignments), tuple(words)), redirects)
+
+    # ------------------------------------------------------------ redirections
+
+    def _redirect(self, into: list[Redirect]) -> bool:
+        """Reads a redirection, if one comes next."""
+        self._skip_blanks()
+        digits = re.compile(r"\d+(?=[<>])").match(self.text, self.at)
+        start = self.at
+        if digits is not None:
+            self.at = digits.end()
+        operator = self._operator()
+        if operator not in _REDIRECTIONS:
+            self.at = start
+            return False
+        self._take(operator)
+        if operator in ("<<", "<<-"):
+            self._begin_document(into, int(digits[0]) if digits else 0, operator)
+            return True
+        target = self._word()
+        if target is None:
+            raise self.unexpected()
+        if operator == "&>":
+            into += [Redirect(1, ">", target), Redirect(2, ">&", (Literal("1"),))]
+            return True
+        default = 0 if operator.startswith("<") else 1
+        into.append(Redirect(int(digits[0]) if digits else default, operator, target))
+        return True
+
+    def _begin_document(self, into: list[Redirect], descriptor: int, operator: str) -> None:
+        word = self._word()
+        if word is None:
+            raise self.unexpected()
+        end = "".join(part.text for part in word if isinstance(part, Literal))
+        quoted = any(isinstance(part, Literal) and part.quoted for part in word)
+        into.append(Redirect(descriptor, "<<", ()))
+        self._documents.append((into, len(into) - 1, end, quoted, operator == "<<-"))
+
+    def _read_documents(self) -> None:
+        waiting, self._documents = self._documents, []
+        for into, place, end, quoted, strip in waiting:
+            lines = []
+            while True:
+                if self.at >= len(self.text):
+                    raise IncompleteError("unexpected end of file")
+                stop = self.text.find("\n", self.at)
+                line = self.text[self.at : stop] if stop >= 0 else self.text[self.at :]
+                self.at = len(self.text) if stop < 0 else stop + 1
+                line = line.lstrip("\t") if strip else line
+                if line == end:
+                    break
+                lines.append(line + "\n")
+            text = "".join(lines)
+            word: Word = (Literal(text, quoted=True),) if quoted else parse_word(text, quoted=True)
+            into[place] = replace(into[place], target=word)
+
+    # ------------------------------------------------------------ words
+
+    def _is_word(self) -> bool:
+        return self.at < len(self.text) and self._peek() not in " \t\r\n;&|<>()"
+
+    def _word(self) -> Word | None:
+        """Reads a word; None if something else comes next."""
+        self._skip_blanks()
+        if not self._is_word():
+            return None
+        return tuple(self.parts(lambda: not self._is_word(), quoted=False))
+
+    def parts(self, is_end: Callable[[], bool], *, quoted: bool, plain: bool = False) -> list[Part]:
+        """Reads the parts of a word. `plain`: quotes stand for themselves."""
+        found: list[Part] = []
+        text: list[str] = []
+
+        def flush() -> None:
+            if text:
+                found.append(Literal("".join(text), quoted))
+                text.clear()
+
+        while not is_end():
+            one = self._peek()
+            if one == "\\":
+                self._escape(found, text, flush, quoted=quoted)
+            elif one == "'" and not quoted:
+                flush()
+                found.append(Literal(self._until("'"), quoted=True))
+            elif one == '"' and not plain:
+                flush()
+                self.at += 1
+                found += self.parts(self._at_quote, quoted=True) or [Literal("", quoted=True)]
+                self.at += 1
+            elif one in "$`" and (part := self._expansion(quoted=quoted)) is not None:
+                flush()
+                found.append(part)
+            else:
+                text.append(one)
+                self.at += 1
+        flush()
+        return found
+
+    def _at_quote(self) -> bool:
+        if self.at >= len(self.text):
+            raise IncompleteError("unterminated quoted string")
+        return self._peek() == '"'
+
+    def _escape(self, found: list[Part], text: list[str], flush: Callable[[], None], *, quoted: bool) -> None:
+        following = self.text[self.at + 1 : self.at + 2]
+        self.at += 2
+        if following == "\n":
+            return
+        if quoted:
+            text.append(following if following and following in '$`"\\' else "\\" + following)
+            return
+        flush()
+        found.append(Literal(following or "\\", quoted=True))
+
+    def _until(self, quote: str) -> str:
+        """Reads the text between two quotes, of which the first comes next."""
+        end = self.text.find(quote, self.at + 1)
+        if end < 0:
+            raise IncompleteError("unterminated quoted string")
+        text = self.text[self.at + 1 : end]
+        self.at = end + 1
+        return text
+
+    def _expansion(self, *, quoted: bool) -> Part | None:
+        """Reads what begins with `$` or a backquote; None if the dollar stands for itself."""
+        if self._peek() == "`":
+            inner = re.sub(r"\\([\\`$])", r"\1", self._until("`"))
+            return Substitution(parse(inner), quoted)
+        if self._peek(3) == "$((":
+            if (inner := self._arithmetic()) is not None:
+                return Arithmetic(parse_word(inner, quoted=True), quoted)
+        if self._peek(2) == "$(":
+            self.at += 2
+            script = self.script(frozenset())
+            if not self._take(")"):
+                raise self.unexpected()
+            return Substitution(script, quoted)
+        if self._peek(2) == "${":
+            return self._braced(quoted=quoted)
+        following = self.text[self.at + 1 : self.at + 2]
+        name = _NAME.match(self.text, self.at + 1)
+        if name is not None:
+            self.at = name.end()
+            return Parameter(name[0], quoted)
+        if following and following in _SPECIAL:
+            self.at += 2
+            return Parameter(following, quoted)
+        return None
+
+    def _arithmetic(self) -> str | None:
+        """Reads `$((…))`; None if it is a substitution that begins with a subshell."""
+        depth, place = 0, self.at + 3
+        while place < len(self.text):
+            one = self.text[place]
+            if one == "(":
+                depth += 1
+            elif one == ")" and depth:
+                depth -= 1
+            elif one == ")":
+                if self.text[place + 1 : place + 2] != ")":
+                    return None
+                inner = self.text[self.at + 3 : place]
+                self.at = place + 2
+                return inner
+            place += 1
+        raise IncompleteError("unterminated arithmetic expansion")
+
+    def _braced(self, *, quoted: bool) -> Part:
+        self.at += 2
+        length = self._peek() == "#" and self.text[self.at + 1 : self.at + 2] not in ("}", "")
+        if length:
+            self.at += 1
+        name = _NAME.match(self.text, self.at) or re.compile(rf"\d+|[{re.escape(_SPECIAL)}]").match(self.text, self.at)
+        if name is None:
+            raise ShellSyntaxError("bad substitution")
+        self.at = name.end()
+        if length:
+            self._close_brace()
+            return Parameter(name[0], quoted, "length")
+        operator = next((one for one in _PARAMETER_OPERATORS if self.text.startswith(one, self.at)), "")
+        self.at += len(operator)
+        if not operator:
+            self._close_brace()
+            return Parameter(name[0], quoted)
+        splits = {"/": "/", "//": "/", ":": ":"}.get(operator)
+        word = tuple(self.parts(lambda: self._at_brace(splits), quoted=quoted))
+        other: Word = ()
+        if splits and self._peek() == splits:
+            self.at += 1
+            other = tuple(self.parts(lambda: self._at_brace(None), quoted=quoted))
+        self._close_brace()
+        return Parameter(name[0], quoted, operator, word, other)
+
+    def _at_brace(self, splits: str | None) -> bool:
+        if self.at >= len(self.text):
+            raise IncompleteError("unterminated substitution")
+        return self._peek() == "}" or self._peek() == splits
+
+    def _close_brace(self) -> None:
+        if self._peek() != "}":
+            raise IncompleteError("bad substitution") if self.at >= len(self.text) else ShellSyntaxError("bad substitution")
+        self.at += 1
+
+
+def _is_name(word: Word) -> bool:
+    return len(word) == 1 and isinstance(word[0], Literal) and not word[0].quoted and bool(re.fullmatch(r"[\w.-]+", word[0].text))
+
+
+def _with(command: Command, redirects: list[Redirect]) -> Command:
+    """Returns the command with redirections. The list is shared: the text of a here-document is put into it later."""
+    return replace(command, redirects=redirects) if redirects else command
