@@ -45,7 +45,9 @@ if TYPE_CHECKING:
     import ssl
 
     from fakekube.codecs.document import Document
+    from fakekube.kubelet_api import Kubelet
     from fakekube.nodes.fleet import Nodes
+    from fakekube.nodes.inside import PodInside
     from fakekube.nodes.rules import Pods
     from fakekube.powers.faults import Faults
     from fakekube.powers.history import Past, Version
@@ -53,6 +55,7 @@ if TYPE_CHECKING:
     from fakekube.powers.recording_file import Recording
     from fakekube.powers.replay import Replay
     from fakekube.powers.requests import Requests
+    from fakekube.runtime.runtime import Runtime
     from fakekube.server import Server
     from fakekube.server.certificates import Authority, Credentials
     from fakekube.store import Snapshot, Store
@@ -155,6 +158,8 @@ class Cluster(ObjectClient):
             options=self._options,
             authority=self._credentials().ca_certificate if tls else "",
         )
+        if self._runs_kubelets:
+            self._machinery.backend.kubelet_of = self._kubelet_of
         super().__init__(self._client_for(self._machinery, USER_AGENT), self._machinery.backend.store)
         self._manager = self._manager_for(self._machinery, settled=store is None)
         self._initial = None if store is None else self.snapshot()
@@ -433,9 +438,39 @@ class Cluster(ObjectClient):
         if "pods" not in self._shared:
             from fakekube.nodes.rules import RULES, Pods
 
-            self._shared.setdefault("pods", Pods(lambda: self._manager.ask("kubelet", RULES)))
+            self._shared.setdefault("pods", Pods(lambda: self._manager.ask("kubelet", RULES), self._inside))
         rules: Pods = self._shared["pods"]
         return rules
+
+    def _inside(self, namespace: str, name: str) -> PodInside:
+        from fakekube.nodes.inside import PodInside
+
+        def pod() -> Mapping[str, Any]:
+            found = self._machinery.backend.services.get("", "pods", namespace, name)
+            if found is None:
+                raise LookupError(f"there is no pod {namespace}/{name}")
+            return found
+
+        pod()
+        return PodInside(pod, self._runtime)
+
+    @property
+    def _runtime(self) -> Runtime:
+        """What runs in the containers; made when it is first needed."""
+        found: Runtime | None = self._shared.get("runtime")
+        if found is None:
+            from fakekube.nodes.container_runtime import container_runtime
+
+            client = self._client_for(self._machinery, user_agent("kubelet", self._settings.version))
+            made = container_runtime(self._machinery.backend, client, self._shared, self._manager)
+            found = self._shared.setdefault("runtime", made)
+        return found
+
+    def _kubelet_of(self, node: Object) -> Kubelet | None:
+        """Returns what the API server reaches at the address of a node."""
+        from fakekube.controllers.kubelets import has_kubelet
+
+        return self._runtime if has_kubelet(node) else None
 
     @property
     def stages(self) -> Stages:

@@ -275,8 +275,8 @@ class Pod:
     def _ready(self, one: Container, now: float) -> None:
         one.ready = True
 
-    def _exit(self, one: Container, now: float) -> None:
-        run = one.plan.run(one.attempt)
+    def _exit(self, one: Container, now: float, run: Run | None = None) -> None:
+        run = run or one.plan.run(one.attempt)
         if run.probe:
             self._say(one, "Warning", "Unhealthy", f"{run.probe.capitalize()} probe failed: ")
             self._say(one, "Normal", "Killing", f"Container {one.name} failed {run.probe} probe, will be restarted")
@@ -329,6 +329,15 @@ class Pod:
             else:
                 ended = state["terminated"]
                 self._end(one, now, Run(0.0, ended.get("exitCode", 0), ended.get("reason", "")))
+
+    def exit(self, name: str, attempt: int, code: int, now: float) -> bool:
+        """The main program of a container has ended by itself; False if that run is over already."""
+        for one in self.containers:
+            if one.name == name and one.attempt == attempt and one.state is State.RUNNING:
+                self._exit(one, now, Run(0.0, code))
+                self._progress(now)
+                return True
+        return False
 
     def fail(self, now: float, reason: str, message: str) -> None:
         """The pod as a whole has failed: everything is killed."""

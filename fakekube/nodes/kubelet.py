@@ -12,7 +12,7 @@ stages node/fast, node/heartbeat-with-lease and pod/fast.
 from __future__ import annotations
 
 import time
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Sequence
 from datetime import datetime
 from typing import Any, ClassVar, Final
 
@@ -21,6 +21,7 @@ from fakekube.client import ApiError
 from fakekube.controllers.kubelets import has_kubelet
 from fakekube.controllers.reconciler import Key, Object, Reconciler
 from fakekube.nodes.addresses import Addresses, AddressesExhausted
+from fakekube.nodes.container_runtime import EXITS, Exit
 from fakekube.nodes.node_status import condition, initial_status, is_ready, renewed_conditions
 from fakekube.nodes.plans import PlanError, PodPlan, told_by_annotations
 from fakekube.nodes.pod_status import completed_status, is_of_job, ready_status, resized_status
@@ -197,8 +198,9 @@ class Kubelet(Reconciler):
             return
         status = pod.get("status") or {}
         plan = self._plan_of(pod)
-        if plan is not None or pod["metadata"]["uid"] in self._workers:
-            self._run_as_told(key, pod, node, plan)
+        exits = self.context.shared.get(EXITS, {}).pop(pod["metadata"]["uid"], ())
+        if plan is not None or exits or pod["metadata"]["uid"] in self._workers:
+            self._run_as_told(key, pod, node, plan, exits)
         elif "deletionTimestamp" in pod["metadata"]:
             self._remove(pod)
         elif status.get("phase", "Pending") == "Pending" and (condition(pod, "Ready") or {}).get("status") != "True":
@@ -238,7 +240,7 @@ class Kubelet(Reconciler):
         if found is not None:
             self._patch_status("pods", pod, ready_status(pod, *found, self.client.now()))
 
-    def _run_as_told(self, key: Key, pod: Object, node: Object, plan: PodPlan | None) -> None:
+    def _run_as_told(self, key: Key, pod: Object, node: Object, plan: PodPlan | None, exits: Sequence[Exit]) -> None:
         uid = pod["metadata"]["uid"]
         deleted = "deletionTimestamp" in pod["metadata"]
         if (pod.get("status") or {}).get("phase") in _TERMINAL and (uid not in self._workers or not deleted):
@@ -248,7 +250,7 @@ class Kubelet(Reconciler):
         found = self._addresses_for(pod, node)
         if found is None:
             return
-        wait = self._workers.sync(pod, plan, found)
+        wait = self._workers.sync(pod, plan, found, exits)
         if deleted and self._workers.is_done(uid):
             self._remove(pod)
         elif wait is not None:

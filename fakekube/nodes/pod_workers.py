@@ -7,7 +7,7 @@ Specified by: pkg/kubelet/pod_workers.go, pkg/kubelet/status/status_manager.go.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 from fakekube.clock import Clock
 from fakekube.controllers.recorder import Recorder
 from fakekube.golang.timestamps import print_time
+from fakekube.nodes.container_runtime import Exit
 from fakekube.nodes.containers import Pod
 from fakekube.nodes.plans import PodPlan
 from fakekube.nodes.pod_status import is_of_job
@@ -54,8 +55,11 @@ class PodWorkers:
         """The pod is gone."""
         self._workers.pop(uid, None)
 
-    def sync(self, pod: Object, plan: PodPlan | None, addresses: Addresses) -> float | None:
-        """Do what is due. Returns the seconds until something is due again, None if nothing is. Raises ApiError."""
+    def sync(self, pod: Object, plan: PodPlan | None, addresses: Addresses, exits: Sequence[Exit] = ()) -> float | None:
+        """Do what is due. Returns the seconds until something is due again, None if nothing is. Raises ApiError.
+
+        `exits`: containers whose main programs have ended.
+        """
         uid = pod["metadata"]["uid"]
         now = self._clock.monotonic()
         worker = self._workers.get(uid)
@@ -70,6 +74,9 @@ class PodWorkers:
         if "deletionTimestamp" in pod["metadata"] and not state.terminating:
             state.terminate(now, float(pod["metadata"].get("deletionGracePeriodSeconds") or 0))
             self._tell(pod, state)
+        for one in exits:
+            if state.exit(one.container, one.attempt, one.code, now):
+                pod = self._show(pod, state, addresses, now)
         while state.advance(now):
             pod = self._show(pod, state, addresses, now)
         due = state.next_due

@@ -15,7 +15,9 @@ from fnmatch import fnmatchcase
 from typing import Any, Final
 
 from fakekube.controllers.reconciler import Key
+from fakekube.nodes.inside import InsideWords, PodInside
 from fakekube.nodes.plans import OOM_CODE, OOM_KILLED, PULL_ERROR, ContainerPlan, PodPlan, Run
+from fakekube.runtime.behaviour import NOTHING, Behaviour, merged
 from fakekube.selectors import parse_labels
 
 __all__ = ["RULES", "PodRule", "Pods"]
@@ -26,16 +28,31 @@ RULES: Final = Key("", "")
 Object = Mapping[str, Any]
 
 
-class PodRule:
+class PodRule(InsideWords):
     """Which pods do what; every word returns the rule, so that words can follow each other. Times are seconds of the clock."""
 
-    def __init__(self, pods: Pods, matches: Callable[[Object], bool], container: str | None) -> None:
+    def __init__(self, pods: Pods, matches: Callable[[Object], bool], container: str | None, image: str | None = None) -> None:
         self._pods = pods
-        self._container = container
+        self._container, self._image = container, image
         self.matches = matches
         """Does it hold for this pod?"""
         self.plan = PodPlan()
         """What it says."""
+
+    def _changed(self) -> None:
+        self._pods.changed()
+
+    def concerns(self, container: Object) -> bool:
+        """Is the rule about this container of a pod that it matches?"""
+        named = self._container is None or container["name"] == self._container
+        return named and (self._image is None or _has_image(container, self._image))
+
+    def plan_of(self, pod: Object) -> PodPlan:
+        """What it says to a pod that it matches."""
+        if self._image is None:
+            return self.plan
+        named = {one["name"]: self.plan.main for one in pod["spec"]["containers"] if _has_image(one, self._image)}
+        return replace(self.plan, main=ContainerPlan(), containers={**named, **self.plan.containers})
 
     def _change(self, change: Callable[[ContainerPlan], ContainerPlan]) -> PodRule:
         self.plan = self.plan.changed(self._container, change)
@@ -128,9 +145,11 @@ class Pods:
 
     Args:
         changed: called after each change.
+        inside: returns what is inside the pod of a namespace and a name.
     """
 
-    def __init__(self, changed: Callable[[], None]) -> None:
+    def __init__(self, changed: Callable[[], None], inside: Callable[[str, str], PodInside]) -> None:
+        self._inside = inside
         self._lock = threading.Lock()
         self._rules: list[PodRule] = []
         self.changed = changed
@@ -143,6 +162,7 @@ class Pods:
         name: str | None = None,
         node: str | None = None,
         container: str | None = None,
+        image: str | None = None,
     ) -> PodRule:
         """Begin a rule for pods.
 
@@ -150,6 +170,7 @@ class Pods:
             labels: that the pods have: a mapping, or a selector as kubectl reads it.
             namespace, name, node: where they are, and what they are called; patterns with `*` and `?`.
             container: the one that the words that follow are about; by default all but init containers and sidecars.
+            image: that these containers have: a pattern for the whole name or its last part, with or without tag.
 
         Raises SelectorError.
         """
@@ -165,9 +186,10 @@ class Pods:
                 and _is_like(metadata["namespace"], namespace)
                 and _is_like(metadata["name"], name)
                 and _is_like(pod["spec"].get("nodeName") or "", node)
+                and (image is None or any(_has_image(one, image) for one in _containers(pod)))
             )
 
-        rule = PodRule(self, matches, container)
+        rule = PodRule(self, matches, container, image)
         with self._lock:
             self._rules.append(rule)
         return rule
@@ -175,8 +197,8 @@ class Pods:
     def adopt(self, others: Pods) -> None:
         """Have the same rules as others have now."""
         for rule in others:
-            twin = PodRule(self, rule.matches, rule._container)
-            twin.plan = rule.plan
+            twin = PodRule(self, rule.matches, rule._container, rule._image)
+            twin.plan, twin.behaviour = rule.plan, rule.behaviour
             with self._lock:
                 self._rules.append(twin)
         self.changed()
@@ -187,11 +209,28 @@ class Pods:
             found = [rule for rule in self._rules if rule.plan != PodPlan() and rule.matches(pod)]
         if not found:
             return None
-        plan = found[-1].plan
+        plan = found[-1].plan_of(pod)
         for rule in reversed(found[:-1]):
-            if rule.plan.containers:
-                plan = replace(plan, containers={**rule.plan.containers, **plan.containers})
+            if containers := rule.plan_of(pod).containers:
+                plan = replace(plan, containers={**containers, **plan.containers})
         return plan
+
+    def behaviour_of(self, pod: Object, container: Object) -> Behaviour:
+        """What the rules say of the inside of a container."""
+        with self._lock:
+            found = [
+                rule for rule in self._rules if rule.behaviour is not NOTHING and rule.matches(pod) and rule.concerns(container)
+            ]
+        return merged(rule.behaviour for rule in found) if found else NOTHING
+
+    @property
+    def run_commands(self) -> bool:
+        """Does any rule let containers run their commands?"""
+        return any(rule.behaviour.follows_command for rule in self._rules)
+
+    def get(self, name: str, namespace: str = "default") -> PodInside:
+        """A pod from inside: `.log("ready")`, `.logs()`, `.exec("ls")`, `.files()`, `.connect(port)`."""
+        return self._inside(namespace, name)
 
     def remove(self, rule: PodRule) -> None:
         """See `PodRule.remove`."""
@@ -210,6 +249,20 @@ class Pods:
 
     def __len__(self) -> int:
         return len(self._rules)
+
+
+def _containers(pod: Object) -> Iterator[Object]:
+    for kind in ("containers", "initContainers", "ephemeralContainers"):
+        yield from pod["spec"].get(kind) or ()
+
+
+def _has_image(container: Object, pattern: str) -> bool:
+    image = container.get("image") or ""
+    untagged = image.partition("@")[0]
+    if untagged.rfind(":") > untagged.rfind("/"):
+        untagged = untagged[: untagged.rfind(":")]
+    last = image.rpartition("/")[2]
+    return any(fnmatchcase(one, pattern) for one in (image, untagged, last, untagged.rpartition("/")[2]))
 
 
 def _is_like(text: str, pattern: str | None) -> bool:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from fakekube.runtime.main_program import MainProgram
     from fakekube.runtime.network import Network
 
-__all__ = ["Container", "Run"]
+__all__ = ["Container", "Run", "Surroundings"]
 
 Object = Mapping[str, Any]
 
@@ -49,42 +49,41 @@ class Run:
     exit_code: int = 0
 
 
+@dataclass(slots=True, frozen=True)
+class Surroundings:
+    """What a container gets from its pod."""
+
+    pod: Callable[[], Object]
+    """Returns the pod as it is."""
+    clock: Clock
+    behaviour: Callable[[], Behaviour]
+    """Returns what the test says of the container."""
+    make_files: Callable[[Container], FileSystem]
+    make_environment: Callable[[], dict[str, str]]
+    network: Network
+    """How it reaches others."""
+    on_exit: Callable[[Container, int], None]
+    """Called with the exit code when the main program has ended."""
+
+
 class Container:
     """A run of a container.
 
     Args:
-        pod: returns the pod as it is.
         spec: the container's item in the pod's spec.
         run: which run.
-        clock: of the cluster.
-        behaviour: returns what the test says of it.
-        make_files: makes its files.
-        make_environment: makes its environment.
-        network: how it reaches others.
+        surroundings: what it gets from its pod.
     """
 
-    def __init__(
-        self,
-        pod: Callable[[], Object],
-        spec: Object,
-        run: Run,
-        clock: Clock,
-        behaviour: Callable[[], Behaviour],
-        make_files: Callable[[Container], FileSystem],
-        make_environment: Callable[[], dict[str, str]],
-        network: Network,
-        on_exit: Callable[[int], None],
-    ) -> None:
-        self._pod, self.spec, self.clock = pod, spec, clock
-        self.run = run
-        self.behaviour = behaviour
-        self.network = network
-        self.on_exit = on_exit
-        """Called when the main program has ended."""
+    def __init__(self, spec: Object, run: Run, surroundings: Surroundings) -> None:
+        self.spec, self.run = spec, run
+        self._surroundings = surroundings
+        self.clock = surroundings.clock
+        self.behaviour = surroundings.behaviour
+        self.network = surroundings.network
         self.log = ContainerLog()
         self.tasks: dict[int, Task] = {}
         """By process id; ended ones are dropped from time to time."""
-        self._make_files, self._make_environment = make_files, make_environment
         self._files: FileSystem | None = None
         self._environment: dict[str, str] | None = None
         self._making = threading.RLock()
@@ -96,7 +95,7 @@ class Container:
     @property
     def pod(self) -> Object:
         """The pod as it is now."""
-        return self._pod()
+        return self._surroundings.pod()
 
     @property
     def name(self) -> str:
@@ -160,7 +159,7 @@ class Container:
         if self._files is None:
             with self._making:
                 if self._files is None:
-                    self._files = self._make_files(self)
+                    self._files = self._surroundings.make_files(self)
         return self._files
 
     @property
@@ -169,7 +168,7 @@ class Container:
         if self._environment is None:
             with self._making:
                 if self._environment is None:
-                    self._environment = self._make_environment()
+                    self._environment = self._surroundings.make_environment()
         return self._environment
 
     @property
@@ -187,6 +186,10 @@ class Container:
         """Returns the container's command and arguments; an empty list if it leaves them to the image."""
         words = [*(self.spec.get("command") or ()), *(self.spec.get("args") or ())]
         return [expand(word, self.environment) for word in words]
+
+    def exited(self, code: int) -> None:
+        """The main program has ended."""
+        self._surroundings.on_exit(self, code)
 
     # ------------------------------------------------------------ processes
 

@@ -25,16 +25,7 @@ def handled_command(handler: Handler) -> Command:
     async def run(program: Program) -> int:
         stdin, stdout, stderr = Pipe(), Pipe(), Pipe()
         host = program.host
-        context = Context(
-            (program.name, *program.args),
-            stdin,
-            stdout,
-            stderr,
-            program.env,
-            host.pod,
-            host.name,
-            program.files,  # type: ignore[attr-defined]
-        )
+        context = Context((program.name, *program.args), stdin, stdout, stderr, program.env, host.pod, host.name, program.files)
         ended, results = Notifier(), list[ExitStatus]()
 
         def work() -> None:
@@ -72,7 +63,7 @@ def _carriers(program: Program, parent: Task, stdin: Pipe, outputs: Sequence[tup
         return 0
 
     async def carry_out(pipe: Pipe, target: Descriptor) -> int:
-        while data := await until(lambda: pipe.read(), pipe):
+        while data := await until(pipe.read, pipe):
             await target.write(data)
         return 0
 

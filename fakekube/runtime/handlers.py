@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -75,10 +76,8 @@ def call(handler: Handler, context: Context) -> ExitStatus:
     except Exception as error:
         _log.warning("%s: %s", " ".join(context.command), error, exc_info=True)
         code = 1
-        try:
+        with suppress(BrokenPipeError):
             context.stderr.write_all(traceback.format_exc().encode())
-        except BrokenPipeError:
-            pass
     finally:
         context.stdin.abandon()
     context.stdout.close()

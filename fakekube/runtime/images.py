@@ -17,8 +17,9 @@ Object = Mapping[str, Any]
 
 #: The content of a program is this and its name.
 APPLET: Final = b"\x7fELF fakekube "
-_FOLDERS: Final = ("bin", "dev", "dev/pts", "etc", "home", "proc", "root", "run", "sbin", "sys", "tmp", "usr", "usr/bin",
-                   "usr/local", "usr/local/bin", "usr/sbin", "var", "var/log", "var/run", "var/tmp", "opt", "mnt", "srv")  # fmt: skip
+_FOLDERS: Final = ("bin", "dev", "dev/pts", "etc", "home", "proc", "root", "run", "sbin", "sys", "tmp", "usr",
+                   "usr/bin", "usr/local", "usr/local/bin", "usr/sbin", "var", "var/log", "var/run", "var/tmp", "opt", "mnt",
+                   "srv")  # fmt: skip
 _DEVICES: Final = {"null": "null", "zero": "zero", "random": "random", "urandom": "random", "stdin": "fd0", "stdout": "fd1",
                    "stderr": "fd2", "tty": "tty"}  # fmt: skip
 _BASH_LESS: Final = frozenset({"busybox", "alpine"})

@@ -159,7 +159,7 @@ class MainProgram:
                 _close(one.streams)
             self.ended.notify()
         if self.container.is_running:
-            self.container.on_exit(code)
+            self.container.exited(code)
         return code
 
     async def _run(self) -> int:

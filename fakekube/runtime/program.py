@@ -24,6 +24,14 @@ class Host(Protocol):
     """The container, as far as commands ask for it."""
 
     @property
+    def pod(self) -> Mapping[str, Any]:
+        """The Pod object."""
+
+    @property
+    def name(self) -> str:
+        """The name of the container."""
+
+    @property
     def hostname(self) -> str:
         """The name of the pod."""
 

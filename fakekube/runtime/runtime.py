@@ -48,7 +48,7 @@ class Runtime:
         self,
         backend: Backend,
         client: Client,
-        behaviour: Callable[[Object, str], Behaviour] | None = None,
+        behaviour: Callable[[Object, Object], Behaviour] | None = None,
         on_exit: Callable[[Object, str, int, int], None] | None = None,
     ) -> None:
         self.cluster = backend.services
@@ -100,7 +100,7 @@ class Runtime:
             raise KubeletError(400, f'{what} "{name}" in pod "{metadata["name"]}" not found')
         return self.sandbox(pod).container(spec, run)
 
-    def behaviour_of(self, pod: Object, container: str) -> Behaviour:
+    def behaviour_of(self, pod: Object, container: Object) -> Behaviour:
         """Returns what tests say of a container."""
         return self._behaviour(pod, container)
 

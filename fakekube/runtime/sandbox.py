@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from fakekube.kubelet_api import Connection, Destination
 from fakekube.runtime.behaviour import Behaviour, PortHandler
-from fakekube.runtime.container import Container, Run
+from fakekube.runtime.container import Container, Run, Surroundings
 from fakekube.runtime.environment import environment
 from fakekube.runtime.filesystem import FileSystem, oserror
 from fakekube.runtime.images import base_name, install, root_of
@@ -100,20 +100,17 @@ class Sandbox:
         return found
 
     def _made(self, spec: Object, run: Run) -> Container:
-        name = spec["name"]
-        environ = lambda: environment(self.pod, spec, self._runtime.cluster, self.node)  # noqa: E731
-        made = Container(
+        runtime = self._runtime
+        surroundings = Surroundings(
             lambda: self.pod,
-            spec,
-            run,
-            self._runtime.clock,
-            lambda: self._runtime.behaviour_of(self.pod, name),
+            runtime.clock,
+            lambda: runtime.behaviour_of(self.pod, spec),
             self._make_files,
-            environ,
+            lambda: environment(self.pod, spec, runtime.cluster, self.node),
             self.network,
-            lambda code: self._runtime.exited(self.pod, made, code),
+            lambda container, code: runtime.exited(self.pod, container, code),
         )
-        return made
+        return Container(spec, run, surroundings)
 
     def _make_files(self, container: Container) -> FileSystem:
         root = root_of(container.spec.get("image", ""), container.run.started.timestamp())
@@ -159,7 +156,7 @@ class Sandbox:
 
     def _behaviours(self) -> list[tuple[Object, Behaviour]]:
         pod = self.pod
-        return [(one, self._runtime.behaviour_of(pod, one["name"])) for one in pod["spec"]["containers"]]
+        return [(one, self._runtime.behaviour_of(pod, one)) for one in pod["spec"]["containers"]]
 
     def _served(self, port: int) -> Destination | PortHandler | None:
         """Returns what the test or an image serves at a port. Raises OSError if nothing listens there."""

@@ -87,7 +87,7 @@ class Terminal(Descriptor):
         """Takes what the client types, until it goes."""
         assert self._stdin is not None
         stdin = self._stdin
-        while data := await until(lambda: stdin.read(), stdin):
+        while data := await until(stdin.read, stdin):
             for byte in data:
                 await self._type(bytes((byte,)))
         self._ended = True

@@ -100,7 +100,7 @@ async def _extract(program: Program, flags: dict[str, str], names: Sequence[str]
         except OSError as error:
             return await program.complain(f"can't open '{flags['f']}': {error.strerror}")
     try:
-        archive = tarfile.open(fileobj=io.BytesIO(data))
+        archive = tarfile.open(fileobj=io.BytesIO(data))  # noqa: SIM115
     except tarfile.TarError:
         return await program.complain("short read" if not data else "invalid tar magic")
     with archive:

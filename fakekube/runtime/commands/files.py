@@ -380,9 +380,7 @@ def _find_tests(program: Program, args: list[str]) -> tuple[list[_Found], int, i
                 kind = kinds.get(value, Node)
                 add(lambda path, node, kind=kind: isinstance(node, kind))  # type: ignore[misc]
             elif word in ("-name", "-iname", "-path"):
-                expression = patterns.compiled(value.lower() if word == "-iname" else value)
-                add(lambda path, node, word=word, expression=expression: bool(  # type: ignore[misc]
-                    expression.fullmatch(path if word == "-path" else _last(path).lower() if word == "-iname" else _last(path))))  # fmt: skip
+                add(_named(word, value))
         elif word == "-exec":
             end = next((n for n, one in enumerate(args) if one in (";", "+")), len(args))
             action, args = ["-exec", *args[:end]], args[end + 1 :]
@@ -393,6 +391,17 @@ def _find_tests(program: Program, args: list[str]) -> tuple[list[_Found], int, i
         elif word == "-empty":
             add(lambda path, node: not (node.entries if isinstance(node, Directory) else getattr(node, "content", b"x")))
     return tests, most, least, action
+
+
+def _named(word: str, pattern: str) -> _Found:
+    """Returns the test -name, -iname or -path."""
+    expression = patterns.compiled(pattern.lower() if word == "-iname" else pattern)
+
+    def matches(path: str, _node: Node) -> bool:
+        shown = path if word == "-path" else _last(path)
+        return expression.fullmatch(shown.lower() if word == "-iname" else shown) is not None
+
+    return matches
 
 
 def _last(path: str) -> str:

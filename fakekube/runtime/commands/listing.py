@@ -36,11 +36,9 @@ def _owner(number: int) -> str:
 
 
 def _human(size: int) -> str:
-    value, unit = float(size), ""
-    for unit in ("", "K", "M", "G", "T"):
-        if value < 1024:
-            break
-        value /= 1024
+    value, unit, units = float(size), "", iter("KMGT")
+    while value >= 1024:
+        value, unit = value / 1024, next(units)
     return f"{value:.1f}{unit}" if unit else str(size)
 
 

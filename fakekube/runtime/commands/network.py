@@ -8,7 +8,7 @@ Specified by: busybox networking; curl(1).
 from __future__ import annotations
 
 import errno
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 from fakekube.kubelet_api import Connection
@@ -56,8 +56,17 @@ async def _send(connection: Connection, data: bytes) -> None:
     await writer.write(data)
 
 
-async def _request(program: Program, method: str, url: str, headers: list[str], body: bytes) -> _Answer:
+class _Request(NamedTuple):
+    """What is asked of an HTTP server."""
+
+    method: str
+    headers: list[str]
+    body: bytes = b""
+
+
+async def _request(program: Program, url: str, request: _Request) -> _Answer:
     """Asks an HTTP server. Raises OSError."""
+    method, headers, body = request
     parts = urlsplit(url if "://" in url else f"http://{url}")
     if parts.scheme != "http":
         raise OSError(errno.ECONNREFUSED, "only http is spoken here", url)
@@ -80,7 +89,8 @@ async def _request(program: Program, method: str, url: str, headers: list[str], 
 
 async def _wget(program: Program) -> int:
     flags, urls = options(
-        program, "qO:ST:t:c", ["header=", "post-data=", "spider", "no-check-certificate", "timeout=", "tries=", "output-document="],
+        program, "qO:ST:t:c", ["header=", "post-data=", "spider", "no-check-certificate", "timeout=", "tries=",
+                               "output-document="],
         aliases={"timeout": "T", "tries": "t", "output-document": "O"},
     )  # fmt: skip
     if not urls:
@@ -93,7 +103,9 @@ async def _wget(program: Program) -> int:
                 found = program.host.network.resolve(host.hostname or "")
                 shown = f"{found[0] if found else '?'}:{host.port or 80}"
                 await program.stderr.write(f"Connecting to {host.netloc} ({shown})\n".encode() if found else b"")
-            answer = await _request(program, "POST" if body else "GET", url, [flags["header"]] if "header" in flags else [], body)
+            answer = await _request(
+                program, url, _Request("POST" if body else "GET", [flags["header"]] if "header" in flags else [], body)
+            )
         except NoSuchHost:
             return await program.complain(f"bad address '{host.netloc}'")
         except OSError as error:
@@ -123,8 +135,9 @@ async def _wget(program: Program) -> int:
 
 async def _curl(program: Program) -> int:
     flags, urls = options(
-        program, "sSfLkivIo:X:H:d:m:w:A:O4", ["silent", "show-error", "fail", "location", "insecure", "include", "head", "output=",
-        "request=", "header=", "data=", "max-time=", "connect-timeout=", "write-out=", "retry=", "json=", "data-raw=", "verbose"],
+        program, "sSfLkivIo:X:H:d:m:w:A:O4", ["silent", "show-error", "fail", "location", "insecure", "include", "head",
+        "output=", "request=", "header=", "data=", "max-time=", "connect-timeout=", "write-out=", "retry=", "json=",
+        "data-raw=", "verbose"],
         aliases={"silent": "s", "show-error": "S", "fail": "f", "location": "L", "insecure": "k", "include": "i", "head": "I",
                  "output": "o", "request": "X", "header": "H", "data": "d", "data-raw": "d", "max-time": "m", "write-out": "w"},
     )  # fmt: skip
@@ -137,18 +150,18 @@ async def _curl(program: Program) -> int:
     if data is not None and not any(one.lower().startswith("content-type:") for one in headers):
         headers.append(f"Content-Type: {'application/json' if 'json' in flags else 'application/x-www-form-urlencoded'}")
     method = flags.get("X") or ("HEAD" if "I" in flags else "POST" if data is not None else "GET")
-    code = 0
+    request, code = _Request(method, headers, body), 0
     for url in urls:
-        code = await _fetch(program, url, method, headers, body, flags)
+        code = await _fetch(program, url, request, flags)
     return code
 
 
-async def _fetch(program: Program, url: str, method: str, headers: list[str], body: bytes, flags: dict[str, str]) -> int:
+async def _fetch(program: Program, url: str, request: _Request, flags: dict[str, str]) -> int:
     quiet = "s" in flags and "S" not in flags
     for _ in range(20):
         parts = urlsplit(url if "://" in url else f"http://{url}")
         try:
-            answer = await _request(program, method, url, ["Accept: */*", *headers], body)
+            answer = await _request(program, url, request._replace(headers=["Accept: */*", *request.headers]))
         except NoSuchHost:
             return await _failed(program, 6, f"Could not resolve host: {parts.hostname}", quiet)
         except OSError:
@@ -322,7 +335,8 @@ async def _ip(program: Program) -> int:
     address = program.host.network.own_address()
     await program.write(
         "1: lo: <LOOPBACK,UP,LOWER_UP> mtu 65536 qdisc noqueue state UNKNOWN\n    inet 127.0.0.1/8 scope host lo\n"
-        f"2: eth0@if3: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc noqueue state UP\n    inet {address}/24 scope global eth0\n"
+        "2: eth0@if3: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc noqueue state UP\n"
+        f"    inet {address}/24 scope global eth0\n"
     )
     return 0
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 from fakekube.runtime.commands.options import options
@@ -57,7 +58,7 @@ class _Reader:
         self._text, self._at, self._extended = text, 0, extended
 
     def steps(self) -> list[_Step]:
-        found = []
+        found: list[_Step] = []
         while True:
             while self._at < len(self._text) and self._text[self._at] in " \t\n;":
                 self._at += 1
@@ -156,7 +157,8 @@ def _apply(step: _Step, line: str) -> tuple[str, bool]:
 
 def _edit(lines: list[str], steps: list[_Step], *, quiet: bool) -> list[str]:
     made: list[str] = []
-    for number, line in enumerate(lines, 1):
+    for number, given in enumerate(lines, 1):
+        line = given
         appended: list[str] = []
         shown, stop = not quiet, False
         for step in steps:
@@ -192,7 +194,7 @@ def _edit(lines: list[str], steps: list[_Step], *, quiet: bool) -> list[str]:
 async def _sed(program: Program) -> int:
     args = [f"-i{arg[2:]}" if arg.startswith("-i") else arg for arg in program.args]
     inplace = any(re.fullmatch(r"-i.*", arg) for arg in args)
-    scripts = [value for flag, value in zip(args, args[1:], strict=False) if flag == "-e"]
+    scripts = [value for flag, value in pairwise(args) if flag == "-e"]
     program.args = [arg for arg in args if not arg.startswith("-i")]
     flags, operands = options(program, "ne:Ersf:")
     if "f" in flags:

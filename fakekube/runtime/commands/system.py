@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 import shlex
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
 

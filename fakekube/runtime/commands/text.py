@@ -141,14 +141,14 @@ async def _head(program: Program) -> int:
             await program.write(f"{'' if first else chr(10)}==> {name} <==\n")
             first = False
         if "c" in flags:
-            await program.stdout.write((await _at_most(source.read, size(flags["c"]))))
+            await program.stdout.write(await _at_most(source.read, size(flags["c"])))
             continue
         count = size(flags.get("n", "10"))
         if count < 0:
             await program.stdout.write(b"".join([line async for line in source.lines()][:count]))
             continue
         for _ in range(count):
-            line = await source.readline() if name == "-" else await source.readline()
+            line = await source.readline()
             if not line:
                 break
             await program.stdout.write(line)
@@ -284,7 +284,7 @@ async def _sort(program: Program) -> int:
             first, _, last = flags["k"].partition(",")
             start = int(re.match(r"\d+", first)[0]) - 1  # type: ignore[index]
             end = int(re.match(r"\d+", last)[0]) if last else None  # type: ignore[index]
-            part = (flags["t"] if "t" in flags else " ").join(line.split(flags.get("t"))[start:end])
+            part = flags.get("t", " ").join(line.split(flags.get("t"))[start:end])
         numeric = "n" in flags or "n" in flags.get("k", "") or "h" in flags
         if numeric:
             found = re.match(r"\s*(-?\d*\.?\d+)([KMGT]?)", part)

@@ -25,8 +25,11 @@ class ExpansionError(ValueError):
 class Scope(Protocol):
     """What a shell knows where a word is expanded."""
 
-    variables: MutableMapping[str, str]
     cwd: str
+
+    @property
+    def variables(self) -> MutableMapping[str, str]:
+        """The variables, which expansion may assign to."""
 
     @property
     def files(self) -> FileSystem:

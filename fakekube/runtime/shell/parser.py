@@ -442,9 +442,8 @@ class _Parser:
         if self._peek() == "`":
             inner = re.sub(r"\\([\\`$])", r"\1", self._until("`"))
             return Substitution(parse(inner), quoted)
-        if self._peek(3) == "$((":
-            if (inner := self._arithmetic()) is not None:
-                return Arithmetic(parse_word(inner, quoted=True), quoted)
+        if self._peek(3) == "$((" and (expression := self._arithmetic()) is not None:
+            return Arithmetic(parse_word(expression, quoted=True), quoted)
         if self._peek(2) == "$(":
             self.at += 2
             script = self.script(frozenset())
