@@ -16,7 +16,7 @@ from fakekube.runtime.container import Container
 from fakekube.runtime.descriptors import Descriptor, Null, PipeReader, PipeWriter
 from fakekube.runtime.handlers import Context, Handler, call
 from fakekube.runtime.main_program import Attachment
-from fakekube.runtime.scheduling import SIGKILL, Scheduler, Task
+from fakekube.runtime.scheduling import SIGKILL, Scheduler, Task, until
 from fakekube.runtime.shell.interpreter import ProgramNotFound
 from fakekube.runtime.terminal import Terminal
 from fakekube.threads import WORKERS
@@ -164,7 +164,8 @@ def attach(container: Container, streams: Streams) -> Execution:
     main.ended.subscribe(ended)
     main.follow()
     if streams.stdin is not None and container.spec.get("stdin"):
-        carriers.append(_carry(streams.stdin, main.stdin, close=bool(container.spec.get("stdinOnce"))))
+        body = _carry(streams.stdin, main.stdin, close=bool(container.spec.get("stdinOnce")))
+        carriers.append(main.scheduler.start(body, "attach", 0).kill)
     if streams.sizes is not None:
         carriers.append(_carry_sizes(streams.sizes, main.sizes))
     main.catch_up()
@@ -172,45 +173,14 @@ def attach(container: Container, streams: Streams) -> Execution:
     return execution
 
 
-def _carry(source: Pipe, target: Pipe, *, close: bool) -> Callable[[], None]:
-    """Passes on what comes through a pipe; returns what ends that."""
-    pending = bytearray()
-
-    def pass_on() -> None:
-        while True:
-            if not pending:
-                data = source.read()
-                if not data:
-                    if data == b"" and close:
-                        target.close()
-                    return
-                pending.extend(data)
-            try:
-                written = target.write(bytes(pending))
-            except BrokenPipeError:
-                source.abandon()
-                return
-            if not written:
-                return
-            del pending[:written]
-
-    import threading
-
-    lock = threading.RLock()
-
-    def wake() -> None:
-        with lock:
-            pass_on()
-
-    source.subscribe(wake)
-    target.subscribe(wake)
-    wake()
-
-    def stop() -> None:
-        source.unsubscribe(wake)
-        target.unsubscribe(wake)
-
-    return stop
+async def _carry(source: Pipe, target: Pipe, *, close: bool) -> int:
+    """Passes on what comes through a pipe."""
+    writer = PipeWriter(target)
+    while data := await until(source.read, source):
+        await writer.write(data)
+    if close:
+        target.close()
+    return 0
 
 
 def _carry_sizes(source: TerminalSizeQueue, target: TerminalSizeQueue) -> Callable[[], None]:
