@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from fakekube.clock import Clock
 
-__all__ = ["BrokenStreamError", "Notifier", "Source", "Stream", "Tunnel", "frames_of"]
+__all__ = ["BrokenStreamError", "Notifier", "Source", "Stream", "Tunnel", "WholeStream", "frames_of"]
 
 
 class Source(Protocol):
@@ -84,6 +84,30 @@ class Stream(Protocol):
 
     def __iter__(self) -> Iterator[bytes]:
         """Iterates over the frames and blocks in between: for servers without support for streams."""
+
+
+class WholeStream:
+    """A `Stream` of which everything is there; it is sent without a length, as what may grow is."""
+
+    deadline: float | None = None
+
+    def __init__(self, data: bytes) -> None:
+        self.source = Notifier()
+        self._data = data
+
+    @property
+    def ended(self) -> bool:
+        return not self._data
+
+    def take(self) -> list[bytes]:
+        data, self._data = self._data, b""
+        return [data] if data else []
+
+    def close(self) -> None:
+        self._data = b""
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield from self.take()
 
 
 def frames_of(stream: Stream, clock: Clock) -> Iterator[bytes]:

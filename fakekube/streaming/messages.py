@@ -25,7 +25,7 @@ _PROTOCOLS = ("", "binary.k8s.io", "base64.binary.k8s.io")
 _PIECE = 2048
 
 
-def log_messages(method: str, headers: Mapping[str, str], log: Stream | bytes, clock: Clock) -> Response:
+def log_messages(method: str, headers: Mapping[str, str], log: Stream, clock: Clock) -> Response:
     """Returns the answer to a request for a log over WebSocket.
 
     Args:
@@ -46,7 +46,7 @@ class LogMessages:
 
     full = False
 
-    def __init__(self, log: Stream | bytes, is_base64: bool, clock: Clock) -> None:
+    def __init__(self, log: Stream, is_base64: bool, clock: Clock) -> None:
         self._log = log
         self._base64 = is_base64
         self._clock = clock
@@ -55,8 +55,7 @@ class LogMessages:
         self._reader = websocket.FrameReader()
         self._frames = [self._message(b"")]
         self._ended = False
-        if not isinstance(log, bytes):
-            log.source.subscribe(self._notifier.notify)
+        log.source.subscribe(self._notifier.notify)
 
     @property
     def ended(self) -> bool:
@@ -64,7 +63,7 @@ class LogMessages:
 
     @property
     def deadline(self) -> float | None:
-        return None if isinstance(self._log, bytes) else self._log.deadline
+        return self._log.deadline
 
     def receive(self, data: bytes) -> None:
         answer = self._reader.feed(data)
@@ -77,22 +76,17 @@ class LogMessages:
         frames, self._frames = self._frames, []
         if self._ended:
             return frames
-        if isinstance(self._log, bytes):
-            data, is_last = self._log, True
-        else:
-            data = b"".join(self._log.take())
-            is_last = self._log.ended
+        data = b"".join(self._log.take())
         frames += [self._message(data[start : start + _PIECE]) for start in range(0, len(data), _PIECE)]
-        if is_last or self._reader.closed:
+        if self._log.ended or self._reader.closed:
             frames.append(websocket.close())
             self._ended = True
         return frames
 
     def close(self) -> None:
         self._ended = True
-        if not isinstance(self._log, bytes):
-            self._log.source.unsubscribe(self._notifier.notify)
-            self._log.close()
+        self._log.source.unsubscribe(self._notifier.notify)
+        self._log.close()
 
     def __iter__(self) -> Iterator[bytes]:
         return frames_of(self, self._clock)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from fakekube.golang.quoting import go_quote
+
 __all__ = ["HandshakeError", "negotiate", "switching_headers"]
 
 _VERSION_HEADER = "X-Stream-Protocol-Version"
@@ -46,8 +48,14 @@ def negotiate(headers: Mapping[str, str], supported: Sequence[str]) -> str:
         accepted = [(_ACCEPTED_HEADER, name) for name in supported]
         raise HandshakeError(403, f"unable to upgrade: unable to negotiate protocol: {text}", accepted)
     if _SPDY.lower() not in headers.get("upgrade", "").lower():
-        raise HandshakeError(400, "unable to upgrade: missing upgrade headers in request: map[]")
+        dump = ", ".join(f"{go_quote(_canonical(name))}:[]string{{{go_quote(value)}}}" for name, value in sorted(headers.items()))
+        text = f"unable to upgrade: missing upgrade headers in request: http.Header{{{dump}}}"
+        raise HandshakeError(400, text, [(_VERSION_HEADER, chosen)])
     return chosen
+
+
+def _canonical(name: str) -> str:
+    return "-".join(part.capitalize() for part in name.split("-"))
 
 
 def switching_headers(protocol: str) -> list[tuple[str, str]]:

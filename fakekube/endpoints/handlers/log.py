@@ -22,6 +22,7 @@ from fakekube.kubelet_api import KubeletError, LogOptions
 from fakekube.registry.options import boolean, given, int64
 from fakekube.registry.request import Query, Response
 from fakekube.registry.scope import Scope
+from fakekube.streams import WholeStream
 
 __all__ = ["handle"]
 
@@ -67,6 +68,8 @@ def handle(scope: Scope) -> Response:
         body = info.kubelet.container_logs(pod, container, options)
     except KubeletError as error:
         raise _refusal(error, scope.name) from None
+    if isinstance(body, bytes):
+        body = WholeStream(body)
     if is_web_socket(scope.request):
         from fakekube.streaming.messages import log_messages
 

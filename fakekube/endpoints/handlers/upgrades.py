@@ -104,6 +104,16 @@ def _dialled(request: Request, info: ConnectionInfo) -> Kubelet:
     return info.kubelet
 
 
+def _forwarded_headers(request: Request) -> dict[str, str]:
+    """Returns the headers of an upgrade as the kubelet gets them: names in lower case."""
+    from fakekube.aggregator.headers import passed_on
+
+    found = {name.lower(): value for name, value in passed_on(request.headers, upgrade=True)}
+    if "content-length" in request.headers:
+        found["content-length"] = request.headers["content-length"]
+    return {"user-agent": "Go-http-client/1.1", **found, "x-forwarded-for": request.address}
+
+
 def _is_tunnelling(name: str) -> bool:
     return name.strip().startswith(tunnel.PREFIX) and name.strip().endswith(".k8s.io")
 
@@ -177,7 +187,7 @@ def _remote_command(scope: Scope, options: Object, *, attaches: bool) -> Respons
     from fakekube.streaming.remotecommand.spdy import PROTOCOLS, SPDYCommand
 
     try:
-        protocol = negotiation.negotiate(request.headers, PROTOCOLS)
+        protocol = negotiation.negotiate(_forwarded_headers(request), PROTOCOLS)
     except negotiation.HandshakeError as error:
         return _text(error.code, error.text, error.headers)
     return Response(101, negotiation.switching_headers(protocol), SPDYCommand(protocol, streams, action, clock))
@@ -243,10 +253,9 @@ def _forwarded(scope: Scope, kubelet: Kubelet, pod: Object, ports: Sequence[int]
     from fakekube.streaming.portforward.spdy import PROTOCOLS as SPDY_PROTOCOLS
     from fakekube.streaming.portforward.spdy import SPDYForward
 
-    asked = request.headers
+    asked = _forwarded_headers(request)
     if tunnels:
-        offered = ",".join(tunnel.offered_protocols(asked))
-        asked = {**asked, "upgrade": "SPDY/3.1", "x-stream-protocol-version": offered}
+        asked |= {"upgrade": "SPDY/3.1", "x-stream-protocol-version": ",".join(tunnel.offered_protocols(request.headers))}
     try:
         protocol = negotiation.negotiate(asked, SPDY_PROTOCOLS)
     except negotiation.HandshakeError as error:

@@ -71,7 +71,7 @@ class SPDYCommand:
             written = self._command.read_output()
             for name, data in written:
                 self._write(name, data)
-            if exit_status is not None and not written:
+            if exit_status is not None and not any(data for _, data in written):
                 self._tell(exit_status)
                 self._ended = True
             elif self._connection.closed or self._is_late():

@@ -73,7 +73,7 @@ class WebSocketCommand:
         frames += [self._connection.message(_CHANNELS[name], data) for name, data in written if data]
         if self._connection.closed:
             self._end(frames)
-        elif exit_status is not None and not written:
+        elif exit_status is not None and not any(data for _, data in written):
             self._tell(exit_status, frames)
             self._end(frames)
         return frames
