@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import os
 from itertools import pairwise
 from typing import Any
 
@@ -10,6 +9,7 @@ from hypothesis import strategies as st
 
 from fakekube.streaming import websocket
 from fakekube.streaming.websocket import FrameReader, Refused, handshake
+from tests.unit.streaming.peers import CLOSE, PING, PONG, TEXT, masked
 
 ASKED = {
     "REQUEST_METHOD": "GET",
@@ -19,20 +19,6 @@ ASKED = {
     "HTTP_SEC_WEBSOCKET_VERSION": "13",
     "HTTP_ORIGIN": "http://x",
 }
-CLOSE, PING, PONG, TEXT = 0x8, 0x9, 0xA, 0x1
-
-
-def masked(opcode: int, payload: bytes, *, final: bool = True) -> bytes:
-    """A frame as a client sends it."""
-    mask = os.urandom(4)
-    length = len(payload)
-    if length <= 125:
-        head = bytes([opcode | 0x80 * final, 0x80 | length])
-    elif length < 1 << 16:
-        head = bytes([opcode | 0x80 * final, 0x80 | 126]) + length.to_bytes(2, "big")
-    else:
-        head = bytes([opcode | 0x80 * final, 0x80 | 127]) + length.to_bytes(8, "big")
-    return head + mask + bytes(byte ^ mask[index % 4] for index, byte in enumerate(payload))
 
 
 def test_the_handshake_of_the_rfc() -> None:
