@@ -130,6 +130,7 @@ class Cluster(ObjectClient):
     ) -> None:
         switches = PROFILES[profile] if controllers is None else controllers
         self._controllers = enabled(switches.split(",") if isinstance(switches, str) else switches)
+        self._controller_names = tuple([row.name for row in self._controllers])
         self._control = control
         self._nodes = int(self._runs_kubelets) if nodes is None else nodes
         self._flags = flags
@@ -153,7 +154,7 @@ class Cluster(ObjectClient):
             store=store,
             prepare=self._prepare if self._controllers or self._nodes else None,
             tls=tls,
-            controllers=tuple(row.name for row in self._controllers),
+            controllers=self._controller_names,
             nodes=self._nodes,
             options=self._options,
             authority=self._credentials().ca_certificate if tls else "",
@@ -206,7 +207,7 @@ class Cluster(ObjectClient):
         backend = machinery.backend
         settled_at = backend.store.revision if settled else None
         authority = self._credentials().ca_certificate if self._tls else ""
-        switched_on = frozenset(row.name for row in self._controllers)
+        switched_on = frozenset(self._controller_names)
         context = Context(
             backend.services,
             backend.registry,
@@ -228,7 +229,7 @@ class Cluster(ObjectClient):
             fleet = Nodes(self._client_for(machinery, user_agent("kubelet", self._settings.version)))
             for number in range(1, self._nodes + 1):
                 fleet.add(f"node-{number}")
-        if any(row.name == "storage-provisioner" for row in self._controllers):
+        if "storage-provisioner" in self._controller_names:
             from fakekube.controllers.volumes.provisioner import DEFAULT_CLASS
 
             self._client_for(machinery, USER_AGENT).create(DEFAULT_CLASS)
@@ -238,7 +239,7 @@ class Cluster(ObjectClient):
 
     @property
     def _runs_kubelets(self) -> bool:
-        return any(row.name == "kubelet" for row in self._controllers)
+        return "kubelet" in self._controller_names
 
     def _credentials(self) -> Credentials:
         from fakekube.server.certificates import credentials
@@ -305,7 +306,7 @@ class Cluster(ObjectClient):
                 self._serve()
             self._state = _State.STARTED
         self._manager.start()
-        if any(row.name == "serviceaccount-controller" for row in self._controllers):
+        if "serviceaccount-controller" in self._controller_names:
             self._machinery.backend.services.others_work = lambda: self._manager.works_elsewhere
         return self
 
@@ -581,7 +582,7 @@ class Cluster(ObjectClient):
             host=self._host,
             tls=self._tls,
             feature_gates=self._settings.feature_gates,
-            controllers=[row.name for row in self._controllers],
+            controllers=self._controller_names,
             control=self._control,
             compaction_interval=self._compaction_interval,
             clock=clock,

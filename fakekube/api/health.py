@@ -8,7 +8,7 @@ Specified by: k8s.io/apiserver/pkg/server/healthz/healthz.go.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Final
 
 from fakekube.api import answers
@@ -63,7 +63,8 @@ CHECKS: Final[Mapping[str, Sequence[str]]] = {
 }
 
 
-def endpoints() -> dict[str, Callable[[Request], Response]]:
+@cache
+def endpoints() -> Mapping[str, Callable[[Request], Response]]:
     """Returns the endpoints of all checks, by path."""
     found: dict[str, Callable[[Request], Response]] = {}
     for name, checks in CHECKS.items():

@@ -68,11 +68,10 @@ class ResourceRouter:
     def __init__(self, registry: Registry, *, cbor: bool = False) -> None:
         self._registry = registry
         self._cbor = cbor
-        self._builtin_groups = frozenset(resource.group for resource in registry if not resource.custom)
 
     def is_builtin(self, group: str) -> bool:
         """Reports whether the router has routes for the group."""
-        return group in self._builtin_groups
+        return group in self._registry.builtin_groups
 
     def admit(self, request: Request) -> bool:
         """Reports whether the path is served; otherwise the response is a plain text 404.
@@ -84,7 +83,7 @@ class ResourceRouter:
             return False
         resource = self._registry.get(info.group, info.version, info.resource)
         if resource is None:
-            if info.group in self._builtin_groups:
+            if info.group in self._registry.builtin_groups:
                 raise answers.not_found()
             return False
         if resource.custom:

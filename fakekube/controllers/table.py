@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
@@ -61,7 +62,7 @@ def _is_load_balancer(service: Mapping[str, Any]) -> bool:
     return bool(service["spec"].get("type") == "LoadBalancer")
 
 
-@dataclass(slots=True, frozen=True)
+@dataclass(slots=True, frozen=True, eq=False)
 class Row:
     """One controller."""
 
@@ -307,6 +308,11 @@ def enabled(switches: Iterable[str]) -> tuple[Row, ...]:
 
     Raises UnknownController.
     """
+    return _enabled(tuple(switches))
+
+
+@lru_cache(maxsize=64)
+def _enabled(switches: tuple[str, ...]) -> tuple[Row, ...]:
     chosen = [_by_new_name(switch.strip()) for switch in switches if switch.strip()]
     known = {row.name for row in ROWS}
     for switch in chosen:

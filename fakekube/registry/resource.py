@@ -167,12 +167,14 @@ class Registry:
         self._by_path: dict[tuple[str, str, str], Resource] = {}
         self._by_resource: dict[tuple[str, str], tuple[Resource, ...]] = {}
         self._kinds: tuple[object, dict[tuple[str, str, str], Resource]] = (None, {})
+        self.builtin_groups = frozenset(resource.group for resource in builtins if not resource.custom)
+        """The groups of the built-in resources."""
         self.replace((), builtins)
 
     def copy(self) -> Registry:
         """Returns an independent copy."""
         twin = Registry(())
-        twin._by_path, twin._by_resource = self._by_path, self._by_resource
+        twin._by_path, twin._by_resource, twin.builtin_groups = self._by_path, self._by_resource, self.builtin_groups
         return twin
 
     def get(self, group: str, version: str, plural: str) -> Resource | None:

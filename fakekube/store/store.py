@@ -36,7 +36,7 @@ class Store(Generic[V]):
     `now` gives seconds (monotonic) by which history ages; `retention` says how much of it is kept.
     """
 
-    __slots__ = ("_buckets", "_floor", "_timeline", "_unopened")
+    __slots__ = ("_buckets", "_floor", "_forked", "_timeline", "_unopened")
 
     def __init__(self, *, now: Callable[[], float] = time.monotonic, retention: Retention | None = None) -> None:
         self._buckets: dict[str, Bucket[V]] = {}
@@ -44,6 +44,8 @@ class Store(Generic[V]):
         """What a fork has of its origin and nobody has asked for yet; shared, so never changed."""
         self._floor = 0
         """The oldest revision that cursors of a new bucket can go back to."""
+        self._forked: Snapshot[V] | None = None
+        """What the last fork began with: an origin of many forks is the same for all of them."""
         self._timeline = Timeline(now, retention or Retention(), self._trim)
 
     @property
@@ -168,7 +170,9 @@ class Store(Generic[V]):
         timeline = self._timeline
         twin: Store[V] = Store(now=now or timeline.now, retention=retention or timeline.retention)
         with timeline.lock:
-            snapshot = self._snapshot()
+            snapshot = self._forked
+            if snapshot is None or snapshot.revision != timeline.revision:
+                snapshot = self._forked = self._snapshot()
             twin._floor = self._floor
             twin._timeline.begin(snapshot.revision, timeline.compacted)
         twin._unopened = dict(snapshot.contents)
