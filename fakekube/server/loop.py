@@ -28,6 +28,11 @@ _logger = logging.getLogger(__name__)
 _PATIENCE = 5.0
 """Seconds that a loop without members waits for the next one."""
 
+_CONCURRENT = tuple(
+    found for name in ("EpollSelector", "KqueueSelector") if (found := getattr(selectors, name, None)) is not None
+)
+"""The selectors whose descriptors other threads may change."""
+
 Member = Callable[[], "float | None"]
 """Called before every wait: does what is due and says in how many seconds it wants to be called again (None: not before
 something else happens)."""
@@ -100,6 +105,11 @@ class Loop:
             self._awake = True
             with suppress(OSError):  # full: it will wake; closed: it has ended
                 self._mouth.send(b"\0")
+
+    @property
+    def is_concurrent(self) -> bool:
+        """Does `watch` of a descriptor that is watched already take effect from other threads, during a wait?"""
+        return isinstance(self._selector, _CONCURRENT)
 
     def watch(self, fileno: int, events: int, callback: Callable[[int], None]) -> None:
         """Call `callback` with what happens to a descriptor, in place of what was watched for before."""

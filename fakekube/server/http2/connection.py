@@ -1,9 +1,12 @@
 """Serves a connection that speaks HTTP/2: the socket is the loop's, a request has a thread while the application answers it.
 
-The loop's thread receives, sends what is left over, and serves all watches; worker threads run the application and send what the
-client takes. All of them hold `_lock` while they touch the protocol or the socket, and none waits for a client while it holds it.
-Invariant: the socket is closed by the loop's thread, and the connection is said to be closed when no application runs for it any
-more.
+The loop's thread receives, sends what is left over, and serves all watches; worker threads run the application and send what
+the client takes. All of them hold `_lock` while they touch the protocol or the socket, and none waits for a client while it holds
+it. A worker that has answered listens to the socket itself for a moment: a client that asks one thing after the other is served
+without a change of threads. It leaves the socket to the loop while it answers.
+
+Invariant: the socket is closed when the connection has ended and no worker serves it any more, and only then is the connection
+said to be closed.
 """
 
 from __future__ import annotations
@@ -11,26 +14,23 @@ from __future__ import annotations
 import functools
 import logging
 import math
+import select
 import threading
 import time
 from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any, Protocol
 
-from fakekube.server.connection import Service, is_stream
-from fakekube.server.environ import make_environ
+from fakekube.server.connection import Service
 from fakekube.server.http1 import BodyError
 from fakekube.server.http2 import frames
-from fakekube.server.http2.answer import StreamAnswer
-from fakekube.server.http2.body import open_body
+from fakekube.server.http2.exchange import exchange
 from fakekube.server.http2.frames import ErrorCode
 from fakekube.server.http2.protocol import Protocol as ServerProtocol
 from fakekube.server.http2.stream import RequestStream
-from fakekube.server.http2.stream_transport import StreamTransport, Unframed
+from fakekube.server.http2.stream_transport import StreamTransport
 from fakekube.server.loop import READ, WRITE
-from fakekube.server.pump import Delivery, Progress
 from fakekube.server.transport import Disconnected, Transport
-from fakekube.streams import BrokenStreamError, Stream
 from fakekube.threads import WORKERS
 
 __all__ = ["MultiplexedConnection"]
@@ -43,11 +43,10 @@ _IDLE_SECONDS = 90.0
 """As kube-apiserver sets it (secure_serving.go)."""
 _GOODBYE_SECONDS = 1.0
 """For the last frames of a connection that went wrong (goAwayTimeout)."""
+_LISTENING_MILLISECONDS = 100
+"""How long a worker waits for the next request."""
 _CONTINUE = b"\x08\x03100"
 """The header block of `100 Continue`."""
-
-_PLAIN_TEXT = (("Content-Type", "text/plain; charset=utf-8"), ("X-Content-Type-Options", "nosniff"))
-_TOO_LARGE = b"<h1>HTTP Error 431</h1><p>Request Header Field(s) Too Large</p>"
 
 
 class Owner(Protocol):
@@ -64,16 +63,21 @@ class MultiplexedConnection:
 
     def __init__(self, transport: Transport, service: Service, base: dict[str, Any], owner: Owner) -> None:
         """`base` are the variables of all its requests' environs."""
+        self.service = service
+        self.base = base
         self._transport = transport
-        self._service = service
-        self._base = base
         self._owner = owner
         self._loop = service.pump.loop
         self._protocol = ServerProtocol(service.max_streams)
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
         self._waiting = 0
+        """Threads that wait for `_changed`."""
         self._events = 0
+        """What the loop watches for."""
+        self._poll: select.poll | None = None
+        self._listener = 0
+        """The thread of the worker that waits for the next request, or is about to."""
         self._flush_called = False
         self._ended = self._closed = False
         self._running = 0
@@ -104,44 +108,31 @@ class MultiplexedConnection:
         with self._lock:
             return next(iter(self._threads)) if len(self._threads) == self._running == 1 else 0
 
-    # ------------------------------------------------------------ in the loop's thread
+    # ------------------------------------------------------------ the socket, with the lock held
 
-    def _happened(self, events: int) -> None:
-        if self._ended:
-            return
+    def _receive(self) -> list[RequestStream]:
+        """Take in what the client sent, and send what that is answered with; the requests that are to be served now."""
         protocol = self._protocol
-        with self._lock:
-            try:
-                if events & READ:
-                    self._receive()
-                self._send()
-                is_gone = protocol.is_finished and not protocol.output
-            except Disconnected:
-                protocol.close()
-                protocol.output.clear()
-                is_gone = True
-            started = self._started()
-            ended, protocol.ended = protocol.ended, []
-            has_changed, protocol.changed = protocol.changed, False
-            if has_changed and self._waiting:
-                self._changed.notify_all()
-        for stream in started:
-            self._start(stream)
-        if is_gone:
-            self._end()
-        else:
-            self._attend()
-        self._tell(ended, has_changed)
+        try:
+            data = self._transport.receive_ready()
+            if data:
+                protocol.receive(data)
+            elif data is not None:
+                raise Disconnected("the client has ended the connection")
+            self._send()
+        except Disconnected:
+            self._lose()
+        return self._started()
 
-    def _receive(self) -> None:
-        data = self._transport.receive_ready()
-        if data:
-            self._protocol.receive(data)
-        elif data is not None:
-            raise Disconnected("the client has ended the connection")
+    def _started(self) -> list[RequestStream]:
+        started: list[RequestStream] = []
+        while (stream := self._protocol.next_request()) is not None:
+            started.append(stream)
+        self._running += len(started)
+        return started
 
     def _send(self) -> None:
-        """Send what the socket takes, and what it made room for. With the lock held."""
+        """Send what the socket takes, and what it made room for."""
         protocol = self._protocol
         output = protocol.output
         while output:
@@ -151,22 +142,82 @@ class MultiplexedConnection:
             del output[:sent]
             protocol.drained()
 
-    def _started(self) -> list[RequestStream]:
-        started: list[RequestStream] = []
-        while (stream := self._protocol.next_request()) is not None:
-            started.append(stream)
-        self._running += len(started)
-        return started
+    def _lose(self) -> None:
+        """The client is gone."""
+        self._protocol.close()
+        self._protocol.output.clear()
 
-    def _attend(self) -> None:
-        """Have the loop watch for what can happen next to the socket."""
+    def _send_or_leave(self) -> None:
+        """Send what the socket takes; what else there is to do is the loop's."""
+        if self._ended:
+            self._protocol.output.clear()
+            return
+        try:
+            self._send()
+        except Disconnected:
+            self._lose()
+        self._leave_to_loop()
+
+    def _leave_to_loop(self) -> None:
+        """Have the loop's thread go on where there is more to do."""
         protocol = self._protocol
-        events = 0 if protocol.is_congested else READ
-        if protocol.output:
-            events |= WRITE
+        if protocol.output or protocol.has_waiting or protocol.is_finished or (protocol.changed and self._somebody_waits):
+            self._call_flush()
+
+    @property
+    def _somebody_waits(self) -> bool:
+        if self._blocked or self._waiting:
+            return True
+        return bool(self._listeners) and any(stream in self._listeners for stream in self._protocol.ended)
+
+    def _call_flush(self) -> None:
+        if not self._flush_called:
+            self._flush_called = True
+            self._loop.call(self._flush)
+
+    def _watch(self, events: int) -> None:
+        """Have the loop call `_happened` for these events only."""
         if events != self._events:
             self._events = events
             self._loop.watch(self._transport.fileno(), events, self._happened)
+
+    # ------------------------------------------------------------ in the loop's thread
+
+    def _flush(self) -> None:
+        self._flush_called = False
+        self._happened(0)
+
+    def _happened(self, events: int) -> None:
+        protocol = self._protocol
+        with self._lock:
+            if self._ended:
+                return
+            if events & READ:
+                started = self._receive()
+            else:
+                started = self._started()
+                try:
+                    self._send()
+                except Disconnected:
+                    self._lose()
+            ended, protocol.ended = protocol.ended, []
+            has_changed, protocol.changed = protocol.changed, False
+            if has_changed and self._waiting:
+                self._changed.notify_all()
+            is_gone = protocol.is_finished and not protocol.output
+            if not is_gone:
+                self._attend()
+        for stream in started:
+            self._start(stream)
+        if is_gone:
+            self._end()
+        self._tell(ended, has_changed)
+
+    def _attend(self) -> None:
+        """Watch for what can happen next to the socket. With the lock held."""
+        protocol = self._protocol
+        events = 0 if protocol.is_congested or self._listener else READ
+        self._watch(events | WRITE if protocol.output else events)
         if protocol.failed:
             self._owner.deadline = min(self._owner.deadline, time.monotonic() + _GOODBYE_SECONDS)
         elif protocol.greeted:
@@ -183,11 +234,11 @@ class MultiplexedConnection:
                 listener.tell()
 
     def _end(self) -> None:
-        """Nothing more will be sent: close the socket."""
-        self._loop.forget(self._transport.fileno())
+        """Nothing more will be sent: close the socket when it is not used."""
         self._owner.deadline = math.inf
         with self._lock:
             self._ended = True
+            self._loop.forget(self._transport.fileno())
             self._protocol.close()
             self._changed.notify_all()
             ended, self._protocol.ended = self._protocol.ended, []
@@ -197,7 +248,7 @@ class MultiplexedConnection:
             self._close()
 
     def _is_unused(self) -> bool:
-        """True once: the connection has ended, and no application runs for it. With the lock held."""
+        """True once: the connection has ended, and no worker serves it. With the lock held."""
         if self._closed or not self._ended or self._running:
             return False
         self._closed = True
@@ -215,16 +266,6 @@ class MultiplexedConnection:
         self._transport.linger()
         self._owner.close()
 
-    def _call_flush(self) -> None:
-        """Have the loop's thread send, and look at what is left. With the lock held."""
-        if not self._flush_called:
-            self._flush_called = True
-            self._loop.call(self._flush)
-
-    def _flush(self) -> None:
-        self._flush_called = False
-        self._happened(0)
-
     # ------------------------------------------------------------ in worker threads
 
     def _start(self, stream: RequestStream) -> None:
@@ -238,72 +279,84 @@ class MultiplexedConnection:
                 self._call_flush()
 
     def _serve(self, stream: RequestStream) -> None:
-        """Answer one request. Never raises."""
+        """Answer a request, and those that follow soon. Never raises."""
         thread = threading.get_ident()
         with self._lock:
             self._threads.add(thread)
-        goes_on = False
-        try:
-            goes_on = self._exchange(stream)
-        except Disconnected:
-            self.break_stream(stream)
-        except Exception:
-            _logger.exception("Unexpected error on a stream")
-            self.break_stream(stream)
+        following: RequestStream | None = stream
+        while following is not None:
+            goes_on = self._exchange(following)
+            following = self._answered(goes_on)
         with self._lock:
             self._threads.discard(thread)
             self._running -= 1
-            if not goes_on:
-                self._protocol.answered()
-                # Streams that end here may let others begin, and the connection become idle.
-                self._call_flush_if_needed()
             is_unused = self._is_unused()
         if is_unused:
             self._close()
 
-    def _call_flush_if_needed(self) -> None:
-        protocol = self._protocol
-        if protocol.output or protocol.has_waiting or protocol.ended or not protocol.streams:
-            self._call_flush()
-
     def _exchange(self, stream: RequestStream) -> bool:
-        """Have the application answer; true if the answer goes on in the pump."""
-        request = stream.request
-        answer = StreamAnswer(stream, self, self._service.date)
-        fault = request.fields.fault
-        if fault.startswith("400"):
-            answer.give_plain("400 Bad Request", _PLAIN_TEXT, fault[4:].encode() + b"\n")
-        elif fault:
-            answer.give_plain("431 Request Header Fields Too Large", [("Content-Type", "text/html; charset=utf-8")], _TOO_LARGE)
-        elif request.target == "*" and request.method == "OPTIONS":
-            answer.give_plain("200 OK", (), b"")
-        else:
-            return self._run(stream, answer)
-        return False
-
-    def _run(self, stream: RequestStream, answer: StreamAnswer) -> bool:
-        request = stream.request
-        environ = make_environ(self._base, request, open_body(self, stream, self._whole_body(stream)))
         try:
-            result = self._service.application(environ, answer.start_response)
-            if is_stream(result):
-                return self._stream(stream, answer, result)
-            try:
-                answer.give(result)
-            finally:
-                if hasattr(result, "close"):
-                    result.close()
+            return exchange(self, stream)
         except Disconnected:
-            raise
-        except (BrokenStreamError, BodyError):
-            self.break_stream(stream)
+            pass
         except Exception:
-            _logger.exception("The application failed: %s %s", request.method, request.target)
-            self.break_stream(stream)
+            _logger.exception("Unexpected error on a stream")
+        self.break_stream(stream)
         return False
 
-    def _whole_body(self, stream: RequestStream) -> bytes | None:
-        """The request's body, if all of it has come."""
+    def _answered(self, goes_on: bool) -> RequestStream | None:
+        """A request is answered, or its answer goes on in the pump; the next one to be served here."""
+        protocol = self._protocol
+        with self._lock:
+            if not goes_on:
+                protocol.answered()
+            self._leave_to_loop()
+            if not protocol.streams and not protocol.failed:
+                self._owner.deadline = time.monotonic() + _IDLE_SECONDS
+            self._claim_listening()
+            if self._listener != threading.get_ident():
+                return None
+        return self._listen()
+
+    def _claim_listening(self) -> None:
+        """Take the socket from the loop to wait for the next request here, unless another worker does. With the lock held."""
+        protocol = self._protocol
+        if not (self._listener or self._ended or protocol.failed or protocol.is_congested) and self._loop.is_concurrent:
+            self._listener = threading.get_ident()
+            self._watch(self._events & WRITE)
+
+    def _listen(self) -> RequestStream | None:
+        """Wait for the next request a while."""
+        if self._poll is None:
+            self._poll = select.poll()
+            self._poll.register(self._transport.fileno(), select.POLLIN)
+        started: list[RequestStream] = []
+        while not started and self._listener:
+            is_ready = bool(self._poll.poll(_LISTENING_MILLISECONDS))
+            with self._lock:
+                if is_ready and not self._ended:
+                    started = self._receive()
+                    self._leave_to_loop()
+                if started or not is_ready or self._ended or self._protocol.failed:
+                    self._stop_listening()
+        if not started:
+            return None
+        with self._lock:
+            self._running -= 1  # this thread is counted already
+        for stream in started[1:]:
+            self._start(stream)
+        return started[0]
+
+    def _stop_listening(self) -> None:
+        """Give the socket back to the loop. With the lock held."""
+        self._listener = 0
+        if not self._ended:
+            self._attend()
+
+    # ------------------------------------------------------------ for exchanges
+
+    def whole_body(self, stream: RequestStream) -> bytes | None:
+        """See `exchange.Host`."""
         if stream.remote_ended and not stream.received:
             return b"" if not stream.body_error else None
         with self._lock:
@@ -311,40 +364,10 @@ class MultiplexedConnection:
                 return None
             return self._protocol.read_body(stream, len(stream.body))
 
-    def _stream(self, stream: RequestStream, answer: StreamAnswer, body: Stream) -> bool:
-        """Begin a streaming answer; true if it goes on, and is the pump's."""
-        handed_over = False
-        try:
-            if not answer.status.startswith("101") and answer.begin():
-                transport = StreamTransport(self, stream)
-                delivery = Delivery(body, Unframed(), transport, functools.partial(self._released, stream))
-                if delivery.begin(b"") is Progress.ENDED:
-                    self.send_end(stream)
-                else:
-                    handed_over = self._service.pump.add(delivery)
-                    if not handed_over:
-                        delivery.conclude()
-            elif not answer.head_sent:
-                self.break_stream(stream)  # protocols cannot be switched here
-            return handed_over
-        finally:
-            if not handed_over:
-                body.close()
-
-    def _released(self, stream: RequestStream, is_complete: bool) -> None:
-        """The pump is done with a stream."""
-        with self._lock:
-            self._protocol.answered()
-            if not stream.closed and is_complete:
-                self._protocol.send_data(stream, b"", ends=True)
-            elif not stream.closed:
-                self._protocol.reset(stream.stream_id, ErrorCode.INTERNAL_ERROR)
-            self._call_flush()
-
     def read_body(self, stream: RequestStream, limit: int) -> bytes:
         """See `body.BodySource`. Raises BodyError if the body cannot be read to its end."""
         with self._lock:
-            if stream.request.fields.expects_continue and not stream.received and not stream.closed and not stream.continued:
+            if stream.request.fields.expects_continue and not (stream.received or stream.closed or stream.continued):
                 stream.continued = True
                 self._protocol.output += frames.frame(frames.HEADERS, frames.END_HEADERS, stream.stream_id, _CONTINUE)
                 self._send_or_leave()
@@ -365,6 +388,8 @@ class MultiplexedConnection:
             protocol.send_head(stream, block, ends=not body)
             if body:
                 protocol.send_rest(stream, body, ends=True)
+            # Before the client can ask again, so that the loop does not hear of that.
+            self._claim_listening()
             self._send_or_leave()
 
     def send_head(self, stream: RequestStream, block: bytes) -> None:
@@ -404,20 +429,7 @@ class MultiplexedConnection:
         finally:
             self._waiting -= 1
 
-    def _send_or_leave(self) -> None:
-        """Send what the socket takes; the rest is the loop's. With the lock held."""
-        if self._ended:
-            self._protocol.output.clear()
-            return
-        try:
-            self._send()
-        except Disconnected:
-            self._protocol.close()
-        protocol = self._protocol
-        if protocol.output or protocol.failed or (protocol.changed and (self._blocked or self._waiting)):
-            self._call_flush()
-
-    # ------------------------------------------------------------ for streams in the pump
+    # ------------------------------------------------------------ for watches in the pump
 
     def send_now(self, stream: RequestStream, data: bytes | bytearray | memoryview) -> int:
         """See `stream_transport.Multiplexer`."""
@@ -452,3 +464,13 @@ class MultiplexedConnection:
             may_send = self._protocol.may_send(stream)
         if stream.closed or (transport.wants_write and may_send):
             self._loop.call(transport.tell)
+
+    def released(self, stream: RequestStream, is_complete: bool) -> None:
+        """See `exchange.Host`."""
+        with self._lock:
+            self._protocol.answered()
+            if not stream.closed and is_complete:
+                self._protocol.send_data(stream, b"", ends=True)
+            elif not stream.closed:
+                self._protocol.reset(stream.stream_id, ErrorCode.INTERNAL_ERROR)
+            self._call_flush()

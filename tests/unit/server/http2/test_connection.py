@@ -204,9 +204,10 @@ def test_watches_of_a_connection(serve_http2: Serve, connect_http2: Connect, top
         if environ["PATH_INFO"] == "/":
             return lazy(environ, start_response)
         start_response("200 OK", [TYPE])
-        cursors.append(make_cursor(topic))
-        cursors[-1].closed = cancelled if environ["PATH_INFO"] == "/first" else threading.Event()
-        return cursors[-1]
+        cursor = make_cursor(topic)
+        cursors.append(cursor)
+        cursor.closed = cancelled if environ["PATH_INFO"] == "/first" else threading.Event()
+        return cursor
 
     client = connect_http2(serve_http2(watch))
     cancelled = threading.Event()

@@ -1,0 +1,108 @@
+"""Has the application answer one request of a connection, in a worker's thread.
+
+What Go's server does for a handler that panics is done for an application that fails: its stream is reset, and the connection
+goes on.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+from collections.abc import Callable
+from typing import IO, Any, Protocol
+
+from fakekube.server.connection import Service, is_stream
+from fakekube.server.environ import make_environ
+from fakekube.server.http1 import BodyError
+from fakekube.server.http2.answer import AnswerSink, StreamAnswer
+from fakekube.server.http2.body import BodySource, open_body
+from fakekube.server.http2.stream import RequestStream
+from fakekube.server.http2.stream_transport import Multiplexer, StreamTransport, Unframed
+from fakekube.server.pump import Delivery, Progress
+from fakekube.server.transport import Disconnected
+from fakekube.streams import BrokenStreamError, Stream
+
+__all__ = ["Host", "exchange"]
+
+_logger = logging.getLogger(__name__)
+
+_PLAIN_TEXT = (("Content-Type", "text/plain; charset=utf-8"), ("X-Content-Type-Options", "nosniff"))
+_HTML = (("Content-Type", "text/html; charset=utf-8"),)
+_TOO_LARGE = b"<h1>HTTP Error 431</h1><p>Request Header Field(s) Too Large</p>"
+
+
+class Host(AnswerSink, BodySource, Multiplexer, Protocol):
+    """What an exchange needs of its connection."""
+
+    service: Service
+    base: dict[str, Any]
+    """The variables of all environs."""
+
+    def whole_body(self, stream: RequestStream) -> bytes | None:
+        """Take the request's body, if all of it has come."""
+
+    def released(self, stream: RequestStream, is_complete: bool) -> None:
+        """Called when the pump is done with a stream."""
+
+
+def exchange(host: Host, stream: RequestStream) -> bool:
+    """Answer a request; true if the answer goes on in the pump.
+
+    Raises:
+        Disconnected: the stream has ended
+    """
+    request = stream.request
+    answer = StreamAnswer(stream, host, host.service.date)
+    fault = request.fields.fault
+    if fault.startswith("400"):
+        answer.give_plain("400 Bad Request", _PLAIN_TEXT, fault[4:].encode() + b"\n")
+    elif fault:
+        answer.give_plain("431 Request Header Fields Too Large", _HTML, _TOO_LARGE)
+    elif request.target == "*" and request.method == "OPTIONS":
+        answer.give_plain("200 OK", (), b"")
+    else:
+        return _run(host, stream, answer)
+    return False
+
+
+def _run(host: Host, stream: RequestStream, answer: StreamAnswer) -> bool:
+    request = stream.request
+    body: IO[bytes] = open_body(host, stream, host.whole_body(stream))
+    application: Callable[..., Any] = host.service.application
+    try:
+        result = application(make_environ(host.base, request, body), answer.start_response)
+        if is_stream(result):
+            return _stream(host, stream, answer, result)
+        try:
+            answer.give(result)
+        finally:
+            if hasattr(result, "close"):
+                result.close()
+    except Disconnected:
+        raise
+    except (BrokenStreamError, BodyError):
+        host.break_stream(stream)
+    except Exception:
+        _logger.exception("The application failed: %s %s", request.method, request.target)
+        host.break_stream(stream)
+    return False
+
+
+def _stream(host: Host, stream: RequestStream, answer: StreamAnswer, body: Stream) -> bool:
+    """Begin a streaming answer; true if it goes on, and is the pump's."""
+    handed_over = False
+    try:
+        if answer.status.startswith("101"):
+            host.break_stream(stream)  # protocols are switched on HTTP/1.1 only
+        elif answer.begin():
+            delivery = Delivery(body, Unframed(), StreamTransport(host, stream), functools.partial(host.released, stream))
+            if delivery.begin(b"") is Progress.ENDED:
+                host.send_end(stream)
+            else:
+                handed_over = host.service.pump.add(delivery)
+                if not handed_over:
+                    delivery.conclude()
+        return handed_over
+    finally:
+        if not handed_over:
+            body.close()
