@@ -27,6 +27,7 @@ from fakekube.clock import Clock
 from fakekube.codecs.document import Document
 from fakekube.controlplane.apiservices import AutoRegisterController
 from fakekube.controlplane.customresourcedefinitions import CustomResourceDefinitionController
+from fakekube.controlplane.default_services import with_service_ranges
 from fakekube.controlplane.flowschemas import DanglingConditionController
 from fakekube.golang.timestamps import print_time
 from fakekube.options import ServerOptions
@@ -35,6 +36,7 @@ from fakekube.registry.backend import Backend, Settings
 from fakekube.registry.cluster_access import ClusterAccess
 from fakekube.registry.generic.writes import stamped
 from fakekube.registry.resource import Registry
+from fakekube.registry.service_ranges import ServiceRanges
 from fakekube.registry.store_access import StoreAccess
 from fakekube.registry.strategy import Object
 from fakekube.registry.webhook_calls import Call
@@ -104,7 +106,7 @@ def build(
     """
     origin = store
     if store is None:
-        origin = base(settings.version, profile, tls, prepare, (controllers, nodes))
+        origin = base(settings, profile, tls, prepare, (controllers, nodes))
         store = origin.fork(now=clock.monotonic, retention=retention)
     registry = _builtins(settings.version).copy()
     access = Access(store.bucket, clock, options=options.authentication, authorization=options.authorization, authority=authority)
@@ -221,23 +223,25 @@ class _Webhooks:
 # ---------------------------------------------------------------- the base state
 
 _building = threading.Lock()
-_prepared: dict[tuple[str, str, bool, tuple[tuple[str, ...], int]], Store[Document]] = {}
+_prepared: dict[tuple[str, ServiceRanges, str, bool, tuple[tuple[str, ...], int]], Store[Document]] = {}
 
 
 def base(
-    version: str, profile: str, tls: bool, prepare: Prepare | None, kind: tuple[tuple[str, ...], int] = ((), 0)
+    settings: Settings, profile: str, tls: bool, prepare: Prepare | None, kind: tuple[tuple[str, ...], int] = ((), 0)
 ) -> Store[Document]:
     """Returns the base state of a profile. Callers fork it and never write to it."""
+    version, ranges = settings.version, settings.service_ranges
     with _building:
-        found = _prepared.get((version, profile, tls, kind))
+        found = _prepared.get((version, ranges, profile, tls, kind))
         if found is None:
-            found = _fresh(version).fork()
+            found = _fresh(version, ranges).fork()
             if prepare is not None:
                 clock = Clock()
-                prepare(build(clock=clock, settings=Settings(version=version), profile=profile, store=found))
+                fresh = Settings(version=version, service_ranges=ranges)
+                prepare(build(clock=clock, settings=fresh, profile=profile, store=found))
                 clock.close()
             _forget_history(found, version)
-            _prepared[version, profile, tls, kind] = found
+            _prepared[version, ranges, profile, tls, kind] = found
         return found
 
 
@@ -250,7 +254,7 @@ def _forget_history(store: Store[Document], version: str) -> None:
 
 
 @cache
-def _fresh(version: str) -> Store[Document]:
+def _fresh(version: str, ranges: ServiceRanges) -> Store[Document]:
     store: Store[Document] = Store()
     now = print_time(datetime.now(UTC))
     resources = {_path(r.group, r.version, r.plural): r for r in builtin.resources(version)}
@@ -260,7 +264,7 @@ def _fresh(version: str) -> Store[Document]:
             continue
         bucket = store.bucket(resource.bucket)
         for obj in objects:
-            made = _of_now(obj, now)
+            made = _of_now(with_service_ranges(path, obj, ranges), now)
             meta = made["metadata"]
             bucket.commit(resource.key(meta.get("namespace", ""), meta["name"]), 0, partial(stamped, made))
     return store

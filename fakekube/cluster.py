@@ -137,7 +137,9 @@ class Cluster(ObjectClient):
         self._options = ServerOptions.of(flags) if flags else ServerOptions()
         tls = tls or self._options.needs_tls
         self._profile, self._host, self._port, self._tls = profile, host, port, tls
-        self._settings = Settings(version=version, feature_gates=dict(feature_gates or {}))
+        self._settings = Settings(
+            version=version, feature_gates=dict(feature_gates or {}), service_ranges=self._options.services.ranges()
+        )
         self._compaction_interval = compaction_interval
         self._retention = (
             Retention() if compaction_interval is None else replace(Retention(), compaction_interval=compaction_interval)

@@ -10,7 +10,7 @@ Specified by: k8s.io/kubernetes/cmd/kube-apiserver/app/options and k8s.io/apiser
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import Field, dataclass, field, fields
+from dataclasses import Field, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from fakekube.admission.options import AdmissionOptions
 from fakekube.aggregator.options import AggregatorOptions
 from fakekube.audit.options import AuditOptions
 from fakekube.auth.options import AuthenticationOptions, AuthorizationOptions, OptionError
+from fakekube.registry.service_ranges import ServiceRanges, parse_networks, parse_ports
 
 __all__ = ["OptionError", "ServerOptions", "ServingOptions", "flags"]
 
@@ -42,6 +43,28 @@ class ServingOptions:
 
 
 @dataclass(slots=True, frozen=True)
+class ServiceOptions:
+    """Flags about Services; "" means that a flag is not set."""
+
+    service_cluster_ip_range: str = ""
+    """A network for the addresses of Services, or two of different IP families, separated by a comma."""
+    service_node_port_range: str = ""
+    """Ports for Services of type NodePort: `30000-32767`."""
+
+    def ranges(self) -> ServiceRanges:
+        """Returns the ranges. Raises OptionError."""
+        found = ServiceRanges()
+        try:
+            if self.service_cluster_ip_range:
+                found = replace(found, networks=parse_networks(self.service_cluster_ip_range))
+            if self.service_node_port_range:
+                found = replace(found, node_ports=parse_ports(self.service_node_port_range))
+        except ValueError as error:
+            raise OptionError(str(error)) from None
+        return found
+
+
+@dataclass(slots=True, frozen=True)
 class ServerOptions:
     """All flags of the API server of one cluster."""
 
@@ -51,6 +74,7 @@ class ServerOptions:
     admission: AdmissionOptions = field(default_factory=AdmissionOptions)
     aggregation: AggregatorOptions = field(default_factory=AggregatorOptions)
     audit: AuditOptions = field(default_factory=AuditOptions)
+    services: ServiceOptions = field(default_factory=ServiceOptions)
 
     @property
     def needs_tls(self) -> bool:
@@ -78,6 +102,7 @@ _PARTS: Mapping[str, type[Any]] = {
     "admission": AdmissionOptions,
     "aggregation": AggregatorOptions,
     "audit": AuditOptions,
+    "services": ServiceOptions,
 }
 
 

@@ -43,7 +43,7 @@ _SWITCHES = frozenset((
 _KNOWN = frozenset((
     "admission-control", "advertise-address", "bind-address", "cert-dir", "emulated-version", "etcd-servers",
     "feature-gates", "insecure-bind-address", "insecure-port", "runtime-config", "secure-port",
-    "service-cluster-ip-range", "service-node-port-range", "v", "vmodule", "watch-cache-sizes",
+    "v", "vmodule", "watch-cache-sizes",
 ))  # fmt: skip
 
 #: Flags that ask for what a cluster does not have, and the reason, for any value but the empty one.

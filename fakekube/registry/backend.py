@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from fakekube.registry.service_ranges import ServiceRanges
+
 if TYPE_CHECKING:
     from fakekube.admission.chain import Chain
     from fakekube.clock import Clock
@@ -35,6 +37,9 @@ class Settings:
     """A watch without timeoutSeconds lasts between one and two times this (--min-request-timeout)."""
     bookmark_period: float = 60.0
     """The interval of bookmarks."""
+
+    service_ranges: ServiceRanges = field(default_factory=ServiceRanges)
+    """Where Services get addresses and node ports from."""
 
     def enabled(self, gate: str) -> bool:
         """Reports whether a feature gate is enabled; the default is that of the emulated minor version."""

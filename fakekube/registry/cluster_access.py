@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from fakekube.registry.resource import Resource
+    from fakekube.registry.service_ranges import ServiceRanges
     from fakekube.registry.strategy import Object
 
 __all__ = ["ClusterAccess", "Decision", "Recorded"]
@@ -97,6 +98,10 @@ class ClusterAccess(Protocol):
 
     def enabled(self, gate: str) -> bool:
         """Reports whether a feature gate is enabled."""
+
+    @property
+    def service_ranges(self) -> ServiceRanges:
+        """Where Services get addresses and node ports from."""
 
     def authorize(self, user: str, groups: Any, attributes: dict[str, Any]) -> tuple[bool, str]:
         """Authorizes a user for attributes (those of a SubjectAccessReview's spec). Returns (allowed, reason)."""

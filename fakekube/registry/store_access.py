@@ -15,6 +15,7 @@ from fakekube.registry.cluster_access import Decision, Recorded
 from fakekube.registry.generic import field_manager
 from fakekube.registry.generic.writes import same_object, stamped
 from fakekube.registry.resource import Registry, Resource
+from fakekube.registry.service_ranges import ServiceRanges
 from fakekube.registry.strategy import Object
 from fakekube.store import Bucket, Conflict, Store
 
@@ -172,6 +173,10 @@ class StoreAccess:
 
     def enabled(self, gate: str) -> bool:
         return self._settings.enabled(gate)
+
+    @property
+    def service_ranges(self) -> ServiceRanges:
+        return self._settings.service_ranges
 
     def authorize(self, user: str, groups: Sequence[str], attributes: dict[str, Any]) -> tuple[bool, str]:
         return self._access.authorize(user, groups, attributes)

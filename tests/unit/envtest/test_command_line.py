@@ -33,6 +33,7 @@ def test_the_command_line_of_envtest() -> None:
         "authorization_mode": ("RBAC",),
         "client_ca_file": "C/client-cert-auth-ca.crt",
         "disable_admission_plugins": ("ServiceAccount",),
+        "service_cluster_ip_range": "10.0.0.0/24",
         "service_account_issuer": ("https://127.0.0.1:2/",),
         "service_account_key_file": ("C/sa-signer.crt",),
         "service_account_signing_key_file": "C/sa-signer.key",

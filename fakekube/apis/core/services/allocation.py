@@ -35,13 +35,7 @@ from fakekube.validation import ip as addresses
 
 __all__ = ["Allocation", "release"]
 
-FAMILIES = ("IPv4",)
-"""The IP families of the cluster; the first is the default."""
-
-PORTS = range(30000, 32768)
 PORT_POOL = "nodeports"
-STATIC_PORTS = 86
-"""The number of the lowest ports that are allocated last: a 32nd of the range, at least 16, at most 128."""
 
 DRY_RUN_PORT = 32769
 """The first of the ports that a dry run returns."""
@@ -51,7 +45,7 @@ FULL = "range is full"
 TAKEN_IP = "provided IP is already allocated"
 TAKEN_PORT = "provided port is already allocated"
 OTHER_NETWORK = "the provided network does not match the current range"
-OTHER_PORTS = f"provided port is not in the valid range. The range of valid ports is {PORTS[0]}-{PORTS[-1]}"
+OTHER_PORTS = "provided port is not in the valid range. The range of valid ports is {}-{}"
 
 SINGLE_STACK, PREFER_DUAL_STACK, REQUIRE_DUAL_STACK = "SingleStack", "PreferDualStack", "RequireDualStack"
 
@@ -69,6 +63,7 @@ class Allocation:
 
     def __init__(self, context: WriteContext, obj: Object, old: Object | None) -> None:
         self._context = context
+        self._ranges = context.services.service_ranges
         self._obj = obj
         self._spec: Object = obj["spec"]
         self._old: Object = old["spec"] if old else {}
@@ -127,8 +122,8 @@ class Allocation:
             errors = self._unconfigured()
             if errors:
                 raise self._invalid(errors)
-        families = spec.get("ipFamilies") or [FAMILIES[0]]
-        both = spec["ipFamilyPolicy"] != SINGLE_STACK and (selectorless or len(FAMILIES) == 2)
+        families = spec.get("ipFamilies") or [self._ranges.families[0]]
+        both = spec["ipFamilyPolicy"] != SINGLE_STACK and (selectorless or len(self._ranges.families) == 2)
         if both and len(families) == 1:
             families = [families[0], "IPv6" if families[0] == "IPv4" else "IPv4"]
         spec["ipFamilies"] = families
@@ -184,7 +179,7 @@ class Allocation:
             if index < len(families):
                 continue
             family = "IPv6" if addresses.is_ipv6(ip) else "IPv4"
-            if family in FAMILIES:
+            if family in self._ranges.families:
                 families.append(family)
             else:
                 detail = f"{family} is not configured on this cluster"
@@ -196,11 +191,11 @@ class Allocation:
     def _unconfigured(self) -> list[FieldError]:
         spec = self._spec
         errors: list[FieldError] = []
-        if spec["ipFamilyPolicy"] == REQUIRE_DUAL_STACK and len(FAMILIES) < 2:
+        if spec["ipFamilyPolicy"] == REQUIRE_DUAL_STACK and len(self._ranges.families) < 2:
             detail = "this cluster is not configured for dual-stack services"
             errors.append(invalid("spec.ipFamilyPolicy", REQUIRE_DUAL_STACK, detail))
         for index, family in enumerate(spec.get("ipFamilies") or ()):
-            if family not in FAMILIES:
+            if family not in self._ranges.families:
                 errors.append(invalid(f"spec.ipFamilies[{index}]", family, "not configured on this cluster"))
         return errors
 
@@ -367,8 +362,8 @@ class Allocation:
         if self._context.dry_run:
             if services.reserved(PORT_POOL, value) or number in self._allocated_ports:
                 raise NotAllocatedError(TAKEN_PORT)
-        elif number not in PORTS:
-            raise NotAllocatedError(OTHER_PORTS)
+        elif number not in self._ranges.node_ports:
+            raise NotAllocatedError(OTHER_PORTS.format(self._ranges.node_ports[0], self._ranges.node_ports[-1]))
         elif not services.reserve(PORT_POOL, value):
             raise NotAllocatedError(TAKEN_PORT)
         self._allocated_ports.append(number)
@@ -378,7 +373,7 @@ class Allocation:
             number = max(self._allocated_ports) + 1 if self._allocated_ports else DRY_RUN_PORT
             self._allocated_ports.append(number)
             return number
-        for number in _candidates(PORTS, STATIC_PORTS):
+        for number in _candidates(self._ranges.node_ports, self._ranges.static_ports):
             if self._context.services.reserve(PORT_POOL, str(number)):
                 self._allocated_ports.append(number)
                 return number
@@ -428,7 +423,7 @@ def _networks(context: WriteContext, family: str | None) -> Iterator[_Network]:
         for text in obj["spec"].get("cidrs", ()):
             network = ipaddress.ip_network(text)
             network_family = f"IPv{network.version}"
-            if network_family == family or (family is None and network_family in FAMILIES):
+            if network_family == family or (family is None and network_family in context.services.service_ranges.families):
                 yield network
 
 
