@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 from tests.behaviour.conftest import Api
+from tests.behaviour.test_websocket import Conversation
 
 
 @pytest.fixture
@@ -112,3 +114,102 @@ def test_connections_have_no_flow(api: Api) -> None:
 def test_a_log_must_be_acceptable_as_an_object(api: Api) -> None:
     assert api.get(api.path("pods", "absent", "log"), headers={"Accept": "text/plain"}).status == 406
     assert api.get(api.path("pods", "absent", "log"), headers={"Accept": "application/json, */*"}).status == 404
+
+
+# ---------------------------------------------------------------- a node on which nothing listens
+
+REFUSED = "dial tcp 127.0.0.1:1: connect: connection refused"
+
+
+@pytest.fixture
+def unreachable(api: Api, pod: Callable[..., str]) -> Iterator[str]:
+    """The path of a pod on such a node."""
+    node = api.name("silent")
+    api.post("/api/v1/nodes", {"metadata": {"name": node}})
+    address = {"type": "InternalIP", "address": "127.0.0.1"}
+    found = {"addresses": [address], "daemonEndpoints": {"kubeletEndpoint": {"Port": 1}}}
+    answer = api.patch(f"/api/v1/nodes/{node}/status", {"status": found}, "application/merge-patch+json")
+    assert answer.status == 200, answer.body
+    yield pod("bound", node=node)
+    api.delete(f"/api/v1/nodes/{node}")
+
+
+@pytest.mark.parametrize("subresource", ["exec?stdout=1", "attach?stdout=1", "portforward", "portforward?ports=80,81&ports=0"])
+def test_streams_need_an_upgrade(api: Api, unreachable: str, subresource: str) -> None:
+    for method in ("GET", "POST"):
+        answer = api.request(method, f"{unreachable}/{subresource}")
+        assert (answer.status, answer.at("message")) == (400, "Upgrade request required")
+
+
+@pytest.mark.parametrize(
+    ("port", "problem"),
+    [("x", "invalid syntax"), ("-1", "invalid syntax"), ("65536", "value out of range"), ("", "invalid syntax")],
+)
+def test_ports_are_numbers(api: Api, unreachable: str, port: str, problem: str) -> None:
+    answer = api.get(f"{unreachable}/portforward?ports={port}")
+    text = f'cannot convert to []int32: strconv.ParseUint: parsing "{port}": {problem}'
+    assert (answer.status, answer.at("message")) == (400, text)
+
+
+@pytest.mark.parametrize(
+    ("method", "target", "headers"),
+    [
+        ("POST", "exec?stdout=1", {"Upgrade": "SPDY/3.1"}),
+        ("GET", "attach?stdout=1", {"Upgrade": "websocket", "Sec-WebSocket-Protocol": "v4.channel.k8s.io"}),
+        ("GET", "portforward?ports=80", {"Upgrade": "websocket", "Sec-WebSocket-Protocol": "SPDY/3.1+portforward.k8s.io"}),
+    ],
+)
+def test_a_kubelet_that_does_not_listen(api: Api, unreachable: str, method: str, target: str, headers: dict[str, str]) -> None:
+    answer = api.request(method, f"{unreachable}/{target}", headers={"Connection": "Upgrade", **headers})
+    assert (answer.status, answer.at("message"), answer.at("reason")) == (500, f"error dialing backend: {REFUSED}", None)
+
+
+def test_what_fails_behind_the_translator_is_told_on_its_error_channel(api: Api, unreachable: str) -> None:
+    target = f"{unreachable}/exec?command=ls&command=-l&stdin=1&stdout=1"
+    conversation = Conversation(api, target, {"Sec-WebSocket-Protocol": "foo, v5.channel.k8s.io"})
+    try:
+        assert (conversation.status, conversation.headers["Sec-WebSocket-Protocol"]) == (101, "v5.channel.k8s.io")
+        assert conversation.message() == (2, b"\x01")
+        _, told = conversation.message()
+        assert conversation.message() == (8, b"\x03\xe8")
+    finally:
+        conversation.close()
+    url = f"https://127.0.0.1:1/exec/{api.namespace}/bound/c0?command=ls&command=-l&input=1&output=1"
+    problem = f'error sending request: Post "{url}": {REFUSED}'
+    assert told[:1] == b"\x03"
+    assert json.loads(told[1:]) == {
+        "metadata": {},
+        "status": "Failure",
+        "message": f"Internal error occurred: {problem}",
+        "reason": "InternalError",
+        "details": {"causes": [{"message": problem}]},
+        "code": 500,
+    }
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"), [({"Sec-WebSocket-Key": ""}, 400), ({"Sec-WebSocket-Version": "8"}, 400), ({"Upgrade": "foo"}, 500)]
+)
+def test_a_wrong_handshake_is_refused(api: Api, unreachable: str, headers: dict[str, str], status: int) -> None:
+    asked = {"Sec-WebSocket-Protocol": "v5.channel.k8s.io", **headers}
+    conversation = Conversation(api, f"{unreachable}/exec?stdout=1", asked)
+    conversation.close()
+    assert conversation.status == status
+
+
+@pytest.mark.parametrize("subresource", ["exec", "attach", "portforward"])
+def test_a_websocket_needs_the_permission_to_create(api: Api, unreachable: str, subresource: str) -> None:
+    user, group = api.name("ann"), "rbac.authorization.k8s.io"
+    rules = [{"apiGroups": [""], "resources": [f"pods/{subresource}"], "verbs": ["get"]}]
+    api.post(api.path("roles", group=f"{group}/v1"), {"metadata": {"name": "getter"}, "rules": rules})
+    role = {"apiGroup": group, "kind": "Role", "name": "getter"}
+    bound = {"metadata": {"name": "getter"}, "roleRef": role, "subjects": [{"apiGroup": group, "kind": "User", "name": user}]}
+    api.post(api.path("rolebindings", group=f"{group}/v1"), bound)
+    headers, forbidden = {"Impersonate-User": user}, 'pods "bound" is forbidden: '
+    got = api.get(f"{unreachable}/{subresource}", headers=headers)
+    while not api.is_ours and "cannot get" in got.at("message"):  # its authorizer hears of the role a moment later
+        got = api.get(f"{unreachable}/{subresource}", headers=headers)
+    assert (got.status, got.at("message")) == (403, forbidden)
+    posted = api.post(f"{unreachable}/{subresource}", None, headers=headers)
+    text = f'User "{user}" cannot create resource "pods/{subresource}" in API group "" in the namespace "{api.namespace}"'
+    assert (posted.status, posted.at("message")) == (403, forbidden + text)
