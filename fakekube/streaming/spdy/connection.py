@@ -120,7 +120,8 @@ class Connection:
                 if ping_id & 1:  # others are answers to pings of this side
                     self._send(frame)
             case GoAway():
-                self.closed = True
+                self.streams.clear()
+                self.close()
             case frames.HeaderBlock(stream_id, _, fin):
                 self._receive_data(stream_id, b"", fin)
 

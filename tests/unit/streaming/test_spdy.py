@@ -189,6 +189,11 @@ def test_what_breaks_the_protocol_ends_the_connection(both: Both, data: bytes) -
     assert both.events.found == []
 
 
+def test_a_goodbye_is_answered(both: Both) -> None:
+    both.connection.receive(both.client.open()[1] + both.client.encode(GoAway(0)))
+    assert both.sent() == [SynReply(1, {}), GoAway(1)]
+
+
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.one_of(st.binary(max_size=40), FRAMES), max_size=10))
 def test_nothing_that_a_client_sends_raises(sent: list[bytes | frames.Frame]) -> None:
