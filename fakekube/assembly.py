@@ -48,7 +48,7 @@ from fakekube.webhooks.services import ServiceResolver
 
 if TYPE_CHECKING:
     from fakekube.audit.auditor import Auditor
-    from fakekube.webhooks.caller import Caller
+    from fakekube.webhooks.caller import Caller, Observe
 
 #: Imported only if it is enabled.
 _IMAGE_POLICY = "ImagePolicyWebhook"
@@ -75,6 +75,8 @@ class Machinery:
     aggregator: Aggregator
     close: Callable[[], None]
     """Closes the connections that the API server keeps to others."""
+    observe_calls: Callable[[Observe], None]
+    """Has the calls of webhooks observed."""
     origin: Store[Document] | None = None
     """The base state that the cluster is a fork of."""
 
@@ -134,7 +136,9 @@ def build(
         if auditor is not None:
             auditor.close()
 
-    return Machinery(backend, access, Application(backend, access, aggregator, auditor), resolver, aggregator, close, origin)
+    return Machinery(
+        backend, access, Application(backend, access, aggregator, auditor), resolver, aggregator, close, webhooks.observe, origin
+    )
 
 
 def _auditor(options: AuditOptions, clock: Clock) -> Auditor | None:
@@ -200,6 +204,7 @@ class _Webhooks:
     def __init__(self, resolver: ServiceResolver) -> None:
         self._resolver = resolver
         self._caller: Caller | None = None
+        self._observe: Observe | None = None
 
     def __call__(self, client_config: Mapping[str, Any], review: Object, *, timeout: float = 30.0) -> Object:
         return self._made()(client_config, review, timeout=timeout)
@@ -211,8 +216,14 @@ class _Webhooks:
         if self._caller is None:
             from fakekube.webhooks.caller import Caller
 
-            self._caller = Caller(self._resolver)
+            self._caller = Caller(self._resolver, self._observe)
         return self._caller
+
+    def observe(self, observe: Observe) -> None:
+        """Has every call observed from now on."""
+        self._observe = observe
+        if self._caller is not None:
+            self._caller.observe = observe
 
     def close(self) -> None:
         """Closes idle connections."""

@@ -279,6 +279,7 @@ class Cluster(ObjectClient):
             client = self._client_for(self._machinery, FAULTS_USER_AGENT)
             self._observer = Observer(self._machinery.backend, client, self._keep_requests)
             self._machinery.application.observer = self._observer
+            self._machinery.observe_calls(self._observer.observe_call)
         return self._observer
 
     @property

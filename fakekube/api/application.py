@@ -59,6 +59,9 @@ StartResponse = Callable[..., Any]
 class Observation(Protocol):
     """Observes the stages of one request."""
 
+    def authenticated(self, user: str) -> None:
+        """Called with the name of the user, before authorization. Raises StatusError 401."""
+
     def identified(self, info: RequestInfo, user: str) -> None:
         """Called when the RequestInfo is known, and again when the user is known."""
 
@@ -184,6 +187,8 @@ class Application:
         try:
             timeout = timeout_of(info, exchange.query)
             user = self._access.authenticator.user_of(environ, exchange.warnings)
+            if exchange.observation is not None:
+                exchange.observation.authenticated(user.name)
         except StatusError as error:
             if self._auditor is not None:
                 self._audit_refusal(exchange, info, error)

@@ -1,21 +1,18 @@
 """What can happen to a request: one class an action, a table of them by name.
 
-An action works at one of three places: `before` the request is performed (it may wait, raise, or answer itself), `after` it was
-(the answer may be lost or cut), or on the `stream` of a watch. Actions that are not `adds_up` exclude each other: the first fault
-that was armed wins.
-
 Invariant: an action never makes up state. What it changes, it changes through the API or the store.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from fakekube.codecs import json
 from fakekube.errors import status
-from fakekube.powers.arguments import check_arguments
+from fakekube.powers.action import Action
+from fakekube.powers.service_actions import ExpireTokens, Malformed, Unavailable
 from fakekube.powers.statuses import status_of
 from fakekube.registry.request import Request, Response
 from fakekube.streams import BrokenStreamError
@@ -26,56 +23,9 @@ if TYPE_CHECKING:
     from fakekube.powers.faults import Surroundings
     from fakekube.powers.streams import ObservedStream
 
-__all__ = ["ACTIONS", "Action"]
+__all__ = ["ACTIONS", "ColdCache"]
 
 Object = dict[str, Any]
-
-
-@dataclass(slots=True, frozen=True)
-class Action:
-    """One thing that happens. The fields of a class are the arguments of the action."""
-
-    name: ClassVar[str]
-    adds_up: ClassVar[bool] = False
-    """Several faults with such actions happen to one request."""
-    on_watches: ClassVar[bool] = True
-    """It can happen to a watch."""
-    on_others: ClassVar[bool] = True
-    """It can happen to other requests."""
-    on_open: ClassVar[bool] = False
-    """It happens to watches that are open when it is armed, too."""
-    loses_streams: ClassVar[bool] = False
-    """`after` is called for the answers of watches, too."""
-
-    def __post_init__(self) -> None:
-        """Raises ValueError for an argument of another type, or out of its range."""
-        check_arguments(self)
-
-    def concerns(self, exchange: Exchange) -> bool:
-        """Can it happen to this request? Those to which it cannot are not counted."""
-        return self.on_watches if exchange.verb == "watch" else self.on_others
-
-    def armed(self, around: Surroundings) -> None:
-        """Called once, when the fault is armed."""
-
-    def before(self, fault: Fault, exchange: Exchange, request: Request, around: Surroundings) -> Response | None:
-        """Called before the request is performed; a response is sent in place of that. May raise StatusError."""
-        return None
-
-    def after(self, response: Response) -> None:
-        """Called when the request was performed."""
-
-    def stream(self, stream: ObservedStream, around: Surroundings) -> None:
-        """Called with the stream of a watch."""
-
-    def describe(self) -> dict[str, Any]:
-        """As the control prefix tells it."""
-        values = {one.name: getattr(self, one.name) for one in fields(self)}
-        return {self.name: {name: value for name, value in values.items() if value is not None and not callable(value)}}
-
-    def __str__(self) -> str:
-        shown = ", ".join(f"{name}={value!r}" for name, value in self.describe()[self.name].items())
-        return f"{self.name}({shown})"
 
 
 @dataclass(slots=True, frozen=True)
@@ -83,6 +33,7 @@ class ReturnStatus(Action):
     """The request is answered with a Status and not performed."""
 
     name = "status"
+    on_calls = True
     code: int
     reason: str | None = None
     message: str | None = None
@@ -97,6 +48,7 @@ class Refuse(Action):
     """The connection drops before the request is performed."""
 
     name = "refuse"
+    on_calls = True
 
     def before(self, fault: Fault, exchange: Exchange, request: Request, around: Surroundings) -> Response | None:
         raise BrokenStreamError(f"{fault}: refused")
@@ -107,9 +59,10 @@ class Lose(Action):
     """The request is performed, and the connection drops before the answer."""
 
     name = "lose"
+    on_calls = True
     loses_streams = True
 
-    def after(self, response: Response) -> None:
+    def after(self, fault: Fault, exchange: Exchange, response: Response) -> None:
         close = getattr(response.body, "close", None)
         if close is not None:
             close()
@@ -121,6 +74,7 @@ class Delay(Action):
     """The request is performed later."""
 
     name = "delay"
+    on_calls = True
     adds_up = True
     seconds: float
     jitter: float = 0.0
@@ -136,6 +90,7 @@ class Hang(Action):
     """The request is performed when the fault is removed."""
 
     name = "hang"
+    on_calls = True
 
     def before(self, fault: Fault, exchange: Exchange, request: Request, around: Surroundings) -> Response | None:
         around.wait_until(lambda: fault.removed, fault.until)
@@ -224,7 +179,7 @@ class Cut(Action):
         if self.after_bytes is not None or self.after_events is None:
             stream.cut_after_bytes(self.after_bytes or 0)
 
-    def after(self, response: Response) -> None:
+    def after(self, fault: Fault, exchange: Exchange, response: Response) -> None:
         response.body = _CutBody(response, self.after_bytes or 0)  # type: ignore[assignment]
 
 
@@ -240,7 +195,7 @@ class Slice(Action):
     def stream(self, stream: ObservedStream, around: Surroundings) -> None:
         stream.slice(self.size)
 
-    def after(self, response: Response) -> None:
+    def after(self, fault: Fault, exchange: Exchange, response: Response) -> None:
         response.body = _SlicedBody(response, self.size)  # type: ignore[assignment]
 
 
@@ -291,6 +246,7 @@ class Intercept(Action):
     """A function answers: it is given the exchange, and returns a code and an object, or None."""
 
     name = "intercept"
+    on_calls = True
     function: Callable[[Exchange], tuple[int, Any] | None]
 
     def before(self, fault: Fault, exchange: Exchange, request: Request, around: Surroundings) -> Response | None:
@@ -357,6 +313,9 @@ ACTIONS: Mapping[str, type[Action]] = {
         ErrorEvent,
         Bookmarks,
         Intercept,
+        Malformed,
+        Unavailable,
+        ExpireTokens,
     )
 }
 

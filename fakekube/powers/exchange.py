@@ -122,6 +122,8 @@ class Exchange:
         if self.info is None or self.info.name or self.info.verb != "create":
             return self.info.name if self.info is not None else ""
         if self._created_name is None:
+            if not self.raw_body:  # it may not have been read yet
+                return ""
             body = self.body
             metadata = body.get("metadata") if isinstance(body, dict) else None
             self._created_name = str(metadata.get("name") or "") if isinstance(metadata, dict) else ""
@@ -131,6 +133,12 @@ class Exchange:
     def agent(self) -> str:
         """The User-Agent."""
         return str(self._environ.get("HTTP_USER_AGENT", ""))
+
+    @property
+    def token(self) -> str:
+        """The bearer token of the request; "" without one."""
+        kind, _, token = str(self._environ.get("HTTP_AUTHORIZATION", "")).partition(" ")
+        return token.strip() if kind.lower() == "bearer" else ""
 
     @property
     def headers(self) -> dict[str, str]:

@@ -14,11 +14,11 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from fakekube.powers.arguments import check_arguments
-from fakekube.powers.matching import Criteria
+from fakekube.powers.matching import CALL, Criteria
 
 if TYPE_CHECKING:
     from fakekube.clock import Clock
-    from fakekube.powers.actions import Action
+    from fakekube.powers.action import Action
     from fakekube.powers.exchange import Exchange
 
 __all__ = ["Fault", "Frequency"]
@@ -83,8 +83,10 @@ class Fault:
         return spent or self.removed or (self.until is not None and self.clock.monotonic() >= self.until)
 
     def meets(self, exchange: Exchange) -> bool:
-        """Is this a request that it is about? None that a fault has sent is."""
-        return (not exchange.own or (self.own and not exchange.of_fault)) and self.criteria.matches(exchange)
+        """Is this a request that it is about? None that a fault has sent is; calls of webhooks are if they are named."""
+        if exchange.verb == CALL:
+            return CALL in (self.criteria.verb or ()) and self.criteria.matches(exchange)
+        return (not exchange.own or (self.own and not exchange.of_fault)) and self.action.meets(self.criteria, exchange)
 
     def take(self) -> bool:
         """Count a request that it meets; does the fault happen to it?"""

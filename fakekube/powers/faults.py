@@ -19,7 +19,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from fakekube.client import ApiError, Client
-from fakekube.powers.actions import ACTIONS, Action
+from fakekube.powers.action import Action
+from fakekube.powers.actions import ACTIONS
 from fakekube.powers.arguments import require_text
 from fakekube.powers.fault import Fault, Frequency
 from fakekube.powers.fault_index import FaultIndex
@@ -61,13 +62,16 @@ class Surroundings:
         self._changed = threading.Condition()
         self._stopped = False
 
-    def wait_until(self, is_over: Callable[[], bool], due: float | None = None) -> None:
-        """Wait until something is so, the clock reaches `due`, or the cluster stops."""
+    def wait_until(self, is_over: Callable[[], bool], due: float | None = None, timeout: float | None = None) -> bool:
+        """Wait until something is so, the clock reaches `due`, or the cluster stops; False after `timeout` real seconds."""
         timer = None if due is None else self.clock.call_at(due, self.notify)
         with self._changed:
-            self._changed.wait_for(lambda: self._stopped or is_over() or (due is not None and self.clock.monotonic() >= due))
+            in_time = self._changed.wait_for(
+                lambda: self._stopped or is_over() or (due is not None and self.clock.monotonic() >= due), timeout
+            )
         if timer is not None:
             timer.cancel()
+        return in_time
 
     def notify(self) -> None:
         """Something may be so now that somebody waits for."""
@@ -189,6 +193,19 @@ class On:
         """`function(exchange)` gives a code and an object as the answer, or None."""
         return self.arm("intercept", function=function, **often)
 
+    def malformed(self, **often: Any) -> Fault:
+        """Performed; half of the answer arrives as if it were the whole. A watch gets half an event, and ends."""
+        return self.arm("malformed", **often)
+
+    def unavailable(self, **often: Any) -> Fault:
+        """The server of an API group cannot be reached: with the resource "*.GROUP", its resources and its discovery get a
+        503, and the aggregated discovery says that its versions are stale."""
+        return self.arm("unavailable", **often)
+
+    def expire_tokens(self, **often: Any) -> Fault:
+        """Bearer tokens that were issued before are refused with a 401, those that are issued from now on are good."""
+        return self.arm("expire_tokens", **often)
+
 
 class Faults:
     """The faults of one cluster; iterates over those that are armed, in their order."""
@@ -201,6 +218,8 @@ class Faults:
         self._changing = threading.Lock()
         self._armed: dict[int, Fault] = {}
         self._index = FaultIndex()
+        self.of_tokens: tuple[Fault, ...] = ()
+        """Those that happen when it is known who asks."""
         self._ended_unfired: deque[Fault] = deque(maxlen=_KEPT_UNFIRED)
 
     def on(
@@ -218,14 +237,16 @@ class Faults:
         """Say which requests a fault meets.
 
         Args:
-            verbs: "watch", "get,list", or "*" for all.
+            verbs: "watch", "get,list", or "*" for all; "call" are the calls of webhooks by the API server.
             resource: "pods" (of any group, the main resource), "deployments.apps", "pods/status", "pods/*" (its
-                subresources), "*" (every resource and subresource).
+                subresources), "*.apps" (the whole group), "*" (every resource and subresource). Of a call, what the
+                review is about.
             namespace: of the request.
             name: in the path, or in the body of a create.
             user: who asks, after impersonation.
             agent: a prefix of the User-Agent.
-            path: a glob for requests that are not about resources; then `resource` does not count.
+            path: a glob for requests that are not about resources, and for the URLs of webhooks; then `resource` does
+                not count.
             own: also meet the cluster's own controllers and clients of the same process.
 
         Raises ValueError for a verb that does not exist, and for criteria that are no texts.
@@ -242,7 +263,10 @@ class Faults:
         fault = Fault(criteria, own, action, often, label, self._clock, self._dice, self._removed)
         with self._changing:
             self._armed[fault.id] = fault
-            self._index.add(fault)
+            if action.at_authentication:
+                self.of_tokens += (fault,)
+            else:
+                self._index.add(fault)
         self._observer.armed(fault)
         return fault
 
@@ -254,7 +278,7 @@ class Faults:
         """Remove all faults; requests that they hold up go on."""
         with self._changing:
             faults, self._armed = self._armed, {}
-            self._index = FaultIndex()
+            self._index, self.of_tokens = FaultIndex(), ()
             self._ended_unfired.clear()
         for fault in faults.values():
             fault.removed = True
@@ -281,10 +305,19 @@ class Faults:
         with self._changing:
             self._index.discard(fault)
 
+    def issued(self, request: Any) -> None:
+        """Tell the faults of the token in a TokenRequest."""
+        status = request.get("status") if isinstance(request, dict) else None
+        token = status.get("token") if isinstance(status, dict) else None
+        if isinstance(token, str):
+            for fault in self.of_tokens:
+                fault.action.issued(token)
+
     def _removed(self, fault: Fault, by_hand: bool) -> None:
         with self._changing:
             self._armed.pop(fault.id, None)
             self._index.discard(fault)
+            self.of_tokens = tuple(other for other in self.of_tokens if other is not fault)
             if not by_hand and not fault.hits:
                 self._ended_unfired.append(fault)
         self._observer.surroundings.notify()

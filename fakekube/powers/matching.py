@@ -13,15 +13,17 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from fakekube.powers.exchange import Exchange
 
-__all__ = ["Criteria", "ResourceName"]
+__all__ = ["CALL", "Criteria", "ResourceName"]
 
+#: The verb of what the API server asks of webhooks.
+CALL = "call"
 #: The verbs of requests about resources; others are lower-case methods of requests about other paths.
-VERBS = frozenset({"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "proxy", "connect"})
+VERBS = frozenset({"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "proxy", "connect", CALL})
 
 
 @dataclass(slots=True, frozen=True)
 class ResourceName:
-    """A resource as tests name it: `pods` (of any group), `deployments.apps`, `pods/status`, `pods/*`, `*`."""
+    """A resource as tests name it: `pods` (of any group), `deployments.apps`, `pods/status`, `pods/*`, `*.apps`, `*`."""
 
     plural: str
     group: str | None
@@ -43,6 +45,8 @@ class ResourceName:
             return exchange.is_resource_request
         if self.plural not in ("*", exchange.resource) or self.group not in (None, exchange.group):
             return False
+        if self.plural == "*" and not self.subresource:  # all of a group
+            return exchange.is_resource_request
         return self.subresource == exchange.subresource or (self.subresource == "*" and bool(exchange.subresource))
 
 
@@ -80,7 +84,7 @@ class Criteria:
         if criterion == "agent":
             return exchange.agent.startswith(wanted)
         if criterion == "path":
-            return not exchange.is_resource_request and fnmatchcase(exchange.path, wanted)
+            return (not exchange.is_resource_request or exchange.verb == CALL) and fnmatchcase(exchange.path, wanted)
         return bool(getattr(exchange, criterion) == wanted)
 
     def __str__(self) -> str:

@@ -13,11 +13,11 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fakekube.client import Client
 from fakekube.codecs.pieces import Pieces
-from fakekube.powers.actions import Action
+from fakekube.powers.action import Action
 from fakekube.powers.exchange import KEPT_BYTES, Exchange
 from fakekube.powers.fault import Fault, Frequency
 from fakekube.powers.faults import Faults, Surroundings
@@ -28,7 +28,13 @@ from fakekube.powers.streams import ObservedStream, SharedSource
 from fakekube.registry.backend import Backend
 from fakekube.registry.request import Request, RequestInfo, Response
 
+if TYPE_CHECKING:
+    from fakekube.webhooks.caller import CallObservation
+    from fakekube.webhooks.transport import Endpoint
+
 __all__ = ["Observation", "Observer"]
+
+Object = dict[str, Any]
 
 
 class Observer:
@@ -61,6 +67,18 @@ class Observer:
         exchange = Exchange(recorder.next_number(), environ, path, self._clock.now())
         recorder.keep(exchange)
         return Observation(self, exchange)
+
+    def observe_call(self, endpoint: Endpoint, body: bytes, review: Object, seconds: float) -> CallObservation:
+        """The API server calls a webhook."""
+        from fakekube.powers.webhook_faults import ObservedCall, exchange_of
+
+        exchange = exchange_of(self.recorder.next_number(), endpoint, body, review, self._clock.now())
+        self.recorder.keep(exchange)
+        hits = []
+        if len(self.faults):
+            found = [one for one in self.faults.candidates(exchange) if one.action.on_calls and one.meets(exchange)]
+            hits = choose(found, exchange, self.faults.retire)
+        return ObservedCall(exchange, endpoint, seconds, hits, around=self.surroundings, notify=self.recorder.notify)
 
     def armed(self, fault: Fault) -> None:
         """A fault is armed: open watches may be met at once."""
@@ -135,6 +153,18 @@ class Observation:
         self._hits: Sequence[Fault] = ()
         self.exchange = exchange
 
+    def authenticated(self, user: str) -> None:
+        """It is known who asks; the user may not be allowed to. Raises StatusError 401."""
+        faults = self._observer.faults.of_tokens
+        if not faults:
+            return
+        exchange = self.exchange
+        exchange.user = user
+        for fault in faults:
+            if fault.action.concerns(exchange) and fault.meets(exchange) and fault.take():
+                exchange.faults, exchange.fault = [*exchange.faults, fault.name], fault.name
+                fault.action.authenticated(fault, exchange)
+
     def identified(self, info: RequestInfo, user: str) -> None:
         """It is known what the request is about, and who asks."""
         self.exchange.info, self.exchange.user = info, user
@@ -147,31 +177,19 @@ class Observation:
         exchange = self.exchange
         if exchange.verb in ("create", "update", "patch"):
             exchange.raw_body = request.read_body()  # for names and functions; `answered` keeps what is not too large
-        self._hits = hits = self._chosen(self._observer.candidates(exchange))
+        candidates = self._observer.candidates(exchange)
+        fitting = [
+            one
+            for one in candidates
+            if not one.action.at_authentication and one.action.concerns(exchange) and one.meets(exchange)
+        ]
+        self._hits = hits = choose(fitting, exchange, self._observer.faults.retire)
         around = self._observer.surroundings
         for fault in hits:
             answer = fault.action.before(fault, exchange, request, around)
             if answer is not None:
                 return answer
         return perform()
-
-    def _chosen(self, faults: Sequence[Fault]) -> list[Fault]:
-        """The faults that happen to the request; of those that exclude each other the first armed one."""
-        hits: list[Fault] = []
-        decided = False
-        for fault in faults:
-            action = fault.action
-            if (decided and not action.adds_up) or not action.concerns(self.exchange) or not fault.meets(self.exchange):
-                continue
-            if fault.take():
-                decided = decided or not action.adds_up
-                hits.append(fault)
-                if fault.exhausted:
-                    self._observer.faults.retire(fault)
-                self.exchange.faults = [*self.exchange.faults, fault.name]
-        decisive = next((fault for fault in hits if not fault.action.adds_up), hits[0] if hits else None)
-        self.exchange.fault = decisive.name if decisive is not None else None
-        return hits
 
     def answered(self, response: Response) -> None:
         """The answer is made; faults may change its body. Raises BrokenStreamError if it is lost."""
@@ -195,13 +213,32 @@ class Observation:
         self._observer.recorder.notify()
         for fault in self._hits:
             if isinstance(body_of_answer, bytes | Pieces) or fault.action.loses_streams:
-                fault.action.after(response)
+                fault.action.after(fault, exchange, response)
+        if self._observer.faults.of_tokens and exchange.subresource == "token" and response.status == 201:
+            self._observer.faults.issued(exchange.answer)
 
     def dropped(self) -> None:
         """The connection dropped before an answer."""
         self.exchange.raw_body = _kept(self.exchange.raw_body)
         self.exchange.seconds = time.perf_counter() - self._began
         self._observer.recorder.notify()
+
+
+def choose(faults: Sequence[Fault], exchange: Exchange, retire: Callable[[Fault], None]) -> list[Fault]:
+    """The faults that happen to an exchange, of those that fit; of those that exclude each other the first armed one."""
+    hits: list[Fault] = []
+    decided = False
+    for fault in faults:
+        if (decided and not fault.action.adds_up) or not fault.take():
+            continue
+        decided = decided or not fault.action.adds_up
+        hits.append(fault)
+        if fault.exhausted:
+            retire(fault)
+    if hits:
+        exchange.faults = [*exchange.faults, *(fault.name for fault in hits)]
+        exchange.fault = next((fault for fault in hits if not fault.action.adds_up), hits[0]).name
+    return hits
 
 
 def _kept(body: bytes) -> bytes:

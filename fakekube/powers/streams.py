@@ -34,6 +34,7 @@ class ObservedStream:
         self._wake = source.wake
         self.binary = bool(getattr(stream, "binary", False))
         self._ended = False
+        self._halves = False
         self._end_after: int | None = None
         self._silent_after: int | None = None
         self._cut_after_events: int | None = None
@@ -70,6 +71,10 @@ class ObservedStream:
     def slice(self, size: int) -> None:
         """Send at most so many bytes at once."""
         self._size = size if self._size is None else min(self._size, size)
+
+    def halve(self) -> None:
+        """Send half of the next event, and end."""
+        self._halves = True
 
     def expire(self) -> None:
         """End with the 410 of a watch that has fallen out of the history."""
@@ -115,6 +120,9 @@ class ObservedStream:
             self.exchange.end("ended by the server")
         if not frames:
             return frames
+        if self._halves:
+            self._end("malformed by a fault")
+            return [frames[0][: len(frames[0]) // 2]]
         if self._size is None and self._cut_after_bytes is None:
             self._count(frames)
             return frames

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from functools import partial
 from math import ceil
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol
 from urllib.parse import urlsplit
 
 from fakekube.codecs import json, yaml
@@ -28,7 +28,7 @@ from fakekube.webhooks.services import ServiceResolver
 from fakekube.webhooks.transport import UNREADABLE, Answer, Endpoint, Transport
 from fakekube.webhooks.type_meta import TypeMetaError, not_registered, type_meta
 
-__all__ = ["Caller", "body_of", "review_in"]
+__all__ = ["CallObservation", "Caller", "Observe", "body_of", "review_in"]
 
 Object = dict[str, Any]
 
@@ -55,12 +55,28 @@ _MESSAGES = {
 _META_KINDS = frozenset({"Status", "APIVersions", "APIGroup", "APIGroupList", "APIResourceList"})
 
 
+class CallObservation(Protocol):
+    """Observes one call."""
+
+    has_faults: bool
+    """It changes the call, or takes time."""
+
+    def perform(self, send: Callable[[], Answer]) -> Answer:
+        """Makes the call, or answers in its place. Raises CallError."""
+
+
+Observe = Callable[[Endpoint, bytes, Object, float], CallObservation]
+"""Called with the endpoint, the body, the review and the seconds that the call may take."""
+
+
 class Caller:
     """Calls webhooks for one cluster; see `registry.webhook_calls.Call`."""
 
-    def __init__(self, resolver: ServiceResolver) -> None:
+    def __init__(self, resolver: ServiceResolver, observe: Observe | None = None) -> None:
         self._resolver = resolver
         self._transport = Transport()
+        self.observe = observe
+        """Is told of every call, and may let it fail."""
 
     def close(self) -> None:
         """Close the connections that are kept between calls."""
@@ -70,7 +86,12 @@ class Caller:
         """See `registry.webhook_calls.Call`."""
         allowed = min(timeout, _CLIENT_TIMEOUT)
         endpoint, body = self._endpoint(client_config, timeout), json.dumps(review) + b"\n"
-        return self._review(lambda: self._transport.post(endpoint, body, allowed), review, timeout)
+        observed = None if self.observe is None else self.observe(endpoint, body, review, allowed)
+
+        def send() -> Answer:
+            return self._transport.post(endpoint, body, allowed)
+
+        return self._review(send if observed is None else lambda: observed.perform(send), review, timeout)
 
     def begin(
         self, client_config: Mapping[str, Any], review: Object, *, timeout: float = _CLIENT_TIMEOUT
@@ -82,10 +103,15 @@ class Caller:
         except CallError as error:
             return partial(_raise, error)
         body = json.dumps(review) + b"\n"
-        answer = self._transport.begin(endpoint, body, allowed) or _in_a_thread(
-            lambda: self._transport.post(endpoint, body, allowed)
-        )
-        return lambda: self._review(answer, review, timeout)
+        observed = None if self.observe is None else self.observe(endpoint, body, review, allowed)
+
+        def send() -> Answer:
+            return self._transport.post(endpoint, body, allowed)
+
+        if observed is not None and observed.has_faults:
+            return partial(self._review, _in_a_thread(lambda: observed.perform(send)), review, timeout)
+        answer = self._transport.begin(endpoint, body, allowed) or _in_a_thread(send)
+        return partial(self._review, answer if observed is None else lambda: observed.perform(answer), review, timeout)
 
     @staticmethod
     def _review(send: Callable[[], Answer], review: Object, timeout: float) -> Object:

@@ -1,0 +1,122 @@
+"""Actions on answers, groups and tokens: malformed answers, groups that are unavailable, tokens that have expired.
+
+Invariant: an action never makes up state; what these answer in place of the API is what clients see of servers that are broken.
+
+Specified by: k8s.io/kube-aggregator/pkg/apiserver (handler_proxy.go: service unavailable; handler_discovery.go: stale versions);
+k8s.io/apiserver/pkg/endpoints/filters/authentication.go.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from fakekube.errors import status
+from fakekube.powers.action import Action
+from fakekube.registry.request import Request, Response
+
+if TYPE_CHECKING:
+    from fakekube.powers.exchange import Exchange
+    from fakekube.powers.fault import Fault
+    from fakekube.powers.faults import Surroundings
+    from fakekube.powers.matching import Criteria
+    from fakekube.powers.streams import ObservedStream
+
+__all__ = ["ExpireTokens", "Malformed", "Unavailable"]
+
+
+@dataclass(slots=True, frozen=True)
+class Malformed(Action):
+    """The request is performed, and half of the answer arrives as if it were the whole; a watch gets half an event."""
+
+    name = "malformed"
+    on_open = True
+    on_calls = True
+
+    def stream(self, stream: ObservedStream, around: Surroundings) -> None:
+        stream.halve()
+
+    def after(self, fault: Fault, exchange: Exchange, response: Response) -> None:
+        body = response.body
+        whole = body if isinstance(body, bytes) else b"".join(body)
+        response.body = whole[: len(whole) // 2]
+
+
+@dataclass(slots=True, frozen=True)
+class Unavailable(Action):
+    """The server of an API group cannot be reached: a 503 for its resources and its discovery, which is stale elsewhere."""
+
+    name = "unavailable"
+    on_open = True
+
+    def meets(self, criteria: Criteria, exchange: Exchange) -> bool:
+        if criteria.matches(exchange):
+            return True
+        resource = criteria.resource
+        if exchange.is_resource_request or resource is None or resource.plural != "*" or resource.group is None:
+            return False
+        root = f"/apis/{resource.group}"
+        return exchange.path in ("/apis", root) or exchange.path.startswith(f"{root}/")
+
+    def before(self, fault: Fault, exchange: Exchange, request: Request, around: Surroundings) -> Response | None:
+        if exchange.path == "/apis":  # which others serve
+            return None
+        return Response(503, [("Content-Type", "text/plain; charset=utf-8")], b"service unavailable\n")
+
+    def after(self, fault: Fault, exchange: Exchange, response: Response) -> None:
+        resource = fault.criteria.resource
+        if exchange.path == "/apis" and resource is not None and resource.group is not None:
+            _mark_stale(response, resource.group)
+
+    def stream(self, stream: ObservedStream, around: Surroundings) -> None:
+        stream.cut_after_bytes(0)
+
+
+def _mark_stale(response: Response, group: str) -> None:
+    """Marks the versions of a group as stale, if a response is the aggregated discovery document."""
+    if not isinstance(response.body, bytes) or response.status != 200:
+        return
+    try:
+        document = json.loads(response.body)
+    except ValueError:
+        return
+    for item in document.get("items") or ():
+        if item["metadata"].get("name") == group:
+            for version in item["versions"]:
+                version["freshness"] = "Stale"
+    body = json.dumps(document, separators=(",", ":")).encode() + b"\n"
+    response.body = body
+    tag = f'"{hashlib.sha512(body).hexdigest().upper()}"'
+    response.headers[:] = [(name, tag if name.lower() == "etag" else value) for name, value in response.headers]
+
+
+@dataclass(slots=True, frozen=True)
+class ExpireTokens(Action):
+    """Bearer tokens that were issued before are refused with a 401; those that are issued from now on are good."""
+
+    name = "expire_tokens"
+    at_authentication = True
+    fresh: set[str] = field(default_factory=set, init=False, compare=False, repr=False)
+    """The tokens that were issued since the fault was armed."""
+
+    def __post_init__(self) -> None:
+        """It has no arguments."""
+
+    def concerns(self, exchange: Exchange) -> bool:
+        return bool(exchange.token) and exchange.token not in self.fresh
+
+    def meets(self, criteria: Criteria, exchange: Exchange) -> bool:
+        misses = criteria.misses(exchange)
+        everything = criteria.resource is not None and criteria.resource.text == "*"
+        return not misses or (everything and misses == ["resource"])  # discovery needs a token, too
+
+    def authenticated(self, fault: Fault, exchange: Exchange) -> None:
+        raise status.unauthorized()
+
+    def issued(self, token: str) -> None:
+        self.fresh.add(token)
+
+    def describe(self) -> dict[str, Any]:
+        return {self.name: {}}

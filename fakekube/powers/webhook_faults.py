@@ -1,0 +1,189 @@
+"""Calls of webhooks by the API server: recorded as exchanges with the verb `call`, and disturbed by faults on that verb.
+
+    cluster.faults.on("call", "pods").refuse()
+    cluster.faults.on("call", path="/validate*").delay(20)      # longer than its timeoutSeconds
+
+Invariant: errors have the words of Go's net/http, so that the API answers as with a real webhook that fails in this way.
+
+Specified by: k8s.io/apiserver/pkg/util/webhook/client.go; net/http of Go.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from fakekube.client.client import OWN
+from fakekube.codecs import json
+from fakekube.golang.quoting import go_quote
+from fakekube.powers.exchange import Exchange
+from fakekube.powers.matching import CALL
+from fakekube.registry.request import RequestInfo
+from fakekube.registry.webhook_calls import CallError, CallTimeoutError
+from fakekube.webhooks.transport import Answer, Endpoint
+
+if TYPE_CHECKING:
+    from fakekube.powers.fault import Fault
+    from fakekube.powers.faults import Surroundings
+
+__all__ = ["ObservedCall", "exchange_of"]
+
+Object = dict[str, Any]
+
+AGENT = "kube-apiserver-admission"
+JSON = "application/json"
+
+
+def exchange_of(number: int, endpoint: Endpoint, body: bytes, review: Object, started: datetime) -> Exchange:
+    """The record of a call: about the resource and the object that the review is about."""
+    url = urlsplit(endpoint.url)
+    environ = {
+        "REQUEST_METHOD": "POST",
+        "QUERY_STRING": url.query,
+        "HTTP_HOST": url.netloc,
+        "HTTP_USER_AGENT": AGENT,
+        "CONTENT_TYPE": JSON,
+        OWN: True,
+    }
+    exchange = Exchange(number, environ, url.path, started)
+    asked = review.get("request") or {}
+    resource = asked.get("resource") or {}
+    exchange.info = RequestInfo(
+        url.path,
+        CALL,
+        True,
+        group=resource.get("group", ""),
+        version=resource.get("version", ""),
+        namespace=asked.get("namespace", ""),
+        resource=resource.get("resource", ""),
+        subresource=asked.get("subResource", ""),
+        name=asked.get("name", ""),
+    )
+    exchange.user = (asked.get("userInfo") or {}).get("username", "")
+    exchange.raw_body = body
+    return exchange
+
+
+class ObservedCall:
+    """One call on its way; see `webhooks.caller.CallObservation`."""
+
+    def __init__(
+        self,
+        exchange: Exchange,
+        endpoint: Endpoint,
+        seconds: float,
+        hits: Sequence[Fault],
+        *,
+        around: Surroundings,
+        notify: Callable[[], None],
+    ) -> None:
+        self.exchange = exchange
+        self.endpoint = endpoint
+        self.around = around
+        self._began = time.perf_counter()
+        self._deadline = time.monotonic() + seconds
+        self._hits = hits
+        self._notify = notify
+        self.has_faults = bool(hits)
+
+    def perform(self, send: Callable[[], Answer]) -> Answer:
+        """See `CallObservation`."""
+        for fault in self._hits:
+            send = _HOW[fault.action.name](self, fault, send)
+        try:
+            answer = send()
+            self.exchange.status = answer.status
+            self.exchange.raw_answer = answer.body
+            self.exchange.answer_headers = [("Content-Type", answer.headers.get("content-type", JSON))]
+            return answer
+        except CallError as error:
+            self.exchange.ended = str(error)
+            raise
+        finally:
+            self.exchange.seconds = time.perf_counter() - self._began
+            self._notify()
+
+    def failed(self, problem: str) -> CallError:
+        """A failed call, in the words of the client."""
+        return CallError(f"Post {go_quote(self.endpoint.url)}: {problem}")
+
+    def wait(self, is_over: Callable[[], bool], due: float | None = None) -> None:
+        """Waits until something is so or the clock reaches `due`. Raises CallTimeoutError when the call has no time left."""
+        if not self.around.wait_until(is_over, due, max(self._deadline - time.monotonic(), 0.0)):
+            raise CallTimeoutError(f"Post {go_quote(self.endpoint.url)}: context deadline exceeded")
+
+
+Send = Callable[[], Answer]
+
+
+def _status(call: ObservedCall, fault: Fault, send: Send) -> Send:
+    action: Any = fault.action
+    text = (action.message or "").encode()
+    return lambda: Answer(action.code, {"content-type": "text/plain; charset=utf-8"}, text)
+
+
+def _refuse(call: ObservedCall, fault: Fault, send: Send) -> Send:
+    def refused() -> Answer:
+        url = urlsplit(call.endpoint.url)
+        host, port = call.endpoint.address or (url.hostname or "", url.port or 443)
+        raise call.failed(f"dial tcp {host}:{port}: connect: connection refused")
+
+    return refused
+
+
+def _lose(call: ObservedCall, fault: Fault, send: Send) -> Send:
+    def lost() -> Answer:
+        send()
+        raise call.failed("EOF")
+
+    return lost
+
+
+def _delay(call: ObservedCall, fault: Fault, send: Send) -> Send:
+    def late() -> Answer:
+        action: Any = fault.action
+        seconds = action.seconds + (fault.dice.uniform(0.0, action.jitter) if action.jitter else 0.0)
+        call.wait(lambda: fault.removed, call.around.clock.monotonic() + seconds)
+        return send()
+
+    return late
+
+
+def _hang(call: ObservedCall, fault: Fault, send: Send) -> Send:
+    def hanging() -> Answer:
+        call.wait(lambda: fault.removed, fault.until)
+        return send()
+
+    return hanging
+
+
+def _malformed(call: ObservedCall, fault: Fault, send: Send) -> Send:
+    def halved() -> Answer:
+        answer = send()
+        return Answer(answer.status, answer.headers, answer.body[: len(answer.body) // 2])
+
+    return halved
+
+
+def _intercept(call: ObservedCall, fault: Fault, send: Send) -> Send:
+    def asked() -> Answer:
+        action: Any = fault.action
+        given = action.function(call.exchange)
+        return send() if given is None else Answer(given[0], {"content-type": JSON}, json.dumps(given[1]))
+
+    return asked
+
+
+#: Name of an action → how it changes the sending of a call.
+_HOW: Mapping[str, Callable[[ObservedCall, Fault, Send], Send]] = {
+    "status": _status,
+    "refuse": _refuse,
+    "lose": _lose,
+    "delay": _delay,
+    "hang": _hang,
+    "malformed": _malformed,
+    "intercept": _intercept,
+}
