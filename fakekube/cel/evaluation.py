@@ -1,11 +1,11 @@
-"""Compiles a checked tree to a function of its variables that counts costs.
+"""Compiles a checked tree to a program that evaluates it and counts its cost.
 
-Every node becomes a closure that takes a frame (the variables, and what has been spent) and gives a value or raises
-EvaluationError. `&&`, `||`, `all` and `exists` absorb errors where the other operands decide.
+Every node is compiled to a closure that takes a frame (the variables and the cost so far) and returns a value or raises
+EvaluationError. `&&`, `||`, `all` and `exists` ignore an error if another operand decides the result.
 
-Costs are those of the real interpreter, which plans an expression before it runs: constants are free, and so are lists
-and maps of them. The limit is looked at in every round of a loop and at the end; in between, costs can grow only with
-the length of the expression. What an operation that fails costs is not exact.
+Costs are those of cel-go, which plans an expression before it runs: constants are free, and so are lists and maps of
+constants. The limit is checked in every iteration of a comprehension and at the end; in between, the cost is bounded by
+the length of the expression. The cost of an operation that fails is not exact.
 
 Specified by: cel-spec, doc/langdef.md (Evaluation); cel-go/interpreter (planner, decorators, runtimecost).
 """
@@ -46,7 +46,7 @@ from fakekube.cel.values import ABSENT, QUALIFIERS, TYPE_NAMES, CelType, Map, Op
 
 __all__ = ["Program", "program"]
 
-#: Names of types are values.
+#: The identifiers of types, which are values.
 _TYPES: Final = {name: CelType(name) for name in (*TYPE_NAMES.values(), "net.IP", "net.CIDR")} | {
     "timestamp": CelType("google.protobuf.Timestamp"),
     "duration": CelType("google.protobuf.Duration"),
@@ -54,14 +54,14 @@ _TYPES: Final = {name: CelType(name) for name in (*TYPE_NAMES.values(), "net.IP"
 
 
 class Program:
-    """An expression, ready to run."""
+    """A compiled expression."""
 
     def __init__(self, run: Evaluator, names: Sequence[str], slots: int, *, deep: bool) -> None:
         self._run, self._names, self._deep = run, names, deep
         self._locals = [None] * (slots - len(names))
 
     def evaluate(self, variables: Bindings, limit: int = MAXIMUM) -> tuple[Any, int]:
-        """(value or EvaluationError, what it cost). Raises CostLimitExceeded."""
+        """Evaluates the expression. Returns the value or the EvaluationError, and the cost. Raises CostLimitExceeded."""
         get = variables.get
         frame = Frame([*[get(name, ABSENT) for name in self._names], *self._locals], limit)
         value: Any
@@ -78,7 +78,7 @@ class Program:
 
 
 def program(checked: Checked) -> Program:
-    """The program of an expression. Raises EvaluationError if constants in it cannot be computed."""
+    """Compiles a checked expression. Raises EvaluationError if the evaluation of a constant part fails."""
     names = sorted(checked.uses)
     planner = _Planner(checked, names)
     with room(checked.deep):
@@ -87,7 +87,7 @@ def program(checked: Checked) -> Program:
 
 
 class _Plan(NamedTuple):
-    """How a node is evaluated."""
+    """The compiled form of a node."""
 
     run: Evaluator
     attribute: Attribute | None = None
@@ -103,7 +103,7 @@ class _Plan(NamedTuple):
 
     @property
     def as_part(self) -> Evaluator:
-        """Where an attribute is part of another one, looking at its base is free."""
+        """Returns the plan of the node as the base of a selection, where an attribute is free."""
         return self.attribute.evaluator(price=0) if self.attribute is not None else self.run
 
 
@@ -116,12 +116,12 @@ def _of_attribute(attribute: Attribute) -> _Plan:
 
 
 class _Variable(NamedTuple):
-    """Where a variable lies. A lazy one has in the next slot what it costs to look at it for the first time."""
+    """A variable. A lazy one has the cost of its first use in the slot after its own."""
 
     slot: int
     lazy: bool = False
     value: Evaluator | None = None
-    """Computed when it is looked at for the first time."""
+    """Computes the value on the first use (`cel.bind`)."""
 
 
 class _Planner:
@@ -133,7 +133,7 @@ class _Planner:
     def plan(self, node: Node) -> _Plan:
         return _METHODS[type(node)](self, node)
 
-    # ------------------------------------------------------------ values and their parts
+    # ------------------------------------------------------------ values and selections
 
     def literal(self, node: Literal) -> _Plan:
         return _constant(node.value)
@@ -150,7 +150,7 @@ class _Planner:
         return _of_attribute(Attribute((_lazy if variable.lazy else _slot)(variable.slot, name)))
 
     def select(self, node: Select) -> _Plan:
-        if node.operand not in self._checked.types:  # a name with dots
+        if node.operand not in self._checked.types:  # a qualified name
             return self._named(qualified_name(node))
         attribute = self.plan(node.operand).as_attribute
         if node.test:
@@ -217,7 +217,7 @@ class _Planner:
         return _Plan(untold(run) if _has_known_pattern(node, plans) else run)
 
     def _folded(self, node: Call, plans: list[_Plan]) -> _Plan | None:
-        """What can be computed beforehand. Raises EvaluationError if it fails."""
+        """Folds a call with constant arguments into a constant. Raises EvaluationError if the evaluation fails."""
         if node.function in _CONVERSIONS and len(plans) == 1 and plans[0].is_constant:
             return _constant(call(node.function, False, [plans[0].constant]))
         if _has_known_pattern(node, plans):
@@ -307,7 +307,7 @@ class _Planner:
         return _Plan(lambda frame: fold(frame, container(frame), slots, bodies))
 
     def _sorts_surely(self, node: Loop) -> bool:
-        """Is it known what `sortBy` compares?"""
+        """Reports whether the type of the keys of `sortBy` is known."""
         binding = self._checked.expansions[node]
         assert isinstance(binding, Comprehension)
         return len(self._checked.overloads.get(binding.result, ())) == 1
@@ -331,7 +331,7 @@ class _Planner:
         return _Plan(run)
 
     def _on_content(self, node: Loop, target: Evaluator) -> _Plan:
-        """`optMap`, `optFlatMap`: what the value is comes at a price when the variable is used, for the second time."""
+        """Compiles `optMap` and `optFlatMap`; the first use of the variable counts the cost of the value once more."""
         slot, wraps = self.slots, node.macro == "optMap"
         self.slots += 2
         body = self._within({node.variables[0].name: _Variable(slot, lazy=True)}, node.bodies)[0].run
@@ -405,7 +405,7 @@ def _has_known_pattern(node: Call, plans: list[_Plan]) -> bool:
 
 
 def _membership(element: _Plan, items: list[Any]) -> _Plan | None:
-    """`in` a list that is known: free, if all can be looked up."""
+    """Compiles `in` with a constant list of primitives to a set lookup without cost; None for other lists."""
     if not items:
         return _constant(False)
     if not all(kind_of(item) in _PRIMITIVES for item in items):

@@ -1,7 +1,7 @@
-"""Evaluates the macros that loop.
+"""Evaluates the macros that expand to comprehensions.
 
-Each fold walks the elements of a container, with the macro's variables set, and spends what the comprehension that the
-macro stands for would: a round has a price of its own besides that of the bodies.
+Each fold iterates over the elements of a container with the variables of the macro set. Its cost is that of the
+comprehension which the macro expands to: every iteration has a cost besides that of its bodies.
 
 Specified by: cel-spec, doc/langdef.md (Macros); cel-go/interpreter/interpretable.go (evalFold), runtimecost.go.
 """
@@ -23,7 +23,7 @@ __all__ = ["FOLDS", "SORT", "Body", "Fold", "truth"]
 
 
 class Body(NamedTuple):
-    """What is computed for each element."""
+    """An expression that is evaluated for each element."""
 
     run: Evaluator
     constant: bool = False
@@ -32,20 +32,20 @@ class Body(NamedTuple):
 #: (frame, container, slots of the variables, bodies) → result.
 Fold = Callable[[Frame, Any, tuple[int, ...], tuple[Body, ...]], Any]
 
-#: What a look at the accumulator costs, and a call.
+#: The cost of reading the accumulator, and of a call.
 _LOOK: Final = 1
 _CALL: Final = 1
 
 
 def truth(value: Any) -> bool:
-    """A value that must be true or false. Raises EvaluationError."""
+    """Returns the value of a condition. Raises EvaluationError if it is not a boolean."""
     if value is True or value is False:
         return bool(value)
     raise no_such_overload()
 
 
 def _rounds(frame: Frame, container: Any, slots: tuple[int, ...], price: int) -> Iterator[Any]:
-    """The elements (of maps: the keys), with the variables set; each round has a price."""
+    """Yields the elements (of a map: the keys) with the variables set; counts the cost of each iteration."""
     kind = kind_of(container)
     if kind is list:
         pairs: Any = enumerate(container)
@@ -69,21 +69,21 @@ def _rounds(frame: Frame, container: Any, slots: tuple[int, ...], price: int) ->
             yield element
 
 
-def _settled(decisive: bool, check: int) -> Fold:
-    """`all` (settled by false), `exists` (settled by true); `check`: the price of asking whether it goes on."""
+def _quantifier(decisive: bool, check: int) -> Fold:
+    """Makes the fold of `all` (ends with false) or `exists` (ends with true); `check` is the cost of the loop condition."""
 
     def fold(frame: Frame, container: Any, slots: tuple[int, ...], bodies: tuple[Body, ...]) -> bool:
-        run, problem, settled = bodies[0].run, None, False
+        run, problem, decided = bodies[0].run, None, False
         for _ in _rounds(frame, container, slots, check):
-            if settled:
+            if decided:
                 break
             frame.cost += _LOOK
             try:
-                settled = truth(run(frame)) is decisive
+                decided = truth(run(frame)) is decisive
             except EvaluationError as error:
                 problem = problem or error
         frame.cost += _LOOK
-        if settled:
+        if decided:
             return decisive
         if problem is not None:
             raise problem
@@ -107,10 +107,10 @@ def _exists_one(frame: Frame, container: Any, slots: tuple[int, ...], bodies: tu
     return count == 1
 
 
-def _collected(frame: Frame, rounds: Iterator[Any], condition: Evaluator | None, price: int, take: Callable[[Any], None]) -> None:
-    """Takes the elements for which the condition, if there is one, holds; only they have the price.
+def _collect(frame: Frame, rounds: Iterator[Any], condition: Evaluator | None, price: int, take: Callable[[Any], None]) -> None:
+    """Calls `take`, which costs `price`, for each element that matches the condition, if there is one.
 
-    It goes on after an error: the last one of conditions is told, else the first one of `take`.
+    The iteration continues after an error. The last error of a condition is raised, else the first one of `take`.
     """
     problem = None
     for element in rounds:
@@ -139,21 +139,21 @@ def _mapped(frame: Frame, container: Any, slots: tuple[int, ...], bodies: tuple[
     price = _LOOK + _CALL + (0 if body.constant else LIST_COST)
     run = body.run
     rounds = _rounds(frame, container, slots, 0)
-    _collected(frame, rounds, _condition(bodies), price, lambda element: made.append(run(frame)))
+    _collect(frame, rounds, _condition(bodies), price, lambda element: made.append(run(frame)))
     return made
 
 
 def _filtered(frame: Frame, container: Any, slots: tuple[int, ...], bodies: tuple[Body, ...]) -> list[Any]:
     made = list[Any]()
     rounds = _rounds(frame, container, slots, 0)
-    _collected(frame, rounds, bodies[0].run, _LOOK + _LOOK + _CALL + LIST_COST, made.append)
+    _collect(frame, rounds, bodies[0].run, _LOOK + _LOOK + _CALL + LIST_COST, made.append)
     return made
 
 
 def _transformed(frame: Frame, container: Any, slots: tuple[int, ...], bodies: tuple[Body, ...]) -> Map:
     run, made = bodies[-1].run, Map.of(())
     rounds = _rounds(frame, container, slots, 0)
-    _collected(frame, rounds, _condition(bodies), _LOOK + _LOOK + _CALL, lambda key: made.set(key, run(frame)))
+    _collect(frame, rounds, _condition(bodies), _LOOK + _LOOK + _CALL, lambda key: made.set(key, run(frame)))
     return made
 
 
@@ -168,19 +168,19 @@ def _transformed_entries(frame: Frame, container: Any, slots: tuple[int, ...], b
             if not made.add(key, entries.find(key)):
                 raise EvaluationError(f"insert failed: key {shown(key)} already exists")
 
-    _collected(frame, _rounds(frame, container, slots, 0), _condition(bodies), _LOOK + _CALL, insert)
+    _collect(frame, _rounds(frame, container, slots, 0), _condition(bodies), _LOOK + _CALL, insert)
     return made
 
 
 def _sorted_by(frame: Frame, container: Any, slots: tuple[int, ...], bodies: tuple[Body, ...]) -> Any:
-    frame.cost += _LOOK  # at what is sorted
+    frame.cost += _LOOK  # of the sorted list
     keys = _mapped(frame, container, slots, bodies)
     frame.cost += _LOOK + _CALL
     return call("@sortByAssociatedKeys", True, [container, keys])
 
 
-def _surely_sorted_by(frame: Frame, container: Any, slots: tuple[int, ...], bodies: tuple[Body, ...]) -> Any:
-    """Where it is known what is compared, so that it has its price."""
+def _sorted_by_typed_keys(frame: Frame, container: Any, slots: tuple[int, ...], bodies: tuple[Body, ...]) -> Any:
+    """Evaluates `sortBy` with keys of a statically known type; only then their comparisons have a cost."""
     frame.cost += _LOOK
     try:
         keys = _mapped(frame, container, slots, bodies)
@@ -192,11 +192,11 @@ def _surely_sorted_by(frame: Frame, container: Any, slots: tuple[int, ...], bodi
 
 
 #: `sortBy` with keys of one known type.
-SORT: Final[Fold] = _surely_sorted_by
+SORT: Final[Fold] = _sorted_by_typed_keys
 
 FOLDS: Final[dict[str, Fold]] = {
-    "all": _settled(False, _LOOK + _CALL),
-    "exists": _settled(True, _LOOK + _CALL + _CALL),
+    "all": _quantifier(False, _LOOK + _CALL),
+    "exists": _quantifier(True, _LOOK + _CALL + _CALL),
     "existsOne": _exists_one,
     "map": _mapped,
     "filter": _filtered,

@@ -1,7 +1,7 @@
 """Parses an expression into a syntax tree.
 
-A recursive descent over the grammar of cel-spec; macros are recognised here, so that what follows never sees
-`has(…)` or `x.all(…)` as calls. Errors carry the words of the real parser where a hand-written one can know them.
+A recursive descent parser for the grammar of cel-spec. It expands macros, so `has(…)` and `x.all(…)` are not calls in the
+tree. Error messages are those of cel-go's generated parser, as far as a hand-written one can produce them.
 
 Specified by: cel-spec, doc/langdef.md (Syntax); cel-go/parser/gen/CEL.g4, parser.go, macro.go; ext/comprehensions.go.
 """
@@ -35,22 +35,22 @@ from fakekube.golang.strings import readable
 __all__ = ["parse"]
 
 _RELATIONS: Final = {"<": "_<_", "<=": "_<=_", ">": "_>_", ">=": "_>=_", "==": "_==_", "!=": "_!=_", "in": "@in"}
-#: operator → (function, how strongly it binds).
+#: operator → (function, precedence).
 _CALCULATIONS: Final = {"+": ("_+_", 1), "-": ("_-_", 1), "*": ("_*_", 2), "/": ("_/_", 2), "%": ("_%_", 2)}
 #: Functions whose names have a dot.
 _NAMESPACED: Final = frozenset(
     name for name, member in SIGNATURES if "." in name and not member and name != "jsonpatch.escapeKey"
 )
 
-#: What an expression may begin with, without a sign.
+#: The tokens that an expression can start with, besides a sign.
 _STARTS: Final = frozenset({"literal", "name", "(", "[", "{", "."})
-#: What may follow an operand.
+#: The tokens that can follow an operand.
 _CONTINUATIONS: Final = frozenset({*_RELATIONS, *_CALCULATIONS, "&&", "||", "?"})
 _CLOSING: Final = {"(": ")", "[": "]", "{": "}"}
 _LITERALS: Final = frozenset({"true", "false", "null"})
 _ENDS: Final = frozenset({*_CONTINUATIONS, ".", "[", ")", "]", "}", ",", ":", "end"})
 
-#: Places of the grammar → what the real parser expects there.
+#: Position in the grammar → the expected tokens in the error message.
 _CONSTANTS: Final = "'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}"
 _START: Final = "{'[', '{', '(', '.', '-', '!', " + _CONSTANTS
 _EXPECTED: Final = {
@@ -69,7 +69,7 @@ _TOO_LARGE = 1 << 63
 
 @lru_cache(maxsize=1024)
 def parse(source: str, *, extensions: frozenset[str] = frozenset()) -> Node:
-    """The tree of an expression. `extensions`: functions that only some expressions know. Raises CompileError."""
+    """Parses an expression. `extensions` are the macros that are not available to all expressions. Raises CompileError."""
     source = readable(source)
     issues: list[Issue] = []
     if len(source) > _MAX_LENGTH:
@@ -89,7 +89,7 @@ def parse(source: str, *, extensions: frozenset[str] = frozenset()) -> Node:
 
 
 def _is_too_deep(tree: Node) -> bool:
-    """Do operators and selections lie within each other too often?"""
+    """Reports whether operators and selections are nested too deeply."""
     waiting = [(tree, 0)]
     while waiting:
         node, depth = waiting.pop()
@@ -104,7 +104,7 @@ def _is_deepening(call: Call) -> bool:
     return call.target is not None or (call.function[0] == "_" and call.function not in _LEVEL) or call.function == "@in"
 
 
-#: Operators that do not deepen an expression.
+#: Operators that do not count as nesting.
 _LEVEL: Final = frozenset({"_&&_", "_||_"})
 
 
@@ -120,7 +120,7 @@ class _Parser:
         self._depths = {"expression": 0, "relation": 0, "calculation": 0}
         self._place = "operand"
         self._recovering = False
-        """Is the last thing that was told not yet behind us? Then nothing more is."""
+        """Whether the parser is recovering from an error; meanwhile no further one is reported."""
 
     @property
     def _next(self) -> Token:
@@ -141,7 +141,7 @@ class _Parser:
         return self._tokens[min(self._at + 1, len(self._tokens) - 1)]
 
     def _expect(self, kind: str) -> Token:
-        """The one token that can stand here. As the real parser does, a word too many is skipped."""
+        """Consumes a required token. Like the generated parser, skips one extraneous token before it."""
         found = self._next
         if found.kind != kind:
             if found.kind == "end" or self._second.kind != kind:
@@ -153,7 +153,7 @@ class _Parser:
         return self._take()
 
     def _around(self) -> str:
-        """What closes the brackets around those that are to be closed here."""
+        """Returns the closing token of the second innermost open bracket, or "end"."""
         open_brackets = list[str]()
         for token in self._tokens[: self._at]:
             if token.kind in _CLOSING:
@@ -163,7 +163,7 @@ class _Parser:
         return open_brackets[-2] if len(open_brackets) > 1 else "end"
 
     def _closed(self, closing: str) -> None:
-        """The end of a list, map or message, maybe after a comma."""
+        """Consumes the end of a list, map or message, with an optional trailing comma."""
         if self._next.kind not in (",", closing):
             told = f"input '{self._next.text}' expecting {{'{closing}', ','}}"
             if self._second.kind not in (",", closing) or self._next.kind == "end":
@@ -189,14 +189,14 @@ class _Parser:
         return node
 
     def _enter(self, rule: str) -> None:
-        """Counts how deep rules of the grammar lie within themselves."""
+        """Counts the recursion depth of a grammar rule. Reports an error and raises _Stop at the limit."""
         self._depths[rule] += 1
         if self._depths[rule] > _MAX_DEPTH:
             self._complain(-1, _TOO_DEEP)
             raise _Stop
 
     def _expression(self, place: str = "operand") -> Node:
-        """`place`: where the expression stands, for what is told if there is none."""
+        """Parses an expression; `place` is its position in the grammar, for the error message if it is missing."""
         self._enter("expression")
         self._place = place
         node = self._logic("||", "_||_", self._conjunction)
@@ -212,7 +212,7 @@ class _Parser:
         return self._logic("&&", "_&&_", self._relation)
 
     def _logic(self, operator: str, function: str, term: Callable[[], Node]) -> Node:
-        """Terms side by side, as a balanced tree."""
+        """Parses terms with the same logical operator into a balanced tree."""
         terms, positions = [term()], list[int]()
         while token := self._taken(operator):
             positions.append(token.position)
@@ -238,7 +238,7 @@ class _Parser:
         return node
 
     def _calculation(self, strength: int) -> Node:
-        """Operators that bind at least so strongly."""
+        """Parses operators of at least a precedence."""
         self._enter("calculation")
         node = self._unary()
         while (known := _CALCULATIONS.get(self._next.kind)) and known[1] >= strength:
@@ -263,7 +263,7 @@ class _Parser:
             said = f"no viable alternative at input '-{following.text}'"
             self._complain(following.position, f"Syntax error: {said}")
         if count == 1 and first.kind == "-" and following.kind == "literal" and type(following.value) in (int, float):
-            count -= 1  # the sign belongs to the number
+            count -= 1  # the sign is part of the literal
             self._take()
             inner = self._member(Literal(first.position, self._checked(following, -following.value)))
         else:
@@ -287,7 +287,7 @@ class _Parser:
                 return node
 
     def _abandon_selection(self) -> None:
-        """No name follows a dot: go on after what cannot be read."""
+        """Recovers from a dot without a name: skips the tokens that cannot be parsed."""
         wrong, before = self._next, self._tokens[self._at - 1]
         found = "" if wrong.kind == "end" else wrong.text
         between = self._source[before.position + len(before.text) : wrong.position] if found else ""
@@ -325,7 +325,7 @@ class _Parser:
         return Call(opening.position, name, arguments, node)
 
     def _loop(self, opening: Token, macro: Macro, target: Node, arguments: tuple[Node, ...]) -> Node:
-        """A macro that binds variables: they must be plain names of their own."""
+        """Expands a macro with variables, which must be distinct simple identifiers."""
         variables = list[Identifier]()
         for argument in arguments[: macro.variables]:
             if not isinstance(argument, Identifier):
@@ -375,14 +375,14 @@ class _Parser:
             case "." | "name":
                 return self._name()
         expected = _EXPECTED[self._place]
-        if token.kind != "end" and self._second.kind in _STARTS:  # one word too many: go on without it
+        if token.kind != "end" and self._second.kind in _STARTS:  # an extraneous token: skip it
             self._complain(token.position, f"Syntax error: extraneous input '{token.text}' expecting {expected}")
             self._take()
             return self._primary()
         if token.kind not in _CONTINUATIONS:
             self._fail(f"mismatched input '{token.text}' expecting {expected}")
         self._complain(token.position, f"Syntax error: mismatched input '{token.text}' expecting {expected}")
-        return Literal(token.position, None)  # go on as if there were an operand
+        return Literal(token.position, None)  # continue as if there were an operand
 
     def _checked(self, token: Token, value: object) -> object:
         if type(value) is int and not -_TOO_LARGE <= value < _TOO_LARGE:
@@ -411,7 +411,7 @@ class _Parser:
         return argument
 
     def _another(self, closing: str, any_before: bool) -> bool:
-        """Is there a further element? The comma before it is taken; one at the end is left."""
+        """Reports whether there is another element; consumes the comma before it, but not a trailing one."""
         if not any_before:
             return self._next.kind not in (",", closing)
         if self._next.kind != "," or self._second.kind not in _STARTS | {"-", "!", "?"}:

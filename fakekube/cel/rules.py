@@ -1,9 +1,9 @@
 """Compiles the x-kubernetes-validations of a schema, and validates values with them.
 
-`compile_rules` makes a tree of the parts of a schema that have rules, at or below them. A walk over a value evaluates
-the rules of each part that is there (null has none), outer parts first. Rules that speak of `oldSelf` need an old value
-that belongs to the new one, unless they take it as optional. An error about a part that has not changed is only a
-warning.
+`compile_rules` compiles the rules of a schema to a tree that has only the fields with rules at or below them. A walk over a
+value evaluates the rules of each field that is present and not null, outer fields first. A transition rule (one that uses
+`oldSelf`) is evaluated if the old object has a correlated value, or if it takes `oldSelf` as optional. By ratcheting, an
+error about an unchanged value is only a warning.
 
 Specified by: apiextensions-apiserver/pkg/apiserver/schema/cel/{validation,compilation}.go.
 """
@@ -40,31 +40,31 @@ _BUDGET_SPENT: Final = "failed due to running out of cost budget, no further val
 
 
 def compile_rules(schema: Schema, *, root: bool = True) -> Rules | None:
-    """The rules of a schema (`root`: of whole resources); None if there are none."""
+    """Compiles the rules of a schema (`root`: that of a whole resource); None if there are none."""
     return _compile(schema, schema, declaration(schema, root), root)
 
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """One rule, ready to run."""
+    """A compiled rule."""
 
     text: str
     compiled: Compiled | None
     problem: str
-    """What the compiler says, if it does not compile."""
+    """The compilation error, or ""."""
     optional_old: bool
     message: str
     message_source: str
     message_compiled: Compiled | None
     reason: str
     field_path: str
-    """Relative, as printed; may be empty."""
+    """The fieldPath of the rule, relative to the value, as printed in errors; may be empty."""
     is_transition: bool
-    """Does it speak of the old value?"""
+    """Whether the rule uses `oldSelf`."""
 
     @property
-    def told(self) -> str:
-        """How errors call it."""
+    def described(self) -> str:
+        """The rule in error messages."""
         return self.message or self.text
 
     def failure(self, path: str, value: Any, detail: str) -> FieldError:
@@ -112,7 +112,7 @@ def _message_program(rule: Mapping[str, Any], declared: Declaration) -> Compiled
 
 
 def _field_path(text: str, schema: Schema) -> str:
-    """As errors print it; empty if it is not valid."""
+    """Returns a fieldPath as printed in errors; "" if it is invalid."""
     try:
         return place_at(text, schema).path if text else ""
     except SchemaPathError:
@@ -121,14 +121,14 @@ def _field_path(text: str, schema: Schema) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Ratchet:
-    """What is known of the old value where the walk stands: of the part itself, or of the nearest around it."""
+    """The correlated old value at the current position of the walk: that of the value itself, or of its nearest ancestor."""
 
     current: Correlation | None = None
     parent: Correlation | None = None
 
     @property
     def holds(self) -> bool:
-        """Is this part unchanged?"""
+        """Reports whether the value is unchanged."""
         nearest = self.current or self.parent
         return nearest is not None and nearest.equal
 
@@ -144,7 +144,7 @@ class _Ratchet:
 
 
 class _Here(NamedTuple):
-    """Where the walk stands."""
+    """The current position of the walk."""
 
     path: str
     value: Any
@@ -164,21 +164,21 @@ class _Walk:
     budget: int = _BUDGET
 
     def spend(self, cost: int) -> bool:
-        """False if there is not enough."""
+        """Deducts a cost from the budget. Returns false if it is exhausted."""
         if cost > self.budget:
             return False
         self.budget -= cost
         return True
 
     def stop(self, error: FieldError) -> NoReturn:
-        """The last error. Raises _Spent."""
+        """Adds the last error and ends the walk. Raises _Spent."""
         self.errors.append(error)
         raise _Spent
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The rules of one part of a schema, and of the parts below it."""
+    """The rules of a schema and of the schemas below it."""
 
     schema: Schema
     rules: tuple[_Rule, ...]
@@ -189,15 +189,15 @@ class Rules:
     all_of: tuple[Rules, ...]
 
     def validate(self, value: Any, old: Any = None, warn: Warn | None = None) -> list[FieldError]:
-        """What the rules find wrong with a resource, given the one it replaces (None: it is new).
+        """Validates a resource against the one it replaces (None: it is new). Returns the errors.
 
-        `warn` takes the message of each error about a part that has not changed, which is no error.
+        `warn` is called with the message of each error that ratcheting suppresses.
         """
         ratchet = _Ratchet(Correlation(self.schema, value, old)) if old is not None else _Ratchet()
         return self._found("", value, old, ratchet, warn or (lambda text: None))
 
     def validate_default(self, value: Any, path: str) -> list[FieldError]:
-        """What the rules find wrong with a default at a path: one that stays as it is, and one that comes anew."""
+        """Validates a default at a path, both as a new value and as an unchanged one. Returns the errors."""
         nothing = _Ratchet()
         return self._found(path, value, value, nothing, lambda text: None) or self._found(
             path, value, None, nothing, lambda text: None
@@ -252,7 +252,7 @@ class Rules:
                     self._fail(walk, _Here(path, value, ratchet), rule, plain)
 
     def _result(self, walk: _Walk, path: str, rule: _Rule, compiled: Compiled, variables: dict[str, Any]) -> bool:
-        """Does the rule hold? One that cannot be evaluated is told, and holds."""
+        """Evaluates a rule. Returns its result; after an evaluation error, which it adds, true."""
         kind = self.schema.get("type", "")
         exceeded = None
         try:
@@ -263,14 +263,14 @@ class Rules:
             walk.stop(field.invalid(path, kind, f"validation {_BUDGET_SPENT}"))
         if exceeded is not None:
             said = "no further validation rules will be run due to call cost exceeds limit for rule"
-            walk.stop(field.invalid(path, kind, f"'{exceeded}': {said}: {rule.told}"))
+            walk.stop(field.invalid(path, kind, f"'{exceeded}': {said}: {rule.described}"))
         if isinstance(found, EvaluationError):
             walk.errors.append(field.invalid(path, kind, _evaluation_problem(str(found), rule)))
             return True
         return found is True
 
     def _fail(self, walk: _Walk, here: _Here, rule: _Rule, variables: dict[str, Any]) -> None:
-        """Tell that a rule does not hold; of what has not changed, only by a warning."""
+        """Adds the error of a rule that is violated; for an unchanged value, only a warning."""
         kind = self.schema.get("type", "")
         place, ends = _joined(here.path, rule.field_path), False
         try:
@@ -286,7 +286,7 @@ class Rules:
             raise _Spent
 
     def _variables(self, value: Any, old: Any) -> tuple[dict[str, Any], dict[str, Any], str]:
-        """The variables, with `oldSelf` as it is, and as an optional value; and why they cannot be read, if so."""
+        """Returns the variables with a plain and with an optional `oldSelf`, and the error message if a value cannot be read."""
         try:
             seen = self.read(value)
             before = self.read(old) if old is not None else None
@@ -304,8 +304,8 @@ def _joined(path: str, below: str) -> str:
 def _evaluation_problem(problem: str, rule: _Rule) -> str:
     if problem.startswith("no such overload"):
         said = "call arguments did not match a supported operator, function or macro signature"
-        return f"'{problem}': {said} for rule: {rule.told}"
-    return f"{problem} evaluating rule: {rule.told}"
+        return f"'{problem}': {said} for rule: {rule.described}"
+    return f"{problem} evaluating rule: {rule.described}"
 
 
 class _MessageProblem(Exception):
@@ -313,7 +313,7 @@ class _MessageProblem(Exception):
 
 
 def _message(walk: _Walk, rule: _Rule, variables: dict[str, Any]) -> str:
-    """What the rule says when it does not hold: computed if it can be, else as written, else the rule.
+    """Returns the message of a violated rule: that of its messageExpression, else its message, else the rule itself.
 
     Raises _MessageProblem.
     """
@@ -343,7 +343,7 @@ def _computed_message(walk: _Walk, rule: _Rule, compiled: Compiled, variables: d
 
 
 def _compile(rules: Schema, schema: Schema, declared: Declaration | None, root: bool = False) -> Rules | None:
-    """`rules` says what is asked (it may stand in an allOf), `schema` what values look like."""
+    """Compiles rules: `rules` is the schema that has them (possibly in an allOf), `schema` the type of the values."""
     compiled = tuple(_rule(rule, schema, declared) for rule in rules.get(_VALIDATIONS) or ())
     properties = {
         name: below
@@ -361,7 +361,7 @@ def _compile(rules: Schema, schema: Schema, declared: Declaration | None, root: 
 
 
 def _compile_property(rules: Schema, schema: Schema, name: str, parent: Declaration | None) -> Rules | None:
-    """Of a property; what expressions cannot see has no rules."""
+    """Compiles the rules of a property; a property that expressions cannot access has none."""
     escaped, embedded = escape(name), bool(schema.get("x-kubernetes-embedded-resource"))
     if escaped is None:
         declared = declaration(schema, embedded)

@@ -1,7 +1,7 @@
-"""Views of JSON values as values of the language, by their schema and without copies.
+"""Wraps JSON values as CEL values according to their schema, without copies.
 
-Each schema becomes a reader: a function from a JSON value to what an expression sees. Objects show their properties by
-escaped names and hide what the schema does not know; lists are equal as their list-type says.
+Each schema is compiled to a reader: a function from a JSON value to a CEL value. Objects have the properties of the schema
+under escaped names; equality of lists depends on their list-type.
 
 Specified by: k8s.io/apiserver/pkg/cel/common/valuesunstructured.go,
 apiextensions-apiserver/pkg/apiserver/schema/cel/model.
@@ -35,7 +35,7 @@ _OBJECT_META: Final = {"type": "object", "properties": {"name": _STRING, "genera
 
 
 def with_object_meta(schema: Schema) -> Schema:
-    """The schema of a whole resource: with what is known of every one."""
+    """Returns the schema of a custom resource with apiVersion, kind and metadata."""
     properties = schema.get("properties") or {}
     if _is_meta(properties):
         return schema
@@ -44,7 +44,7 @@ def with_object_meta(schema: Schema) -> Schema:
 
 
 def _is_meta(properties: Schema) -> bool:
-    """Does the schema say itself what is known of every resource?"""
+    """Reports whether the properties already declare apiVersion, kind and the readable fields of metadata."""
     metadata = properties.get("metadata") or {}
     named = metadata.get("properties") or {}
     texts = [*(properties.get(name) for name in ("kind", "apiVersion")), *(named.get(name) for name in _NAMES)]
@@ -52,7 +52,7 @@ def _is_meta(properties: Schema) -> bool:
 
 
 def reader(schema: Schema) -> Reader:
-    """What makes values of a schema readable for expressions. Readers raise EvaluationError."""
+    """Compiles a schema to a reader. Readers raise EvaluationError."""
     read = _reader(schema)
     nullable = bool(schema.get("nullable"))
 
@@ -85,7 +85,7 @@ def _unreadable(value: Any) -> Any:
 
 
 class Preserved(Opaque):
-    """What only x-kubernetes-preserve-unknown-fields keeps: it can be compared, no more."""
+    """A value without a schema that x-kubernetes-preserve-unknown-fields keeps; it only supports equality."""
 
     __slots__ = ("_value",)
     type_name = "unknown"
@@ -138,7 +138,7 @@ def _date(text: str) -> Timestamp:
 
 
 def _moment(text: str) -> Timestamp:
-    """The layouts of the real server are tried one after the other; it tells what is wrong with the last, which has no zone."""
+    """Parses a date-time with the layouts of strfmt in turn. The error is that of the last layout, which has no time zone."""
     try:
         return Timestamp(*read_timestamp(text))
     except ValueError:
@@ -146,7 +146,7 @@ def _moment(text: str) -> Timestamp:
 
 
 def _bytes(text: str) -> bytes:
-    """The format wants the usual alphabet, and this reader the one for URLs."""
+    """Decodes a byte string; as in the real server, the URL alphabet is used although the format requires the standard one."""
     wrong = re.search("[+/]", text)
     if wrong:
         raise EvaluationError(f"Invalid byte formatted string {text}: illegal base64 data at input byte {wrong.start()}")
@@ -171,14 +171,14 @@ def _string_reader(schema: Schema) -> Reader:
 
 
 class ObjectView(values.Mapping):
-    """An object. With `escaped` it has properties; without, keys (of additionalProperties)."""
+    """An object: with `escaped` names of properties, or the keys of additionalProperties."""
 
     __slots__ = ("_escaped", "_read", "_reader_of", "_value")
 
     def __init__(self, value: dict[str, Any], reader_of: Callable[[str], Reader | None], escaped: bool) -> None:
         self._value, self._reader_of, self._escaped = value, reader_of, escaped
         self._read: dict[str, Any] = {}
-        """The parts that have been looked at."""
+        """The fields that have been read, by name."""
 
     def find(self, key: Any) -> Any:
         if key.__class__ is not str:
@@ -210,7 +210,7 @@ class ObjectView(values.Mapping):
         return len(self._value)
 
     def same(self, other: values.Mapping) -> bool:
-        """Known parts as the language compares them; of unknown ones only those that both have."""
+        """Reports equality: fields of the schema by CEL equality, and of the other fields those that both objects have."""
         if len(self) != len(other):
             return False
         for name, value in self._value.items():
@@ -251,7 +251,7 @@ def _object_reader(schema: Schema) -> Reader:
 
 
 class Untyped(values.Mapping):
-    """An object of whose schema nothing is known. What is in it is looked at once, however many expressions ask."""
+    """An object without a schema. Each field is wrapped once, on first use."""
 
     __slots__ = ("_seen", "_value")
 
@@ -261,7 +261,7 @@ class Untyped(values.Mapping):
 
     @property
     def raw(self) -> dict[str, Any]:
-        """The JSON. Not to be changed."""
+        """Returns the JSON value, which must not be changed."""
         return self._value
 
     def find(self, key: Any) -> Any:
@@ -282,7 +282,7 @@ class Untyped(values.Mapping):
 
 
 def untyped(value: Any) -> Any:
-    """A JSON value as expressions see it, of whose schema nothing is known."""
+    """Wraps a JSON value without a schema."""
     if isinstance(value, dict):
         return Untyped(value)
     return list(map(untyped, value)) if isinstance(value, list) else value
@@ -292,19 +292,19 @@ def untyped(value: Any) -> Any:
 
 
 class ListView(list[Any]):
-    """A list: its items as they are seen, and as they are."""
+    """A list: the CEL values of its items and their JSON values."""
 
     def __init__(self, items: Iterable[Any], value: list[Any]) -> None:
         super().__init__(items)
         self._value = value
 
     def untyped(self) -> list[Any]:
-        """As if no schema were known."""
+        """Returns the list as a value without a schema."""
         return list(map(untyped, self._value))
 
 
 class SetList(ListView):
-    """A list of list-type set: order does not matter, and nothing is added twice."""
+    """A list of list-type set: equality ignores the order, and + adds only missing items."""
 
     def same(self, other: list[Any]) -> bool:
         return len(self) == len(other) and {key_of(item) for item in other} <= {key_of(item) for item in self}
@@ -316,7 +316,7 @@ class SetList(ListView):
 
 
 class MapList(ListView):
-    """A list of list-type map: items are told apart by their keys."""
+    """A list of list-type map: items are identified by their keys; equality ignores the order, and + replaces items."""
 
     def __init__(self, items: Iterable[Any], value: list[Any], keys: tuple[str, ...]) -> None:
         super().__init__(items, value)

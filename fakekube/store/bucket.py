@@ -1,11 +1,11 @@
-"""One collection of the store: compare-and-set writes, reads at any kept revision, cursors into its history.
+"""A collection of the store: compare-and-set writes, reads at any revision that is not compacted, cursors into its history.
 
-Work is done outside the lock, by the callers: a write reads a record, computes, and commits on condition that
-the record is still there. Under the lock a commit only takes a revision, lets the caller stamp it, and links
-the result.
+Callers compute outside the lock: a write reads a record, computes the new value, and commits it on condition that the
+record is still the current one. Under the lock a commit only assigns a revision, lets the caller make the value with it,
+and links the record.
 
-A bucket's contents are one `Contents`, which forks and snapshots share until somebody writes: who writes
-copies first. What was read as a whole last is kept until the next write, since many clients list the same.
+The contents of a bucket are one `Contents`, which forks and snapshots share: a write copies shared contents first. The
+result of the last full read is cached until the next write, since many clients list the same collection.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LAST_CHARACTER = "\U0010ffff"
 
 @dataclass(slots=True, frozen=True)
 class _Reading(Generic[V]):
-    """All records of a span, and what readers made of them."""
+    """All records of a span, with the encodings that readers attached."""
 
     span: Span
     records: Sequence[Record[V]]
@@ -40,17 +40,17 @@ class _Reading(Generic[V]):
 
 @dataclass(slots=True)
 class Contents(Generic[V]):
-    """All that a bucket holds."""
+    """The contents of a bucket."""
 
     versions: Versions[V]
     history: History[V]
     shared: bool = False
-    """Somebody else reads this too: it must not be changed any more."""
+    """Whether a fork or snapshot shares the contents; then they must not be changed."""
     last_reading: _Reading[V] | None = None
-    """Of the last span that was read as a whole since the last write."""
+    """The last full read since the last write."""
 
     def copy(self) -> Contents[V]:
-        """An independent twin."""
+        """Returns an independent copy."""
         return Contents(self.versions.copy(), self.history.copy())
 
 
@@ -69,7 +69,7 @@ class Bucket(Generic[V]):
     # ------------------------------------------------------------ reads
 
     def get(self, key: str, revision: int | None = None) -> Record[V] | None:
-        """What a key holds, or held at a revision; None if nothing.
+        """Returns the record of a key, now or at a revision; None if it does not exist.
 
         Raises Compacted or FutureRevision.
         """
@@ -81,10 +81,10 @@ class Bucket(Generic[V]):
             return self._contents.versions.at(key, revision)
 
     def page(self, prefix: str = "", *, start: str = "", limit: int = 0, revision: int | None = None) -> Page[V]:
-        """The records whose keys begin with `prefix` and are not before `start`, in the order of their keys.
+        """Returns the records whose keys have `prefix` and are not before `start`, sorted by key.
 
-        At most `limit` (0: all), as they stand now or stood at a revision. The next page starts at the last
-        key with a NUL after it. Raises Compacted or FutureRevision.
+        At most `limit` (0: all) records, now or at a revision. The next page starts at the last key followed by a NUL.
+        Raises Compacted or FutureRevision.
         """
         span = (max(prefix, start), _end_of(prefix))
         with self._timeline.lock:
@@ -128,10 +128,10 @@ class Bucket(Generic[V]):
         limit: int = 0,
         revision: int | None = None,
     ) -> Selection[V]:
-        """As `page`, of the records that meet all conditions; there may be others among them.
+        """Returns like `page` a superset of the records that match all conditions.
 
-        The cost follows from how many records meet the rarest condition, of the past also from how many
-        writes there were since. Raises Compacted or FutureRevision.
+        The cost is proportional to the number of records that match the most selective condition, at an old revision
+        plus the number of writes since. Raises Compacted or FutureRevision.
         """
         span = (max(prefix, start), _end_of(prefix))
         with self._timeline.lock:
@@ -145,26 +145,26 @@ class Bucket(Generic[V]):
             return Selection(versions.then(span, limit, revision, keys), revision)
 
     def count(self, prefix: str = "") -> int:
-        """How many keys begin with `prefix` now."""
+        """Returns the current number of keys with `prefix`."""
         with self._timeline.lock:
             return self._contents.versions.count((prefix, _end_of(prefix)))
 
     @property
     def is_empty(self) -> bool:
-        """Is there no key now?"""
+        """Whether there is no key."""
         return not self._contents.versions.heads
 
     # ------------------------------------------------------------ writes
 
     def commit(self, key: str, expected: int | None, make: Callable[[int], V] | None) -> Record[V]:
-        """Write one key, if it is still what the caller has seen.
+        """Writes one key by compare-and-set.
 
-        `expected` is the revision of the record that was read, 0 for none, None for whatever is there. `make`
-        gets the revision of the write and returns the value; it is called under the lock, must be quick and
-        must not touch the store; if it raises, nothing has happened. Without `make` the key is deleted.
+        `expected` is the revision of the record that was read, 0 if it must not exist, None for an unconditional write.
+        `make` gets the revision of the write and returns the value; it is called under the lock, must be fast and must not
+        use the store; if it raises, nothing is written. Without `make` the key is deleted.
 
-        Returns the new record, of a deletion the deleted one at the revision of the deletion. Raises
-        Conflict, also when there is nothing to delete.
+        Returns the new record; for a deletion the deleted record with the revision of the deletion. Raises Conflict,
+        also when the key to delete does not exist.
         """
         timeline = self._timeline
         with timeline.lock:
@@ -190,17 +190,17 @@ class Bucket(Generic[V]):
         return result
 
     def forget(self) -> None:
-        """Begin the window of cached cursors anew: they can go back no further than to now."""
+        """Empties the window of cached cursors: new ones can start no earlier than now."""
         with self._timeline.lock:
             self._own().history.forget(self._timeline.revision)
 
     # ------------------------------------------------------------ watches
 
     def cursor(self, after: int, *, cached: bool = True) -> Cursor[V]:
-        """A cursor over the events after a revision, which may lie in the future.
+        """Returns a cursor over the events after a revision, which may be in the future.
 
-        A cached one can go back as far as the bucket's own window of events, whatever has been compacted; an
-        uncached one as far as the compaction. Raises Compacted if that is not far enough.
+        A cached cursor can start anywhere in the event window of the bucket, regardless of compactions; an uncached one at
+        any revision that is not compacted. Raises Compacted if the revision is older.
         """
         with self._timeline.lock:
             self._timeline.compact_if_due()
@@ -210,14 +210,12 @@ class Bucket(Generic[V]):
             return Cursor(self, self._contents.history.sequence_after(after), after, cached=cached)
 
     def subscribe(self, wake: Callable[[], None]) -> None:
-        """Call `wake` after every change, from the thread that made it, until unsubscribed. It must not
-        raise.
-        """
+        """Calls `wake` after every change, in the thread that made it, until `unsubscribe`. It must not raise."""
         with self._timeline.lock:
             self._wakes = (*self._wakes, wake)
 
     def unsubscribe(self, wake: Callable[[], None]) -> None:
-        """End a subscription; unknown ones are ignored."""
+        """Ends a subscription; does nothing if there is none."""
         with self._timeline.lock:
             wakes = list(self._wakes)
             if wake in wakes:
@@ -225,18 +223,18 @@ class Bucket(Generic[V]):
             self._wakes = tuple(wakes)
 
     def events_of(self, key: str) -> list[Event[V]]:
-        """The changes of one key that are still kept, oldest first."""
+        """Returns the events of one key that are still in the history, oldest first."""
         with self._timeline.lock:
             return [event for event in self._contents.history.all() if event.key == key]
 
     @property
     def newest(self) -> int:
-        """The revision of the last change, which is what a watch cache of this bucket knows of by itself."""
+        """The revision of the last change: the resourceVersion of a watch cache that gets no progress notifications."""
         return self._contents.history.newest
 
     def events(self, sequence: int, limit: int, *, cached: bool) -> tuple[list[Event[V]], int, int]:
-        """For cursors: events from a sequence number on, the next number, and the revision that this leads up
-        to.
+        """For cursors: returns the events from a sequence number on, the next sequence number, and the revision that these
+        events lead to.
 
         Raises Compacted.
         """
@@ -250,32 +248,32 @@ class Bucket(Generic[V]):
             return events, sequence, self._timeline.revision if idle else events[-1].revision
 
     def idle_since(self, sequence: int) -> int | None:
-        """For cursors: the store's revision if there is no event from a sequence number on, else None."""
+        """For cursors: returns the revision of the store if there are no events from a sequence number on, else None."""
         with self._timeline.lock:
             return self._timeline.revision if sequence == self._contents.history.end else None
 
     @property
     def end(self) -> int:
-        """For cursors: the sequence number of the next event."""
+        """For cursors: returns the sequence number of the next event."""
         return self._contents.history.end
 
     # ------------------------------------------------------------ for the store, which holds the lock
 
     def share(self) -> Contents[V]:
-        """The contents, never to be changed again by anybody."""
+        """Marks the contents as shared and returns them."""
         self._contents.shared = True
         return self._contents
 
     def trim(self, revision: int) -> None:
-        """Forget what only reads before `revision` need."""
+        """Drops what only reads before `revision` need."""
         if self._contents.history.has_before(revision):
             contents = self._own()
             contents.versions.forget(contents.history.compact(revision), revision)
 
     def replace(self, saved: Contents[V] | None, revision: int, since: int | None = None) -> None:
-        """Become what a snapshot holds; every cursor is lost.
+        """Replaces the contents by those of a snapshot: every cursor raises Compacted.
 
-        `since`: keep the snapshot's past from that revision on; None: keep none.
+        With `since` the history of the snapshot from that revision on is kept, without it none.
         """
         first = self._contents.history.end + 1
         if saved is None or since is None:
@@ -292,31 +290,30 @@ class Bucket(Generic[V]):
         self._contents = Contents(versions, history)
 
     def past(self) -> tuple[Sequence[Event[V]], int]:
-        """All events that are kept, oldest first, and the revision after which cached cursors know every one."""
+        """Returns all events of the history, oldest first, and the revision after which the cached window is complete."""
         with self._timeline.lock:
             history = self._contents.history
             return list(history.all()), history.floor
 
     def wake(self, event: Event[V] | None = None) -> None:
-        """Tell the subscribers and the store's listeners (without the lock)."""
+        """Calls the subscribers and the listeners of the store, without the lock."""
         for wake in self._wakes:
             wake()
         for listener in self._timeline.listeners:
             listener(self.name, event)
 
     def _floor(self, cached: bool) -> int:
-        """The oldest revision after which a cursor can begin: a compaction keeps the event of its own
-        revision."""
+        """Returns the oldest revision after which a cursor can start: a compaction keeps the event of its own revision."""
         return self._contents.history.floor if cached else max(self._timeline.compacted - 1, 0)
 
     def _own(self) -> Contents[V]:
-        """The contents, to be changed."""
+        """Returns the contents for a change; copies shared ones first."""
         if self._contents.shared:
             self._contents = self._contents.copy()
         return self._contents
 
 
 def _end_of(prefix: str) -> str | None:
-    """The first key after all that begin with a prefix; None if there is none."""
+    """Returns the exclusive end of the keys with a prefix; None if there is none."""
     stem = prefix.rstrip(_LAST_CHARACTER)
     return stem[:-1] + chr(ord(stem[-1]) + 1) if stem else None

@@ -1,6 +1,6 @@
-"""The position of one watcher in the history of a bucket, which costs the store nothing, however slow the watcher is.
+"""The position of one watcher in the history of a bucket; a slow watcher costs the store nothing.
 
-A cursor that falls out of its window has lost events and raises `Compacted`, as does one that starts before it.
+A cursor whose next event has left the event window raises `Compacted`, as does one that starts before the window.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ V = TypeVar("V")
 
 
 class Cursor(Generic[V]):
-    """Reads the events of a bucket, each once and in order. One owner at a time; made by `Bucket.cursor`."""
+    """Reads the events of a bucket, each once and in order. Not thread-safe; made by `Bucket.cursor`."""
 
     __slots__ = ("_bucket", "_cached", "_position", "_sequence")
 
@@ -29,25 +29,23 @@ class Cursor(Generic[V]):
         self._cached = cached
 
     def take(self, limit: int = 0) -> list[Event[V]]:
-        """The next events, at most `limit` (0: all there are); none if there are none yet. Never blocks.
+        """Returns the next events, at most `limit` (0: all); an empty list if there are none yet. Never blocks.
 
-        Raises Compacted if events were dropped that this cursor had not taken; from then on it always does.
+        Raises Compacted, now and on every later call, if events that this cursor has not read were dropped.
         """
         events, self._sequence, position = self._bucket.events(self._sequence, limit, cached=self._cached)
-        if events and events[0].revision <= self._position:  # begun in the future, which only now comes about
+        if events and events[0].revision <= self._position:  # the cursor started at a revision in the future
             events = [event for event in events if event.revision > self._position]
         self._position = max(self._position, position)
         return events
 
     @property
     def pending(self) -> bool:
-        """Is there something to take (or to be told by Compacted)?"""
+        """Whether `take` would return events or raise Compacted."""
         return self._bucket.end != self._sequence
 
     @property
     def position(self) -> int:
-        """Every event up to this revision has been taken; of an idle bucket it moves with the store's
-        revision.
-        """
+        """The revision up to which all events have been read; while the bucket is idle, the revision of the store."""
         self._position = max(self._position, self._bucket.idle_since(self._sequence) or 0)
         return self._position

@@ -1,9 +1,9 @@
-"""The events of one bucket in the order of their revisions, and the windows in which a watch may start.
+"""The events of one bucket in the order of their revisions, and the two windows in which a watch can start.
 
-A real API server has two: its watch cache keeps the last events of each resource whatever etcd forgets, and a
-resource without a cache is watched in etcd itself, back to the compaction. Events stay here as long as either
-window holds them. Every event has a sequence number, counted up within the bucket; a cursor is one, and a
-window is its first one.
+In a real API server the watch cache keeps the last events of each resource regardless of compactions in etcd, and a
+resource without a watch cache is watched in etcd, back to the compaction. An event is kept as long as one of the two
+windows contains it. Every event has a sequence number, counted within the bucket; a cursor is a sequence number, and a
+window is that of its first event.
 
 Specified by: k8s.io/apiserver/pkg/storage/cacher/watch_cache.go (resizing, oldest event) and etcd's watchable
 store. Not thread-safe: `Bucket` holds the lock.
@@ -26,7 +26,7 @@ V = TypeVar("V")
 
 _revision = attrgetter("revision")
 
-#: Dropped events are let go of in batches of at least as many, so that dropping one costs O(1).
+#: The minimum number of dropped events that are removed from the list at once, so that dropping one is amortized O(1).
 _BATCH = 64
 
 
@@ -44,10 +44,10 @@ class History(Generic[V]):
         self._cached = self._uncached = first
         """The sequence numbers at which the windows begin."""
         self.floor = floor
-        """The oldest revision after which the cached window knows every event."""
+        """The oldest revision after which the cached window contains every event."""
 
     def copy(self) -> History[V]:
-        """An independent twin."""
+        """Returns an independent copy."""
         twin: History[V] = History(self.floor, self._first)
         twin._events = self._events.copy()
         twin.end = self.end
@@ -56,15 +56,15 @@ class History(Generic[V]):
 
     @property
     def newest(self) -> int:
-        """The revision of the last event; of one that was forgotten, that at which it was."""
+        """Returns the revision of the last event; if the history is empty, that at which it was emptied."""
         return self._events[-1].revision if self._events else self.floor
 
     def all(self) -> Sequence[Event[V]]:
-        """All events that are kept."""
+        """Returns all events of the history."""
         return self._events
 
     def append(self, event: Event[V], retention: Retention) -> None:
-        """Add an event, and let the cached window drop what its limits no longer allow."""
+        """Appends an event, and drops from the cached window the events that exceed its limits."""
         self._events.append(event)
         self.end += 1
         while (size := self.end - self._cached) > retention.window_minimum and (
@@ -76,13 +76,13 @@ class History(Generic[V]):
             self._let_go()
 
     def has_before(self, revision: int) -> bool:
-        """Is there an event up to and with `revision` for `compact` to pass?"""
+        """Reports whether `compact` would remove an event from the uncached window."""
         return self._uncached < self.end and self._events[self._uncached - self._first].revision <= revision
 
     def compact(self, revision: int) -> Sequence[Event[V]]:
-        """Begin the uncached window at `revision`, the event of which it keeps.
+        """Moves the start of the uncached window to the event at `revision`.
 
-        Returns the events up to and with that revision which were in the window before.
+        Returns the events up to and including that revision which were in the window before.
         """
         start = self._uncached - self._first
         passed = self._events[start : bisect_right(self._events, revision, lo=start, key=_revision)]
@@ -91,7 +91,7 @@ class History(Generic[V]):
         return passed
 
     def growth(self, span: Span, revision: int) -> int:
-        """How many keys of a span came into being after a revision, less those that ceased to be."""
+        """Returns the number of keys of a span that were created after a revision, minus the number of deleted ones."""
         first, end = span
         growth = 0
         for event in self._events[bisect_right(self._events, revision, key=_revision) :]:
@@ -100,28 +100,28 @@ class History(Generic[V]):
         return growth
 
     def forget(self, revision: int) -> None:
-        """Begin the cached window anew, now, at `revision`."""
+        """Empties the cached window; it starts at `revision`."""
         self._cached = self.end
         self.floor = revision
         self._let_go()
 
     def sequence_after(self, revision: int) -> int:
-        """The sequence number of the first event after a revision that no window begins after."""
+        """Returns the sequence number of the first event after a revision, which must not precede the windows."""
         return self._first + bisect_right(self._events, revision, key=_revision)
 
     def since(self, sequence: int, limit: int, *, cached: bool) -> list[Event[V]] | None:
-        """At most `limit` events (0: all) from a sequence number on; None if the window begins later."""
+        """Returns at most `limit` events (0: all) from a sequence number on; None if the window starts later."""
         if sequence < (self._cached if cached else self._uncached):
             return None
         place = sequence - self._first
         return self._events[place : place + limit] if limit > 0 else self._events[place:]
 
     def kept_since(self, sequence: int) -> Sequence[Event[V]] | None:
-        """All events from a sequence number on, whatever the windows; None if one of them was dropped."""
+        """Returns all events from a sequence number on, regardless of the windows; None if one of them was dropped."""
         return self._events[sequence - self._first :] if sequence >= self._first else None
 
     def keys_since(self, span: Span, revision: int) -> set[str]:
-        """The keys of a span that were written after a revision."""
+        """Returns the keys of a span that were written after a revision."""
         first, end = span
         later = self._events[bisect_right(self._events, revision, key=_revision) :]
         return {event.key for event in later if first <= event.key and (end is None or event.key < end)}

@@ -1,11 +1,10 @@
 """Indexes records by attributes of their values: the cost of a selective read depends on its result.
 
-An `Index` has the keys of a bucket by one attribute of their values, as it is now. It is made when it is first
-asked for, and costs writes nothing: it is a cursor, which catches up with the history of the bucket before it
-answers. When that has forgotten events it had not seen, it is made anew.
+An `Index` maps the current values of one attribute to keys. It is built on first use and costs writes nothing: like a
+cursor, it reads the events of the bucket before each query. When events that it has not read were dropped, it is rebuilt.
 
-Of the past an index knows nothing. What met a condition at a revision meets it now, or its key was written
-since; so the keys to look at are those of the index and those of all later events.
+An index has no history. A key that matched a condition at a revision still matches it or was written since; so the
+candidates at an old revision are the keys of the index and those of all later events.
 
 Not thread-safe: `Bucket` holds the lock.
 """
@@ -24,20 +23,20 @@ __all__ = ["Condition", "Index", "Indexes"]
 
 V = TypeVar("V")
 
-#: So many attributes of a bucket are kept indexed.
+#: The maximum number of indexes of a bucket.
 _MAXIMUM = 16
 
 
 Attribute = Callable[[V], str | None]
-"""Reads an attribute of a value, None if it has none. Attributes that are equal are the same."""
+"""Returns an attribute of a value, None if it has none. Equal attributes share an index."""
 
 
 class Condition(NamedTuple, Generic[V]):
-    """An attribute of a value is one of some texts."""
+    """Matches the values whose attribute is one of some strings."""
 
     attribute: Attribute[V]
     admitted: Collection[str]
-    """Each once."""
+    """The strings, without duplicates."""
 
 
 class Index(Generic[V]):
@@ -49,10 +48,10 @@ class Index(Generic[V]):
         self._attribute = attribute
         self._keys: dict[str, SortedKeys] = {}
         self._sequence = -1
-        """Of the first event in the bucket's history that is not in the index yet."""
+        """The sequence number of the first event that is not in the index yet."""
 
     def catch_up(self, versions: Versions[V], history: History[V]) -> None:
-        """Become what the bucket holds now."""
+        """Applies the new events, or rebuilds the index."""
         events = history.kept_since(self._sequence)
         if events is None or len(events) > len(versions.heads):
             self._build(versions)
@@ -82,11 +81,11 @@ class Index(Generic[V]):
             self._keys.setdefault(now, SortedKeys()).add(event.key)
 
     def count(self, admitted: Collection[str]) -> int:
-        """How many keys have one of these texts."""
+        """Returns the number of keys with one of these strings."""
         return sum(len(self._keys[text]) for text in admitted if text in self._keys)
 
     def first(self, admitted: Collection[str], span: Span, limit: int) -> list[str]:
-        """The first `limit` keys of a span (0: all) that have one of these texts."""
+        """Returns the first `limit` keys of a span (0: all) with one of these strings."""
         runs = [self._keys[text].first(span, limit) for text in admitted if text in self._keys]
         if len(runs) == 1:
             return runs[0]
@@ -94,7 +93,7 @@ class Index(Generic[V]):
 
 
 class Indexes(Generic[V]):
-    """The indexes of one bucket, by attribute; of many, those that were used last."""
+    """The indexes of one bucket by attribute; only the most recently used ones are kept."""
 
     __slots__ = ("_indexes",)
 
@@ -102,9 +101,9 @@ class Indexes(Generic[V]):
         self._indexes: dict[Attribute[V], Index[V]] = {}
 
     def keys(self, conditions: Sequence[Condition[V]], versions: Versions[V], history: History[V], revision: int | None) -> Keys:
-        """Keys among which are all that meet some conditions, now (None) or at a revision that can be read.
+        """Returns a superset of the keys that match the conditions, now (None) or at a revision that is not compacted.
 
-        Now they are those that meet the condition which the fewest meet.
+        Now these are the keys that match the most selective condition.
         """
         index, admitted = self._rarest(conditions, versions, history)
         if revision is None:

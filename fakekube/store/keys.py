@@ -1,9 +1,8 @@
-"""A sorted set of keys in which writing, finding and counting cost little however many there are.
+"""A sorted set of keys with fast writes, searches and counts at any size.
 
-The keys stand in chunks of bounded size, so that a new key moves the rest of one chunk and not of everything.
-`_lasts` holds the last key of each chunk: a bisection in it finds the chunk, one in the chunk the place. No
-chunk is empty. Counting takes the sizes of the chunks before a place, which are added up when they are first
-asked for after a change.
+The keys are in chunks of bounded size, so that an insertion moves only the rest of one chunk. `_lasts` has the last key of
+each chunk: a bisection of it finds the chunk, a bisection of the chunk the position. No chunk is empty. Counts use the
+cumulative sizes of the chunks, which are computed on the first count after a change.
 """
 
 from __future__ import annotations
@@ -15,30 +14,30 @@ from typing import Final
 
 __all__ = ["EVERYTHING", "SortedKeys", "Span"]
 
-#: Keys from the first (inclusive) to the second (exclusive; None: no end).
+#: A range of keys: the start (inclusive) and the end (exclusive; None: no end).
 Span = tuple[str, str | None]
 
 EVERYTHING: Final[Span] = ("", None)
 
-#: A chunk of more keys is split in two.
+#: The maximum number of keys in a chunk; a larger one is split in two.
 _MAXIMUM = 1024
 
 
 class SortedKeys:
-    """Distinct keys in their order. Not thread-safe."""
+    """A sorted set of keys. Not thread-safe."""
 
     __slots__ = ("_chunks", "_lasts", "_offsets")
 
     def __init__(self, keys: Sequence[str] = ()) -> None:
-        """`keys` in their order."""
+        """`keys` must be sorted."""
         half = _MAXIMUM // 2
         self._chunks: list[list[str]] = [[*keys[start : start + half]] for start in range(0, len(keys), half)]
         self._lasts: list[str] = [chunk[-1] for chunk in self._chunks]
         self._offsets: list[int] = []
-        """How many keys stand before each chunk, and in all; empty if that has to be found out anew."""
+        """The number of keys before each chunk, and the total; empty after a change."""
 
     def copy(self) -> SortedKeys:
-        """An independent twin."""
+        """Returns an independent copy."""
         twin = SortedKeys()
         twin._chunks = [chunk.copy() for chunk in self._chunks]
         twin._lasts = self._lasts.copy()
@@ -46,7 +45,7 @@ class SortedKeys:
         return twin
 
     def add(self, key: str) -> None:
-        """Add a key that is not there."""
+        """Adds a key that is not in the set."""
         lasts, chunks = self._lasts, self._chunks
         self._offsets = []
         place = bisect_left(lasts, key)
@@ -70,7 +69,7 @@ class SortedKeys:
         del chunk[middle:]
 
     def remove(self, key: str) -> None:
-        """Remove a key that is there."""
+        """Removes a key that is in the set."""
         self._offsets = []
         place = bisect_left(self._lasts, key)
         chunk = self._chunks[place]
@@ -84,13 +83,13 @@ class SortedKeys:
         return self._offset(len(self._chunks))
 
     def count(self, span: Span) -> int:
-        """How many keys lie in a span."""
+        """Returns the number of keys in a span."""
         first, end = span
         before = self._rank(first) if first else 0
         return max(0, (self._rank(end) if end is not None else self._offset(len(self._chunks))) - before)
 
     def _rank(self, key: str) -> int:
-        """How many keys lie before a key."""
+        """Returns the number of keys before a key."""
         place = bisect_left(self._lasts, key)
         inside = bisect_left(self._chunks[place], key) if place < len(self._chunks) else 0
         return self._offset(place) + inside
@@ -101,7 +100,7 @@ class SortedKeys:
         return self._offsets[place]
 
     def first(self, span: Span, limit: int) -> list[str]:
-        """The first `limit` keys of a span (0: all)."""
+        """Returns the first `limit` keys of a span (0: all)."""
         keys: list[str] = []
         for run in self._runs(span):
             keys += run[: limit - len(keys)] if limit else run
@@ -110,7 +109,7 @@ class SortedKeys:
         return keys
 
     def _runs(self, span: Span) -> Iterator[list[str]]:
-        """The keys of a span, chunk by chunk."""
+        """Yields the keys of a span, one list for each chunk."""
         first, end = span
         start = bisect_left(self._lasts, first)
         for place in range(start, len(self._chunks)):

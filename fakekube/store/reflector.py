@@ -35,7 +35,7 @@ class Reflector(Generic[V]):
     def catch_up(self) -> list[str]:
         """Applies new events. Returns the keys that were created, changed or deleted, each once."""
         if self._cursor is not None:
-            with suppress(Compacted):  # too much has happened, or a past was restored: look at everything
+            with suppress(Compacted):  # events were dropped, or a snapshot was restored: compare all records
                 return self._follow(self._cursor) if self._cursor.pending else []
         return self._look()
 
@@ -51,7 +51,7 @@ class Reflector(Generic[V]):
     def _look(self) -> list[str]:
         page = self._bucket.page()
         self._cursor = None
-        with suppress(Compacted):  # meanwhile: then everything is looked at next time, too
+        with suppress(Compacted):  # dropped meanwhile: the next call compares all records
             self._cursor = self._bucket.cursor(page.revision)
         before, self._records = self._records, {record.key: record for record in page.records}
         gone = [key for key in before if key not in self._records]

@@ -1,7 +1,7 @@
 """A set of buckets under one revision: compaction, snapshots and forks.
 
-Forks and snapshots are copy-on-write by the bucket: taking one costs a flag for each bucket, and whoever
-writes a shared bucket first copies its dictionary of heads and its list of keys, never the values.
+Forks and snapshots are copy-on-write: making one costs a flag for each bucket, and the first write to a shared bucket copies
+its dictionary of heads and its list of keys, but not the values.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ class Snapshot(Generic[V]):
 class Store(Generic[V]):
     """A multi-version store. Thread-safe.
 
-    `now` gives seconds (monotonic) by which history ages; `retention` says how much of it is kept.
+    Args:
+        now: returns monotonic seconds, for the age of events.
+        retention: how much history is kept.
     """
 
     __slots__ = ("_buckets", "_floor", "_forked", "_timeline", "_unopened")
@@ -41,11 +43,11 @@ class Store(Generic[V]):
     def __init__(self, *, now: Callable[[], float] = time.monotonic, retention: Retention | None = None) -> None:
         self._buckets: dict[str, Bucket[V]] = {}
         self._unopened: dict[str, Contents[V]] = {}
-        """What a fork has of its origin and nobody has asked for yet; shared, so never changed."""
+        """The contents of the buckets of a snapshot or fork that have not been used yet."""
         self._floor = 0
-        """The oldest revision that cursors of a new bucket can go back to."""
+        """The oldest revision at which cursors of a new bucket can start."""
         self._forked: Snapshot[V] | None = None
-        """What the last fork began with: an origin of many forks is the same for all of them."""
+        """The snapshot of the last fork, which later forks reuse while the store does not change."""
         self._timeline = Timeline(now, retention or Retention(), self._trim)
 
     @property
@@ -62,7 +64,7 @@ class Store(Generic[V]):
 
     @property
     def retention(self) -> Retention:
-        """How much of the past is kept. May be set: counted from then on."""
+        """How much history is kept. If it is set, the next compaction is due one interval later."""
         return self._timeline.retention
 
     @retention.setter
@@ -71,7 +73,7 @@ class Store(Generic[V]):
             self._timeline.retain(retention)
 
     def bucket(self, name: str) -> Bucket[V]:
-        """The bucket of that name, made on first use."""
+        """Returns the bucket with a name; creates it on first use."""
         bucket = self._buckets.get(name)
         if bucket is None:
             with self._timeline.lock:
@@ -89,15 +91,15 @@ class Store(Generic[V]):
         return bucket
 
     def listen(self, listener: Callable[[str, Event[V] | None], None]) -> None:
-        """Call `listener` with the bucket's name and the event after every change, from the thread that made it.
+        """Calls `listener` with the name of the bucket and the event after every change, in the thread that made it.
 
-        The event is None when a bucket was replaced (`restore`). The listener must be quick and must not raise.
+        The event is None when a bucket was replaced (`restore`). The listener must be fast and must not raise.
         """
         with self._timeline.lock:
             self._timeline.listeners = (*self._timeline.listeners, listener)
 
     def unlisten(self, listener: Callable[[str, Event[V] | None], None]) -> None:
-        """End what `listen` began; unknown listeners are ignored."""
+        """Removes a listener; does nothing if there is none."""
         with self._timeline.lock:
             self._timeline.listeners = tuple(other for other in self._timeline.listeners if other != listener)
 
@@ -107,31 +109,31 @@ class Store(Generic[V]):
             return [self._bucket(name) for name in sorted({*self._buckets, *self._unopened})]
 
     def skip(self, revision: int) -> None:
-        """Go on from a later revision; one that was reached already is ignored."""
+        """Advances to a later revision; does nothing if it has been reached."""
         with self._timeline.lock:
             if revision > self._timeline.revision:
                 self._timeline.skip(revision)
 
     def advance(self) -> int:
-        """Take a revision with no change in it, as other users of a real etcd would; returns it."""
+        """Takes a revision without a change, as other clients of an etcd would, and returns it."""
         with self._timeline.lock:
             self._timeline.compact_if_due()
             return self._timeline.take()
 
     def wait(self, revision: int, timeout: float) -> bool:
-        """Block until `revision` is reached, at most `timeout` real seconds; was it?"""
+        """Blocks until `revision` is reached, at most `timeout` seconds of real time. Returns whether it was."""
         return self.revision >= revision or self._timeline.wait(revision, timeout)
 
     def compact(self, revision: int | None = None) -> None:
-        """Forget what only reads before `revision` (None: the present) need. An older floor stays.
+        """Compacts up to `revision` (None: the current one). Does nothing if it has been compacted.
 
-        Cached cursors keep their windows: see `Bucket.forget`. Raises FutureRevision.
+        The windows of cached cursors stay: see `Bucket.forget`. Raises FutureRevision.
         """
         with self._timeline.lock:
             self._timeline.compact(self._timeline.revision if revision is None else revision)
 
     def snapshot(self) -> Snapshot[V]:
-        """What the store holds now, at a cost that does not depend on how much that is."""
+        """Returns a snapshot of the current state; the cost does not depend on its size."""
         with self._timeline.lock:
             return self._snapshot()
 
@@ -140,17 +142,17 @@ class Store(Generic[V]):
         return Snapshot(self._timeline.revision, contents)
 
     def restore(self, snapshot: Snapshot[V], *, since: int | None = None) -> None:
-        """Hold again what a snapshot holds, the records at the revisions that they had.
+        """Restores a snapshot; its records keep their revisions.
 
-        `since`: also hold its past, from that revision on, but nothing of revisions that were reached here already,
-        which would be another past than that of this store.
+        With `since`, the history of the snapshot from that revision on is restored, too, except for revisions that this
+        store has reached: its own history was different.
 
-        No revision is used again: the store goes to a new one, later than any that was ever seen here, and
-        the past is compacted up to it. Cursors of both kinds raise Compacted, so no watcher believes in a
-        state that is no more (as when an etcd is restored with its revision bumped and marked compacted).
+        No revision is used twice: the store advances to a new one, later than any that this store had, and compacts up to
+        it. All cursors raise Compacted, so that no watcher keeps a stale state (as when an etcd is restored with
+        --bump-revision and --mark-compacted).
         """
         with self._timeline.lock:
-            # Two steps: an uncached cursor may start one revision before the floor: nobody must have seen it.
+            # Two revisions, because an uncached cursor may start one before the floor, which must be one that no client has seen.
             revision = max(self._timeline.revision, snapshot.revision) + 2
             here = max(self._timeline.revision, self._timeline.compacted)
             since = None if since is None or here > snapshot.revision else max(since, here)
@@ -166,7 +168,7 @@ class Store(Generic[V]):
             bucket.wake()
 
     def fork(self, *, now: Callable[[], float] | None = None, retention: Retention | None = None) -> Store[V]:
-        """An independent twin with the same revision and history; its clock and retention may be others."""
+        """Returns an independent store with the same revision and history; clock and retention may differ."""
         timeline = self._timeline
         twin: Store[V] = Store(now=now or timeline.now, retention=retention or timeline.retention)
         with timeline.lock:

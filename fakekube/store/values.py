@@ -16,46 +16,46 @@ class Record(NamedTuple, Generic[V]):
     key: str
     value: V
     created: int
-    """The revision at which the key came into being (the first one since it was last absent)."""
+    """The revision at which the key was created."""
     revision: int
-    """The revision of the write that made this version."""
+    """The revision of the write."""
 
 
 class Event(NamedTuple, Generic[V]):
-    """One write to one key. One object shared by all cursors."""
+    """A write to one key. All cursors share the object."""
 
     revision: int
     key: str
     record: Record[V] | None
-    """What the key holds since; None if it was deleted."""
+    """The new record; None for a deletion."""
     previous: Record[V] | None
-    """What the key held before; None if it was absent."""
+    """The replaced record; None for a creation."""
     time: float
-    """When, in seconds of the store's `now`."""
+    """The time of the write in seconds of the store's `now`."""
     encodings: dict[Any, Any]
-    """For readers: what they made of the event, kept for each other. The store does not look into it."""
+    """A cache that readers share, such as for encodings of the event. The store does not use it."""
 
 
 class Page(NamedTuple, Generic[V]):
-    """A run of records in the order of their keys, as they stood at one revision."""
+    """Consecutive records at one revision, sorted by key."""
 
     records: Sequence[Record[V]]
     more: bool
-    """Is there a record after the last one?"""
+    """Whether there is a record after the last one."""
     remaining: int
-    """How many there are after the last one."""
+    """The number of records after the last one."""
     revision: int
-    """The revision that the page shows."""
+    """The revision at which the page was read."""
     encodings: dict[Any, Any]
-    """For readers: what they made of the records, kept for each other. The store does not look into it."""
+    """A cache that readers share, such as for encodings of the records. The store does not use it."""
 
 
 class Selection(NamedTuple, Generic[V]):
-    """Records in the order of their keys, among which are all that meet some conditions."""
+    """A superset of the records that match some conditions, sorted by key."""
 
     records: Sequence[Record[V]]
     revision: int
-    """The revision that they show."""
+    """The revision at which they were read."""
 
 
 class StoreError(Exception):
@@ -68,7 +68,7 @@ class Conflict(StoreError):
     def __init__(self, current: Record[Any] | None) -> None:
         super().__init__(f"found revision {current.revision}" if current else "found no record")
         self.current = current
-        """What is there; None if the key is absent."""
+        """The current record; None if the key does not exist."""
 
 
 class Compacted(StoreError):
@@ -77,7 +77,7 @@ class Compacted(StoreError):
     def __init__(self, revision: int) -> None:
         super().__init__(f"forgotten before revision {revision}")
         self.revision = revision
-        """The oldest revision that could have been asked for."""
+        """The oldest revision that is not compacted."""
 
 
 class FutureRevision(StoreError):

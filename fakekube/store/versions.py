@@ -1,12 +1,11 @@
-"""The keys of one bucket and what they hold: now, and at every revision that can still be read.
+"""The records of the keys of one bucket, now and at every revision that is not compacted.
 
-The present is a dictionary of heads and a sorted set of their keys. The past is an undo log for each key: the
-events that replaced something, oldest first. The state of a key at a revision is what the first later event
-replaced, or the head if there is none. A deleted key stays in a second sorted set, `gone`, as long as its
-undo log does.
+The current state is a dictionary of heads and a sorted set of their keys. The past is an undo log for each key: the events
+that replaced a record, oldest first. The record of a key at a revision is the one that the first later event replaced, or
+the head if there is no later event. A deleted key stays in a second sorted set, `gone`, as long as it has an undo log.
 
-So a page costs what it shows, at the head exactly, at an old revision plus the keys that came and went since
-within it. Not thread-safe: `Bucket` holds the lock.
+So the cost of a page is proportional to its size; at an old revision, also to the number of keys in its range that were
+created or deleted since. Not thread-safe: `Bucket` holds the lock.
 """
 
 from __future__ import annotations
@@ -24,11 +23,11 @@ __all__ = ["Keys", "Versions"]
 V = TypeVar("V")
 
 Keys = Callable[[Span, int], list[str]]
-"""Which keys there are: the first so many (0: all) of a span, in their order."""
+"""Returns the first `limit` keys (0: all) of a span, sorted."""
 
 _revision = attrgetter("revision")
 
-#: How many keys reads of the past look at in one go, at least: not all of them need have been there.
+#: The minimum number of keys that a read at an old revision looks up at once, since some of them may not have existed.
 _BATCH = 100
 
 
@@ -39,27 +38,27 @@ class Versions(Generic[V]):
 
     def __init__(self) -> None:
         self.heads: dict[str, Record[V]] = {}
-        """What every key holds now."""
+        """The current record of every key."""
         self._keys = SortedKeys()
         self._gone = SortedKeys()
         self._undo: dict[str, list[Event[V]]] = {}
 
     def copy(self) -> Versions[V]:
-        """An independent twin."""
+        """Returns an independent copy."""
         twin = self.present()
         twin._gone = self._gone.copy()
         twin._undo = {key: events.copy() for key, events in self._undo.items()}
         return twin
 
     def present(self) -> Versions[V]:
-        """An independent twin without a past."""
+        """Returns an independent copy without undo logs."""
         twin: Versions[V] = Versions()
         twin.heads = self.heads.copy()
         twin._keys = self._keys.copy()
         return twin
 
     def apply(self, event: Event[V]) -> None:
-        """Make the event's record the head of its key."""
+        """Makes the record of the event the head of its key."""
         key, record, previous = event.key, event.record, event.previous
         if record is None:
             del self.heads[key]
@@ -75,9 +74,7 @@ class Versions(Generic[V]):
                 self._gone.remove(key)
 
     def forget(self, events: Iterable[Event[V]], revision: int) -> None:
-        """Drop what only reads before `revision` need; `events` are those up to it that were not forgotten
-        yet.
-        """
+        """Drops what only reads before `revision` need; `events` are the events up to it that were not dropped before."""
         for key in {event.key for event in events if event.previous is not None}:
             undo = self._undo.get(key, [])
             del undo[: bisect_right(undo, revision, key=_revision)]
@@ -85,12 +82,12 @@ class Versions(Generic[V]):
                 self._gone.remove(key)
 
     def at(self, key: str, revision: int) -> Record[V] | None:
-        """What the key held at a revision."""
+        """Returns the record of a key at a revision; None if it did not exist."""
         head = self.heads.get(key)
         return head if head is not None and head.revision <= revision else self._before(key, revision)
 
     def _before(self, key: str, revision: int) -> Record[V] | None:
-        """What a key that was written after a revision held at it."""
+        """Returns the record at a revision of a key that was written since; None if it did not exist."""
         undo = self._undo.get(key)
         if undo is not None:
             place = bisect_right(undo, revision, key=_revision)
@@ -101,23 +98,23 @@ class Versions(Generic[V]):
         return None
 
     def count(self, span: Span) -> int:
-        """How many keys of the span hold something now."""
+        """Returns the current number of keys in a span."""
         return self._keys.count(span)
 
     def now(self, span: Span, limit: int) -> list[Record[V]]:
-        """The first `limit` records of the span (0: all)."""
+        """Returns the first `limit` current records of a span (0: all)."""
         if not self.heads:
             return []
         return self.heads_of(self._keys.first(span, limit))
 
     def heads_of(self, keys: Iterable[str]) -> list[Record[V]]:
-        """What these keys hold now; all of them do."""
+        """Returns the current records of keys that exist."""
         return list(map(self.heads.__getitem__, keys))
 
     def then(self, span: Span, limit: int, revision: int, known: Keys | None = None) -> list[Record[V]]:
-        """The first `limit` records of the span (0: all) as they stood at a revision.
+        """Returns the first `limit` records of a span (0: all) at a revision.
 
-        `known` tells the keys to look at, if not all of them.
+        `known` returns the candidate keys, by default all.
         """
         known = known or self._known
         records: list[Record[V]] = []
@@ -137,6 +134,6 @@ class Versions(Generic[V]):
             first = keys[-1] + "\0"
 
     def _known(self, span: Span, limit: int) -> list[str]:
-        """The first `limit` keys of the span (0: all) that hold something now, or did in the readable past."""
+        """Returns the first `limit` keys of a span (0: all) that exist, or existed at a revision that is not compacted."""
         keys, gone = self._keys.first(span, limit), self._gone.first(span, limit)
         return sorted(keys + gone)[: limit or None] if gone else keys

@@ -1,6 +1,6 @@
-"""Calls to the webhooks of others: conversion, admission.
+"""Clients of conversion, admission and image policy webhooks.
 
-A webhook is called as kube-apiserver's REST client calls it, and what goes wrong is told in its words, since users see
-them. `caller.Caller` is what the other rooms are given, as a `registry.webhook_calls.Call`; `services.ServiceResolver`
-says where a Service is reached. Nobody but the assembly imports the caller, and only when a webhook is called.
+A webhook is called as kube-apiserver's REST client calls it, with the same error messages. `caller.Caller` implements
+`registry.webhook_calls.Call`, which the other packages use; `services.ServiceResolver` resolves the address of a Service.
+Only the assembly imports the caller, when a webhook is called for the first time.
 """

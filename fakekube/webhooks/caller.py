@@ -1,4 +1,4 @@
-"""Calls a webhook as kube-apiserver's REST client does, and reads the review that it answers with.
+"""Calls a webhook as kube-apiserver's REST client does, and decodes the review in its response.
 
 Specified by: k8s.io/apiserver/pkg/util/webhook/client.go; k8s.io/client-go/rest/request.go (transformResponse, Into);
 k8s.io/apimachinery/pkg/api/errors (NewGenericServerResponse).
@@ -32,13 +32,13 @@ __all__ = ["CallObservation", "Caller", "Observe", "body_of", "review_in"]
 
 Object = dict[str, Any]
 
-#: How long the client waits whatever a webhook is allowed (seconds).
+#: The timeout of the REST client in seconds; an upper bound of the timeout of a webhook.
 _CLIENT_TIMEOUT = 30.0
 
-#: How much of an answer is told in a message (bytes).
-_TOLD = 2048
+#: The maximum number of bytes of a response body in an error message.
+_MAXIMUM_MESSAGE_BYTES = 2048
 
-#: What the client makes of a status code; what is not here is told with the text of the answer.
+#: Status code → error message of the client; those of other codes contain the response body.
 _MESSAGES = {
     400: "the server rejected our request for an unknown reason",
     401: "the server has asked for the client to provide credentials",
@@ -51,7 +51,7 @@ _MESSAGES = {
     504: "the server was unable to return a response in the time allotted, but may still be processing the request",
 }
 
-#: What such a scheme knows of the core group, beside the versions of the review.
+#: The kinds of the core group that are registered in the scheme of every such client.
 _META_KINDS = frozenset({"Status", "APIVersions", "APIGroup", "APIGroupList", "APIResourceList"})
 
 
@@ -70,7 +70,7 @@ Observe = Callable[[Endpoint, bytes, Object, float], CallObservation]
 
 
 class Caller:
-    """Calls webhooks for one cluster; see `registry.webhook_calls.Call`."""
+    """Calls the webhooks of one cluster; implements `registry.webhook_calls.Call`."""
 
     def __init__(self, resolver: ServiceResolver, observe: Observe | None = None) -> None:
         self._resolver = resolver
@@ -79,7 +79,7 @@ class Caller:
         """Is told of every call, and may let it fail."""
 
     def close(self) -> None:
-        """Close the connections that are kept between calls."""
+        """Closes the idle connections."""
         self._transport.close()
 
     def __call__(self, client_config: Mapping[str, Any], review: Object, *, timeout: float = _CLIENT_TIMEOUT) -> Object:
@@ -115,7 +115,7 @@ class Caller:
 
     @staticmethod
     def _review(send: Callable[[], Answer], review: Object, timeout: float) -> Object:
-        """The review in the answer to another one."""
+        """Waits for the response and decodes the review in it. Raises CallError."""
         try:
             answer = send()
         except CallTimeoutError as error:
@@ -148,7 +148,7 @@ def _raise(error: CallError) -> NoReturn:
 
 
 def _in_a_thread(send: Callable[[], Answer]) -> Callable[[], Answer]:
-    """Lets a thread do it; returns what waits for its end, and gives or raises what came of it."""
+    """Runs `send` in a thread. Returns a function that waits for its end and returns or raises its result."""
     done: Future[Answer] = Future()
 
     def run() -> None:
@@ -166,19 +166,19 @@ def _clean(path: str) -> str:
     return re.sub(r"^/+", "/", cleaned)
 
 
-# ---------------------------------------------------------------- the answer
+# ---------------------------------------------------------------- the response
 
 
 def review_in(answer: Answer, api_version: str, kind: str) -> Object:
-    """The review in the answer of a webhook. Raises CallError."""
+    """Decodes the review in the response of a webhook. Raises CallError."""
     return _decoded(body_of(answer), api_version, kind)
 
 
 def body_of(answer: Answer) -> bytes:
-    """The body of an answer that tells of a success. Raises CallError."""
+    """Returns the body of a successful response. Raises CallError."""
     media_type = _media_type(answer)
     if not 200 <= answer.status <= 206 and answer.status != 101:
-        raise CallError(_told_status(answer, media_type) or _message(answer, media_type))
+        raise CallError(_status_message(answer, media_type) or _message(answer, media_type))
     if not answer.body:
         content_type = answer.headers.get("content-type") or "application/json"
         raise CallError(f"0-length response with status code: {answer.status} and content type: {content_type}")
@@ -196,10 +196,10 @@ def _media_type(answer: Answer) -> str:
 
 
 def _message(answer: Answer, media_type: str) -> str:
-    """What the client says of a status code that is none of success."""
+    """Returns the error message for a status code that is not one of success."""
     status, text = answer.status, "unknown"
     if not media_type or media_type.startswith("text/"):
-        text = answer.body[:_TOLD].decode(errors="replace").strip()
+        text = answer.body[:_MAXIMUM_MESSAGE_BYTES].decode(errors="replace").strip()
     if status in _MESSAGES:
         return _MESSAGES[status]
     if status in (403, 415):
@@ -212,8 +212,8 @@ def _message(answer: Answer, media_type: str) -> str:
     return f"the server responded with the status code {status} but did not return more information"
 
 
-def _told_status(answer: Answer, media_type: str) -> str:
-    """The message of a Status that tells of a failure; its version may be missing."""
+def _status_message(answer: Answer, media_type: str) -> str:
+    """Returns the message if the body is a Status of a failure, else "". Its apiVersion may be missing."""
     if not answer.body:
         return ""
     try:
@@ -226,7 +226,7 @@ def _told_status(answer: Answer, media_type: str) -> str:
 
 
 def _parsed(body: bytes) -> Any:
-    """JSON, or else YAML, whatever the answer says that it is. Raises CallError."""
+    """Parses a body as JSON, or else as YAML; the Content-Type is ignored. Raises CallError."""
     try:
         value, _ = json.loads(body)
     except CodecError as error:
@@ -240,7 +240,7 @@ def _parsed(body: bytes) -> Any:
 
 
 def _decoded(body: bytes, api_version: str, kind: str) -> Object:
-    """The review in a body, by the type of the kind that was asked for; it says itself what it is. Raises CallError."""
+    """Decodes a body as the type of the expected kind, after a check of its own kind and apiVersion. Raises CallError."""
     value = _parsed(body)
     if value is None:
         value = {}
@@ -259,7 +259,7 @@ def _decoded(body: bytes, api_version: str, kind: str) -> Object:
 
 
 def _check_kind(claimed: str, claimed_version: str, api_version: str, kind: str) -> None:
-    """What claims to be something else cannot become what was asked for; what claims nothing is taken for it."""
+    """Raises CallError if the body has another kind or apiVersion than expected; empty ones default to the expected ones."""
     claimed, claimed_version = claimed or kind, claimed_version or api_version
     if (claimed, claimed_version) == (kind, api_version):
         return
@@ -277,7 +277,7 @@ def _check_kind(claimed: str, claimed_version: str, api_version: str, kind: str)
     raise CallError(not_registered(claimed, claimed_version))
 
 
-#: The client of reviews of this group knows all kinds.
+#: In the scheme of the client for reviews of this group all built-in kinds are registered.
 _WIDE_SCHEME = "authorization.k8s.io"
 
 _KINDS_BESIDE = {"apiextensions.k8s.io": ("CustomResourceDefinition", "CustomResourceDefinitionList")}

@@ -1,10 +1,9 @@
-"""Connections to webhooks: dialled, secured, and kept for the next call.
+"""Connections to webhooks: dialing, TLS, and a pool of idle connections.
 
-Everything that is read or written has a deadline, and what a server sends is bounded: a webhook that sends byte after
-byte, or without end, costs neither more time nor more memory than one that is silent. A connection that a whole answer
-has been read from is kept for some time, as net/http does.
+Reads and writes have a deadline and the size of a response is limited, so a webhook that sends slowly or without end costs
+no more time and memory than one that sends nothing. As in net/http, a connection is kept for reuse after a complete response.
 
-Invariant: a connection is used by one call at a time, and kept only between calls.
+Invariant: a connection is used by one call at a time, and is in the pool only between calls.
 
 Specified by: net/http (Transport: idle connections) and net (Dialer) of Go, as far as their errors are seen.
 """
@@ -32,16 +31,16 @@ __all__ = [
     "dial",
 ]
 
-#: How many bytes a server may send for one request, headers and framing included.
+#: The maximum size of a response in bytes, including headers and chunk framing.
 LARGEST_ANSWER = 32 * 1024 * 1024
 
-#: How long a connection that is not used is kept (seconds), and how many to one server (IdleConnTimeout,
-#: MaxIdleConnsPerHost).
+#: The time in seconds after which an idle connection is dropped, and the maximum number of them for a server
+#: (IdleConnTimeout, MaxIdleConnsPerHost).
 _IDLE_TIMEOUT, _IDLE_CONNECTIONS = 90.0, 25
 
 
 class ConnectionFailedError(Exception):
-    """There is no connection to a server; the text says why in Go's words."""
+    """A connection could not be established; has Go's error message."""
 
 
 class TooLargeError(Exception):
@@ -49,7 +48,7 @@ class TooLargeError(Exception):
 
 
 class BrokenError(Exception):
-    """A connection broke; the text is Go's."""
+    """A connection broke; has Go's error message."""
 
 
 class Target(NamedTuple):
@@ -58,30 +57,30 @@ class Target(NamedTuple):
     host: str
     port: int
     name: str
-    """That the server's certificate must have."""
+    """The server name that the certificate must be valid for."""
     authorities: bytes
-    """Whom to trust, PEM; empty for the authorities of the system."""
+    """The CA bundle in PEM; empty for the CAs of the system."""
     secure: bool = True
     verified: bool = True
-    """False takes any certificate."""
+    """False accepts any certificate (insecureSkipTLSVerify)."""
     certificate: str = ""
-    """The client's own certificate and key, PEM."""
+    """The client certificate and its key in PEM, or ""."""
 
 
 class Connection:
-    """A connection to a server, for one request after the other."""
+    """A connection to a server; it sends one request after the other."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._socket = connection
         self._deadline = 0.0
         self._left = 0
         self.used = False
-        """Has there been a request on it before?"""
+        """Whether a request has been sent on the connection before."""
         self.answered = False
-        """Has the server sent anything for this request?"""
+        """Whether the server has sent any bytes for the current request."""
 
     def send(self, data: bytes, deadline: float) -> None:
-        """Send a request whose answer must be read by `deadline`. Raises TimeoutError, OSError."""
+        """Sends a request; its response must be read before `deadline`. Raises TimeoutError, BrokenError."""
         self._deadline, self._left, self.answered = deadline, LARGEST_ANSWER, False
         self._socket.settimeout(_left(deadline))
         try:
@@ -89,19 +88,19 @@ class Connection:
         except TimeoutError:
             raise
         except OSError as error:
-            raise BrokenError(_told(self._socket, error, "write")) from None
+            raise BrokenError(_error_message(self._socket, error, "write")) from None
         self._acknowledge_at_once()
 
     def receive(self) -> bytes:
-        """Some of what the server sends, b"" at the end. Raises TimeoutError, TooLargeError, BrokenError."""
-        # What has come before the deadline can be read after it: others may have been waited for meanwhile.
+        """Returns the next bytes of the response, b"" at the end. Raises TimeoutError, TooLargeError, BrokenError."""
+        # Bytes that arrived before the deadline can be read after it, since the caller may have waited for other webhooks.
         self._socket.settimeout(max(self._deadline - time.monotonic(), 0))
         try:
             data = self._socket.recv(65536)
         except (TimeoutError, BlockingIOError, ssl.SSLWantReadError):
             raise TimeoutError from None
         except OSError as error:
-            raise BrokenError(_told(self._socket, error, "read")) from None
+            raise BrokenError(_error_message(self._socket, error, "read")) from None
         self._left -= len(data)
         self.answered = self.answered or bool(data)
         if self._left < 0:
@@ -109,13 +108,13 @@ class Connection:
         return data
 
     def _acknowledge_at_once(self) -> None:
-        """Servers that write headers and body apart wait for an acknowledgement in between: 40 ms, unless it is hurried."""
+        """Disables delayed acknowledgements, which cost 40 ms with servers that write headers and body separately."""
         if hasattr(socket, "TCP_QUICKACK"):
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
 
     @property
     def alive(self) -> bool:
-        """Does the server, which owes nothing, still hold the connection?"""
+        """Whether an idle connection is still open at the server."""
         try:
             self._socket.settimeout(0)
             self._socket.recv(1)
@@ -126,12 +125,12 @@ class Connection:
         return False
 
     def close(self) -> None:
-        """Close it; what is still to come is not read."""
+        """Closes the connection without reading the rest."""
         self._socket.close()
 
 
-def _told(connection: socket.socket, error: OSError, what: str) -> str:
-    """What Go says of a connection that breaks while it reads or writes."""
+def _error_message(connection: socket.socket, error: OSError, what: str) -> str:
+    """Returns Go's error message for a connection that broke during `what`, "read" or "write"."""
     if isinstance(error, ConnectionAbortedError) or not error.errno:
         return "EOF"
     try:
@@ -147,14 +146,14 @@ def _place(address: tuple[str, int]) -> str:
 
 
 class IdleConnections:
-    """Connections that wait for the next call."""
+    """A pool of idle connections. May be used by several threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._idle: defaultdict[Target, list[tuple[float, Connection]]] = defaultdict(list)
 
     def take(self, target: Target) -> Connection | None:
-        """One that still stands, the last that was used first."""
+        """Removes and returns the most recently used connection that is still open; None if there is none."""
         while True:
             with self._lock:
                 waiting = self._idle.get(target)
@@ -167,7 +166,7 @@ class IdleConnections:
             connection.close()
 
     def keep(self, target: Target, connection: Connection) -> None:
-        """Keep a connection that nothing is to be read from any more."""
+        """Adds a connection whose response has been read completely."""
         with self._lock:
             waiting = self._idle[target]
             waiting.append((time.monotonic(), connection))
@@ -176,7 +175,7 @@ class IdleConnections:
             surplus.close()
 
     def close(self) -> None:
-        """Close all that wait."""
+        """Closes all connections of the pool."""
         with self._lock:
             idle, self._idle = self._idle, defaultdict(list)
         for waiting in idle.values():
@@ -187,17 +186,17 @@ class IdleConnections:
         self.close()
 
 
-# ---------------------------------------------------------------- dialling
+# ---------------------------------------------------------------- dialing
 
 
 def dial(target: Target, deadline: float) -> socket.socket:
-    """A new connection, secured if it is to be, before `deadline` of `time.monotonic()`.
+    """Establishes a connection, with TLS if the target has it, before `deadline` of `time.monotonic()`.
 
     Raises:
-        ConnectionFailedError: nobody listens there, it does not speak TLS, or its certificate is not trusted.
+        ConnectionFailedError: the connection was refused, the TLS handshake failed, or the certificate is not trusted.
         TimeoutError: the deadline has passed.
     """
-    plain = _dialled(target.host, target.port, deadline)
+    plain = _dial_host(target.host, target.port, deadline)
     if not target.secure:
         return plain
     try:
@@ -210,7 +209,7 @@ def dial(target: Target, deadline: float) -> socket.socket:
         plain.close()
         raise ConnectionFailedError(str(error)) from None
     except OSError as error:
-        problem = _told(plain, error, "read")
+        problem = _error_message(plain, error, "read")
         plain.close()
         raise ConnectionFailedError(problem) from None
     except BaseException:
@@ -218,8 +217,8 @@ def dial(target: Target, deadline: float) -> socket.socket:
         raise
 
 
-def _dialled(host: str, port: int, deadline: float) -> socket.socket:
-    """A connection to one of the addresses of a host; the first one's error counts."""
+def _dial_host(host: str, port: int, deadline: float) -> socket.socket:
+    """Connects to the first address of a host that accepts. Raises the error of the first address if none does."""
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):

@@ -1,6 +1,6 @@
-"""Reads the answer to one HTTP/1.1 request, as Go's net/http reads it, with its words for what is wrong.
+"""Reads an HTTP/1.1 response as Go's net/http does, with the same error messages.
 
-What is read comes from a `Source`, which keeps the deadline and the bound on the size.
+The bytes come from a `Source`; its `receive` enforces the deadline and the size limit.
 
 Specified by: net/http (response.go, transfer.go, transport.go, internal/chunked.go) and net/textproto of Go.
 """
@@ -18,9 +18,9 @@ from fakekube.golang.quoting import go_quote
 
 __all__ = ["LARGEST_HEAD", "Answer", "BodyError", "ClosedError", "HeadError", "Source", "read_answer"]
 
-#: How many bytes the head of an answer may have (the Transport's MaxResponseHeaderBytes).
+#: The maximum size of status line and headers in bytes (the Transport's MaxResponseHeaderBytes).
 LARGEST_HEAD = 10 << 20
-#: How many a line of a chunked body may have.
+#: The maximum size of a chunk header or trailer in bytes.
 _LARGEST_CHUNK_LINE = 4096
 
 _TOKEN = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
@@ -31,32 +31,32 @@ _MAXIMUM_LENGTH = 2**63
 
 
 class ClosedError(Exception):
-    """The server closed the connection before it answered anything."""
+    """The server closed the connection before it sent any bytes."""
 
 
 class HeadError(Exception):
-    """Status line or headers are none; the text is Go's."""
+    """The status line or a header is malformed; has Go's error message."""
 
 
 class BodyError(Exception):
-    """The body is not framed or packed as the headers say; the text is Go's."""
+    """The chunking or compression of the body is malformed; has Go's error message."""
 
 
 @dataclass(slots=True, frozen=True)
 class Answer:
-    """An answer."""
+    """A response."""
 
     status: int
     headers: dict[str, str]
-    """By lower-case name; several of one name are joined."""
+    """By lower-case name; the values of repeated headers are joined with commas."""
     body: bytes
 
 
 class Source:
-    """The bytes that a server sends.
+    """A buffered reader of the bytes that a server sends.
 
     Args:
-        receive: gives some more of them; b"" at the end.
+        receive: returns the next bytes; b"" at the end.
     """
 
     __slots__ = ("_buffer", "_receive", "ended", "headed")
@@ -66,22 +66,22 @@ class Source:
         self._buffer = bytearray()
         self.ended = False
         self.headed = False
-        """Have the headers been read?"""
+        """Whether the headers have been read."""
 
     @property
     def empty(self) -> bool:
-        """Has all been read that has come?"""
+        """Whether the buffer is empty."""
         return not self._buffer
 
     def fill(self) -> bool:
-        """Wait for more; false at the end."""
+        """Waits for more bytes. Returns false at the end."""
         more = b"" if self.ended else self._receive()
         self.ended = not more
         self._buffer += more
         return bool(more)
 
     def line(self, limit: int) -> bytes | None:
-        """A line without its end; None if the bytes end before it does. Raises OverflowError if it is longer than `limit`."""
+        """Reads a line without its line end; None if the bytes end before it. Raises OverflowError if it is too long."""
         searched = 0
         while (end := self._buffer.find(b"\n", searched)) < 0:
             searched = len(self._buffer)
@@ -92,7 +92,7 @@ class Source:
         return self._taken(end + 1)[:-1].removesuffix(b"\r")
 
     def rest_of_line(self) -> bytes:
-        """What is left when the bytes have ended."""
+        """Reads the bytes of an incomplete last line."""
         return self._taken(len(self._buffer))
 
     def _taken(self, count: int) -> bytes:
@@ -101,7 +101,7 @@ class Source:
         return found
 
     def exactly(self, count: int) -> bytes:
-        """So many bytes. Raises BodyError if there are fewer."""
+        """Reads `count` bytes. Raises BodyError if there are fewer."""
         parts, missing = [], count
         while True:
             part = self._taken(missing)
@@ -113,21 +113,21 @@ class Source:
                 raise BodyError("unexpected EOF")
 
     def all(self) -> bytes:
-        """All bytes until the end."""
+        """Reads all bytes until the end."""
         while self.fill():
             pass
         return self._taken(len(self._buffer))
 
 
 def read_answer(source: Source, largest: int) -> tuple[Answer, bool]:
-    """An answer, and whether another request can be sent on its connection.
+    """Reads a response. Returns it, and whether another request can be sent on the connection.
 
     Args:
-        largest: how many bytes a body may have when it is unpacked.
+        largest: the maximum size of a decompressed body in bytes.
 
     Raises:
-        ClosedError, HeadError, BodyError: see there.
-        OverflowError: the body is too large.
+        ClosedError, HeadError, BodyError: the response is missing or malformed.
+        OverflowError: the decompressed body is too large.
     """
     if source.empty and not source.fill():
         raise ClosedError
@@ -138,7 +138,7 @@ def read_answer(source: Source, largest: int) -> tuple[Answer, bool]:
     source.headed = True
     body, bounded = _body(source, status, headers)
     if headers.get("content-encoding") == "gzip" and body:
-        body = _unpacked(body, largest)
+        body = _decompressed(body, largest)
     keeps = version == b"HTTP/1.1" and "close" not in headers.get("connection", "").lower()
     return Answer(status, headers, body), bounded and keeps and source.empty
 
@@ -171,7 +171,7 @@ def _read_head(source: Source) -> tuple[bytes, int, dict[str, str]]:
 
 
 def _header(source: Source, limit: int) -> tuple[str, str] | None:
-    """The next one, by its lower-case name; None after the last."""
+    """Reads a header. Returns its lower-case name and its value; None after the last header."""
     line = source.line(limit)
     if line == b"":
         return None
@@ -192,7 +192,7 @@ def _header(source: Source, limit: int) -> tuple[str, str] | None:
 
 
 def _body(source: Source, status: int, headers: dict[str, str]) -> tuple[bytes, bool]:
-    """The body, and whether it ends before the connection does."""
+    """Reads the body. Returns it, and whether its length is known without the end of the connection."""
     encoding = headers.get("transfer-encoding")
     if encoding is not None and encoding.lower() != "chunked":
         raise HeadError(f"unsupported transfer encoding: {go_quote(encoding)}")
@@ -242,7 +242,7 @@ def _chunk_line(source: Source) -> bytes:
     return line
 
 
-def _unpacked(data: bytes, largest: int) -> bytes:
+def _decompressed(data: bytes, largest: int) -> bytes:
     unpacking = zlib.decompressobj(wbits=31)
     try:
         found = unpacking.decompress(data, largest)

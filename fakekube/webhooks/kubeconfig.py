@@ -18,11 +18,11 @@ __all__ = ["KubeconfigError", "endpoint_of"]
 
 
 class KubeconfigError(ValueError):
-    """A kubeconfig that cannot be used; says why."""
+    """A kubeconfig file is invalid."""
 
 
 def endpoint_of(path: str) -> Endpoint:
-    """Where the current context of a kubeconfig file leads, and as whom. Raises KubeconfigError."""
+    """Returns the server and the credentials of the current context of a kubeconfig file. Raises KubeconfigError."""
     file = Path(path)
     try:
         config = yaml.safe_load(file.read_text(encoding="utf-8"))
@@ -40,7 +40,7 @@ def endpoint_of(path: str) -> Endpoint:
     if not server:
         raise KubeconfigError("invalid configuration: no server found for cluster " + repr(context.get("cluster", "")))
     url = server if "://" in server else f"http://{server}"
-    if not url.startswith("https:"):  # who one is, is told over TLS only
+    if not url.startswith("https:"):  # as client-go: no credentials without TLS
         return Endpoint(url, None, b"")
     return Endpoint(
         url,
@@ -62,7 +62,7 @@ def _named(config: Mapping[str, Any], kind: str, name: str) -> Mapping[str, Any]
 
 
 def _material(holder: Mapping[str, Any], field: str, file: Path) -> str:
-    """A PEM text that is inline in base64, or in a file beside the kubeconfig; "" if there is none."""
+    """Reads a PEM text from the -data field (base64) or from a file beside the kubeconfig; "" without either."""
     inline = holder.get(f"{field}-data")
     try:
         if inline:

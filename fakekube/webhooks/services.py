@@ -1,8 +1,8 @@
 """Resolves the address of a Service for webhooks, extension API servers and services/proxy.
 
-A Service that is forwarded leads to a port of this machine, whether it exists or not. Of the others, those of type
-ExternalName lead to the name they stand for; nothing is behind a cluster IP here, as on a node whose kube-proxy knows no
-endpoints of the Service: nothing is dialled, and the connection is refused.
+A forwarded Service resolves to a port of this machine, whether the Service exists or not. Of the others, a Service of type
+ExternalName resolves to its external name. No server listens at a cluster IP here, so for all others the connection is
+refused without dialing, as kube-proxy refuses it for a Service without endpoints.
 
 Specified by: k8s.io/apiserver/pkg/util/proxy/proxy.go (ResolveCluster); pkg/proxy (REJECT for Services without endpoints).
 """
@@ -25,25 +25,25 @@ Address = tuple[str, int]
 
 
 class ServiceResolver:
-    """Finds the address of a Service, for one cluster.
+    """Resolves the addresses of the Services of one cluster.
 
     Args:
-        services: what the cluster holds.
-        authority: the certificate of the cluster's own CA, PEM.
+        services: access to the stored Services.
+        authority: returns the certificate of the cluster's CA in PEM.
     """
 
     def __init__(self, services: ClusterAccess, authority: Callable[[], str] = str) -> None:
         self._services = services
         self._authority = authority
         self.forwards: dict[tuple[str, str], Address] = {}
-        """By namespace and name: where requests to a Service go instead."""
+        """(namespace, name) of a Service → the address that it is forwarded to."""
 
     def authorities(self, namespace: str, name: str) -> bytes:
-        """Whom to trust, PEM, where a webhook of a Service says nothing: the cluster's own CA, if the Service is forwarded."""
+        """Returns the default CA bundle in PEM for a Service: the CA of the cluster if the Service is forwarded, else empty."""
         return self._authority().encode() if (namespace, name) in self.forwards else b""
 
     def resolve(self, namespace: str, name: str, port: int) -> Address:
-        """The address to connect to for a port of a Service. Raises CallError if there is none, in Go's words."""
+        """Returns the address of a port of a Service. Raises CallError if there is none."""
         forwarded = self.forwards.get((namespace, name))
         if forwarded is not None:
             return forwarded

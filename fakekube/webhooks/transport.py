@@ -1,6 +1,6 @@
 """Sends a POST to a webhook, with the error messages of Go's net/http.
 
-Redirects are followed, answers may be compressed, connections are kept, and everything together has one deadline.
+It follows redirects, decompresses responses and reuses connections; one deadline covers the whole exchange.
 
 Specified by: net/http (Client, Transport) of Go, as far as its errors are seen.
 """
@@ -31,7 +31,7 @@ from fakekube.webhooks.http1 import Answer, BodyError, ClosedError, HeadError, S
 __all__ = ["UNREADABLE", "Answer", "ConnectionFailedError", "Endpoint", "Transport", "connect"]
 
 _MAXIMUM_REDIRECTS = 10
-#: A request of fewer bytes never waits for its server: they have room on the way.
+#: Requests below this size in bytes fit into the socket buffers: sending them never blocks.
 _SENT_AT_ONCE = 32 * 1024
 _REDIRECTS = (301, 302, 303, 307, 308)
 _HEADERS = (
@@ -47,43 +47,43 @@ _BROKEN = "net/http: HTTP/1.x transport connection broken: "
 
 @dataclass(slots=True, frozen=True)
 class Endpoint:
-    """Where a request goes."""
+    """The URL of a webhook and how to connect to it."""
 
     url: str
-    """As it is told in messages."""
+    """The URL, also for error messages."""
     address: tuple[str, int] | None
-    """Where to connect to, if not to the host of the URL."""
+    """The address to connect to, if it is not the host of the URL."""
     authorities: bytes
-    """Whom to trust, PEM; empty for the authorities of the system."""
+    """The CA bundle in PEM; empty for the CAs of the system."""
     server_name: str = ""
-    """The name that the certificate must have, if not the host of the URL."""
+    """The server name that the certificate must be valid for, if it is not the host of the URL."""
     verified: bool = True
-    """False takes any certificate."""
+    """False accepts any certificate (insecureSkipTLSVerify)."""
     authorization: str = ""
-    """The Authorization header, if there is one."""
+    """The value of the Authorization header, or ""."""
     certificate: str = ""
-    """The client's own certificate and key, PEM, if it has one."""
+    """The client certificate and its key in PEM, or ""."""
 
 
 class Transport:
-    """Sends requests; keeps the connections. May be used by several threads."""
+    """Sends requests over pooled connections. May be used by several threads."""
 
     def __init__(self) -> None:
         self._idle = IdleConnections()
 
     def close(self) -> None:
-        """Close the connections that are kept."""
+        """Closes the idle connections."""
         self._idle.close()
 
     def post(self, endpoint: Endpoint, body: bytes, timeout: float) -> Answer:
-        """Send a request and read its answer, within `timeout` seconds. Raises CallError in the words of net/http."""
+        """Sends a POST and reads its response within `timeout` seconds. Raises CallError with the message of net/http."""
         deadline = time.monotonic() + timeout
         return self._followed(endpoint, body, self._exchange("POST", endpoint, body, deadline), deadline)
 
     def begin(self, endpoint: Endpoint, body: bytes, timeout: float) -> Callable[[], Answer] | None:
-        """Send a request at once, if that takes no time: on a connection that was kept.
+        """Sends a POST on an idle connection, if that does not block.
 
-        Returns what reads the answer, as `post` does, and must be called; None if the request cannot be sent at once.
+        Returns a function that reads the response like `post` and must be called; None if there is no idle connection.
         """
         deadline = time.monotonic() + timeout
         message = _message("POST", urlsplit(endpoint.url), body, endpoint.authorization)
@@ -99,7 +99,7 @@ class Transport:
         def finish() -> Answer:
             try:
                 answer = self._answer(endpoint, connection)
-            except _GivenUpError:
+            except _ConnectionClosedError:
                 answer = self._exchange("POST", endpoint, body, deadline)
             return self._followed(endpoint, body, answer, deadline)
 
@@ -112,7 +112,7 @@ class Transport:
             return None
 
     def _followed(self, endpoint: Endpoint, body: bytes, answer: Answer, deadline: float) -> Answer:
-        """The answer to which redirects lead."""
+        """Follows the redirects of a response. Raises CallError."""
         method, first = "POST", endpoint
         for asked in range(1, _MAXIMUM_REDIRECTS + 1):
             place = answer.headers.get("location", "")
@@ -127,11 +127,11 @@ class Transport:
         raise AssertionError
 
     def get(self, endpoint: Endpoint, timeout: float) -> Answer:
-        """The answer of a GET, within `timeout` seconds. Raises CallError."""
+        """Sends a GET and reads its response within `timeout` seconds. Raises CallError."""
         return self._exchange("GET", endpoint, b"", time.monotonic() + timeout)
 
     def _exchange(self, method: str, endpoint: Endpoint, body: bytes, deadline: float) -> Answer:
-        """One request. A connection that was kept may have been given up by the server: then there is another try."""
+        """Sends a request and reads its response. Retries if the server has closed an idle connection. Raises CallError."""
         message = _message(method, urlsplit(endpoint.url), body, endpoint.authorization)
         while True:
             try:
@@ -143,13 +143,13 @@ class Transport:
                 raise _failed(endpoint.url, str(error)) from None
             try:
                 return self._answer(endpoint, connection, message, deadline)
-            except _GivenUpError:
+            except _ConnectionClosedError:
                 continue
 
     def _answer(self, endpoint: Endpoint, connection: Connection, message: bytes = b"", deadline: float = 0.0) -> Answer:
-        """The answer on a connection, which is then kept or closed; `message` is sent first, if there is one.
+        """Reads the response on a connection, then returns the connection to the pool or closes it.
 
-        Raises CallError, _GivenUpError.
+        `message` is the request if it has not been sent yet. Raises CallError, _ConnectionClosedError.
         """
         try:
             answer, reusable = _answered(endpoint, connection, message, deadline)
@@ -163,12 +163,12 @@ class Transport:
         return answer
 
 
-class _GivenUpError(Exception):
-    """The server closed a connection that was kept before it answered anything."""
+class _ConnectionClosedError(Exception):
+    """The server closed a reused connection before it sent any bytes of the response."""
 
 
 def _redirected(first: Endpoint, endpoint: Endpoint, place: str) -> Endpoint:
-    """Where an answer sends the client on. Raises CallError."""
+    """Returns the endpoint of a Location header. Raises CallError."""
     try:
         parse_url(place)
         url = urljoin(endpoint.url, place)
@@ -179,7 +179,7 @@ def _redirected(first: Endpoint, endpoint: Endpoint, place: str) -> Endpoint:
 
 
 def _failed(url: str, problem: str, kind: type[CallError] = CallError) -> CallError:
-    """Whatever the method of a redirected request, the error tells that of the first one."""
+    """Returns an error like *url.Error; as in Go, it names the method of the first request, also after redirects."""
     return kind(f"Post {go_quote(url)}: {problem}")
 
 
@@ -187,7 +187,7 @@ def _failed(url: str, problem: str, kind: type[CallError] = CallError) -> CallEr
 
 
 def connect(endpoint: Endpoint, deadline: float) -> socket.socket:
-    """A connection to an endpoint. Raises ConnectionFailedError, TimeoutError as `connections.dial`."""
+    """Connects to an endpoint. Raises ConnectionFailedError, TimeoutError."""
     return dial(_target(endpoint), deadline)
 
 
@@ -204,7 +204,7 @@ def _target(endpoint: Endpoint) -> Target:
 
 
 def _port(parts: SplitResult) -> int:
-    """Of a host with a port, which may be too large. Raises ConnectionFailedError."""
+    """Returns the port of a URL, or the default of its scheme. Raises ConnectionFailedError if it is invalid."""
     behind = parts.netloc.rpartition("]")[2].rpartition("@")[2]
     text = behind.rpartition(":")[2] if ":" in behind else ""
     if not text:
@@ -226,19 +226,19 @@ def _message(method: str, parts: SplitResult, body: bytes, authorization: str = 
 
 
 def _answered(endpoint: Endpoint, connection: Connection, message: bytes, deadline: float) -> tuple[Answer, bool]:
-    """The answer, and whether the connection can be used again. Raises CallError, _GivenUpError."""
+    """Reads a response. Returns it, and whether the connection can be reused. Raises CallError, _ConnectionClosedError."""
     source = Source(connection.receive)
     try:
         if message:
             connection.send(message, deadline)
         return read_answer(source, LARGEST_ANSWER)
-    except (TimeoutError, TooLargeError, OverflowError):  # who sends without end is too slow for any reader
+    except (TimeoutError, TooLargeError, OverflowError):  # a response without end times out in Go
         if connection.answered and source.headed:
             raise CallTimeoutError(f"{UNREADABLE}{_TOO_SLOW}") from None
         raise _failed(endpoint.url, _TOO_SLOW, CallTimeoutError) from None
     except (ClosedError, BrokenError) as error:
         if connection.used and not connection.answered:
-            raise _GivenUpError from None
+            raise _ConnectionClosedError from None
         if source.headed:
             raise CallError(f"{UNREADABLE}{error}") from None
         raise _failed(endpoint.url, str(error) or "EOF") from None

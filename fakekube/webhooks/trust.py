@@ -1,7 +1,7 @@
 """Verifies TLS servers as Go's crypto/tls does, with its error messages.
 
-OpenSSL builds and checks the chain; the name is checked here, by Go's rules. Only when something is wrong is the
-certificate fetched once more without verification, to say what it is.
+OpenSSL verifies the chain; the name is verified here by Go's rules. When verification fails, the certificate is fetched once
+more without verification, to find the error message of Go.
 
 Specified by: crypto/x509 (Certificate.Verify, VerifyHostname) and crypto/tls of Go; k8s.io/client-go/transport.
 """
@@ -36,27 +36,27 @@ class UntrustedError(Exception):
 
 
 def connected(plain: socket.socket, name: str, authorities: bytes, *, verified: bool = True, own: str = "") -> ssl.SSLSocket:
-    """A TLS connection over a socket that is connected, which it takes over. Its timeout is the socket's.
+    """Performs the TLS handshake on a connected socket, which the returned one replaces. The timeout is that of the socket.
 
     Args:
-        name: of the server, a DNS name or an IP address.
-        authorities: PEM; empty for those of the system.
-        verified: False takes any certificate (insecureSkipTLSVerify).
-        own: certificate and key, PEM, that the client shows.
+        name: the DNS name or IP address of the server.
+        authorities: the CA bundle in PEM; empty for the CAs of the system.
+        verified: False accepts any certificate (insecureSkipTLSVerify).
+        own: the client certificate and its key in PEM, or "".
 
     Raises:
-        UntrustedError: the server's certificate is not to be trusted, or it does not speak TLS.
-        OSError: the connection broke, or took too long.
+        UntrustedError: the handshake failed, or the certificate of the server is not trusted.
+        OSError: the connection broke, or the timeout passed.
     """
     peer = plain.getpeername()
     try:
         secure = _context(authorities, verifies=verified, own=own).wrap_socket(plain, server_hostname=name)
     except ssl.SSLCertVerificationError:
-        raise UntrustedError(_explained(peer, plain.gettimeout(), name, authorities)) from None
+        raise UntrustedError(_certificate_error(peer, plain.gettimeout(), name, authorities)) from None
     except ssl.SSLEOFError:
         raise ConnectionAbortedError from None
     except ssl.SSLError as error:
-        raise UntrustedError(_without_tls(peer, plain.gettimeout(), error)) from None
+        raise UntrustedError(_handshake_error(peer, plain.gettimeout(), error)) from None
     try:
         problem = _wrong_name(_leaf(secure), name) if verified else ""
         if problem:
@@ -70,7 +70,7 @@ def connected(plain: socket.socket, name: str, authorities: bytes, *, verified: 
 class _ClientSocket(ssl.SSLSocket):
     """Closes itself if the peer has reset the connection before the handshake.
 
-    The standard library leaves such a socket open: it takes it for one that is to be connected later.
+    The standard library leaves such a socket open, since it expects it to be connected later.
     """
 
     def getpeername(self) -> Any:
@@ -92,17 +92,17 @@ def _context(authorities: bytes, *, verifies: bool = True, own: str = "") -> ssl
     if not verifies:
         context.verify_mode = ssl.CERT_NONE
     elif authorities:
-        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # Go takes whatever stands in a bundle for an authority
+        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # for Go every certificate of the bundle is a root
         context.load_verify_locations(cadata=authorities.decode("ascii", errors="replace"))
     else:
         context.load_default_certs()
     if own:
-        _show(context, own)
+        _load_client_certificate(context, own)
     return context
 
 
-def _show(context: ssl.SSLContext, own: str) -> None:
-    """Have a context show a client certificate. The ssl module reads it from a file only, which is private and gone at once."""
+def _load_client_certificate(context: ssl.SSLContext, own: str) -> None:
+    """Loads a client certificate into a context. The ssl module only reads files: it is in a private temporary file meanwhile."""
     descriptor, path = tempfile.mkstemp()
     try:
         with open(descriptor, "w", encoding="ascii") as file:
@@ -118,11 +118,11 @@ def _leaf(secure: ssl.SSLSocket) -> x509.Certificate:
     return x509.load_der_x509_certificate(der)
 
 
-# ---------------------------------------------------------------- what is wrong
+# ---------------------------------------------------------------- error messages
 
 
-def _explained(peer: tuple[str, int], timeout: float | None, name: str, authorities: bytes) -> str:
-    """What Go says of the certificate that a server shows: its dates first, then its names, then who has issued it."""
+def _certificate_error(peer: tuple[str, int], timeout: float | None, name: str, authorities: bytes) -> str:
+    """Returns Go's error message for the certificate of a server; Go checks the dates, then the names, then the issuer."""
     with (
         socket.create_connection(peer[:2], timeout) as plain,
         _context(b"", verifies=False).wrap_socket(plain, server_hostname=name) as secure,
@@ -144,7 +144,7 @@ def _time(moment: datetime) -> str:
 
 
 def _wrong_name(leaf: x509.Certificate, name: str) -> str:
-    """Go looks at the alternative names only; the common name is just worth a hint."""
+    """Returns the error message if the certificate is not valid for the name, else "". Go only checks the SANs."""
     try:
         names = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:
@@ -174,7 +174,7 @@ def _wrong_dns_name(leaf: x509.Certificate, names: x509.SubjectAlternativeName |
 
 
 def _matches(pattern: str, name: str) -> bool:
-    """A star stands for the whole first label."""
+    """Reports whether a name matches a DNS name of a certificate, whose first label may be a wildcard."""
     wanted, labels = pattern.lower().split("."), name.lower().rstrip(".").split(".")
     if len(wanted) != len(labels):
         return False
@@ -182,7 +182,7 @@ def _matches(pattern: str, name: str) -> bool:
 
 
 def _unknown_issuer(leaf: x509.Certificate, authorities: bytes) -> str:
-    """An authority that has the issuer's name but not its key is told of."""
+    """Returns the error message; it names a CA that has the name of the issuer but not its key."""
     said = "certificate signed by unknown authority"
     for authority in x509.load_pem_x509_certificates(authorities) if authorities else ():
         if authority.subject != leaf.issuer:
@@ -198,8 +198,8 @@ def _unknown_issuer(leaf: x509.Certificate, authorities: bytes) -> str:
     return said
 
 
-def _without_tls(peer: tuple[str, int], timeout: float | None, error: ssl.SSLError) -> str:
-    """A server that does not speak TLS, or not as we do."""
+def _handshake_error(peer: tuple[str, int], timeout: float | None, error: ssl.SSLError) -> str:
+    """Returns Go's error message for a failed handshake: a TLS alert, an HTTP response, or other bytes."""
     if error.reason and "ALERT" in error.reason:
         alert = error.reason.rpartition("ALERT_")[2].replace("_", " ").lower()
         return f"remote error: tls: {alert}"

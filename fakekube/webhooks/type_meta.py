@@ -12,18 +12,18 @@ from fakekube.patch.errors import type_mismatch
 
 __all__ = ["TypeMetaError", "not_registered", "type_meta"]
 
-#: The schemes of the API server and of its clients have the name of the line of Go that makes them.
+#: The name of the scheme in error messages: the Go source line that creates it.
 _SCHEME = "pkg/runtime/scheme.go:111"
 _TYPE_META = r'struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }'
 _FAILED = "couldn't get version/kind; json parse error"
 
 
 class TypeMetaError(ValueError):
-    """A document is no object, or its kind or version is no text; says so in Go's words."""
+    """A document is not an object, or its kind or apiVersion is not a string; has Go's error message."""
 
 
 def type_meta(value: Any) -> tuple[str, str]:
-    """The kind and apiVersion of a document, "" where they are missing. Raises TypeMetaError."""
+    """Returns the kind and apiVersion of a document, "" for a missing one. Raises TypeMetaError."""
     if not isinstance(value, dict):
         raise TypeMetaError(f"{_FAILED}: {type_mismatch(value, f'Go value of type {_TYPE_META}')}")
     for name, item in value.items():
@@ -33,5 +33,5 @@ def type_meta(value: Any) -> tuple[str, str]:
 
 
 def not_registered(kind: str, api_version: str) -> str:
-    """What is said of a kind that nobody knows."""
+    """Returns the error message for a kind that is not registered in the scheme."""
     return f"no kind {go_quote(kind)} is registered for version {go_quote(api_version)} in scheme {go_quote(_SCHEME)}"

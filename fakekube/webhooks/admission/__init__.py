@@ -1,9 +1,9 @@
-"""Admission webhooks: the plugins that ask the webhooks of mutating and validating configurations.
+"""Admission plugins that call webhooks.
 
-`configurations` reads what is configured, `reviews` says what a webhook is sent and judges its answer, `calls` puts both
-together with the caller, `patches` applies what a mutating webhook answers; `mutating` and `validating` are the plugins.
+`configurations` provides the compiled webhooks, `reviews` builds the AdmissionReview and verifies the response, `calls`
+calls a webhook, `patches` applies the patch of a mutating webhook; `mutating`, `validating` and `image_policy` are the plugins.
 
-No call is made under a lock. With nothing configured, a write costs one look at an empty bucket.
+No webhook is called under a lock. Without configurations, a write only reads the revision of an empty bucket.
 
 Specified by: k8s.io/apiserver/pkg/admission/plugin/webhook.
 """

@@ -1,7 +1,7 @@
 """Calls one webhook for one request, and reports failures.
 
-A failure to call a webhook (`CallFailedError`) refuses the request or lets it pass, as its failurePolicy says; every
-other error refuses it.
+After a failure to call a webhook (`CallFailedError`) its failurePolicy decides whether the request is denied; every other
+error denies the request.
 
 Specified by: k8s.io/apiserver/pkg/admission/plugin/webhook/{mutating,validating}/dispatcher.go (callHook),
 plugin/webhook/errors/statuserror.go.
@@ -33,18 +33,18 @@ _STATUS = "k8s.io/apimachinery/pkg/apis/meta/v1.Status"
 
 
 Begin = Callable[..., Callable[[], Object]]
-"""As `registry.webhook_calls.Call.begin`."""
+"""The type of `registry.webhook_calls.Call.begin`."""
 
 
 class CallFailedError(Exception):
-    """A webhook could not be called, or did not answer as a webhook does; the text is the real server's."""
+    """A webhook could not be called, or its response is invalid; has the message of kube-apiserver."""
 
     def __init__(self, webhook: Webhook, reason: str) -> None:
         super().__init__(f"failed calling webhook {go_quote(webhook.name)}: {reason}")
 
 
 class _DeniedError(StatusError):
-    """A webhook's refusal: the answer is the Status that the webhook gives, and what it left out."""
+    """A webhook denied the request: the response is the Status of the webhook, with defaults for missing fields."""
 
     def __init__(self, webhook: Webhook, result: Object | None) -> None:
         given = result or {}
@@ -63,7 +63,7 @@ class _DeniedError(StatusError):
 
 
 def matching(webhook: Webhook, attributes: Attributes) -> Match | None:
-    """In which version a webhook is to be asked about a request; None if it is not. Raises StatusError."""
+    """Returns how a webhook matches a request (with the version it is called in), else None. Raises StatusError."""
     match = webhook.criteria.match(attributes)
     if match is None or webhook.conditions is None:
         return match
@@ -80,29 +80,29 @@ def matching(webhook: Webhook, attributes: Attributes) -> Match | None:
 
 
 class Calls:
-    """Asks webhooks.
+    """Calls admission webhooks.
 
     Args:
-        call: reaches them.
-        mutating: may they answer with a patch?
+        call: sends the requests.
+        mutating: whether a response may have a patch.
     """
 
     def __init__(self, call: Call, *, mutating: bool) -> None:
         self._call, self._mutating = call, mutating
 
     def ask(self, webhook: Webhook, match: Match, versioned: VersionedAttributes) -> Response:
-        """What a webhook says of a request that it allows.
+        """Calls a webhook and returns the response if it allows the request.
 
         Raises:
-            CallFailedError: it could not be asked.
-            StatusError: it refuses, or cannot be asked about dry runs.
+            CallFailedError: the webhook could not be called, or its response is invalid.
+            StatusError: the webhook denied the request or does not support dry run, or the request timed out.
         """
         return self.begin(webhook, match, versioned, self._now)()
 
     def begin(
         self, webhook: Webhook, match: Match, versioned: VersionedAttributes, begin: Begin | None = None
     ) -> Callable[[], Response]:
-        """Begin to ask. Returns what waits for the answer, and must be called: it gives or raises what `ask` does."""
+        """Begins a call. Returns a function that waits for the response like `ask` and must be called."""
         attributes = versioned.attributes
         if attributes.context.dry_run and not webhook.supports_dry_run:
             return _raising(status.bad_request(f"admission webhook {go_quote(webhook.name)} does not support dry run"))
@@ -146,5 +146,5 @@ def _raising(error: Exception) -> Callable[[], NoReturn]:
 
 
 def _timeout(webhook: Webhook, attributes: Attributes) -> float:
-    """Seconds: what the webhook may take, and what is left for the request."""
+    """Returns the timeout of a call in seconds: that of the webhook, or the rest of the time of the request if it is shorter."""
     return max(min(webhook.timeout, attributes.context.deadline - time.monotonic()), 0)

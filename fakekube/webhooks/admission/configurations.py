@@ -24,9 +24,9 @@ __all__ = ["Configurations", "Webhook"]
 
 _GROUP = "admissionregistration.k8s.io"
 
-#: The versions of AdmissionReview that this server speaks.
+#: The supported versions of AdmissionReview.
 _REVIEW_VERSIONS = ("v1", "v1beta1")
-#: What a webhook must say of its side effects to be asked about a dry run.
+#: The values of sideEffects with which a webhook is called for a dry run.
 _DRY_RUN_SIDE_EFFECTS = ("None", "NoneOnDryRun")
 _DEFAULT_TIMEOUT = 10
 
@@ -38,7 +38,7 @@ class Webhook:
     configuration: str
     """The name of its configuration."""
     uid: str
-    """Tells it from all others of its kind."""
+    """Unique among the webhooks of the cluster."""
     spec: Mapping[str, Any]
 
     @property
@@ -47,17 +47,17 @@ class Webhook:
 
     @cached_property
     def criteria(self) -> Criteria:
-        """Which requests it is asked about."""
+        """The requests that it is called for."""
         return Criteria.of_webhook(self.spec)
 
     @property
     def fails_open(self) -> bool:
-        """Does a request pass when the webhook cannot be called?"""
+        """Whether a request is allowed when the webhook cannot be called."""
         return self.spec.get("failurePolicy") == "Ignore"
 
     @property
     def timeout(self) -> int:
-        """Seconds that a call may take."""
+        """The timeout of a call in seconds."""
         return self.spec.get("timeoutSeconds") or _DEFAULT_TIMEOUT
 
     @property
@@ -66,12 +66,12 @@ class Webhook:
 
     @property
     def reinvocable(self) -> bool:
-        """Is it asked again when a later plugin has changed the object?"""
+        """Whether it is called again when a later plugin has changed the object."""
         return self.spec.get("reinvocationPolicy") == "IfNeeded"
 
     @cached_property
     def conditions(self) -> MatchConditions | None:
-        """What must be true of a request, by expressions; None if there are no conditions."""
+        """The compiled matchConditions; None if there are none."""
         given = self.spec.get("matchConditions")
         if not given:
             return None
@@ -81,13 +81,13 @@ class Webhook:
 
     @cached_property
     def review_version(self) -> str | None:
-        """The version of AdmissionReview that it is sent; None if it knows none that we know."""
+        """The first of its versions of AdmissionReview that is supported; None if none is."""
         known = (version for version in self.spec.get("admissionReviewVersions") or () if version in _REVIEW_VERSIONS)
         return next(known, None)
 
 
 class Configurations:
-    """The webhooks of a cluster, of one kind.
+    """The mutating or the validating webhooks of a cluster.
 
     Args:
         plural: the resource of the configurations.
@@ -99,7 +99,7 @@ class Configurations:
         self._webhooks: Sequence[Webhook] = ()
 
     def webhooks(self, services: ClusterAccess) -> Sequence[Webhook]:
-        """All of them, in the order of the names of their configurations."""
+        """Returns all webhooks, ordered by the names of their configurations."""
         revision = services.last_change(_GROUP, self._plural)
         if revision != self._revision:
             found = services.list(_GROUP, self._plural)

@@ -1,4 +1,4 @@
-"""ImagePolicyWebhook: a backend says of the images of a pod whether they may run. Off unless enabled.
+"""ImagePolicyWebhook: a backend allows or denies the images of a pod. Disabled by default.
 
 Specified by: plugin/pkg/admission/imagepolicy.
 """
@@ -15,6 +15,7 @@ import orjson
 from fakekube.admission.configuration import ConfigurationError
 from fakekube.admission.plugin import Attributes, Operation, Plugin
 from fakekube.admission.refusals import forbidden
+from fakekube.caches import BoundedCache
 from fakekube.registry.strategy import Object
 from fakekube.registry.webhook_calls import CallError
 
@@ -28,8 +29,8 @@ _AUDIT_PREFIX = "imagepolicywebhook.image-policy.k8s.io/"
 _ANNOTATIONS = ".image-policy.k8s.io/"
 _EPHEMERAL = "ephemeralcontainers"
 _TIMEOUT = 30.0
-_KEPT = 1024
-#: Seconds that an answer is kept: by default, and at least and at most.
+_MAXIMUM_CACHED = 1024
+#: The TTL of a cached response in seconds: the defaults, and its minimum and maximum.
 _ALLOW_TTL, _DENY_TTL, _TTLS = 300, 30, (1, 1800)
 
 
@@ -53,11 +54,11 @@ class ImagePolicyWebhook(Plugin):
         self._configuration = configuration
         self._transport: Transport | None = None
         self._lock = threading.Lock()
-        self._kept: dict[bytes, tuple[float, Object]] = {}
+        self._cache: BoundedCache[bytes, tuple[float, Object]] = BoundedCache(_MAXIMUM_CACHED)
 
     @classmethod
     def configured(cls, configuration: Any) -> ImagePolicyWebhook:
-        """Raises ConfigurationError."""
+        """Creates the plugin from its configuration. Raises ConfigurationError."""
         from fakekube.webhooks.kubeconfig import KubeconfigError, endpoint_of
 
         said: Mapping[str, Any] = (configuration or {}).get("imagePolicy") or {}
@@ -97,20 +98,18 @@ class ImagePolicyWebhook(Plugin):
             raise forbidden(attributes, denied if reason else "one or more images rejected by webhook backend")
 
     def _answer(self, spec: Object, now: Callable[[], float]) -> Object:
-        """The status of a review. Raises CallError."""
+        """Returns the status of the ImageReview, cached for its TTL. Raises CallError."""
         key = orjson.dumps(spec)
-        known = self._kept.get(key)
-        if known is not None and known[0] > now():
-            return known[1]
-        answer = self._asked(spec)
+        cached = self._cache.get(key)
+        if cached is not None and cached[0] > now():
+            return cached[1]
+        answer = self._call_backend(spec)
         ttl = self._configuration.allow_ttl if answer.get("allowed") else self._configuration.deny_ttl
         with self._lock:
-            if len(self._kept) >= _KEPT:
-                self._kept.clear()
-            self._kept[key] = (now() + ttl, answer)
+            self._cache.add(key, (now() + ttl, answer))
         return answer
 
-    def _asked(self, spec: Object) -> Object:
+    def _call_backend(self, spec: Object) -> Object:
         from fakekube.webhooks.caller import body_of
         from fakekube.webhooks.transport import Transport
 
@@ -127,7 +126,7 @@ class ImagePolicyWebhook(Plugin):
 
 
 def _ttl(said: Mapping[str, Any], name: str, default: int) -> float:
-    """Seconds; -1 keeps nothing, 0 is the default. Raises ConfigurationError."""
+    """Returns a TTL in seconds; a configured -1 disables the cache, 0 is the default. Raises ConfigurationError."""
     value = said.get(name) or 0
     if value == -1:
         return 0

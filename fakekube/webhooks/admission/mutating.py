@@ -1,7 +1,7 @@
-"""MutatingAdmissionWebhook: asks mutating webhooks one after the other, each with what the earlier ones have left.
+"""MutatingAdmissionWebhook: calls the mutating webhooks one after the other; each gets the object as the previous one left it.
 
-When a plugin asks for it the chain runs a second time: then only those webhooks are asked again that wish it, that were
-asked before, and after which the object was changed.
+When a plugin has asked for reinvocation, the chain runs a second time. Then a webhook is called again if its
+reinvocationPolicy is IfNeeded, it was called in the first run, and the object has changed since.
 
 Specified by: k8s.io/apiserver/pkg/admission/plugin/webhook/mutating (dispatcher.go, reinvocationcontext.go).
 """
@@ -31,17 +31,17 @@ _PATCH, _MUTATION = "patch.webhook.admission.k8s.io/", "mutation.webhook.admissi
 
 @dataclass(slots=True)
 class _Reinvocation:
-    """What is remembered of the first run of the chain."""
+    """The reinvocation context: the state of the first run of the chain."""
 
     output: Object | None = None
-    """The object as the webhooks have left it."""
+    """The object after the last webhook."""
     invoked: set[str] = field(default_factory=set)
-    """Webhooks that were asked, and wish to be asked again after a change."""
+    """The webhooks with the policy IfNeeded that were called since the last change."""
     again: set[str] = field(default_factory=set)
-    """Webhooks after which there was a change."""
+    """The webhooks that are called again in the second run."""
 
-    def require(self) -> None:
-        """There was a change after all webhooks that were asked so far."""
+    def require_reinvoking(self) -> None:
+        """Marks the webhooks called so far for reinvocation, since the object has changed."""
         self.again |= self.invoked
         self.invoked = set()
 
@@ -60,27 +60,27 @@ class MutatingAdmissionWebhook(Plugin):
     def admit(self, attributes: Attributes) -> None:
         webhooks = self._configurations.webhooks(attributes.context.services)
         if webhooks and not is_exempt(attributes):
-            self._ask_all(webhooks, attributes)
+            self._dispatch(webhooks, attributes)
 
-    def _ask_all(self, webhooks: Sequence[Webhook], attributes: Attributes) -> None:
+    def _dispatch(self, webhooks: Sequence[Webhook], attributes: Attributes) -> None:
         context = attributes.reinvocation
         state: _Reinvocation = context.values.setdefault(self.name, _Reinvocation())
         if context.is_reinvoke and state.output != attributes.object:
-            state.require()
+            state.require_reinvoking()
         for index, webhook in enumerate(webhooks):
             match = matching(webhook, attributes)
             if match is None or (context.is_reinvoke and webhook.uid not in state.again):
                 continue
-            changed = self._ask(webhook, match, attributes, f"round_{int(context.is_reinvoke)}_index_{index}")
+            changed = self._call_hook(webhook, match, attributes, f"round_{int(context.is_reinvoke)}_index_{index}")
             if changed:
-                state.require()
+                state.require_reinvoking()
                 context.should_reinvoke = True
             if webhook.reinvocable:
                 state.invoked.add(webhook.uid)
         state.output = copied(attributes.object)
 
-    def _ask(self, webhook: Webhook, match: Match, attributes: Attributes, place: str) -> bool:
-        """Has the webhook changed the object? Raises StatusError."""
+    def _call_hook(self, webhook: Webhook, match: Match, attributes: Attributes, place: str) -> bool:
+        """Calls a webhook and applies its patch. Returns whether it changed the object. Raises StatusError."""
         versioned, changed = VersionedAttributes(attributes, match.resource), False
         try:
             changed = self._changed_by(webhook, match, versioned, place)

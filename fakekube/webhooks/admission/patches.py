@@ -1,7 +1,7 @@
-"""Applying the patch of a mutating webhook to the object of a request.
+"""Applies the patch of a mutating webhook to the object of a request.
 
-The object is patched as the webhook has seen it, decoded by the type of the kind that it then says it has, and given its
-defaults. Custom resources have no type here: they are taken as they are.
+The patch is applied to the object in the version that the webhook was sent. The result is decoded as the type of its own
+kind and apiVersion, and defaulted. Custom resources are not decoded, since they have no type here.
 
 Specified by: k8s.io/apiserver/pkg/admission/plugin/webhook/mutating/dispatcher.go (callAttrMutatingHook).
 """
@@ -31,11 +31,11 @@ __all__ = ["PatchDecodeError", "decoded", "patch"]
 
 
 class PatchDecodeError(Exception):
-    """A patch is no list of operations; the text says why in Go's words."""
+    """A patch is not a list of operations; has Go's error message."""
 
 
 def decoded(data: bytes) -> list[Operation]:
-    """The operations of a patch. Raises PatchDecodeError."""
+    """Decodes the operations of a patch. Raises PatchDecodeError."""
     try:
         value, _ = json.loads(data)
         return json_patch.decode(value, strict=False)[0]
@@ -46,9 +46,9 @@ def decoded(data: bytes) -> list[Operation]:
 
 
 def patch(versioned: VersionedAttributes, operations: list[Operation], data: bytes) -> bool:
-    """Apply operations to the object of a request; `data` is the patch as it was sent. Returns whether that changes it.
+    """Applies operations to the object of a request. Returns whether they changed it; `data` is the encoded patch.
 
-    Raises StatusError 500 if they do not fit, or what they make of the object is none of its kind.
+    Raises StatusError 500 if an operation cannot be applied, or the result is not an object of the same kind.
     """
     before = versioned.object
     assert before is not None
@@ -69,7 +69,7 @@ def patch(versioned: VersionedAttributes, operations: list[Operation], data: byt
 
 
 def _unstructured(versioned: VersionedAttributes, patched: Any) -> Object:
-    """A custom resource, a tree of its own; of its metadata nothing is kept that cannot be read."""
+    """Returns a copy of a patched custom resource without the fields of its metadata that cannot be decoded."""
     kind, api_version = _type_meta(patched)
     if not kind:
         raise status.internal(f"Object 'Kind' is missing in '{json.dumps(patched).decode()}'")
@@ -99,7 +99,7 @@ def _readable(metadata: Object) -> Object:
 
 
 def _typed(versioned: VersionedAttributes, patched: Any) -> tuple[Object, Type]:
-    """The patched object, a tree of its own, and its type."""
+    """Decodes a patched object of a built-in kind. Returns the copy and its type. Raises StatusError 500."""
     kind, api_version = _type_meta(patched)
     kind, api_version = kind or versioned.kind.kind, api_version or versioned.kind.api_version
     group, _, version = api_version.rpartition("/")
@@ -121,7 +121,7 @@ def _without_kind(obj: Object) -> Object:
 
 
 def _default(versioned: VersionedAttributes, obj: Object) -> None:
-    """Defaults, in the version that the webhook has seen."""
+    """Applies the defaults of the version that the webhook was sent."""
     resource, kind = versioned.resource, versioned.kind
     if not resource.custom or kind != resource.gvk:
         defaults.apply(kind.group, kind.version, kind.kind, obj)

@@ -24,16 +24,16 @@ _VERIFIED = "v1"
 
 
 class InvalidResponseError(Exception):
-    """A review is no answer to what was asked; the text says why in the real server's words."""
+    """The response of a webhook is invalid; has the message of kube-apiserver."""
 
 
 @dataclass(slots=True, frozen=True)
 class Response:
-    """What a webhook has answered."""
+    """The verified response of a webhook."""
 
     allowed: bool
     result: Object | None
-    """The Status of a refusal."""
+    """The Status of a denial."""
     patch: bytes
     patch_type: str
     audit_annotations: Mapping[str, str]
@@ -44,7 +44,7 @@ class Response:
 
 
 def review_of(versioned: VersionedAttributes, match: Match, version: str, uid: str) -> Object:
-    """The review of a request, as a webhook is sent it, in a version of AdmissionReview."""
+    """Builds the AdmissionReview of a request in a version of AdmissionReview."""
     attributes = versioned.attributes
     request: dict[str, Any] = {"uid": uid, "kind": _kind(match.kind), "resource": _resource(match.resource)}
     subresource = {"subResource": attributes.subresource} if attributes.subresource else {}
@@ -81,20 +81,20 @@ def _user(attributes: Attributes) -> Object:
     return user
 
 
-# ---------------------------------------------------------------- the answer
+# ---------------------------------------------------------------- the response
 
 
 def response_in(review: Object, version: str, uid: str, *, mutating: bool) -> Response:
-    """The response in a review that a webhook has answered with.
+    """Verifies the review that a webhook returned, and returns its response.
 
     Args:
-        review: the answer, decoded by the type of the review that was sent.
-        version: of the review that was sent. Of the first version nothing is verified.
-        uid: of the request.
-        mutating: may there be a patch?
+        review: the returned review, decoded as the type of the one that was sent.
+        version: the version of the review that was sent; v1beta1 responses are not verified.
+        uid: the UID of the request.
+        mutating: whether a patch is allowed.
 
     Raises:
-        InvalidResponseError: it does not answer the request.
+        InvalidResponseError: the response is invalid, or belongs to another request.
     """
     response = review.get("response")
     if response is None:

@@ -1,4 +1,4 @@
-"""ValidatingAdmissionWebhook: asks validating webhooks, all at the same time, and refuses what one of them refuses.
+"""ValidatingAdmissionWebhook: calls all validating webhooks concurrently; the request is denied if one of them denies it.
 
 Specified by: k8s.io/apiserver/pkg/admission/plugin/webhook/validating/dispatcher.go.
 """
@@ -42,7 +42,7 @@ class ValidatingAdmissionWebhook(Plugin):
         views: dict[Resource, VersionedAttributes] = {}
         for _, match in relevant:
             if match.resource not in views:
-                views[match.resource] = _seen(attributes, match.resource)
+                views[match.resource] = _converted(attributes, match.resource)
         begun = [(webhook, self._calls.begin(webhook, match, views[match.resource])) for webhook, match in relevant]
         refusals = [_refusal(webhook, answer, attributes, index) for index, (webhook, answer) in enumerate(begun)]
         for refusal in refusals:
@@ -51,7 +51,7 @@ class ValidatingAdmissionWebhook(Plugin):
 
 
 def _refusal(webhook: Webhook, answer: Callable[[], Response], attributes: Attributes, index: int) -> StatusError | None:
-    """Why a webhook does not let the request pass; None if it does."""
+    """Waits for the response of a webhook. Returns the error if the request is denied, else None."""
     try:
         answer()
     except CallFailedError as error:
@@ -63,8 +63,11 @@ def _refusal(webhook: Webhook, answer: Callable[[], Response], attributes: Attri
     return None
 
 
-def _seen(attributes: Attributes, resource: Resource) -> VersionedAttributes:
-    """The objects in a version, converted here, where an error refuses the request whatever the webhooks say."""
+def _converted(attributes: Attributes, resource: Resource) -> VersionedAttributes:
+    """Converts the objects to a version before any webhook is called: an error denies the request whatever the failurePolicy.
+
+    Raises StatusError 500.
+    """
     versioned = VersionedAttributes(attributes, resource)
     try:
         versioned.object, versioned.old  # noqa: B018
