@@ -141,9 +141,37 @@ def _serve(options: Options) -> int:
             f"    export KUBECONFIG={_kubeconfig_of(options, cluster, name)}   # {name}\n" for name, _ in options.users
         )
         print(_GREETING.format(url=cluster.url, profile=options.profile, path=path, users=users), flush=True)
-        while not ended.wait(3600):  # a wait without end would not hear signals on every platform
-            pass
+        with _ready_file(options.ready_file, cluster.url):
+            if options.ready_message:
+                print(options.ready_message, flush=True)
+            while not ended.wait(3600):  # a wait without end would not hear signals on every platform
+                pass
     return 0
+
+
+@contextmanager
+def _ready_file(path: Path | None, url: str) -> Iterator[None]:
+    """Writes the URL to a file as a whole, and removes the file at the end. Raises UsageError."""
+    if path is None:
+        yield
+        return
+    temporary = path.with_name(f".{path.name}-{os.getpid()}")
+    try:
+        temporary.write_text(f"{url}\n", encoding="utf-8")
+        os.replace(temporary, path)
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}") from None
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def _server(options: Options) -> int:
+    """Serves a cluster with the arguments of `k3s server`."""
+    from fakekube.envtest.k3s import main as serve_as_k3s
+
+    return serve_as_k3s(options.rest)
 
 
 _GREETING = """\
@@ -280,4 +308,5 @@ _COMMANDS = {
     "record": _record,
     "run": _run,
     "serve": _serve,
+    "server": _server,
 }

@@ -61,6 +61,8 @@ class Options:
     dir: Path | None = None
     install: bool = False
     powers: bool = False
+    ready_file: Path | None = None
+    ready_message: str = ""
     sample: list[Path] | None = None
     rules: str | None = None
     """Of `check`: ids, by commas."""
@@ -85,6 +87,8 @@ class _Parser(argparse.ArgumentParser):
 
 def parse(arguments: Sequence[str]) -> Options:
     """Parses a command line. Raises UsageError; exits the process for --help and --version."""
+    if arguments[:1] == ["server"]:  # its flags are those of k3s
+        return Options(command="server", rest=list(arguments[1:]))
     arguments, rest = _split(arguments)
     parsed = _parser().parse_args(arguments)
     if parsed.command in ("run", "check") and not rest:
@@ -126,6 +130,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     _add_export(commands.add_parser("export", help="print what a cluster holds, to be loaded with --load"))
     _add_record(commands.add_parser("record", help="record what happens in a cluster, to be played back with --replay"))
+    serve.add_argument(
+        "--ready-file", type=Path, metavar="PATH", help="a file that has the URL as soon as the cluster is ready, until it ends"
+    )
+    serve.add_argument("--ready-message", metavar="TEXT", help="a line that is printed when the cluster is ready")
+    commands.add_parser("server", help="a cluster with the arguments of `k3s server`, for images", add_help=False)
     _add_envtest(commands.add_parser("envtest", help="write stand-ins for kube-apiserver, etcd and kubectl"))
     for command in (serve, run):
         command.add_argument("--host", help="where to listen (127.0.0.1)")

@@ -104,7 +104,7 @@ def _started(line: CommandLine, profile: str, controllers: Sequence[str] | None,
 
     flags = dict(line.flags)
     if line.certificates is not None:
-        flags["tls_cert_file"], flags["tls_private_key_file"] = map(str, serving_files(line.certificates, line.host))
+        flags["tls_cert_file"], flags["tls_private_key_file"] = map(str, serving_files(line.certificates, [line.host]))
     cluster = Cluster(
         host=line.host,
         port=line.port,

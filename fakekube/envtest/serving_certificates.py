@@ -11,7 +11,7 @@ from __future__ import annotations
 import fcntl
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -22,12 +22,12 @@ __all__ = ["serving_files"]
 CERTIFICATE, KEY = "apiserver.crt", "apiserver.key"
 
 
-def serving_files(folder: Path, host: str) -> tuple[Path, Path]:
+def serving_files(folder: Path, hosts: Sequence[str]) -> tuple[Path, Path]:
     """Returns the paths of certificate and key, and makes both if one is missing. Raises OptionError.
 
     Args:
         folder: --cert-dir.
-        host: the address that clients use, for a new certificate.
+        hosts: names and addresses that clients use, for a new certificate.
     """
     paths = (folder / CERTIFICATE, folder / KEY)
     if all(path.is_file() for path in paths):
@@ -36,7 +36,7 @@ def serving_files(folder: Path, host: str) -> tuple[Path, Path]:
         folder.mkdir(parents=True, exist_ok=True)
         with _locked(folder):
             if not all(path.is_file() for path in paths):
-                _write(paths, host)
+                _write(paths, hosts)
     except OSError as error:
         raise OptionError(f"error creating self-signed certificates: {error.filename or folder}: {error.strerror}") from None
     return paths
@@ -53,11 +53,11 @@ def _locked(folder: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _write(paths: tuple[Path, Path], host: str) -> None:
+def _write(paths: tuple[Path, Path], hosts: Sequence[str]) -> None:
     """Writes the key last: a reader that finds both finds them complete."""
     from fakekube.server.certificates import authority
 
-    issued = authority().issue_server(host)
+    issued = authority().issue_server(*hosts)
     for path, text in zip(paths, (issued.pem + authority().pem, issued.key_pem), strict=True):
         descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".")
         with os.fdopen(descriptor, "w", encoding="ascii") as file:

@@ -137,17 +137,18 @@ class Authority:
         )
         self.pem = self._sign(builder)
 
-    def issue_server(self, host: str) -> _Issued:
-        """The certificate of an API server."""
+    def issue_server(self, *hosts: str) -> _Issued:
+        """The certificate of an API server that clients call by these names or addresses, beside the usual ones."""
         from cryptography import x509
         from cryptography.x509.oid import ExtendedKeyUsageOID
 
         names = dict.fromkeys(_SERVER_NAMES)
         addresses = dict.fromkeys(map(ipaddress.ip_address, _SERVER_ADDRESSES))
-        try:
-            addresses[ipaddress.ip_address(host)] = None
-        except ValueError:
-            names[host] = None
+        for host in hosts:
+            try:
+                addresses[ipaddress.ip_address(host)] = None
+            except ValueError:
+                names[host] = None
         alternatives = x509.SubjectAlternativeName([*map(x509.DNSName, names), *map(x509.IPAddress, addresses)])
         return self._issue(_name("kube-apiserver"), ExtendedKeyUsageOID.SERVER_AUTH, alternatives)
 

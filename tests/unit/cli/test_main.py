@@ -36,14 +36,19 @@ def serve(*arguments: str) -> tuple[subprocess.Popen[str], str]:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_serve_ends_by_a_signal_with_watches_open(number: signal.Signals, tmp_path: Path) -> None:
     config = tmp_path / "kubeconfig"
-    process, url = serve("--kubeconfig", str(config))
+    ready = tmp_path / "ready"
+    process, url = serve("--kubeconfig", str(config), "--ready-file", str(ready), "--ready-message", "it is ready")
     try:
+        assert process.stdout is not None
+        assert next(line for line in process.stdout if line.startswith("it is"))
         assert stat.S_IMODE(config.stat().st_mode) == 0o600
         assert yaml.safe_load(config.read_text())["clusters"][0]["cluster"]["server"] == url
         with urllib.request.urlopen(f"{url}/api/v1/namespaces?watch=1", timeout=10) as watch:
             assert json.loads(watch.readline())["type"] == "ADDED"
+            assert ready.read_text() == f"{url}\n"
             process.send_signal(number)
             assert process.wait(10) == 0
+        assert not ready.exists()
     finally:
         process.kill()
         process.communicate()

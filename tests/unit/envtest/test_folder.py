@@ -6,7 +6,6 @@ import base64
 import json
 import re
 import signal
-import socket
 import ssl
 import subprocess
 import time
@@ -18,6 +17,7 @@ import pytest
 
 from fakekube.envtest.folder import BINARIES, default_folder, installed_folder, write_folder
 from fakekube.server.certificates import Authority
+from tests.benchmarks.sides import free_port
 
 
 @pytest.fixture(scope="module")
@@ -29,13 +29,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def output(*command: object) -> str:
     return subprocess.run([str(part) for part in command], capture_output=True, text=True, check=True).stdout
-
-
-def free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port: int = taken.getsockname()[1]
-    return port
 
 
 def test_the_folder_holds_the_stand_ins_and_nothing_else(folder: Path) -> None:

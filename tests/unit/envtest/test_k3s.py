@@ -1,0 +1,91 @@
+"""`fakekube server` in place of `k3s server`: what testcontainers' modules ask of the image."""
+
+from __future__ import annotations
+
+import signal
+import ssl
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import pytest
+import yaml
+from cryptography import x509
+
+from fakekube.envtest.flags import FlagError
+from fakekube.envtest.k3s import READY, Arguments, main, read
+from tests.benchmarks.sides import free_port
+
+MAP = "{apiVersion: v1, kind: ConfigMap, metadata: {name: loaded, namespace: default}}"
+
+
+def test_defaults_are_those_of_k3s() -> None:
+    assert read([]) == Arguments()
+    assert read(["--disable=traefik", "--no-deploy=traefik", "--snapshotter", "native"]) == Arguments()
+
+
+def test_flags_with_an_effect() -> None:
+    found = read([
+        "--tls-san=a", "--tls-san", "b,c", "--https-listen-port", "7000", "-o", "/k", "-d", "/d", "--service-cidr=10.43.0.0/16",
+        "--kube-apiserver-arg=feature-gates=A=true", "--kube-apiserver-arg", "anonymous-auth=false", "--disable-scheduler",
+    ])  # fmt: skip
+    assert found == Arguments(
+        port=7000,
+        kubeconfig=Path("/k"),
+        data=Path("/d"),
+        names=("a", "b", "c"),
+        scheduler=False,
+        feature_gates={"A": True},
+        flags={"service_cluster_ip_range": "10.43.0.0/16", "anonymous_auth": False},
+    )
+
+
+def test_an_invalid_port_is_refused() -> None:
+    with pytest.raises(FlagError, match="https-listen-port"):
+        read(["--https-listen-port=x"])
+
+
+def test_a_folder_that_cannot_be_written_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--data-dir=/dev/null"]) == 1
+    assert capsys.readouterr().err.startswith("fakekube server: error creating self-signed certificates: /dev/null")
+
+
+def test_the_line_the_kubeconfig_and_the_manifests(tmp_path: Path) -> None:
+    manifests = tmp_path / "server" / "manifests"
+    manifests.mkdir(parents=True)
+    (manifests / "map.yaml").write_text(MAP)
+    port, path = free_port(), tmp_path / "etc" / "k3s.yaml"
+    command = [
+        sys.executable,
+        "-m",
+        "fakekube",
+        "server",
+        "--disable=traefik",
+        "--tls-san=example.test",
+        f"--data-dir={tmp_path}",
+    ]
+    command += [f"--https-listen-port={port}", f"--write-kubeconfig={path}", "--bind-address=127.0.0.1"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == f"{READY}\n"
+        cluster = yaml.safe_load(path.read_text())["clusters"][0]["cluster"]
+        assert cluster["server"] == f"https://127.0.0.1:{port}"
+        certificate = x509.load_pem_x509_certificate((tmp_path / "server/tls/apiserver.crt").read_bytes())
+        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        assert "example.test" in names.get_values_for_type(x509.DNSName)
+        # The manifest is there: its name is taken.
+        context = ssl.create_default_context(cafile=str(tmp_path / "server/tls/apiserver.crt"))
+        with urllib.request.urlopen(f"https://127.0.0.1:{port}/readyz", context=context, timeout=10) as answer:
+            assert answer.read() == b"ok"
+        kubectl = [sys.executable, "-c", "import sys; from fakekube.envtest.kubectl import main; sys.exit(main(sys.argv[1:]))"]
+        listed = subprocess.run(
+            [*kubectl, "get", "cm", "-o", "name", f"--kubeconfig={path}"], capture_output=True, text=True, check=True
+        )
+        assert "configmap/loaded" in listed.stdout.splitlines()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(10) == 0
+    finally:
+        process.kill()
+        process.communicate()
