@@ -68,6 +68,18 @@ Object = dict[str, Any]
 
 #: The bearer token of the kubeconfig's user.
 TOKEN = "admin-token"
+METRICS_API = "v1beta1.metrics.k8s.io"
+#: What metrics-server serves, as discovery tells it.
+METRICS_RESOURCES = tuple(
+    {
+        "resource": plural,
+        "responseKind": {"group": "metrics.k8s.io", "version": "v1beta1", "kind": kind},
+        "scope": scope,
+        "singularResource": "",
+        "verbs": ["get", "list"],
+    }
+    for plural, kind, scope in (("nodes", "NodeMetrics", "Cluster"), ("pods", "PodMetrics", "Namespaced"))
+)
 USER_AGENT = "fakekube"
 MAX_RECORDINGS = 100
 MAX_FIRST_REVISION = 1 << 128
@@ -163,6 +175,8 @@ class Cluster(ObjectClient):
         )
         if self._runs_kubelets:
             self._machinery.backend.kubelet_of = self._kubelet_of
+        if self._runs("metrics-server"):
+            self._serve_metrics(self._machinery)
         super().__init__(self._client_for(self._machinery, USER_AGENT), self._machinery.backend.store)
         self._manager = self._manager_for(self._machinery, settled=store is None)
         self._initial = None if store is None else self.snapshot()
@@ -235,13 +249,32 @@ class Cluster(ObjectClient):
             from fakekube.controllers.volumes.provisioner import DEFAULT_CLASS
 
             self._client_for(machinery, USER_AGENT).create(DEFAULT_CLASS)
+        if self._runs("metrics-server"):
+            from fakekube.nodes.metrics_server import API_SERVICE
+
+            self._serve_metrics(machinery)
+            self._client_for(machinery, USER_AGENT).create(API_SERVICE)
+            machinery.aggregator.wait(60.0)
         manager = self._manager_for(machinery, settled=False)
         manager.settle(timeout=60.0)
         manager.stop()
 
+    def _serve_metrics(self, machinery: Machinery) -> None:
+        """Serves metrics.k8s.io, as metrics-server does; its module is imported with the first request for it."""
+
+        def application(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+            from fakekube.nodes.metrics_server import application
+
+            return application(lambda: self._runtime)(environ, start_response)
+
+        machinery.aggregator.install(METRICS_API, application, METRICS_RESOURCES)
+
+    def _runs(self, name: str) -> bool:
+        return name in self._controller_names
+
     @property
     def _runs_kubelets(self) -> bool:
-        return "kubelet" in self._controller_names
+        return self._runs("kubelet")
 
     def _credentials(self) -> Credentials:
         from fakekube.server.certificates import credentials

@@ -10,16 +10,17 @@ from pathlib import Path
 from typing import Any
 
 from fakekube.aggregator.controller import AvailableConditionController, Remote
-from fakekube.aggregator.discovery import DiscoveryInquiry, version_discovery
+from fakekube.aggregator.discovery import DiscoveryInquiry, told, version_discovery
 from fakekube.aggregator.locations import Locations
 from fakekube.aggregator.mounted import MountedBackend
-from fakekube.aggregator.openapi import OpenAPIInquiry, published
+from fakekube.aggregator.openapi import OpenAPIInquiry, published, told_nothing
 from fakekube.aggregator.options import AggregatorOptions
 from fakekube.aggregator.proxy import Origin, Proxy
 from fakekube.clock import Clock
 from fakekube.codecs.document import Document
 from fakekube.registry.cluster_access import ClusterAccess
 from fakekube.registry.request import Request, Response
+from fakekube.registry.strategy import Object
 from fakekube.store import Store
 from fakekube.webhooks.services import ServiceResolver
 
@@ -48,6 +49,7 @@ class Aggregator:
         inquiries = (DiscoveryInquiry(self._locations), OpenAPIInquiry(self._locations))
         self._controller = AvailableConditionController(store, services, clock, self._locations, inquiries)
         self._proxy = Proxy(self._locations)
+        self._installed: dict[str, MountedBackend] = {}
 
     @property
     def remotes(self) -> Mapping[str, Remote]:
@@ -86,6 +88,21 @@ class Aggregator:
             return None
         return self._proxy.respond(record.value.object, request, origin)
 
+    def install(self, name: str, application: Application, resources: tuple[Object, ...]) -> None:
+        """Let an application answer for an APIService of the base state, whenever nothing else is mounted for it.
+
+        It is known what it serves and that it is there: it is not asked before its APIService changes.
+
+        Args:
+            name: of the APIService.
+            application: called for each request.
+            resources: what it serves, as the aggregated discovery document tells it.
+        """
+        self._installed[name] = self._locations.mounted[name] = MountedBackend(application)
+        record = self._bucket.get(name)
+        if record is not None:
+            self._controller.install(name, record, {**told(resources), **told_nothing()})
+
     def mount(self, name: str, application: Application) -> None:
         """Let an application answer for an APIService, instead of its Service."""
         self._locations.mounted[name] = MountedBackend(application)
@@ -93,12 +110,17 @@ class Aggregator:
 
     def unmount(self, name: str) -> None:
         """Let it no more."""
-        self._locations.mounted.pop(name, None)
+        installed = self._installed.get(name)
+        if installed is not None:
+            self._locations.mounted[name] = installed
+        else:
+            self._locations.mounted.pop(name, None)
         self._controller.mounted(name)
 
     def adopt(self, other: Aggregator) -> None:
         """Answer as another cluster's does, whose state this one shares."""
-        self._locations.mounted.update(other._locations.mounted)
+        others = other._locations.mounted.items()
+        self._locations.mounted.update({name: one for name, one in others if one is not other._installed.get(name)})
         self._controller.adopt(other._controller)
 
     def working(self) -> list[str]:

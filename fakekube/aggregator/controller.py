@@ -30,13 +30,16 @@ from fakekube.errors import StatusError
 from fakekube.golang.timestamps import print_time
 from fakekube.registry.cluster_access import ClusterAccess, Recorded
 from fakekube.registry.strategy import Object
-from fakekube.store import Reflector, Store
+from fakekube.store import Record, Reflector, Store
 from fakekube.threads import WORKERS
 from fakekube.validation.conditions import condition, with_condition
 
 __all__ = ["AvailableConditionController", "Remote"]
 
 _log = logging.getLogger(__name__)
+
+#: The state of controllers that know what was installed, and nothing else.
+_INSTALLED = object()
 
 GROUP, PLURAL = "apiregistration.k8s.io", "apiservices"
 _SERVICE_LABEL = "kubernetes.io/service-name"
@@ -122,6 +125,15 @@ class AvailableConditionController(ControlLoop):
             if remote is not None:
                 self._touch(remote)
         self.refresh()
+
+    def install(self, name: str, record: Record[Document], facts: dict[str, object]) -> None:
+        """Know an APIService and what its server says, without asking it before something changes."""
+        with self._working:
+            remote = Remote(name, record.value.object["spec"], record.revision, again=False, facts=facts)
+            if not self.remotes:
+                self._clock.subscribe(self._moved)
+            self.remotes = {**self.remotes, name: remote}
+            self.state = _INSTALLED if len(self.remotes) == 1 else object()
 
     def adopt(self, other: AvailableConditionController) -> None:
         """Know what another cluster knows of the servers, whose state this one shares."""

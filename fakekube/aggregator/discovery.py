@@ -25,7 +25,7 @@ from fakekube.registry.strategy import Object
 from fakekube.schema import decode
 from fakekube.schema.builtin import type_of
 
-__all__ = ["DiscoveryInquiry", "NotUnderstoodError", "body_of", "parsed_object", "version_discovery"]
+__all__ = ["DiscoveryInquiry", "NotUnderstoodError", "body_of", "parsed_object", "told", "version_discovery"]
 
 _SECONDS = 5.0
 _LARGEST = 32 << 20
@@ -63,6 +63,11 @@ def version_discovery(remote: Remote) -> Object:
     assert isinstance(known, _Known)
     resources = {"resources": known.resources} if known.resources else {}
     return {"version": remote.group_version[1], **resources, "freshness": "Current" if known.current else "Stale"}
+
+
+def told(resources: tuple[Object, ...]) -> dict[str, object]:
+    """What is known of a server that serves these resources."""
+    return {_KEY: _Known(list(resources), current=True)}
 
 
 class DiscoveryInquiry:

@@ -20,7 +20,7 @@ from fakekube.aggregator.locations import Location, Locations, UnresolvedError
 from fakekube.aggregator.proxy import outgoing
 from fakekube.registry.request import User
 
-__all__ = ["OpenAPIInquiry", "Published", "published"]
+__all__ = ["OpenAPIInquiry", "Published", "published", "told_nothing"]
 
 _USER = User("system:aggregator")
 _SECONDS = 60.0
@@ -47,6 +47,11 @@ def published(remote: Remote) -> Published:
     found = remote.facts.get(_KEY, _NOTHING)
     assert isinstance(found, Published)
     return found
+
+
+def told_nothing() -> dict[str, object]:
+    """What is known of a server that publishes nothing."""
+    return {_KEY: _NOTHING}
 
 
 class OpenAPIInquiry:

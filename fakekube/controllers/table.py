@@ -248,6 +248,7 @@ ROWS: tuple[Row, ...] = (
     Row("kwok-stage-controller", "fakekube.nodes.stages.controller:StageController", ("stages.kwok.x-k8s.io",)),
     Row("kube-scheduler", "fakekube.scheduler.scheduler:Scheduler", ("pods",), _is_unscheduled),
     Row("kubelet", "fakekube.nodes.kubelet:Kubelet", ("nodes", "pods"), _is_of_nodes),
+    Row("metrics-server", "fakekube.nodes.metrics_server:MetricsServer", ()),
 )
 
 #: Names of old, which --controllers still understands.

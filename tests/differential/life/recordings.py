@@ -27,6 +27,9 @@ from tests.differential.pacing import paced_by
 FOLDER = Path(__file__).parents[3] / "fixtures" / "recorded" / "life"
 LIVES = tuple(sorted(path.stem for path in (Path(__file__).parent / "lives").glob("*.py")))
 
+#: The reference has no metrics-server.
+WITHOUT_METRICS = "*,-metrics-server"
+
 Play = dict[str, Any]
 """What one scenario took down."""
 Plays = dict[str, Play]
@@ -122,7 +125,7 @@ def play_to(cluster: LivingCluster, scenarios: dict[str, Scenario], jobs: int = 
 @contextlib.contextmanager
 def local_cluster() -> Iterator[LocalCluster]:
     """A fresh cluster in this process, without nodes, whose clock is held."""
-    with Cluster(profile="cluster") as cluster:
+    with Cluster(profile="cluster", controllers=WITHOUT_METRICS) as cluster:
         cluster.clock.hold()
         found = LocalCluster(cluster)
         found.no_nodes()

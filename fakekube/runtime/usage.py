@@ -1,0 +1,59 @@
+"""What containers and nodes use: what a test says, what annotations say, or next to nothing.
+
+`cluster.pods.on(…).uses(cpu=…, memory=…)` counts first, then kwok's annotations `kwok.x-k8s.io/usage-cpu` and
+`kwok.x-k8s.io/usage-memory` of the pod, which are about each of its containers.
+
+Specified by: kwok's preset usage-from-annotation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from fakekube.schema.quantity import parse
+
+if TYPE_CHECKING:
+    from fakekube.runtime.runtime import Runtime
+
+__all__ = ["Used", "container_usage", "running_containers"]
+
+Object = Mapping[str, Any]
+Used = dict[str, int]
+"""cpu in thousandths of a core, memory in bytes."""
+
+_ANNOTATIONS: Final = {"cpu": "kwok.x-k8s.io/usage-cpu", "memory": "kwok.x-k8s.io/usage-memory"}
+_DEFAULTS: Final = {"cpu": "1m", "memory": "1Mi"}
+
+
+def container_usage(runtime: Runtime, pod: Object, container: Object) -> Used:
+    """Returns what a container uses now."""
+    told = runtime.behaviour_of(pod, container).usage
+    annotations = pod["metadata"].get("annotations") or {}
+    made: Used = {}
+    for resource, annotation in _ANNOTATIONS.items():
+        value = None if told is None else getattr(told, resource)
+        value = value(pod) if callable(value) else value
+        made[resource] = _amount(resource, annotations.get(annotation) if value is None else value)
+    return made
+
+
+def _amount(resource: str, value: Any) -> int:
+    try:
+        quantity = parse(str(_DEFAULTS[resource] if value is None else value))
+    except ValueError:
+        quantity = parse(_DEFAULTS[resource])
+    return max(quantity.milli_value() if resource == "cpu" else quantity.value(), 0)
+
+
+def running_containers(pod: Object) -> Iterable[Object]:
+    """Iterates over the containers of a pod that run: items of its spec."""
+    status = pod.get("status") or {}
+    running = {
+        one["name"]
+        for kind in ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
+        for one in status.get(kind) or ()
+        if (one.get("state") or {}).get("running")
+    }
+    for kind in ("containers", "initContainers", "ephemeralContainers"):
+        yield from (one for one in pod["spec"].get(kind) or () if one["name"] in running)
