@@ -49,7 +49,6 @@ class Aggregator:
         inquiries = (DiscoveryInquiry(self._locations), OpenAPIInquiry(self._locations))
         self._controller = AvailableConditionController(store, services, clock, self._locations, inquiries)
         self._proxy = Proxy(self._locations)
-        self._installed: dict[str, MountedBackend] = {}
 
     @property
     def remotes(self) -> Mapping[str, Remote]:
@@ -98,7 +97,7 @@ class Aggregator:
             application: called for each request.
             resources: what it serves, as the aggregated discovery document tells it.
         """
-        self._installed[name] = self._locations.mounted[name] = MountedBackend(application)
+        self._locations.installed[name] = self._locations.mounted[name] = MountedBackend(application)
         record = self._bucket.get(name)
         if record is not None:
             self._controller.install(name, record, {**told(resources), **told_nothing()})
@@ -110,7 +109,7 @@ class Aggregator:
 
     def unmount(self, name: str) -> None:
         """Let it no more."""
-        installed = self._installed.get(name)
+        installed = self._locations.installed.get(name)
         if installed is not None:
             self._locations.mounted[name] = installed
         else:
@@ -120,7 +119,7 @@ class Aggregator:
     def adopt(self, other: Aggregator) -> None:
         """Answer as another cluster's does, whose state this one shares."""
         others = other._locations.mounted.items()
-        self._locations.mounted.update({name: one for name, one in others if one is not other._installed.get(name)})
+        self._locations.mounted.update({name: one for name, one in others if one is not other._locations.installed.get(name)})
         self._controller.adopt(other._controller)
 
     def working(self) -> list[str]:

@@ -62,6 +62,8 @@ class Locations:
         self._certificate = certificate
         self.mounted: dict[str, MountedBackend] = {}
         """Applications of this process, by the name of the APIService."""
+        self.installed: dict[str, MountedBackend] = {}
+        """Those of the cluster itself, in whose place a Service may be forwarded."""
 
     def is_given(self, name: str, reference: Object) -> bool:
         """Is the server known without looking at Services and endpoints: mounted, or forwarded?"""
@@ -71,8 +73,10 @@ class Locations:
         """The server of an APIService with a Service. Raises UnresolvedError."""
         reference = spec["service"]
         service_name = f"{reference['name']}.{reference['namespace']}.svc"
-        if name in self.mounted:
-            return Location(f"{service_name}:{reference['port']}", self.mounted[name])
+        mounted = self.mounted.get(name)
+        forwarded = (reference["namespace"], reference["name"]) in self._resolver.forwards
+        if mounted is not None and not (forwarded and mounted is self.installed.get(name)):
+            return Location(f"{service_name}:{reference['port']}", mounted)
         host = self._host(name, reference)
         problem = next(ca_bundle_errors(spec.get("caBundle", ""), ""), None)
         try:
