@@ -47,7 +47,7 @@ def test_only_pods_that_run_are_measured(cluster: Cluster) -> None:
     cluster.create(pod("late"))
     cluster.settle()
     assert get(cluster, "pods")["items"] == []
-    with pytest.raises(ApiError, match='pods.metrics.k8s.io "late" not found'):
+    with pytest.raises(ApiError, match=r'pods\.metrics\.k8s\.io "late" not found'):
         get(cluster, "namespaces/default/pods/late")
 
 
