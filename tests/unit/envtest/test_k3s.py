@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import signal
-import ssl
 import subprocess
 import sys
-import urllib.request
 from pathlib import Path
 
 import pytest
@@ -15,6 +13,7 @@ from cryptography import x509
 
 from fakekube.envtest.flags import FlagError
 from fakekube.envtest.k3s import READY, Arguments, main, read
+from fakekube.envtest.kubectl import main as kubectl
 from tests.benchmarks.sides import free_port
 
 MAP = "{apiVersion: v1, kind: ConfigMap, metadata: {name: loaded, namespace: default}}"
@@ -51,7 +50,7 @@ def test_a_folder_that_cannot_be_written_is_one_line(capsys: pytest.CaptureFixtu
     assert capsys.readouterr().err.startswith("fakekube server: error creating self-signed certificates: /dev/null")
 
 
-def test_the_line_the_kubeconfig_and_the_manifests(tmp_path: Path) -> None:
+def test_the_line_the_kubeconfig_and_the_manifests(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     manifests = tmp_path / "server" / "manifests"
     manifests.mkdir(parents=True)
     (manifests / "map.yaml").write_text(MAP)
@@ -75,15 +74,8 @@ def test_the_line_the_kubeconfig_and_the_manifests(tmp_path: Path) -> None:
         certificate = x509.load_pem_x509_certificate((tmp_path / "server/tls/apiserver.crt").read_bytes())
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
         assert "example.test" in names.get_values_for_type(x509.DNSName)
-        # The manifest is there: its name is taken.
-        context = ssl.create_default_context(cafile=str(tmp_path / "server/tls/apiserver.crt"))
-        with urllib.request.urlopen(f"https://127.0.0.1:{port}/readyz", context=context, timeout=10) as answer:
-            assert answer.read() == b"ok"
-        kubectl = [sys.executable, "-c", "import sys; from fakekube.envtest.kubectl import main; sys.exit(main(sys.argv[1:]))"]
-        listed = subprocess.run(
-            [*kubectl, "get", "cm", "-o", "name", f"--kubeconfig={path}"], capture_output=True, text=True, check=True
-        )
-        assert "configmap/loaded" in listed.stdout.splitlines()
+        assert kubectl(["get", "cm", "-o", "name", f"--kubeconfig={path}"]) == 0
+        assert "configmap/loaded" in capsys.readouterr().out.splitlines()
         process.send_signal(signal.SIGTERM)
         assert process.wait(10) == 0
     finally:
