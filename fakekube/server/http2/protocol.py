@@ -33,6 +33,9 @@ _MAX_CONTROL_FRAMES = 10_000
 _MAX_IDLE_FRAMES = 10_000
 _IDLE_FRAME_SECONDS = 30.0
 """In which time a client may send so many frames that ask for nothing, between two that do."""
+_MAX_CANCELLED = 1000
+_CANCELLED_PER_SECOND = 33
+"""How many requests a client may take back unanswered at once, and in the long run; Go has the first bound of `_waiting` only."""
 _MAX_SETTINGS = 100
 _END_HEADERS_AND_STREAM = frames.END_HEADERS | frames.END_STREAM
 
@@ -78,6 +81,8 @@ class Protocol:
         self._control_frames = 0
         self._idle_frames = 0
         self._idle_since = 0.0
+        self._cancelled = 0.0
+        self._cancelled_at = 0.0
         self._with_outbox: dict[RequestStream, None] = {}
         self.output += frames.settings(
             [
@@ -276,6 +281,8 @@ class Protocol:
         self._count_idle_frame()
         stream = self.streams.get(stream_id)
         if stream is not None:
+            if not stream.is_answered:
+                self._count_cancelled()
             stream.body_error = stream.body_error or "client disconnected"
             self._close(stream)
 
@@ -375,6 +382,14 @@ class Protocol:
                 raise ConnectionFailure(ErrorCode.ENHANCE_YOUR_CALM)
             self._idle_frames = 0
 
+    def _count_cancelled(self) -> None:
+        """Who takes back requests before they are answered, again and again, only wants them to be worked on."""
+        now = self._monotonic()
+        self._cancelled = max(0.0, self._cancelled - (now - self._cancelled_at) * _CANCELLED_PER_SECOND) + 1
+        self._cancelled_at = now
+        if self._cancelled > _MAX_CANCELLED:
+            raise ConnectionFailure(ErrorCode.ENHANCE_YOUR_CALM)
+
     # ------------------------------------------------------------ requests
 
     def next_request(self) -> RequestStream | None:
@@ -413,6 +428,7 @@ class Protocol:
         """Send the head of an answer; nothing if the stream has ended."""
         if stream.closed:
             return
+        stream.is_answered = True
         size = self._frame_bytes
         flags = frames.END_STREAM if ends else 0
         if len(block) <= size:

@@ -52,6 +52,7 @@ class RequestStream:
         "continued",
         "got_trailers",
         "inflow",
+        "is_answered",
         "is_last",
         "local_ended",
         "outbox",
@@ -76,6 +77,8 @@ class RequestStream:
         self.got_trailers = False
         self.remote_ended = remote_ended
         self.local_ended = False
+        self.is_answered = False
+        """The head of the answer was sent."""
         self.is_last = False
         """The connection goes away behind the answer."""
         self.continued = False
