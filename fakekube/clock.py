@@ -21,10 +21,10 @@ from datetime import UTC, datetime, timedelta
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-__all__ = ["Clock", "Timer"]
+__all__ = ["Clock", "Reading", "Timer", "time_of"]
 
 
-class _Reading(NamedTuple):
+class Reading(NamedTuple):
     """The state of a clock: offsets to the real clocks while running, fixed times while held."""
 
     held: bool
@@ -36,7 +36,16 @@ class _Reading(NamedTuple):
     real: float = 0.0
 
 
-_REAL = _Reading(False, 0.0, datetime.min.replace(tzinfo=UTC), timedelta())
+_REAL = Reading(False, 0.0, datetime.min.replace(tzinfo=UTC), timedelta())
+
+
+def time_of(reading: Reading, monotonic: float) -> datetime:
+    """Returns what `Clock.now` was when it had this reading, at a time of `time.monotonic`."""
+    if reading.held:
+        return reading.now
+    if reading.factor != 1.0:
+        return reading.now + timedelta(seconds=(monotonic - reading.real) * reading.factor)
+    return datetime.now(UTC) - timedelta(seconds=time.monotonic() - monotonic) + reading.offset
 
 
 class Timer:
@@ -92,6 +101,11 @@ class Clock:
         if reading.factor != 1.0:
             return reading.monotonic + (time.monotonic() - reading.real) * reading.factor
         return time.monotonic() + reading.monotonic
+
+    @property
+    def reading(self) -> Reading:
+        """What `time_of` needs to tell a time of now later, which is quicker than `now`."""
+        return self._reading
 
     @property
     def held(self) -> bool:
@@ -174,16 +188,16 @@ class Clock:
 
     def _stop(self) -> None:
         if not self.held:
-            self._reading = _Reading(True, self.monotonic(), self.now(), timedelta())
+            self._reading = Reading(True, self.monotonic(), self.now(), timedelta())
             self._set_alarm()
 
     def _run(self) -> None:
         monotonic, now = self.monotonic(), self.now()
         if self.held:
             if self._factor != 1.0:
-                self._reading = _Reading(False, monotonic, now, timedelta(), self._factor, time.monotonic())
+                self._reading = Reading(False, monotonic, now, timedelta(), self._factor, time.monotonic())
             else:
-                self._reading = _Reading(False, monotonic - time.monotonic(), _REAL.now, now - datetime.now(UTC))
+                self._reading = Reading(False, monotonic - time.monotonic(), _REAL.now, now - datetime.now(UTC))
             self._set_alarm()
 
     def _move(self, move: timedelta) -> None:
@@ -195,7 +209,7 @@ class Clock:
             timer.callback()
         self._show(target)
 
-    def _show(self, reading: _Reading) -> None:
+    def _show(self, reading: Reading) -> None:
         """Sets the time, unless a callback has advanced the clock further."""
         if reading.monotonic > self._reading.monotonic:
             self._reading = reading

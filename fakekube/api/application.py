@@ -59,14 +59,25 @@ StartResponse = Callable[..., Any]
 class Observation(Protocol):
     """Observes the stages of one request."""
 
+    info: RequestInfo | None
+    """Set when it is known what the request is about."""
+    user: str
+    """Set to the name of the user, after impersonation."""
+    request: Request | None
+    """Set when the request is about to be performed."""
+
+    @property
+    def observer(self) -> Observer:
+        """The observer that it belongs to."""
+
     def authenticated(self, user: str) -> None:
         """Called with the name of the user, before authorization. Raises StatusError 401."""
 
-    def identified(self, info: RequestInfo, user: str) -> None:
-        """Called when the RequestInfo is known, and again when the user is known."""
-
     def perform(self, request: Request, perform: Callable[[], Response]) -> Response:
-        """Performs the request, or responds in its place. Raises StatusError and BrokenStreamError."""
+        """Called in place of `perform`, unless the observer is calm: performs the request, or responds in its place.
+
+        Raises StatusError and BrokenStreamError.
+        """
 
     def answered(self, response: Response) -> None:
         """Called with the response, whose body may be changed. Raises BrokenStreamError to drop the connection
@@ -78,6 +89,9 @@ class Observation(Protocol):
 
 class Observer(Protocol):
     """Observes the requests of an application: the recorder and the faults of a cluster (`powers.observation`)."""
+
+    calm: bool
+    """No fault is armed: observations need not be asked before a request is performed."""
 
     def observe(self, environ: Environment, path: str) -> Observation:
         """Called for every incoming request."""
@@ -179,16 +193,17 @@ class Application:
             exchange.query = Query(raw_query)
         try:
             info = exchange.info = request_info(exchange.method, exchange.path, exchange.query)
-            if exchange.observation is not None:
-                exchange.observation.identified(info, "")
+            observation = exchange.observation
+            if observation is not None:
+                observation.info = info
         except UnknownTargetError:
             return _unknown_target(environ)
         exchange.headers.append(_NOT_CACHED)
         try:
             timeout = timeout_of(info, exchange.query)
             user = self._access.authenticator.user_of(environ, exchange.warnings)
-            if exchange.observation is not None:
-                exchange.observation.authenticated(user.name)
+            if observation is not None and not observation.observer.calm:
+                observation.authenticated(user.name)
         except StatusError as error:
             if self._auditor is not None:
                 self._audit_refusal(exchange, info, error)
@@ -212,12 +227,12 @@ class Application:
         request.deadline, request.address = time.monotonic() + timeout, environ.get("REMOTE_ADDR", "")
         if exchange.audit is not None:
             request.audit, request.annotations = exchange.audit, exchange.annotations
-        observation = exchange.observation
+        if observation is not None:
+            observation.user, observation.request = user.name, request
         try:
-            if observation is None:
+            if observation is None or observation.observer.calm:
                 response = self._performed(request, environ, exchange)
             else:
-                observation.identified(info, user.name)
                 response = observation.perform(request, partial(self._performed, request, environ, exchange))
         except StatusError as error:
             response = answers.error_response(error, headers, exchange.query, cbor=self._cbor)

@@ -11,13 +11,17 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
 from fakekube.client.client import OWN
+from fakekube.clock import time_of
 from fakekube.codecs.pieces import Pieces
 from fakekube.powers.bodies import decoded, decoded_event
 from fakekube.registry.request import RequestInfo
+
+if TYPE_CHECKING:
+    from fakekube.clock import Clock
 
 __all__ = ["FAULTS_USER_AGENT", "KEPT_BYTES", "Exchange"]
 
@@ -60,19 +64,24 @@ class Exchange:
     """Of a watch: all that it has delivered, if the recorder keeps them (`Recorder.keep_frames`)."""
     _created_name: str | None = None
 
-    def __init__(self, number: int, environ: Mapping[str, Any], path: str, started: datetime) -> None:
+    def __init__(self, number: int, environ: Mapping[str, Any], path: str, clock: Clock) -> None:
         """
         Args:
             number: counts the exchanges of a cluster.
             environ: the WSGI environment of the request.
             path: decoded.
-            started: by the cluster's clock.
+            clock: of the cluster.
         """
         self.number = number
         self.path = path
-        self.started = started
         self.began = time.monotonic()
+        self._reading = clock.reading
         self._environ = environ
+
+    @property
+    def started(self) -> datetime:
+        """When the request came in, by the cluster's clock."""
+        return time_of(self._reading, self.began)
 
     @property
     def method(self) -> str:

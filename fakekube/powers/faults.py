@@ -267,6 +267,7 @@ class Faults:
                 self.of_tokens += (fault,)
             else:
                 self._index.add(fault)
+            self._observer.refresh()
         self._observer.armed(fault)
         return fault
 
@@ -280,6 +281,7 @@ class Faults:
             faults, self._armed = self._armed, {}
             self._index, self.of_tokens = FaultIndex(), ()
             self._ended_unfired.clear()
+            self._observer.refresh()
         for fault in faults.values():
             fault.removed = True
         self._observer.surroundings.notify()
@@ -320,6 +322,7 @@ class Faults:
             self.of_tokens = tuple(other for other in self.of_tokens if other is not fault)
             if not by_hand and not fault.hits:
                 self._ended_unfired.append(fault)
+            self._observer.refresh()
         self._observer.surroundings.notify()
 
     def __iter__(self) -> Iterator[Fault]:

@@ -26,7 +26,7 @@ from fakekube.powers.recorder import Recorder
 from fakekube.powers.requests import Requests
 from fakekube.powers.streams import ObservedStream, SharedSource
 from fakekube.registry.backend import Backend
-from fakekube.registry.request import Request, RequestInfo, Response
+from fakekube.registry.request import Request, Response
 
 if TYPE_CHECKING:
     from fakekube.webhooks.caller import CallObservation
@@ -57,6 +57,8 @@ class Observer:
         self._streams: weakref.WeakSet[ObservedStream] = weakref.WeakSet()
         self._sources: weakref.WeakValueDictionary[int, SharedSource] = weakref.WeakValueDictionary()
         self._own: tuple[Fault, ...] = ()
+        self.calm = True
+        """No fault is armed."""
         self.recorder = Recorder(keep, resolve)
         self.requests = Requests(self.recorder)
         self.faults = Faults(self, backend.clock, resolve)
@@ -64,15 +66,16 @@ class Observer:
     def observe(self, environ: Mapping[str, Any], path: str) -> Observation:
         """A request comes in."""
         recorder = self.recorder
-        exchange = Exchange(recorder.next_number(), environ, path, self._clock.now())
-        recorder.keep(exchange)
-        return Observation(self, exchange)
+        observation = Observation(recorder.next_number(), environ, path, self._clock)
+        observation.observer = self
+        recorder.keep(observation)
+        return observation
 
     def observe_call(self, endpoint: Endpoint, body: bytes, review: Object, seconds: float) -> CallObservation:
         """The API server calls a webhook."""
         from fakekube.powers.webhook_faults import ObservedCall, exchange_of
 
-        exchange = exchange_of(self.recorder.next_number(), endpoint, body, review, self._clock.now())
+        exchange = exchange_of(self.recorder.next_number(), endpoint, body, review, self._clock)
         self.recorder.keep(exchange)
         hits = []
         if len(self.faults):
@@ -105,14 +108,15 @@ class Observer:
             self._forget_own,
         )
         self._own = (*(one for one in self._own if not one.exhausted), fault)
+        self.refresh()
 
     def _forget_own(self, fault: Fault, _by_hand: bool) -> None:
         self._own = tuple(one for one in self._own if one is not fault)
+        self.refresh()
 
-    @property
-    def is_calm(self) -> bool:
-        """Reports that no fault is armed."""
-        return not self._own and not self.faults
+    def refresh(self) -> None:
+        """Faults were armed or removed."""
+        self.calm = not self._own and not len(self.faults)
 
     def candidates(self, exchange: Exchange) -> list[Fault]:
         """What may happen to a request now, first what the cluster does itself."""
@@ -141,87 +145,71 @@ class Observer:
         return observed
 
 
-class Observation:
-    """One exchange on its way."""
+class Observation(Exchange):
+    """One exchange on its way: what the application tells of it, and what faults do to it."""
 
-    __slots__ = ("_began", "_hits", "_observer", "_request", "exchange")
-
-    def __init__(self, observer: Observer, exchange: Exchange) -> None:
-        self._observer = observer
-        self._began = time.perf_counter()
-        self._request: Request | None = None
-        self._hits: Sequence[Fault] = ()
-        self.exchange = exchange
+    observer: Observer
+    request: Request | None = None
+    _hits: Sequence[Fault] = ()
 
     def authenticated(self, user: str) -> None:
         """It is known who asks; the user may not be allowed to. Raises StatusError 401."""
-        faults = self._observer.faults.of_tokens
-        if not faults:
-            return
-        exchange = self.exchange
-        exchange.user = user
-        for fault in faults:
-            if fault.action.concerns(exchange) and fault.meets(exchange) and fault.take():
-                exchange.faults, exchange.fault = [*exchange.faults, fault.name], fault.name
-                fault.action.authenticated(fault, exchange)
-
-    def identified(self, info: RequestInfo, user: str) -> None:
-        """It is known what the request is about, and who asks."""
-        self.exchange.info, self.exchange.user = info, user
+        self.user = user
+        for fault in self.observer.faults.of_tokens:
+            if fault.action.concerns(self) and fault.meets(self) and fault.take():
+                self.faults, self.fault = [*self.faults, fault.name], fault.name
+                fault.action.authenticated(fault, self)
 
     def perform(self, request: Request, perform: Callable[[], Response]) -> Response:
         """Perform the request, unless a fault answers in its place. Raises StatusError and BrokenStreamError."""
-        self._request = request
-        if self._observer.is_calm:
-            return perform()
-        exchange = self.exchange
-        if exchange.verb in ("create", "update", "patch"):
-            exchange.raw_body = request.read_body()  # for names and functions; `answered` keeps what is not too large
-        candidates = self._observer.candidates(exchange)
-        fitting = [
-            one
-            for one in candidates
-            if not one.action.at_authentication and one.action.concerns(exchange) and one.meets(exchange)
-        ]
-        self._hits = hits = choose(fitting, exchange, self._observer.faults.retire)
-        around = self._observer.surroundings
+        if self.verb in ("create", "update", "patch"):
+            self.raw_body = request.read_body()  # for names and functions; `answered` keeps what is not too large
+        candidates = self.observer.candidates(self)
+        fitting = [one for one in candidates if one.action.concerns(self) and one.meets(self)]
+        self._hits = hits = choose(fitting, self, self.observer.faults.retire)
+        around = self.observer.surroundings
         for fault in hits:
-            answer = fault.action.before(fault, exchange, request, around)
+            answer = fault.action.before(fault, self, request, around)
             if answer is not None:
                 return answer
         return perform()
 
     def answered(self, response: Response) -> None:
         """The answer is made; faults may change its body. Raises BrokenStreamError if it is lost."""
-        exchange = self.exchange
-        if self._request is not None:
-            body = self._request.sent_body
-            if body is not None:
-                exchange.raw_body = _kept(body)
-        exchange.answer_headers = response.headers
-        body_of_answer = response.body
-        if isinstance(body_of_answer, bytes | Pieces):
-            exchange.raw_answer = body_of_answer if len(body_of_answer) <= KEPT_BYTES else None
-        elif hasattr(body_of_answer, "take") and not hasattr(body_of_answer, "receive"):
+        request, body, observer = self.request, response.body, self.observer
+        if request is not None:
+            sent = request.sent_body
+            if sent is not None:
+                self.raw_body = sent if len(sent) <= KEPT_BYTES else b""
+            self.request = None
+        self.answer_headers = response.headers
+        if body.__class__ is bytes or isinstance(body, bytes | Pieces):
+            self.raw_answer = body if len(body) <= KEPT_BYTES else None
+        elif hasattr(body, "take") and not hasattr(body, "receive"):
             # a stream of ours; what an extension server sends, and another protocol, is passed on as it is
-            observed = self._observer.stream(exchange, body_of_answer)
-            response.body = observed
+            self._observe_stream(response)
+        self.seconds = time.monotonic() - self.began
+        self.status = response.status
+        if observer.recorder.waiting_views:
+            observer.recorder.notify()
+        if self._hits:
             for fault in self._hits:
-                fault.action.stream(observed, self._observer.surroundings)
-        exchange.seconds = time.perf_counter() - self._began
-        exchange.status = response.status
-        self._observer.recorder.notify()
+                if isinstance(body, bytes | Pieces) or fault.action.loses_streams:
+                    fault.action.after(fault, self, response)
+        if not observer.calm and self.subresource == "token" and response.status == 201:
+            observer.faults.issued(self.answer)
+
+    def _observe_stream(self, response: Response) -> None:
+        observed = self.observer.stream(self, response.body)
+        response.body = observed
         for fault in self._hits:
-            if isinstance(body_of_answer, bytes | Pieces) or fault.action.loses_streams:
-                fault.action.after(fault, exchange, response)
-        if self._observer.faults.of_tokens and exchange.subresource == "token" and response.status == 201:
-            self._observer.faults.issued(exchange.answer)
+            fault.action.stream(observed, self.observer.surroundings)
 
     def dropped(self) -> None:
         """The connection dropped before an answer."""
-        self.exchange.raw_body = _kept(self.exchange.raw_body)
-        self.exchange.seconds = time.perf_counter() - self._began
-        self._observer.recorder.notify()
+        self.raw_body = self.raw_body if len(self.raw_body) <= KEPT_BYTES else b""
+        self.seconds = time.monotonic() - self.began
+        self.observer.recorder.notify()
 
 
 def choose(faults: Sequence[Fault], exchange: Exchange, retire: Callable[[Fault], None]) -> list[Fault]:
@@ -239,7 +227,3 @@ def choose(faults: Sequence[Fault], exchange: Exchange, retire: Callable[[Fault]
         exchange.faults = [*exchange.faults, *(fault.name for fault in hits)]
         exchange.fault = next((fault for fault in hits if not fault.action.adds_up), hits[0]).name
     return hits
-
-
-def _kept(body: bytes) -> bytes:
-    return body if len(body) <= KEPT_BYTES else b""

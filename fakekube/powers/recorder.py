@@ -29,25 +29,21 @@ class Recorder:
         self.keep_frames = False
         """Whether exchanges of watches keep all frames; off, because a test may watch for long."""
         self._ring: deque[Exchange] = deque(maxlen=keep)
-        self._numbers = itertools.count()
-        self._newest = -1
+        self.keep = self._ring.append
+        """Puts an exchange into the ring."""
+        self.next_number = itertools.count().__next__
+        """Gives the number of a new exchange, which is put into the ring next."""
+        self._cleared_at = -1
+        """The number of the newest exchange when the ring was cleared."""
         self._changed = threading.Condition()
-        self._waiting = 0
+        self.waiting_views = 0
+        """How many wait for an exchange to be answered."""
         self.changes = 0
         """Counts answers and opened watches, while somebody waits."""
 
-    def next_number(self) -> int:
-        """The number of a new exchange."""
-        self._newest = number = next(self._numbers)
-        return number
-
-    def keep(self, exchange: Exchange) -> None:
-        """Put an exchange into the ring."""
-        self._ring.append(exchange)
-
     def notify(self) -> None:
         """A request is answered, or a watch is open."""
-        if self._waiting:
+        if self.waiting_views:
             with self._changed:
                 self.changes += 1
                 self._changed.notify_all()
@@ -55,7 +51,10 @@ class Recorder:
     @property
     def newest(self) -> int:
         """The number of the newest exchange; -1 if there is none."""
-        return self._newest
+        try:
+            return self._ring[-1].number
+        except IndexError:
+            return self._cleared_at
 
     def kept(self) -> list[Exchange]:
         """The exchanges in the ring, oldest first."""
@@ -67,18 +66,19 @@ class Recorder:
 
     def clear(self) -> None:
         """Forget all exchanges."""
+        self._cleared_at = self.newest
         self._ring.clear()
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
         """Have changes counted."""
         with self._changed:
-            self._waiting += 1
+            self.waiting_views += 1
         try:
             yield
         finally:
             with self._changed:
-                self._waiting -= 1
+                self.waiting_views -= 1
 
     def wait_for_change(self, seen: int, timeout: float) -> bool:
         """Within `waiting`: wait until `changes` is another than `seen`; False after `timeout` real seconds."""

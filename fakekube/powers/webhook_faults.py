@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -26,6 +25,7 @@ from fakekube.registry.webhook_calls import CallError, CallTimeoutError
 from fakekube.webhooks.transport import Answer, Endpoint
 
 if TYPE_CHECKING:
+    from fakekube.clock import Clock
     from fakekube.powers.fault import Fault
     from fakekube.powers.faults import Surroundings
 
@@ -37,7 +37,7 @@ AGENT = "kube-apiserver-admission"
 JSON = "application/json"
 
 
-def exchange_of(number: int, endpoint: Endpoint, body: bytes, review: Object, started: datetime) -> Exchange:
+def exchange_of(number: int, endpoint: Endpoint, body: bytes, review: Object, clock: Clock) -> Exchange:
     """The record of a call: about the resource and the object that the review is about."""
     url = urlsplit(endpoint.url)
     environ = {
@@ -48,7 +48,7 @@ def exchange_of(number: int, endpoint: Endpoint, body: bytes, review: Object, st
         "CONTENT_TYPE": JSON,
         OWN: True,
     }
-    exchange = Exchange(number, environ, url.path, started)
+    exchange = Exchange(number, environ, url.path, clock)
     asked = review.get("request") or {}
     resource = asked.get("resource") or {}
     exchange.info = RequestInfo(
