@@ -20,7 +20,7 @@ Row = dict[str, Any]
 
 _META = "k8s.io/apimachinery/pkg/apis/meta/v1."
 
-#: Objects without anything but their metadata: in no scheme, and so not among the collected types.
+#: PartialObjectMetadata, which is in no scheme and so not among the collected types.
 _METADATA_ONLY: dict[str, Row] = {
     _META + name: {
         "fields": [
@@ -46,12 +46,12 @@ _PATH_STEP = re.compile(r"\.[^.\[]+|\[\]")
 
 
 def short_name(go_name: str) -> str:
-    """`k8s.io/api/core/v1.Pod` in short: `core/v1.Pod`."""
+    """Returns the short name of a Go type: `core/v1.Pod` for `k8s.io/api/core/v1.Pod`."""
     return _PACKAGE_PREFIX.sub("", go_name)
 
 
 class Collected:
-    """The collected facts of one minor, and what follows from them."""
+    """The collected facts of one minor."""
 
     def __init__(self, folder: Path) -> None:
         collected = json.loads((folder / "types.json").read_text())
@@ -60,7 +60,7 @@ class Collected:
         self.discovery = json.loads((folder / "discovery.json").read_text())
         self.columns = json.loads((folder / "columns.json").read_text())
         self.bootstrap = json.loads((folder / "bootstrap.json").read_text())
-        features = folder / "features.json"  # the facts of older collections have none
+        features = folder / "features.json"  # missing in older collections
         self.features: Row = json.loads(features.read_text()) if features.exists() else {}
         self.schemas: dict[str, Row] = {}
         for document in sorted((folder / "openapi").glob("*.json")):
@@ -77,7 +77,7 @@ class Collected:
                 self._note_inlined(field["type"], schema)
 
     def schema_showing(self, name: str) -> Row:
-        """The schema that shows the fields of a type: its own, or that of a type that it is inlined in."""
+        """Returns the schema with the fields of a type: its own, or that of a type that inlines it."""
         return self.schemas.get(schema_name(name)) or self._shown_in.get(name, {})
 
     def row(self, name: str) -> Row:
@@ -85,11 +85,11 @@ class Collected:
         return self.types.get(name, {})
 
     def underlying(self, name: str) -> str:
-        """The type behind a named scalar, list or map; any other type itself."""
+        """Returns the underlying type of a named scalar, list or map; any other type itself."""
         return str(self.types.get(name, {}).get("alias") or name)
 
     def parts(self, name: str) -> Iterator[str]:
-        """The named types that a type is made of."""
+        """Returns the named types of the fields or elements of a type."""
         row = self.types.get(name)
         if row is None:
             yield from _inner_names(name)
@@ -100,7 +100,7 @@ class Collected:
             yield from _inner_names(field["type"])
 
     def reachable(self, roots: Iterable[str]) -> set[str]:
-        """All named types below the roots."""
+        """Returns all named types that are reachable from the roots."""
         found: set[str] = set()
         pending = list(roots)
         while pending:
@@ -111,15 +111,14 @@ class Collected:
         return found
 
     def fields(self, name: str) -> dict[str, tuple[str, Row]]:
-        """The fields of a struct by JSON name, each with the struct that declares it (inlined or the struct
-        itself)."""
+        """Returns the fields of a struct by JSON name, each with the struct that declares it (itself or an inlined one)."""
         flat: dict[str, tuple[str, Row]] = {}
         for field in self.types[name].get("fields", ()):
             flat.update(self.fields(field["type"]) if field.get("inline") else {field["json"]: (name, field)})
         return flat
 
     def owner(self, root: str, path: str) -> tuple[str, str]:
-        """The struct that declares the field that a path of `defaults` ends at, and the field."""
+        """Returns the struct that declares the last field of a path of `defaults`, and the field."""
         current, owner = root, ("", "")
         for step in _PATH_STEP.findall(path):
             if step == "[]":
@@ -131,7 +130,7 @@ class Collected:
         return owner
 
     def is_list(self, name: str) -> bool:
-        """Is this the list of a kind?"""
+        """Reports whether this is the list type of a kind."""
         return name.endswith("List") and "items" in self.fields(name)
 
     def group_versions(self) -> list[str]:
@@ -144,7 +143,7 @@ class Collected:
 
 
 def _inner_names(type_name: str) -> list[str]:
-    """The named types in `map[a]b`, `[]c` …"""
+    """Returns the named types in a Go type expression such as `map[a]b` or `[]c`."""
     match = re.match(r"map\[([^\]]*)\](.*)", type_name)
     if match:
         return [*_inner_names(match[1]), *_inner_names(match[2])]

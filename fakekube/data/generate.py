@@ -2,14 +2,14 @@
 
     python -m fakekube.data.generate fixtures/facts 1.36
 
-The folder holds an archive `v1.36.tar.xz`, or a folder `v1.36`, with `types.json` (what the compiled-in types say
-about themselves), `discovery.json`, `columns.json`, `bootstrap.json`, `features.json` and `openapi/*.json` (what a
-fresh server says). The result is a folder `v1_36` beside this file: JSON with one entry a line, so that two minors can
-be compared with `diff`; `fakekube/data/__init__.py` describes the files. Nothing in there is written by hand; the
-tables below contain the few rules that do not follow from the facts.
+The folder has an archive `v1.36.tar.xz`, or a folder `v1.36`, with `types.json` (from the reflection of the compiled-in
+types), `discovery.json`, `columns.json`, `bootstrap.json`, `features.json` and `openapi/*.json` (the responses of a fresh
+server). The result is a folder `v1_36` beside this file: JSON with one entry a line, so that two minors can be compared
+with `diff`; `fakekube/data/__init__.py` describes the files. None of them is edited by hand; the tables below contain the
+few rules that do not follow from the facts.
 
-Only what can be met is kept: the types of served kinds and their subresources, of the meta kinds (options,
-Status, Table, WatchEvent …) and of the reviews that servers exchange with webhooks.
+Only the types that requests and responses can contain are kept: those of served kinds and their subresources, of the meta
+kinds (options, Status, Table, WatchEvent …) and of the reviews that are sent to webhooks.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from fakekube.data.shapes import property_schema, schema_name
 __all__ = ["main"]
 
 Defaults = Mapping[tuple[str, str], Any]
-"""By struct and field."""
+"""(struct, field) → default."""
 
-#: Kinds that are not served but met: what webhooks are sent, and versions that a subresource takes besides
-#: its own.
+#: Kinds that are not served but occur in requests: those that webhooks are sent, and other versions that a subresource
+#: accepts.
 EXTRA_KINDS = (
     "admission.k8s.io/v1, AdmissionReview",
     "admission.k8s.io/v1beta1, AdmissionReview",
@@ -45,18 +45,18 @@ EXTRA_KINDS = (
     "apps/v1beta2, Scale",
 )
 
-#: Types of documents that are of no scheme which objects are read with.
+#: Types that are not registered in the scheme of the API server.
 EXTRA_TYPES = ("k8s.io/api/apidiscovery/v2.APIGroupDiscoveryList",)
 
-#: Kinds whose x-kubernetes-group-version-kind differs from document to document.
+#: Kinds whose x-kubernetes-group-version-kind differs between documents.
 KINDS_OF_EVERY_GROUP = ("meta/v1.DeleteOptions", "meta/v1.WatchEvent")
 
-#: What the facts and OpenAPI call the keys of rows.
+#: Names in the facts and in OpenAPI → keys of rows.
 OF_FIELDS = {"patchStrategy": "s", "patchMergeKey": "k"}
 OF_PROPERTIES = {"x-kubernetes-list-type": "l", "x-kubernetes-list-map-keys": "m", "x-kubernetes-map-type": "g"}
 OF_TYPES = {"x-kubernetes-map-type": "map", "x-kubernetes-unions": "unions", "x-kubernetes-group-version-kind": "gvk"}
 
-#: Defaults that depend on more than the field itself: the modules of their kinds apply them.
+#: Defaults that depend on other fields; the modules of the kinds apply them.
 CONDITIONAL = frozenset({
     ("apps/v1.RollingUpdateDaemonSet", "maxSurge"), ("apps/v1.RollingUpdateDaemonSet", "maxUnavailable"),
     ("apps/v1.RollingUpdateDeployment", "maxSurge"), ("apps/v1.RollingUpdateDeployment", "maxUnavailable"),
@@ -72,7 +72,7 @@ CONDITIONAL = frozenset({
     ("resource/v1.DeviceTaint", "timeAdded"),
 })  # fmt: skip
 
-#: Constant defaults that are structs: objects whose every struct is present cannot show them.
+#: Constant defaults that are structs, which the collected objects do not show, since all their structs are present.
 STRUCT_DEFAULTS: Defaults = {
     ("core/v1.PodSpec", "securityContext"): {},
     ("admissionregistration/v1.ValidatingWebhook", "namespaceSelector"): {},
@@ -87,7 +87,7 @@ STRUCT_DEFAULTS: Defaults = {
 
 
 def resources(facts: Collected) -> list[Row]:
-    """A row for each served resource and subresource, in the order of discovery."""
+    """Returns a row for each served resource and subresource, in the order of discovery."""
     rows: list[Row] = []
     for group_version in facts.group_versions():
         path = f"/apis/{group_version}" if "/" in group_version else f"/api/{group_version}"
@@ -108,7 +108,7 @@ def resources(facts: Collected) -> list[Row]:
 
 
 def groups(facts: Collected) -> list[Row]:
-    """The groups in the order of /apis, each with its versions, the preferred one first named."""
+    """Returns the groups in the order of /apis with their versions, the preferred one first."""
     return [
         {
             "name": group["name"],
@@ -120,13 +120,13 @@ def groups(facts: Collected) -> list[Row]:
 
 
 def kept_kinds(facts: Collected) -> dict[str, Row]:
-    """The kinds that can be met, by "group/version, Kind"."""
+    """Returns the kinds that are kept, as "group/version, Kind"."""
     served = set(facts.group_versions())
     return {name: row for name, row in facts.kinds.items() if name in EXTRA_KINDS or name.partition(", ")[0] in served}
 
 
 def constant_defaults(facts: Collected, kinds: Mapping[str, Row]) -> tuple[Defaults, dict[str, Row]]:
-    """The constant defaults: those that hold wherever the struct occurs; the others by kind and path."""
+    """Returns the constant defaults: those of a struct wherever it occurs, and the others by kind and path."""
     shown: dict[tuple[str, str], dict[str, dict[str, Any]]] = defaultdict(lambda: defaultdict(dict))
     reach: dict[str, set[str]] = {}
     for kind, row in kinds.items():
@@ -140,7 +140,7 @@ def constant_defaults(facts: Collected, kinds: Mapping[str, Row]) -> tuple[Defau
     everywhere: dict[tuple[str, str], Any] = {}
     by_kind: dict[str, Row] = defaultdict(dict)
     for owner, places in shown.items():
-        # Kinds without any default have no defaulting at all (PodStatusResult and the like).
+        # Kinds without any default have no defaulting function (such as PodStatusResult).
         kinds_with_owner = [k for k, types in reach.items() if owner[0] in types and kinds[k].get("defaults")]
         values = [value for paths in places.values() for value in paths.values()]
         if len(places) == len(kinds_with_owner) and all(value == values[0] for value in values):
@@ -157,15 +157,15 @@ def constant_defaults(facts: Collected, kinds: Mapping[str, Row]) -> tuple[Defau
 
 
 def _check_paths(by_kind: Mapping[str, Row]) -> None:
-    """Defaults of one kind only are applied along structs (`fakekube.schema.defaults`)."""
+    """Checks that the paths of defaults of one kind only contain structs, as `fakekube.schema.defaults` requires."""
     below_lists = [f"{kind}: {path}" for kind, paths in by_kind.items() for path in paths if "[]" in path]
     if below_lists:
         raise ValueError(f"defaults of one kind only below lists: {', '.join(below_lists)}")
 
 
 def kind_rows(facts: Collected, kinds: Mapping[str, Row], by_kind: Mapping[str, Row]) -> dict[str, Row]:
-    """By group version and kind: the type, or all that is said of the kind. Kinds that are not kept are named
-    only."""
+    """Returns the rows of kinds by group version and kind: the type, or an object with more facts. Kinds that are not kept only
+    have their names."""
     table: dict[str, Row] = defaultdict(dict)
     for name in sorted(facts.kinds):
         group_version, _, kind = name.partition(", ")
@@ -183,7 +183,7 @@ def kind_rows(facts: Collected, kinds: Mapping[str, Row], by_kind: Mapping[str, 
 
 
 def type_row(facts: Collected, name: str, defaults: Defaults) -> Row:
-    """What is kept of one type; see `fakekube/data/__init__.py` for the keys."""
+    """Returns the row of a type; see `fakekube/data/__init__.py` for the keys."""
     known = facts.types[name]
     row: Row = {}
     if "alias" in known:
@@ -201,7 +201,7 @@ def type_row(facts: Collected, name: str, defaults: Defaults) -> Row:
 
 
 def of_schema(name: str, schema: Row) -> Row:
-    """What its OpenAPI schema says of a type beyond its fields."""
+    """Returns the keys of a row that come from the OpenAPI schema of the type."""
     row = {short: schema[key] for key, short in OF_TYPES.items() if key in schema}
     if short_name(name) in KINDS_OF_EVERY_GROUP:
         row.pop("gvk", None)
@@ -210,7 +210,7 @@ def of_schema(name: str, schema: Row) -> Row:
 
 
 def field_row(facts: Collected, owner: str, field: Row, defaults: Defaults) -> Row:
-    """What is kept of one field."""
+    """Returns the row of a field."""
     row: Row = {"t": ("*" if field.get("pointer") else "") + field["type"]}
     if not field.get("inline"):
         omitted = ("e" if field.get("omitempty") else "") + ("z" if field.get("omitzero") else "")
@@ -231,7 +231,7 @@ def field_row(facts: Collected, owner: str, field: Row, defaults: Defaults) -> R
 
 
 def of_property(facts: Collected, row: Row, schema: Row | None) -> Row:
-    """What its OpenAPI property says of a field beyond its row."""
+    """Returns the keys of a row that come from the OpenAPI property of the field."""
     if schema is None:
         return {}
     more = {short: schema[key] for key, short in OF_PROPERTIES.items() if key in schema}
@@ -246,7 +246,7 @@ def of_property(facts: Collected, row: Row, schema: Row | None) -> Row:
 
 
 def without_server_values(obj: Row) -> Row:
-    """An object without what every start makes anew: uid, revision and times."""
+    """Returns an object without the values that differ between servers: uid, resourceVersion and times."""
     metadata = _without(obj["metadata"], "uid", "resourceVersion", "creationTimestamp")
     if "managedFields" in metadata:
         metadata["managedFields"] = [_without(entry, "time") for entry in metadata["managedFields"]]
@@ -258,14 +258,14 @@ def _without(row: Row, *keys: str) -> Row:
 
 
 def write_lines(path: Path, value: Mapping[str, Any]) -> None:
-    """A JSON object with one line an entry."""
+    """Writes a JSON object with one member a line."""
     path.parent.mkdir(parents=True, exist_ok=True)
     lines = [f"{_compact(key)}: {_compact(entry)}" for key, entry in value.items()]
     path.write_text("{\n" + ",\n".join(lines) + "\n}\n")
 
 
 def write_rows(path: Path, rows: Iterable[Any]) -> None:
-    """A JSON list with one line an item."""
+    """Writes a JSON list with one item a line."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("[\n" + ",\n".join(_compact(row) for row in rows) + "\n]\n")
 
@@ -275,7 +275,7 @@ def _compact(value: Any) -> str:
 
 
 def generate(facts: Collected, out: Path) -> None:
-    """Write all files of one minor."""
+    """Writes all files of one minor."""
     kinds = kept_kinds(facts)
     everywhere, by_kind = constant_defaults(facts, kinds)
     packages: dict[str, dict[str, Row]] = defaultdict(dict)
@@ -297,12 +297,14 @@ def generate(facts: Collected, out: Path) -> None:
     write_lines(out / "schemas.json", _without(dict(sorted(facts.schemas.items())), *named))
     for path, objects in facts.bootstrap.items():
         file = f"{path.strip('/').replace('/', '_')}.json"
-        in_order = sorted(objects, key=lambda obj: int(obj["metadata"].get("resourceVersion") or 0))  # as they were made
+        in_order = sorted(
+            objects, key=lambda obj: int(obj["metadata"].get("resourceVersion") or 0)
+        )  # in the order of their creation
         write_rows(out / "bootstrap" / file, map(without_server_values, in_order))
 
 
 def main(arguments: list[str]) -> int:
-    """The command; see the module."""
+    """Runs the command; see the module."""
     if len(arguments) != 2:
         print(__doc__, file=sys.stderr)
         return 2
@@ -312,7 +314,7 @@ def main(arguments: list[str]) -> int:
 
 
 def collected(folder: Path, minor: str) -> Collected:
-    """The facts of a minor in a folder, or in an archive there. Raises OSError."""
+    """Reads the facts of a minor from a folder or an archive in it. Raises OSError."""
     archive = folder / f"v{minor}.tar.xz"
     if not archive.exists():
         return Collected(folder / f"v{minor}")

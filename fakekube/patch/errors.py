@@ -15,13 +15,13 @@ __all__ = ["go_kind", "type_mismatch", "uninterpreted", "unprocessable"]
 
 
 def unprocessable() -> StatusError:
-    """422 without a cause: the patch is well formed and does not fit the object."""
+    """Returns a 422 without causes: the patch is well-formed but cannot be applied to the object."""
     message = "the server rejected our request due to an error in our request"
     return StatusError(422, "Invalid", message, {})
 
 
 def uninterpreted(message: str) -> StatusError:
-    """500 without a reason: an error for which the real server knows no code."""
+    """Returns a 500 without a reason: an error that is not an API status in the real server."""
     return generic(500, "", message)
 
 

@@ -35,7 +35,7 @@ __all__ = ["MAX_COPY_BYTES", "MAX_OPERATIONS", "Operation", "PatchRejected", "Te
 #: The maximum number of operations in a patch.
 MAX_OPERATIONS: Final = 10_000
 
-#: Bytes of JSON by which the `copy` operations of one patch may grow a document.
+#: The maximum number of bytes of JSON that the `copy` operations of a patch may add.
 MAX_COPY_BYTES: Final = 3 * 1024 * 1024
 
 Operation = Mapping[str, Any]
@@ -43,7 +43,7 @@ Operation = Mapping[str, Any]
 
 _STRING_MEMBERS = ("op", "path", "from")
 _MEMBERS = frozenset({*_STRING_MEMBERS, "value"})
-#: More of them make a number of more than 64 bits.
+#: The maximum number of digits of a 64-bit index.
 _DIGITS = 18
 _INDEX = re.compile(r"[+-]?[0-9]+")
 
@@ -64,17 +64,17 @@ _INVALID_INDEX = "invalid index referenced"
 
 
 def decode(patch: Any, *, strict: bool, duplicates: Sequence[str] = ()) -> tuple[list[Operation], list[str]]:
-    """Takes a parsed body for the operations of a JSON patch.
+    """Decodes a parsed body as the operations of a JSON patch.
 
     Args:
-        strict: fieldValidation is Warn or Strict: members are checked, with other words than without it.
-        duplicates: what the codec said of repeated keys (`duplicate field "[0].path"`).
+        strict: fieldValidation is Warn or Strict: members are checked, with other error messages than without it.
+        duplicates: the codec's messages about duplicate keys (`duplicate field "[0].path"`).
 
     Returns:
-        the operations, and what is to be warned of (or, in Strict, refused).
+        the operations, and the strict decoding errors (warnings with fieldValidation Warn).
 
     Raises:
-        StatusError: 400 if the body is no list of operations.
+        StatusError: 400 if the body is not a list of operations.
     """
     if patch is None:
         return [], []
@@ -114,18 +114,18 @@ def _undecodable(value: Any, wanted: str) -> StatusError:
 
 
 def apply(document: dict[str, Any], operations: Sequence[Operation], body: bytes = b"") -> Any:
-    """The document that the operations make of `document`; parts are shared with both.
+    """Applies operations to `document`. The result shares parts with both.
 
     Args:
         operations: from `decode`.
-        body: the patch as it was sent. `test` compares scalars by their text, which differs for equal
-            values when characters are escaped differently; without the body, values are compared.
+        body: the encoded patch. `test` compares scalars by their JSON text, which differs for equal values if
+            characters are escaped differently; without the body, it compares values.
 
     Returns:
         an object, or a list if the root was replaced by one.
 
     Raises:
-        StatusError: 413 for too many operations, 422 if one of them does not fit.
+        StatusError: 413 for too many operations, 422 if one of them cannot be applied.
     """
     if len(operations) > MAX_OPERATIONS:
         problem = f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(operations)}"
@@ -141,7 +141,7 @@ def apply(document: dict[str, Any], operations: Sequence[Operation], body: bytes
 
 
 def perform(document: Any, operations: Sequence[Operation]) -> Any:
-    """The document that the operations make of `document`; parts are shared with both. Raises PatchRejected."""
+    """Applies operations to `document`. The result shares parts with both. Raises PatchRejected."""
     editor = _Editor(document)
     for operation in operations:
         editor.perform(operation)
@@ -162,12 +162,12 @@ class _Editor:
     def __init__(self, document: Any) -> None:
         self._opened: list[Any] = []
         self._own: set[int] = set()
-        """The identities of the opened containers that stand in one place only."""
+        """The identities of the copied containers that are in one place of the document only."""
         self._copied_bytes = 0
         self.root = self._open(document)
 
     def finish(self) -> Any:
-        """The changed document, what was opened sorted."""
+        """Returns the changed document; the keys of copied objects are sorted."""
         for container in self._opened:
             if isinstance(container, dict):
                 members = list(container.items())
@@ -194,9 +194,9 @@ class _Editor:
         return copy
 
     def _find(self, operation: Operation, missing: str, member: str = "path") -> tuple[Any, str]:
-        """The container that a pointer leads into, and the last token of the pointer.
+        """Returns the container that a pointer refers to, and the last token of the pointer.
 
-        `missing` is the message if there is no container, with the pointer in the place of `{}`.
+        `missing` is the error message if it does not exist, with `{}` for the pointer.
         """
         pointer = _pointer(operation, member)
         _, *tokens = pointer.split("/")
@@ -283,9 +283,9 @@ class _Editor:
         with _within(f"error in copy for from: '{operation['from']}'", unless=source.format(operation["from"])):
             _get(*self._find(operation, source, "from"))
         _require(operation, "copy operation failed to decode path: missing value")
-        self._find(operation, destination)  # what is opened on the way there may be part of the value: it is copied sorted
+        self._find(operation, destination)  # containers copied on the way may be part of the value: their keys are sorted
         value = _get(*self._find(operation, source, "from"))
-        # The value will stand in two places: nothing within it may be changed any more without being copied.
+        # The value is now in two places, so everything within it must be copied before a change.
         self._own.clear()
         self.root = self._open(self.root)
         container, key = self._find(operation, destination)
@@ -300,7 +300,7 @@ class _Editor:
             _add(container, key, value)
 
 
-#: Messages for pointers that lead nowhere; the pointer still has to be put in.
+#: Error messages for pointers to missing values; `{}` is the pointer.
 _NOT_APPLICABLE = "{} operation does not apply: doc is missing path: {}: " + _MISSING
 _NOT_FOUND = "{} operation does not apply: doc is missing {} path: {{}}: " + _MISSING
 
@@ -320,7 +320,7 @@ def _require(operation: Operation, problem: str, member: str = "path") -> None:
 
 @contextmanager
 def _within(what: str, *, unless: str = "") -> Iterator[None]:
-    """Tells what was being done when an error came up, unless the error has this text."""
+    """Prefixes the message of an error with the operation, unless it has the given text."""
     try:
         yield
     except PatchRejected as error:
@@ -370,7 +370,7 @@ def _get(container: Any, key: str) -> Any:
 
 
 def _put(container: Any, key: str, value: Any) -> None:
-    """Puts a value in the place of one that is there."""
+    """Replaces an existing value."""
     container[key if isinstance(container, dict) else _existing(container, key)] = value
 
 

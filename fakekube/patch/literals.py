@@ -25,7 +25,7 @@ __all__ = [
     "without_literals",
 ]
 
-#: Escapes, characters that Go escapes, and numbers that can be written in several ways.
+#: Escapes, characters that Go escapes, and numbers with several representations.
 _AMBIGUOUS = re.compile(rb"[\\<>&]|\xe2\x80[\xa8\xa9]|\d[.eE]|-0")
 
 _GO_ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
@@ -58,7 +58,7 @@ def literal_text(value: Any) -> str:
 
 
 def as_written(value: Any) -> str:
-    """JSON without spaces in which literals keep their text, but for <, > and & (json.RawMessage, marshalled)."""
+    """Encodes as JSON without spaces; literals keep their text, but <, > and & are escaped (like a json.RawMessage)."""
     return written(value, lambda scalar: _escaped(scalar).encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
 
 
@@ -67,7 +67,7 @@ def _escaped(value: Any) -> str:
 
 
 def go_json(value: Any) -> str:
-    """JSON as Go writes an object without a type: keys sorted, whole floats as integers, <, > and & escaped."""
+    """Encodes as JSON like Go's map[string]interface{}: keys sorted, whole floats as integers, <, > and & escaped."""
     text = json_text(_with_whole_numbers(value), sort_keys=True)
     return _GO_ESCAPED.sub(lambda match: _GO_ESCAPES[match[0]], text)
 
@@ -90,7 +90,7 @@ def loads_with_literals(body: bytes) -> Any:
 
 
 def _read_value(tokens: list[str]) -> Any:
-    """Takes a value off the end of the tokens, which are in reverse."""
+    """Reads a value from the end of the reversed tokens."""
     token = tokens.pop()
     if token == "{":
         return _read_object(tokens)

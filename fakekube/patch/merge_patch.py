@@ -21,13 +21,13 @@ __all__ = ["apply", "decode"]
 
 
 def decode(patch: Any, *, strict: bool) -> Any:
-    """Checks that a parsed body can be a merge patch.
+    """Checks that a parsed body is a merge patch.
 
     Args:
-        strict: fieldValidation is Warn or Strict: only an object will do. Without it a list will, too.
+        strict: fieldValidation is Warn or Strict: it must be an object. Otherwise it may be a list, too.
 
     Raises:
-        StatusError: 400 if it cannot.
+        StatusError: 400 if it is not.
     """
     if strict and not isinstance(patch, dict | None):
         wanted = "Go value of type map[string]interface {}"

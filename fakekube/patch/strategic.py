@@ -54,7 +54,7 @@ _ELEMENT_ORDER = "$setElementOrder"
 
 
 def decode(patch: Any) -> _Object:
-    """Checks that a parsed body can be a strategic merge patch; null is an empty one.
+    """Checks that a parsed body is a strategic merge patch; null is an empty one.
 
     Raises:
         StatusError: 400 if it is not an object.
@@ -67,22 +67,22 @@ def decode(patch: Any) -> _Object:
 
 
 def apply(type: Type, document: _Object, patch: _Object, unknown: list[str] | None = None) -> _Object:
-    """The object that the patch makes of `document`, as its type reads it: a tree of its own.
+    """Applies the patch to `document` and decodes the result; returns a new tree.
 
     Args:
-        type: of the kind, in the version of the document, which is as the type reads it.
+        type: the type of the kind in the version of the document, which is decoded.
         patch: from `decode`; not changed.
-        unknown: gets the messages about fields that the type does not have.
+        unknown: collects the messages about unknown fields.
 
     Raises:
-        StatusError: 400, 422 or 500, as the real server answers bad directives and values.
+        StatusError: 400, 422 or 500 for invalid directives and values, as in the real server.
     """
     rest = copied(patch)
     merged = _merge_objects(document, rest, type)
     try:
         fitted: _Object = from_unstructured(type, merged, unknown, settled=document)
     except DecodeError as error:
-        raise _misfit(rest, str(error)) from None
+        raise _no_merge_error(rest, str(error)) from None
     return fitted
 
 
@@ -95,10 +95,10 @@ def refused(type: Type, document: _Object, patch: _Object, problem: str) -> Stat
     """Returns a 422 for a patch that Strict validation rejects for this reason."""
     rest = copied(patch)
     _merge_objects(document, rest, type)
-    return _misfit(rest, problem)
+    return _no_merge_error(rest, problem)
 
 
-def _misfit(rest: _Object, problem: str) -> StatusError:
+def _no_merge_error(rest: _Object, problem: str) -> StatusError:
     """Returns the error; its message contains the rest of the patch after the merge."""
     return invalid("", "", "", [field.invalid("patch", plain(rest), problem)])
 
@@ -171,7 +171,7 @@ def _set(merged: _Object, key: str, value: Any) -> None:
 
 
 def _without_directives(value: Any) -> Any:
-    """The value (changed in place if it is an object) without the objects that hold a `$patch`."""
+    """Returns the value without objects that have a `$patch` directive; an object is changed in place."""
     if isinstance(value, dict):
         for key, item in list(value.items()):
             _set(value, key, item)
@@ -277,9 +277,10 @@ def _special_items(original: list[Any], patch: list[Any], merge_key: str) -> tup
 
 
 def _merge_items(original: list[Any], patch: list[Any], lookup: Lookup) -> tuple[list[Any], bool]:
-    """Items of the patch are merged into the first with the same key, or appended; and is that their order already?
+    """Merges each item of the patch into the first item with the same key, or appends it.
 
-    It is if the original has all of them, each once, in the order of the patch.
+    Returns the items, and whether they are in their final order: if the original has all items of the patch once and in
+    the same order.
     """
     merged = list(original)
     positions: dict[Any, int] = {}

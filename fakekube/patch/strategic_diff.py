@@ -52,7 +52,7 @@ def _is_same(old: Any, new: Any) -> bool:
 
 
 def _type_of(type: Type | None, name: str) -> Type | None:
-    """Of an object below; None for maps, whose values are patched alike."""
+    """Returns the type of a nested object; None for the values of maps, which all have the same."""
     if type is None:
         return None
     found = look_up_object(type, name)
@@ -60,7 +60,7 @@ def _type_of(type: Type | None, name: str) -> Type | None:
 
 
 def _diff_list(lookup: Lookup | str, name: str, old: list[Any], new: list[Any], patch: _Object) -> None:
-    """Adds what changes a list to the patch."""
+    """Adds the change of a list to the patch."""
     if isinstance(lookup, str) or lookup.strategy != "merge":
         patch[name] = new
     elif lookup.merge_key and all(isinstance(item, dict) for item in (*old, *new)):

@@ -52,7 +52,7 @@ def is_in_order(items: list[Any], order: list[Any], merge_key: str) -> bool:
 
 
 def _is_same(item: Any, other: Any, merge_key: str) -> bool:
-    """Are these two items one? Go can tell a container from a scalar, but not from a container of its kind."""
+    """Reports whether two items are the same: by merge key, scalars by value, and containers by kind, as in Go."""
     if merge_key:
         item, other = _key_of(item, merge_key), _key_of(other, merge_key)
     if type(item) is not type(other):
@@ -75,7 +75,7 @@ def partition(items: list[Any], order: list[Any], merge_key: str) -> tuple[list[
 
 
 def in_order(wanted: list[Any], others: list[Any], order: list[Any], original: list[Any], merge_key: str) -> list[Any]:
-    """The wanted items as ordered; others before the first wanted one that they precede in the original."""
+    """Returns the wanted items in their order; others before the first wanted item that follows them in the original."""
     in_original = _positions(original, merge_key)
     wanted = _sorted(wanted, _positions(order, merge_key), merge_key)
     others = _sorted(others, in_original, merge_key)
@@ -94,7 +94,7 @@ def in_order(wanted: list[Any], others: list[Any], order: list[Any], original: l
 
 
 def _sorted(items: list[Any], positions: dict[Any, int], merge_key: str) -> list[Any]:
-    """By position; those without one come first, the last of them foremost (the real server's sort does so)."""
+    """Sorts items by position; as in the real server, those without one come first, in reverse order."""
     placed: list[tuple[int, Any]] = []
     for item in items:
         position = positions.get(identity(item, merge_key), -1)
@@ -113,7 +113,7 @@ def _positions(items: Iterable[Any], merge_key: str) -> dict[Any, int]:
 
 
 def identity(item: Any, merge_key: str) -> Any:
-    """What makes items the same: the value of the merge key, or the scalar, with its type; hashable."""
+    """Returns the identity of an item: the value of its merge key, or the scalar, with its type; hashable."""
     if merge_key:
         item = _key_of(item, merge_key)
     if isinstance(item, dict | list):
@@ -136,14 +136,14 @@ def require_merge_keys(merge_key: str, *lists: list[Any]) -> None:
 
 
 def found_identity(item: Any, merge_key: str) -> Any:
-    """The same of an item that need not have a merge key; such an item is found by nothing."""
+    """Like `identity`, for an item that may lack the merge key; then it equals no other item."""
     if merge_key and isinstance(item, dict) and merge_key not in item:
         return None
     return identity(item, merge_key)
 
 
 def element_type(*lists: list[Any]) -> type:
-    """The one type of all items."""
+    """Returns the common type of all items."""
     types = {go_type(item): type(item) for items in lists for item in items}
     if not types:
         raise uninterpreted("no elements in any of the given slices")

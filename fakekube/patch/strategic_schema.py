@@ -1,7 +1,7 @@
 """Looks up the patch metadata of a type for strategic merges: the field of a key, and its merge strategy.
 
 Specified by: k8s.io/apimachinery/pkg/util/strategicpatch/meta.go and
-third_party/forked/golang/json/fields.go, whose messages come back for fields that are not there.
+third_party/forked/golang/json/fields.go, whose error messages for unknown fields are returned.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from fakekube.schema.model import Field, Shape, Type
 
 __all__ = ["Lookup", "look_up_list", "look_up_object"]
 
-#: What Go calls the kinds of types that are no structs.
+#: The reflect.Kind of types that are not structs.
 _KINDS: dict[Shape, str] = {
     Shape.LIST: "slice",
     Shape.MAP: "map",
@@ -29,9 +29,9 @@ class Lookup:
     """The patch metadata of a field."""
 
     type: Type
-    """Of the object, or of the items of the list."""
+    """The type of the object, or of the items of the list."""
     strategy: str
-    """"merge", "replace" or nothing; `retainKeys` is left out, since its directive works everywhere."""
+    """"merge", "replace" or ""; without `retainKeys`, since its directive works with every strategy."""
     merge_key: str
 
     @property
@@ -40,7 +40,7 @@ class Lookup:
 
 
 def go_kind_of(type: Type) -> str:
-    """reflect.Kind of a type."""
+    """Returns the reflect.Kind of a type."""
     if type.shape is Shape.INTEGER:
         return type.format or "int64"
     return _KINDS.get(type.shape, "struct")
@@ -48,14 +48,14 @@ def go_kind_of(type: Type) -> str:
 
 @lru_cache(maxsize=4096)
 def look_up_object(type: Type, key: str) -> Lookup | str:
-    """How the object under this key merges; an error in words if the type has no such field."""
+    """Returns the patch metadata of a field that is an object, or an error message if the type has no such field."""
     found = _field(type, key)
     return found if isinstance(found, str) else _lookup(found, found.type)
 
 
 @lru_cache(maxsize=4096)
 def look_up_list(type: Type, key: str) -> Lookup | str:
-    """The same for a list."""
+    """Returns the patch metadata of a field that is a list, or an error message."""
     found = _field(type, key)
     if isinstance(found, str):
         return found

@@ -173,9 +173,9 @@ def _union(type_: Type) -> Decoder:
 
     def decode_union(value: Any, walk: Walk | None) -> Any:
         if value.__class__ is dict:
-            return _own_form(decoder(struct), value, walk)
+            return _custom_unmarshal(decoder(struct), value, walk)
         if value.__class__ is alternative_class:
-            held = _own_form(decoder(alternative), value, walk)
+            held = _custom_unmarshal(decoder(alternative), value, walk)
             return None if held == [] else held  # an empty list prints like an absent one
         if alternative_class is bool:
             raise _broken("boolean or JSON schema expected", walk)
@@ -184,8 +184,8 @@ def _union(type_: Type) -> Decoder:
     return decode_union
 
 
-def _own_form(read: Decoder, value: Any, walk: Walk | None) -> Any:
-    return read(value, None) if walk is None else walk.own_form(read, value)
+def _custom_unmarshal(read: Decoder, value: Any, walk: Walk | None) -> Any:
+    return read(value, None) if walk is None else walk.custom_unmarshal(read, value)
 
 
 def _mismatch(value: Any, go: str, walk: Walk | None) -> None:

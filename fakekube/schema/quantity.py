@@ -45,11 +45,11 @@ _BINARY_SUFFIXES: Final = {exponent: suffix for suffix, exponent in _BINARY_EXPO
 
 
 class QuantityError(ValueError):
-    """A text is not a valid quantity. The message is the real server's."""
+    """A string is not a valid quantity; has the message of the real server."""
 
 
 class Format(Enum):
-    """How a quantity was written, and is printed."""
+    """The format of a quantity."""
 
     DECIMAL_SI = "DecimalSI"
     BINARY_SI = "BinarySI"
@@ -65,7 +65,7 @@ class Quantity:
     scale: int = 0
     format: Format = Format.DECIMAL_SI
     text: str = ""
-    """How it was written, where the real server prints it so again."""
+    """The original string, if the real server prints it unchanged; else ""."""
 
     @property
     def amount(self) -> Fraction:
@@ -90,7 +90,7 @@ class Quantity:
         return self.unscaled * _ten(self.scale - scale) - other.unscaled * _ten(other.scale - scale)
 
     def __add__(self, other: Quantity) -> Quantity:
-        """The sum, in the format of the first that is not zero."""
+        """Returns the sum in the format of the first operand that is not zero."""
         scale = min(self.scale, other.scale)
         total = self.unscaled * _ten(self.scale - scale) + other.unscaled * _ten(other.scale - scale)
         return Quantity(total, scale, self.format if self.unscaled else other.format)
@@ -105,14 +105,13 @@ class Quantity:
         return Quantity(self.unscaled * factor, self.scale, self.format)
 
     def rounded_up(self, scale: int) -> Quantity:
-        """Away from zero to a whole number of ten to the `scale` (-3: milli); itself if it is that
-        already."""
+        """Rounds away from zero to a multiple of ten to the `scale` (-3: milli). Returns itself if it is one."""
         if self.scale >= scale:
             return self
         return Quantity(_divided_away(self.unscaled, _ten(scale - self.scale)), scale, self.format)
 
     def value(self) -> int:
-        """The amount, rounded away from zero to an int64; a larger amount gives a wrong result, as in the real server."""
+        """Returns the amount, rounded away from zero to an int64; a larger amount overflows, as in the real server."""
         whole = self.rounded_up(0).unscaled * _ten(self.scale)
         if -_MAX_INT64 <= whole <= _MAX_INT64:
             return whole
@@ -120,7 +119,7 @@ class Quantity:
         return 0 if few else (whole + _MAX_INT64 + 1) % 2**64 - _MAX_INT64 - 1
 
     def milli_value(self) -> int:
-        """The amount in thousandths, rounded away from zero to a whole number."""
+        """Returns the amount in thousandths, rounded away from zero."""
         return (self * 1000).value()
 
     def __str__(self) -> str:
@@ -136,12 +135,12 @@ class Quantity:
 
 
 def _ten(power: int) -> int:
-    """Ten to the power; one for negative powers, bounded for those that no real amount has."""
+    """Returns ten to the power; 1 for negative powers. The power is bounded."""
     return int(10 ** min(max(power, 0), _MAX_POWER))
 
 
 def _divided_away(number: int, divisor: int) -> int:
-    """Division that rounds away from zero."""
+    """Divides and rounds away from zero."""
     quotient, remainder = divmod(abs(number), divisor)
     quotient += remainder > 0
     return quotient if number >= 0 else -quotient
@@ -167,10 +166,10 @@ def _binary_text(whole: int) -> str:
 
 
 def parse(text: str) -> Quantity:
-    """Read a quantity.
+    """Parses a quantity.
 
     Raises:
-        QuantityError: in the real server's words.
+        QuantityError: the string is not a valid quantity.
     """
     if not text:
         raise QuantityError(FORMAT_WRONG)
@@ -195,7 +194,7 @@ def parse(text: str) -> Quantity:
 
 
 def _interpret(suffix: str) -> tuple[int, Format]:
-    """The exponent that a suffix stands for (of ten, or of two for binary ones) and its format."""
+    """Returns the exponent of a suffix (of ten, or of two for binary suffixes) and its format."""
     if suffix in _DECIMAL_EXPONENTS:
         return _DECIMAL_EXPONENTS[suffix], Format.DECIMAL_SI
     if suffix in _BINARY_EXPONENTS:
@@ -209,7 +208,7 @@ def _interpret(suffix: str) -> tuple[int, Format]:
 
 @dataclass(slots=True, frozen=True)
 class _Number:
-    """What was written: digits before and after the point, and what the suffix stands for."""
+    """A parsed quantity: the digits before and after the decimal point, and the exponent and format of the suffix."""
 
     negative: bool
     whole: str
@@ -266,6 +265,5 @@ def canonical(text: str) -> str:
 
 @lru_cache(maxsize=4096)
 def rounded_up_to_milli(text: str) -> str:
-    """The printed form of a printed quantity, rounded up to thousandths as defaulting does with resource
-    lists."""
+    """Returns a printed quantity rounded up to milli, as the defaulting of resource lists does."""
     return str(parse(text).rounded_up(_MILLI))

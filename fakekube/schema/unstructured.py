@@ -23,7 +23,7 @@ from fakekube.schema.zero import always_printed, zero
 
 __all__ = ["from_unstructured"]
 
-#: What Go's reflection calls the kinds of untyped values, and of the scalars of types.
+#: The reflect.Kind of untyped values, and of the scalars of types.
 _KINDS: Final = {str: "string", bool: "bool", int: "int64", float: "float64", list: "slice", dict: "map"}
 _CLASSES: Final = {Shape.STRING: str, Shape.BOOLEAN: bool}
 
@@ -107,7 +107,7 @@ def _map(type_: Type, value: Any, path: str, unknown: list[str]) -> dict[str, An
     if not isinstance(value, dict):
         raise DecodeError(f"cannot restore map from {_kind(value)}")
     assert type_.items is not None
-    # The keys of maps do not show in paths.
+    # Paths in messages do not contain the keys of maps.
     return {key: _converted(type_.items, value[key], path, unknown) for key in sorted(value)}
 
 
@@ -137,7 +137,7 @@ def _scalar(type_: Type, value: Any) -> Any:
 
 
 def _integer(value: Any, bits: int, go: str, kind: str) -> int:
-    """A number as a signed integer of so many bits, wrapped around."""
+    """Converts a number to a signed integer of `bits` bits with overflow."""
     if type(value) is float and not value.is_integer():
         raise DecodeError(f"cannot convert float64 to {go}")
     if type(value) is not int and type(value) is not float:
@@ -147,7 +147,7 @@ def _integer(value: Any, bits: int, go: str, kind: str) -> int:
 
 
 def _holds_any_form(type_: Type) -> bool:
-    """Is there a value of any form below a type? (Not counting managed fields, which are sorted anyway.)"""
+    """Reports whether a type contains untyped values, other than managedFields, which are sorted anyway."""
     known: bool | None = type_.compiled.get("any form")
     if known is None:
         known = type_.compiled["any form"] = any(inner.shape in (Shape.RAW, Shape.ANY) for inner in _below_type(type_))
@@ -155,7 +155,7 @@ def _holds_any_form(type_: Type) -> bool:
 
 
 def _below_type(type_: Type) -> Iterable[Type]:
-    """A type and all types that it is made of."""
+    """Yields a type and all types below it."""
     found = {id(type_): type_}
     pending = [type_]
     while pending:

@@ -39,18 +39,18 @@ __all__ = [
 
 
 class TypingError(Exception):
-    """A value that does not fit its type; the message is the real server's."""
+    """A value does not conform to its type; has the message of the real server."""
 
 
 Place = tuple["Place", str] | None
-"""Where a value is: the place of what holds it, and its path element. Printed only where something is wrong."""
+"""The path of a value: the path of its parent and its path element. Converted to a string only for errors."""
 
 
 class Typing:
     """Collects the errors of a value.
 
     Args:
-        duplicates: items of keyed lists and sets may repeat.
+        duplicates: allow duplicate items in associative lists and sets.
     """
 
     __slots__ = ("duplicates", "problems")
@@ -84,12 +84,12 @@ class Difference(NamedTuple):
 NOTHING: Final = Difference(None, None, None)
 _MODIFIED: Final = Difference(None, LEAF, None)
 
-#: What has parts; anything else is a leaf for every atom.
+#: The classes of containers; any other value is a leaf for every atom.
 CONTAINERS: Final = frozenset({dict, list})
 
 
 def difference_of(removed: Tree, modified: Tree, added: Tree) -> Difference:
-    """A difference from trees of one's own, which may be empty."""
+    """Makes a difference of trees, which may be empty and belong to it."""
     if not (removed or modified or added):
         return NOTHING
     return Difference(removed or None, modified or None, added or None)
@@ -121,59 +121,59 @@ class Atom(ABC):
     """See the module."""
 
     exact: bool = True
-    """Python's equality is that of the values of this atom: no part of it mixes booleans and numbers."""
+    """Whether Python's equality is correct for its values: no part can be both a boolean and a number."""
     is_leaf: bool = False
-    """No value of this atom has parts."""
+    """Whether all its values are leaves."""
     fits: frozenset[object] = frozenset({type(None)})
-    """Classes of values with which nothing can be wrong."""
+    """The classes of values that need no validation."""
 
     @abstractmethod
     def check(self, value: Any, place: Place, typing: Typing) -> None:
-        """Adds the errors of a value, which may be absent (None), to `typing`."""
+        """Validates a value, which may be absent (None); adds the errors to `typing`."""
 
     @abstractmethod
     def field_set(self, value: Any) -> Tree | None:
-        """The fields that an applied configuration with this value names; None for none."""
+        """Returns the field set of a value in an applied configuration; None if it is empty."""
 
     @abstractmethod
     def presence(self, value: Any) -> Tree:
-        """The fields of a value that has come or gone as a whole, its own element among them."""
+        """Returns the field set of a value that was added or removed as a whole, including its own element."""
 
     @abstractmethod
     def compare(self, old: Any, new: Any) -> Difference:
-        """What differs between two values that are both there (either may be null)."""
+        """Compares two values that are present; either may be null."""
 
     @abstractmethod
     def merge(self, live: Any, applied: Any) -> Any:
-        """The live value with what is applied; both are there. Without a change it is the live value itself."""
+        """Merges an applied value into the live one; both are present. Returns the live value itself if nothing changes."""
 
     def remove(self, value: Any, items: Tree) -> Any:
-        """The value without the members of a set; a container that becomes empty becomes null."""
+        """Removes the members of a set from a value; a container that becomes empty becomes null."""
         return value
 
     def extract(self, value: Any, items: Tree) -> Any:
-        """The value with nothing but the members of a set and what leads to them."""
+        """Extracts the members of a set and their parents from a value."""
         return value
 
     def with_named_fields(self, tree: Tree) -> Tree:
-        """The set with all fields of structs as members that lead to members."""
+        """Returns the set with all struct fields on the paths of members as members (EnsureNamedFieldsAreMembers)."""
         return tree
 
     def reconcile(self, node: Tree) -> Tree:
-        """A set as this type would have it now: what lies below atomic parts becomes the part itself."""
+        """Returns the set for this version of the type: paths below an atomic value become the value itself."""
         return node
 
     def atomics(self, value: Any, path: str) -> Iterator[str]:
-        """The paths of atomic lists, maps and structs that a value has, its own being `path`."""
+        """Yields the paths of the atomic lists, maps and structs in a value whose own path is `path`."""
         return iter(())
 
     def compare_leaf(self, old: Any, new: Any) -> Difference:
-        """The comparison of values that have no parts."""
+        """Compares two leaves."""
         equal = old == new if self.exact else is_same(old, new)
         return NOTHING if equal else _MODIFIED
 
     def merge_leaf(self, live: Any, applied: Any) -> Any:
-        """What is applied, or the live value if that is the same and of the same Python type."""
+        """Returns the applied value, or the live one if it is equal and of the same Python type."""
         if live.__class__ is not applied.__class__:
             return applied
         equal = live == applied if self.exact else is_same(live, applied)
@@ -244,15 +244,15 @@ _FITTING: Final = {
 
 
 def shown(value: Any) -> str:
-    """A value as %v of structured-merge-diff's wrapper prints it."""
+    """Prints a value like value.ToString of structured-merge-diff."""
     return f"&{{{plain(value)}}}"
 
 
 class Choice(Atom):
-    """A value of any shape: the shape that is met decides."""
+    """Any value: the class of the value selects the alternative."""
 
     def __init__(self, *, exact: bool) -> None:
-        """The alternatives are set afterwards, since they may lead back here."""
+        """The alternatives are set afterwards, since they may refer to this atom."""
         self.exact = exact
         self.fits = _FITTING["untyped"]
         self.scalar: Atom
@@ -260,7 +260,7 @@ class Choice(Atom):
         self.map: Atom
 
     def _of(self, value: Any) -> Atom:
-        """The alternative for a value; null is a map, and so is what is no JSON."""
+        """Returns the alternative for a value; that of null is the map."""
         if value is None or isinstance(value, dict | GoValue):
             return self.map
         return self.list if isinstance(value, list) else self.scalar
@@ -275,7 +275,7 @@ class Choice(Atom):
         return self._of(value).presence(value)
 
     def compare(self, old: Any, new: Any) -> Difference:
-        """Values of two shapes are compared as both: one shape sees its leaf go, the other its parts come."""
+        """Compares values; those of different alternatives as a removal in one and an addition in the other."""
         before, after = self._of(old), self._of(new)
         found = after.compare(old, new)
         if before is after:

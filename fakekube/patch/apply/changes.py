@@ -27,7 +27,7 @@ class Change(NamedTuple):
     """The outcome of a change."""
 
     owners: dict[Manager, Owned]
-    """Not to be changed."""
+    """Must not be changed."""
     maker: Manager | None
     """The manager of the change; None if the change gives it no fields."""
 
@@ -50,7 +50,7 @@ class Changes:
             return None
         try:
             text = orjson.dumps((comparison.removed.tree, comparison.changed.tree))
-        except orjson.JSONEncodeError:  # elements that are no UTF-8
+        except orjson.JSONEncodeError:  # elements that are not valid UTF-8
             return None
         return manager, text, *((owner, id(owned.fields.tree)) for owner, owned in before.items())
 

@@ -25,8 +25,8 @@ def merged(type: Type, live: Object, configuration: Object, *, custom: bool) -> 
     """Merges the configuration into the object; the result shares parts with both.
 
     Args:
-        type: of both. With `custom` it is that of a custom resource, whose kind and apiVersion are fields as any others.
-        live: the object, which may break rules of its type.
+        type: the type of both. With `custom` it is that of a custom resource, where kind and apiVersion are ordinary fields.
+        live: the object, which need not conform to its type.
         configuration: must not set atomic lists, maps or structs.
 
     Raises ConfigurationError.
@@ -43,7 +43,7 @@ def merged(type: Type, live: Object, configuration: Object, *, custom: bool) -> 
 
 
 def _without_managed_fields(obj: Object) -> Object:
-    """Any object is one that managedFields may hold: there is nothing to check, and much to look at."""
+    """Returns the object without managedFields, which need no validation and are large."""
     metadata = obj.get("metadata")
     if not isinstance(metadata, dict) or "managedFields" not in metadata:
         return obj

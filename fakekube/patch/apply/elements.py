@@ -31,7 +31,7 @@ __all__ = ["SELF", "ElementError", "Path", "canonical", "field", "key", "order",
 
 Path = tuple[str, ...]
 
-#: In a tree of elements: the parent itself belongs to the set.
+#: In a tree of elements: the parent itself is a member of the set.
 SELF: Final = "."
 
 _ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\b": "\\u0008", "\f": "\\u000c"}
@@ -49,7 +49,7 @@ def field(name: str) -> str:
 
 
 def value(item: Any) -> str:
-    """The element of a set's item, a scalar."""
+    """Returns the path element of an item of a set, a scalar."""
     return _string_value(item) if isinstance(item, str) else f"v:{_json(item)}"
 
 
@@ -59,7 +59,7 @@ def _string_value(item: str) -> str:
 
 
 def key(*names_and_values: Any) -> str:
-    """The element of a keyed list's item: names (sorted) and values, taking turns."""
+    """Returns the path element of an item of an associative list; `names` (sorted) and values alternate in the arguments."""
     try:
         return _known_key(*names_and_values)
     except TypeError:
@@ -71,12 +71,12 @@ def _key(*names_and_values: Any) -> str:
     return "k:{" + ",".join(f"{_json(name)}:{_json(item)}" for name, item in pairs) + "}"
 
 
-# `typed` tells 1 from True and 1.0; values that cannot be hashed are a TypeError.
+# `typed` distinguishes 1 from True and 1.0; unhashable values raise a TypeError.
 _known_key = lru_cache(maxsize=8192, typed=True)(_key)
 
 
 def _json(item: Any) -> str:
-    """JSON as the real server writes it into elements."""
+    """Encodes a value as JSON as in path elements."""
     if isinstance(item, str):
         text = json_text(item)
         if "\\" in text:
@@ -95,11 +95,11 @@ def _json(item: Any) -> str:
 
 @lru_cache(maxsize=8192)
 def canonical(text: str) -> str | None:
-    """The element that a string from outside means; None for one of a kind that is unknown, which sets
+    """Parses a path element of a client and returns its canonical form; None for an unknown prefix, which sets
     ignore.
 
     Raises:
-        ElementError: if it is none.
+        ElementError: the string is not a valid path element.
     """
     kind, content = text[:2], text[2:]
     if len(kind) < 2 or kind[1] != ":":
@@ -135,7 +135,7 @@ def _loads(text: str) -> Any:
 
 @lru_cache(maxsize=8192)
 def order(element: str) -> tuple[Any, ...]:
-    """What elements of one level are sorted by: fields, keys, values, positions."""
+    """Returns the sort key of path elements: fields, keys, values, indexes."""
     kind, content = element[:2], element[2:]
     if kind == "f:":
         return 1, content
@@ -147,7 +147,7 @@ def order(element: str) -> tuple[Any, ...]:
 
 
 def _rank(item: Any) -> tuple[Any, ...]:
-    """A total order over JSON values: numbers, strings, booleans, lists, objects, null."""
+    """Returns a sort key that is a total order of JSON values: numbers, strings, booleans, lists, objects, null."""
     if isinstance(item, bool):
         return 2, item
     if isinstance(item, int | float):
@@ -162,7 +162,7 @@ def _rank(item: Any) -> tuple[Any, ...]:
 
 
 def printed(element: str) -> str:
-    """An element as messages show it: `.name`, `[key="x"]`, `[="x"]`, `[0]`."""
+    """Prints a path element as in error messages: `.name`, `[key="x"]`, `[="x"]`, `[0]`."""
     kind, content = element[:2], element[2:]
     if kind == "f:":
         return f".{content}"

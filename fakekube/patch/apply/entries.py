@@ -39,7 +39,7 @@ __all__ = [
 APPLY: Final = "Apply"
 UPDATE: Final = "Update"
 
-#: Update managers that an object keeps; older ones become entries of `_ANCIENT`.
+#: The maximum number of update managers of an object; the oldest ones are merged into `_ANCIENT`.
 MAX_UPDATE_MANAGERS: Final = 10
 _ANCIENT: Final = "ancient-changes"
 
@@ -49,7 +49,7 @@ class EntryError(ValueError):
 
 
 class Manager(NamedTuple):
-    """An owner of fields. `api_version` is empty for appliers, which are identical in all versions."""
+    """A field manager. `api_version` is empty for appliers, which are the same manager in all versions."""
 
     name: str
     operation: str
@@ -58,12 +58,12 @@ class Manager(NamedTuple):
 
     @classmethod
     def of(cls, name: str, operation: str, api_version: str, subresource: str) -> Manager:
-        """The manager of a write; one without a name is "unknown"."""
+        """Returns the manager of a write; an empty name becomes "unknown"."""
         return cls(name or "unknown", operation, "" if operation == APPLY else api_version, subresource)
 
     @property
     def identifier(self) -> str:
-        """JSON of what identifies a manager: the real server sorts by it."""
+        """Returns the manager identifier: JSON, by which the real server sorts."""
         parts = {
             "manager": self.name,
             "operation": self.operation,
@@ -74,7 +74,7 @@ class Manager(NamedTuple):
 
     @property
     def printed(self) -> str:
-        """As the messages of conflicts name it."""
+        """Returns the manager as printed in conflict messages."""
         text = go_quote(self.name)
         if self.subresource:
             text = f"{text} with subresource {go_quote(self.subresource)}"
@@ -99,7 +99,7 @@ class Managed:
     times: dict[Manager, str] = field(default_factory=dict)
 
     def capped(self) -> Managed:
-        """The same with no more than ten update managers: the oldest of a version are joined."""
+        """Returns a copy with at most ten update managers; the oldest ones of each version are merged."""
         if len(self.owners) <= MAX_UPDATE_MANAGERS:
             return self
         updaters = [manager for manager in self.owners if manager.operation == UPDATE]
@@ -170,11 +170,11 @@ def _decode_fields(fields: Any) -> FieldSet:
 
 
 def encode(managed: Managed, *, sorted_keys: bool = False, sorted_fields: bool = False) -> list[dict[str, Any]]:
-    """The entries of an object, in their order: by operation, time, name, version and subresource.
+    """Encodes the managers of an object, sorted by operation, time, name, version and subresource.
 
     Args:
-        sorted_keys: of custom resources, whose members are sorted all the way down.
-        sorted_fields: elements are sorted as texts (`10` before `9`), other members are not.
+        sorted_keys: sort all members recursively, as in custom resources.
+        sorted_fields: sort the path elements as strings (`10` before `9`), but not the other members.
     """
     entries = [
         _encode(manager, owned, managed.times.get(manager), sorted_keys, sorted_fields or sorted_keys)
@@ -208,20 +208,20 @@ def _sorted_tree(tree: Tree) -> Tree:
 
 
 class _Shared(NamedTuple):
-    """A set that this module has written: objects of one make share it, and it need not be read again."""
+    """An encoded set: objects with equal sets share it, and it need not be decoded again."""
 
     written: Tree
     fields: FieldSet
 
 
-#: By the identity of the tree that was written (which lives as long as it is in here), and by its JSON.
+#: By the identity of the encoded tree (which the entry keeps alive), and by its JSON.
 _by_identity: dict[int, _Shared] = {}
 _by_text: dict[str, _Shared] = {}
 _MAX_SHARED: Final = 4096
 
 
 def are_same(entries: list[Any], others: list[Any]) -> bool:
-    """Are these entries equal, in the order of their fields, too?"""
+    """Reports whether entries are equal, including the order of their fields."""
     if entries != others:
         return False
     pairs = ((entry.get("fieldsV1"), other.get("fieldsV1")) for entry, other in zip(entries, others, strict=True))
@@ -229,12 +229,12 @@ def are_same(entries: list[Any], others: list[Any]) -> bool:
 
 
 def shared(fields: FieldSet) -> FieldSet:
-    """The set that stands for its equals."""
+    """Returns the shared instance of equal sets."""
     return _shared(fields.tree, fields).fields
 
 
 def _written(fields: FieldSet, sorted_fields: bool) -> Tree:
-    """The tree to be written; one that was written before stands for its equals."""
+    """Returns the encoded tree of a set, shared with equal ones that were encoded before."""
     return _shared(_sorted_tree(fields.tree) if sorted_fields else fields.tree, fields).written
 
 
@@ -253,5 +253,5 @@ def _shared(written: Tree, fields: FieldSet) -> _Shared:
 
 
 def format_time(now: datetime) -> str:
-    """A UTC time as entries have it."""
+    """Formats a UTC time as in entries."""
     return print_time(now)

@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 Tree = dict[str, Any]
-"""Path elements and what lies below each of them, another Tree."""
+"""Path element → the tree of its children."""
 
 #: A member of a set without children. Shared; never changed.
 LEAF: Final[Tree] = {}
@@ -45,10 +45,9 @@ class FieldSetError(ValueError):
 
 
 class FieldSet:
-    """An immutable set of paths, with the operations of an algebra: `|`, `&`, `-`, `in`, iteration.
+    """An immutable set of paths with the operations `|`, `&`, `-`, `in` and iteration.
 
-    `-` is the difference of members: taking away a parent leaves its children. `without` takes the children
-    along.
+    `-` is the difference of members: it removes a parent but not its children. `without` removes the children, too.
     """
 
     __slots__ = ("tree",)
@@ -58,7 +57,7 @@ class FieldSet:
 
     @classmethod
     def of(cls, *paths: Path) -> FieldSet:
-        """The set of these paths; the empty path, the whole object, is never a member."""
+        """Makes a set of paths. The empty path (the whole object) is never a member."""
         tree: Tree = {}
         for path in paths:
             if path:
@@ -67,7 +66,7 @@ class FieldSet:
 
     @classmethod
     def from_json(cls, value: Any) -> FieldSet:
-        """Reads FieldsV1 from outside, forgiving about order and form. Raises FieldSetError."""
+        """Decodes FieldsV1 of a client, in any order and form. Raises FieldSetError."""
         tree, _ = _read(value)
         return cls(ordered(tree))
 
@@ -87,22 +86,22 @@ class FieldSet:
         return self._with(difference(self.tree, other.tree))
 
     def without(self, other: FieldSet) -> FieldSet:
-        """The difference in which a member of `other` takes away all that is below it, too."""
+        """Returns the recursive difference: without the members of `other` and all paths below them."""
         return self._with(recursive_difference(self.tree, other.tree))
 
     def _with(self, tree: Tree) -> FieldSet:
         return self if tree is self.tree else FieldSet(tree)
 
     def leaves(self) -> FieldSet:
-        """The members without children."""
+        """Returns the members without children."""
         return FieldSet(_leaves(self.tree))
 
     def below(self, element: str) -> FieldSet:
-        """The paths that begin with `element`, without it."""
+        """Returns the paths that begin with `element`, relative to it."""
         return FieldSet(children(self.tree.get(element, LEAF)))
 
     def matching(self, patterns: Sequence[tuple[str | None, ...]]) -> FieldSet:
-        """The paths that begin as one of the patterns (None stands for any element), and their parents."""
+        """Returns the paths with one of the patterns as a prefix (None matches any element), and their parents."""
         return FieldSet(_matching(self.tree, patterns))
 
     def __contains__(self, path: Path) -> bool:
@@ -112,7 +111,7 @@ class FieldSet:
         return bool(path) and node is not None and is_member(node)
 
     def __iter__(self) -> Iterator[Path]:
-        """All members: those of a level before those below it."""
+        """Yields all members; those of a level before those below it."""
         return _paths(self.tree, ())
 
     def __len__(self) -> int:
@@ -135,7 +134,7 @@ EMPTY: Final = FieldSet()
 
 
 def _insert(tree: Tree, path: Path) -> None:
-    """Adds a path to a tree of one's own."""
+    """Adds a path to a tree that is not shared yet."""
     *parents, last = path
     for element in parents:
         node = tree.get(element)
@@ -149,33 +148,33 @@ def _insert(tree: Tree, path: Path) -> None:
 
 
 def is_member(node: Tree) -> bool:
-    """Does the element above this node belong to the set?"""
+    """Reports whether the element of this node is a member of the set."""
     return not node or SELF in node
 
 
 def children(node: Tree) -> Tree:
-    """The node without the mark of its own membership."""
+    """Returns the node without the mark of its own membership."""
     if SELF not in node:
         return node
     return {element: below for element, below in node.items() if element != SELF}
 
 
 def joined(member: bool, below: Tree) -> Tree | None:
-    """The node of an element that is a member or not, and has these children; None for neither."""
+    """Makes the node of an element with these children, which may be a member; None if it is not and has no children."""
     if not below:
         return LEAF if member else None
     return {SELF: LEAF, **below} if member else below
 
 
-# The operations below work on sets and on nodes alike: the mark of membership is an element like any other,
-# as long as both nodes have children. What is left for `_..._of_nodes` are leaves.
+# The operations below work on sets and on nodes: if both nodes have children, the mark of membership is handled like any
+# other element. `_..._of_nodes` handle the leaves.
 
 
 def union(a: Tree, b: Tree) -> Tree:
-    """The members of either set."""
+    """Returns the union of two sets."""
     if not a or a is b:
         return b
-    if a == b:  # which is faster to see than what would differ
+    if a == b:  # cheaper than a merge
         return a
     result = a
     for element, node in b.items():
@@ -196,10 +195,10 @@ def _union_of_nodes(a: Tree, b: Tree) -> Tree:
 
 
 def difference(a: Tree, b: Tree) -> Tree:
-    """The members of `a` that are not in `b`."""
+    """Returns the members of `a` that are not in `b`."""
     if not b:
         return a
-    if a is b or a == b:  # which is faster to see than what would be left
+    if a is b or a == b:  # cheaper than the difference
         return LEAF
     result = a
     for element, other in b.items():
@@ -207,7 +206,7 @@ def difference(a: Tree, b: Tree) -> Tree:
         if node is None:
             continue
         left: Tree | None
-        if not node:  # as most are
+        if not node:  # the most frequent case
             left = None if not other or SELF in other else node
         else:
             left = _as_node(difference(node, other)) if other else children(node)
@@ -222,7 +221,7 @@ def difference(a: Tree, b: Tree) -> Tree:
 
 
 def recursive_difference(a: Tree, b: Tree) -> Tree:
-    """The members of `a` that are neither in `b` nor below a member of it."""
+    """Returns the members of `a` that are neither in `b` nor below a member of it."""
     result = a
     for element, other in b.items():
         node = a.get(element)
@@ -240,7 +239,7 @@ def recursive_difference(a: Tree, b: Tree) -> Tree:
 
 
 def intersection(a: Tree, b: Tree) -> Tree:
-    """The members of both sets."""
+    """Returns the intersection of two sets."""
     if a is b or a == b:
         return a
     result: Tree = {}
@@ -261,7 +260,7 @@ def _intersection_of_nodes(a: Tree, b: Tree) -> Tree | None:
 
 
 def _as_node(tree: Tree) -> Tree | None:
-    """What is left of a node with children: nothing, a leaf (the mark of membership only), or a node."""
+    """Converts remaining children to a node: None if there are none, a leaf if there is only the mark of membership."""
     if not tree:
         return None
     return LEAF if len(tree) == 1 and SELF in tree else tree
@@ -293,22 +292,22 @@ def _paths(tree: Tree, prefix: Path) -> Iterator[Path]:
 
 
 def level_in_order(tree: Tree) -> Tree:
-    """The tree with the elements of its first level in canonical order."""
+    """Returns the tree with the elements of its first level in canonical order."""
     if len(tree) < 2:
         return tree
     in_order = sorted(tree)
-    if in_order[-1][0] != "f":  # the order of texts is right for fields only, which sort before i:, k: and v:
+    if in_order[-1][0] != "f":  # string order is the canonical order of fields, which sort before i:, k: and v:
         in_order.sort(key=order)
     return {element: tree[element] for element in in_order}
 
 
 def ordered(tree: Tree) -> Tree:
-    """The tree with the elements of every level in canonical order."""
+    """Returns the tree with the elements of every level in canonical order."""
     return level_in_order({element: ordered(node) if node else LEAF for element, node in tree.items()})
 
 
 def _read(value: Any) -> tuple[Tree, bool]:
-    """The children of a node from outside, and whether it is marked as a member."""
+    """Decodes the children of a node of a client, and whether it is marked as a member."""
     if value is None:
         return LEAF, False
     if not isinstance(value, Mapping):

@@ -22,17 +22,17 @@ from fakekube.patch.literals import go_json
 
 __all__ = ["KUBECTL", "annotation", "fields_taken_over", "with_annotation"]
 
-#: The manager for which all this is done.
+#: The only manager that is migrated.
 KUBECTL: Final = "kubectl"
 
 _ANNOTATION: Final = "kubectl.kubernetes.io/last-applied-configuration"
 
-#: Bytes that the annotations of an object may have.
+#: The maximum size of the annotations of an object in bytes.
 _MAX_ANNOTATIONS: Final = 256 * 1024
 
 
 def annotation(obj: Any) -> str:
-    """The last configuration that an object remembers; empty for none."""
+    """Returns the last-applied-configuration annotation of an object, or ""."""
     metadata = obj.get("metadata") or {}
     annotations = metadata.get("annotations") or {}
     value = annotations.get(_ANNOTATION, "")
@@ -40,7 +40,7 @@ def annotation(obj: Any) -> str:
 
 
 def fields_taken_over(live: Typed, kind: str) -> FieldSet | None:
-    """The fields of the last configuration that are still as it says; None if there is none that can be used."""
+    """Returns the fields of the last applied configuration that are unchanged in the object; None without a valid annotation."""
     text = annotation(live.value)
     try:
         last = orjson.loads(text) if text else None
@@ -60,7 +60,7 @@ def fields_taken_over(live: Typed, kind: str) -> FieldSet | None:
 
 
 def with_annotation(obj: dict[str, Any], applied: dict[str, Any]) -> dict[str, Any]:
-    """The object, remembering what has been applied if it remembers any configuration."""
+    """Returns the object with an updated annotation, if it has one."""
     if not annotation(obj):
         return obj
     text = _configuration(applied)
@@ -73,7 +73,7 @@ def with_annotation(obj: dict[str, Any], applied: dict[str, Any]) -> dict[str, A
 
 
 def _configuration(applied: dict[str, Any]) -> str:
-    """What was applied as JSON, without the annotation itself."""
+    """Returns the applied configuration as JSON without the annotation."""
     metadata = applied.get("metadata") or {}
     if "annotations" in metadata:
         metadata = dict(metadata)

@@ -26,7 +26,7 @@ _EMPTY: list[Any] = []
 
 
 class _Repeated(list[Any]):
-    """Items of a list that have one element."""
+    """The items of a list with the same path element."""
 
 
 def _items(value: Any) -> list[Any]:
@@ -76,15 +76,15 @@ class AtomicList(Atom):
 
 
 class ItemList(Atom):
-    """A set or a map of items; only what their elements are made of tells the two apart."""
+    """A set or an associative list; the two differ only in the path elements of their items."""
 
     def __init__(
         self, item: Atom, keys: Sequence[str] = (), defaults: Mapping[str, Any] | None = None, *, exact: bool = True
     ) -> None:
         """
         Args:
-            keys: of a map, in the order in which messages name them; none for a set.
-            defaults: of keys that an item may omit.
+            keys: the keys of an associative list in the order of error messages; none for a set.
+            defaults: the defaults of keys that an item may omit.
         """
         self._item = item
         self._keys = tuple(keys)
@@ -101,7 +101,7 @@ class ItemList(Atom):
             yield from self._item.atomics(item, f"{path}[{index}]")
 
     def element(self, item: Any) -> str:
-        """The path element of an item. Raises TypingError for an item that has none."""
+        """Returns the path element of an item. Raises TypingError if a key is missing or invalid."""
         if not self._keys:
             return _set_element(item)
         if not isinstance(item, dict):
@@ -125,7 +125,7 @@ class ItemList(Atom):
         return elements.key(*pairs)
 
     def _by_element(self, value: Any) -> dict[str, Any]:
-        """The items by element, in their order; what repeats is held by `_Repeated`."""
+        """Returns the items by path element in their order; duplicates are in a `_Repeated`."""
         found: dict[str, Any] = {}
         for index, item in enumerate(_items(value)):
             try:
@@ -196,7 +196,7 @@ class ItemList(Atom):
         return difference_of(*map(level_in_order, (removed, modified, added)))
 
     def _compare_items(self, old: Any, new: Any) -> Difference:
-        """The comparison of all items of one element: what repeats has no parts."""
+        """Compares the items with one path element; duplicates are compared as a whole."""
         repeated = (old.__class__ is _Repeated) + (new.__class__ is _Repeated)
         if repeated == 0:
             return self._item.compare(old, new)
@@ -214,11 +214,10 @@ class ItemList(Atom):
         return live if len(merged) == len(before) and all(map(is_, merged, before)) else merged
 
     def _merged_items(self, live: list[Any], applied: list[Any]) -> list[Any]:
-        """The applied items in their order, each with its live counterpart; other live items keep their
-        places.
+        """Returns the applied items in their order, each merged with its live item, and the other live items.
 
-        Live items that are not applied stand before the next shared item, as they do in the live list, as
-        long as the two lists agree on the order of what they share.
+        A live item that is not applied keeps its position before the next item that both lists have, as long as both
+        lists have these items in the same order.
         """
         left = [self.element(item) for item in live]
         right = [self.element(item) for item in applied]

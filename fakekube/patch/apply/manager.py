@@ -42,7 +42,7 @@ OtherVersion = Callable[[Object, str, str], "tuple[Object, Type] | None"]
 there; None if
 there is no such version. Objects have kind and apiVersion or not, as at rest."""
 
-#: The fields of every object that nobody ever owns.
+#: The fields that no manager ever owns.
 _NEVER_OWNED: Final = FieldSet.of(
     (field("apiVersion"),),
     (field("kind"),),
@@ -63,21 +63,21 @@ _NEVER_OWNED: Final = FieldSet.of(
     ),
 )
 
-#: While a change is attributed, before it is known whether it changes anything.
+#: The manager of the current change until it is known whether anything changed.
 _CURRENT: Final = Manager("current-operation", UPDATE)
 
-#: Who owns what was there when an object without managed fields is first applied to.
+#: The manager of the existing fields at the first apply to an object without managedFields.
 _BEFORE_FIRST_APPLY: Final = "before-first-apply"
 
 
 def excluding(paths: Iterable[tuple[str, ...]]) -> Filter:
-    """A filter against fields (by their names) and all that is below them."""
+    """Returns a filter that removes fields (paths of names) and everything below them."""
     excluded = FieldSet.of(*(tuple(map(field, path)) for path in paths))
     return lambda fields: fields.without(excluded)
 
 
 def including(paths: Iterable[tuple[str | None, ...]]) -> Filter:
-    """A filter for nothing but these fields and all that is below them; None stands for any element."""
+    """Returns a filter that keeps only these fields and everything below them; None matches any element."""
     patterns = [tuple(name if name is None else field(name) for name in path) for path in paths]
     return lambda fields: fields.matching(patterns)
 
@@ -100,12 +100,12 @@ class FieldManager:
     ) -> None:
         """
         Args:
-            type: of the kind (of a custom resource: of its schema; metadata is added).
-            subresource: through which writes come; empty for the main path.
-            filters: by apiVersion, what writes never own (the strategy's reset fields).
-            other_version: how to get an object in other versions; without it there are none.
-            custom: a custom resource: objects have kind and apiVersion, and all members are sorted.
-            scale_of_custom: the scale of a custom resource, which cannot be applied on the real server.
+            type: the type of the kind (for a custom resource that of its schema, to which metadata is added).
+            subresource: the subresource of the writes; "" for the main resource.
+            filters: by apiVersion, the filters of the reset fields of the strategy.
+            other_version: converts objects; by default there are no other versions.
+            custom: whether this is a custom resource, whose objects have kind and apiVersion and sorted members.
+            scale_of_custom: whether this is the scale of a custom resource, which the real server cannot apply.
         """
         self._type = type
         self._kind = kind
@@ -127,10 +127,10 @@ class FieldManager:
         """Sets the managedFields of a changed object.
 
         Args:
-            live: the object as it was, as at rest; None if it is being created.
-            new: the object as it will be, before admission: the request's own tree. What it says of
-                managedFields is what the client has sent.
-            manager: the request's fieldManager, or the name that its user agent gives.
+            live: the stored object; None for a create.
+            new: the new object before admission, which belongs to the request. Its managedFields are those that
+                the client sent.
+            manager: the fieldManager of the request, or the prefix of its user agent.
         """
         metadata = new.get("metadata")
         if not isinstance(metadata, dict):
@@ -177,15 +177,15 @@ class FieldManager:
         change = self._changes.find(signature)
         if change is None:
             owners = self._updater.update(old, current, managed.owners, _CURRENT, comparison)
-            change = self._settled(owners, manager)
+            change = self._with_final_manager(owners, manager)
             self._changes.keep(signature, managed.owners, change)
         times = managed.times
         if change.maker is not None:
             times = {**times, change.maker: entries.format_time(now)}
         return Managed(change.owners, times)
 
-    def _settled(self, owners: dict[Manager, Owned], manager: str) -> Change:
-        """What the current operation has come to own belongs to the manager."""
+    def _with_final_manager(self, owners: dict[Manager, Owned], manager: str) -> Change:
+        """Gives the fields of the current operation to the manager."""
         current = owners.pop(_CURRENT, None)
         fields = current.fields - _NEVER_OWNED if current is not None else FieldSet()
         maker = Manager.of(manager, UPDATE, self._api_version, self._subresource) if fields else None
@@ -198,19 +198,19 @@ class FieldManager:
     # ------------------------------------------------------------ apply
 
     def apply(self, live: Object | None, applied: Any, manager: str, force: bool, now: datetime) -> Object:
-        """The object that results from applying a configuration, still to be defaulted.
+        """Applies a configuration. Returns the object before defaulting.
 
         Args:
-            live: the object as at rest; None if there is none yet.
-            applied: the configuration as it was parsed, with kind and apiVersion.
+            live: the stored object; None if it does not exist.
+            applied: the parsed configuration, with kind and apiVersion.
 
         Returns:
             `live` itself if nothing changes; `live` with other managedFields if only these change; else, for a
             built-in kind, a new tree.
 
         Raises:
-            StatusError: 400 for a configuration of another kind, 409 for conflicts, 500 for one that does
-                not fit.
+            StatusError: 400 for a configuration of another kind, 409 for conflicts, 500 for one that does not conform
+                to the type.
         """
         if self._gvk_of(applied) != self._gvk:
             raise bad_request(f"invalid object type: {self._gvk_of(applied)}")
@@ -262,10 +262,10 @@ class FieldManager:
         if new is old and live is not self._empty:
             return live, Managed(owners, times)
         times[who] = entries.format_time(now)
-        return self._fitted(new.value, applied, live), Managed(owners, times)
+        return self._decoded(new.value, applied, live), Managed(owners, times)
 
     def _configuration(self, applied: Object) -> Typed:
-        """What is applied, checked."""
+        """Validates the applied configuration. Raises StatusError."""
         metadata = applied.get("metadata")
         if isinstance(metadata, dict) and isinstance(metadata.get("managedFields"), list):
             raise bad_request("metadata.managedFields must be nil")
@@ -288,7 +288,7 @@ class FieldManager:
     def _merged(
         self, live: Typed, applied: Typed, managed: Managed, who: Manager, force: bool
     ) -> tuple[Typed, dict[Manager, Owned]]:
-        """The merged object and its owners; kubectl takes over what it has owned in the client-side way."""
+        """Returns the merged object and its managers; kubectl takes over the fields of its client-side apply."""
         try:
             return self._updater.apply(live, applied, managed.owners, who, force=force)
         except Conflicts as conflicts:
@@ -300,26 +300,26 @@ class FieldManager:
                 raise conflict_error(left) from None
         return self._updater.apply(live, applied, managed.owners, who, force=True)
 
-    def _fitted(self, new: Object, applied: Object, live: Object) -> Object:
-        """The merged object as its type reads it."""
+    def _decoded(self, new: Object, applied: Object, live: Object) -> Object:
+        """Decodes the merged object."""
         if self._scale_of_custom:
             raise self._not_convertible(f"failed to convert new object ({self._described(applied)})")
         if self._custom:
             return new
         try:
-            fitted: Object = from_unstructured(self._type, new, settled=None if live is self._empty else live)
+            decoded: Object = from_unstructured(self._type, new, settled=None if live is self._empty else live)
         except DecodeError as error:
             raise uninterpreted(
                 f"failed to convert new object ({self._described(applied)}) to proper version: "
                 f"unable to convert unstructured object to {self._gvk}: {error}"
             ) from None
-        return fitted
+        return decoded
 
     def _not_convertible(self, problem: str) -> StatusError:
         reason = f"request to convert CR to an invalid group/version: {self._api_version}"
         return uninterpreted(f"{problem} to proper version: {reason}")
 
-    # ------------------------------------------------------------ parts
+    # ------------------------------------------------------------ helpers
 
     def _typed(self, value: Any) -> Typed:
         return Typed(value, self._api_version, self._atom)
@@ -345,7 +345,7 @@ class FieldManager:
         return known
 
     def _gvk_of(self, applied: Any) -> str:
-        """Group, version and kind as Go prints them; nothing where they cannot be read."""
+        """Returns group, version and kind as Go prints them; empty ones if they are invalid."""
         api_version, kind = applied.get("apiVersion"), applied.get("kind")
         api_version = api_version if isinstance(api_version, str) else ""
         kind = kind if isinstance(kind, str) else ""
@@ -355,7 +355,7 @@ class FieldManager:
         return f"{group}/{version}, Kind={kind}"
 
     def _described(self, applied: Object) -> str:
-        """Namespace, name and kind, as messages have them."""
+        """Returns namespace, name and kind as in error messages."""
         metadata = applied.get("metadata")
         metadata = metadata if isinstance(metadata, dict) else {}
         namespace, name = (value if isinstance(value := metadata.get(key), str) else "" for key in ("namespace", "name"))

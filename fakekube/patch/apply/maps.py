@@ -24,29 +24,29 @@ _EMPTY: dict[str, Any] = {}
 
 _ABSENT: Final = object()
 
-#: So many layouts of one struct are remembered.
+#: The maximum number of cached layouts of a struct.
 _MAX_PLANS: Final = 500
 
-#: Of entries that must not be there; checked values have none.
+#: The atom of undeclared entries, which validated values do not have.
 _UNDECLARED: Final = Scalar("untyped")
 _UNDECLARED.fits = frozenset()
 
 _Step = tuple[str, str, Atom, bool]
-"""Name, element and atom of an entry, and whether it owns itself besides its parts."""
+"""Name, path element and atom of an entry, and whether the entry itself is a member of field sets."""
 
 
 class _Plan(NamedTuple):
-    """The entries of the values of one layout, in canonical order."""
+    """The entries of values with one layout, in canonical order."""
 
     steps: tuple[_Step, ...]
     leaves: Tree
     """All entries as leaves."""
     parts: tuple[_Step, ...]
-    """The steps of what may be no leaf."""
+    """The entries that may have parts."""
 
 
 class _Entries(dict[str, tuple[str, Atom]]):
-    """Elements and atoms of declared fields by name; those of other entries are made when they are asked for."""
+    """Path elements and atoms by name: those of declared fields, and those of other entries on first use."""
 
     def __init__(self, declared: Mapping[str, tuple[str, Atom]], other: Atom) -> None:
         super().__init__(declared)
@@ -75,8 +75,8 @@ class Map(Atom):
         """
         Args:
             declare: makes the declared fields on first use (types may be recursive).
-            other: of the entries that are not declared; None if there must be none.
-            deduced: made up for values of no known type; field sets below it are never reconciled.
+            other: the atom of undeclared entries; None if there must be none.
+            deduced: whether the type was deduced from a value; field sets below it are never reconciled.
         """
         self._declare = declare
         self._other = other
@@ -88,7 +88,7 @@ class Map(Atom):
 
     @cached_property
     def _entry(self) -> _Entries:
-        """By name: the element and the atom."""
+        """Returns the path element and the atom of an entry."""
         declared = self._declare() if self._declare else {}
         return _Entries({name: (field(name), atom) for name, atom in declared.items()}, self._other or _UNDECLARED)
 
@@ -97,7 +97,7 @@ class Map(Atom):
         return dict(self._entry.values())
 
     def atomics(self, value: Any, path: str) -> Iterator[str]:
-        """Of maps whose entries are not declared, nobody looks into the entries."""
+        """See `Atom.atomics`; the entries of maps without declared fields are not visited."""
         if isinstance(value, dict):
             if self._atomic:
                 yield path
@@ -106,7 +106,7 @@ class Map(Atom):
                     yield from self._entry[name][1].atomics(item, f"{path}.{name}")
 
     def _plan(self, value: Any) -> _Plan:
-        """How to go through a value; remembered for each layout, since objects look alike."""
+        """Returns the plan of a value, cached by layout, since objects of a kind have few layouts."""
         layout = tuple(value) if value.__class__ is dict else ()
         return self._plans.get(layout) or self._new_plan(layout)
 

@@ -26,12 +26,12 @@ _REPLICAS: Final[Path] = (field("spec"), field("replicas"))
 
 @dataclass(slots=True, frozen=True)
 class ScaleMapping:
-    """Where a kind has its replicas.
+    """The location of spec.replicas of a scale in its parent.
 
     Args:
-        api_version: of the path through which the scale is reached.
-        paths: by apiVersion, the names that lead to the replicas; None for a version without a scale.
-        custom: a custom resource, whose entries have sorted members.
+        api_version: the apiVersion of the request path of the scale.
+        paths: by apiVersion, the path of the replicas; None for a version without a scale.
+        custom: whether the parent is a custom resource, whose entries have sorted members.
     """
 
     api_version: str
@@ -39,7 +39,7 @@ class ScaleMapping:
     custom: bool = False
 
     def to_scale(self, parent_entries: Any) -> list[dict[str, Any]]:
-        """The managedFields of the scale of an object with these managedFields."""
+        """Converts the managedFields of the parent to those of its scale."""
         parent = entries.decode(parent_entries)
         scale = Managed()
         for manager, owned in parent.owners.items():
@@ -51,7 +51,7 @@ class ScaleMapping:
         return entries.encode(scale)
 
     def to_parent(self, parent_entries: Any, scale_entries: Any) -> list[dict[str, Any]]:
-        """The managedFields of the object after its scale has come to have these managedFields."""
+        """Returns the managedFields of the parent after a change of its scale, given those of the scale."""
         parent, scale = entries.decode(parent_entries), entries.decode(scale_entries)
         result = Managed()
         taken = dict(scale.owners)
@@ -71,7 +71,7 @@ class ScaleMapping:
             if _REPLICAS in owned.fields and own_path is not None:
                 result.owners[manager] = Owned(FieldSet.of(own_path), self.api_version)
         result.times = {manager: time for manager, time in parent.times.items() if manager in result.owners}
-        # The real server writes the elements of these in the order of texts; any other write restores theirs.
+        # The real server sorts these path elements as strings; the next write restores the canonical order.
         return entries.encode(result, sorted_keys=self.custom, sorted_fields=True)
 
     def _path(self, api_version: str) -> Path | None:

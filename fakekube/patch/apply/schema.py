@@ -25,7 +25,7 @@ _STRING = Scalar("string")
 _NUMERIC = Scalar("numeric")
 _BOOLEAN = Scalar("boolean")
 _UNTYPED = Scalar("untyped")
-#: Scalars of several kinds that decoding has narrowed down: times, quantities.
+#: Untyped scalars, which decoding has validated: times, quantities.
 _TEXT = Scalar("untyped")
 _TEXT.exact = True
 
@@ -33,7 +33,7 @@ _OBJECT_META = "k8s.io/apimachinery/pkg/apis/meta/v1.ObjectMeta"
 
 
 def _untyped_atomic() -> Choice:
-    """Any value, every part a leaf."""
+    """Returns the atom of any value; its lists and maps are atomic."""
     choice = Choice(exact=False)
     choice.scalar = _UNTYPED
     choice.list = AtomicList(choice, exact=False)
@@ -42,7 +42,7 @@ def _untyped_atomic() -> Choice:
 
 
 def _deduced(*, exact: bool = False) -> Choice:
-    """Any value: objects are granular all the way down, lists are leaves."""
+    """Returns the deduced atom of any value: maps are granular at all depths, lists are atomic."""
     choice = Choice(exact=exact)
     choice.scalar = _UNTYPED
     choice.list = AtomicList(_UNTYPED_ATOMIC, exact=False)
@@ -69,17 +69,17 @@ _SPECIAL: Mapping[Shape, Atom] = {
     Shape.FIELDS_V1: Map(None, _DEDUCED, exact=False, deduced=True),
 }
 
-#: Types with a JSON form of their own, of which OpenAPI says nothing.
+#: The atoms of types with a custom JSON form, which OpenAPI does not describe.
 _ANYTHING = ("JSONSchemaPropsOrArray", "JSONSchemaPropsOrBool", "JSONSchemaPropsOrStringArray")
 
 
 def atom_of(type: Type) -> Atom:
-    """The atom of a type."""
+    """Returns the atom of a built-in type."""
     return _builtin_atom(type) if type.name else _make(type)
 
 
 def custom_atom_of(type: Type) -> Atom:
-    """The atom of a custom resource's root, whose metadata is that of every kind."""
+    """Returns the atom of a custom resource, whose metadata has the type ObjectMeta."""
     members = _members(type, embedded=True)
     return Map(members, _other(type), exact=_is_exact(type))
 
@@ -107,7 +107,7 @@ _builtin_atom = cache(_make)
 
 
 def _formatted(type: Type, atom: Atom) -> Atom:
-    """Strings of a schema with a format are checked as any scalar is."""
+    """Returns the atom of a string with a format: any scalar."""
     if atom is _STRING and not type.name and type.format not in ("", "byte"):
         return _UNTYPED
     return atom
@@ -126,7 +126,7 @@ def _members(type: Type, *, embedded: bool) -> Callable[[], Mapping[str, Atom]]:
 
 
 def _field_atom(field: Field) -> Atom:
-    """OpenAPI's patch strategy says how a list merges where no list type does."""
+    """Returns the atom of a field; a list without a list type merges by the patch strategy of OpenAPI."""
     type = field.type
     if type.shape is Shape.LIST and "merge" in field.patch_strategy and "l" not in field.row:
         keys = (field.patch_merge_key,) if field.patch_merge_key else ()
@@ -135,7 +135,7 @@ def _field_atom(field: Field) -> Atom:
 
 
 def _other(type: Type) -> Atom | None:
-    """Of entries that a struct does not declare: free-form objects take any."""
+    """Returns the atom of undeclared entries of a struct; free-form objects allow any."""
     return _DEDUCED if type.takes_unknown_fields or not type.fields else None
 
 
@@ -152,7 +152,7 @@ def _list(type: Type, list_type: ListType, keys: tuple[str, ...]) -> Atom:
 
 
 def _key_default(field: Field | None) -> Any:
-    """The default of a key in OpenAPI: what the schema says, else the zero value if that is always printed."""
+    """Returns the default of a key: that of the OpenAPI schema, else the zero value if the field has no omitempty."""
     if field is None:
         return None
     if not field.type.name:
@@ -167,13 +167,13 @@ def _key_default(field: Field | None) -> Any:
 
 
 def _is_exact(type: Type) -> bool:
-    """Does no part of the type take any value? Recursive types count as if one did."""
+    """Reports whether no part of the type allows any value; False for recursive types."""
     known: bool | None = type.compiled.get("exact")
     if known is None:
         type.compiled["exact"] = False
         try:
             known = type.compiled["exact"] = _has_exact_parts(type)
-        except RecursionError:  # nothing was found out
+        except RecursionError:  # a recursive type
             del type.compiled["exact"]
             raise
     return known

@@ -27,7 +27,7 @@ from fakekube.patch.apply.fields import EMPTY, LEAF, FieldSet, Tree, union
 
 __all__ = ["Comparison", "Conflicts", "Convert", "Filter", "Owners", "Typed", "UnknownVersion", "Updater"]
 
-_MAX_SETTLED: Final = 1024
+_MAXIMUM_RECONCILED: Final = 1024
 
 Owners = Mapping[Manager, Owned]
 Filter = Callable[[FieldSet], FieldSet]
@@ -49,20 +49,20 @@ class Conflicts(Exception):
         return ((manager, path) for manager, fields in self.paths.items() for path in fields)
 
     def without(self, allowed: FieldSet) -> Conflicts:
-        """The conflicts about other fields."""
+        """Returns the conflicts without those about these fields."""
         left = {manager: fields - allowed for manager, fields in self.paths.items()}
         return Conflicts({manager: fields for manager, fields in left.items() if fields})
 
 
 class Typed(NamedTuple):
-    """An object, the version it is in, and the atom of its kind."""
+    """An object with its version and the atom of its type."""
 
     value: Any
     api_version: str
     atom: Atom
 
     def check(self, *, duplicates: bool = False) -> Typed:
-        """The same if it fits its type. Raises TypingError."""
+        """Validates the object and returns it. Raises TypingError."""
         typing = Typing(duplicates=duplicates)
         self.atom.check(self.value, None, typing)
         typing.raise_if_any()
@@ -96,11 +96,11 @@ class Typed(NamedTuple):
 
 
 Convert = Callable[[Typed, str], Typed]
-"""An object in another version. Raises UnknownVersion, or TypingError if it does not fit its type there."""
+"""Converts an object to another version. Raises UnknownVersion, or TypingError if it does not conform to its type there."""
 
 
 class Comparison(NamedTuple):
-    """What a change has removed, and what it has modified or added."""
+    """The fields that a change removed, and those that it modified or added."""
 
     removed: FieldSet
     changed: FieldSet
@@ -114,17 +114,17 @@ class Updater:
 
     def __init__(self, convert: Convert, filters: Mapping[str, Filter]) -> None:
         """Args:
-        filters: by version, the filter of the reset fields.
+        filters: the filters of the reset fields by version.
         """
         self._convert = convert
         self._filters = filters
-        self._settled: BoundedCache[tuple[str, int], Tree] = BoundedCache(_MAX_SETTLED)
-        """By version and identity, trees that need no reconciling; kept here, they keep their identity."""
+        self._reconciled_trees: BoundedCache[tuple[str, int], Tree] = BoundedCache(_MAXIMUM_RECONCILED)
+        """Trees that need no reconciliation by version and identity; the cache keeps them alive, so identities stay unique."""
 
     def update(
         self, live: Typed, new: Typed, owners: Owners, manager: Manager, comparison: Comparison | None = None
     ) -> dict[Manager, Owned]:
-        """The owners after `manager` has changed the object from `live` to `new`; `comparison` is theirs, if it is known."""
+        """Returns the owners after `manager` changed the object from `live` to `new`; `comparison` is theirs, if known."""
         owners = self._reconciled(live, owners)
         if comparison is None:
             comparison = self.compared(live, new)
@@ -140,10 +140,10 @@ class Updater:
     def apply(
         self, live: Typed, applied: Typed, owners: Owners, manager: Manager, *, force: bool
     ) -> tuple[Typed, dict[Manager, Owned]]:
-        """The object with the configuration applied (`live` itself if nothing changes), and its owners.
+        """Applies a configuration. Returns the object (`live` itself if nothing changes) and its owners.
 
         Raises:
-            Conflicts: if others own what would change, and `force` is not set.
+            Conflicts: other managers own fields that would change, and `force` is not set.
         """
         owners = self._reconciled(live, owners)
         merged = live.merge(applied)
@@ -156,14 +156,14 @@ class Updater:
             raise TypingError(f"failed to prune fields: {error}") from None
         if new is not merged and is_same(live.value, new.value):
             new = live
-        if new is live or owners.keys() == {manager}:  # nobody loses anything
+        if new is live or owners.keys() == {manager}:  # no other manager loses fields
             return new, {owner: owned for owner, owned in owners.items() if owned.fields}
         return new, self._transferred(live, new, owners, manager, self.compared(live, new), force=force)
 
     def _transferred(
         self, live: Typed, new: Typed, owners: Owners, manager: Manager, comparison: Comparison, *, force: bool
     ) -> dict[Manager, Owned]:
-        """The owners without what others lose by the change; `comparison` is what it looks like in its version."""
+        """Removes the changed fields from other owners. `comparison` is the change in its own version. Raises Conflicts."""
         if not owners:
             return {}
         comparisons: dict[str, Comparison | None] = {new.api_version: comparison}
@@ -191,11 +191,11 @@ class Updater:
         return fields if keep is None else keep(fields)
 
     def compared(self, live: Typed, new: Typed) -> Comparison:
-        """What changes between two objects of one version, but for what nobody may own."""
+        """Compares two objects of one version, without the reset fields."""
         return live.compare(new).filtered(self._filters.get(new.api_version))
 
     def _compared_in(self, version: str, live: Typed, new: Typed) -> Comparison | None:
-        """The change as it looks in another version; None if there is no such version."""
+        """Compares the objects in another version; None if there is no such version."""
         try:
             before = self._converted(live, version, "failed to convert old object")
             after = self._converted(new, version, "failed to convert new object")
@@ -213,7 +213,7 @@ class Updater:
             raise TypingError(f"{problem}: {error}") from None
 
     def _reconciled(self, live: Typed, owners: Owners) -> dict[Manager, Owned]:
-        """The owners as the types are now: without unknown versions, atomic parts owned as a whole."""
+        """Reconciles the owners with the current types: without unknown versions, and with atomic values owned as a whole."""
         result: dict[Manager, Owned] = {}
         for manager, owned in owners.items():
             try:
@@ -224,18 +224,18 @@ class Updater:
         return result
 
     def _reconciled_fields(self, fields: FieldSet, typed: Typed) -> FieldSet:
-        """Sets that are as their type wants them come again and again, as the same trees."""
+        """Reconciles a set; caches sets that are already reconciled, which recur as the same trees."""
         key = (typed.api_version, id(fields.tree))
-        if key in self._settled:
+        if key in self._reconciled_trees:
             return fields
         tree = typed.atom.reconcile(fields.tree)
         if tree is not fields.tree:
             return FieldSet(tree)
-        self._settled.add(key, tree)
+        self._reconciled_trees.add(key, tree)
         return fields
 
     def _pruned(self, merged: Typed, owners: Owners, manager: Manager, last: Owned | None) -> Typed:
-        """The merged object without what the applier has given up and nobody else owns."""
+        """Removes from the merged object the fields that the applier no longer applies and that have no other owner."""
         if last is None or not last.fields:
             return merged
         given_up = last.fields - owners[manager].fields
@@ -258,7 +258,7 @@ class Updater:
         return self._at(owners[manager].api_version, removed)
 
     def _with_owned_items(self, merged: Typed, pruned: Typed, first: str, owners: Owners) -> Typed:
-        """What is pruned, with what anybody owns; the version of the pruned object first."""
+        """Adds the owned items back to the pruned object, first those owned in its version."""
         owned_in: dict[str, FieldSet] = {first: FieldSet()}
         for owned in owners.values():
             owned_in[owned.api_version] = owned_in.get(owned.api_version, FieldSet()) | owned.fields
@@ -276,7 +276,7 @@ class Updater:
         return pruned
 
     def _with_dangling_items(self, merged: Typed, pruned: Typed, last: Owned) -> Typed:
-        """What is pruned, with what was not owned by the applier but went with a parent."""
+        """Adds back the items that were not owned by the applier but were removed with a parent."""
         problem = "failed to convert pruned object to last applied version"
         try:
             pruned = self._converted(pruned, last.api_version, problem)
