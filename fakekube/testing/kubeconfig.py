@@ -25,6 +25,8 @@ def kubeconfig(url: str, *, token: str = "", authority: str = "", certificate: s
     cluster: dict[str, Any] = {"server": url}
     if authority:
         cluster["certificate-authority-data"] = _inline(authority)
+    elif url.startswith("http://"):
+        cluster["insecure-skip-tls-verify"] = True  # without it the client for JavaScript refuses plain HTTP
     user: dict[str, Any] = {}
     if certificate:
         user = {"client-certificate-data": _inline(certificate), "client-key-data": _inline(key)}
