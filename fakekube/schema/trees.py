@@ -10,11 +10,13 @@ import orjson
 __all__ = ["copied", "in_order", "unchanged_parts"]
 
 #: The parts of an object that are large in most kinds: to compare them costs less than to walk them.
-_PARTS = ("spec", "status")
+_PARTS = frozenset({"spec", "status"})
 
 
 def unchanged_parts(new: Mapping[str, Any], old: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the spec and the status of an old object, as far as those of the new one are the same objects in JSON."""
+    if _PARTS.isdisjoint(new):
+        return {}
     return {name: old[name] for name in _PARTS if type(new.get(name)) is dict and _are_identical(new[name], old.get(name))}
 
 
