@@ -114,9 +114,10 @@ def fakekube(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     """A fresh cluster for this test."""
     options = _options(request.config, request.node.get_closest_marker("fakekube"))
     cluster = _start(options, monkeypatch)
-    request.node.stash.setdefault(_CLUSTERS, []).append(cluster)
+    request.node.stash[_CLUSTERS] = [cluster]
     yield cluster
     cluster.stop()
+    del request.node.stash[_CLUSTERS]  # pytest keeps its items until the end of the session
 
 
 @pytest.fixture

@@ -57,6 +57,28 @@ def test_fixtures(project: Project) -> None:
     project.run().assert_outcomes(passed=5)
 
 
+def test_no_cluster_outlives_its_test(project: Project) -> None:
+    write(
+        project,
+        """
+        import gc, weakref
+        import pytest
+
+        clusters = []
+
+        @pytest.mark.parametrize("n", range(3))
+        def test_uses_one(fakekube, n):
+            fakekube.create(dict(apiVersion="v1", kind="ConfigMap", metadata=dict(name="a")))
+            clusters.append(weakref.ref(fakekube))
+
+        def test_they_are_gone():
+            gc.collect()
+            assert [cluster() for cluster in clusters] == [None, None, None]
+    """,
+    )
+    project.run().assert_outcomes(passed=4)
+
+
 def test_options_grow_stronger(project: Project) -> None:
     project.write("start.yaml", "{apiVersion: v1, kind: ConfigMap, metadata: {name: loaded, namespace: default}}")
     write(
