@@ -156,7 +156,7 @@ class Cluster(ObjectClient):
         self._retention = (
             Retention() if compaction_interval is None else replace(Retention(), compaction_interval=compaction_interval)
         )
-        self._shared: dict[str, Any] = {"stages": {}, "staged": set()}
+        self._shared: dict[str, Any] = {"stages": {}, "staged": set(), "runtime of": lambda: self._runtime}
         """What controllers are told of by tests."""
         self.clock = clock or Clock()
         """The cluster's clock: `hold()`, `advance(hours=1)`, `release()`."""

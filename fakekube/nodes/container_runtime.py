@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from fakekube.controllers import Manager
     from fakekube.nodes.rules import Pods
     from fakekube.registry.backend import Backend
+    from fakekube.runtime.container import Container
 
 __all__ = ["EXITS", "Exit", "container_runtime"]
 
@@ -30,6 +31,8 @@ class Exit(NamedTuple):
     container: str
     attempt: int
     code: int
+    time: float
+    """When, in seconds of the clock's `monotonic`."""
 
 
 def container_runtime(backend: Backend, client: Client, shared: MutableMapping[str, Any], manager: Manager) -> Runtime:
@@ -44,10 +47,12 @@ def container_runtime(backend: Backend, client: Client, shared: MutableMapping[s
         rules: Pods | None = shared.get("pods")
         return NOTHING if rules is None else rules.behaviour_of(pod, container)
 
-    def on_exit(pod: Mapping[str, Any], container: str, attempt: int, code: int) -> None:
+    def on_exit(pod: Mapping[str, Any], container: Container, code: int) -> None:
         metadata = pod["metadata"]
         exits: dict[str, list[Exit]] = shared.setdefault(EXITS, {})
-        exits.setdefault(metadata["uid"], []).append(Exit(container, attempt, code))
+        exits.setdefault(metadata["uid"], []).append(
+            Exit(container.name, container.run.attempt, code, container.main.scheduler.time)
+        )
         manager.ask("kubelet", Key(metadata["namespace"], metadata["name"]), wake=True)
 
     return Runtime(backend, client, behaviour, on_exit)

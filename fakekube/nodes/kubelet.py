@@ -24,9 +24,10 @@ from fakekube.nodes.addresses import Addresses, AddressesExhausted
 from fakekube.nodes.container_runtime import EXITS, Exit
 from fakekube.nodes.node_status import condition, initial_status, is_ready, renewed_conditions
 from fakekube.nodes.plans import PlanError, PodPlan, told_by_annotations
-from fakekube.nodes.pod_status import completed_status, is_of_job, ready_status, resized_status
+from fakekube.nodes.pod_status import completed_status, is_of_job, ready_status
 from fakekube.nodes.pod_workers import PodWorkers
 from fakekube.nodes.rules import RULES, Pods
+from fakekube.nodes.running_pods import RunningPods
 
 __all__ = ["Kubelet"]
 
@@ -65,6 +66,7 @@ class Kubelet(Reconciler):
         self._on_node: dict[str, set[Key]] = {}
         self._intervals: dict[str, tuple[float, float]] = {}
         self._workers = PodWorkers(self.clock, self.recorder, self._write)
+        self._running = RunningPods(self, self._workers, self._on_node)
         self._staged: Container[str] = self.context.shared.get("staged", ())
         for node in self.cache.list("nodes"):
             self._hold_node_addresses(node)
@@ -103,13 +105,15 @@ class Kubelet(Reconciler):
                 del self._on_node[node]
             self._addresses.release(metadata["uid"])
             self._workers.forget(metadata["uid"])
-            return ()
+            self._running.forget(metadata["uid"])
+            self.context.shared.get(EXITS, {}).pop(metadata["uid"], None)
+            return self._running.deferred_on(node)
         pods.add(key)
         status = obj.get("status") or {}
         if status.get("podIP") and not obj["spec"].get("hostNetwork"):
             for ip in status.get("podIPs") or ():
                 self._addresses.hold(metadata["uid"], ip["ip"])
-        return (key,)
+        return (key, *self._running.deferred_on(node)) if status.get("phase") in _TERMINAL else (key,)
 
     def _hold_node_addresses(self, node: Object) -> None:
         for one in (node.get("status") or {}).get("addresses") or ():
@@ -137,9 +141,9 @@ class Kubelet(Reconciler):
             status = initial_status(
                 node, git_version(self.context.version), known or self._addresses.node(name), self.client.now()
             )
-            self._patch_status("nodes", node, status)
+            self.patch_status("nodes", node, status)
         elif self._is_report_due(node):
-            self._patch_status("nodes", node, {"conditions": renewed_conditions(node, self.client.now())})
+            self.patch_status("nodes", node, {"conditions": renewed_conditions(node, self.client.now())})
         self._renew_lease(node)
         self.requeue_routinely(Key("", name), self._next_renewal(name))
 
@@ -198,7 +202,11 @@ class Kubelet(Reconciler):
             return
         status = pod.get("status") or {}
         plan = self._plan_of(pod)
-        exits = self.context.shared.get(EXITS, {}).pop(pod["metadata"]["uid"], ())
+        exits: Sequence[Exit] = self.context.shared.get(EXITS, {}).pop(pod["metadata"]["uid"], ())
+        if status.get("phase") == "Running" and "deletionTimestamp" not in pod["metadata"]:
+            pod, exits = self._running.sync(key, pod, node, exits)
+        elif "deletionTimestamp" in pod["metadata"]:
+            self._running.stop(pod)
         if plan is not None or exits or pod["metadata"]["uid"] in self._workers:
             self._run_as_told(key, pod, node, plan, exits)
         elif "deletionTimestamp" in pod["metadata"]:
@@ -206,9 +214,7 @@ class Kubelet(Reconciler):
         elif status.get("phase", "Pending") == "Pending" and (condition(pod, "Ready") or {}).get("status") != "True":
             self._run(pod, node)
         elif status.get("phase") == "Running" and is_of_job(pod):
-            self._patch_status("pods", pod, completed_status(pod, self.client.now()))
-        elif status.get("phase") == "Running" and (changed := resized_status(pod)):
-            self._patch_status("pods", pod, changed)
+            self.patch_status("pods", pod, completed_status(pod, self.client.now()))
         if pod["spec"].get("activeDeadlineSeconds") is not None:
             self._check_deadline(key, pod, node)
 
@@ -238,7 +244,7 @@ class Kubelet(Reconciler):
     def _run(self, pod: Object, node: Object) -> None:
         found = self._addresses_for(pod, node)
         if found is not None:
-            self._patch_status("pods", pod, ready_status(pod, *found, self.client.now()))
+            self.patch_status("pods", pod, ready_status(pod, *found, self.client.now()))
 
     def _run_as_told(self, key: Key, pod: Object, node: Object, plan: PodPlan | None, exits: Sequence[Exit]) -> None:
         uid = pod["metadata"]["uid"]
@@ -257,7 +263,7 @@ class Kubelet(Reconciler):
             self.requeue_after(key, wait)
 
     def _write(self, pod: Object, status: dict[str, Any]) -> Object:
-        return self._patch_status("pods", pod, status, manager="kubelet")
+        return self.patch_status("pods", pod, status, manager="kubelet")
 
     def _addresses_for(self, pod: Object, node: Object) -> tuple[str, list[str]] | None:
         """The addresses of node and pod; None if there is none left, which is told of, and tried again."""
@@ -293,7 +299,8 @@ class Kubelet(Reconciler):
             preconditions={"uid": metadata["uid"]},
         )
 
-    def _patch_status(self, resource: str, obj: Object, status: dict[str, Any], *, manager: str = AT_ONCE) -> Object:
+    def patch_status(self, resource: str, obj: Object, status: dict[str, Any], *, manager: str = AT_ONCE) -> Object:
+        """Changes what is named of a status. Returns the object as it is then. Raises ApiError."""
         metadata = obj["metadata"]
         path = self.client.path(self.client.resource(resource), metadata.get("namespace"), metadata["name"], "status")
         body = {"metadata": {"uid": metadata["uid"]}, "status": status}

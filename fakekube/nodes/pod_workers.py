@@ -7,8 +7,8 @@ Specified by: pkg/kubelet/pod_workers.go, pkg/kubelet/status/status_manager.go.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -75,12 +75,31 @@ class PodWorkers:
             state.terminate(now, float(pod["metadata"].get("deletionGracePeriodSeconds") or 0))
             self._tell(pod, state)
         for one in exits:
-            if state.exit(one.container, one.attempt, one.code, now):
+            if state.exit(one.container, one.attempt, one.code, min(one.time, now)):
                 pod = self._show(pod, state, addresses, now)
         while state.advance(now):
             pod = self._show(pod, state, addresses, now)
         due = state.next_due
         return None if due is None else max(due - now, 0.0)
+
+    def resize(self, pod: Object) -> bool:
+        """The node has room for what the containers of a pod ask for now; False if the pod was told nothing."""
+        worker = self._workers.get(pod["metadata"]["uid"])
+        if worker is None:
+            return False
+        specs = {one["name"]: one for kind in ("initContainers", "containers") for one in pod["spec"].get(kind) or ()}
+        for container in worker.state.containers:
+            container.spec = specs.get(container.name, container.spec)
+        return True
+
+    def delay_stop(self, pod: Object, seconds: Mapping[str, float]) -> None:
+        """Containers of a pod take at least so long to end, by their names."""
+        uid = pod["metadata"]["uid"]
+        worker = self._workers.get(uid)
+        if worker is None:
+            worker = self._workers[uid] = self._begin(pod, PodPlan(), self._clock.monotonic())
+        for one in worker.state.containers:
+            one.plan = replace(one.plan, stop_seconds=max(one.plan.stop_seconds, seconds.get(one.name, 0.0)))
 
     def fail(self, pod: Object, addresses: Addresses, reason: str, message: str) -> None:
         """The pod as a whole fails. Raises ApiError."""

@@ -20,12 +20,13 @@ from typing import TYPE_CHECKING, Any, Final
 from fakekube.clock import Clock
 from fakekube.runtime.behaviour import Behaviour
 from fakekube.runtime.commands import command as applet
+from fakekube.runtime.descriptors import Null
 from fakekube.runtime.environment import expand
 from fakekube.runtime.filesystem import File, FileSystem
 from fakekube.runtime.images import APPLET
 from fakekube.runtime.logs import ContainerLog
 from fakekube.runtime.program import Command, Program, Usage
-from fakekube.runtime.scheduling import SIGKILL, Task
+from fakekube.runtime.scheduling import SIGKILL, Scheduler, Task
 from fakekube.runtime.shell.interpreter import ProgramNotFound, Shell, find_program, shebang
 
 if TYPE_CHECKING:
@@ -253,6 +254,40 @@ class Container:
         if content.startswith(b"\x7fELF") or b"\0" in content[:64]:
             raise ProgramNotFound(f"{name}: Exec format error", 126)
         return _script(path, shebang(content))
+
+    def run_hook(self, command: Sequence[str], failed: Callable[[], None]) -> None:
+        """Runs a lifecycle hook beside the main program; `failed` is called if it does not end with 0."""
+
+        async def body() -> int:
+            code = await self._run_quietly(command)
+            if code:
+                failed()
+            return code
+
+        scheduler = self.main.scheduler
+        self.register(scheduler.start(body(), " ".join(command), self.next_pid()))
+        scheduler.run()
+
+    def foresee(self, command: Sequence[str], limit: float) -> tuple[int, float]:
+        """Runs a command to its end at once, at most so many seconds of its own time.
+
+        Returns the exit code, and how many seconds it took; what it waited for is not waited for.
+        """
+        start = self.clock.monotonic()
+        scheduler = Scheduler(self.clock, started=start, eager=False)
+        task = scheduler.start(self._run_quietly(command), " ".join(command), self.next_pid())
+        scheduler.catch_up(start + limit)
+        if task.exit_code is None:
+            task.kill(SIGKILL)
+            scheduler.catch_up(start + limit)
+            return 128 + SIGKILL, limit
+        return task.exit_code, scheduler.time - start
+
+    async def _run_quietly(self, command: Sequence[str]) -> int:
+        try:
+            return await self.execute(command, self.program(command, {0: Null(), 1: Null(), 2: Null()})) if command else 0
+        except ProgramNotFound as missing:
+            return missing.code
 
     def end(self, run: Run) -> None:
         """The run has ended: so do its programs, and its log."""

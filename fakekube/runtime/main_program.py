@@ -90,6 +90,8 @@ class MainProgram:
         self._lock = threading.Lock()
         self._task: Task | None = None
         self._started = False
+        self._driven = False
+        """Runs whether somebody looks or not."""
 
     # ------------------------------------------------------------ running
 
@@ -103,6 +105,17 @@ class MainProgram:
         self.container.register(self._task)
         if not self.container.is_running:
             self._live_to_the_end()
+
+    def start_now(self) -> bool:
+        """Starts the program, which runs on as time passes; False if that has been done."""
+        with self._lock:
+            if self._driven:
+                return False
+            self._driven = True
+        self.start()
+        self.scheduler.eager = True
+        self.scheduler.run()
+        return True
 
     def catch_up(self) -> None:
         """Lets it do what it would have done by now."""
@@ -137,7 +150,7 @@ class MainProgram:
         """The same for the last time."""
         with self._lock:
             self._followers -= 1
-            idle = not self._followers and not self.container.behaviour().follows_command
+            idle = not self._followers and not self._driven
         if idle:
             self.scheduler.eager = False
 

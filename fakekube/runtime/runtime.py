@@ -41,7 +41,7 @@ class Runtime:
         backend: of the cluster.
         client: asks for tokens, as kubelets do.
         behaviour: what tests say of a container of a pod.
-        on_exit: called when a main program ends that decides on its container, with pod, container, attempt and exit code.
+        on_exit: called when a main program ends that decides on its container, with pod, container and exit code.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Runtime:
         backend: Backend,
         client: Client,
         behaviour: Callable[[Object, Object], Behaviour] | None = None,
-        on_exit: Callable[[Object, str, int, int], None] | None = None,
+        on_exit: Callable[[Object, Container, int], None] | None = None,
     ) -> None:
         self.cluster = backend.services
         self._client = client
@@ -123,7 +123,7 @@ class Runtime:
         if decides is None:
             decides = bool(container.spec.get("stdin"))
         if decides and self._on_exit is not None:
-            self._on_exit(pod, container.name, container.run.attempt, code)
+            self._on_exit(pod, container, code)
 
     # ------------------------------------------------------------ kubelet_api.Kubelet
 

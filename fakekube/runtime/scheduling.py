@@ -340,4 +340,11 @@ class Scheduler:
         if timer is not None:
             timer.cancel()
         if due is not None:
-            self._timer = self._clock.call_at(due, self._stir)
+            self._timer = self._clock.call_at(due, self._due)
+
+    def _due(self) -> None:
+        """A sleeper is due: it runs in the thread that moves a held clock, so that it has run when the clock has moved."""
+        if self._clock.held:
+            self.run()
+        else:
+            self._stir()

@@ -1,0 +1,109 @@
+"""Resizing pods in place: whether a node has room for the new requests, and what the kubelet says of it.
+
+A resize that fits is done at once. One that does not is deferred, until pods have left the node.
+
+Invariant: the allocated resources of all pods of a node never exceed what it has, unless they did before.
+
+Specified by: pkg/kubelet/allocation/allocation_manager.go (handlePodResourcesResize), pkg/kubelet/lifecycle/predicate.go,
+pkg/kubelet/events/resize.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from fakekube.apis.core.pods.resource_requests import pod_requests
+from fakekube.codecs import json
+from fakekube.nodes.pod_status import resources_of
+from fakekube.schema.quantity import parse
+
+__all__ = ["PENDING", "deferral", "is_resized", "pending_condition", "resize_message", "with_allocated"]
+
+Object = Mapping[str, Any]
+
+PENDING: Final = "PodResizePending"
+_RESOURCES: Final = ("cpu", "memory")
+_STATUSES: Final = {"containers": "containerStatuses", "initContainers": "initContainerStatuses"}
+
+
+def is_resized(pod: Object) -> bool:
+    """Does the spec of a running pod ask for other resources than it has?"""
+    status = pod.get("status") or {}
+    for kind, statuses in _STATUSES.items():
+        wanted = {one["name"]: resources_of(one) for one in pod["spec"].get(kind) or ()}
+        for one in status.get(statuses) or ():
+            told = {name: one[name] for name in ("allocatedResources", "resources") if one.get(name)}
+            if "running" in (one.get("state") or {}) and one["name"] in wanted and told != wanted[one["name"]]:
+                return True
+    return False
+
+
+def with_allocated(pod: Object) -> Object:
+    """Returns the pod with the requests that it has, in the place of those that it asks for."""
+    statuses = {
+        one["name"]: one
+        for field in _STATUSES.values()
+        for one in (pod.get("status") or {}).get(field) or ()
+        if "resources" in one
+    }
+
+    def changed(container: Object) -> Object:
+        known = statuses.get(container["name"])
+        return container if known is None else {**container, "resources": known["resources"]}
+
+    spec = {kind: [changed(one) for one in pod["spec"][kind]] for kind in _STATUSES if pod["spec"].get(kind)}
+    return {**pod, "spec": {**pod["spec"], **spec}}
+
+
+def deferral(pod: Object, node: Object, others: Iterable[Object]) -> str:
+    """Says why a node has no room for the resources that a pod asks for; "" if it has.
+
+    Args:
+        pod: that is resized.
+        node: of the pod.
+        others: the other pods of the node that have not ended.
+    """
+    wanted = pod_requests(dict(pod))
+    allocatable = (node.get("status") or {}).get("allocatable") or {}
+    used = [pod_requests(dict(with_allocated(one))) for one in others]
+    for resource in _RESOURCES:
+        if resource not in wanted or resource not in allocatable:
+            continue
+        requested, taken, capacity = (
+            sum(one.milli_value() if resource == "cpu" else one.value() for one in amounts)
+            for amounts in (
+                [wanted[resource]],
+                [one[resource] for one in used if resource in one],
+                [parse(str(allocatable[resource]))],
+            )
+        )
+        if requested > capacity - taken:
+            return f"Node didn't have enough resource: {resource}, requested: {requested}, used: {taken}, capacity: {capacity}"
+    return ""
+
+
+def pending_condition(pod: Object, message: str, now: str) -> dict[str, Any]:
+    """Returns the condition of a deferred resize."""
+    return {
+        "type": PENDING,
+        "status": "True",
+        "observedGeneration": pod["metadata"].get("generation", 0),
+        "lastProbeTime": now,
+        "lastTransitionTime": now,
+        "reason": "Deferred",
+        "message": message,
+    }
+
+
+def resize_message(pod: Object, prefix: str, error: str = "") -> str:
+    """Returns the message of an event about a resize."""
+    summary: dict[str, Any] = {}
+    for kind in ("initContainers", "containers"):
+        found = [{"name": one["name"], "resources": one.get("resources") or {}} for one in pod["spec"].get(kind) or ()]
+        if found:
+            summary[kind] = found
+    summary["generation"] = pod["metadata"].get("generation", 0)
+    if error:
+        summary["error"] = error
+    return f"{prefix}: {json.dumps(summary).decode()}"

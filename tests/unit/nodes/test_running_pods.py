@@ -1,0 +1,141 @@
+"""Pods that run: ephemeral containers, resize in place, commands that decide on their containers, hooks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from fakekube import Cluster
+from fakekube.kubelet_api import Streams
+from fakekube.pipes import Pipe
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    with Cluster() as made:
+        made.clock.hold()
+        yield made
+
+
+def pod(name: str, container: dict[str, Any] | None = None, **spec: Any) -> dict[str, Any]:
+    main = {"name": "main", "image": "busybox", **(container or {})}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {"containers": [main], **spec}}
+
+
+def status_of(cluster: Cluster, name: str) -> Any:
+    return cluster.get("pods", name)["status"]
+
+
+def reasons(cluster: Cluster) -> list[str]:
+    return [event["reason"] for event in cluster.list("events")]
+
+
+@pytest.mark.parametrize("told", [False, True])
+def test_an_ephemeral_container_runs_until_its_program_ends(cluster: Cluster, told: bool) -> None:
+    if told:
+        cluster.pods.on(name="p").forever()
+    cluster.create(pod("p"))
+    cluster.settle()
+    debugger = {"name": "debugger", "image": "busybox", "stdin": True, "targetContainerName": "main"}
+    cluster.patch("pods", "p", {"spec": {"ephemeralContainers": [debugger]}}, subresource="ephemeralcontainers")
+    cluster.settle()
+    (status,) = status_of(cluster, "p")["ephemeralContainerStatuses"]
+    assert "running" in status["state"]
+    streams = Streams(stdin=Pipe(), stdout=Pipe())
+    stored = cluster._machinery.backend.services.get("", "pods", "default", "p")
+    assert stored is not None and streams.stdin is not None and streams.stdout is not None
+    cluster._runtime.attach(stored, "debugger", streams)
+    streams.stdin.write_all(b"echo here\nexit 3\n")
+    assert streams.stdout.readline(timeout=5) == b"here\n"
+    cluster.wait_for("pods", "p", until=lambda found: "terminated" in found["status"]["ephemeralContainerStatuses"][0]["state"])
+    (status,) = status_of(cluster, "p")["ephemeralContainerStatuses"]
+    assert status["state"]["terminated"]["exitCode"] == 3
+    assert status_of(cluster, "p")["phase"] == "Running"
+
+
+@pytest.mark.parametrize("told", [False, True])
+def test_a_resize_that_fits_is_done(cluster: Cluster, told: bool) -> None:
+    if told:
+        cluster.pods.on(name="p").forever()
+    cluster.create(pod("p", {"resources": {"requests": {"cpu": "100m"}}}))
+    cluster.settle()
+    resize(cluster, "200m")
+    (status,) = status_of(cluster, "p")["containerStatuses"]
+    assert status["allocatedResources"] == {"cpu": "200m"}
+    assert status["resources"] == {"requests": {"cpu": "200m"}}
+    assert status["restartCount"] == 0
+    assert {"ResizeStarted", "ResizeCompleted"} <= set(reasons(cluster))
+
+
+def resize(cluster: Cluster, cpu: str, name: str = "p") -> None:
+    wanted = {"spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": cpu}}}]}}
+    cluster._client.strategic_patch("pods", name, wanted, subresource="resize")
+    cluster.settle()
+
+
+def pending(cluster: Cluster) -> Any:
+    return next((one for one in status_of(cluster, "p")["conditions"] if one["type"] == "PodResizePending"), None)
+
+
+def test_a_resize_without_room_is_deferred_until_there_is_room(cluster: Cluster) -> None:
+    cpu = int(cluster.nodes["node-1"]["status"]["allocatable"]["cpu"])
+    for name in ("p", "other"):
+        cluster.create(pod(name, {"resources": {"requests": {"cpu": "1"}}}))
+    cluster.settle()
+    resize(cluster, str(cpu))
+    found = pending(cluster)
+    used, capacity = 1000, cpu * 1000
+    text = f"Node didn't have enough resource: cpu, requested: {capacity}, used: {used}, capacity: {capacity}"
+    assert (found["reason"], found["message"]) == ("Deferred", text)
+    assert status_of(cluster, "p")["containerStatuses"][0]["allocatedResources"] == {"cpu": "1"}
+    cluster.delete("pods", "other")
+    cluster.settle()
+    assert pending(cluster) is None
+    assert status_of(cluster, "p")["containerStatuses"][0]["allocatedResources"] == {"cpu": str(cpu)}
+
+
+def test_a_container_whose_policy_says_so_is_restarted_by_a_resize(cluster: Cluster) -> None:
+    policy = [{"resourceName": "cpu", "restartPolicy": "RestartContainer"}]
+    cluster.create(pod("p", {"resources": {"requests": {"cpu": "100m"}}, "resizePolicy": policy}))
+    cluster.settle()
+    resize(cluster, "200m")
+    (status,) = status_of(cluster, "p")["containerStatuses"]
+    assert status["restartCount"] == 1 and status["allocatedResources"] == {"cpu": "200m"}
+
+
+def test_a_container_ends_when_its_command_does(cluster: Cluster) -> None:
+    cluster.pods.on(image="busybox").runs_command()
+    cluster.create(pod("p", {"command": ["sh", "-c", "echo begun; sleep 5; exit 3"]}, restartPolicy="Never"))
+    cluster.settle()
+    assert status_of(cluster, "p")["phase"] == "Running"
+    cluster.clock.advance(seconds=6)
+    cluster.settle()
+    found = status_of(cluster, "p")
+    assert found["phase"] == "Failed"
+    assert found["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 3
+    assert cluster.pods.get("p").logs() == "begun\n"
+
+
+def test_a_post_start_hook_that_fails_kills_its_container(cluster: Cluster) -> None:
+    cluster.pods.on(name="p").runs_command()
+    hook = {"postStart": {"exec": {"command": ["sh", "-c", "exit 1"]}}}
+    cluster.create(pod("p", {"command": ["sleep", "100"], "lifecycle": hook}, restartPolicy="Never"))
+    cluster.settle()
+    assert status_of(cluster, "p")["phase"] == "Failed"
+    assert "FailedPostStartHook" in reasons(cluster)
+
+
+def test_a_pre_stop_hook_takes_its_time(cluster: Cluster) -> None:
+    cluster.pods.on(name="p").runs_command()
+    hook = {"preStop": {"exec": {"command": ["sh", "-c", "sleep 7; exit 1"]}}}
+    cluster.create(pod("p", {"command": ["sleep", "100"], "lifecycle": hook}))
+    cluster.settle()
+    cluster.delete("pods", "p")
+    cluster.settle()
+    cluster.clock.advance(seconds=6)
+    assert "deletionTimestamp" in cluster.get("pods", "p")["metadata"]
+    cluster.clock.advance(seconds=2)
+    assert not cluster.list("pods")
+    assert "FailedPreStopHook" in reasons(cluster)
