@@ -55,7 +55,7 @@ def seen_by_all(status: dict[str, Any]) -> dict[str, Any]:
     out = {
         k: [container(c) for c in v or ()] if k.endswith("ontainerStatuses") else v
         for k, v in status.items()
-        if k != "observedGeneration"
+        if k not in ("observedGeneration", "ephemeralContainerStatuses")
     }
     out["conditions"] = [
         {k: v for k, v in c.items() if k not in ("lastProbeTime", "observedGeneration")}
@@ -216,6 +216,8 @@ class Normaliser:
         for e in events:
             if e.get("reason") in _UNRELATED or _CHANCE.search(e.get("message", "")):
                 continue
+            if (e.get("involvedObject", {}).get("fieldPath") or "").startswith("spec.ephemeralContainers"):
+                continue  # kwok starts none
             who = (e.get("source") or {}).get("component") or e.get("reportingComponent") or ""
             involved = e.get("involvedObject", {})
             count[
