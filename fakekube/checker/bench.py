@@ -90,7 +90,7 @@ class Bench:
     def slowness(self) -> float:
         """Returns by what factor this machine is too busy to be judged by usual times; at least 1."""
         try:
-            return min(max(os.getloadavg()[0] / (os.cpu_count() or 1), 1.0), 3.0)
+            return min(max(os.getloadavg()[0] / (os.cpu_count() or 1), 1.0), 2.0)
         except OSError:
             return 1.0
 

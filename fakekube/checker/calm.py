@@ -41,7 +41,7 @@ class Calm:
     agents: Sequence[str]
     """The user agents."""
     streams: Mapping[StreamKey, str]
-    """The streams that the client keeps open → resource."""
+    """The streams that the client watches → resource."""
     told: Mapping[StreamKey, frozenset[str]]
     """The streams that tell the client of copies → the resources of the objects that they tell of."""
     reaction: Reaction
@@ -90,7 +90,7 @@ def _learn(spell: Spell) -> Calm:
         reaction_seconds = _await_reactions(spell, copies)
         reaction = Reaction.common(*(elements_of(spell.cluster, copy, spell.trace.since(copy.mark)) for copy in copies))
         told = _told(spell, copies)
-        streams = {call.stream: call.collection for call in spell.trace.open_watches()}
+        streams = {call.stream: call.collection for call in spell.trace if call.is_watch}
         holds = any(element.detail[:2] == ("metadata", "finalizers") for element in reaction.elements)
         deletion, vanishing = _observe_deletion(spell, copies, reaction)
     except NotExercised as problem:

@@ -14,7 +14,7 @@ from fakekube.checker.trace import Call, Stream, excerpt, failed
 if TYPE_CHECKING:
     from fakekube.checker.spell import Spell
 
-__all__ = ["judge_backoff", "judge_expired", "revision_of"]
+__all__ = ["judge_backoff", "judge_expired", "judge_misread", "judge_resumption", "revision_of"]
 
 #: So many watches from an expired revision are no mistake of timing.
 _REPEATED = 2
@@ -72,3 +72,30 @@ def judge_backoff(streams: Sequence[Stream]) -> Verdict | None:
         if rate > _SUSPECT and median < 1 / _SUSPECT:
             suspicion = Verdict.warned(f"hardly any backoff: {shown}", *excerpt(stream.calls))
     return suspicion
+
+
+def judge_misread(calls: Sequence[Call], mark: str) -> Verdict | None:
+    """Says whether a client takes something that is no object for one: writes with a text that only a Status had, or writes to
+    an object without a name; None if it does not."""
+    for call in calls:
+        nameless = call.verb in ("update", "patch", "delete") and not call.name
+        if call.is_write and (nameless or call.status == 405 or call.mentions(mark)):
+            return Verdict.failed(f"what is no object was taken for one: {call.verb} {call.path}", *excerpt([call]))
+    return None
+
+
+def judge_resumption(spell: Spell, ended: Sequence[Call], *, bookmarks: bool) -> Verdict | None:
+    """Says whether a client resumes watches that have ended normally from before what they have delivered; None if it does not.
+
+    `bookmarks`: whether bookmarks count as delivered.
+    """
+    for one in ended:
+        following = spell.trace.streams()[one.stream].after(one)
+        last = one.delivered(bookmarks=bookmarks)
+        if following is not None and following.resumes and revision_of(following) < last:
+            what = "a bookmark had moved it on to" if bookmarks else "it has delivered events up to"
+            return Verdict.failed(
+                f"the watch of {one.stream} was resumed from resourceVersion {following.asked_revision}, though {what} {last}",
+                *excerpt([one, following]),
+            )
+    return None

@@ -76,6 +76,8 @@ class Copy:
     created_at: float
     """In seconds of the spell, when all objects were created."""
     deleted: bool = False
+    judged: bool = True
+    """Must the client react to it?"""
 
     def owns(self, resource: str, namespace: str, name: str) -> bool:
         """Is this one of its objects?"""
@@ -192,7 +194,7 @@ def _count(element: Element, cluster: Cluster, copy: Copy, calls: Sequence[Call]
         return sum(
             call.resource == element.resource
             and call.verb == element.detail[0]
-            and call.succeeded
+            and (call.succeeded or call.status == 404)  # what is to be deleted may be gone
             and call.mentions(copy.token)
             and element.name in (_ANY_NAME, (call.name or _name_of(call.answer)).replace(copy.token, _PLACE_OF_TOKEN))
             for call in calls

@@ -33,6 +33,9 @@ Object = dict[str, Any]
 _LOOP_CALLS = 240
 _LOOP_SECONDS = 2.0
 
+#: Seconds without any request, and without a watch, after which a client has given up.
+_GIVEN_UP = 20.0
+
 #: Seconds between two looks at a condition: the first, and the longest.
 _FIRST_LOOK, _LONGEST_LOOK = 0.01, 0.1
 
@@ -86,6 +89,8 @@ class Spell:
         """Reactions that did not come."""
         self.untold: list[Copy] = []
         """Copies that the client was never told of."""
+        self.unmet: Copy | None = None
+        """A copy for which an expected sign is not there."""
         self.ended: str = ""
         """How the client ended by itself."""
         self.loop: str = ""
@@ -297,26 +302,27 @@ class Spell:
         """Returns how long a good client may take now: as on the calm cluster, and the pause that its backoff has
         reached."""
         gaps = [gap for stream in self.trace.streams(self.provoked_at).values() for gap in stream.gaps()]
-        backoff = min(4.5 * max(gaps, default=2.0), 75.0)
+        backoff = min(4.5 * max(gaps, default=2.0), 45.0)
         retry_after = max((self._retry_after(call) for call in self.trace.since(self.provoked_at)), default=0.0)
-        return max(8.0 + 8 * self.calm.reaction_seconds + backoff + retry_after, 20.0)
+        return max(8.0 + 8 * self.calm.reaction_seconds + backoff + retry_after, 16.0)
 
     @staticmethod
     def _retry_after(call: Call) -> float:
         text = dict(call.exchange.answer_headers).get("Retry-After", "0")
         return float(text) if text.isdigit() else 0.0
 
-    def converge(self) -> bool:
+    def converge(self) -> None:
         """Makes a fresh copy and waits for the reactions to all copies; what does not come is in `missing`, `untold`.
 
-        Raises ClientEnded and HotLoop.
+        Raises Decided, ClientEnded and HotLoop.
         """
         self.stimulate()
-        return self.await_all()
+        self.await_all()
 
-    def await_all(self) -> bool:
-        """Waits for the reactions to all copies that are not deleted. Raises ClientEnded and HotLoop."""
-        alive = [copy for copy in self.copies if not copy.deleted]
+    def await_all(self) -> None:
+        """Waits for the reactions to all copies that are not deleted. Raises Decided if they do not come, ClientEnded and
+        HotLoop."""
+        alive = [copy for copy in self.copies if copy.judged and not copy.deleted]
         waiting = list(alive)
 
         def all_reacted() -> bool:
@@ -324,10 +330,12 @@ class Spell:
             return not waiting and all(self.has_reacted(copy) for copy in alive)
 
         if self.await_until(all_reacted, self.patience()):
-            return True
+            return
         self.missing = [(copy, self.missing_of(copy)) for copy in alive if self.missing_of(copy)]
         self.untold = [copy for copy in alive if not self.is_told(copy)]
-        return not self.missing and not self.untold and all(self.bench.expects.met(self, copy) for copy in alive)
+        self.unmet = next((copy for copy in alive if not self.bench.expects.met(self, copy)), None)
+        if self.missing or self.untold or self.unmet is not None:
+            raise Decided("no reaction")
 
     def ordinary_verdict(self) -> Verdict | None:
         """Returns the verdict of the judges of processes and convergence: None if the client runs and has converged."""
@@ -337,6 +345,7 @@ class Spell:
             return Verdict.failed(self.ended, *self.excerpt())
         if self.loop:
             return Verdict.failed(f"hot loop: {self.loop}", *self.excerpt())
+        by_time = not self._is_silent()
         if self.missing:
             copy, elements = self.missing[0]
             what = ", ".join(map(str, elements[:3]))
@@ -344,7 +353,7 @@ class Spell:
                 f"no reaction to {copy.names()[0]} within {self.now - copy.created_at:.0f} s: on a calm cluster "
                 f"the client {what}",
                 *self.excerpt(),
-                by_time=True,
+                by_time=by_time,
             )
         if self.untold:
             copy = self.untold[0]
@@ -352,9 +361,20 @@ class Spell:
                 f"the client never asked for what it missed: no list or watch has told it of {copy.names()[0]} "
                 f"within {self.now - copy.created_at:.0f} s",
                 *self.excerpt(),
-                by_time=True,
+                by_time=by_time,
+            )
+        if self.unmet is not None:
+            return Verdict.failed(
+                f"an expected sign for {self.unmet.names()[0]} is not there after {self.now - self.unmet.created_at:.0f} s",
+                *self.excerpt(),
+                by_time=by_time,
             )
         return None
+
+    def _is_silent(self) -> bool:
+        """Has the client not sent anything for so long, with no watch open, that it has certainly given up?"""
+        latest = max((call.end or self.now for call in self.trace.since(self.provoked_at)), default=0.0)
+        return not self.trace.open_watches() and self.now - latest > _GIVEN_UP
 
     def excerpt(self, calls: Sequence[Call] | None = None) -> list[str]:
         """Returns lines of the trace since the provocation, for evidence."""
@@ -368,11 +388,24 @@ class Spell:
         self.provoked_at = self.trace.mark()
 
     def require_watch(self) -> list[Call]:
-        """Returns the watches that are open and were on the calm cluster. Raises NotExercised if there is none."""
-        found = [call for call in self.trace.open_watches() if call.stream in self.calm.streams]
-        if not found:
-            raise NotExercised("the client has no watch open")
+        """Returns the watches that are open, of those of the calm run; waits for one if there is none. Raises NotExercised for
+        a client that does not watch, ClientEnded and HotLoop."""
+        if not self.calm.streams:
+            raise NotExercised("the client does not watch")
+        found: list[Call] = []
+
+        def are_open() -> bool:
+            found[:] = [call for call in self.trace.open_watches() if call.stream in self.calm.streams]
+            return bool(found)
+
+        self.await_until(are_open, self.patience())
         return found
+
+    def end_watches(self) -> list[Call]:
+        """Ends the open watches as the server does at their timeout; returns them."""
+        ended = self.require_watch()
+        self.faults.on("watch").end(label="ended").remove()
+        return ended
 
     def advance_revisions(self, writes: int = 3) -> int:
         """Writes something that the client does not look at; returns the newest revision."""
@@ -406,15 +439,16 @@ class Spell:
 def tells(stream: Stream, copy: Copy, obj: Object) -> bool:
     """Has a stream told the client of an object, by an event or a list?"""
     name, revision = obj["metadata"]["name"], int(obj["metadata"]["resourceVersion"])
-    return any(_listed(call, name, revision) or _delivered(call, name, revision) for call in reversed(stream.calls))
+    return any(_listed(call, copy, name) or _delivered(call, name, revision) for call in reversed(stream.calls))
 
 
-def _listed(call: Call, name: str, revision: int) -> bool:
-    """Was the object in a list, or is the list newer than its creation?"""
+def _listed(call: Call, copy: Copy, name: str) -> bool:
+    """Was the object in a list that the client was sent?"""
     if not call.is_list or call.status != 200:
         return False
-    listed = call.exchange.revision
-    return (listed is not None and listed >= revision) or name.encode() in _bytes_of(call.exchange.raw_answer)
+    if call.answer_is_lost:  # it was too large to be kept
+        return call.number > copy.mark
+    return name.encode() in _bytes_of(call.exchange.raw_answer)
 
 
 def _delivered(call: Call, name: str, revision: int) -> bool:

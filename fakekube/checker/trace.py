@@ -65,6 +65,14 @@ class Call:
         self.exchange = exchange
         self._zero = zero
         self._events: list[Event] = []
+        self._revision: int | None = None
+
+    @property
+    def revision(self) -> int | None:
+        """The resourceVersion of the answer; None if it is not known, or was too large to be kept."""
+        if self._revision is None and self.status is not None:
+            self._revision = self.exchange.revision or 0
+        return self._revision or None
 
     @property
     def number(self) -> int:
@@ -129,6 +137,11 @@ class Call:
     @property
     def answer(self) -> Any:
         return self.exchange.answer
+
+    @property
+    def answer_is_lost(self) -> bool:
+        """Was the answer too large to be kept?"""
+        return self.exchange.raw_answer is None and not self.is_watch
 
     @property
     def ended(self) -> str | None:
@@ -266,7 +279,7 @@ class Stream:
         for one in self.calls:
             if one.number >= before.number:
                 return False
-            if one.is_list and one.exchange.revision == revision:
+            if one.is_list and one.revision == revision:
                 return True
             if one.is_watch and any(event.revision == revision for event in one.events):
                 return True

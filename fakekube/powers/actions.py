@@ -230,7 +230,8 @@ class ErrorEvent(Action):
 
 @dataclass(slots=True, frozen=True)
 class Bookmarks(Action):
-    """When a watch gets bookmarks: never (but the one that ends the initial events), often, or only at its end."""
+    """When a watch gets bookmarks: never (but the one that ends the initial events), often, only at its end, or one more now,
+    with the newest revision of all resources."""
 
     name = "bookmarks"
     on_others = False

@@ -62,7 +62,7 @@ _NAMES: Mapping[str, tuple[Reader, str]] = {
     "times": (_is_positive, "a whole number from 1 on"),
     "every": (_is_positive, "a whole number from 1 on"),
     "probability": (_is_probability, "a number from 0 to 1"),
-    "when": (lambda value: value in ("never", "often", "at end"), '"never", "often" or "at end"'),
+    "when": (lambda value: value in ("never", "often", "at end", "now"), '"never", "often", "at end" or "now"'),
 }
 
 _CALLABLE = (callable, "a function")

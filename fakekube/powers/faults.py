@@ -186,7 +186,7 @@ class On:
         return self.arm("error_event", code=code, reason=reason, message=message, **often)
 
     def bookmarks(self, when: str, **often: Any) -> Fault:
-        """Bookmarks come "never" (but the one that ends the initial events), "often" or "at end"."""
+        """Bookmarks come "never" (but the one that ends the initial events), "often", "at end", or one more "now"."""
         return self.arm("bookmarks", when=when, **often)
 
     def intercept(self, function: Callable[[Exchange], tuple[int, Any] | None], **often: Any) -> Fault:

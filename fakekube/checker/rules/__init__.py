@@ -11,13 +11,16 @@ from fakekube.checker.rules import (
     credentials,
     discovery,
     identity,
+    initial_events,
     leases,
+    lists,
     manners,
     retries,
     revisions,
     sieve,
     watch_ends,
     watch_errors,
+    watch_events,
 )
 
 __all__ = ["UnknownRule", "all_rules", "chosen"]
@@ -25,6 +28,9 @@ __all__ = ["UnknownRule", "all_rules", "chosen"]
 _FAMILIES = (
     watch_errors.RULES,
     watch_ends.RULES,
+    watch_events.RULES,
+    initial_events.RULES,
+    lists.RULES,
     retries.RULES,
     conflicts.RULES,
     apply.RULES,

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from fakekube.checker.judges import judge_backoff
-from fakekube.checker.rule import Rule, Verdict, Word
+from fakekube.checker.judges import judge_backoff, judge_resumption
+from fakekube.checker.rule import Rule, Verdict
+from fakekube.checker.rules.watch_errors import CONCEPTS, REFLECTOR, judge_only_failures
+from fakekube.checker.trace import excerpt
 
 if TYPE_CHECKING:
     from fakekube.checker.spell import Spell
-    from fakekube.checker.trace import Call, Stream
+    from fakekube.checker.trace import Call
 
 __all__ = ["RULES"]
 
@@ -21,41 +23,33 @@ class NormalEnd(Rule):
     provocation = "the server ends the watches"
     obligation = "a watch that ends normally is resumed from the last revision that it has delivered"
     advice = "keep the resourceVersion of every event and watch again from it; list again only after a 410"
-    source = "Kubernetes API concepts, efficient detection of changes; kube-apiserver --min-request-timeout"
+    source = f"{CONCEPTS}; kube-apiserver --min-request-timeout"
 
     def provoke(self, spell: Spell) -> None:
-        ended = spell.require_watch()
-        spell.memory["ended"] = ended
-        spell.faults.on("watch").end(label="ended").remove()
+        ended: list[Call] = []
+        for _ in range(2):
+            spell.stimulate()
+            spell.await_all()
+            ended += spell.end_watches()
+            spell.memory["ended"] = ended
+
+    def broken(self, spell: Spell) -> Verdict | None:
+        return judge_resumption(spell, spell.memory.get("ended", ()), bookmarks=False)
 
     def judge_trace(self, spell: Spell) -> Verdict:
         relisted: list[Call] = []
         for one in spell.memory["ended"]:
-            stream = spell.trace.streams()[one.stream]
-            following = stream.after(one)
-            if following is None:
-                continue
-            if following.is_list or not following.resumes:
+            following = spell.trace.streams()[one.stream].after(one)
+            if following is not None and not following.resumes and one.delivered(bookmarks=False):
                 relisted.append(following)
-            elif int(following.asked_revision or 0) < _last_revision(stream, one):
-                return Verdict.failed(
-                    f"{stream.key} was resumed from resourceVersion {following.asked_revision}, though events up to "
-                    f"{one.delivered(bookmarks=False)} were delivered: they are sent again",
-                    *spell.excerpt([one, following]),
-                )
-        if relisted:
-            return Verdict.warned(
-                f"after a normal end the client lists again ({relisted[0].path}) in place of watching from the last revision: "
-                "allowed, and expensive",
+        if len(relisted) > 1:
+            return Verdict.failed(
+                f"after each normal end the client reads all of {relisted[0].path} again in place of resuming the watch",
                 *spell.excerpt(),
             )
+        if relisted:
+            return Verdict.warned(f"after a normal end the client read all of {relisted[0].path} again", *spell.excerpt())
         return Verdict.passed()
-
-
-def _last_revision(stream: Stream, watch: Call) -> int:
-    """Returns the revision from which a client goes on that was told all that the watch has delivered."""
-    asked = int(watch.asked_revision) if watch.asked_revision.isdigit() else 0
-    return max(watch.delivered(bookmarks=False), asked)
 
 
 class ImmediateEnds(Rule):
@@ -65,9 +59,9 @@ class ImmediateEnds(Rule):
     provocation = "every watch is closed at once"
     obligation = "watches that end at once are opened again with growing pauses"
     advice = "wait about 1 s after a watch that brought nothing, twice as long each time, up to 30 s, with jitter"
-    source = "client-go tools/cache/reflector.go (backoff 800 ms to 30 s, jitter 1.0)"
+    source = f"{REFLECTOR} (backoff 800 ms to 30 s, jitter 1.0)"
     legality = "C"
-    lasts = 20.0
+    lasts = 25.0
 
     def provoke(self, spell: Spell) -> None:
         spell.require_watch()
@@ -75,11 +69,102 @@ class ImmediateEnds(Rule):
             spell.wait(spell.bench.seconds)
 
     def broken(self, spell: Spell) -> Verdict | None:
-        found = judge_backoff(list(spell.streams_since().values()))
-        return found if found is not None and found.word is Word.FAIL else None
+        return judge_only_failures(spell)
 
     def judge_trace(self, spell: Spell) -> Verdict:
         return judge_backoff(list(spell.streams_since().values())) or Verdict.passed()
 
 
-RULES = (NormalEnd, ImmediateEnds)
+class HalfOpen(Rule):
+    """Nothing arrives any more, and the connection stays."""
+
+    id = "W7"
+    provocation = "the watches fall silent, and their connections stay"
+    obligation = "a connection that has died without an end is noticed by the client's own idle limit"
+    advice = "set a read timeout a little above timeoutSeconds, or HTTP/2 pings; then watch again from the last revision"
+    source = "kubernetes/kubernetes#107266; nolar/kopf#1267; golang.org/x/net/http2 ReadIdleTimeout"
+    legality = "C"
+    lasts = 60.0
+    converges = False
+
+    def provoke(self, spell: Spell) -> None:
+        spell.require_watch()
+        spell.faults.on("watch").silence(label="silent").remove()
+        spell.stimulate()
+        told = spell.bench.idle
+        limit = _GUESS if told is None else 2 * told + 5.0
+        spell.memory["back"] = spell.await_until(lambda: spell.has_reacted(spell.copies[-1]), limit)
+        if spell.memory["back"]:
+            spell.converge()
+
+    def judge_trace(self, spell: Spell) -> Verdict:
+        if spell.memory.get("back"):
+            return Verdict.passed()
+        idle = spell.bench.idle
+        if idle is None:
+            return Verdict.warned(
+                f"the client did not notice within {_GUESS:.0f} s that its watches are dead; say with --idle when it should",
+                *spell.excerpt(),
+            )
+        return Verdict.failed(
+            f"the client gives up on a silent watch after {idle:.0f} s, it says; it did not within {2 * idle + 5:.0f} s",
+            *spell.excerpt(),
+            by_time=True,
+        )
+
+
+#: Seconds of silence after which a client that tells no idle limit is suspected.
+_GUESS = 25.0
+
+
+class BrokenFrames(Rule):
+    """The connection is cut in mid-frame and in mid-character, and what comes arrives in slices."""
+
+    id = "W8"
+    provocation = "watches arrive in slices and are cut in mid-event"
+    obligation = "an event counts when its line is complete, however the bytes arrive; then the watch is resumed"
+    advice = "buffer bytes up to the newline (only \\n), decode the whole line as UTF-8, drop what is incomplete"
+    source = "RFC 9112 (chunked transfer coding); kubernetes-client/python#1325 and #2087"
+    legality = "C"
+
+    def provoke(self, spell: Spell) -> None:
+        for size in _CUTS:
+            spell.require_watch()
+            spell.faults.on("watch").cut(after_bytes=size, label="cut").remove()
+            spell.stimulate(_with_text)
+            spell.await_all()
+        spell.faults.on("watch").slice(_SLICE, label="sliced")
+        spell.stimulate(_with_text)
+        spell.await_all()
+        spell.wait(2.0)
+        spell.end_watches()
+
+    def broken(self, spell: Spell) -> Verdict | None:
+        closed = [
+            call
+            for call in spell.trace.since(spell.provoked_at)
+            if call.is_watch and call.ended == "closed by the client" and (call.end or 0.0) - call.at < _SOON
+        ]
+        if len(closed) > 1:
+            return Verdict.failed(
+                f"the client closed its watch {len(closed)} times soon after it was opened, while events arrived in slices",
+                *excerpt(closed),
+            )
+        return None
+
+
+#: Bytes of an event after which it is cut: in the text below, in mid-character one time at least.
+_CUTS = (1500, 1501)
+_SLICE = 5
+#: Seconds within which no idle limit of a client ends a watch.
+_SOON = 1.5
+#: Characters of two to four bytes; some libraries take the second and the third one for the end of a line.
+_TEXT = "é\u0085\u2028漢😀"
+
+
+def _with_text(obj: dict[str, Any]) -> None:
+    annotations = obj["metadata"].setdefault("annotations", {})
+    annotations["a.check.fakekube.dev/text"] = _TEXT * 300
+
+
+RULES = (NormalEnd, ImmediateEnds, HalfOpen, BrokenFrames)

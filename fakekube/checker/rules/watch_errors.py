@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from fakekube.checker.judges import judge_expired
-from fakekube.checker.rule import Rule, Verdict
+from fakekube.checker.judges import judge_backoff, judge_expired, judge_misread
+from fakekube.checker.provocations import EndExpired, arm, asked_revision, status_object
+from fakekube.checker.rule import NotExercised, Rule, Verdict, Word
 
 if TYPE_CHECKING:
     from fakekube.checker.spell import Spell
+    from fakekube.powers.exchange import Exchange
 
-__all__ = ["RULES"]
+__all__ = ["RULES", "expire"]
 
-_CONCEPTS = "Kubernetes API concepts, efficient detection of changes"
+CONCEPTS = "Kubernetes API concepts, efficient detection of changes"
+REFLECTOR = "client-go tools/cache/reflector.go"
 
 
 class ExpiredInStream(Rule):
@@ -22,7 +25,7 @@ class ExpiredInStream(Rule):
     provocation = "an open watch ends with 410"
     obligation = "an ERROR event 410 in a watch: list again and watch from the new revision"
     advice = "on code 410 drop the revision, list, replace the cache and watch from the list's resourceVersion"
-    source = f"{_CONCEPTS} (410 Gone); client-go tools/cache/reflector.go"
+    source = f"{CONCEPTS} (410 Gone); {REFLECTOR}"
 
     def provoke(self, spell: Spell) -> None:
         spell.require_watch()
@@ -46,9 +49,116 @@ class ExpiredOnReconnect(ExpiredInStream):
 
     def provoke(self, spell: Spell) -> None:
         spell.require_watch()
-        with spell.faults.on("watch").refuse(label="disconnected"):
-            spell.faults.on("watch").end(label="ended").remove()
-            spell.memory["oldest"] = spell.compact()
+        spell.memory["oldest"] = spell.compact()
+        spell.end_watches()
 
 
-RULES = (ExpiredInStream, ExpiredOnReconnect)
+class ExpiredByStatus(ExpiredInStream):
+    """The answer to a watch from an expired revision is an HTTP status 410."""
+
+    id = "W2"
+    provocation = "a watch is answered with HTTP status 410"
+    obligation = "HTTP status 410 for a watch: list again and watch from the new revision"
+    advice = "treat HTTP status 410 as the ERROR event with code 410"
+    source = f"{CONCEPTS} (410 Gone)"
+    legality = "B"
+
+    def provoke(self, spell: Spell) -> None:
+        spell.require_watch()
+        oldest = spell.memory["oldest"] = spell.compact()
+
+        def answer(exchange: Exchange) -> tuple[int, Any] | None:
+            if 0 < asked_revision(exchange) < oldest and exchange.query.get("sendInitialEvents") not in ("true", "1"):
+                return 410, status_object(410, "Expired", f"too old resource version: {asked_revision(exchange)} ({oldest})")
+            return None
+
+        spell.faults.on("watch").intercept(answer, label="HTTP 410")
+        spell.end_watches()
+
+
+class ExpiredSilently(Rule):
+    """A watch from an expired revision is opened and closed, without an error."""
+
+    id = "W3"
+    provocation = "a watch from an expired revision is answered with 200 and ends at once"
+    obligation = "a watch that ends again and again without an event: list again, the revision may be expired"
+    advice = "after a watch that lasted less than a second and brought nothing, list before the next one"
+    source = f"{REFLECTOR} (VeryShortWatchError); kubernetes/kubernetes#104171"
+    legality = "C"
+    lasts = 12.0
+
+    def provoke(self, spell: Spell) -> None:
+        spell.require_watch()
+        oldest = spell.compact()
+        arm(spell.faults.on("watch"), EndExpired(oldest=oldest), label="empty")
+        spell.end_watches()
+
+    def broken(self, spell: Spell) -> Verdict | None:
+        return judge_only_failures(spell)
+
+
+def judge_only_failures(spell: Spell) -> Verdict | None:
+    """Returns the verdict about backoff if it is a failure."""
+    found = judge_backoff(list(spell.streams_since().values()))
+    return found if found is not None and found.word is Word.FAIL else None
+
+
+class ErrorsInStream(Rule):
+    """Watches end with ERROR events whose codes are not 410."""
+
+    id = "W4"
+    provocation = "watches end with ERROR events 500 and 504"
+    obligation = "another Status in a watch is neither an object nor fatal: try again, with backoff"
+    advice = "read ERROR events before anything else; pause and watch again, or list"
+    source = f"{REFLECTOR} (apierrors.FromObject, IsInternalError)"
+    lasts = 12.0
+
+    def provoke(self, spell: Spell) -> None:
+        spell.require_watch()
+        spell.faults.on("watch").error_event(500, message=_MARK, label="error 500").remove()
+        with spell.faults.on("watch").error_event(504, message=_MARK, label="error 504"):
+            spell.wait(min(spell.bench.seconds, 6.0))
+
+    def broken(self, spell: Spell) -> Verdict | None:
+        return judge_misread(spell.trace.since(spell.provoked_at), _MARK) or judge_only_failures(spell)
+
+
+#: The message of errors, to be recognized.
+_MARK = "the storage of fakekube-check is not available"
+
+
+class FutureRevision(Rule):
+    """A list from a revision that the answering server has not reached."""
+
+    id = "W15"
+    provocation = "every list at a revision is answered with 504 Too large resource version"
+    obligation = '504 "Too large resource version": try again, or list without a revision'
+    advice = "after this 504 pause, and list with resourceVersion unset"
+    source = f"{REFLECTOR} (isTooLargeResourceVersionError); kubernetes/kubernetes#107133"
+
+    def provoke(self, spell: Spell) -> None:
+        spell.require_watch()
+
+        def answer(exchange: Exchange) -> tuple[int, Any] | None:
+            revision = asked_revision(exchange)
+            initial = exchange.query.get("sendInitialEvents") in ("true", "1")
+            if not revision or (exchange.verb == "watch" and not initial) or exchange.query.get("continue"):
+                return None
+            spell.memory["refused"] = True
+            message = f"Timeout: Too large resource version: {revision}, current: {revision - 1}"
+            cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
+            return 504, status_object(504, "Timeout", message, {"causes": [cause], "retryAfterSeconds": 1})
+
+        spell.faults.on("list,watch").intercept(answer, label="lags behind")
+        expire(spell)
+
+    def broken(self, spell: Spell) -> Verdict | None:
+        return judge_only_failures(spell)
+
+    def judge_trace(self, spell: Spell) -> Verdict:
+        if not spell.memory.get("refused"):
+            raise NotExercised("the client lists without a revision, or with 0")
+        return Verdict.passed()
+
+
+RULES = (ExpiredInStream, ExpiredOnReconnect, ExpiredByStatus, ExpiredSilently, ErrorsInStream, FutureRevision)

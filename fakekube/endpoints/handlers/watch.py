@@ -62,6 +62,7 @@ class WatchStream:
         self._name_key = scope.resource.key(scope.namespace, scope.name) if scope.name and self._has_full_key(scope) else ""
         self._bookmarks = options.allow_bookmarks
         self._bookmarks_often = False
+        self._bookmark_due = False
         self._bookmark_period = settings.bookmark_period
         seconds = options.timeout_seconds or settings.min_request_timeout * random.uniform(1.0, 2.0)
         now = clock.monotonic()
@@ -115,8 +116,14 @@ class WatchStream:
         self._cursor = cursor if self._conversions is None else ConvertedCursor(cursor, self._conversions)
 
     def set_bookmarks(self, when: str) -> None:
-        """Sets when bookmarks are sent to a client that allows them: "never", "often" (after every batch of changes) or
-        "at end"."""
+        """Sets when bookmarks are sent: "never", "often" (after every batch of changes), "at end", or one more "now".
+
+        The one that is sent now has the newest revision of all resources, as after etcd has notified the watch cache of its
+        progress.
+        """
+        if when == "now":
+            self._bookmark_due = self._bookmarks
+            return
         now = self._clock.monotonic()
         self._bookmarks = self._bookmarks and when != "never"
         self._bookmarks_often = self._bookmarks and when == "often"
@@ -144,7 +151,7 @@ class WatchStream:
         try:
             frames = self._take_initial() if self._initial is not None else self._take_changes()
             if not frames and self._initial is None:
-                frames = self._take_timed()
+                frames = self._take_due_bookmark() if self._bookmark_due else self._take_timed()
         except UnencodableError:
             self.ended = True
             return []
@@ -205,6 +212,11 @@ class WatchStream:
 
     def _is_ours(self, key: str) -> bool:
         return key == self._name_key if self._name_key else key.startswith(self._prefix)
+
+    def _take_due_bookmark(self) -> list[bytes]:
+        assert self._cursor is not None
+        self._bookmark_due = False
+        return [self._encoder.bookmark(self._cursor.position)]
 
     def _take_timed(self) -> list[bytes]:
         now = self._clock.monotonic()

@@ -1,0 +1,107 @@
+"""Actions of faults that only checks need.
+
+Invariant: as those of the powers, they make up no state: they choose which requests are met, or how much a list returns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl, urlencode
+
+from fakekube.codecs import json
+from fakekube.codecs.pieces import Pieces
+from fakekube.powers.actions import Action, End
+from fakekube.powers.fault import Frequency
+from fakekube.registry.request import Query, Response
+
+if TYPE_CHECKING:
+    from fakekube.powers.exchange import Exchange
+    from fakekube.powers.fault import Fault
+    from fakekube.powers.faults import On, Surroundings
+    from fakekube.registry.request import Request
+
+__all__ = ["EndExpired", "ExpireContinue", "ShortPages", "arm", "status_object"]
+
+
+def arm(on: On, action: Action, *, label: str, **often: Any) -> Fault:
+    """Arms a fault with an action of this module."""
+    return on.faults.arm(on.criteria, on.own, action, Frequency(**often), label)
+
+
+def status_object(code: int, reason: str, message: str, details: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Returns a Status of failure."""
+    failure = {"status": "Failure", "message": message, "reason": reason, "code": code}
+    return {"kind": "Status", "apiVersion": "v1", "metadata": {}, **failure, **({"details": details} if details else {})}
+
+
+def asked_revision(exchange: Exchange) -> int:
+    """Returns the revision that a request names; 0 if it names none."""
+    text = exchange.query.get("resourceVersion", "")
+    return int(text) if text.isdigit() else 0
+
+
+@dataclass(slots=True, frozen=True)
+class EndExpired(End):
+    """A watch from an expired revision is opened and ends at once, without an error.
+
+    So do watches of events, which have no watch cache, in some versions.
+    """
+
+    name = "end expired"
+    on_open = False
+    oldest: int = 0
+    """The oldest revision that is not expired."""
+
+    def concerns(self, exchange: Exchange) -> bool:
+        initial = exchange.query.get("sendInitialEvents") in ("true", "1")
+        return exchange.verb == "watch" and not initial and 0 < asked_revision(exchange) < self.oldest
+
+
+@dataclass(slots=True, frozen=True)
+class ShortPages(Action):
+    """Pages of a limited list are shorter than asked for, and do not say how much remains.
+
+    A list from any revision (0) has pages, too, as it has where the watch cache is off.
+    """
+
+    name = "short pages"
+    adds_up = True
+    on_watches = False
+    size: int
+
+    def concerns(self, exchange: Exchange) -> bool:
+        return exchange.verb == "list" and exchange.query.get("limit", "0") not in ("", "0")
+
+    def before(self, fault: Fault, exchange: Exchange, request: Request, around: Surroundings) -> Response | None:
+        dropped = {"limit", "resourceVersion"} if exchange.query.get("resourceVersion") == "0" else {"limit"}
+        pairs = [(name, value) for name, value in parse_qsl(request.query.raw, keep_blank_values=True) if name not in dropped]
+        request.query = Query(urlencode([*pairs, ("limit", str(self.size))]))
+        return None
+
+    def after(self, response: Response) -> None:
+        body = response.body
+        if response.status != 200 or not isinstance(body, bytes | Pieces):
+            return
+        raw = body if isinstance(body, bytes) else b"".join(body)
+        if not raw.startswith(b"{"):
+            return
+        page = json.reread(raw)
+        if isinstance(page, dict) and page.get("metadata", {}).pop("remainingItemCount", None) is not None:
+            response.body = json.dumps(page) + b"\n"
+
+
+@dataclass(slots=True, frozen=True)
+class ExpireContinue(Action):
+    """The history is compacted just before a list is continued, so that the token is expired."""
+
+    name = "expire continue"
+    adds_up = True
+    on_watches = False
+
+    def concerns(self, exchange: Exchange) -> bool:
+        return exchange.verb == "list" and bool(exchange.query.get("continue"))
+
+    def before(self, fault: Fault, exchange: Exchange, request: Request, around: Surroundings) -> Response | None:
+        around.compact()
+        return None

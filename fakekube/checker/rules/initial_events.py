@@ -1,0 +1,65 @@
+"""Rules about watches that begin with the present state (sendInitialEvents)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fakekube.checker.provocations import status_object
+from fakekube.checker.rule import NotExercised, Rule
+
+if TYPE_CHECKING:
+    from fakekube.checker.spell import Spell
+    from fakekube.powers.exchange import Exchange
+
+__all__ = ["RULES", "require_lists"]
+
+_MESSAGE = (
+    'ListOptions.meta.k8s.io "" is invalid: sendInitialEvents: Forbidden: sendInitialEvents is forbidden for watch unless the '
+    "WatchList feature gate is enabled"
+)
+
+
+def refuse_initial_events(spell: Spell, code: int = 422, reason: str = "Invalid") -> None:
+    """Has the server answer as one whose feature gate WatchList is off."""
+
+    def answer(exchange: Exchange) -> tuple[int, Any] | None:
+        return (code, status_object(code, reason, _MESSAGE)) if "sendInitialEvents" in exchange.query else None
+
+    spell.faults.on("watch").intercept(answer, label=f"refused {code}")
+
+
+def require_lists(spell: Spell) -> None:
+    """Has a client that prefers sendInitialEvents list in its place."""
+    if any(call.sends_initial_events for call in spell.calm.spell.trace):
+        refuse_initial_events(spell)
+
+
+class RefusedInitialEvents(Rule):
+    """The server does not know sendInitialEvents."""
+
+    id = "W14"
+    provocation = "sendInitialEvents is refused with 422"
+    obligation = "where a server refuses sendInitialEvents, the client lists"
+    advice = "on 400, 403 or 422 for a watch with sendInitialEvents fall back to a list, then watch from its revision"
+    source = "KEP-3157 (watch-list); client-go tools/cache/reflector.go (fallback to list)"
+    at_start = True
+    code = 422
+    reason = "Invalid"
+
+    def prepare(self, spell: Spell) -> None:
+        if not any(call.sends_initial_events for call in spell.calm.spell.trace):
+            raise NotExercised("the client does not use sendInitialEvents")
+        spell.stimulate()
+        refuse_initial_events(spell, self.code, self.reason)
+
+
+class BadInitialEvents(RefusedInitialEvents):
+    """Another server refuses it in other words."""
+
+    provocation = "sendInitialEvents is refused with 400"
+    legality = "B"
+    code = 400
+    reason = "BadRequest"
+
+
+RULES = (RefusedInitialEvents, BadInitialEvents)

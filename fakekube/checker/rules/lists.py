@@ -1,0 +1,174 @@
+"""Rules about lists: pages, and what is older than the client knows."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import TYPE_CHECKING, Any
+
+from fakekube.checker.provocations import ExpireContinue, ShortPages, arm
+from fakekube.checker.rule import NotExercised, Rule, Verdict
+from fakekube.checker.rules.initial_events import require_lists
+from fakekube.checker.rules.watch_errors import expire
+from fakekube.checker.trace import excerpt
+
+if TYPE_CHECKING:
+    from fakekube.checker.spell import Spell
+    from fakekube.checker.trace import Call
+    from fakekube.powers.exchange import Exchange
+
+__all__ = ["RULES"]
+
+_CHUNKS = "Kubernetes API concepts, retrieving large results sets in chunks"
+
+
+class StaleList(Rule):
+    """After a restart of the client, an API server that lags behind answers its first list."""
+
+    id = "W16"
+    provocation = "after a restart the client is shown an older state"
+    obligation = "what an old list shows is not acted upon as if it were the present"
+    advice = "delete with preconditions (uid, resourceVersion), or read the object anew before an act that cannot be undone"
+    source = "kubernetes/kubernetes#83520; KEP-5647; Sieve, stale states"
+    legality = "B"
+
+    def provoke(self, spell: Spell) -> None:
+        spell.require_restartable()
+        first = spell.copies[0]
+        spell.delete(first)
+        revision = spell.advance_revisions(1)
+        spell.await_until(lambda: all(self._is_gone(spell, first, number) for number in range(len(first.objects))), 20.0)
+        again = spell.stimulate(token=first.token)
+        spell.await_all()
+        spell.memory["again"] = again
+        spell.kill_client()
+        require_lists(spell)
+        spell.provoke_now()
+        by = spell.advance_revisions(1) - revision
+        spell.faults.on("list,watch").stale(by=by, label="stale", lasts=3.0)
+        spell.start_client()
+
+    @staticmethod
+    def _is_gone(spell: Spell, copy: Any, number: int) -> bool:
+        metadata = copy.objects[number]["metadata"]
+        found = spell.cluster.list(copy.resources[number], namespace=metadata.get("namespace"))
+        return all(obj["metadata"]["name"] != metadata["name"] for obj in found)
+
+    def broken(self, spell: Spell) -> Verdict | None:
+        again = spell.memory.get("again")
+        if again is None:
+            return None
+        for call in spell.trace.since(spell.provoked_at):
+            if call.verb == "delete" and call.succeeded and call.mentions(again.token):
+                return Verdict.failed(
+                    f"the client deleted {call.path}, which belongs to {again.names()[0]} as it is now, because of a list that "
+                    "showed an earlier time",
+                    *spell.excerpt(),
+                )
+        return None
+
+    def judge_trace(self, spell: Spell) -> Verdict:
+        if not any(call.is_list and call.asked_revision == "0" for call in spell.trace.since(spell.provoked_at)):
+            raise NotExercised("the client reads nothing that may be stale (resourceVersion 0)")
+        return Verdict.passed()
+
+
+class ExpiredContinue(Rule):
+    """A continue token expires between two pages."""
+
+    id = "P1"
+    provocation = "the history is compacted between two pages of a list"
+    obligation = "410 for a continue token: list anew, or go on with the token in the Status"
+    advice = "on 410 take metadata.continue of the Status for the rest of an inconsistent list, or list again without limit"
+    source = f"{_CHUNKS}; client-go tools/pager"
+    at_start = True
+
+    def prepare(self, spell: Spell) -> None:
+        require_lists(spell)
+        for _ in range(5):
+            spell.stimulate()
+        arm(spell.faults.on("list"), ShortPages(2), label="short pages")
+        arm(spell.faults.on("list"), ExpireContinue(), label="token expired", times=1)
+
+    def broken(self, spell: Spell) -> Verdict | None:
+        refused: dict[str, list[Call]] = {}
+        for call in spell.trace.since(spell.provoked_at):
+            if call.is_list and call.status == 410 and call.query.get("continue"):
+                refused.setdefault(call.query["continue"], []).append(call)
+        for calls in refused.values():
+            if len(calls) > _TRIES:
+                return Verdict.failed("an expired continue token is sent again and again", *excerpt(calls))
+        return None
+
+    def judge_trace(self, spell: Spell) -> Verdict:
+        if not any(call.is_list and call.status == 410 for call in spell.trace.since(spell.provoked_at)):
+            raise NotExercised("the client did not continue a list")
+        return Verdict.passed()
+
+
+#: How often a client may send an expired token.
+_TRIES = 2
+
+
+class ShortPagesOfList(Rule):
+    """Pages are shorter than asked for and do not say what remains."""
+
+    id = "P2"
+    provocation = "pages are shorter than their limit, without remainingItemCount"
+    obligation = "a list ends where there is no continue token; with one, resourceVersion and its match are left out"
+    advice = "go on while metadata.continue is there, whatever a page holds; send limit and continue only"
+    source = f"{_CHUNKS}; kubernetes/kubernetes#85221"
+    at_start = True
+
+    def prepare(self, spell: Spell) -> None:
+        require_lists(spell)
+        for _ in range(5):
+            spell.stimulate()
+        arm(spell.faults.on("list"), ShortPages(2), label="short pages")
+
+    def provoke(self, spell: Spell) -> None:
+        spell.require_watch()
+        expire(spell)  # so that the client lists from a revision, too
+
+    def broken(self, spell: Spell) -> Verdict | None:
+        for call in spell.trace.since(spell.provoked_at):
+            if call.is_list and call.query.get("continue") and call.status == 400:
+                return Verdict.failed(
+                    "a continued list is refused with 400, because it has more than limit and continue", *excerpt([call])
+                )
+        return None
+
+    def judge_trace(self, spell: Spell) -> Verdict:
+        if not any(call.is_list and call.query.get("continue") for call in spell.trace.since(spell.provoked_at)):
+            raise NotExercised("the client did not continue a list")
+        return Verdict.passed()
+
+
+class EmptyPage(ShortPagesOfList):
+    """A page has no items, and a continue token."""
+
+    provocation = "a page is empty, and not the last one"
+    legality = "B"
+
+    def prepare(self, spell: Spell) -> None:
+        super().prepare(spell)
+
+        def answer(exchange: Exchange) -> tuple[int, Any] | None:
+            token = exchange.query.get("continue")
+            if not token or spell.memory.get("emptied") or "protobuf" in exchange.headers.get("accept", "").split(",")[0]:
+                return None
+            spell.memory["emptied"] = True
+            page = spell.cluster.request("GET", exchange.path, query={"limit": "1"})
+            metadata = {"resourceVersion": page["metadata"]["resourceVersion"], "continue": _same_place(token)}
+            return 200, {**page, "metadata": metadata, "items": []}
+
+        spell.faults.on("list").intercept(answer, label="empty page")
+
+
+def _same_place(token: str) -> str:
+    """Returns another token for the place of a token."""
+    place = json.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
+    return base64.urlsafe_b64encode(json.dumps(place, indent=1).encode()).decode().rstrip("=")
+
+
+RULES = (StaleList, ExpiredContinue, ShortPagesOfList, EmptyPage)
