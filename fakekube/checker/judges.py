@@ -6,6 +6,7 @@ Invariant: what a judge calls a failure is in the trace; how long something took
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from fakekube.checker.rule import Verdict
@@ -19,10 +20,14 @@ __all__ = ["judge_backoff", "judge_expired", "judge_misread", "judge_resumption"
 #: So many watches from an expired revision are no mistake of timing.
 _REPEATED = 2
 
-#: Attempts a second, on one stream, that are called a hot loop, and that are suspected.
-_HOT, _SUSPECT = 4.0, 2.0
-#: Attempts, and seconds of them, that are needed to judge their pauses.
-_ATTEMPTS, _LEAST_SECONDS = 5, 2.0
+#: Calls a second on one stream, and so many of them, that are called a hot loop.
+_HOT, _LEAST_CALLS = 4.0, 10
+#: Seconds of failures that are needed to judge pauses.
+_LEAST_SECONDS = 2.0
+#: So many attempts in the second half, and such a part of those in the first half, are suspected.
+_LEAST_ATTEMPTS, _FLAT = 4, 0.75
+#: Seconds between two calls of one attempt.
+_TOGETHER = 0.1
 
 
 def revision_of(call: Call) -> int:
@@ -55,23 +60,34 @@ def was_told_expired(call: Call) -> bool:
 
 
 def judge_backoff(streams: Sequence[Stream]) -> Verdict | None:
-    """Says whether a client pauses longer and longer between attempts that fail; None if it does."""
+    """Says whether a client pauses longer and longer between attempts that fail; None if it does.
+
+    What comes together is one attempt: a reflector may try a watch, a list and a watch again before it pauses. The second half
+    of the time since the first failure is judged, because the first attempt may follow at once.
+    """
     suspicion: Verdict | None = None
     for stream in streams:
-        failures = [call for call in stream.calls if failed(call)]
-        gaps = stream.gaps()
-        length = stream.calls[-1].at - failures[0].at if failures else 0.0
-        if len(failures) < _ATTEMPTS or not gaps or length < _LEAST_SECONDS:
+        first = next((call for call in stream.calls if failed(call)), None)
+        if first is None:
             continue
-        rate = len(stream.calls) / length
-        later = sorted(gaps[len(gaps) // 2 :])
-        median = later[len(later) // 2]
-        shown = f"{len(stream.calls)} attempts in {length:.1f} s on {stream.key}, the later ones {median:.2f} s after a failure"
-        if rate > _HOT and median < 1 / _HOT:
+        length = stream.calls[-1].at - first.at
+        half = first.at + length / 2
+        late = [call for call in stream.calls if call.at >= half]
+        if length < _LEAST_SECONDS or not any(map(failed, late)):
+            continue
+        shown = f"{len(stream.calls)} attempts in {length:.1f} s on {stream.key}, {len(late)} of them in the second half"
+        if len(late) >= _LEAST_CALLS and len(late) / (length / 2) > _HOT:
             return Verdict.failed(f"no backoff: {shown}", *excerpt(stream.calls))
-        if rate > _SUSPECT and median < 1 / _SUSPECT:
-            suspicion = Verdict.warned(f"hardly any backoff: {shown}", *excerpt(stream.calls))
+        before, after = (_attempts(stream.calls, first.at, half), _attempts(stream.calls, half, stream.calls[-1].at + 1.0))
+        if after >= _LEAST_ATTEMPTS and after >= _FLAT * before:
+            suspicion = Verdict.warned(f"the pauses do not grow: {shown}", *excerpt(stream.calls))
     return suspicion
+
+
+def _attempts(calls: Sequence[Call], begin: float, end: float) -> int:
+    """Returns how many attempts began within a time."""
+    times = [call.at for call in calls if begin <= call.at < end]
+    return sum(later - earlier > _TOGETHER for earlier, later in pairwise([-1.0, *times]))
 
 
 def judge_misread(calls: Sequence[Call], mark: str) -> Verdict | None:

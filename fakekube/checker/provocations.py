@@ -11,7 +11,8 @@ from urllib.parse import parse_qsl, urlencode
 
 from fakekube.codecs import json
 from fakekube.codecs.pieces import Pieces
-from fakekube.powers.actions import Action, End
+from fakekube.powers.action import Action
+from fakekube.powers.actions import End
 from fakekube.powers.fault import Frequency
 from fakekube.registry.request import Query, Response
 
@@ -79,7 +80,7 @@ class ShortPages(Action):
         request.query = Query(urlencode([*pairs, ("limit", str(self.size))]))
         return None
 
-    def after(self, response: Response) -> None:
+    def after(self, fault: Fault, exchange: Exchange, response: Response) -> None:
         body = response.body
         if response.status != 200 or not isinstance(body, bytes | Pieces):
             return
