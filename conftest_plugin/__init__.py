@@ -105,9 +105,6 @@ def _start(options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> Cluster:
 #: The clusters of a test, for the report of one that fails.
 _CLUSTERS = pytest.StashKey[list["Cluster"]]()
 
-#: Requests that a report shows.
-_REPORTED = 50
-
 
 @pytest.fixture
 def fakekube(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
@@ -134,9 +131,9 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     report = yield
     if report.when == "call" and report.failed:
         for cluster in item.stash.get(_CLUSTERS, []):
-            asked = list(cluster.requests)[-_REPORTED:]
-            if asked:
-                report.sections.append(("requests to fakekube", "\n".join(map(str, asked))))
+            from fakekube.testing.report import report_of
+
+            report.sections += report_of(cluster, report.longreprtext)
     return report
 
 
@@ -163,6 +160,7 @@ def fakekube_factory(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyP
     def make(**options: Any) -> Cluster:
         cluster = _start({**_options(request.config), **options}, monkeypatch)
         clusters.append(cluster)
+        request.node.stash.setdefault(_CLUSTERS, []).append(cluster)
         return cluster
 
     yield make

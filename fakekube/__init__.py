@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from fakekube.cluster import Cluster
     from fakekube.options import OptionError
     from fakekube.store import Snapshot
+    from fakekube.test_case import IsolatedAsyncioTestCase, TestCase
     from fakekube.testing.manifests import ManifestError
 
     __version__: str
@@ -30,9 +31,11 @@ __all__ = [
     "Client",
     "Clock",
     "Cluster",
+    "IsolatedAsyncioTestCase",
     "ManifestError",
     "OptionError",
     "Snapshot",
+    "TestCase",
     "UnknownResource",
     "__version__",
     "check",
@@ -43,9 +46,11 @@ _HOMES = {
     "Client": "fakekube.client",
     "Clock": "fakekube.clock",
     "Cluster": "fakekube.cluster",
+    "IsolatedAsyncioTestCase": "fakekube.test_case",
     "ManifestError": "fakekube.testing.manifests",
     "OptionError": "fakekube.options",
     "Snapshot": "fakekube.store",
+    "TestCase": "fakekube.test_case",
     "UnknownResource": "fakekube.client",
     "check": "fakekube.checker",
 }

@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from fakekube.server import Server
     from fakekube.server.certificates import Authority, Credentials
     from fakekube.store import Snapshot, Store
+    from fakekube.testing.asynchronous import AsyncCluster
     from fakekube.testing.manifests import Source
     from fakekube.testing.stages import Stages
 
@@ -560,6 +561,13 @@ class Cluster(ObjectClient):
         return token
 
     # ---------------------------------------------------------------- waiting
+
+    @property
+    def aio(self) -> AsyncCluster:
+        """The methods of this cluster as coroutines: `await cluster.aio.settle()`."""
+        from fakekube.testing.asynchronous import AsyncCluster
+
+        return AsyncCluster(self)
 
     def settle(self, timeout: float = 10.0, horizon: float = 0.0) -> None:
         """Waits until no controller, scheduler or kubelet has work now or due within `horizon` seconds of the clock.

@@ -19,6 +19,7 @@ ROW = (
     "cli",
     "envtest",
     "checker",
+    "test_case",
     "cluster",
     "control",
     "testing",

@@ -1,0 +1,54 @@
+"""What a failing test tells of its cluster: the requests of its clients, and the lives of the objects that the error names.
+
+Invariant: a report never raises, and has a bounded length.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from fakekube.client import UnknownResource
+
+if TYPE_CHECKING:
+    from fakekube.cluster import Cluster
+    from fakekube.powers.history import Version
+
+__all__ = ["report_of"]
+
+#: Requests that a report shows.
+REQUESTS = 50
+#: Objects whose history it shows, and versions of each.
+OBJECTS, VERSIONS = 5, 20
+
+_WORD = re.compile(r"[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?")
+
+
+def report_of(cluster: Cluster, error: str) -> list[tuple[str, str]]:
+    """Returns titles and texts; `error` is the text of the failure, which may name objects."""
+    asked = list(cluster.requests)[-REQUESTS:]
+    report = [("requests to fakekube", "\n".join(map(str, asked)))] if asked else []
+    return report + _histories(cluster, set(_WORD.findall(error)))
+
+
+def _histories(cluster: Cluster, words: set[str]) -> list[tuple[str, str]]:
+    """The histories of the objects that were written, and whose names are among these words."""
+    writes = cluster.requests.where(verb="create,update,patch,delete", own=True)
+    places = {(one.group, one.resource, one.namespace, one.name): None for one in writes if one.name in words}
+    found = []
+    for group, resource, namespace, name in places:
+        try:
+            versions = cluster.history(f"{resource}.{group}" if group else resource, name, namespace or None)
+        except UnknownResource:
+            continue
+        lines = map(_line, versions[-VERSIONS:])
+        if versions:
+            found.append((f"history of {resource} {namespace}/{name}", "\n".join(lines)))
+        if len(found) == OBJECTS:
+            break
+    return found
+
+
+def _line(version: Version) -> str:
+    changed = ", ".join(path for path in version.changed if not path.startswith(("metadata.managedFields", "metadata.resourceV")))
+    return f"{version.revision} {version.type} {version.time:%H:%M:%S.%f} {changed}".rstrip()
