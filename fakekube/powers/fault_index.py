@@ -1,4 +1,4 @@
-"""Finds the faults that may be about a request among thousands: by verb, resource and name.
+"""Finds the faults that may be about a request among thousands, by the criteria that are compared for equality.
 
 Invariant: `candidates` contains every fault in the index whose criteria the exchange meets. Not thread-safe: `Faults` holds
 the lock.
@@ -11,15 +11,16 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from fakekube.powers.exchange import Exchange
     from fakekube.powers.fault import Fault
 
 __all__ = ["FaultIndex"]
 
-_Key = tuple[str | None, str | None, str | None]
-"""Verb, plural and name; None: any."""
+_Key = tuple[str | None, str | None, str | None, str | None, str | None]
+"""Verb, plural, and what `_NAMED` says; None: any."""
+
+#: Criteria that are looked up if there is a fault with them: a name may have to be read from a body.
+_NAMED = ("name", "namespace", "user")
 
 _id = attrgetter("id")
 
@@ -27,12 +28,12 @@ _id = attrgetter("id")
 class FaultIndex:
     """See the module; false if it is empty."""
 
-    __slots__ = ("_by_key", "_named")
+    __slots__ = ("_by_key", "_counts")
 
     def __init__(self) -> None:
         self._by_key: dict[_Key, dict[int, Fault]] = {}
-        self._named = 0
-        """How many faults are about a name: without any, the name of a request is not read."""
+        self._counts = dict.fromkeys(_NAMED, 0)
+        """How many faults have each of these criteria."""
 
     def __bool__(self) -> bool:
         return bool(self._by_key)
@@ -41,7 +42,7 @@ class FaultIndex:
         """Adds a fault."""
         for key in _keys(fault):
             self._by_key.setdefault(key, {})[fault.id] = fault
-        self._named += fault.criteria.name is not None
+        self._count(fault, 1)
 
     def discard(self, fault: Fault) -> None:
         """Removes a fault, if it is there."""
@@ -51,13 +52,19 @@ class FaultIndex:
             found = faults.pop(fault.id, None) is not None or found
             if not faults:
                 self._by_key.pop(key, None)
-        self._named -= found and fault.criteria.name is not None
+        if found:
+            self._count(fault, -1)
+
+    def _count(self, fault: Fault, number: int) -> None:
+        for name in _NAMED:
+            if getattr(fault.criteria, name) is not None:
+                self._counts[name] += number
 
     def candidates(self, exchange: Exchange) -> list[Fault]:
         """The faults that may be about an exchange, in the order in which they were armed."""
-        names = (exchange.name, None) if self._named else (None,)
-        keys: Iterator[_Key] = product((exchange.verb, None), (exchange.resource or None, None), names)
-        found = [faults for key in set(keys) if (faults := self._by_key.get(key))]
+        named = ((getattr(exchange, name), None) if self._counts[name] else (None,) for name in _NAMED)
+        keys = set(product((exchange.verb, None), (exchange.resource or None, None), *named))
+        found = [faults for key in keys if (faults := self._by_key.get(key))]
         if len(found) == 1:
             return list(found[0].values())
         return sorted(chain.from_iterable(faults.values() for faults in found), key=_id)
@@ -66,4 +73,7 @@ class FaultIndex:
 def _keys(fault: Fault) -> list[_Key]:
     criteria = fault.criteria
     plural = criteria.resource.plural if criteria.resource is not None else None
-    return [(verb, None if plural == "*" else plural, criteria.name) for verb in dict.fromkeys(criteria.verb or (None,))]
+    return [
+        (verb, None if plural == "*" else plural, criteria.name, criteria.namespace, criteria.user)
+        for verb in dict.fromkeys(criteria.verb or (None,))
+    ]

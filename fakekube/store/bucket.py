@@ -10,6 +10,8 @@ result of the last full read is cached until the next write, since many clients 
 
 from __future__ import annotations
 
+import threading
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -22,7 +24,7 @@ from fakekube.store.timeline import Timeline
 from fakekube.store.values import Compacted, Conflict, Event, Page, Record, Selection
 from fakekube.store.versions import Versions
 
-__all__ = ["Bucket", "Contents"]
+__all__ = ["Bucket", "Contents", "Frozen"]
 
 V = TypeVar("V")
 
@@ -54,15 +56,52 @@ class Contents(Generic[V]):
         return Contents(self.versions.copy(), self.history.copy())
 
 
+class Frozen(Generic[V]):
+    """What a bucket held at one time, for snapshots: the bucket's own contents, until it is about to change them. Then this
+    gets a copy of the present, without its past, so that thousands of snapshots of a busy bucket stay small.
+    """
+
+    __slots__ = ("__weakref__", "_contents", "_detached", "_lock")
+
+    def __init__(self, contents: Contents[V], lock: threading.Lock) -> None:
+        self._contents = contents
+        self._lock = lock
+        self._detached = False
+
+    @property
+    def versions(self) -> Versions[V]:
+        """Only to be read after `detach`."""
+        return self._contents.versions
+
+    @property
+    def history(self) -> History[V]:
+        """Nothing is kept of the past."""
+        return self._contents.history
+
+    def detach(self) -> None:
+        """Become independent of the bucket; may be called by whoever does not hold its lock."""
+        if not self._detached:
+            with self._lock:
+                self.detach_locked()
+
+    def detach_locked(self) -> None:
+        """As `detach`, for the bucket, which holds the lock and is about to change its contents."""
+        if not self._detached:
+            self._contents = Contents(self._contents.versions.present(), History(0))
+            self._detached = True
+
+
 class Bucket(Generic[V]):
     """A collection of keys with a history; a `streams.Source`. Thread-safe; made by `Store.bucket`."""
 
-    __slots__ = ("_contents", "_indexes", "_timeline", "_wakes", "name")
+    __slots__ = ("_contents", "_frozen", "_indexes", "_timeline", "_wakes", "name")
 
     def __init__(self, name: str, timeline: Timeline, contents: Contents[V]) -> None:
         self.name = name
         self._timeline = timeline
         self._contents = contents
+        self._frozen: weakref.ref[Frozen[V]] | None = None
+        """What snapshots hold, if nothing was changed since."""
         self._indexes: Indexes[V] = Indexes()
         self._wakes: tuple[Callable[[], None], ...] = ()
 
@@ -264,18 +303,27 @@ class Bucket(Generic[V]):
         self._contents.shared = True
         return self._contents
 
+    def freeze(self) -> Frozen[V]:
+        """What the bucket holds now, for a snapshot."""
+        frozen = None if self._frozen is None else self._frozen()
+        if frozen is None:
+            frozen = Frozen(self._contents, self._timeline.lock)
+            self._frozen = weakref.ref(frozen)
+        return frozen
+
     def trim(self, revision: int) -> None:
         """Drops what only reads before `revision` need."""
         if self._contents.history.has_before(revision):
             contents = self._own()
             contents.versions.forget(contents.history.compact(revision), revision)
 
-    def replace(self, saved: Contents[V] | None, revision: int, since: int | None = None) -> None:
+    def replace(self, saved: Contents[V] | Frozen[V] | None, revision: int, since: int | None = None) -> None:
         """Replaces the contents by those of a snapshot: every cursor raises Compacted.
 
         With `since` the history of the snapshot from that revision on is kept, without it none.
         """
         first = self._contents.history.end + 1
+        self._frozen = None  # whose contents are not changed from here on
         if saved is None or since is None:
             versions: Versions[V] = Versions() if saved is None else saved.versions.present()
             self._contents = Contents(versions, History(revision if since is None else since, first))
@@ -308,6 +356,10 @@ class Bucket(Generic[V]):
 
     def _own(self) -> Contents[V]:
         """Returns the contents for a change; copies shared ones first."""
+        if self._frozen is not None:
+            frozen, self._frozen = self._frozen(), None
+            if frozen is not None and not self._contents.shared:
+                frozen.detach_locked()
         if self._contents.shared:
             self._contents = self._contents.copy()
         return self._contents

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from fakekube.store.bucket import Bucket, Contents
+from fakekube.store.bucket import Bucket, Contents, Frozen
 from fakekube.store.history import History
 from fakekube.store.timeline import Retention, Timeline
 from fakekube.store.values import Event
@@ -25,6 +25,14 @@ V = TypeVar("V")
 @dataclass(frozen=True, slots=True)
 class Snapshot(Generic[V]):
     """The state of a store at one revision. A value: it can be restored many times, into any store."""
+
+    revision: int
+    contents: Mapping[str, Contents[V] | Frozen[V]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Forked(Generic[V]):
+    """What forks of one revision share."""
 
     revision: int
     contents: Mapping[str, Contents[V]]
@@ -46,7 +54,7 @@ class Store(Generic[V]):
         """The contents of the buckets of a snapshot or fork that have not been used yet."""
         self._floor = 0
         """The oldest revision at which cursors of a new bucket can start."""
-        self._forked: Snapshot[V] | None = None
+        self._forked: _Forked[V] | None = None
         """The snapshot of the last fork, which later forks reuse while the store does not change."""
         self._timeline = Timeline(now, retention or Retention(), self._trim)
 
@@ -135,11 +143,8 @@ class Store(Generic[V]):
     def snapshot(self) -> Snapshot[V]:
         """Returns a snapshot of the current state; the cost does not depend on its size."""
         with self._timeline.lock:
-            return self._snapshot()
-
-    def _snapshot(self) -> Snapshot[V]:
-        contents = {**self._unopened, **{name: bucket.share() for name, bucket in self._buckets.items()}}
-        return Snapshot(self._timeline.revision, contents)
+            frozen = {name: bucket.freeze() for name, bucket in self._buckets.items()}
+            return Snapshot(self._timeline.revision, {**self._unopened, **frozen})
 
     def restore(self, snapshot: Snapshot[V], *, since: int | None = None) -> None:
         """Restores a snapshot; its records keep their revisions.
@@ -174,7 +179,8 @@ class Store(Generic[V]):
         with timeline.lock:
             snapshot = self._forked
             if snapshot is None or snapshot.revision != timeline.revision:
-                snapshot = self._forked = self._snapshot()
+                shared = {name: bucket.share() for name, bucket in self._buckets.items()}
+                snapshot = self._forked = _Forked(timeline.revision, {**self._unopened, **shared})
             twin._floor = self._floor
             twin._timeline.begin(snapshot.revision, timeline.compacted)
         twin._unopened = dict(snapshot.contents)

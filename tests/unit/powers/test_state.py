@@ -265,3 +265,34 @@ def test_a_clock_can_run_fast() -> None:
     assert clock.now() >= stood
     with pytest.raises(ValueError, match="positive"):
         clock.scale(0)
+
+
+def test_snapshots_of_a_busy_cluster_hold_objects_and_no_history(cluster: Cluster) -> None:
+    cluster.create(config_map("a", x="0"))
+    kept = []
+    for n in range(1, 200):
+        kept.append(cluster.snapshot())
+        cluster.patch("cm", "a", {"data": {"x": str(n)}})
+    assert [len(one.contents["configmaps"].history.all()) for one in kept] == [0] * len(kept)
+    assert max(len(one.contents["configmaps"].versions.heads) for one in kept) == len(cluster.list("cm"))
+    twin = cluster.fork()
+    for n in (150, 7):
+        cluster.restore(kept[n])
+        assert cluster.get("cm", "a")["data"] == {"x": str(n)}
+        twin.restore(kept[n])
+        assert twin.get("cm", "a")["data"] == {"x": str(n)}
+    same = cluster.snapshot()
+    assert cluster.snapshot().contents["configmaps"] is same.contents["configmaps"]
+    cluster.patch("cm", "a", {"data": {"x": "end"}})
+    cluster.restore(same)
+    assert cluster.get("cm", "a")["data"] == {"x": "7"}
+
+
+def test_records_are_bounded() -> None:
+    small = Cluster(profile="apiserver", keep_requests=10)
+    small.create(config_map("a"))
+    for _ in range(50):
+        small.get("cm", "a")
+    assert len(small.requests.where(own=True)) == 10
+    assert small.requests.mark() == 50
+    small.stop()
