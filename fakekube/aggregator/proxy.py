@@ -134,7 +134,8 @@ def _body(environ: Any) -> tuple[Iterable[bytes], int | None]:
     told = environ.get("CONTENT_LENGTH")
     if told:
         return pieces(environ["wsgi.input"], int(told)), int(told)
-    if environ.get("wsgi.input_terminated") and environ.get("HTTP_TRANSFER_ENCODING"):
+    is_open = environ.get("HTTP_TRANSFER_ENCODING") or environ.get("fakekube.open_body")
+    if environ.get("wsgi.input_terminated") and is_open:
         return pieces(environ["wsgi.input"], None), None
     return (), 0
 

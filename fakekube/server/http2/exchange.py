@@ -68,9 +68,12 @@ def exchange(host: Host, stream: RequestStream) -> bool:
 def _run(host: Host, stream: RequestStream, answer: StreamAnswer) -> bool:
     request = stream.request
     body: IO[bytes] = open_body(host, stream, host.whole_body(stream))
+    environ = make_environ(host.base, request, body)
+    if request.fields.length is None:
+        environ["fakekube.open_body"] = True  # there is one, of a length that is not told
     application: Callable[..., Any] = host.service.application
     try:
-        result = application(make_environ(host.base, request, body), answer.start_response)
+        result = application(environ, answer.start_response)
         if is_stream(result):
             return _stream(host, stream, answer, result)
         try:

@@ -83,6 +83,10 @@ class Protocol:
         self._idle_since = 0.0
         self._cancelled = 0.0
         self._cancelled_at = 0.0
+        self._stopped: deque[int] = deque(maxlen=max_streams)
+        """Streams whose clients were told to send no more, the last of them."""
+        self._late = bytearray()
+        """Frames that are sent apart from what is before them: clients that get both at once may drop the answer."""
         self._with_outbox: dict[RequestStream, None] = {}
         self.output += frames.settings(
             [
@@ -155,6 +159,8 @@ class Protocol:
         stream = self.streams.get(stream_id)
         if stream is None or stream.remote_ended or stream.got_trailers:
             self._discard_data(stream_id, length)
+            if stream is None and stream_id in self._stopped:
+                return  # it was on its way
             raise StreamFailure(stream_id, ErrorCode.STREAM_CLOSED)
         declared = stream.request.fields.length
         if declared is not None and stream.received + len(data) > declared:
@@ -479,6 +485,9 @@ class Protocol:
         self.changed = True
         if len(self.output) < _OUTPUT_BYTES // 4:
             self._control_frames = 0
+        if self._late and not self.output:
+            self.output += self._late
+            self._late.clear()
         self._fill_output()
 
     def _fill_output(self) -> None:
@@ -552,7 +561,8 @@ class Protocol:
         """The answer is complete; a client that still sends the request is stopped."""
         stream.local_ended = True
         if not stream.remote_ended:
-            self._control(frames.rst_stream(stream.stream_id, ErrorCode.NO_ERROR))
+            self._stopped.append(stream.stream_id)
+            self._late += frames.rst_stream(stream.stream_id, ErrorCode.NO_ERROR)
         if stream.is_last:
             self.go_away()
         self._close(stream)

@@ -158,6 +158,19 @@ def test_what_is_read_of_a_body_may_be_sent_again() -> None:
     assert resets(protocol) == [(1, ErrorCode.FLOW_CONTROL_ERROR)]
 
 
+def test_what_was_on_its_way_behind_an_answer_is_dropped() -> None:
+    protocol = greeted()
+    protocol.receive(headers(1, OPEN))
+    stream = protocol.next_request()
+    assert stream is not None
+    answer(protocol, stream)
+    assert [kind for kind, *_ in sent(protocol)] == [frames.HEADERS, frames.DATA]
+    protocol.drained()
+    assert resets(protocol) == [(1, ErrorCode.NO_ERROR)]
+    protocol.receive(frame(frames.DATA, 0, 1, b"x" * 5000) + frame(frames.DATA, frames.END_STREAM, 1, b"x"))
+    assert sent(protocol) == [(frames.WINDOW_UPDATE, 0, 0, struct.pack(">I", 5000))]
+
+
 def test_a_long_header_block_may_be_cut() -> None:
     protocol = greeted()
     whole = block(("x-long", "y" * 40_000))
