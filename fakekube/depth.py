@@ -18,7 +18,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Final, Generic, ParamSpec, TypeVar
 
-__all__ = ["allowance", "deepening", "deeply"]
+__all__ = ["allowance", "call_with_deep_stack", "with_deep_stack"]
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -61,7 +61,7 @@ _places = threading.BoundedSemaphore(_AT_ONCE)
 _starting = threading.Lock()
 
 
-def deeply(function: Callable[[], T]) -> T:
+def call_with_deep_stack(function: Callable[[], T]) -> T:
     """Calls `function` in a thread with a large stack, and waits for it.
 
     Raises:
@@ -108,7 +108,7 @@ class _Call(Generic[T]):
             self._error = error.with_traceback(None)
 
 
-def deepening(function: Callable[P, T]) -> Callable[P, T]:
+def with_deep_stack(function: Callable[P, T]) -> Callable[P, T]:
     """Decorates a function without side effects: after a RecursionError it is called again with a large stack."""
 
     @wraps(function)
@@ -116,6 +116,6 @@ def deepening(function: Callable[P, T]) -> Callable[P, T]:
         try:
             return function(*args, **kwargs)
         except RecursionError:
-            return deeply(lambda: function(*args, **kwargs))
+            return call_with_deep_stack(lambda: function(*args, **kwargs))
 
     return called

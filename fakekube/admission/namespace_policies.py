@@ -13,7 +13,7 @@ from fakekube.admission.plugin import Attributes, Operation, Plugin
 from fakekube.apis.core.pods.qos import qos_class
 from fakekube.errors import status
 from fakekube.errors.field import aggregate, invalid
-from fakekube.golang.json_objects import JSONError, parsed
+from fakekube.golang.json_objects import JSONError, parse
 from fakekube.patch.errors import type_mismatch
 from fakekube.registry.strategy import Object
 from fakekube.selectors.syntax import label_key, label_value
@@ -164,7 +164,7 @@ def _tolerations_in(annotations: Mapping[str, str], key: str) -> list[Object] | 
     if not text:
         return []
     try:
-        found = parsed(text.encode())
+        found = parse(text.encode())
     except JSONError as problem:
         raise status.generic(500, "", str(problem)) from None
     if not isinstance(found, list | None):

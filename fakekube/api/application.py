@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from fakekube import endpoints
 from fakekube.aggregator.aggregator import Aggregator
 from fakekube.aggregator.proxy import Origin
-from fakekube.api import answers, auditing
+from fakekube.api import auditing, responses
 from fakekube.api.compression import THRESHOLD, compress
 from fakekube.api.deadline import is_long_running, timeout_of
 from fakekube.api.discovery import DiscoveryEndpoints, Documents, Registrations
@@ -38,7 +38,7 @@ from fakekube.api.site import Site
 from fakekube.api.warnings import warning_headers
 from fakekube.auth.access import Access, UndecidedError
 from fakekube.auth.authorization import sanitised
-from fakekube.codecs.pieces import Pieces
+from fakekube.codecs.chunks import Chunks
 from fakekube.errors import StatusError
 from fakekube.registry.backend import Backend
 from fakekube.registry.generic.system_fields import random_uuid
@@ -220,7 +220,7 @@ class Application:
             return _internal_error(environ, str(error))
         except StatusError as error:
             response = _refused(exchange, error)
-            response.headers.append(answers.NO_SNIFFING)
+            response.headers.append(responses.NO_SNIFFING)
             return response
         headers, read = exchange.request_headers, body_reader(environ)
         request = Request(exchange.method, exchange.path, exchange.query, headers, info, user, read)
@@ -235,7 +235,7 @@ class Application:
             else:
                 response = observation.perform(request, partial(self._performed, request, environ, exchange))
         except StatusError as error:
-            response = answers.error_response(error, headers, exchange.query, cbor=self._cbor)
+            response = responses.error_response(error, headers, exchange.query, cbor=self._cbor)
         if request.warnings:
             exchange.headers += warning_headers(request.warnings)
         return response
@@ -285,15 +285,15 @@ class Application:
         try:
             admitted = self._router.admit(request)
         except StatusError as error:
-            return answers.error_response(error, request.headers, request.query)
+            return responses.error_response(error, request.headers, request.query)
         if not admitted:
-            return answers.page_not_found()
+            return responses.page_not_found()
         return endpoints.handle(request, self._backend)
 
 
 def _refused(exchange: _Exchange, error: StatusError) -> Response:
     """Returns the response of a filter. Neither the filters nor the router support CBOR."""
-    return answers.error_response(error, exchange.request_headers, exchange.query)
+    return responses.error_response(error, exchange.request_headers, exchange.query)
 
 
 class _Exchange:
@@ -332,7 +332,7 @@ class _Exchange:
 def _finished(response: Response, environ: Environment) -> Iterable[bytes]:
     """Returns the WSGI body, compressed if applicable; sets Content-Length for short bodies."""
     body = response.body
-    if not isinstance(body, bytes | Pieces):
+    if not isinstance(body, bytes | Chunks):
         return body
     if len(body) > THRESHOLD:
         body = compress(response, body, environ.get("HTTP_ACCEPT_ENCODING", ""))
@@ -356,13 +356,13 @@ def _unknown_target(environ: Environment) -> Response:
 def _internal_error(environ: Environment, problem: str) -> Response:
     """Returns the response for a filter that fails."""
     uri = request_uri(environ)
-    return answers.http_error(500, sanitised(f"Internal Server Error: {answers.go_quote(uri)}: {problem}"))
+    return responses.http_error(500, sanitised(f"Internal Server Error: {responses.go_quote(uri)}: {problem}"))
 
 
 def _panic(exchange: _Exchange, *, cbor: bool) -> Response:
     message = 'an error on the server ("") has prevented the request from succeeding'
     error = StatusError(500, "InternalError", message, {})
-    return answers.error_response(error, exchange.request_headers, exchange.query, cbor=cbor)
+    return responses.error_response(error, exchange.request_headers, exchange.query, cbor=cbor)
 
 
 def _definition(backend: Backend, resource: Resource) -> dict[str, Any] | None:

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 from fakekube.api.deadline import is_long_running
 from fakekube.api.environment import Environment, request_uri
 from fakekube.codecs import cbor, json, yaml
+from fakekube.codecs.chunks import Chunks
 from fakekube.codecs.errors import DecodeError
-from fakekube.codecs.pieces import Pieces
 from fakekube.registry.request import Query, RequestInfo, Response
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def answered(audit: AuditContext, info: RequestInfo, annotations: Mapping[str, t
     for key, (level, value) in annotations.items():
         audit.annotate(key, value, level)
     body = response.body
-    if not isinstance(body, bytes | Pieces):
+    if not isinstance(body, bytes | Chunks):
         audit.started(response.status)
         response.body = _AuditedStream(body, audit)
         return

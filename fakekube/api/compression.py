@@ -11,7 +11,7 @@ from __future__ import annotations
 import zlib
 from typing import Final
 
-from fakekube.codecs.pieces import Pieces
+from fakekube.codecs.chunks import Chunks
 from fakekube.endpoints import negotiation
 from fakekube.registry.request import Response
 
@@ -25,7 +25,7 @@ _GZIP_WINDOW: Final = 16 + zlib.MAX_WBITS
 _COMPRESSED: Final = frozenset({negotiation.JSON, negotiation.YAML, negotiation.PROTOBUF, negotiation.CBOR})
 
 
-def compress(response: Response, body: bytes | Pieces, accept_encoding: str) -> bytes | Pieces:
+def compress(response: Response, body: bytes | Chunks, accept_encoding: str) -> bytes | Chunks:
     """Returns the body to send; sets Content-Encoding if it is compressed."""
     media_type = next((value for name, value in response.headers if name == "Content-Type"), "")
     if media_type.partition(";")[0] not in _COMPRESSED or not takes_gzip(accept_encoding):
@@ -36,7 +36,7 @@ def compress(response: Response, body: bytes | Pieces, accept_encoding: str) -> 
     return gzipped(body)
 
 
-def gzipped(body: bytes | Pieces) -> bytes:
+def gzipped(body: bytes | Chunks) -> bytes:
     """Compresses a body with gzip, at the fastest level."""
     compressor = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP_WINDOW)
     pieces = (body,) if isinstance(body, bytes) else body

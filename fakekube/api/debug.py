@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
 
-from fakekube.api import answers
+from fakekube.api import responses
 from fakekube.api.version import git_version, version_info
 from fakekube.clock import Clock
 from fakekube.endpoints import negotiation
@@ -72,16 +72,16 @@ def endpoints(clock: Clock, version: str, *, cbor: bool = False) -> dict[str, Ha
 
 
 def _dump(head: str, _request: Request) -> Response:
-    return answers.plain_text(head)
+    return responses.plain_text(head)
 
 
 def _profiles(request: Request) -> Response:
     if request.info.path != "/debug/pprof/":
-        response = answers.http_error(404, "Unknown profile")
+        response = responses.http_error(404, "Unknown profile")
         response.headers.append(("X-Go-Pprof", "1"))
         return response
     page = "<html>\n<head>\n<title>/debug/pprof/</title>\n</head>\n<body>\n/debug/pprof/\n</body>\n</html>\n"
-    return Response(200, [("Content-Type", _HTML), answers.NO_SNIFFING], page.encode())
+    return Response(200, [("Content-Type", _HTML), responses.NO_SNIFFING], page.encode())
 
 
 def _flags(_request: Request) -> Response:
@@ -116,8 +116,8 @@ def _verbosity(request: Request) -> Response:
             text = f"successfully set klog.logging.verbosity to {level}"
         else:
             code, text = 400, f'strconv.ParseUint: parsing "{level}": invalid syntax'
-    response = answers.plain_text(f"{text}\n", code)
-    response.headers[:] = [("Content-Type", negotiation.TEXT), answers.NO_SNIFFING]
+    response = responses.plain_text(f"{text}\n", code)
+    response.headers[:] = [("Content-Type", negotiation.TEXT), responses.NO_SNIFFING]
     return response
 
 
@@ -144,7 +144,7 @@ class _PageOffer(Offer):
 def _chosen(offer: _PageOffer, request: Request) -> MediaType:
     """Negotiates text or a structured media type. Raises StatusError 406."""
     accept = request.headers.get("accept") or "*/*"
-    return offer.output(accept, pretty=answers.wants_pretty(request.headers, request.query))
+    return offer.output(accept, pretty=responses.wants_pretty(request.headers, request.query))
 
 
 def _page(kind: str, content: dict[str, Any], chosen: MediaType) -> Response:
@@ -152,11 +152,11 @@ def _page(kind: str, content: dict[str, Any], chosen: MediaType) -> Response:
     group, version = chosen.target.group, chosen.target.version
     document = {"kind": kind, "apiVersion": f"{group}/{version}", "metadata": {"name": "apiserver"}, **content}
     media_type = f"{chosen.media_type};g={group};v={version};as={kind}"
-    return Response(200, [("Content-Type", media_type)], answers.encoded(document, "", chosen))
+    return Response(200, [("Content-Type", media_type)], responses.encoded(document, "", chosen))
 
 
 def _text_page(name: str, lines: list[str]) -> Response:
-    return answers.plain_text("\n".join([f"\napiserver {name}", _NOT_STABLE, *lines, ""]))
+    return responses.plain_text("\n".join([f"\napiserver {name}", _NOT_STABLE, *lines, ""]))
 
 
 def _statusz(offer: _PageOffer, clock: Clock, started: datetime, version: str, request: Request) -> Response:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import quote
 
-from fakekube.golang.strings import text_of
+from fakekube.golang.strings import text_of_native
 
 __all__ = ["Environment", "Headers", "body_reader", "path_of", "request_uri"]
 
@@ -36,13 +36,13 @@ class Headers(Mapping[str, str]):
         self._environment = environment
 
     def __getitem__(self, name: str) -> str:
-        return _text(self._environment[self._key(name)])
+        return text_of_native(self._environment[self._key(name)])
 
     def get(self, name: str, default: Any = None) -> Any:
         value = self._environment.get(self._keys.get(name) or self._key(name))
         if value is None:
             return default
-        return value if value.isascii() else _text(value)
+        return value if value.isascii() else text_of_native(value)
 
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and self._key(name) in self._environment
@@ -75,12 +75,7 @@ class Headers(Mapping[str, str]):
 def path_of(environment: Environment) -> str:
     """The decoded path."""
     path: str = environment.get("PATH_INFO", "") or "/"
-    return _text(path)
-
-
-def _text(native: str) -> str:
-    """Decodes a WSGI native string (one character per byte) as UTF-8."""
-    return native if native.isascii() else text_of(native.encode("latin-1"))
+    return text_of_native(path)
 
 
 def request_uri(environment: Environment) -> str:

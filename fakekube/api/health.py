@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from typing import Final
 
-from fakekube.api import answers
+from fakekube.api import responses
 from fakekube.golang.quoting import go_quote
 from fakekube.registry.request import Query, Request, Response
 
@@ -74,12 +74,12 @@ def endpoints() -> Mapping[str, Callable[[Request], Response]]:
 
 
 def _one_check(_request: Request) -> Response:
-    return answers.plain_text("ok")
+    return responses.plain_text("ok")
 
 
 def _all_checks(name: str, request: Request) -> Response:
     text = _report(name, request.query) if "verbose" in request.query else "ok"
-    return answers.plain_text(text, 200, answers.NO_SNIFFING)
+    return responses.plain_text(text, 200, responses.NO_SNIFFING)
 
 
 def _report(name: str, query: Query) -> str:

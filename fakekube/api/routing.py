@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from fakekube.api import answers
+from fakekube.api import responses
 from fakekube.api.request_info import split_path
 from fakekube.endpoints import negotiation
 from fakekube.errors import status
@@ -84,7 +84,7 @@ class ResourceRouter:
         resource = self._registry.get(info.group, info.version, info.resource)
         if resource is None:
             if info.group in self._registry.builtin_groups:
-                raise answers.not_found()
+                raise responses.not_found()
             return False
         if resource.custom:
             return _admit_custom(resource, info)
@@ -98,10 +98,10 @@ class ResourceRouter:
         form = _Form(min(depth, 3), consumed >= 2, prefixed, info.parts[2] if depth > 2 else "")
         routes = _routes(resource, form, self._cbor)
         if routes is None or (prefixed and info.verb == "proxy") or (depth > 3 and form.subresource != _PROXY):
-            raise answers.not_found()
+            raise responses.not_found()
         route = routes.get(request.method)
         if route is None:
-            raise answers.method_not_allowed()
+            raise responses.method_not_allowed()
         accept = request.headers.get("accept", "")
         if route.produces and (route.consumes or accept not in route.produces):
             negotiation.route(accept, route.produces, request.headers.get("content-type", ""), route.consumes)

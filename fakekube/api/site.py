@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from fakekube.api import answers, debug, health, openid
+from fakekube.api import debug, health, openid, responses
 from fakekube.api.compression import gzipped, takes_gzip
 from fakekube.api.discovery import DiscoveryEndpoints, Documents
 from fakekube.api.metrics import Metrics
@@ -21,7 +21,7 @@ from fakekube.api.openapi import OpenAPIEndpoints
 from fakekube.api.version import version_info
 from fakekube.auth.tokens import Signer
 from fakekube.clock import Clock
-from fakekube.depth import deepening
+from fakekube.depth import with_deep_stack
 from fakekube.endpoints import negotiation
 from fakekube.registry.request import Request, Response
 
@@ -58,7 +58,7 @@ class Site:
         self._documents = documents
         self._discovery = discovery
         self._services: Mapping[str, _Service] = {
-            "/version": _Service(lambda _: answers.indented_json(version_info(version))),
+            "/version": _Service(lambda _: responses.indented_json(version_info(version))),
             openid.CONFIGURATION_PATH: _Service(lambda request: openid.configuration(signer, request)),
             openid.KEYS_PATH: _Service(lambda _: openid.keys(signer), (openid.KEYS_TYPE,)),
         }
@@ -76,7 +76,7 @@ class Site:
         }
         self._prefixes: Mapping[str, Handler] = {**debug.PREFIXES, **openapi.prefixes()}
 
-    @deepening
+    @with_deep_stack
     def respond(self, request: Request) -> Response:
         """Returns the response for a path. Raises StatusError."""
         path = request.info.path
@@ -89,7 +89,7 @@ class Site:
         for prefix, handler in self._prefixes.items():
             if path.startswith(prefix):
                 return handler(request)
-        return answers.page_not_found()
+        return responses.page_not_found()
 
     def _service(self, path: str, request: Request) -> Response | None:
         """Returns the response of the web service that has the path, if any. Raises StatusError 404, 405 or 406."""
@@ -97,9 +97,9 @@ class Site:
             if not path.startswith(root) or path[len(root) : len(root) + 1] not in ("", "/"):
                 continue
             if path.rstrip("/") != root:
-                raise answers.not_found()
+                raise responses.not_found()
             if request.method != "GET":
-                raise answers.method_not_allowed()
+                raise responses.method_not_allowed()
             negotiation.route(request.headers.get("accept", ""), service.produces)
             return service.handler(request)
         return None
@@ -111,14 +111,14 @@ class Site:
         for group, version in current.paths():
             root = f"/apis/{group}" if group else "/api"
             paths |= {root, f"{root}/{version}"}
-        return answers.indented_json({"paths": sorted(paths)})
+        return responses.indented_json({"paths": sorted(paths)})
 
 
 def _metrics(metrics: Callable[[str], Response], reset: Callable[[], None], request: Request) -> Response:
     """Returns the metrics, compressed if the client accepts gzip, regardless of their size."""
     if request.method == "DELETE":
         reset()
-        return answers.plain_text("metrics reset\n")
+        return responses.plain_text("metrics reset\n")
     response = metrics(request.headers.get("accept", ""))
     assert isinstance(response.body, bytes)
     if takes_gzip(request.headers.get("accept-encoding", "")):

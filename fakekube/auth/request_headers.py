@@ -17,7 +17,7 @@ from urllib.parse import unquote_to_bytes
 from fakekube.auth.certificates import CertificateVerifier, common_name
 from fakekube.auth.credentials import BadCredentialsError
 from fakekube.auth.identities import with_authenticated
-from fakekube.golang.strings import text_of
+from fakekube.golang.strings import text_of, text_of_native
 from fakekube.registry.request import User
 
 __all__ = ["RequestHeaders", "unescaped"]
@@ -78,14 +78,9 @@ def _values(environment: Mapping[str, Any], header: str) -> list[str]:
 
 
 def _split(joined: str) -> list[str]:
-    return [value.strip() for value in _text(joined).split(",")]
+    return [value.strip() for value in text_of_native(joined).split(",")]
 
 
 def _first(environment: Mapping[str, Any], headers: Sequence[str]) -> str:
     """Returns the first non-empty value of these headers; names may contain commas."""
-    return next((_text(value) for header in headers if (value := environment.get(_key(header)))), "")
-
-
-def _text(native: str) -> str:
-    """Decodes a WSGI native string (one character per byte) as UTF-8."""
-    return native if native.isascii() else text_of(native.encode("latin-1"))
+    return next((text_of_native(value) for header in headers if (value := environment.get(_key(header)))), "")

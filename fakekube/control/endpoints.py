@@ -28,7 +28,7 @@ from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound, Reque
 from werkzeug.routing import Map, Rule
 from werkzeug.wrappers import Request, Response
 
-from fakekube.api import answers
+from fakekube.api import responses
 from fakekube.api.environment import Headers
 from fakekube.auth.access import Access
 from fakekube.control import powers, recordings
@@ -199,7 +199,7 @@ class Endpoints:
         except ForeignRequest as problem:
             return self._send(403, {"error": str(problem)})(environ, start_response)
         except StatusError as error:
-            refused = answers.error_response(error, Headers(environ), Query())
+            refused = responses.error_response(error, Headers(environ), Query())
             return Response(refused.body, refused.status, refused.headers)(environ, start_response)
         return self._respond(environ)(environ, start_response)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable
 
-from fakekube.depth import deepening
+from fakekube.depth import with_deep_stack
 from fakekube.streams import Source
 
 __all__ = ["ControlLoop"]
@@ -26,7 +26,7 @@ class ControlLoop:
         for source in sources:
             source.subscribe(self.refresh)
 
-    @deepening
+    @with_deep_stack
     def refresh(self) -> None:
         """Runs steps until there is nothing left to do."""
         with self._working:

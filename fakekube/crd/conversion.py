@@ -81,12 +81,12 @@ class _Webhook:
         _check_type(obj, found, wanted, about)
         try:
             _check_identity(obj, found)
-        except _MisfitError as misfit:
-            raise _failure(f"{about} returned invalid object: {misfit}") from None
+        except _InvalidConversionError as error:
+            raise _failure(f"{about} returned invalid object: {error}") from None
         try:
             return {**found, "metadata": _metadata(obj, found)}
-        except _MisfitError as misfit:
-            raise _failure(f"{about} returned invalid metadata: {misfit}") from None
+        except _InvalidConversionError as error:
+            raise _failure(f"{about} returned invalid metadata: {error}") from None
 
     def _converted(self, obj: Object, wanted: str, about: str) -> Object:
         uid = str(uuid4())
@@ -98,14 +98,14 @@ class _Webhook:
         }
         try:
             converted = _converted_objects(self._call(self._client_config, review), uid, self._api_version)
-        except (CallError, _MisfitError) as problem:
+        except (CallError, _InvalidConversionError) as problem:
             raise _failure(f"{about} failed: {problem}") from None
         if len(converted) != 1:
             raise _failure(f"{about} returned {len(converted)} objects, expected 1")
         return _object_in(converted[0])
 
 
-class _MisfitError(Exception):
+class _InvalidConversionError(Exception):
     """The response of a webhook is not a valid conversion; has the error message of the real server."""
 
 
@@ -116,15 +116,17 @@ def _converted_objects(review: Object, uid: str, api_version: str) -> list[Any]:
         found = f"{_group_version(review.get('apiVersion', ''))}, Kind={review.get('kind', '')}"
         wanted = f"{api_version}, Kind=ConversionReview"
         if found != wanted:
-            raise _MisfitError(f"expected webhook response of {wanted}, got {found}")
+            raise _InvalidConversionError(f"expected webhook response of {wanted}, got {found}")
     response = review.get("response")
     if response is None:
-        raise _MisfitError("no response provided")
+        raise _InvalidConversionError("no response provided")
     if strict and response.get("uid", "") != uid:
-        raise _MisfitError(f"expected response.uid={go_quote(uid)}, got {go_quote(response.get('uid', ''))}")
+        raise _InvalidConversionError(f"expected response.uid={go_quote(uid)}, got {go_quote(response.get('uid', ''))}")
     result = response.get("result") or {}
     if result.get("status") != "Success":
-        raise _MisfitError(result.get("message") or f"response.result.status was '{result.get('status', '')}', not 'Success'")
+        raise _InvalidConversionError(
+            result.get("message") or f"response.result.status was '{result.get('status', '')}', not 'Success'"
+        )
     return response.get("convertedObjects") or []
 
 
@@ -156,11 +158,11 @@ def _check_type(obj: Object, found: Object, wanted: str, about: str) -> None:
 
 
 def _check_identity(obj: Object, found: Object) -> None:
-    """Raises _MisfitError if name, namespace or uid differ."""
+    """Raises _InvalidConversionError if name, namespace or uid differ."""
     for name in _CHECKED:
         expected, received = _text(obj, name), _text(found, name)
         if expected != received:
-            raise _MisfitError(f"must have the same {'UID' if name == 'uid' else name}: {expected} != {received}")
+            raise _InvalidConversionError(f"must have the same {'UID' if name == 'uid' else name}: {expected} != {received}")
 
 
 def _text(obj: Object, name: str) -> str:
@@ -170,12 +172,12 @@ def _text(obj: Object, name: str) -> str:
 
 
 def _metadata(obj: Object, found: Object) -> Object:
-    """Returns the original metadata with the labels and annotations of the converted object. Raises _MisfitError."""
+    """Returns the original metadata with the labels and annotations of the converted object. Raises _InvalidConversionError."""
     if "metadata" not in found:
-        raise _MisfitError("missing metadata in converted object")
+        raise _InvalidConversionError("missing metadata in converted object")
     given = found["metadata"]
     if not isinstance(given, dict):
-        raise _MisfitError(f"invalid metadata of type {go_type(given)} in converted object")
+        raise _InvalidConversionError(f"invalid metadata of type {go_type(given)} in converted object")
     metadata = dict(obj.get("metadata") or {})
     for name, (validate, path) in _FREE.items():
         texts = given.get(name)
@@ -185,14 +187,14 @@ def _metadata(obj: Object, found: Object) -> Object:
         _check_texts(name, texts)
         errors = validate(texts, path) if texts != metadata.get(name) else []
         if errors:
-            raise _MisfitError(aggregate(errors))
+            raise _InvalidConversionError(aggregate(errors))
         metadata[name] = texts
     return metadata
 
 
 def _check_texts(name: str, texts: Any) -> None:
     if not isinstance(texts, dict):
-        raise _MisfitError(f"invalid metadata.{name} of type {go_type(texts)} in converted object")
+        raise _InvalidConversionError(f"invalid metadata.{name} of type {go_type(texts)} in converted object")
     for key, text in texts.items():
         if not isinstance(text, str):
-            raise _MisfitError(f"metadata.{name}[{key}] must be a string, but is {go_type(text)} in converted object")
+            raise _InvalidConversionError(f"metadata.{name}[{key}] must be a string, but is {go_type(text)} in converted object")

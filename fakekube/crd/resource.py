@@ -15,7 +15,7 @@ from fakekube.crd.conversion import Convert, converter
 from fakekube.crd.definition import conditions
 from fakekube.crd.instances import objects, scale
 from fakekube.crd.instances.pruned_and_defaulted import is_pruned_and_defaulted
-from fakekube.crd.instances.schema_cache import KnownSchema, known
+from fakekube.crd.instances.schema_cache import CompiledSchema, compiled
 from fakekube.crd.instances.strategy import CustomResourceStrategy, StatusStrategy, Version
 from fakekube.registry.resource import GVK, METADATA_LABELS, Resource
 from fakekube.registry.selectable_fields import path as field_reader
@@ -57,7 +57,7 @@ def _names(definition: Object) -> Mapping[str, Any]:
 def _version(definition: Object, entry: Entry) -> Version:
     spec, subresources = definition["spec"], entry.get("subresources") or {}
     said = (entry.get("schema") or {}).get("openAPIV3Schema")
-    schema = known(said) if said is not None else KnownSchema({})
+    schema = compiled(said) if said is not None else CompiledSchema({})
     return Version(
         GVK(spec["group"], entry["name"], _names(definition)["kind"]),
         schema,

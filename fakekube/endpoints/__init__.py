@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 
 from fakekube.codecs.errors import EncodeError
-from fakekube.depth import deeply
+from fakekube.depth import call_with_deep_stack
 from fakekube.endpoints.handlers import connect, create, delete, get, list, patch, update
 from fakekube.errors import StatusError, status
 from fakekube.registry.backend import Backend, Settings
@@ -45,7 +45,7 @@ def handle(request: Request, backend: Backend) -> Response:
     except RecursionError:
         request.warnings.clear()
     try:
-        return deeply(partial(_handled, request, backend))
+        return call_with_deep_stack(partial(_handled, request, backend))
     except RecursionError:
         raise status.bad_request("exceeded max depth") from None
 
@@ -62,7 +62,7 @@ def _handled(request: Request, backend: Backend) -> Response:
         if request.audit is not None:
             request.audit.deprecated()
     if resource.converts_by_call:
-        conversion_cache.attend(backend, resource)
+        conversion_cache.start_conversions(backend, resource)
     subresource = resource.subresources[info.subresource] if info.subresource else None
     namespace = info.namespace if resource.namespaced else ""
     scope = Scope(request, backend, resource, subresource, namespace, info.name)

@@ -220,7 +220,7 @@ def _parse(form: str, body: bytes, expected: GVK, *, custom: bool) -> Parsed:
         if form != "cbor" or custom:
             raise Problem(str(error), kind) from None
         type_ = builtins().kind_type(kind.group, kind.version, kind.kind)
-        explained = cbor.explain(body, type_)[0] if type_ is not None else ""
+        explained = cbor.type_errors(body, type_)[0] if type_ is not None else ""
         if explained:
             raise Problem(explained, kind) from None
         return Parsed(cbor.loads_lenient(body), cbor=body)  # it is in a field that the type does not have
@@ -310,10 +310,10 @@ def _typed(
         changed = {name: item for name, item in parsed.value.items() if name not in kept} if kept else parsed.value or {}
         obj = schema_decode.decode(found, changed, strict, literals) if found is not None else {}
     except schema_decode.DecodeError as error:
-        explained = cbor.explain(parsed.cbor, found)[0] if parsed.cbor is not None and found is not None else ""
+        explained = cbor.type_errors(parsed.cbor, found)[0] if parsed.cbor is not None and found is not None else ""
         raise Problem(explained or str(error), kind) from None
     if parsed.cbor is not None and found is not None and (cbor.holds_bytes(found) or not parsed.is_usual):
-        explained = cbor.explain(parsed.cbor, found)[0]  # strings are not accepted as bytes, nor numbers as field names
+        explained = cbor.type_errors(parsed.cbor, found)[0]  # strings are not accepted as bytes, nor numbers as field names
         if explained:
             raise Problem(explained, kind)
     if (kind.kind, kind.group) != (expected.kind, expected.group):
@@ -327,7 +327,7 @@ def _typed(
         obj.update(copied(kept))
     findings = strict.messages if strict is not None else []
     if findings and parsed.cbor is not None and found is not None:
-        findings = [cbor.explain(parsed.cbor, found)[1]]
+        findings = [cbor.type_errors(parsed.cbor, found)[1]]
     return obj, findings
 
 

@@ -12,9 +12,9 @@ from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any
 
 from fakekube.codecs import formats
+from fakekube.codecs.chunks import Chunks
 from fakekube.codecs.document import Document, json_of
 from fakekube.codecs.formats import Kind
-from fakekube.codecs.pieces import Pieces
 from fakekube.endpoints.bodies import internal_package
 from fakekube.endpoints.negotiation import MediaType
 from fakekube.errors import StatusError, status
@@ -50,7 +50,7 @@ def object_response(scope: Scope, chosen: MediaType, code: int, stored: Document
         raise _not_acceptable(scope, "the requested object is not a list")
     form, kind = formats.format_of(chosen), partial.kind(chosen.target.api_version)
     document = _metadata_of(scope, chosen.target.api_version)(shown if scope.resource.custom else stored)
-    return _response(chosen, code, form.object(form.part(document, kind), kind))
+    return _response(chosen, code, form.object(form.encoded_item(document, kind), kind))
 
 
 def list_response(scope: Scope, chosen: MediaType, listing: Listing, metadata: Object) -> Response:
@@ -86,7 +86,7 @@ def _empty_list(chosen: MediaType, kind: Kind, metadata: Object) -> Response:
     """Returns an empty list as Go encodes a nil slice: its items are null."""
     empty = {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": metadata, "items": None}
     form = formats.format_of(chosen)
-    return _response(chosen, 200, form.object(form.part(Document(empty), kind), kind))
+    return _response(chosen, 200, form.object(form.encoded_item(Document(empty), kind), kind))
 
 
 def plain_response(scope: Scope, chosen: MediaType, code: int, obj: Object, kind: Kind) -> Response:
@@ -95,10 +95,10 @@ def plain_response(scope: Scope, chosen: MediaType, code: int, obj: Object, kind
     if kind.kind != "Status":
         return object_response(scope, chosen, code, document, document)
     form = formats.format_of(chosen)
-    return _response(chosen, code, form.object(form.part(document, kind), kind))
+    return _response(chosen, code, form.object(form.encoded_item(document, kind), kind))
 
 
-def _response(chosen: MediaType, code: int, body: bytes | Pieces) -> Response:
+def _response(chosen: MediaType, code: int, body: bytes | Chunks) -> Response:
     return Response(code, [("Content-Type", chosen.media_type)], body)
 
 
@@ -131,7 +131,7 @@ def _not_kept(_key: Hashable, make: Callable[[], rows.Rows]) -> rows.Rows:
 
 def _table(
     scope: Scope, chosen: MediaType, pairs: Callable[[], Pairs], metadata: Object, keep: Keep = _not_kept
-) -> bytes | Pieces:
+) -> bytes | Chunks:
     """Builds a Table. In compact JSON, the rows are joined from encoded cells that are cached with their objects."""
     assert chosen.target is not None
     api_version, now, convertor = chosen.target.api_version, scope.backend.clock.now(), _convertor(scope)
@@ -141,7 +141,7 @@ def _table(
         return rows.table_json(convertor, api_version, kept, metadata=metadata, now=now)
     whole = Document(table.table(convertor, api_version, [shown.row(*pair) for pair in pairs()], metadata, now))
     form, kind = formats.format_of(chosen), _table_kind(api_version)
-    return form.object(form.part(whole, kind), kind)
+    return form.object(form.encoded_item(whole, kind), kind)
 
 
 def _table_metadata(shown: Document) -> Object:

@@ -13,10 +13,10 @@ from functools import lru_cache
 from typing import Any
 
 from fakekube.codecs import formats
+from fakekube.codecs.chunks import Chunks
 from fakekube.codecs.document import Document
 from fakekube.codecs.formats import Kind
-from fakekube.codecs.pieces import Pieces
-from fakekube.depth import deepening
+from fakekube.depth import with_deep_stack
 from fakekube.endpoints import negotiation, response_transforms
 from fakekube.endpoints.negotiation import MediaType
 from fakekube.endpoints.response_transforms import INITIAL_EVENTS_END
@@ -70,14 +70,14 @@ def list_kind_of(resource: Resource) -> Kind:
 # ---------------------------------------------------------------- whole answers
 
 
-@deepening
+@with_deep_stack
 def object_response(scope: Scope, chosen: MediaType, code: int, document: Document) -> Response:
     """Returns a response with one object of the scope's resource."""
     shown = versions.shown(scope.resource, document)
     if chosen.target is not None:
         return response_transforms.object_response(scope, chosen, code, document, shown)
     form, kind = formats.format_of(chosen), kind_of(scope.resource)
-    return _response(chosen, code, form.object(form.part(shown, kind), kind))
+    return _response(chosen, code, form.object(form.encoded_item(shown, kind), kind))
 
 
 def list_response(scope: Scope, chosen: MediaType, listing: Listing) -> Response:
@@ -108,10 +108,10 @@ def plain_response(scope: Scope, chosen: MediaType, code: int, obj: Object, kind
     if chosen.target is not None:
         return response_transforms.plain_response(scope, chosen, code, obj, kind)
     form = formats.format_of(chosen)
-    return _response(chosen, code, form.object(form.part(Document(obj), kind), kind))
+    return _response(chosen, code, form.object(form.encoded_item(Document(obj), kind), kind))
 
 
-def _response(chosen: MediaType, code: int, body: bytes | Pieces) -> Response:
+def _response(chosen: MediaType, code: int, body: bytes | Chunks) -> Response:
     return Response(code, [("Content-Type", chosen.media_type)], body)
 
 
@@ -139,12 +139,12 @@ class EventEncoder:
         shares = self._transform is None or self._transform.shares
         self._key = (scope.resource.api_version, chosen) if shares else None
 
-    @deepening
+    @with_deep_stack
     def added(self, record: Record[Document]) -> bytes:
         """Encodes an object of the initial state."""
         return self._write("ADDED", *self._seen(record.value))
 
-    @deepening
+    @with_deep_stack
     def event(self, event_type: str, event: Event[Document]) -> bytes:
         """Encodes a change for the watchers that get it with this type of event."""
         if self._key is None:
@@ -185,14 +185,14 @@ class EventEncoder:
 
     def error(self, error: StatusError) -> bytes:
         """Encodes an ERROR event with a Status, which is never transformed."""
-        return self._form.event("ERROR", self._form.part(Document(error.status()), STATUS), STATUS)
+        return self._form.event("ERROR", self._form.encoded_item(Document(error.status()), STATUS), STATUS)
 
     def _write(self, event_type: str, stored: Document, shown: Document) -> bytes:
         if not self._encodes:
             raise UnencodableError
         if self._transform is not None:
             shown = self._transform(stored, shown)
-        return self._form.event(event_type, self._form.part(shown, self._kind), self._kind)
+        return self._form.event(event_type, self._form.encoded_item(shown, self._kind), self._kind)
 
 
 def _at(document: Document, revision: int) -> Document:

@@ -13,7 +13,7 @@ from typing import Any
 from fakekube.golang.json_reader import JSONSyntaxError, Reader
 from fakekube.golang.quoting import json_kind
 
-__all__ = ["Fraction", "JSONError", "object_problem", "parsed"]
+__all__ = ["Fraction", "JSONError", "object_error", "parse"]
 
 
 class JSONError(ValueError):
@@ -26,7 +26,7 @@ class Fraction(str):
     __slots__ = ()
 
 
-def parsed(text: bytes) -> Any:
+def parse(text: bytes) -> Any:
     """Parses a JSON text; numbers with a fraction or an exponent become `Fraction`s.
 
     Raises:
@@ -39,10 +39,10 @@ def parsed(text: bytes) -> Any:
         raise JSONError(_syntax_error(text)) from None
 
 
-def object_problem(text: bytes) -> str:
+def object_error(text: bytes) -> str:
     """Returns Go's error for decoding this text into a map[string]interface{}; "" if there is none."""
     try:
-        value = parsed(text)
+        value = parse(text)
     except RecursionError:
         return ""
     except JSONError as problem:

@@ -17,7 +17,7 @@ import orjson
 
 from fakekube.golang.json_writer import written
 
-__all__ = ["byte_of", "bytes_of", "json_text", "readable", "text_of"]
+__all__ = ["byte_of", "bytes_of", "json_text", "readable", "text_of", "text_of_native"]
 
 _BYTE: Final = re.compile("[\udc80-\udcff]")
 
@@ -25,6 +25,11 @@ _BYTE: Final = re.compile("[\udc80-\udcff]")
 def text_of(data: bytes) -> str:
     """Decodes bytes, which may be invalid UTF-8."""
     return data.decode("utf-8", "surrogateescape")
+
+
+def text_of_native(native: str) -> str:
+    """Decodes a WSGI native string (one character per byte) as UTF-8, which may be invalid."""
+    return native if native.isascii() else text_of(native.encode("latin-1"))
 
 
 def bytes_of(text: str) -> bytes:

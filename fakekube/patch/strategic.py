@@ -80,7 +80,7 @@ def apply(type: Type, document: _Object, patch: _Object, unknown: list[str] | No
     rest = copied(patch)
     merged = _merge_objects(document, rest, type)
     try:
-        fitted: _Object = from_unstructured(type, merged, unknown, settled=document)
+        fitted: _Object = from_unstructured(type, merged, unknown, decoded=document)
     except DecodeError as error:
         raise _no_merge_error(rest, str(error)) from None
     return fitted

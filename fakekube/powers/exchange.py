@@ -16,7 +16,7 @@ from urllib.parse import parse_qs
 
 from fakekube.client.client import OWN
 from fakekube.clock import time_of
-from fakekube.codecs.pieces import Pieces
+from fakekube.codecs.chunks import Chunks
 from fakekube.powers.bodies import decoded, decoded_event
 from fakekube.registry.request import RequestInfo
 
@@ -46,7 +46,7 @@ class Exchange:
     seconds: float | None = None
     """Real time from the request to the answer, or to the head of a watch."""
     raw_body: bytes = b""
-    raw_answer: bytes | Pieces | None = None
+    raw_answer: bytes | Chunks | None = None
     """None for a watch, and for a body that was too large to be kept."""
     answer_headers: Sequence[tuple[str, str]] = ()
     faults: Sequence[str] = ()

@@ -16,7 +16,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from fakekube.client import Client
-from fakekube.codecs.pieces import Pieces
+from fakekube.codecs.chunks import Chunks
 from fakekube.powers.action import Action
 from fakekube.powers.exchange import KEPT_BYTES, Exchange
 from fakekube.powers.fault import Fault, Frequency
@@ -183,7 +183,7 @@ class Observation(Exchange):
                 self.raw_body = sent if len(sent) <= KEPT_BYTES else b""
             self.request = None
         self.answer_headers = response.headers
-        if body.__class__ is bytes or isinstance(body, bytes | Pieces):
+        if body.__class__ is bytes or isinstance(body, bytes | Chunks):
             self.raw_answer = body if len(body) <= KEPT_BYTES else None
         elif hasattr(body, "take") and not hasattr(body, "receive"):
             # a stream of ours; what an extension server sends, and another protocol, is passed on as it is
@@ -194,7 +194,7 @@ class Observation(Exchange):
             observer.recorder.notify()
         if self._hits:
             for fault in self._hits:
-                if isinstance(body, bytes | Pieces) or fault.action.loses_streams:
+                if isinstance(body, bytes | Chunks) or fault.action.loses_streams:
                     fault.action.after(fault, self, response)
         if not observer.calm and self.subresource == "token" and response.status == 201:
             observer.faults.issued(self.answer)

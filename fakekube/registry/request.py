@@ -17,7 +17,7 @@ from math import inf
 from typing import Any, Final, Protocol
 from urllib.parse import unquote_to_bytes
 
-from fakekube.codecs.pieces import Pieces
+from fakekube.codecs.chunks import Chunks
 from fakekube.errors import status
 from fakekube.golang.strings import text_of
 from fakekube.streams import Stream
@@ -212,4 +212,4 @@ class Response:
 
     status: int
     headers: list[tuple[str, str]]
-    body: bytes | Pieces | Stream
+    body: bytes | Chunks | Stream

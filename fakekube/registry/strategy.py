@@ -135,9 +135,9 @@ class Strategy:
         """Drops the status of a new object; only called if `has_status`."""
         obj.pop("status", None)
 
-    def is_unsettled(self, obj: Object) -> bool:
-        """Is an object that nobody has updated stored without something that every read adds? Then the first update stores it,
-        even if nothing changes.
+    def stores_unchanged_update(self, obj: Object) -> bool:
+        """Reports whether the first update of an object is stored even if nothing changes, because every read adds something
+        (as defaulting does) that the object was created without.
         """
         return False
 

@@ -29,7 +29,7 @@ _CLASSES: Final = {Shape.STRING: str, Shape.BOOLEAN: bool}
 
 
 def from_unstructured(
-    type_: Type, value: dict[str, Any], unknown: list[str] | None = None, *, settled: Mapping[str, Any] | None = None
+    type_: Type, value: dict[str, Any], unknown: list[str] | None = None, *, decoded: Mapping[str, Any] | None = None
 ) -> Any:
     """Returns a new tree in the form of `decode`.
 
@@ -37,16 +37,16 @@ def from_unstructured(
         type_: the type to convert to.
         value: plain JSON data; not changed, but values of any type in it become part of the result.
         unknown: collects the messages about unknown fields (`unknown field "spec.x"`), sorted.
-        settled: a decoded object of the type; structs that `value` shares with it are copied without decoding.
+        decoded: a decoded object of the type; structs that `value` shares with it are copied without decoding.
 
     Raises:
         DecodeError: the value does not fit the type.
     """
     if _holds_any_form(type_):
         return _read(type_, in_order(value), unknown)
-    if settled is None:
+    if decoded is None:
         return _read(type_, value, unknown)
-    shared = {name: item for name, item in value.items() if type(item) is dict and item is settled.get(name)}
+    shared = {name: item for name, item in value.items() if type(item) is dict and item is decoded.get(name)}
     tree = _read(type_, {name: item for name, item in value.items() if name not in shared}, unknown)
     return {**tree, **copied(shared)}
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from fakekube.golang.integers import INT64
-from fakekube.golang.json_objects import JSONError, parsed
+from fakekube.golang.json_objects import JSONError, parse
 from fakekube.golang.quoting import json_kind
 from fakekube.golang.strings import bytes_of
 from fakekube.golang.timestamps import TimeError, parse_time
@@ -89,7 +89,7 @@ def read_avoid_pods(text: str) -> Part:
 
 def _read(text: str, root: _Field) -> Any:
     try:
-        return _value(parsed(bytes_of(text)), root, "value")
+        return _value(parse(bytes_of(text)), root, "value")
     except RecursionError:
         raise JSONError("exceeded max depth") from None
 

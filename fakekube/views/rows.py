@@ -18,8 +18,8 @@ from functools import partial
 from typing import Any, Final
 
 from fakekube.codecs import json
+from fakekube.codecs.chunks import Chunks, Items, enclosed
 from fakekube.codecs.document import Document, Object, encodings_of
-from fakekube.codecs.pieces import Items, Pieces, enclosed
 from fakekube.views.printers.texts import ages_at
 from fakekube.views.table import TableConvertor, column_definitions
 
@@ -76,7 +76,7 @@ class Rows:
         return Items(parts)
 
 
-def table_json(convertor: TableConvertor, api_version: str, rows: Rows, *, metadata: Object, now: datetime) -> bytes | Pieces:
+def table_json(convertor: TableConvertor, api_version: str, rows: Rows, *, metadata: Object, now: datetime) -> bytes | Chunks:
     """A Table with its columns, as `table.table` makes it, and a newline at the end.
 
     Args:

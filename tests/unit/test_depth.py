@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from fakekube.depth import allowance, deepening, deeply
+from fakekube.depth import allowance, call_with_deep_stack, with_deep_stack
 
 
 def descend(levels: int) -> int:
@@ -38,7 +38,7 @@ def usual() -> object:
 def test_there_is_room_for_ten_thousand_levels() -> None:
     with pytest.raises(RecursionError):
         descend(50_000)
-    assert deeply(lambda: descend(50_000)) == 50_000
+    assert call_with_deep_stack(lambda: descend(50_000)) == 50_000
 
 
 def test_there_is_room_within_the_room() -> None:
@@ -50,16 +50,16 @@ def test_there_is_room_within_the_room() -> None:
 
     def outer() -> int:
         here.append(threading.get_ident())
-        return deeply(inner)
+        return call_with_deep_stack(inner)
 
-    assert deeply(outer) == 20_000
+    assert call_with_deep_stack(outer) == 20_000
     assert len(set(here)) == 1 and here[0] != threading.get_ident()
 
 
 @pytest.mark.parametrize("function", [for_ever, for_ever_through_c])
 def test_what_has_no_end_is_an_error(function: Callable[[], object]) -> None:
     with pytest.raises(RecursionError):
-        deeply(function)
+        call_with_deep_stack(function)
 
 
 def test_errors_come_out() -> None:
@@ -67,13 +67,13 @@ def test_errors_come_out() -> None:
         raise KeyError("no")
 
     with pytest.raises(KeyError, match="no"):
-        deeply(refuse)
+        call_with_deep_stack(refuse)
 
 
 def test_a_function_looks_for_room_itself() -> None:
     calls: list[int] = []
 
-    @deepening
+    @with_deep_stack
     def function(levels: int, *, more: int) -> int:
         calls.append(levels)
         return descend(levels) + more
@@ -90,7 +90,7 @@ def test_where_threads_are_not_to_be_had_it_stays_an_error(monkeypatch: pytest.M
 
     monkeypatch.setattr(threading.Thread, "start", refuse)
     with pytest.raises(RecursionError):
-        deeply(lambda: 1)
+        call_with_deep_stack(lambda: 1)
 
 
 def test_the_largest_need_counts() -> None:

@@ -14,7 +14,7 @@ from fakekube.cel.parser import parse
 from fakekube.cel.types import STRING
 from fakekube.codecs import json, yaml
 from fakekube.codecs.errors import EncodeError
-from fakekube.depth import deeply
+from fakekube.depth import call_with_deep_stack
 from fakekube.endpoints import negotiation
 from fakekube.golang import durations
 from fakekube.schema import quantity
@@ -64,5 +64,5 @@ def test_indentation_is_not_made_of_what_would_not_fit_into_memory() -> None:
         value = [value]
     for write in (json.dumps_pretty, yaml.dumps):
         with pytest.raises(EncodeError, match="too long"):
-            deeply(partial(write, value))
+            call_with_deep_stack(partial(write, value))
     assert len(json.dumps(value)) == 18_000 + 400_001

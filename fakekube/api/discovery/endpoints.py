@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from fakekube.api import answers
+from fakekube.api import responses
 from fakekube.api.discovery.documents import Documents, Snapshot
 from fakekube.api.request_info import split_path
 from fakekube.endpoints import negotiation
@@ -84,7 +84,7 @@ class DiscoveryEndpoints:
             return self._aggregated(request, [""]) or self._negotiated(_core_versions(request), "APIVersions", request)
         document = self._documents.current().resources("", parts[1]) if len(parts) == 2 else None
         if document is None:
-            raise answers.not_found()
+            raise responses.not_found()
         return self._resources(document, request)
 
     def _groups(self, request: Request) -> Response:
@@ -101,31 +101,31 @@ class DiscoveryEndpoints:
         document = self._documents.current().resources(group, version)
         if self._is_builtin(group):
             if document is None:
-                raise answers.not_found()
+                raise responses.not_found()
             return self._resources(document, request)
         return None if document is None else self._negotiated(document, "APIResourceList", request)
 
     def _resources(self, document: dict[str, Any], request: Request) -> Response:
         """What a built-in group version has."""
         self._judge(request, self._offer)
-        return answers.negotiated(document, f"{_META}APIResourceList", request, cbor=self._cbor)
+        return responses.negotiated(document, f"{_META}APIResourceList", request, cbor=self._cbor)
 
     def _judge(self, request: Request, offer: Offer) -> None:
         """As the router does. Raises StatusError 405 or 406."""
         if request.method != "GET":
-            raise answers.method_not_allowed()
+            raise responses.method_not_allowed()
         negotiation.route(request.headers.get("accept", ""), offer.media_types)
 
     # ------------------------------------------------------------ encodings
 
     def _negotiated(self, document: dict[str, Any], kind: str, request: Request) -> Response:
-        return answers.negotiated(document, _META + kind, request)
+        return responses.negotiated(document, _META + kind, request)
 
     def _aggregated(self, request: Request, groups: list[str]) -> Response | None:
         """The aggregated form of these groups, if the client prefers it."""
         headers = request.headers
         try:
-            pretty = answers.wants_pretty(headers, request.query)
+            pretty = responses.wants_pretty(headers, request.query)
             chosen = self._aggregated_offer.output(headers.get("accept") or "*/*", pretty=pretty)
         except StatusError:
             return None
@@ -142,9 +142,9 @@ def _aggregated_answer(current: Snapshot, groups: list[str], chosen: MediaType) 
     found = current.encodings.get(key)
     if found is None:
         document = current.aggregated(groups)
-        json = answers.encoded(document, _AGGREGATED_TYPE, MediaType("json", negotiation.JSON))
+        json = responses.encoded(document, _AGGREGATED_TYPE, MediaType("json", negotiation.JSON))
         etag = f'"{hashlib.sha512(json).hexdigest().upper()}"'
-        found = current.encodings[key] = (answers.encoded(document, _AGGREGATED_TYPE, chosen), etag)
+        found = current.encodings[key] = (responses.encoded(document, _AGGREGATED_TYPE, chosen), etag)
     return found
 
 

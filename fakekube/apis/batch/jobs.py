@@ -86,7 +86,7 @@ class JobStrategy(Strategy):
             return []
         return job_spec_warnings(obj["spec"], "spec")
 
-    def is_unsettled(self, obj: Object) -> bool:
+    def stores_unchanged_update(self, obj: Object) -> bool:
         """Reports whether the template has only generated labels."""
         made = obj["spec"]["template"]["metadata"].get("labels") or {}
         return set(made) <= {*NAME_LABELS, *UID_LABELS} and obj["metadata"].get("labels") == made

@@ -68,7 +68,7 @@ class PersistentVolumeClaimStrategy(Strategy):
     has_status = True
     checks_metadata_again = True
 
-    def is_unsettled(self, obj: Object) -> bool:
+    def stores_unchanged_update(self, obj: Object) -> bool:
         return True  # the stored status lacks the default phase
 
     def prepare_for_create(self, context: WriteContext, obj: Object) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from fakekube.apis.core.configmaps import MAX_SECRET_SIZE, data_keys, size_of_base64, validate_immutable
 from fakekube.errors import FieldError
 from fakekube.errors.field import invalid, required, too_long
-from fakekube.golang.json_objects import object_problem
+from fakekube.golang.json_objects import object_error
 from fakekube.golang.key_pairs import key_pair_problem
 from fakekube.golang.strings import bytes_of
 from fakekube.registry.strategy import Object, Strategy, WriteContext
@@ -92,5 +92,5 @@ def _configuration(data: Mapping[str, str | None], key: str) -> list[FieldError]
     """Validates that the value of this key is a JSON object."""
     if key not in data:
         return [required(f"data[{key}]")]
-    problem = object_problem(b64decode(data[key] or ""))
+    problem = object_error(b64decode(data[key] or ""))
     return [invalid(f"data[{key}]", "<secret contents redacted>", problem)] if problem else []

@@ -1,4 +1,4 @@
-"""Encodes and decodes CBOR documents in Kubernetes' profile, and the parts from which lists and events are joined.
+"""Encodes and decodes CBOR documents in Kubernetes' profile, and the encoded items from which lists and events are joined.
 
 Specified by: k8s.io/apimachinery/pkg/runtime/serializer/cbor; see `encoder`, `decoder`, `items`.
 """
@@ -12,8 +12,8 @@ from typing import Any
 from fakekube.codecs.cbor.decoder import Reader, quick
 from fakekube.codecs.cbor.diagnosis import diagnosis
 from fakekube.codecs.cbor.encoder import encoded, holds_bytes, with_bytes
-from fakekube.codecs.cbor.explanation import explain, type_meta
 from fakekube.codecs.cbor.items import SELF_DESCRIBED, SIZES, CBORError, check, head
+from fakekube.codecs.cbor.type_errors import type_errors, type_meta
 from fakekube.codecs.errors import ContentError, DecodeError
 from fakekube.schema.model import Type
 
@@ -21,15 +21,15 @@ __all__ = [
     "SELF_DESCRIBED",
     "diagnosis",
     "dumps",
-    "explain",
+    "encode_item",
     "head",
     "holds_bytes",
     "joined",
     "load_map",
     "loads",
     "loads_lenient",
-    "part",
     "read",
+    "type_errors",
 ]
 
 
@@ -43,10 +43,10 @@ def dumps(value: Any, type_: Type | None = None) -> bytes:
     Raises:
         EncodeError: the value contains NaN or an infinity.
     """
-    return SELF_DESCRIBED + part(value, type_)
+    return SELF_DESCRIBED + encode_item(value, type_)
 
 
-def part(value: Any, type_: Type | None = None) -> bytes:
+def encode_item(value: Any, type_: Type | None = None) -> bytes:
     """Encodes a value without the self-described tag, as an item of a list."""
     return encoded(value if type_ is None else with_bytes(type_, value))
 

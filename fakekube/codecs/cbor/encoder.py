@@ -17,8 +17,8 @@ from functools import cache
 from typing import Any, Final
 
 from fakekube.codecs.cbor.items import INT64_MAXIMUM, head
+from fakekube.codecs.encoder_cache import cached_encoder
 from fakekube.codecs.errors import EncodeError
-from fakekube.codecs.repeats import repeating
 from fakekube.golang.strings import bytes_of
 from fakekube.schema.model import Shape, Type
 
@@ -112,7 +112,7 @@ _WRITERS: Final = _Writers(
     }
 )
 #: The same for the items of lists.
-_LISTED: Final = _Writers({**_WRITERS, dict: repeating(_map)})
+_LISTED: Final = _Writers({**_WRITERS, dict: cached_encoder(_map)})
 
 
 _CHANGED: Final = frozenset({Shape.BYTES, Shape.NUMBER})

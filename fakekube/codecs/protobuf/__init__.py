@@ -5,6 +5,16 @@ Specified by: k8s.io/apimachinery/pkg/runtime/serializer/protobuf, the generated
 
 from __future__ import annotations
 
-from fakekube.codecs.protobuf.codec import MAGIC, decode, document, document_of_event, encode, event, list_document, loads, part
+from fakekube.codecs.protobuf.codec import (
+    MAGIC,
+    decode,
+    document,
+    document_of_event,
+    encode,
+    encode_item,
+    event,
+    list_document,
+    loads,
+)
 
-__all__ = ["MAGIC", "decode", "document", "document_of_event", "encode", "event", "list_document", "loads", "part"]
+__all__ = ["MAGIC", "decode", "document", "document_of_event", "encode", "encode_item", "event", "list_document", "loads"]

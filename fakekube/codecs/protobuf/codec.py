@@ -12,8 +12,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any, Final
 
+from fakekube.codecs.chunks import Chunks, Items, enclosed
 from fakekube.codecs.errors import ContentError, DecodeError
-from fakekube.codecs.pieces import Items, Pieces, enclosed
 from fakekube.codecs.protobuf.decoder import Member, Table, read_struct, scan
 from fakekube.codecs.protobuf.encoder import content_of
 from fakekube.codecs.protobuf.fields import varint
@@ -21,7 +21,7 @@ from fakekube.golang.strings import text_of
 from fakekube.schema.builtin import kind_type, type_of
 from fakekube.schema.model import Type
 
-__all__ = ["MAGIC", "decode", "document", "document_of_event", "encode", "event", "list_document", "loads", "part"]
+__all__ = ["MAGIC", "decode", "document", "document_of_event", "encode", "encode_item", "event", "list_document", "loads"]
 
 #: The prefix of every document.
 MAGIC: Final = b"k8s\0"
@@ -62,7 +62,7 @@ def _envelope_head(api_version: str, kind: str) -> bytes:
 _ENVELOPE_TAIL: Final = b"\x1a\0\x22\0"
 
 
-def part(type_: Type, obj: dict[str, Any]) -> bytes:
+def encode_item(type_: Type, obj: dict[str, Any]) -> bytes:
     """Encodes an object as field 2, its field number both in the envelope and in the items of a list.
 
     Raises:
@@ -72,11 +72,11 @@ def part(type_: Type, obj: dict[str, Any]) -> bytes:
 
 
 def document(api_version: str, kind: str, made: bytes) -> bytes:
-    """Encodes a document from the part of an object."""
+    """Encodes a document from an encoded item."""
     return b"%b%b%b" % (_envelope_head(api_version, kind), made, _ENVELOPE_TAIL)
 
 
-def list_document(api_version: str, kind: str, metadata: dict[str, Any], items: Items) -> bytes | Pieces:
+def list_document(api_version: str, kind: str, metadata: dict[str, Any], items: Items) -> bytes | Chunks:
     """Encodes a list document from its ListMeta and the parts of its items."""
     meta = _delimited(1, encode(type_of("k8s.io/apimachinery/pkg/apis/meta/v1.ListMeta"), metadata))
     opening = b"%b\x12%b%b" % (_envelope_head(api_version, kind), varint(len(meta) + items.length), meta)

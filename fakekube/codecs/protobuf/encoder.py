@@ -23,9 +23,9 @@ from typing import Any, Final
 
 from fakekube.caches import BoundedCache
 from fakekube.codecs import json
+from fakekube.codecs.encoder_cache import cached_encoder
 from fakekube.codecs.errors import EncodeError
 from fakekube.codecs.protobuf.fields import Layout, is_wrapped, layout, varint
-from fakekube.codecs.repeats import repeating
 from fakekube.golang.strings import bytes_of
 from fakekube.schema.model import Field, Shape, Type
 
@@ -158,7 +158,7 @@ def _field(field: Field, before: bytes) -> Write:
         assert type_.items is not None
         write = _value(number, type_.items)
         if type_.items.shape is Shape.STRUCT:
-            write = repeating(write)
+            write = cached_encoder(write)
         return _repeated(before, write, partial(_zero_item, number, type_.items))
     if type_.shape is Shape.MAP:
         assert type_.items is not None

@@ -83,7 +83,7 @@ _TYPES: Final = frozenset(TYPES)
 # ---------------------------------------------------------------- checks by keyword
 
 
-def _doubt(_schema: Schema, _found: ValidSchema) -> bool:
+def _uncertain(_schema: Schema, _found: ValidSchema) -> bool:
     return False
 
 
@@ -157,6 +157,6 @@ _LOOKS: Final[Mapping[str, Look]] = {
     _INT_OR_STRING: _int_or_string,
     "x-kubernetes-embedded-resource": _if_set("x-kubernetes-embedded-resource"),
     "uniqueItems": _if_set("uniqueItems"),
-    **dict.fromkeys(("id", "$schema", "$ref", "patternProperties", "dependencies", "additionalItems", "definitions"), _doubt),
+    **dict.fromkeys(("id", "$schema", "$ref", "patternProperties", "dependencies", "additionalItems", "definitions"), _uncertain),
 }
 """The check of each keyword; all values of other keywords are valid."""

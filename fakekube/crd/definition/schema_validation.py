@@ -17,7 +17,7 @@ from fakekube.crd.definition.keyword_validation import keyword_errors
 from fakekube.crd.definition.schema_fast_check import check_schema
 from fakekube.crd.definition.structural_validation import structural_errors, structural_problem
 from fakekube.crd.definition.to_internal import Schema, internal_schema, set_fields
-from fakekube.crd.instances.schema_cache import recalled
+from fakekube.crd.instances.schema_cache import cached
 from fakekube.crd.schema.visitor import has_rules
 from fakekube.errors import FieldError
 from fakekube.errors.field import forbidden, invalid
@@ -30,7 +30,7 @@ def schema_errors(schema: Schema, path: str, *, has_status: bool) -> list[FieldE
     errors = list(_root_errors(schema, path)) if has_status else []
     if schema.get("nullable"):
         errors.append(forbidden(f"{path}.nullable", "nullable cannot be true at the root"))
-    if recalled(schema) is not None:
+    if cached(schema) is not None:
         return errors
     valid = check_schema(schema)
     if valid is not None:

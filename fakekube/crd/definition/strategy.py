@@ -16,7 +16,7 @@ from fakekube.codecs.json import untyped
 from fakekube.crd.definition.approval import approval_errors
 from fakekube.crd.definition.conditions import FINALIZER, is_true
 from fakekube.crd.definition.validation import preserve_errors, spec_errors, status_errors, stored_version_errors
-from fakekube.crd.instances.schema_cache import recalled
+from fakekube.crd.instances.schema_cache import cached
 from fakekube.crd.instances.value_types import unrecognized_formats
 from fakekube.crd.schema.visitor import schemas_in
 from fakekube.errors import FieldError
@@ -202,5 +202,5 @@ def _unrecognized_formats(spec: Mapping[str, Any]) -> Iterator[str]:
     for version in spec.get("versions") or ():
         schema = (version.get("schema") or {}).get("openAPIV3Schema")
         if schema is not None:
-            known = recalled(schema)
+            known = cached(schema)
             yield from known.unrecognized_formats if known is not None else unrecognized_formats(schema)

@@ -9,6 +9,7 @@ apiserver/customresource_handler.go (schemaCoercingDecoder).
 
 from __future__ import annotations
 
+import contextlib
 from operator import itemgetter
 from typing import Any
 
@@ -46,6 +47,18 @@ def metadata_of(value: Any) -> tuple[Object, list[str]]:
         raise MetadataError(str(error)) from None
     unknown = [text.replace('unknown field "', 'unknown field "metadata.', 1) for text in strict.messages]
     return dict(printing.normalise(type_, found)), unknown
+
+
+def readable_metadata(metadata: Object) -> Object:
+    """Decodes the metadata of an object without the fields that are malformed."""
+    try:
+        return metadata_of(metadata)[0]
+    except MetadataError:
+        found: Object = {}
+        for name, item in metadata.items():
+            with contextlib.suppress(MetadataError):
+                found |= metadata_of({name: item})[0]
+        return found
 
 
 def read(type_: Type, value: Object, *, known: bool) -> tuple[Object, list[str]]:

@@ -30,17 +30,17 @@ def is_pruned_and_defaulted(type_: Type, obj: Mapping[str, Any]) -> bool:
 def _check(type_: Type) -> Check:
     known: Check | None = type_.compiled.get("settled")
     if known is None:
-        known = type_.compiled["settled"] = _COMPILERS.get(type_.shape, _doubt)(type_)
+        known = type_.compiled["settled"] = _COMPILERS.get(type_.shape, _uncertain)(type_)
     return known
 
 
-def _doubt(_type: Type) -> Check:
+def _uncertain(_type: Type) -> Check:
     return lambda _value: False
 
 
 def _struct(type_: Type) -> Check:
     if type_.embedded_resource:
-        return _doubt(type_)
+        return _uncertain(type_)
     fields, keeps = type_.fields, type_.preserve_unknown_fields
     wanted = frozenset(name for name, field in fields.items() if has_default(field.type))
     checks: dict[str, Check] = {}

@@ -24,15 +24,15 @@ from fakekube.schema.model import Type
 if TYPE_CHECKING:
     from fakekube.cel import Rules
 
-__all__ = ["KnownSchema", "known", "recalled"]
+__all__ = ["CompiledSchema", "cached", "compiled"]
 
 Schema = Mapping[str, Any]
 
 #: The limit of the total size of the schemas' texts, in bytes; derived values take about ten times as much.
-_MOST: Final = 16 * 1024 * 1024
+_MAXIMUM_SIZE: Final = 16 * 1024 * 1024
 
 
-class KnownSchema:
+class CompiledSchema:
     """A served schema, and the values derived from it."""
 
     def __init__(self, schema: Schema) -> None:
@@ -68,49 +68,49 @@ class KnownSchema:
         return compile_rules(self.schema)
 
 
-class _Memory:
+class _Cache:
     """The cached schemas by their texts, in the order of last use."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._known: dict[bytes, KnownSchema] = {}
+        self._schemas: dict[bytes, CompiledSchema] = {}
         self._size = 0
 
-    def get(self, text: bytes) -> KnownSchema | None:
+    def get(self, text: bytes) -> CompiledSchema | None:
         with self._lock:
-            found = self._known.pop(text, None)
+            found = self._schemas.pop(text, None)
             if found is not None:
-                self._known[text] = found
+                self._schemas[text] = found
             return found
 
-    def add(self, text: bytes, new: KnownSchema) -> None:
+    def add(self, text: bytes, new: CompiledSchema) -> None:
         with self._lock:
-            self._forget(text)
-            self._known[text] = new
+            self._remove(text)
+            self._schemas[text] = new
             self._size += len(text)
-            while self._size > _MOST:
-                self._forget(next(iter(self._known)))
+            while self._size > _MAXIMUM_SIZE:
+                self._remove(next(iter(self._schemas)))
 
-    def _forget(self, text: bytes) -> None:
-        if self._known.pop(text, None) is not None:
+    def _remove(self, text: bytes) -> None:
+        if self._schemas.pop(text, None) is not None:
             self._size -= len(text)
 
 
-_memory = _Memory()
+_cache = _Cache()
 
 
-def recalled(schema: Schema) -> KnownSchema | None:
+def cached(schema: Schema) -> CompiledSchema | None:
     """Returns the cached schema if an equal one has been served in this process (and is therefore valid), else None."""
-    return _memory.get(_text(schema))
+    return _cache.get(_text(schema))
 
 
-def known(schema: Schema) -> KnownSchema:
+def compiled(schema: Schema) -> CompiledSchema:
     """Adds a served schema to the cache and returns it. The schema must not be changed any more."""
     text = _text(schema)
-    found = _memory.get(text)
+    found = _cache.get(text)
     if found is None:
-        found = KnownSchema(schema)
-        _memory.add(text, found)
+        found = CompiledSchema(schema)
+        _cache.add(text, found)
     return found
 
 

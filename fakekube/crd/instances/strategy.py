@@ -15,7 +15,7 @@ from typing import Any
 from fakekube.crd.instances import objects
 from fakekube.crd.instances.embedded import embedded_errors
 from fakekube.crd.instances.scale import scale_errors, scale_status_errors
-from fakekube.crd.instances.schema_cache import KnownSchema
+from fakekube.crd.instances.schema_cache import CompiledSchema
 from fakekube.crd.instances.validation import NONE_BEFORE, list_errors, value_errors
 from fakekube.crd.schema.structural import schema_type
 from fakekube.errors import FieldError, status
@@ -48,7 +48,7 @@ class Version:
     """A version of a definition, with its compiled schema."""
 
     gvk: GVK
-    known: KnownSchema
+    schema: CompiledSchema
     """The cached schema; that of an empty schema if there is none."""
     free: bool = False
     """preserveUnknownFields: nothing is pruned."""
@@ -60,11 +60,11 @@ class Version:
     @cached_property
     def type(self) -> Type:
         """Of its objects."""
-        return schema_type(None) if self.free else self.known.type
+        return schema_type(None) if self.free else self.schema.type
 
     def keyword_errors(self, obj: Object, before: Any = NONE_BEFORE) -> list[FieldError]:
         """Validates an object by the keywords of the schema."""
-        return [] if self.known.fits(obj) else value_errors(self.known.keywords, obj, "", before)
+        return [] if self.schema.fits(obj) else value_errors(self.schema.keywords, obj, "", before)
 
 
 class CustomResourceStrategy(Strategy):
@@ -135,7 +135,7 @@ class CustomResourceStrategy(Strategy):
         self, context: WriteContext, errors: Sequence[FieldError], obj: Object, old: Object | None = None
     ) -> list[FieldError]:
         """Evaluates the rules of the schema, or reports that they cannot be evaluated."""
-        rules = self.version.known.rules
+        rules = self.version.schema.rules
         if rules is None:
             return []
         if any(error.type in _BLOCKING for error in errors):
@@ -177,7 +177,7 @@ class StatusStrategy(Strategy):
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         version, main = self._main.version, self._main
         errors = main.type_meta_errors(obj)
-        schema = (version.known.keywords.get("properties") or {}).get("status")
+        schema = (version.schema.keywords.get("properties") or {}).get("status")
         if not errors:
             errors = validate_object_meta_update(obj["metadata"], old["metadata"], standard_finalizers=False)
             if "status" in obj and schema:

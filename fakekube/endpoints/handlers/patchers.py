@@ -8,7 +8,6 @@ Specified by: k8s.io/apiserver/pkg/endpoints/handlers/patch.go.
 
 from __future__ import annotations
 
-import contextlib
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -174,9 +173,9 @@ def _apply(scope: Scope, value: Any, problems: Sequence[str], options: WriteOpti
     def change(live: Object | None) -> Object:
         merged = field_manager.applied(scope, live, configuration, options.field_manager, force=bool(options.force))
         if scope.is_custom:
-            obj = _own(_with_read_metadata(merged))
+            obj = _copied({**merged, "metadata": objects.readable_metadata(merged.get("metadata") or {})})
         else:
-            obj = _own(merged) if live is not None and _is_shared(merged, live) else merged
+            obj = _copied(merged) if live is not None and _is_shared(merged, live) else merged
         scope.default(obj)
         if problems and options.field_validation == "Strict":
             what = f"error converting YAML to JSON: {yaml.strict_error(problems)}"
@@ -221,33 +220,20 @@ def whole(scope: Scope, live: Object) -> Object:
     return {"kind": scope.kind.kind, "apiVersion": scope.kind.api_version, **live}
 
 
-def _with_read_metadata(obj: Object) -> Object:
-    """Decodes the metadata of an applied custom resource as ObjectMeta; malformed fields are dropped."""
-    metadata = obj.get("metadata") or {}
-    try:
-        read, _ = objects.metadata_of(metadata)
-    except objects.MetadataError:
-        read = {}
-        for name, item in metadata.items():
-            with contextlib.suppress(objects.MetadataError):
-                read.update(objects.metadata_of({name: item})[0])
-    return {**obj, "metadata": read}
-
-
 def _is_shared(obj: Object, live: Object) -> bool:
     """Reports whether an applied object shares everything but managedFields with the live one."""
     return all(item is live.get(name) for name, item in obj.items() if name != "metadata")
 
 
-def _own(obj: Object) -> Object:
+def _copied(obj: Object) -> Object:
     """Returns a copy of the object that shares managedFields, which are never changed in place."""
     metadata = obj.get("metadata") or {}
-    books = metadata.get("managedFields")
-    if books is None:
+    managed_fields = metadata.get("managedFields")
+    if managed_fields is None:
         return dict(copied(obj))
-    own: Object = copied({**obj, "metadata": {**metadata, "managedFields": None}})
-    own["metadata"]["managedFields"] = books
-    return own
+    copy: Object = copied({**obj, "metadata": {**metadata, "managedFields": None}})
+    copy["metadata"]["managedFields"] = managed_fields
+    return copy
 
 
 def _without_kind(obj: Object) -> Object:

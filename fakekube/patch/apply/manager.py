@@ -307,7 +307,7 @@ class FieldManager:
         if self._custom:
             return new
         try:
-            decoded: Object = from_unstructured(self._type, new, settled=None if live is self._empty else live)
+            decoded: Object = from_unstructured(self._type, new, decoded=None if live is self._empty else live)
         except DecodeError as error:
             raise uninterpreted(
                 f"failed to convert new object ({self._described(applied)}) to proper version: "

@@ -24,7 +24,7 @@ from fakekube.registry.generic import versions
 from fakekube.registry.resource import Registry, Resource
 from fakekube.store import Bucket, Compacted, Cursor, Event
 
-__all__ = ["Conversions", "ConvertedCursor", "attend", "conversions_of"]
+__all__ = ["Conversions", "ConvertedCursor", "conversions_of", "start_conversions"]
 
 #: The backoff of failed conversions (seconds): initial, and maximum.
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.8, 30.0
@@ -33,7 +33,7 @@ _known: WeakKeyDictionary[Resource, Conversions] = WeakKeyDictionary()
 _knowing = threading.Lock()
 
 
-def attend(backend: Backend, resource: Resource) -> None:
+def start_conversions(backend: Backend, resource: Resource) -> None:
     """Starts converting the changes of all versions of a resource, once a client uses it."""
     for version in backend.registry.versions(resource.group, resource.plural):
         conversions_of(backend, version)
@@ -101,14 +101,14 @@ class Conversions:
             if not self._is_wanted():
                 self._bucket.unsubscribe(self._changed)
             elif not self._catch_up() and self._wakes:
-                self._try_later()
+                self._schedule_retry()
 
     def _is_wanted(self) -> bool:
         """Reports whether the version is still served or watched."""
         resource = self._resource
         return bool(self._wakes) or self._registry.get(resource.group, resource.version, resource.plural) is resource
 
-    def _try_later(self) -> None:
+    def _schedule_retry(self) -> None:
         timer = threading.Timer(self._pause, self._changed)
         timer.daemon = True
         timer.start()

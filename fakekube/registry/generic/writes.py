@@ -244,8 +244,8 @@ def _update_begun(scope: Scope, record: Record[Document], obj: Object, check: Ch
     final = _prepared_for_update(scope, obj, record.value, check)
     if _is_released(scope, final, old):
         return _remove_released(scope, record, final)
-    unsettled = record.revision == record.created and scope.resource.strategy.is_unsettled(old)
-    if same_object(final, record.value) and not unsettled:
+    must_store = record.revision == record.created and scope.resource.strategy.stores_unchanged_update(old)
+    if same_object(final, record.value) and not must_store:
         return Written(record.value)
     if scope.dry_run:
         return Written(stamped(final, record.revision))

@@ -8,13 +8,12 @@ Specified by: k8s.io/apiserver/pkg/admission/plugin/webhook/mutating/dispatcher.
 
 from __future__ import annotations
 
-import contextlib
 from typing import Any
 
 from fakekube.admission.versioned import VersionedAttributes
 from fakekube.codecs import json
 from fakekube.codecs.errors import DecodeError as CodecError
-from fakekube.crd.instances.objects import MetadataError, metadata_of
+from fakekube.crd.instances.objects import readable_metadata
 from fakekube.errors import StatusError, status
 from fakekube.golang.quoting import go_quote
 from fakekube.patch import json_patch
@@ -78,7 +77,7 @@ def _unstructured(versioned: VersionedAttributes, patched: Any) -> Object:
         what = f"{api_version}, Kind={kind} is unstructured and is not suitable for converting to {wanted}"
         raise status.generic(500, "", what)
     metadata = patched.get("metadata")
-    found: Object = copied({**patched, "metadata": _readable(metadata) if isinstance(metadata, dict) else {}})
+    found: Object = copied({**patched, "metadata": readable_metadata(metadata) if isinstance(metadata, dict) else {}})
     return found
 
 
@@ -88,14 +87,6 @@ def _type_meta(patched: Any) -> tuple[str, str]:
         return type_meta(patched)
     except TypeMetaError as error:
         raise status.internal(str(error)) from None
-
-
-def _readable(metadata: Object) -> Object:
-    kept: Object = {}
-    for name, value in metadata.items():
-        with contextlib.suppress(MetadataError):
-            kept |= metadata_of({name: value})[0]
-    return kept
 
 
 def _typed(versioned: VersionedAttributes, patched: Any) -> tuple[Object, Type]:

@@ -33,7 +33,9 @@ class Format:
 
 def _protobuf(type_: Type, obj: Obj) -> bytes:
     return protobuf.document(
-        obj["apiVersion"], obj["kind"], protobuf.part(type_, {k: v for k, v in obj.items() if k not in ("kind", "apiVersion")})
+        obj["apiVersion"],
+        obj["kind"],
+        protobuf.encode_item(type_, {k: v for k, v in obj.items() if k not in ("kind", "apiVersion")}),
     )
 
 

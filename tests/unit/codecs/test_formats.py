@@ -35,7 +35,7 @@ PROTOBUFS = format_of(MediaType("protobuf", PROTOBUF))
 def answers(format_: Format, obj: dict[str, Any], kind: Kind, listing: Kind) -> tuple[bytes, bytes, bytes]:
     document = Document(obj)
     part, whole_list = (
-        format_.part(document, kind),
+        format_.encoded_item(document, kind),
         format_.list(format_.items([document] * 2, kind), listing, {"resourceVersion": "7"}),
     )
     assert isinstance(whole_list, bytes)
@@ -132,4 +132,4 @@ def test_custom_resources_have_no_protobuf() -> None:
 def test_parts_are_kept() -> None:
     document = Document(OBJECT)
     for format_ in (COMPACT, CBORS, PROTOBUFS):
-        assert format_.part(document, POD) is format_.part(document, POD)
+        assert format_.encoded_item(document, POD) is format_.encoded_item(document, POD)

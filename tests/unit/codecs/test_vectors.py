@@ -68,4 +68,4 @@ def test_every_way(name: str) -> None:
         content = {key: value for key, value in obj.items() if key not in head}
         assert json.dumps_pretty(obj) == published(name, "json").rstrip(b"\n"), source
         assert yaml.dumps(obj) == published(name, "yaml"), source
-        assert protobuf.document(*said, protobuf.part(type_, content)) == published(name, "pb"), source
+        assert protobuf.document(*said, protobuf.encode_item(type_, content)) == published(name, "pb"), source

@@ -300,7 +300,7 @@ def test_a_hang_ends_with_its_fault(cluster: Cluster, ask: Callable[..., Any]) -
 def test_names_in_protobuf_are_read(cluster: Cluster) -> None:
     type_ = kind_type("", "v1", "ConfigMap")
     assert type_ is not None
-    body = protobuf.document("v1", "ConfigMap", protobuf.part(type_, config_map("a", x="1")))
+    body = protobuf.document("v1", "ConfigMap", protobuf.encode_item(type_, config_map("a", x="1")))
     media = "application/vnd.kubernetes.protobuf"
     fault = cluster.faults.on("create", "configmaps", name="a").status(503, times=1)
     codes = []

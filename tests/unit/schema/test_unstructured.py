@@ -87,7 +87,7 @@ def test_what_is_shared_with_a_settled_object_is_copied() -> None:
     pod = type_of("k8s.io/api/core/v1.Pod")
     live = from_unstructured(pod, {"metadata": {"name": "p", "labels": {"a": "1"}}, "spec": {"nodeName": "n"}})
     value = {**live, "spec": {"nodeName": "m"}}
-    tree = from_unstructured(pod, value, settled=live)
+    tree = from_unstructured(pod, value, decoded=live)
     assert tree == from_unstructured(pod, value)
     assert tree["metadata"] == live["metadata"]
     assert tree["metadata"] is not live["metadata"]
@@ -97,5 +97,5 @@ def test_what_is_shared_with_a_settled_object_is_copied() -> None:
 def test_values_of_any_form_are_sorted_though_they_are_shared() -> None:
     revision = type_of("k8s.io/api/apps/v1.ControllerRevision")
     live = {"metadata": {"name": "r"}, "data": {"b": 1, "a": 2}, "revision": 1}
-    tree = from_unstructured(revision, {**live, "revision": 2}, settled=live)
+    tree = from_unstructured(revision, {**live, "revision": 2}, decoded=live)
     assert list(tree["data"]) == ["a", "b"]

@@ -226,7 +226,7 @@ def test_an_application_that_fails_is_apologised_for(serve: Serve, connect: Conn
     assert client.answer()[2] == b"GET /next "
 
 
-class Pieces:
+class Chunks:
     """An iterable body that notes when it is closed."""
 
     def __init__(self, *pieces: bytes | Exception) -> None:
@@ -252,7 +252,7 @@ def giving(body: Iterable[bytes], *fields: tuple[str, str]) -> Callable[..., Ite
 
 
 def test_an_iterable_body_is_chunked_and_closed(serve: Serve, connect: Connect) -> None:
-    pieces = Pieces(b"a", b"", b"bc")
+    pieces = Chunks(b"a", b"", b"bc")
     client = connect(serve(giving(pieces)))
     client.get()
     assert client.head()[1]["Transfer-Encoding"] == "chunked"
@@ -265,13 +265,13 @@ def test_an_iterable_body_is_chunked_and_closed(serve: Serve, connect: Connect) 
 
 
 def test_an_iterable_body_of_declared_length_is_cut_to_it(serve: Serve, connect: Connect) -> None:
-    client = connect(serve(giving(Pieces(b"ab", b"cd"), ("Content-Length", "3"))))
+    client = connect(serve(giving(Chunks(b"ab", b"cd"), ("Content-Length", "3"))))
     for _ in range(2):
         client.get()
         assert client.answer()[2] == b"abc"
 
 
-@pytest.mark.parametrize("body", [[b"ab"], Pieces(b"a", b"b")])
+@pytest.mark.parametrize("body", [[b"ab"], Chunks(b"a", b"b")])
 def test_a_body_shorter_than_declared_ends_the_connection(serve: Serve, connect: Connect, body: Iterable[bytes]) -> None:
     client = connect(serve(giving(body, ("Content-Length", "3"))))
     client.get()
@@ -280,7 +280,7 @@ def test_a_body_shorter_than_declared_ends_the_connection(serve: Serve, connect:
 
 
 def test_a_body_that_fails_half_way_has_no_end(serve: Serve, connect: Connect, caplog: pytest.LogCaptureFixture) -> None:
-    pieces = Pieces(b"a", ValueError("half-way"))
+    pieces = Chunks(b"a", ValueError("half-way"))
     client = connect(serve(giving(pieces)))
     client.get()
     client.head()

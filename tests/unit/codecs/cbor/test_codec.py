@@ -151,7 +151,7 @@ def test_reads_what_cbor2_writes(value: dict[str, Any], canonical: bool) -> None
 
 @given(VALUES)
 def test_cbor2_reads_what_it_writes(value: Any) -> None:
-    assert _texts(cbor2.loads(cbor.part(value))) == value
+    assert _texts(cbor2.loads(cbor.encode_item(value))) == value
 
 
 def _texts(value: Any) -> Any:
@@ -179,7 +179,7 @@ def test_any_bytes_are_explained(body: bytes) -> None:
     try:
         cbor.loads(body)
     except ContentError:
-        cbor.explain(body, builtin("", "v1", "Pod"))
+        cbor.type_errors(body, builtin("", "v1", "Pod"))
     except DecodeError:
         pass
 
@@ -188,7 +188,7 @@ def test_both_readers_agree() -> None:
     """The quick one and the thorough one, which an unusual item at the end brings in."""
     obj = {"a": [1, -1, 2**40, True, False, None, "x" * 300, {"b": 1.5}], "key" * 20: {}}
     assert cbor.loads(cbor.dumps(obj)) == obj
-    unusual = cbor.joined(cbor.part(obj), b"\x41z\xd8\x64\x01", 1)
+    unusual = cbor.joined(cbor.encode_item(obj), b"\x41z\xd8\x64\x01", 1)
     assert cbor.loads(unusual) == {**obj, "z": 1}
 
 
@@ -218,7 +218,7 @@ def test_what_cannot_be_written(value: Any) -> None:
 
 def test_bytes_are_written_for_base64() -> None:
     secret = builtin("", "v1", "Secret")
-    body = cbor.part({"data": {"a": "aGk="}, "stringData": {"b": "aGk="}}, secret)
+    body = cbor.encode_item({"data": {"a": "aGk="}, "stringData": {"b": "aGk="}}, secret)
     assert body == bytes.fromhex("a2") + b"\x44data\xa1\x41a\xd6\x42hi" + b"\x4astringData\xa1\x41b\x44aGk="
     assert cbor.loads(body) == {"data": {"a": "aGk="}, "stringData": {"b": "aGk="}}
 
@@ -227,7 +227,7 @@ def test_whole_numbers_of_float_fields_are_floats() -> None:
     """At any depth of a type that contains itself, and not in free JSON."""
     schema = {"maximum": 5, "items": {"maximum": 7}, "properties": {"a": {"maximum": 9}}, "default": {"maximum": 5}}
     obj = {"spec": {"versions": [{"schema": {"openAPIV3Schema": {"not": schema}}}]}}
-    body = cbor.part(obj, builtin("apiextensions.k8s.io", "v1", "CustomResourceDefinition"))
+    body = cbor.encode_item(obj, builtin("apiextensions.k8s.io", "v1", "CustomResourceDefinition"))
     numbers = [struct.pack(">e", number) for number in (5, 7, 9)]
     assert [body.count(b"\x47maximum\xf9" + number) for number in numbers] == [1, 1, 1]
     assert body.count(b"\x47maximum\x05") == 1
@@ -236,9 +236,9 @@ def test_whole_numbers_of_float_fields_are_floats() -> None:
 
 @given(OBJECTS, OBJECTS)
 def test_members_put_in_front(obj: dict[str, Any], more: dict[str, Any]) -> None:
-    members = cbor.part(more)[len(cbor.head(5, len(more))) :]
+    members = cbor.encode_item(more)[len(cbor.head(5, len(more))) :]
     own = {f"own.{key}": member for key, member in obj.items()}
-    assert cbor.loads(cbor.joined(cbor.part(own), members, len(more))) == {**more, **own}
+    assert cbor.loads(cbor.joined(cbor.encode_item(own), members, len(more))) == {**more, **own}
 
 
 # ---------------------------------------------------------------- explanations
@@ -268,7 +268,7 @@ EXPLAINED: list[tuple[dict[str, Any], str, str]] = [
 
 @pytest.mark.parametrize(("obj", "error", "finding"), EXPLAINED)
 def test_why_a_document_does_not_fit(obj: dict[str, Any], error: str, finding: str) -> None:
-    assert cbor.explain(cbor.dumps(obj), builtin("", "v1", "Pod")) == (error, finding)
+    assert cbor.type_errors(cbor.dumps(obj), builtin("", "v1", "Pod")) == (error, finding)
 
 
 # ---------------------------------------------------------------- as structs are read
@@ -304,14 +304,14 @@ def test_why_a_document_does_not_fit(obj: dict[str, Any], error: str, finding: s
     ],
 )
 def test_what_is_wrong_with_structs(kind: str, body: str, error: str) -> None:
-    assert cbor.explain(bytes.fromhex(body), builtin("", "v1", kind))[0] == error
+    assert cbor.type_errors(bytes.fromhex(body), builtin("", "v1", kind))[0] == error
 
 
 def test_an_unknown_field_ends_the_reading_of_its_struct() -> None:
     body = cbor.dumps({"metadata": {"x": 1}, "data": {}, "y": 1})
-    assert cbor.explain(body, builtin("", "v1", "ConfigMap"))[1] == "cbor: found unknown field at map element index 2"
+    assert cbor.type_errors(body, builtin("", "v1", "ConfigMap"))[1] == "cbor: found unknown field at map element index 2"
     body = cbor.dumps({"data": {}, "metadata": {"name": "a", "x": 1}})
-    assert cbor.explain(body, builtin("", "v1", "ConfigMap"))[1] == "cbor: found unknown field at map element index 1"
+    assert cbor.type_errors(body, builtin("", "v1", "ConfigMap"))[1] == "cbor: found unknown field at map element index 1"
 
 
 def test_a_tag_of_several_bytes_is_no_end() -> None:

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fakekube.codecs import protobuf
+from fakekube.codecs.chunks import Items
 from fakekube.codecs.errors import ContentError, DecodeError, EncodeError
-from fakekube.codecs.pieces import Items
 from fakekube.codecs.protobuf.fields import varint
 from fakekube.codecs.protobuf.names import go_name
 from fakekube.schema import decode
@@ -271,7 +271,7 @@ def test_what_does_not_fit_cannot_be_written(obj: dict[str, Any]) -> None:
 
 def test_documents() -> None:
     type_ = builtin("", "v1", "ConfigMap")
-    body = protobuf.document("v1", "ConfigMap", protobuf.part(type_, {"data": {"a": "b"}}))
+    body = protobuf.document("v1", "ConfigMap", protobuf.encode_item(type_, {"data": {"a": "b"}}))
     assert protobuf.loads(body, "", "") == {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {}, "data": {"a": "b"}}
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from fakekube import ApiError, Cluster
 from fakekube.crd.instances import schema_cache
-from fakekube.crd.instances.schema_cache import known, recalled
+from fakekube.crd.instances.schema_cache import cached, compiled
 
 DEFINITION = {
     "apiVersion": "apiextensions.k8s.io/v1",
@@ -34,21 +34,21 @@ def definition(openapi: dict[str, Any]) -> dict[str, Any]:
 def test_the_same_schema_is_known_once() -> None:
     one = schema()
     other = {**one, "properties": dict(one["properties"])}
-    assert recalled(one) is None
-    assert known(one) is known(other)
-    assert recalled(other) is known(one)
-    assert known(one) is not known({**one, "nullable": True})
-    assert known({**one, "maximum": 1}) is not known({**one, "maximum": True})
+    assert cached(one) is None
+    assert compiled(one) is compiled(other)
+    assert cached(other) is compiled(one)
+    assert compiled(one) is not compiled({**one, "nullable": True})
+    assert compiled({**one, "maximum": 1}) is not compiled({**one, "maximum": True})
 
 
 def test_those_used_last_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     one, other, third = (schema() for _ in range(3))
-    monkeypatch.setattr(schema_cache, "_memory", schema_cache._Memory())
-    known(one)
-    monkeypatch.setattr(schema_cache, "_MOST", int(schema_cache._memory._size * 2.5))
+    monkeypatch.setattr(schema_cache, "_cache", schema_cache._Cache())
+    compiled(one)
+    monkeypatch.setattr(schema_cache, "_MAXIMUM_SIZE", int(schema_cache._cache._size * 2.5))
     for each in (other, one, third):
-        known(each)
-    assert [recalled(each) is not None for each in (one, other, third)] == [True, False, True]
+        compiled(each)
+    assert [cached(each) is not None for each in (one, other, third)] == [True, False, True]
 
 
 def test_what_is_served_in_one_cluster_is_accepted_in_the_next() -> None:

@@ -13,27 +13,27 @@ import orjson
 
 from fakekube.caches import BoundedCache
 
-__all__ = ["repeating"]
+__all__ = ["cached_encoder"]
 
 #: The maximum JSON length of cached items in bytes, and the maximum number of items.
-_SMALL: Final = 2048
-_MANY: Final = 256
+_MAXIMUM_BYTES: Final = 2048
+_MAXIMUM_ITEMS: Final = 256
 
 
-def repeating(encode: Callable[[Any], bytes]) -> Callable[[Any], bytes]:
+def cached_encoder(encode: Callable[[Any], bytes]) -> Callable[[Any], bytes]:
     """Wraps an encoder of plain JSON data with a bounded cache."""
-    kept: BoundedCache[bytes, bytes] = BoundedCache(_MANY)
+    cache: BoundedCache[bytes, bytes] = BoundedCache(_MAXIMUM_ITEMS)
 
     def encoded(value: Any) -> bytes:
         try:
             key = orjson.dumps(value)
         except orjson.JSONEncodeError:  # integers beyond 64 bits, bytes, invalid UTF-8
             return encode(value)
-        made = kept.get(key)
+        made = cache.get(key)
         if made is None:
             made = encode(value)
-            if len(key) <= _SMALL:
-                kept.add(key, made)
+            if len(key) <= _MAXIMUM_BYTES:
+                cache.add(key, made)
         return made
 
     return encoded

@@ -8,18 +8,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fakekube.api.compression import gzipped
-from fakekube.codecs.pieces import PIECE_BYTES, Items, Pieces, enclosed
+from fakekube.codecs.chunks import CHUNK_BYTES, Chunks, Items, enclosed
 
 
 @given(
-    sizes=st.lists(st.integers(0, 3 * PIECE_BYTES), max_size=8), small=st.integers(0, 2000),
+    sizes=st.lists(st.integers(0, 3 * CHUNK_BYTES), max_size=8), small=st.integers(0, 2000),
     between=st.sampled_from([b"", b",", b", "]),
 )  # fmt: skip
 def test_pieces_are_the_whole(sizes: list[int], small: int, between: bytes) -> None:
     parts = [b"a" * size for size in sizes] + [b"b" * 100] * small
     whole = b"<" + between.join(parts) + b">"
     items = Items(parts, between)
-    pieces = Pieces(b"<", items, b">")
+    pieces = Chunks(b"<", items, b">")
     for again in range(3):
         assert b"".join(pieces) == whole, f"they can be had {again + 1} times"
     assert len(pieces) == len(whole)
@@ -29,10 +29,10 @@ def test_pieces_are_the_whole(sizes: list[int], small: int, between: bytes) -> N
 
 @given(size=st.integers(1, 5000), count=st.integers(1, 2000))
 def test_pieces_of_even_parts_are_as_long_as_is_good_for_sending(size: int, count: int) -> None:
-    opening, *lengths = [len(piece) for piece in Pieces(b"[", Items([b"a" * size] * count, b","), b"]")]
+    opening, *lengths = [len(piece) for piece in Chunks(b"[", Items([b"a" * size] * count, b","), b"]")]
     assert opening == 1
-    assert max(lengths) <= PIECE_BYTES + 2 + size
-    assert all(length > PIECE_BYTES // 2 - size for length in lengths[:-1])
+    assert max(lengths) <= CHUNK_BYTES + 2 + size
+    assert all(length > CHUNK_BYTES // 2 - size for length in lengths[:-1])
 
 
 def test_what_is_sent_a_second_time_is_kept() -> None:
@@ -53,6 +53,6 @@ def test_one_that_is_left_off_is_whole_the_next_time() -> None:
 def test_only_what_is_large_comes_in_pieces() -> None:
     small, large = (enclosed(b"[", Items([b"{}" * 10] * count, b","), b"]") for count in (10, 10_000))
     assert small == b"[" + b",".join([b"{}" * 10] * 10) + b"]"
-    assert isinstance(large, Pieces)
+    assert isinstance(large, Chunks)
     assert b"".join(large) == b"[" + b",".join([b"{}" * 10] * 10_000) + b"]"
     assert enclosed(b"[", Items([], b","), b"]") == b"[]"

@@ -108,7 +108,7 @@ def encoded(obj: dict[str, Any], go_type: str, chosen: MediaType) -> bytes:
     """Encodes an object that has a kind."""
     form = formats.format_of(chosen)
     kind = _kind(obj.get("apiVersion", ""), obj["kind"], go_type if chosen.format == "protobuf" else "")
-    return form.object(form.part(Document(obj), kind), kind)
+    return form.object(form.encoded_item(Document(obj), kind), kind)
 
 
 @cache

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-__all__ = ["PIECE_BYTES", "Items", "Pieces", "enclosed"]
+__all__ = ["CHUNK_BYTES", "Chunks", "Items", "enclosed"]
 
-PIECE_BYTES = 64 * 1024
+CHUNK_BYTES = 64 * 1024
 """The approximate length of a piece in bytes; shorter bodies are not split."""
 
 
 class Items:
-    """Parts with a separator. Iteration yields pieces of about PIECE_BYTES bytes."""
+    """Parts with a separator. Iteration yields pieces of about CHUNK_BYTES bytes."""
 
     __slots__ = ("_between", "_pieces", "_was_sent", "count", "length")
 
@@ -25,7 +25,7 @@ class Items:
         self.length = sum(map(len, parts)) + len(between) * max(0, self.count - 1)
         """The total number of bytes."""
         self._between = between
-        step = max(1, self.count * PIECE_BYTES // max(1, self.length))
+        step = max(1, self.count * CHUNK_BYTES // max(1, self.length))
         self._pieces: list[bytes | Sequence[bytes]] = [parts[start : start + step] for start in range(0, self.count, step)]
         """The pieces, each joined or still a sequence of parts."""
         self._was_sent = False
@@ -43,7 +43,7 @@ class Items:
             yield joined
 
 
-class Pieces:
+class Chunks:
     """Items between an opening and a closing. Iteration yields pieces, `len` is the total number of bytes."""
 
     __slots__ = ("_closing", "_items", "_length", "_opening")
@@ -65,7 +65,7 @@ class Pieces:
         yield piece + self._closing
 
 
-def enclosed(opening: bytes, items: Items, closing: bytes) -> bytes | Pieces:
-    """Returns items between an opening and a closing: joined bytes, or Pieces for large bodies."""
-    pieces = Pieces(opening, items, closing)
-    return pieces if len(pieces) > PIECE_BYTES else b"".join(pieces)
+def enclosed(opening: bytes, items: Items, closing: bytes) -> bytes | Chunks:
+    """Returns items between an opening and a closing: joined bytes, or Chunks for large bodies."""
+    pieces = Chunks(opening, items, closing)
+    return pieces if len(pieces) > CHUNK_BYTES else b"".join(pieces)

@@ -20,7 +20,7 @@ from fakekube.golang.timestamps import parse_micro_time, parse_time
 from fakekube.schema.model import Field, Shape, Type
 from fakekube.schema.quantity import canonical
 
-__all__ = ["explain", "type_meta"]
+__all__ = ["type_errors", "type_meta"]
 
 _STRING_TYPE: Final = Type(Shape.STRING, go="string")
 _TYPE_META: Final = Type(
@@ -28,7 +28,7 @@ _TYPE_META: Final = Type(
 )
 
 
-def explain(body: bytes, type_: Type) -> tuple[str, str]:
+def type_errors(body: bytes, type_: Type) -> tuple[str, str]:
     """Returns the errors of decoding a document into a type.
 
     Args:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fakekube.codecs.repeats import repeating
+from fakekube.codecs.encoder_cache import cached_encoder
 from tests.unit.schema.values import json_values
 
 
@@ -19,7 +19,7 @@ def counted() -> tuple[list[Any], Any]:
         made.append(value)
         return repr(value).encode()
 
-    return made, repeating(encode)
+    return made, cached_encoder(encode)
 
 
 def test_equal_items_are_encoded_once() -> None:
