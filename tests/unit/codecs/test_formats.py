@@ -65,7 +65,7 @@ def test_compact_json_of_custom_resources() -> None:
 
 
 def test_an_object_of_nothing() -> None:
-    assert COMPACT.object(COMPACT.part(Document({}), POD), POD) == b'{"kind":"Pod","apiVersion":"v1"}\n'
+    assert COMPACT.object(COMPACT.encoded_item(Document({}), POD), POD) == b'{"kind":"Pod","apiVersion":"v1"}\n'
 
 
 def test_indented_json_has_no_newline_at_its_end() -> None:
@@ -126,7 +126,7 @@ def test_protobuf() -> None:
 
 def test_custom_resources_have_no_protobuf() -> None:
     with pytest.raises(EncodeError):
-        PROTOBUFS.part(Document(THING), CUSTOM)
+        PROTOBUFS.encoded_item(Document(THING), CUSTOM)
 
 
 def test_parts_are_kept() -> None:
