@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlencode
 
 from fakekube.codecs import json
-from fakekube.codecs.pieces import Pieces
+from fakekube.codecs.chunks import Chunks
 from fakekube.powers.action import Action
 from fakekube.powers.actions import End
 from fakekube.powers.fault import Frequency
@@ -82,7 +82,7 @@ class ShortPages(Action):
 
     def after(self, fault: Fault, exchange: Exchange, response: Response) -> None:
         body = response.body
-        if response.status != 200 or not isinstance(body, bytes | Pieces):
+        if response.status != 200 or not isinstance(body, bytes | Chunks):
             return
         raw = body if isinstance(body, bytes) else b"".join(body)
         if not raw.startswith(b"{"):
