@@ -55,6 +55,11 @@ def _no_descriptions() -> Iterator[None]:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
+        "--languages",
+        default="",
+        help="languages whose pages in docs are run, with packages from their registries: go,java,javascript,rust,shell",
+    )
+    parser.addoption(
         "--target",
         default="",
         help="URL of a running server (https://TOKEN@HOST:PORT) that the behaviour tests talk to instead of fakekube",
