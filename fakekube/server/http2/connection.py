@@ -387,7 +387,7 @@ class MultiplexedConnection:
             protocol = self._protocol
             protocol.send_head(stream, block, ends=not body)
             if body:
-                protocol.send_rest(stream, body, ends=True)
+                protocol.send_rest(stream, body)
             # Before the client can ask again, so that the loop does not hear of that.
             self._claim_listening()
             self._send_or_leave()

@@ -38,6 +38,7 @@ __all__ = [
     "goaway",
     "rst_stream",
     "settings",
+    "unpadded",
     "window_update",
 ]
 
@@ -132,3 +133,10 @@ def window_update(stream_id: int, increment: int) -> bytes:
 def goaway(last_stream_id: int, code: int) -> bytes:
     """A GOAWAY frame."""
     return frame(GOAWAY, 0, 0, struct.pack(">II", last_stream_id, code))
+
+
+def unpadded(payload: bytes) -> bytes:
+    """A payload without its padding. Raises ConnectionFailure if that is longer than the payload."""
+    if not payload or payload[0] >= len(payload):
+        raise ConnectionFailure(ErrorCode.PROTOCOL_ERROR)
+    return payload[1 : len(payload) - payload[0]]

@@ -20,24 +20,16 @@ from collections.abc import Callable
 from fakekube.server.http2 import frames
 from fakekube.server.http2.frames import ConnectionFailure, ErrorCode, Setting, StreamFailure
 from fakekube.server.http2.header_blocks import MAX_LIST_BYTES, BlockDecoder, MalformedRequest, parse_request
+from fakekube.server.http2.limits import Limits
+from fakekube.server.http2.reader import MAX_FRAME_BYTES, FrameReader
+from fakekube.server.http2.sender import Sender
 from fakekube.server.http2.stream import Inflow, RequestStream
 
 __all__ = ["Protocol"]
 
 _STREAM_BUFFER = 256 << 10
-"""The window of a stream, and the largest frame that is taken (resourceBody99Percentile in secure_serving.go)."""
-_OUTPUT_BYTES = 256 << 10
-"""How much data is made into frames ahead of the socket."""
-_MAX_CONTROL_FRAMES = 10_000
-"""How many of them may wait for a client that does not read (maxQueuedControlFrames)."""
-_MAX_IDLE_FRAMES = 10_000
-_IDLE_FRAME_SECONDS = 30.0
-"""In which time a client may send so many frames that ask for nothing, between two that do."""
-_MAX_CANCELLED = 1000
-_CANCELLED_PER_SECOND = 33
-"""How many requests a client may take back unanswered at once, and in the long run; Go has the first bound of `_waiting` only."""
+"""The window of a stream (resourceBody99Percentile in secure_serving.go)."""
 _MAX_SETTINGS = 100
-_END_HEADERS_AND_STREAM = frames.END_HEADERS | frames.END_STREAM
 
 
 class Protocol:
@@ -49,9 +41,7 @@ class Protocol:
             max_streams: how many streams a client may have open
             monotonic: seconds, to tell how quickly frames come
         """
-        self.output = bytearray()
         self.streams: dict[int, RequestStream] = {}
-        self.window = frames.INITIAL_WINDOW
         self.going_away = False
         """No new stream is taken: one side has said so."""
         self.failed = False
@@ -65,32 +55,22 @@ class Protocol:
         self.ended: list[RequestStream] = []
         """Streams that have ended since somebody emptied this."""
         self._max_streams = max_streams
-        self._monotonic = monotonic
-        self._buffer = bytearray()
-        self._preface_seen = False
+        self._reader = FrameReader()
         self._decoder = BlockDecoder()
-        self._block: bytearray | None = None
-        self._block_stream = self._block_flags = self._block_frames = 0
+        self._limits = Limits(monotonic)
+        self._sender = Sender(self._completed)
+        self.output = self._sender.output
+        """What must be sent; whoever sends deletes it from here, and calls `drained`."""
         self._inflow = Inflow(frames.INITIAL_WINDOW)
-        self._initial_window = frames.INITIAL_WINDOW
-        self._frame_bytes = frames.INITIAL_FRAME_BYTES
         self._last_stream = 0
         self._unacknowledged = 1
         self._waiting: deque[RequestStream] = deque()
         self._answering = 0
-        self._control_frames = 0
-        self._idle_frames = 0
-        self._idle_since = 0.0
-        self._cancelled = 0.0
-        self._cancelled_at = 0.0
         self._stopped: deque[int] = deque(maxlen=max_streams)
         """Streams whose clients were told to send no more, the last of them."""
-        self._late = bytearray()
-        """Frames that are sent apart from what is before them: clients that get both at once may drop the answer."""
-        self._with_outbox: dict[RequestStream, None] = {}
         self.output += frames.settings(
             [
-                (Setting.MAX_FRAME_SIZE, _STREAM_BUFFER),
+                (Setting.MAX_FRAME_SIZE, MAX_FRAME_BYTES),
                 (Setting.MAX_CONCURRENT_STREAMS, max_streams),
                 (Setting.MAX_HEADER_LIST_SIZE, MAX_LIST_BYTES),
                 (Setting.HEADER_TABLE_SIZE, 4096),
@@ -104,47 +84,24 @@ class Protocol:
 
     def receive(self, data: bytes) -> None:
         """Take in what came from the network. Whatever is wrong with it is answered in `output`."""
-        buffer = self._buffer
-        buffer += data
-        if self.failed or (not self._preface_seen and not self._see_preface()):
+        if self.failed:
             return
-        start, end = 0, len(buffer)
         try:
-            while end - start >= frames.HEADER_BYTES:
-                length = buffer[start] << 16 | buffer[start + 1] << 8 | buffer[start + 2]
-                if length > _STREAM_BUFFER:
-                    raise ConnectionFailure(ErrorCode.FRAME_SIZE_ERROR)
-                begin = start + frames.HEADER_BYTES
-                if end - begin < length:
-                    break
-                stream_id = int.from_bytes(buffer[start + 5 : begin], "big") & frames.LARGEST_WINDOW
-                start = begin + length
-                self._frame(buffer[begin - 6], buffer[begin - 5], stream_id, bytes(buffer[begin:start]))
+            for kind, flags, stream_id, payload in self._reader.feed(data):
+                self._frame(kind, flags, stream_id, payload)
+                if self.failed:
+                    return
         except ConnectionFailure as failure:
             self.fail(failure.code)
-        if self.failed:
-            buffer.clear()
-        else:
-            del buffer[:start]
-
-    def _see_preface(self) -> bool:
-        expected = frames.PREFACE
-        if len(self._buffer) < len(expected):
-            self.failed = not expected.startswith(self._buffer)
-            return False
-        self.failed = not self._buffer.startswith(expected)
-        del self._buffer[: len(expected)]
-        self._preface_seen = True
-        return not self.failed
+        if self._reader.was_greeted_wrongly:
+            self.close()
 
     def _frame(self, kind: int, flags: int, stream_id: int, payload: bytes) -> None:
-        if self._block is not None and (kind != frames.CONTINUATION or stream_id != self._block_stream):
-            raise ConnectionFailure(ErrorCode.PROTOCOL_ERROR)
         if not self.greeted and kind != frames.SETTINGS:
             raise ConnectionFailure(ErrorCode.PROTOCOL_ERROR)
         handle = _HANDLERS.get(kind)
         if handle is None:
-            self._count_idle_frame()
+            self._limits.idle_frame()
             return
         try:
             handle(self, flags, stream_id, payload)
@@ -153,8 +110,11 @@ class Protocol:
 
     def _data(self, flags: int, stream_id: int, payload: bytes) -> None:
         length = len(payload)
-        data = _unpadded(flags, payload) if flags & frames.PADDED else payload
-        if data is None or stream_id == 0 or stream_id > self._last_stream:
+        data = frames.unpadded(payload) if flags & frames.PADDED else payload
+        if self._is_ignored(stream_id):
+            self._discard_data(stream_id, length)
+            return
+        if stream_id == 0 or stream_id > self._last_stream:
             raise ConnectionFailure(ErrorCode.PROTOCOL_ERROR)
         stream = self.streams.get(stream_id)
         if stream is None or stream.remote_ended or stream.got_trailers:
@@ -175,9 +135,9 @@ class Protocol:
             stream.received += len(data)
             stream.body += data
             self._grant(stream, length - len(data))
-            self._idle_frames = 0
+            self._limits.useful_frame()
         elif not flags & frames.END_STREAM:
-            self._count_idle_frame()
+            self._limits.idle_frame()
         if flags & frames.END_STREAM:
             self._end_remote(stream)
         self.changed = True
@@ -187,36 +147,18 @@ class Protocol:
         if not self._inflow.take(length):
             raise StreamFailure(stream_id, ErrorCode.FLOW_CONTROL_ERROR)
         self._grant_connection(length)
-        self._count_idle_frame()
+        self._limits.idle_frame()
 
-    def _headers(self, flags: int, stream_id: int, payload: bytes) -> None:
-        if stream_id == 0:
-            raise ConnectionFailure(ErrorCode.PROTOCOL_ERROR)
-        block = _unpadded(flags, payload) if flags & frames.PADDED else payload
-        if block is None or (flags & frames.PRIORITY_FLAG and len(block) < 5):
-            raise ConnectionFailure(ErrorCode.PROTOCOL_ERROR)
+    def _headers(self, flags: int, stream_id: int, block: bytes) -> None:
         depends_on_itself = False
         if flags & frames.PRIORITY_FLAG:
+            if len(block) < 5:
+                raise ConnectionFailure(ErrorCode.PROTOCOL_ERROR)
             depends_on_itself = int.from_bytes(block[:4], "big") & frames.LARGEST_WINDOW == stream_id
             block = block[5:]
-        if not flags & frames.END_HEADERS:
-            self._block = bytearray(block)
-            self._block_stream, self._block_flags, self._block_frames = stream_id, flags, 0
-            return
         self._header_block(flags, stream_id, block)
         if depends_on_itself:
             raise StreamFailure(stream_id, ErrorCode.PROTOCOL_ERROR)
-
-    def _continuation(self, flags: int, stream_id: int, payload: bytes) -> None:
-        if self._block is None:
-            raise ConnectionFailure(ErrorCode.PROTOCOL_ERROR)
-        self._block += payload
-        self._block_frames += 1
-        if len(self._block) > 2 * MAX_LIST_BYTES or self._block_frames > _MAX_IDLE_FRAMES:
-            raise ConnectionFailure(ErrorCode.PROTOCOL_ERROR)
-        if flags & frames.END_HEADERS:
-            block, self._block = bytes(self._block), None
-            self._header_block(self._block_flags, stream_id, block)
 
     def _header_block(self, flags: int, stream_id: int, block: bytes) -> None:
         fields = self._decoder.decode(block)
@@ -240,10 +182,10 @@ class Protocol:
             raise StreamFailure(stream_id, ErrorCode.PROTOCOL_ERROR) from None
         if len(self._waiting) > 4 * self._max_streams:
             raise ConnectionFailure(ErrorCode.ENHANCE_YOUR_CALM)
-        stream = RequestStream(stream_id, request, self._initial_window, _STREAM_BUFFER, ends)
+        stream = RequestStream(stream_id, request, self._sender.stream_window, _STREAM_BUFFER, ends)
         self.streams[stream_id] = stream
         self._waiting.append(stream)
-        self._idle_frames = 0
+        self._limits.useful_frame()
 
     def _trailers(self, stream: RequestStream, has_pseudo: bool, ends: bool) -> None:
         """Trailers are checked and forgotten: nothing in the Kubernetes API uses them."""
@@ -268,7 +210,7 @@ class Protocol:
             raise ConnectionFailure(ErrorCode.PROTOCOL_ERROR)
         if len(payload) != 5:
             raise ConnectionFailure(ErrorCode.FRAME_SIZE_ERROR)
-        self._count_idle_frame()
+        self._limits.idle_frame()
         if int.from_bytes(payload[:4], "big") & frames.LARGEST_WINDOW == stream_id:
             raise StreamFailure(stream_id, ErrorCode.PROTOCOL_ERROR)
 
@@ -277,18 +219,20 @@ class Protocol:
             raise ConnectionFailure(ErrorCode.PROTOCOL_ERROR)
         if len(payload) < 4:
             raise ConnectionFailure(ErrorCode.FRAME_SIZE_ERROR)
-        self._count_idle_frame()
+        self._limits.idle_frame()
 
     def _rst_stream(self, flags: int, stream_id: int, payload: bytes) -> None:
         if len(payload) != 4:
             raise ConnectionFailure(ErrorCode.FRAME_SIZE_ERROR)
+        self._limits.idle_frame()
+        if self._is_ignored(stream_id):
+            return
         if stream_id == 0 or stream_id > self._last_stream:
             raise ConnectionFailure(ErrorCode.PROTOCOL_ERROR)
-        self._count_idle_frame()
         stream = self.streams.get(stream_id)
         if stream is not None:
             if not stream.is_answered:
-                self._count_cancelled()
+                self._limits.cancelled_request()
             stream.body_error = stream.body_error or "client disconnected"
             self._close(stream)
 
@@ -299,7 +243,7 @@ class Protocol:
         if stream_id != 0:
             raise ConnectionFailure(ErrorCode.PROTOCOL_ERROR)
         self.greeted = True
-        self._count_idle_frame()
+        self._limits.idle_frame()
         if acknowledges:
             self._unacknowledged -= 1
             if self._unacknowledged < 0:
@@ -320,19 +264,12 @@ class Protocol:
             case Setting.INITIAL_WINDOW_SIZE:
                 if value > frames.LARGEST_WINDOW:
                     raise ConnectionFailure(ErrorCode.FLOW_CONTROL_ERROR)
-                self._resize_windows(value)
+                self._sender.resize_windows(value, self.streams.values())
+                self._sender.fill()
             case Setting.MAX_FRAME_SIZE:
                 if not frames.INITIAL_FRAME_BYTES <= value < 1 << 24:
                     raise ConnectionFailure(ErrorCode.PROTOCOL_ERROR)
-                self._frame_bytes = value
-
-    def _resize_windows(self, size: int) -> None:
-        growth, self._initial_window = size - self._initial_window, size
-        for stream in self.streams.values():
-            stream.window += growth
-            if stream.window > frames.LARGEST_WINDOW:
-                raise ConnectionFailure(ErrorCode.FLOW_CONTROL_ERROR)
-        self._fill_output()
+                self._sender.frame_bytes = value
 
     def _push_promise(self, flags: int, stream_id: int, payload: bytes) -> None:
         raise ConnectionFailure(ErrorCode.PROTOCOL_ERROR)
@@ -342,7 +279,7 @@ class Protocol:
             raise ConnectionFailure(ErrorCode.FRAME_SIZE_ERROR)
         if stream_id != 0:
             raise ConnectionFailure(ErrorCode.PROTOCOL_ERROR)
-        self._count_idle_frame()
+        self._limits.idle_frame()
         if not flags & frames.ACK:
             self._control(frames.frame(frames.PING, frames.ACK, 0, payload))
 
@@ -351,7 +288,7 @@ class Protocol:
             raise ConnectionFailure(ErrorCode.PROTOCOL_ERROR)
         if len(payload) < 8:
             raise ConnectionFailure(ErrorCode.FRAME_SIZE_ERROR)
-        self._count_idle_frame()
+        self._limits.idle_frame()
         self.go_away()
 
     def _window_update(self, flags: int, stream_id: int, payload: bytes) -> None:
@@ -361,10 +298,10 @@ class Protocol:
         if stream_id == 0:
             if increment == 0:
                 raise ConnectionFailure(ErrorCode.PROTOCOL_ERROR)
-            self.window += increment
-            if self.window > frames.LARGEST_WINDOW:
+            self._sender.window += increment
+            if self._sender.window > frames.LARGEST_WINDOW:
                 raise ConnectionFailure(ErrorCode.FLOW_CONTROL_ERROR)
-        else:
+        elif not self._is_ignored(stream_id):
             if stream_id > self._last_stream:
                 raise ConnectionFailure(ErrorCode.PROTOCOL_ERROR)
             if increment == 0:
@@ -376,25 +313,11 @@ class Protocol:
             if stream.window > frames.LARGEST_WINDOW:
                 raise StreamFailure(stream_id, ErrorCode.FLOW_CONTROL_ERROR)
         self.changed = True
-        self._fill_output()
+        self._sender.fill()
 
-    def _count_idle_frame(self) -> None:
-        """Frames that ask for nothing are free, but not in any number."""
-        self._idle_frames += 1
-        if self._idle_frames == 1:
-            self._idle_since = self._monotonic()
-        elif self._idle_frames > _MAX_IDLE_FRAMES:
-            if self._monotonic() - self._idle_since < _IDLE_FRAME_SECONDS:
-                raise ConnectionFailure(ErrorCode.ENHANCE_YOUR_CALM)
-            self._idle_frames = 0
-
-    def _count_cancelled(self) -> None:
-        """Who takes back requests before they are answered, again and again, only wants them to be worked on."""
-        now = self._monotonic()
-        self._cancelled = max(0.0, self._cancelled - (now - self._cancelled_at) * _CANCELLED_PER_SECOND) + 1
-        self._cancelled_at = now
-        if self._cancelled > _MAX_CANCELLED:
-            raise ConnectionFailure(ErrorCode.ENHANCE_YOUR_CALM)
+    def _is_ignored(self, stream_id: int) -> bool:
+        """Is this a stream that was begun after a GOAWAY?"""
+        return self.going_away and stream_id > self._last_stream
 
     # ------------------------------------------------------------ requests
 
@@ -432,79 +355,32 @@ class Protocol:
 
     def send_head(self, stream: RequestStream, block: bytes, ends: bool) -> None:
         """Send the head of an answer; nothing if the stream has ended."""
-        if stream.closed:
-            return
-        stream.is_answered = True
-        size = self._frame_bytes
-        flags = frames.END_STREAM if ends else 0
-        if len(block) <= size:
-            self.output += frames.frame(frames.HEADERS, flags | frames.END_HEADERS, stream.stream_id, block)
-        else:
-            self.output += frames.frame(frames.HEADERS, flags, stream.stream_id, block[:size])
-            for start in range(size, len(block), size):
-                last = frames.END_HEADERS if start + size >= len(block) else 0
-                self.output += frames.frame(frames.CONTINUATION, last, stream.stream_id, block[start : start + size])
-        if ends:
-            self._end_local(stream)
+        if not stream.closed:
+            stream.is_answered = True
+            self._sender.head(stream, block, ends)
 
     def send_data(self, stream: RequestStream, data: bytes | bytearray | memoryview, ends: bool = False) -> int:
         """Send as much as the windows and the output take; `ends` counts once that is all. How many bytes it was."""
-        if stream.closed:
-            return len(data)
-        total = len(data)
-        room = min(total, stream.window, self.window, _OUTPUT_BYTES - len(self.output)) if total else 0
-        if room <= 0 and total:
-            return 0
-        output, size = self.output, self._frame_bytes
-        sent = 0
-        while sent < room:
-            piece = data[sent : min(sent + size, room)]
-            sent += len(piece)
-            length = len(piece)
-            flags = frames.END_STREAM if ends and sent == total else 0
-            output += _FRAME_HEADER.pack(length >> 16, length & 0xFFFF, frames.DATA, flags, stream.stream_id)
-            output += piece
-        stream.window -= sent
-        self.window -= sent
-        if ends and sent == total:
-            if not total:
-                output += frames.frame(frames.DATA, frames.END_STREAM, stream.stream_id)
-            self._end_local(stream)
-        return sent
+        return len(data) if stream.closed else self._sender.data(stream, data, ends)
 
-    def send_rest(self, stream: RequestStream, data: bytes, ends: bool) -> None:
-        """Send all of it, as the windows allow."""
-        sent = self.send_data(stream, data, ends)
-        if sent < len(data):
-            stream.outbox = memoryview(data)[sent:]
-            stream.outbox_ends = ends
-            self._with_outbox[stream] = None
+    def send_rest(self, stream: RequestStream, data: bytes) -> None:
+        """Send the body of an answer, as the windows allow."""
+        if not stream.closed:
+            self._sender.rest(stream, data)
 
     def drained(self) -> None:
         """The socket has taken some of `output`."""
         self.changed = True
-        if len(self.output) < _OUTPUT_BYTES // 4:
-            self._control_frames = 0
-        if self._late and not self.output:
-            self.output += self._late
-            self._late.clear()
-        self._fill_output()
+        self._sender.drained()
 
-    def _fill_output(self) -> None:
-        """Send what waits in the streams, in turn."""
-        while self._with_outbox and self.window > 0 and len(self.output) < _OUTPUT_BYTES:
-            moved = False
-            for stream in list(self._with_outbox):
-                outbox = stream.outbox[: self._frame_bytes]
-                is_last = len(outbox) == len(stream.outbox)
-                sent = self.send_data(stream, outbox, stream.outbox_ends and is_last)
-                moved = moved or sent > 0
-                stream.outbox = stream.outbox[sent:]
-                if not stream.outbox:
-                    self._with_outbox.pop(stream, None)
-                    self.changed = True
-            if not moved:
-                return
+    def may_send(self, stream: RequestStream) -> bool:
+        """Reports whether `send_data` would send something."""
+        return self._sender.room(stream) > 0
+
+    @property
+    def is_congested(self) -> bool:
+        """Nothing should be received: the client does not take what it has asked for."""
+        return self._sender.is_congested
 
     # ------------------------------------------------------------ endings
 
@@ -543,34 +419,24 @@ class Protocol:
         """Requests wait for others to be answered."""
         return bool(self._waiting)
 
-    def may_send(self, stream: RequestStream) -> bool:
-        """Reports whether `send_data` would send something."""
-        return min(stream.window, self.window, _OUTPUT_BYTES - len(self.output)) > 0
-
     @property
     def is_finished(self) -> bool:
         """Nothing more will come of the connection once `output` is sent."""
         return self.failed or (self.going_away and not self.streams)
 
-    @property
-    def is_congested(self) -> bool:
-        """Nothing should be received: the client does not take what it has asked for."""
-        return len(self.output) > 2 * _OUTPUT_BYTES
-
-    def _end_local(self, stream: RequestStream) -> None:
+    def _completed(self, stream: RequestStream) -> None:
         """The answer is complete; a client that still sends the request is stopped."""
         stream.local_ended = True
         if not stream.remote_ended:
             self._stopped.append(stream.stream_id)
-            self._late += frames.rst_stream(stream.stream_id, ErrorCode.NO_ERROR)
+            self._sender.late(frames.rst_stream(stream.stream_id, ErrorCode.NO_ERROR))
         if stream.is_last:
             self.go_away()
         self._close(stream)
 
     def _close(self, stream: RequestStream) -> None:
         stream.closed = True
-        stream.outbox = memoryview(b"")
-        self._with_outbox.pop(stream, None)
+        self._sender.forget(stream)
         self.streams.pop(stream.stream_id, None)
         self.ended.append(stream)
         self.changed = True
@@ -579,14 +445,10 @@ class Protocol:
             self._grant_connection(unread)
 
     def _control(self, frame: bytes) -> None:
-        self._control_frames += 1
-        if self._control_frames > _MAX_CONTROL_FRAMES:
+        if not self._sender.control(frame):
             self.close()
-            return
-        self.output += frame
 
 
-_FRAME_HEADER = struct.Struct(">BHBBI")
 _HANDLERS: dict[int, Callable[[Protocol, int, int, bytes], None]] = {
     frames.DATA: Protocol._data,
     frames.HEADERS: Protocol._headers,
@@ -597,13 +459,5 @@ _HANDLERS: dict[int, Callable[[Protocol, int, int, bytes], None]] = {
     frames.PING: Protocol._ping,
     frames.GOAWAY: Protocol._goaway,
     frames.WINDOW_UPDATE: Protocol._window_update,
-    frames.CONTINUATION: Protocol._continuation,
     frames.PRIORITY_UPDATE: Protocol._priority_update,
 }
-
-
-def _unpadded(flags: int, payload: bytes) -> bytes | None:
-    """The payload without its padding; None if that is longer than the payload."""
-    if not payload or payload[0] >= len(payload):
-        return None
-    return payload[1 : len(payload) - payload[0]]

@@ -56,7 +56,6 @@ class RequestStream:
         "is_last",
         "local_ended",
         "outbox",
-        "outbox_ends",
         "received",
         "remote_ended",
         "request",
@@ -86,9 +85,7 @@ class RequestStream:
         self.closed = False
         """Both sides have ended, one has reset the stream, or the connection is gone."""
         self.outbox = memoryview(b"")
-        """What waits for the windows of a body that is all there."""
-        self.outbox_ends = False
-        """The answer ends behind the outbox."""
+        """What waits for the windows of a body that is all there; the answer ends with it."""
 
     @property
     def body_is_complete(self) -> bool:

@@ -75,7 +75,7 @@ def resets(protocol: Protocol) -> list[tuple[int, ErrorCode]]:
 def answer(protocol: Protocol, stream: RequestStream, body: bytes = b"ok") -> None:
     protocol.send_head(stream, encode_block("200", ()), ends=not body)
     if body:
-        protocol.send_rest(stream, body, ends=True)
+        protocol.send_rest(stream, body)
     protocol.answered()
 
 
