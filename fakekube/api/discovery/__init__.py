@@ -1,7 +1,6 @@
-"""What is served: the discovery documents, derived from the registry.
+"""Discovery: the documents derived from the registry and the APIServices.
 
-`documents` makes them for one state of the registry, `endpoints` serves them; `versions` knows which
-version of a custom group comes first.
+`documents` makes the documents for one state of both, `endpoints` serves them; `registrations` provides the APIServices.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The discovery documents of one state of the registry, in both forms: one document a group, and aggregated.
+"""The discovery documents of one state of the registry, unaggregated (a document for each group and version) and aggregated.
 
-The list of groups shows what is registered: the groups of the APIServices by their priorities. The aggregated document shows
-what is served, here and by other servers. Built-in verbs are listed by the alphabet, those of custom resources in the order
-in which their server names them; a built-in resource leaves group and version of its own kind out of the aggregated form,
-a custom one does not.
+The list of groups has the groups of the APIServices by priority. The aggregated document has all served groups, including
+those of other servers. Verbs of built-in resources are sorted, those of custom resources are in the order of
+apiextensions-apiserver. In the aggregated form, responseKind of a built-in resource has no group and version, that of a
+custom one has.
 
 Specified by: k8s.io/apiserver/pkg/endpoints/discovery, k8s.io/apiextensions-apiserver/pkg/apiserver
 (customresource_discovery_controller.go), k8s.io/kube-aggregator/pkg/apiserver/handler_apis.go.
@@ -26,15 +26,15 @@ Document = dict[str, Any]
 
 _CUSTOM_VERBS: Final = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 _CUSTOM_SUBRESOURCES: Final = ("status", "scale")
-#: Of a group and of a version: those of custom resources, and those of what says none.
+#: The priorities of group and version: of custom resources, and of groups without an APIService.
 _CUSTOM_PRIORITIES: Final = (1000, 100)
 _DEFAULT_PRIORITIES: Final = (1000, 15)
-#: Listed first, without an APIService.
+#: The group that is listed first, without an APIService.
 AGGREGATOR_GROUP: Final = "apiregistration.k8s.io"
 
 
 class Documents:
-    """Discovery of one cluster: the documents are made anew when the registry or the APIServices have changed."""
+    """The discovery documents of one cluster, rebuilt when the registry or the APIServices have changed."""
 
     def __init__(self, registry: Registry, registrations: Registrations, version: str) -> None:
         """`version` is the emulated minor."""
@@ -42,10 +42,10 @@ class Documents:
         self._registrations = registrations
         self._builtin = builtin_priorities(version)
         self._current: tuple[object, object, Snapshot] = (None, None, Snapshot((), (), {}, {}))
-        """The states of the registry and of the APIServices, and what was made of them."""
+        """The states of the registry and the APIServices, and their documents."""
 
     def current(self) -> Snapshot:
-        """The documents of what is served now; the same object as long as nothing changes."""
+        """Returns the documents of the current state; the same object as long as nothing changes."""
         state, registered, (known, known_registered, snapshot) = self._registry.state, self._registrations.state, self._current
         if state is not known or registered != known_registered:
             served = tuple(resource for resource in self._registry if not resource.unservable)
@@ -57,7 +57,7 @@ class Documents:
 
 
 class Snapshot:
-    """The documents of one state. Each is made once; none may be changed."""
+    """The documents of one state, each built on first use. They must not be changed."""
 
     def __init__(
         self,
@@ -71,11 +71,11 @@ class Snapshot:
         self.remotes = remotes
         self._builtin = builtin
         self.encodings: dict[object, tuple[bytes, str]] = {}
-        """Answers made of these documents, with their ETags, for whoever serves them."""
+        """A cache for the endpoints: encoded responses with their ETags."""
 
     @cached_property
     def _by_group(self) -> dict[str, dict[str, list[Resource]]]:
-        """Group → version → resources, of what is served here."""
+        """Group → version → resources that this server serves."""
         found: dict[str, dict[str, list[Resource]]] = {}
         for resource in self.served:
             found.setdefault(resource.group, {}).setdefault(resource.version, []).append(resource)
@@ -83,7 +83,7 @@ class Snapshot:
 
     @cached_property
     def _registered(self) -> dict[str, list[str]]:
-        """Group → versions of the APIServices; groups and versions in order."""
+        """Group → versions of the APIServices; both in order of priority."""
         found: dict[str, list[GroupVersionPriority]] = {}
         for entry in self.services:
             found.setdefault(entry.group, []).append(entry)
@@ -93,25 +93,25 @@ class Snapshot:
         }
 
     def paths(self) -> Iterator[tuple[str, str]]:
-        """Every group version that is served or registered."""
+        """Returns the paths of all group versions that are served or have an APIService."""
         yield from {(group, version): None for group, versions in self._by_group.items() for version in versions}
         yield from ((entry.group, entry.version) for entry in self.services)
 
-    # ------------------------------------------------------------ one document a group
+    # ------------------------------------------------------------ unaggregated
 
     @cached_property
     def groups(self) -> Document:
-        """APIGroupList of /apis: the aggregator's own group, and those of the APIServices."""
+        """Returns the APIGroupList of /apis: the group of the aggregator, and those of the APIServices."""
         listed = [self._group(AGGREGATOR_GROUP, list(self._by_group.get(AGGREGATOR_GROUP, ())))]
         listed += [self._group(name, versions) for name, versions in self._registered.items() if name]
         return {"kind": "APIGroupList", "apiVersion": "v1", "groups": [group for group in listed if group["versions"]]}
 
     def is_registered(self, group: str) -> bool:
-        """Is there an APIService of the group?"""
+        """Reports whether the group has an APIService."""
         return group in self._registered
 
     def group(self, name: str) -> Document | None:
-        """APIGroup of /apis/NAME; None if there is none. A group without an APIService may be served nevertheless."""
+        """Returns the APIGroup of /apis/NAME; None if there is none. A group without an APIService may be served, too."""
         versions = self._registered.get(name) or self._ordered(name)
         if not name or not versions:
             return None
@@ -122,15 +122,15 @@ class Snapshot:
         return {"name": name, "versions": shown, **({"preferredVersion": shown[0]} if shown else {})}
 
     def _ordered(self, group: str) -> list[str]:
-        """The versions of a group that are served here, by their own priorities."""
+        """Returns the versions of a group that this server serves, by their own priorities."""
         return sorted(self._by_group.get(group, ()), key=lambda version: self._place(group, version))
 
     def _place(self, group: str, version: str) -> tuple[int, tuple[int, int, int, int, str]]:
-        """A key that sorts the versions of a group in the aggregated document."""
+        """Returns the sort key of a version in the aggregated document."""
         return -self._priority(group, version).version_priority, preference(version)
 
     def _priority(self, group: str, version: str) -> GroupVersionPriority:
-        """Of a group version in the aggregated document: of another server's by its APIService, else its own."""
+        """Returns the priority of a group version in the aggregated document: for another server that of its APIService."""
         if (group, version) in self.remotes:
             return next(one for one in self.services if (one.group, one.version) == (group, version))
         resources = self._by_group.get(group, {}).get(version)
@@ -139,7 +139,7 @@ class Snapshot:
         return self._builtin.get((group, version)) or GroupVersionPriority(group, version, *_DEFAULT_PRIORITIES)
 
     def resources(self, group: str, version: str) -> Document | None:
-        """APIResourceList of a group version; None if it is not served. That of v1 has no apiVersion."""
+        """Returns the APIResourceList of a group version; None if it is not served. That of v1 has no apiVersion."""
         resources = self._by_group.get(group, {}).get(version)
         if resources is None:
             return None
@@ -152,7 +152,7 @@ class Snapshot:
 
     @cached_property
     def group_names(self) -> list[str]:
-        """All groups of the aggregated document but the core one, in order: by the highest priority of their versions."""
+        """Returns the groups of the aggregated document but the core group, by the highest priority of their versions."""
         highest: dict[str, int] = {}
         for group, version in self._everywhere:
             highest[group] = max(highest.get(group, 0), self._priority(group, version).group_priority)
@@ -160,12 +160,12 @@ class Snapshot:
 
     @cached_property
     def _everywhere(self) -> dict[tuple[str, str], None]:
-        """Every group version that is served, here or by another server."""
+        """Returns all group versions that are served, by this or another server."""
         here = {(group, version): None for group, versions in self._by_group.items() for version in versions}
         return {**here, **dict.fromkeys(self.remotes)}
 
     def aggregated(self, groups: Iterable[str]) -> Document:
-        """APIGroupDiscoveryList of these groups."""
+        """Returns the APIGroupDiscoveryList of these groups."""
         items = [
             {
                 "metadata": {"name": group} if group else {},
@@ -201,7 +201,7 @@ def _subresources(resource: Resource) -> list[Subresource]:
 
 
 def _names(resource: Resource) -> Document:
-    """What only some resources have."""
+    """Returns the optional names of a resource: short names and categories."""
     found: Document = {}
     if resource.short_names:
         found["shortNames"] = list(resource.short_names)
@@ -211,7 +211,7 @@ def _names(resource: Resource) -> Document:
 
 
 def _listed(resource: Resource) -> list[Document]:
-    """A resource and what is below it, each an APIResource."""
+    """Returns the APIResources of a resource and its subresources."""
     main = {
         "name": resource.plural,
         "singularName": resource.singular,
@@ -262,5 +262,5 @@ def _response_kind(group: str, version: str, kind: str, *, told: bool) -> Docume
 
 
 def _foreign(resource: Resource, subresource: Subresource) -> bool:
-    """Does it speak a kind of another group or version?"""
+    """Reports whether its kind belongs to another group or version."""
     return (subresource.gvk.group, subresource.gvk.version) != (resource.group, resource.version)

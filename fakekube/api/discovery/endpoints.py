@@ -1,8 +1,8 @@
-"""The paths of discovery: /api, /apis and what is directly below.
+"""Serves the discovery paths: /api, /apis, groups and group versions.
 
-Three servers answer here in the real one, and it shows: /apis and /apis/GROUP take every method, /api and
-the group versions only GET, as does the aggregator's own group; below a built-in group an unknown version is a Status,
-elsewhere it is text; custom groups know no CBOR.
+In the real server, three chained servers handle these paths, which differ: /apis and /apis/GROUP accept every method, /api,
+group versions and the group of the aggregator only GET; for an unknown version of a built-in group the response is a
+Status, otherwise plain text; custom groups do not support CBOR.
 
 Specified by: k8s.io/apiserver/pkg/endpoints/discovery (root.go, group.go, version.go,
 aggregated/wrapper.go, etag.go), k8s.io/kube-aggregator/pkg/apiserver/handler_apis.go.
@@ -33,23 +33,23 @@ _AGGREGATED_PARAMETERS: Final = f"g={_AGGREGATED.group};v={_AGGREGATED.version};
 
 @dataclass(slots=True, frozen=True)
 class _AggregatedOffer(Offer):
-    """Only the aggregated form."""
+    """An offer of only the aggregated form."""
 
     def allows(self, media_type: str, target: Target | None) -> bool:
         return target == _AGGREGATED
 
 
-#: What the lists of groups and versions know, which are older than CBOR.
+#: The media types of the lists of groups and versions, which do not support CBOR.
 _OLD: Final = Offer(transforms=False)
 
 
 class DiscoveryEndpoints:
-    """Answers for the paths of discovery.
+    """Serves the discovery paths.
 
     Args:
-        documents: of the cluster.
-        is_builtin: whether the router knows a group.
-        cbor: the feature gate CBORServingAndStorage is on.
+        documents: the documents of the cluster.
+        is_builtin: reports whether a group is built in.
+        cbor: whether the feature gate CBORServingAndStorage is enabled.
     """
 
     def __init__(self, documents: Documents, is_builtin: Callable[[str], bool], *, cbor: bool = False) -> None:
@@ -60,7 +60,7 @@ class DiscoveryEndpoints:
         self._aggregated_offer = _AggregatedOffer(cbor=cbor)
 
     def respond(self, request: Request) -> Response | None:
-        """The answer for a path that starts with /api or /apis; None if nobody serves it. Raises
+        """Returns the response for a path that starts with /api or /apis; None if it is not a discovery path. Raises
         StatusError.
         """
         path = request.info.path
@@ -80,7 +80,7 @@ class DiscoveryEndpoints:
 
     def _core(self, request: Request, parts: list[str]) -> Response:
         if len(parts) == 1:
-            self._judge(request, _OLD)
+            self._check(request, _OLD)
             return self._aggregated(request, [""]) or self._negotiated(_core_versions(request), "APIVersions", request)
         document = self._documents.current().resources("", parts[1]) if len(parts) == 2 else None
         if document is None:
@@ -92,8 +92,10 @@ class DiscoveryEndpoints:
 
     def _group(self, request: Request, group: str) -> Response | None:
         current = self._documents.current()
-        if not current.is_registered(group) and self._is_builtin(group):  # by the router, as nobody is in front of it
-            self._judge(request, _OLD)
+        if not current.is_registered(group) and self._is_builtin(
+            group
+        ):  # the router answers, since no aggregator is in front of it
+            self._check(request, _OLD)
         document = current.group(group)
         return None if document is None else self._negotiated(document, "APIGroup", request)
 
@@ -106,12 +108,12 @@ class DiscoveryEndpoints:
         return None if document is None else self._negotiated(document, "APIResourceList", request)
 
     def _resources(self, document: dict[str, Any], request: Request) -> Response:
-        """What a built-in group version has."""
-        self._judge(request, self._offer)
+        """Returns the resources of a built-in group version."""
+        self._check(request, self._offer)
         return responses.negotiated(document, f"{_META}APIResourceList", request, cbor=self._cbor)
 
-    def _judge(self, request: Request, offer: Offer) -> None:
-        """As the router does. Raises StatusError 405 or 406."""
+    def _check(self, request: Request, offer: Offer) -> None:
+        """Checks the method and the Accept header like the router. Raises StatusError 405 or 406."""
         if request.method != "GET":
             raise responses.method_not_allowed()
         negotiation.route(request.headers.get("accept", ""), offer.media_types)
@@ -122,7 +124,7 @@ class DiscoveryEndpoints:
         return responses.negotiated(document, _META + kind, request)
 
     def _aggregated(self, request: Request, groups: list[str]) -> Response | None:
-        """The aggregated form of these groups, if the client prefers it."""
+        """Returns the aggregated form of these groups if the client prefers it, else None."""
         headers = request.headers
         try:
             pretty = responses.wants_pretty(headers, request.query)
@@ -137,7 +139,7 @@ class DiscoveryEndpoints:
 
 
 def _aggregated_answer(current: Snapshot, groups: list[str], chosen: MediaType) -> tuple[bytes, str]:
-    """Body and ETag, made once. The ETag is that of the content, whatever the format."""
+    """Returns the cached body and ETag. The ETag is that of the content in any format."""
     key = (groups == [""], chosen)
     found = current.encodings.get(key)
     if found is None:
@@ -149,6 +151,6 @@ def _aggregated_answer(current: Snapshot, groups: list[str], chosen: MediaType) 
 
 
 def _core_versions(request: Request) -> dict[str, Any]:
-    """How to reach the core group: at the address that was asked."""
+    """Returns the APIVersions of /api; the server address is that of the request."""
     address = {"clientCIDR": "0.0.0.0/0", "serverAddress": request.headers.get("host", "")}
     return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": [address]}

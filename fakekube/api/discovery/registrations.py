@@ -1,6 +1,6 @@
-"""Which APIServices there are, as discovery needs them: group, version and priorities, and what other servers serve.
+"""Provides the APIServices for discovery: group, version and priorities, and the resources of other servers.
 
-Invariant: `state` is another one whenever something has changed that discovery shows; to ask costs no look at any object.
+Invariant: `state` changes whenever something in discovery changes; reading it does not read any object.
 
 Specified by: k8s.io/kube-aggregator/pkg/apis/apiregistration/v1/helper (SortedByGroupAndVersion);
 pkg/controlplane/apiserver/aggregator.go (DefaultGenericAPIServicePriorities).
@@ -23,7 +23,7 @@ _AGGREGATOR = ("apiregistration.k8s.io", "v1")
 
 
 class GroupVersionPriority(NamedTuple):
-    """A group version and its place in discovery: the greater the priorities, the further in front."""
+    """A group version with its priorities; greater ones come first."""
 
     group: str
     version: str
@@ -32,13 +32,13 @@ class GroupVersionPriority(NamedTuple):
 
 
 class RemoteVersions(Protocol):
-    """What the aggregator knows of other servers."""
+    """The interface of the aggregator: the discovery of other servers."""
 
     @property
     def state(self) -> object: ...
 
     def versions(self) -> Mapping[tuple[str, str], dict[str, Any]]:
-        """The versions as the aggregated document shows them, by group and version."""
+        """Returns the versions of other servers as in the aggregated document, by group and version."""
 
 
 class Registrations:
@@ -50,16 +50,16 @@ class Registrations:
 
     @property
     def state(self) -> tuple[int, object]:
-        """What is equal as long as nothing has changed."""
+        """A value that is equal as long as nothing changes."""
         return self._bucket.end, self._remotes.state
 
     def services(self) -> tuple[GroupVersionPriority, ...]:
-        """All APIServices, in the order of groups."""
+        """Returns all APIServices, sorted by group priority."""
         found = [(record.key, _priority(record.value.object["spec"])) for record in self._bucket.page().records]
         return tuple(entry for _, entry in sorted(found, key=lambda one: (-one[1].group_priority, one[0])))
 
     def unavailable(self) -> Mapping[str, bool]:
-        """The names of all APIServices, and whether their servers are known not to answer."""
+        """Returns the names of all APIServices, and whether each is unavailable."""
         objects = [record.value.object for record in self._bucket.page().records]
         return {obj["metadata"]["name"]: _is_unavailable(obj) for obj in objects}
 
@@ -70,7 +70,7 @@ class Registrations:
 
 @cache
 def builtin_priorities(version: str) -> Mapping[tuple[str, str], GroupVersionPriority]:
-    """The priorities of what the server itself serves, whatever becomes of its APIServices."""
+    """Returns the default priorities of the group versions of this server, independent of its APIServices."""
     found = [_priority(obj["spec"]) for obj in data.minor(version).bootstrap.get(_PATH, ())]
     first = GroupVersionPriority(*_AGGREGATOR, 20001, 0)
     return {(entry.group, entry.version): entry for entry in [*found, first]}

@@ -1,10 +1,10 @@
-"""OpenAPI of what is served, derived from the registry, the types, and the definitions of custom resources.
+"""OpenAPI documents, derived from the registry, the types, and the definitions of custom resources.
 
-* `operations` and `sources` say what can be asked of each path, `schemas` and `custom` what is sent.
-* `v3` and `v2` render both as JSON, `gnostic` as Protobuf; `documents` keeps the results.
-* `endpoints` serves them; it brings the rest in with the first request.
+* `operations` and `sources` describe the operations of each path, `schemas` and `custom` the schemas of bodies.
+* `v3` and `v2` render both as JSON, `gnostic` as Protobuf; `documents` caches the results.
+* `endpoints` serves the documents; it imports the other modules on the first request.
 
-Documents hold no descriptions: those are prose, and what clients depend on are names, types and rules.
+Documents have no descriptions unless an installed package provides them (`descriptions`).
 """
 
 from __future__ import annotations

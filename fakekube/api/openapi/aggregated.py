@@ -1,7 +1,7 @@
-"""OpenAPI documents with what other servers publish: the index of v3, the one document of v2, and v3 for servers that have
-only v2.
+"""OpenAPI documents merged with those of other servers: the index of v3, the document of v2, and v3 documents of servers that
+only publish v2.
 
-Each is made once for a state of the server's own documents and of the others'.
+Each is cached for one state of the documents of all servers.
 
 Specified by: k8s.io/kube-aggregator/pkg/controllers/openapi/aggregator, pkg/controllers/openapiv3/aggregator.
 """
@@ -26,20 +26,20 @@ _ROOT: Final = "/openapi/v3/"
 
 
 class AggregatedDocuments:
-    """The documents of one cluster, merged."""
+    """The merged documents of one cluster."""
 
     def __init__(self, aggregator: Aggregator) -> None:
         self._aggregator = aggregator
         self._state: object = None
         self._made: dict[tuple[str, str], Encoded] = {}
-        """By what they are, and the hash of the server's own document."""
+        """By kind of document, and the hash of the document of this server."""
 
     def index(self, own: Encoded) -> Encoded:
-        """What /openapi/v3 lists."""
+        """Returns the index of /openapi/v3."""
         return self._kept("index", own, lambda: self._index(own))
 
     def v2(self, own: Encoded) -> Encoded:
-        """The document of /openapi/v2."""
+        """Returns the document of /openapi/v2."""
         others = [(document, _name(remote)) for remote in self._remotes() if (document := published(remote).v2)]
         if not others:
             return own
@@ -47,7 +47,7 @@ class AggregatedDocuments:
         return self._kept("v2", own, lambda: encoded(merged(orjson.loads(own.json), shown)))
 
     def converted(self, name: str) -> Encoded | None:
-        """The v3 document of a server that publishes v2 only; None if there is none of that name."""
+        """Returns the v3 document of a server that only publishes v2; None if there is none of that name."""
         for remote in self._remotes():
             document = published(remote).v2 if published(remote).index is None else None
             if document is not None and name == _name(remote):
@@ -56,7 +56,7 @@ class AggregatedDocuments:
         return None
 
     def _remotes(self) -> list[Remote]:
-        """In the order of priority."""
+        """Returns the documents of other servers in order of priority."""
         found = self._aggregator.remotes.values()
         return sorted(found, key=lambda one: (-one.spec["groupPriorityMinimum"], one.name))
 

@@ -1,4 +1,4 @@
-"""The schemas of custom resources: what their definition says, with what every object has.
+"""Builds the schemas of custom resources from their definitions, with apiVersion, kind and metadata.
 
 Specified by: k8s.io/apiextensions-apiserver/pkg/controller/openapi/builder/builder.go and …/openapi/v2.
 """
@@ -26,12 +26,12 @@ _INT_OR_STRING: Final[Json] = {"anyOf": [{"type": "integer"}, {"type": "string"}
 
 
 def type_name(resource: Resource) -> str:
-    """What its objects are called, as Go would call them."""
+    """Returns the type name of the objects of a custom resource in the form of a Go type."""
     return f"{resource.group}/{resource.version}.{resource.kind}"
 
 
 def definition_version(definition: Mapping[str, Any], version: str) -> Json:
-    """What a definition (v1) says of one of its versions."""
+    """Returns a version of a definition (v1)."""
     found: Json = next(entry for entry in definition["spec"]["versions"] if entry["name"] == version)
     return found
 
@@ -44,17 +44,17 @@ def _with_text(schema: Json, text: str) -> Json:
 
 
 def _described(kind: str, properties: Mapping[str, Json]) -> dict[str, Json]:
-    """The properties that every object or list has, with what a package says of those of a built-in kind."""
+    """Returns the properties of every object or list, with the descriptions of a built-in kind if there are any."""
     return {name: _with_text(schema, field_text(NEWEST, kind, name)) for name, schema in properties.items()}
 
 
 def schemas(resource: Resource, definition: Mapping[str, Any], *, old: bool = False) -> dict[str, Json]:
-    """The schemas of objects and of lists, by name.
+    """Returns the schemas of objects and of lists, by name.
 
     Args:
         resource: a served version.
-        definition: the CustomResourceDefinition (v1) behind it.
-        old: in the words of OpenAPI v2.
+        definition: its CustomResourceDefinition (v1).
+        old: whether they are for OpenAPI v2.
     """
     name, listed = type_name(resource), f"{resource.group}/{resource.version}.{resource.list_kind}"
     refer = _old_reference if old else _reference
@@ -107,7 +107,7 @@ def _object(version: Mapping[str, Any], refer: Callable[[str], Json], *, old: bo
 
 
 def _completed(declared: Json, refer: Callable[[str], Json], *, old: bool) -> Json:
-    """A schema with what embedded objects have, and with the two forms of an int-or-string."""
+    """Returns a schema with the standard properties of embedded objects, and with anyOf for int-or-string."""
     shown = dict(declared)
     if "properties" in shown:
         completed = {name: _completed(inner, refer, old=old) for name, inner in shown["properties"].items()}

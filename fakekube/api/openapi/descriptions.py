@@ -1,4 +1,4 @@
-"""The prose of schemas and operations, which comes from another package if one is installed (`data.descriptions`)."""
+"""Adds descriptions to schemas and operations, if a package with them is installed (`data.descriptions`)."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ Schema = dict[str, Any]
 
 
 def described(version: str, name: str, schema: Schema) -> Schema:
-    """The schema of a built-in type with its descriptions; `schema` itself if there are none.
+    """Returns the schema of a built-in type with its descriptions; `schema` itself if there are none.
 
     Args:
         version: the minor.
-        name: the schema's name, as `io.k8s.api.core.v1.Pod`.
-        schema: in the form of v3; not changed.
+        name: the name of the schema, such as `io.k8s.api.core.v1.Pod`.
+        schema: the schema in the form of v3; not changed.
     """
     found = published(version).get("definitions", {}).get(name)
     if found is None:
@@ -41,7 +41,7 @@ def _with(published: Mapping[str, Any], schema: Schema) -> Schema:
 
 
 def operations_described(version: str, paths: Paths) -> Paths:
-    """The operations of built-in paths with what is published of them and their parameters."""
+    """Returns the operations of built-in paths with the published descriptions of them and their parameters."""
     document = published(version)
     items = document.get("paths", {})
     if not items:
@@ -67,7 +67,7 @@ def _operation(operation: Operation, item: Mapping[str, Any], shared: Mapping[st
 
 
 def _parameters(item: Mapping[str, Any], operation: Mapping[str, Any], shared: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Those of a path, and those of the operation; references are followed."""
+    """Yields the parameters of a path and of its operation, with references resolved."""
     for parameter in (*item.get("parameters", ()), *operation.get("parameters", ())):
         yield shared[parameter["$ref"].rpartition("/")[2]] if "$ref" in parameter else parameter
 

@@ -1,7 +1,7 @@
-"""All OpenAPI documents of a cluster as bytes, each made when it is first asked for.
+"""The encoded OpenAPI documents of a cluster, each built on first use.
 
-Documents of built-ins are made once per process and minor; those with custom resources once per state of the
-definitions. A document's ETag is the hash of its JSON, whatever the form in which it is sent.
+Documents of built-in resources are built once per process and minor, those with custom resources once per state of the
+definitions. The ETag of a document is the hash of its JSON in all formats.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ __all__ = ["Encoded", "OpenAPIDocuments", "encoded"]
 
 Definition = Mapping[str, Any]
 Lookup = Callable[[Resource], Definition | None]
-"""The CustomResourceDefinition behind a custom resource."""
+"""Returns the CustomResourceDefinition of a custom resource."""
 
 _INDEX_ROOT: Final = "/openapi/v3/"
 
-#: Groups that the documents of custom resources do not name: other servers of the same process have them.
+#: Groups that documents of custom resources do not list, since kube-aggregator and kube-apiserver serve them.
 _UNKNOWN_TO_CUSTOM: Final = frozenset(
     {"admission.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "imagepolicy.k8s.io"}
 )
@@ -38,7 +38,7 @@ _UNKNOWN_TO_CUSTOM: Final = frozenset(
 
 @dataclass(slots=True, frozen=True)
 class Encoded:
-    """A document as JSON, and the hash of that."""
+    """A document as JSON, and its hash."""
 
     json: bytes
     hash: str
@@ -49,7 +49,7 @@ class Encoded:
 
 
 def encoded(document: Any) -> Encoded:
-    """A document as bytes."""
+    """Encodes a document."""
     try:
         content = orjson.dumps(document)
     except orjson.JSONEncodeError:  # nested too deep for orjson
@@ -62,8 +62,8 @@ class OpenAPIDocuments:
 
     Args:
         version: the emulated minor.
-        registry: what is served.
-        definition_of: finds the definition of a custom resource.
+        registry: the served resources.
+        definition_of: returns the definition of a custom resource.
     """
 
     def __init__(self, version: str, registry: Registry, definition_of: Lookup) -> None:
@@ -73,7 +73,7 @@ class OpenAPIDocuments:
         self._custom = _Custom(version, ())
 
     def current(self) -> _Custom:
-        """The documents of what is served now; the same object as long as nothing changes."""
+        """Returns the documents of the current state; the same object as long as nothing changes."""
         served = tuple(self._customs())
         if served != self._custom.served:
             self._custom = _Custom(self._version, served)
@@ -88,7 +88,7 @@ class OpenAPIDocuments:
 
 
 class _Custom:
-    """One state of the definitions."""
+    """The documents for one state of the definitions."""
 
     def __init__(self, version: str, served: tuple[tuple[Resource, Definition], ...]) -> None:
         self._version = version
@@ -106,19 +106,19 @@ class _Custom:
 
     @cached_property
     def index(self) -> Encoded:
-        """What /openapi/v3 lists."""
+        """Returns the index of /openapi/v3."""
         names = sorted({*sources.builtin_paths(self._version), *self._names})
         paths = {name: {"serverRelativeURL": self.url(name)} for name in names}
         return encoded({"paths": paths})
 
     def url(self, name: str) -> str:
-        """Where a document is, with its hash."""
+        """Returns the URL of a document with its hash."""
         document = self.document(name)
         assert document is not None
         return f"{_INDEX_ROOT}{quote(name)}?hash={document.hash}"
 
     def document(self, name: str) -> Encoded | None:
-        """The document of that name; None if there is none."""
+        """Returns the document of a name; None if there is none."""
         customs = self._names.get(name)
         if customs is None:
             return _builtin_document(self._version, name)
@@ -139,7 +139,7 @@ class _Custom:
 
     @cached_property
     def v2(self) -> Encoded:
-        """The document of /openapi/v2."""
+        """Returns the document of /openapi/v2."""
         if not self.served:
             return _builtin_v2(self._version)
         paths: Paths = _all_builtin_paths(self._version).copy()
@@ -161,7 +161,7 @@ def _builtin_document(version: str, name: str) -> Encoded | None:
 
 
 def _group_version(name: str) -> tuple[str, str]:
-    """Of a group version's document; empty for the others."""
+    """Returns group and version of a document name; empty for other documents."""
     root, _, rest = name.partition("/")
     if root == "api":
         return "", rest

@@ -1,7 +1,7 @@
-"""/openapi/v2 and /openapi/v3: the documents in the forms that they come in, with what caches need.
+"""Serves /openapi/v2 and /openapi/v3 in all formats, with cache headers and conditional requests.
 
-A document that is asked for by its hash may be kept for ever; a wrong hash leads to the right one. Both
-endpoints judge Accept by themselves, and refuse with an empty 406.
+A document that is requested with its hash is immutable for caches; a request with another hash is redirected. Both endpoints
+have a negotiation of their own, and respond with an empty 406.
 
 Specified by: k8s.io/kube-openapi/pkg/handler and pkg/handler3; net/http (ServeContent, for conditional
 requests).
@@ -40,25 +40,25 @@ _JSON_SUBTYPE: Final = "json"
 
 
 def _protobuf_subtypes(version: str) -> tuple[str, str]:
-    """The name that is answered with, and the one that clients used before."""
+    """Returns the media subtype of responses, and its deprecated alias."""
     family = f"com.github.proto-openapi.spec.{version}"
     return f"{family}.v1.0+protobuf", f"{family}@v1.0+protobuf"
 
 
 def _protobuf(document: bytes, version: str) -> bytes:
-    """A document of a version of OpenAPI in Protobuf."""
+    """Encodes a document of an OpenAPI version in Protobuf."""
     from fakekube.api.openapi import gnostic
 
     return gnostic.v2(document) if version == "v2" else gnostic.v3(document)
 
 
 class OpenAPIEndpoints:
-    """Answers for the paths of OpenAPI.
+    """Serves the paths of OpenAPI.
 
     Args:
         version, registry, definition_of: those of `OpenAPIDocuments`.
-        clock: of the cluster.
-        aggregator: what other servers publish.
+        clock: the clock of the cluster.
+        aggregator: the documents of other servers.
     """
 
     def __init__(self, version: str, registry: Registry, definition_of: Lookup, clock: Clock, aggregator: Aggregator) -> None:
@@ -82,22 +82,22 @@ class OpenAPIEndpoints:
         return AggregatedDocuments(self._aggregator)
 
     def has(self, name: str) -> bool:
-        """Does the server itself have a document of that name?"""
+        """Reports whether this server has a document of that name."""
         return self._documents.current().document(name) is not None
 
     def endpoints(self) -> dict[str, Handler]:
-        """The paths that are matched whole."""
+        """Returns the endpoints by exact path."""
         return {"/openapi/v2": self._v2, _INDEX: self._index}
 
     def prefixes(self) -> dict[str, Handler]:
-        """What is served below a path."""
+        """Returns the endpoints by path prefix."""
         return {_ROOT: self._group_version}
 
     def _index(self, request: Request) -> Response:
         index = self._documents.current().index
         if self._aggregator.remotes:
             index = self._aggregated.index(index)
-        # The real server sends this content as it found it, under the type that it guesses.
+        # The real server sends this content with a sniffed Content-Type.
         headers = [("Content-Type", "text/plain; charset=utf-8")]
         return self._content(request, index.json, headers)
 
@@ -142,7 +142,7 @@ class OpenAPIEndpoints:
         return self._content(request, body, headers)
 
     def _content(self, request: Request, body: bytes, headers: Headers) -> Response:
-        """A body that the client may have already: its ETag is the one in `headers`."""
+        """Returns the response, or a 304 if the request has the ETag in `headers`."""
         etag = next((value for name, value in headers if name == "Etag"), "")
         headers = [*headers, ("Last-Modified", self._started), ("Accept-Ranges", "bytes")]
         if etag and _matches(request.headers.get("if-none-match", ""), etag):
@@ -152,19 +152,19 @@ class OpenAPIEndpoints:
 
 
 def _length(body: bytes) -> Headers:
-    """The length of a document is told whatever its size; that of a short one by whoever sends it."""
+    """Returns the Content-Length header of a large document; for a short one the server adds it."""
     return [("Content-Length", str(len(body)))] if len(body) > _SHORT else []
 
 
 def _matches(if_none_match: str, etag: str) -> bool:
-    """Is the ETag among those of the header? Weak ones count."""
+    """Reports whether the header has the ETag, weak or strong."""
     if if_none_match.strip() == "*":
         return True
     return any(candidate.strip().removeprefix("W/") == etag for candidate in if_none_match.split(","))
 
 
 def _chosen(accept: str, protobuf: Sequence[str]) -> str | None:
-    """The media type to answer with: the first range that names one of ours decides."""
+    """Returns the media type of the response: that of the first range that matches an offered one."""
     offered = ((_JSON_SUBTYPE, negotiation.JSON), *((subtype, f"application/{protobuf[0]}") for subtype in protobuf))
     for clause in negotiation.clauses(accept or "*/*"):
         for subtype, media_type in offered:

@@ -1,8 +1,7 @@
-"""OpenAPI documents as Protobuf, in the messages of gnostic: what kubectl asks for.
+"""Encodes OpenAPI documents in Protobuf with the messages of gnostic, the format that kubectl requests.
 
-The messages follow the JSON closely, so each is a table from JSON names to field numbers and to the encoder
-of the value; combinators make encoders of maps, alternatives and lists. What a table does not know and
-starts with "x-" is an extension, whose value is kept as YAML.
+The messages correspond to the JSON, so each is a table of JSON name → field number and encoder of the value; combinators
+make encoders of maps, alternatives and lists. Unknown members that start with "x-" are extensions, whose values are YAML.
 
 Specified by: github.com/google/gnostic-models, openapiv2/OpenAPIv2.proto and openapiv3/OpenAPIv3.proto.
 """
@@ -19,7 +18,7 @@ from fakekube.codecs import json, yaml
 __all__ = ["v2", "v3"]
 
 Encoder = Callable[[Any], bytes]
-"""A value → the fields of a message, or the content of a scalar."""
+"""Encodes a value as the fields of a message, or as the content of a scalar."""
 
 _VARINT, _FIXED64, _BYTES = 0, 1, 2
 
@@ -45,14 +44,14 @@ def _text(value: Any) -> bytes:
 
 
 def _any(value: Any) -> bytes:
-    """A value of any shape, as YAML; the members of an object in their own order."""
+    """Encodes any value as YAML (message Any); members keep their order."""
     if isinstance(value, dict):
         return _field(2, b"".join(yaml.dumps({key: inner}) for key, inner in value.items()))
     return _field(2, yaml.dumps(value))
 
 
 class _Scalar:
-    """A value that is no message: its wire type, and its content."""
+    """The encoder of a scalar: its wire type, and its content."""
 
     def __init__(self, wire: int, content: Encoder) -> None:
         self.wire = wire
@@ -75,21 +74,21 @@ def _one(number: int, kind: Kind, value: Any) -> bytes:
 
 
 class _Repeated:
-    """A field that stands once per item."""
+    """A repeated field."""
 
     def __init__(self, kind: Kind) -> None:
         self.kind = kind
 
 
 class _Message:
-    """A message; its fields can be given later, as messages are recursive."""
+    """A message; its fields are set by `define`, since messages are recursive."""
 
     def __init__(self, extension: int = 0) -> None:
         self._extension = extension
         self._fields: dict[str, tuple[int, Kind | _Repeated]] = {}
 
     def define(self, **fields: tuple[int, Kind | _Repeated]) -> None:
-        """Fields by JSON name; `_ref` and `_in` stand for $ref and in."""
+        """Sets the fields by JSON name; `_ref` and `_in` are $ref and in."""
         renamed = {"_ref": "$ref", "_in": "in", "_not": "not"}
         self._fields |= {renamed.get(name, name): entry for name, entry in fields.items()}
 
@@ -115,12 +114,12 @@ def _named(name: str, kind: Kind, value: Any) -> bytes:
 
 
 def _map(kind: Kind, number: int = 1) -> Encoder:
-    """A message whose only field repeats name and value."""
+    """Makes a message with one repeated field of named values."""
     return lambda value: b"".join(_field(number, _named(name, kind, inner)) for name, inner in value.items())
 
 
 def _list(kind: Kind) -> Encoder:
-    """A message whose only field repeats a value; one that is no list counts as a list of one."""
+    """Makes a message with one repeated field; a value that is not a list is a list of one item."""
 
     def encode(value: Any) -> bytes:
         items = value if isinstance(value, list) else [value]
@@ -130,7 +129,7 @@ def _list(kind: Kind) -> Encoder:
 
 
 def _either(choose: Callable[[Any], int], kinds: Mapping[int, Kind]) -> Encoder:
-    """A message with one of several fields."""
+    """Makes a message with a oneof."""
 
     def encode(value: Any) -> bytes:
         number = choose(value)
@@ -156,7 +155,7 @@ def _reference(number: int = 1) -> _Message:
 
 
 def _v2_parameter() -> _Message:
-    """Parameters of paths; those of queries have one more field in between."""
+    """Makes the message of a parameter; that of query parameters has an additional field."""
     message = _Message(22)
     message.define(
         required=(1, _BOOLEAN),
@@ -260,7 +259,7 @@ def _v2_document() -> _Message:
 
 
 def _v3_default(value: Any) -> bytes:
-    """A default is a number, a boolean or a string; others are left out."""
+    """Encodes a default that is a number, a boolean or a string; others are omitted."""
     if isinstance(value, bool):
         return _one(2, _BOOLEAN, value)
     if isinstance(value, int | float):
@@ -346,11 +345,11 @@ _V3: Final = _v3_document()
 
 @lru_cache(maxsize=4)
 def v2(document: bytes) -> bytes:
-    """A v2 document, given as JSON, as Protobuf."""
+    """Encodes a v2 document (JSON data) in Protobuf."""
     return _V2(json.reread(document))
 
 
 @lru_cache(maxsize=128)
 def v3(document: bytes) -> bytes:
-    """A v3 document, given as JSON, as Protobuf."""
+    """Encodes a v3 document (JSON data) in Protobuf."""
     return _V3(json.reread(document))

@@ -1,4 +1,4 @@
-"""What operations say of themselves: a phrase made of the verb and the kind.
+"""The descriptions of operations, made of the verb and the kind.
 
 Specified by: k8s.io/apiserver/pkg/endpoints/installer.go (the docs of its routes), pkg/endpoints/handlers (GetArticleForNoun).
 """
@@ -27,12 +27,12 @@ _PHRASES: Final = {
 
 
 def operation_text(action: str, method: str, kind: str, subresource: str, *, watches: bool) -> str:
-    """The phrase.
+    """Returns the description of an operation.
 
     Args:
-        action: as x-kubernetes-action says it.
-        method: of HTTP, in lower case.
-        kind: of the main resource.
+        action: the value of x-kubernetes-action.
+        method: the HTTP method in lower case.
+        kind: the kind of the main resource.
         subresource: its name; "" for none.
         watches: whether lists can be watched.
     """
@@ -46,7 +46,7 @@ def operation_text(action: str, method: str, kind: str, subresource: str, *, wat
 
 
 def _article(noun: str) -> str:
-    """What stands in front of a noun, with spaces around it: plurals have none."""
+    """Returns the article of a noun with spaces around it; a space for plurals."""
     if noun[-1:] == "s" and noun[-2:] != "ss":
         return " "
     return " an " if noun[:1] in "AEIOU" else " a "

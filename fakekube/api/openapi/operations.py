@@ -1,8 +1,7 @@
-"""What can be asked of each path, said once for both versions of OpenAPI.
+"""The operations of each path, for both versions of OpenAPI.
 
-A resource has few kinds of paths, and each verb asks for the same parameters wherever it is served; so the
-operations of a group version follow from its resources by templates. Rendering them is left to `v2` and
-`v3`.
+A resource has few kinds of paths, and each verb has the same parameters wherever it is served, so templates derive the
+operations of a group version from its resources. `v2` and `v3` render them.
 
 Specified by: k8s.io/apiserver/pkg/endpoints/installer.go (routes and their parameters) and
 …/openapi/openapi.go (ids).
@@ -41,13 +40,13 @@ class Parameter:
 
 @dataclass(slots=True, frozen=True)
 class Operation:
-    """A method of a path. Types are Go names (or, of custom resources, schema names); "" is plain text."""
+    """A method of a path. Types are names of Go types (of custom resources: of schemas); "" is plain text."""
 
     method: str
     identifier: str
     tag: str
     answers: tuple[tuple[int, str], ...]
-    """Codes with the types of their bodies."""
+    """Status codes with the types of their bodies."""
     produces: tuple[str, ...]
     consumes: tuple[str, ...] = ("*/*",)
     action: str = ""
@@ -86,7 +85,7 @@ _DELETE: Final = _query(
     propagationPolicy=_STRING,
 )
 _STREAMS: Final = _query(container=_STRING, stderr=_BOOLEAN, stdin=_BOOLEAN, stdout=_BOOLEAN, tty=_BOOLEAN)
-#: The query of what a kubelet answers, by subresource.
+#: The query parameters of connections to kubelets, by subresource.
 _CONNECTIONS: Final = {
     "attach": _STREAMS,
     "exec": _STREAMS | _query(command=_STRING),
@@ -110,7 +109,7 @@ _CUSTOM_OBJECTS: Final = (negotiation.JSON, negotiation.YAML)
 _OBJECTS_AND_STREAMS: Final = (*_OBJECTS, f"{negotiation.JSON};stream=watch", f"{negotiation.PROTOBUF};stream=watch")
 _ANYTHING: Final = ("*/*",)
 
-#: Of a verb on an object: the method, the first word of the identifier, the codes, the parameters.
+#: Verb on an object → method, prefix of the identifier, status codes, parameters.
 _ITEM_VERBS: Final = {
     "get": ("get", "read", (200,), frozenset[Parameter]()),
     "update": ("put", "replace", (200, 201), _WRITE),
@@ -127,13 +126,13 @@ Paths = dict[str, list[Operation]]
 
 
 def tag_of(group: str, version: str = "") -> str:
-    """What the operations of a group (version) are filed under."""
+    """Returns the tag of the operations of a group (version)."""
     name = _camel(group.removesuffix(".k8s.io") or "core", capitalised=False)
     return f"{name}_{version}" if version else name
 
 
 def _camel(text: str, *, capitalised: bool) -> str:
-    """Without what is no letter or digit; the letter after that is a capital."""
+    """Converts to camel case: removes characters other than letters and digits, and capitalizes the letter after them."""
     written: list[str] = []
     capital = capitalised
     for character in text:
@@ -146,7 +145,7 @@ def _camel(text: str, *, capitalised: bool) -> str:
 
 
 def _prefix(group: str, version: str = "") -> str:
-    """What stands between the verb of an identifier and the rest."""
+    """Returns the part of identifiers between the verb and the rest, from the group and version."""
     return _camel(group.removesuffix(".k8s.io") or "core", capitalised=True) + _camel(version, capitalised=True)
 
 
@@ -171,7 +170,7 @@ def path_item(
 
 
 def discovery_operation(group: str, version: str, go_type: str, what: str) -> Operation:
-    """The GET of a discovery document; `what` ends its identifier."""
+    """Returns the GET operation of a discovery document; `what` is the suffix of its identifier."""
     prefix = _prefix(group, version) if group or version or what == "APIVersions" else ""
     return Operation(
         "get",
@@ -189,7 +188,7 @@ def discovery_operation(group: str, version: str, go_type: str, what: str) -> Op
 
 @dataclass(slots=True, frozen=True)
 class _Place:
-    """A path, and how its operations are called."""
+    """A path, and the scope in the identifiers of its operations."""
 
     path: str
     scope: str
@@ -199,7 +198,7 @@ class _Place:
 
 @dataclass(slots=True, frozen=True)
 class _Details:
-    """What an operation has besides its name and its answers."""
+    """The attributes of an operation besides its identifier and its responses."""
 
     action: str
     parameters: frozenset[Parameter] = frozenset()
@@ -211,7 +210,7 @@ class _Details:
 
 
 _Name = tuple[str, str]
-"""The verb that an identifier starts with, and its end."""
+"""The verb at the start of an identifier, and its suffix."""
 _Answers = Iterable[tuple[int, str]]
 
 
@@ -221,10 +220,10 @@ class _Builder:
 
     resource: Resource
     go_type: str
-    """Of an object."""
+    """The type of an object."""
     list_type: str
     deleted_type: str
-    """Of the answer to a deletion."""
+    """The type of the response to a delete."""
     subresource_types: Mapping[str, str]
     paths: Paths = field(default_factory=dict)
 
@@ -255,7 +254,7 @@ class _Builder:
         self.paths.setdefault(place.path, []).append(operation)
 
     def build(self) -> Paths:
-        """All paths."""
+        """Returns the operations by path."""
         resource = self.resource
         scope, inside, parameters = "", "", frozenset[Parameter]()
         if resource.namespaced:
@@ -308,7 +307,7 @@ class _Builder:
             self._add(place, "delete", ("delete", rest), answers, details)
 
     def _object(self, place: _Place, verb: str, rest: str, go_type: str, gvk: GVK) -> None:
-        """A get, or a write that sends what it gets back."""
+        """Adds a get, or a write whose request and response have the same type."""
         method, word, codes, parameters = _ITEM_VERBS[verb]
         custom = self.resource.custom
         if verb == "get":
@@ -348,7 +347,7 @@ class _Builder:
                 self._add(where, method, ("connect", _title(method) + ending), ((200, ""),), details)
 
     def _watches(self, inside: str, scope: str, parameters: frozenset[Parameter]) -> None:
-        """The deprecated paths."""
+        """Adds the deprecated watch paths."""
         kind, plural, root = self.resource.kind, self.resource.plural, f"{self._root}/watch"
         named = parameters | {Parameter("name", "path")}
         places = [
@@ -377,13 +376,13 @@ def _title(name: str) -> str:
 def operations_of(
     resource: Resource, go_type: str, list_type: str, deleted_type: str, subresource_types: Mapping[str, str]
 ) -> Paths:
-    """The paths of a resource with their operations.
+    """Returns the operations of a resource by path.
 
     Args:
         resource: a served version.
-        go_type: of its objects.
-        list_type: of its lists.
-        deleted_type: of the answer to a deletion.
-        subresource_types: of the bodies of its subresources, by name.
+        go_type: the type of its objects.
+        list_type: the type of its lists.
+        deleted_type: the type of the response to a delete.
+        subresource_types: the types of the bodies of its subresources, by name.
     """
     return _Builder(resource, go_type, list_type, deleted_type, subresource_types).build()

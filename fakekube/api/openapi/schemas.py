@@ -1,4 +1,4 @@
-"""Schemas of built-in types, in the form of OpenAPI v3, and how v2 says the same.
+"""The schemas of built-in types in the form of OpenAPI v3.
 
 Specified by: k8s.io/kube-openapi/pkg/generators and pkg/openapiconv, pkg/handler/default_pruning.go.
 """
@@ -20,7 +20,7 @@ Schema = dict[str, Any]
 REFERENCE_PREFIX: Final = "#/components/schemas/"
 
 
-#: What no Go type of the facts stands behind.
+#: The schemas of types that are not among the facts.
 _WITHOUT_TYPE: Final[Mapping[str, Schema]] = {
     "io.k8s.apimachinery.pkg.apis.meta.v1.Patch": {"type": "object"},
     "io.k8s.apimachinery.pkg.version.Info": {
@@ -56,9 +56,7 @@ _WITHOUT_TYPE: Final[Mapping[str, Schema]] = {
 
 
 class Definitions:
-    """The schemas of all built-in types of one minor, by their OpenAPI names. Nothing of them may be
-    changed.
-    """
+    """The schemas of all built-in types of one minor, by their OpenAPI names. They must not be changed."""
 
     def __init__(self, facts: data.Facts, version: str) -> None:
         self._facts = facts
@@ -66,7 +64,7 @@ class Definitions:
         self._made: dict[str, Schema] = {}
 
     def schema(self, name: str) -> Schema:
-        """The schema of that name. Raises KeyError."""
+        """Returns the schema of a name. Raises KeyError."""
         schema = self._made.get(name)
         if schema is None:
             plain = _WITHOUT_TYPE.get(name) or type_schema(self._go_names[name], self._row)
@@ -74,7 +72,7 @@ class Definitions:
         return schema
 
     def closure(self, names: Iterable[str]) -> list[str]:
-        """These schemas, and all that they refer to, sorted."""
+        """Returns the names of these schemas and of all that they refer to, sorted."""
         found: set[str] = set()
         waiting = list(names)
         while waiting:
@@ -97,12 +95,12 @@ class Definitions:
 
 @cache
 def definitions(version: str) -> Definitions:
-    """Those of a minor, made once per process."""
+    """Returns the definitions of a minor, built once per process."""
     return Definitions(data.minor(version), version)
 
 
 def references(schema: Any) -> Iterator[str]:
-    """The names of the schemas that a schema refers to, itself or below."""
+    """Yields the names of the schemas that JSON data refers to at any depth."""
     if isinstance(schema, dict):
         reference = schema.get("$ref")
         if isinstance(reference, str):

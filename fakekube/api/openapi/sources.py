@@ -1,8 +1,7 @@
-"""The operations of one cluster's API by document: built-in group versions, custom ones, and what is beside
-resources.
+"""The operations of a cluster by document: built-in group versions, custom ones, and paths without resources.
 
-The names of documents are the paths below /openapi/v3. Those of built-ins are the same in every cluster of
-a minor.
+The names of documents are the paths below /openapi/v3. The documents of built-in resources are the same in every cluster
+of a minor.
 
 Specified by: k8s.io/kube-aggregator/pkg/controllers/openapiv3 (which documents there are).
 """
@@ -28,13 +27,13 @@ _JSON: Final = (negotiation.JSON,)
 
 
 def document_name(group: str, version: str = "") -> str:
-    """The document of a group or group version: `apis/apps/v1`."""
+    """Returns the document name of a group or group version, such as `apis/apps/v1`."""
     root = f"apis/{group}" if group else "api"
     return f"{root}/{version}" if version else root
 
 
 def beside_resources(groups: Iterable[str]) -> dict[str, Paths]:
-    """The documents that hold no resources: discovery of versions and groups, the issuer, the version."""
+    """Returns the documents of paths without resources: discovery, the OpenID issuer, the version."""
     configuration, keys, version = openid.CONFIGURATION_PATH, openid.KEYS_PATH, "/version"
     info = "k8s.io/apimachinery/pkg/version.Info"
     found: dict[str, Paths] = {
@@ -71,7 +70,7 @@ def _apis() -> Operation:
 
 @cache
 def builtin_paths(version: str) -> Mapping[str, Paths]:
-    """All documents of built-ins by name, of a minor."""
+    """Returns the documents of the built-in resources of a minor, by name."""
     facts = data.minor(version)
     found = beside_resources(group.name for group in facts.groups)
     for resource in builtin.resources(version):
@@ -95,7 +94,7 @@ def _builtin(facts: data.Facts, resource: Resource) -> Paths:
 
 
 def list_type_of(go_type: str) -> str:
-    """The type of a list of these."""
+    """Returns the list type of a type."""
     return f"{go_type}List"
 
 
@@ -105,7 +104,7 @@ def _go_type(facts: data.Facts, group: str, version: str, kind: str) -> str:
 
 
 def custom_paths(resource: Resource, type_name: str) -> Paths:
-    """The paths of a custom resource whose schema has this name."""
+    """Returns the operations of a custom resource by path; `name` is that of its schema."""
     scale = "k8s.io/api/autoscaling/v1.Scale"
     below = {name: scale if name == "scale" else type_name for name in resource.subresources}
     return operations_of(resource, type_name, list_type_of(type_name), META + "Status", below)

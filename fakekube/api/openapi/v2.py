@@ -1,7 +1,7 @@
-"""OpenAPI v2: one document for everything, with the parameters that many operations share said once.
+"""OpenAPI v2: one document for all group versions, with shared parameters.
 
-Schemas say less than in v3: what v2 has no words for is dropped (defaults, nullable, anyOf and its like),
-and a reference is never wrapped.
+Schemas contain less than in v3: keywords that v2 does not have are dropped (default, nullable, anyOf and others), and a
+reference is never wrapped in allOf.
 
 Specified by: k8s.io/kube-openapi/pkg/builder (openapi.go, parameters.go), pkg/openapiconv and
 k8s.io/apiextensions-apiserver/pkg/controller/openapi/v2 (conversion.go).
@@ -28,9 +28,9 @@ _DEFINITIONS: Final = "#/definitions/"
 _PARAMETERS: Final = "#/parameters/"
 _GVK: Final = "x-kubernetes-group-version-kind"
 _META_NAMES: Final = schema_name(META)
-#: Kinds that belong to every group version.
+#: The schemas of kinds that are registered in every group version.
 _EVERYWHERE: Final = tuple(f"{_META_NAMES}{kind}" for kind in ("DeleteOptions", "WatchEvent"))
-#: Parameters that are said where they are used: clients look for them there.
+#: Parameters that are never shared, since clients look for them in the operation.
 _INLINE: Final = frozenset({"name", "fieldValidation", "dryRun"})
 _BEARER: Final = {
     "BearerToken": {"description": "Bearer Token authentication", "type": "apiKey", "name": "authorization", "in": "header"}
@@ -44,14 +44,14 @@ def document(
     group_versions: Iterable[str],
     custom: Mapping[str, Json],
 ) -> Json:
-    """The document.
+    """Returns the document.
 
     Args:
         version: the emulated minor.
         paths: the operations of all paths.
-        definitions: of built-in types.
-        group_versions: every one that the server knows, served or not.
-        custom: the schemas of custom resources by name, in v2's words.
+        definitions: the schemas of built-in types.
+        group_versions: all registered group versions, served or not.
+        custom: the schemas of custom resources by name, in the form of v2.
     """
     shared: dict[str, Json] = {}
     shown = {path: _path(operations, shared) for path, operations in sorted(paths.items())}
@@ -80,7 +80,7 @@ def _parameter_names(shared: Mapping[str, Json]) -> Iterable[str]:
 
 
 def everywhere_in(group_versions: Iterable[str]) -> list[tuple[str, str]]:
-    """The groups and versions that the kinds of every group are named for."""
+    """Returns the sorted groups and versions of the kinds that are registered in every group version."""
     return sorted((group, version) for group, _, version in (name.rpartition("/") for name in group_versions))
 
 
@@ -148,7 +148,7 @@ def _parameter(parameter: Parameter) -> Json:
 
 
 def _shown(parameter: Json, shared: dict[str, Json]) -> Json:
-    """A parameter where it is used: a reference to a shared one, or itself."""
+    """Returns a parameter for an operation: a reference to a shared one, or itself."""
     if parameter["in"] == "body":
         inline = not parameter["schema"]["$ref"].startswith(_DEFINITIONS + _META_NAMES)
     else:
@@ -161,7 +161,7 @@ def _shown(parameter: Json, shared: dict[str, Json]) -> Json:
 
 
 def _hash(content: bytes) -> str:
-    """Eight characters of the FNV-1 hash."""
+    """Returns the FNV-1 hash in base64, cut to eight characters."""
     value = 0xCBF29CE484222325
     for byte in content:
         value = (value * 0x100000001B3) & 0xFFFFFFFFFFFFFFFF ^ byte
@@ -170,17 +170,17 @@ def _hash(content: bytes) -> str:
 
 # ---------------------------------------------------------------- schemas
 
-#: What v2 has no words for.
-_UNSPEAKABLE: Final = ("default", "nullable", "anyOf", "oneOf", "not")
-#: Where schemas stand by name.
+#: The keywords that v2 does not have.
+_UNSUPPORTED: Final = ("default", "nullable", "anyOf", "oneOf", "not")
+#: The keywords whose values are schemas by name.
 _BY_NAME: Final = ("properties", "patternProperties", "definitions")
 
 
 def schema(v3: Json) -> Json:
-    """A built-in schema in the words of v2."""
+    """Converts the schema of a built-in type to v2."""
     shown: Json = {}
     for key, value in v3.items():
-        if key in _UNSPEAKABLE:
+        if key in _UNSUPPORTED:
             continue
         if key in _BY_NAME:
             shown[key] = {name: schema(inner) for name, inner in value.items()}
@@ -193,16 +193,16 @@ def schema(v3: Json) -> Json:
             shown = {**described, "$ref": _DEFINITIONS + value[0]["$ref"].rpartition("/")[2], **shown}
         else:
             shown[key] = value
-    if "oneOf" in v3:  # types with more than one form are strings here
+    if "oneOf" in v3:  # a type with several forms is a string in v2
         shown["type"] = "string"
     return shown
 
 
 def custom_schema(v3: Json) -> Json:
-    """The schema of a custom resource in the words of v2; what may be null, or anything, says no more than
-    that.
+    """Converts the schema of a custom resource to v2; a nullable schema, or one that allows any value, loses its other
+    keywords.
     """
-    dropped = {*_UNSPEAKABLE, "allOf"}
+    dropped = {*_UNSUPPORTED, "allOf"}
     if v3.get("nullable"):
         dropped |= {"type", "items", "properties"}
     if v3.get("x-kubernetes-preserve-unknown-fields"):

@@ -1,4 +1,4 @@
-"""OpenAPI v3: a document for each group version, and for what is served beside resources.
+"""OpenAPI v3: a document for each group version, and for paths without resources.
 
 Specified by: k8s.io/kube-openapi/pkg/builder3 and spec3;
 k8s.io/apiextensions-apiserver/pkg/controller/openapi.
@@ -19,7 +19,7 @@ __all__ = ["CUSTOM_INFO", "builtin_info", "document"]
 
 Json = dict[str, Any]
 
-#: Kinds that belong to every group version; a document names them for its own only.
+#: Kinds that are registered in every group version; a document lists only its own.
 _EVERYWHERE: Final = ("DeleteOptions", "WatchEvent")
 _META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1."
 _GVK: Final = "x-kubernetes-group-version-kind"
@@ -29,7 +29,7 @@ _SECURITY: Final = {
 
 
 def builtin_info(version: str) -> Json:
-    """The `info` of built-in documents."""
+    """Returns the `info` of built-in documents."""
     return {"title": "Kubernetes", "version": version}
 
 
@@ -46,16 +46,16 @@ def document(
     custom: Mapping[str, Json] | None = None,
     everywhere: Sequence[tuple[str, str]] = (),
 ) -> Json:
-    """A document with these paths and every schema that they need.
+    """Returns a document with these paths and all schemas that they refer to.
 
     Args:
         info: its `info`.
         paths: the operations of each path.
-        definitions: of built-in types.
-        group: whose document it is.
-        version: of the group; "" for documents that are not a group version's.
-        custom: the schemas of custom resources by name (they have no security schemes).
-        everywhere: the group versions that the kinds of every group are named for beside them.
+        definitions: the schemas of built-in types.
+        group: the group of the document.
+        version: the version of the group; "" for documents without a group version.
+        custom: the schemas of custom resources by name (their documents have no security schemes).
+        everywhere: the group versions of the kinds that are registered in every group version.
     """
     own = custom or {}
     shown = {path: _path(operations, definitions) for path, operations in sorted(paths.items())}
@@ -78,7 +78,7 @@ def _everywhere(kind: str, versions: Sequence[tuple[str, str]]) -> list[Json]:
 
 
 def gvk_extension(gvk: GVK) -> Json:
-    """A kind as extensions of operations name it."""
+    """Returns a kind as in the extensions of operations."""
     return {"group": gvk.group, "version": gvk.version, "kind": gvk.kind}
 
 
