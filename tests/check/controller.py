@@ -49,6 +49,7 @@ class Controller:
         self._queue = WorkQueue()
         self._expected: dict[str, tuple[str, float]] = {}
         self._done: set[str] = set()
+        self._given_up: set[str] = set()
         follow = {"idle": options.idle, "initial_events": not options.lists, "page": options.page}
         self._widgets = Reflector(
             api,
@@ -104,13 +105,16 @@ class Controller:
                 print(f"{key}: {error}", flush=True)
                 if isinstance(error, ApiError) and error.code == 404 and active("C6-crash"):
                     crash(str(error))
-                if not (isinstance(error, ApiError) and error.code == 409 and active("C1-stop")):
-                    self._queue.add_rate_limited(key)
+                if isinstance(error, ApiError) and error.code == 409 and active("C1-stop"):
+                    self._given_up.add(key)
+                self._queue.add_rate_limited(key)
             finally:
                 self._queue.done(key)
 
     def _reconcile(self, key: str) -> None:
         widget = self._widgets.items.get(key)
+        if key in self._given_up:
+            return
         if widget is None:
             self._sweep(key)
         elif widget["metadata"].get("deletionTimestamp"):
@@ -197,9 +201,9 @@ class Controller:
                 if not active("R3-resend-create") or broken.refused:
                     raise
             except ApiError as error:
-                if not active("R3-resend-timeout") or error.code != 504:
+                if not (active("R3-resend-timeout") and error.code == 504) and not (active("C6-exists") and error.code == 409):
                     raise
-            time.sleep(0.1)
+            time.sleep(0.3)
 
     def _list_children(self, collection: str) -> list[Object]:
         found = self._api.request("GET", collection, {"labelSelector": SELECTOR}).get("items")
@@ -226,7 +230,7 @@ class Controller:
             try:
                 config = self._create(collection, self._child(widget, "ConfigMap", name=metadata["name"]))
             except ApiError as error:
-                if error.code != 409 or active("C6-exists"):
+                if error.code != 409:
                     raise
                 config = self._api.request("GET", path)
         if not _belongs(config, widget) and not active("C5-adopts"):
@@ -237,8 +241,9 @@ class Controller:
         if config.get("data") == data:
             return config
         body = self._child(widget, "ConfigMap", name=metadata["name"])
-        if not active("C5-adopts"):
-            body["metadata"]["uid"] = config["metadata"]["uid"]
+        body["metadata"]["uid"] = config["metadata"]["uid"]
+        if active("C5-adopts"):
+            del body["metadata"]["ownerReferences"]
         body["data"] = data
         force = {} if active("C7-no-force") else {"force": "true"}
         query = {"fieldManager": self._manager, **force}

@@ -33,6 +33,10 @@ def update(api: Api, path: str, obj: Object, change: Change, *, uid: str, subres
         if not change(body):
             return obj
         _spoil(api, path, body, stale, change)
+        if active("C2-no-revision") and not subresource:
+            for part in ("resourceVersion", "managedFields"):
+                body["metadata"].pop(part, None)
+            return api.request("PATCH", path, {}, body, content_type="application/merge-patch+json")
         try:
             return api.request("PUT", path + subresource, {"fieldManager": MANAGER}, body)
         except ApiError as error:
@@ -50,8 +54,6 @@ def update(api: Api, path: str, obj: Object, change: Change, *, uid: str, subres
 def _spoil(api: Api, path: str, body: Object, stale: Object, change: Change) -> None:
     """The defects of a body."""
     metadata = body["metadata"]
-    if active("C2-no-revision"):
-        del metadata["resourceVersion"]
     if active("C2-newest"):
         newest = api.request("GET", path)["metadata"]["resourceVersion"]
         body.clear()
@@ -107,7 +109,7 @@ def remove_finalizer(api: Api, path: str, obj: Object) -> None:
         else:
             update(api, path, obj, remove, uid=obj["metadata"]["uid"])
     except ApiError as error:
-        if error.code != 404 or active("C6-gone", "C6-crash"):
+        if error.code != 404:
             raise
 
 
@@ -120,8 +122,13 @@ def delete(api: Api, path: str, obj: Object) -> None:
     body: Object = {"kind": "DeleteOptions", "apiVersion": "v1"}
     if not active("C5-by-name"):
         body["preconditions"] = {"uid": obj["metadata"]["uid"]}
-    try:
-        api.request("DELETE", path, {}, body)
-    except ApiError as error:
-        if active("C6-gone", "C6-crash") or error.code not in {404, 409}:
-            raise
+    while True:
+        try:
+            api.request("DELETE", path, {}, body)
+        except ApiError as error:
+            if active("C6-gone") and error.code == 404:
+                time.sleep(0.5)
+                continue
+            if error.code not in {404, 409}:
+                raise
+        return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from fakekube.checker.occasions import EDITOR, LEASES, drop_finalizers, edited, learned_writes, own_objects, require_writes
 from fakekube.checker.reaction import Copy, ElementKind
@@ -37,6 +37,9 @@ class Conflicts(Rule):
     source = f"{_CONVENTIONS}; client-go util/retry"
     lasts = 8.0
 
+    every: ClassVar[int] = 2
+    """Each so many writes meet another editor."""
+
     def provoke(self, spell: Spell) -> None:
         self.meet(spell)
 
@@ -50,7 +53,7 @@ class Conflicts(Rule):
         for verb, resource in require_writes(spell, "update", "patch"):
             if resource == LEASES or resource.startswith("events"):
                 continue
-            spell.faults.on(verb, resource).conflict(edit, times=2, every=2, label="another editor")
+            spell.faults.on(verb, resource).conflict(edit, times=2, every=self.every, label="another editor")
 
     def judge_trace(self, spell: Spell) -> Verdict:
         refused = [call for call in spell.trace.since(spell.provoked_at) if call.status == 409 and call.is_write]
@@ -77,6 +80,7 @@ class LostUpdates(Conflicts):
     id = "C2"
     provocation = "another editor writes between the client's read and its update"
     obligation = "an update carries the resourceVersion that was read, so that nobody's change is lost"
+    every = 1
     advice = "keep metadata.resourceVersion of the object that was read, or send a patch of the own fields"
     source = _CONVENTIONS
 
