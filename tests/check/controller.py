@@ -238,7 +238,7 @@ class Controller:
                 writes.delete(self._api, path, config)  # of a widget that is gone
             raise Retry
         data = {"message": str((widget.get("spec") or {}).get("message", ""))}
-        if config.get("data") == data:
+        if config.get("data") == data and _belongs(config, widget):
             return config
         body = self._child(widget, "ConfigMap", name=metadata["name"])
         body["metadata"]["uid"] = config["metadata"]["uid"]

@@ -48,7 +48,7 @@ class Discovery:
 
     def forget(self) -> None:
         """Something that should be there is not: the next question is asked of the server."""
-        if not active("D1-stuck", "D1-once"):
+        if not active("D1-once"):
             with self._lock:
                 self._known = None
 

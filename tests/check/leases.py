@@ -92,7 +92,7 @@ class Election:
         body = copy.deepcopy(found)
         body["spec"] = self._spec(found.get("spec") or {})
         if active("L1-no-revision"):
-            del body["metadata"]["resourceVersion"]
+            return self._write("PATCH", f"{self._collection}/{self._name}", {"spec": body["spec"]})
         return self._write("PUT", f"{self._collection}/{self._name}", body)
 
     def _expired(self, spec: dict[str, Any]) -> bool:
@@ -119,7 +119,8 @@ class Election:
 
     def _write(self, method: str, path: str, body: dict[str, Any]) -> bool:
         try:
-            self._observe(self._api.request(method, path, None, body))
+            patch = {"content_type": "application/merge-patch+json"} if method == "PATCH" else {}
+            self._observe(self._api.request(method, path, None, body, **patch))
         except (ApiError, Broken) as error:
             print(f"lease: {error}", flush=True)
             return False

@@ -123,6 +123,8 @@ class Reflector:
                 print(f"list and watch: {error}", flush=True)
                 if error.code == 404:
                     self._forget()
+                    if active("D1-stuck") and self.synced.is_set():
+                        return
                 if active("R2-stop") and error.code >= 500:
                     return
             except Broken as broken:
