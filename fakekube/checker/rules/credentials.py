@@ -48,11 +48,12 @@ class RotatedToken(Rule):
             return (401, _UNAUTHORIZED) if _token(exchange.headers) == old else None
 
         path.write_text(new, encoding="utf-8")
+        spell.memory |= {"old": old, "expired_at": spell.now}
         spell.faults.on("*").intercept(check, label="the token has expired")
         spell.faults.on("*", path="*").intercept(check, label="the token has expired")
         spell.faults.on("watch").end(label="ended").remove()
         spell.stimulate()
-        spell.await_reaction(spell.copies[-1], self.MINUTE + spell.patience())
+        spell.await_reaction(spell.copies[-1], self.MINUTE + 20.0)
 
     @staticmethod
     def _second_token(spell: Spell) -> str:
@@ -70,6 +71,17 @@ class RotatedToken(Rule):
         request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 7200}}
         made = spell.cluster.request("POST", "/api/v1/namespaces/default/serviceaccounts/check-client/token", request)
         return str(made["status"]["token"])
+
+    def broken(self, spell: Spell) -> Verdict | None:
+        """Says whether the client sends the old token when the new one has been there for more than a minute."""
+        late = spell.memory.get("expired_at", spell.now) + self.MINUTE + 2.0
+        calls = spell.trace.since(spell.provoked_at)
+        if not calls or calls[-1].at < late or _token(calls[-1].headers) != spell.memory["old"]:
+            return None
+        return Verdict.failed(
+            f"still sends the expired token {calls[-1].at - spell.memory['expired_at']:.0f} s after the file was written anew",
+            *spell.excerpt(),
+        )
 
     def judge_trace(self, spell: Spell) -> Verdict:
         refused = sum(call.status == 401 for call in spell.trace.since(spell.provoked_at))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from fakekube.checker.judges import revision_of
@@ -22,6 +23,7 @@ class LargeRevisions(Rule):
     obligation = "a resourceVersion is a string that is sent back as it came; since 1.35 it may be compared as a decimal number"
     advice = "keep resourceVersion as a string; compare only by equality, or as an integer without a limit"
     source = "Kubernetes API concepts, resource versions; KEP-5504"
+    at_start = True
     lasts = 8.0
 
     FIRST = (1 << 60) + 1
@@ -31,14 +33,17 @@ class LargeRevisions(Rule):
         return {"first_revision": self.FIRST}
 
     def provoke(self, spell: Spell) -> None:
-        spell.require_watch()
-        self.resume(spell)
+        spell.stimulate()
+        if spell.await_all():
+            spell.require_watch()
+            self.resume(spell)
 
     def resume(self, spell: Spell) -> None:
         """Has the client be told of changes, and resume from them."""
         for _ in range(self.ROUNDS):
             spell.stimulate()
-            spell.await_all()
+            if not spell.await_all():
+                return
             spell.advance_revisions(1)
             spell.faults.on("watch").end(label="ended").remove()
             spell.await_until(lambda: len(spell.trace.open_watches()) >= len(spell.calm.streams), spell.patience())
@@ -69,6 +74,7 @@ class MoreDigits(LargeRevisions):
     """Revisions get one digit more."""
 
     provocation = "revisions get one digit more"
+    at_start = False
 
     #: What is written to come close to a power of ten, at most.
     _MOST = 2_000
@@ -81,23 +87,16 @@ class MoreDigits(LargeRevisions):
         for _ in range(self._MOST):
             if spell.advance_revisions(1) >= 1_000_000 - 5:
                 break
-        spell.stimulate()
-        spell.await_all()
         self.resume(spell)
 
     def broken(self, spell: Spell) -> Verdict | None:
         for stream in spell.streams_since().values():
-            watches = [call for call in stream.watches if call.status == 200]
-            for number, call in enumerate(watches[1:]):
-                before = watches[number]
-                if (
-                    call.resumes
-                    and 0 < revision_of(call) < before.delivered(bookmarks=False)
-                    and before.ended != "cut by a fault"
-                ):
-                    told = before.delivered(bookmarks=False)
+            answered = [call for call in stream.calls if call.status == 200]
+            for before, call in pairwise(answered):
+                told = before.delivered(bookmarks=False) if before.is_watch and before.ended != "cut by a fault" else 0
+                if 0 < revision_of(call) < told:
                     return Verdict.failed(
-                        f"watches {stream.key} from resourceVersion {call.asked_revision}, though it was told of {told}: "
+                        f"asks {stream.key} from resourceVersion {call.asked_revision}, though it was told of {told}: "
                         "it does not take the longer number for the newer one",
                         *spell.excerpt([before, call]),
                     )
