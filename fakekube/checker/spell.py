@@ -316,8 +316,6 @@ class Spell:
 
         Raises Decided, ClientEnded and HotLoop.
         """
-        if self.missing or self.untold:  # a wait was in vain already
-            return False
         self.stimulate()
         self.await_all()
 

@@ -34,16 +34,15 @@ class LargeRevisions(Rule):
 
     def provoke(self, spell: Spell) -> None:
         spell.stimulate()
-        if spell.await_all():
-            spell.require_watch()
-            self.resume(spell)
+        spell.await_all()
+        spell.require_watch()
+        self.resume(spell)
 
     def resume(self, spell: Spell) -> None:
         """Has the client be told of changes, and resume from them."""
         for _ in range(self.ROUNDS):
             spell.stimulate()
-            if not spell.await_all():
-                return
+            spell.await_all()
             spell.advance_revisions(1)
             spell.faults.on("watch").end(label="ended").remove()
             spell.await_until(lambda: len(spell.trace.open_watches()) >= len(spell.calm.streams), spell.patience())
