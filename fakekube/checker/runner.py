@@ -82,7 +82,7 @@ def run_rule(bench: Bench, rule: Rule) -> Verdict:
         except Decided:
             pass
         except (ClientEnded, HotLoop):
-            if spell.provoked_at < 0:
+            if not spell.provoked:
                 return Verdict.not_exercised(f"before the provocation: {spell.ended or spell.loop}")
         return _judged(rule, spell)
     except NotExercised as problem:

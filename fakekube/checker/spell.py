@@ -83,6 +83,8 @@ class Spell:
         self.process: ClientProcess | None = None
         self.started_at = 0.0
         """When the client was started last."""
+        self.provoked = False
+        """Has the provocation begun?"""
         self.provoked_at: int = -1
         """The mark of the trace at which the provocation began."""
         self.missing: list[tuple[Copy, list[Element]]] = []
@@ -270,7 +272,7 @@ class Spell:
             (verb, path), _ = Counter((call.verb, call.path) for call in calls).most_common(1)[0]
             self.loop = f"{len(calls)} requests in {_LOOP_SECONDS:.0f} s, most of them {verb} {path}"
             raise HotLoop(self.loop)
-        if self.rule is not None and self.provoked_at >= 0 and self.rule.broken(self) is not None:
+        if self.rule is not None and self.provoked and self.rule.broken(self) is not None:
             raise Decided(self.rule.id)
 
     # ------------------------------------------------------------ convergence
@@ -385,6 +387,7 @@ class Spell:
 
     def provoke_now(self) -> None:
         """Says that the provocation begins: later calls are judged."""
+        self.provoked = True
         self.provoked_at = self.trace.mark()
 
     def require_watch(self) -> list[Call]:

@@ -62,11 +62,11 @@ class LargeRevisions(Rule):
 
 
 class LargerRevisions(LargeRevisions):
-    """Revisions do not fit into 64 bits."""
+    """Revisions do not fit into signed 64 bits. Those beyond 2^64 cannot be had: the server refuses them in an update."""
 
-    provocation = "revisions beyond 2^64"
+    provocation = "revisions beyond 2^63"
     legality = "B"
-    FIRST = (1 << 64) + 1
+    FIRST = (1 << 63) + 1
 
 
 class MoreDigits(LargeRevisions):
