@@ -27,16 +27,16 @@ Step = Callable[[Frame, Any], Any]
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """What `base` gives, and the steps from there."""
+    """An attribute: a base and the qualifiers that are applied to its value."""
 
     base: Evaluator
-    """Without the unit for looking at it."""
+    """The evaluator of the base, without its cost."""
     unit: int = 1
-    """The price of looking at the base; a choice between attributes has none."""
+    """The cost of the base; 0 for a conditional attribute."""
     names: tuple[str, ...] = ()
-    """The first steps, as far as they are plain fields."""
+    """The leading qualifiers that are field names."""
     steps: tuple[Step, ...] = ()
-    """The steps after those."""
+    """The other qualifiers."""
 
     def field(self, name: str) -> Attribute:
         if self.steps:
@@ -47,7 +47,7 @@ class Attribute:
         return replace(self, steps=(*self.steps, step))
 
     def evaluator(self, *, price: int | None = None) -> Evaluator:
-        """The value; `price` stands for the unit."""
+        """Returns the evaluator of the attribute; `price` overrides the cost of the base."""
         unit = self.unit if price is None else price
         base, names, steps, fixed = self.base, self.names, self.steps, unit + len(self.names)
 
@@ -72,7 +72,7 @@ class Attribute:
         return walk if steps else look
 
     def presence(self, name: str) -> Evaluator:
-        """`has(attribute.name)`."""
+        """Returns the evaluator of `has(attribute.name)`."""
         container, price = self.evaluator(price=0), 1 if self.unit else 0
 
         def test(frame: Frame) -> bool:
@@ -84,7 +84,7 @@ class Attribute:
 
 
 def _opened(value: Optional) -> Optional:
-    """With its content as plain as it comes. Raises EvaluationError if it does not come so."""
+    """Returns the optional value with an untyped content. Raises EvaluationError if the content cannot be converted."""
     content = value.content
     if content.__class__ is Optional:
         return Optional(content.content if content.present else None)
@@ -94,7 +94,7 @@ def _opened(value: Optional) -> Optional:
 
 
 def _field(frame: Frame, value: Any, name: str) -> Any:
-    """A field, whose price has been paid."""
+    """Returns a field, whose cost has been counted. Raises EvaluationError."""
     if isinstance(value, Mapping):
         found = value.find(name)
         if found is ABSENT:

@@ -15,11 +15,11 @@ from fakekube.cel.frames import Evaluator, Frame
 from fakekube.cel.functions import call
 from fakekube.cel.values import Duration, Optional, Timestamp, UInt, go_name_of, kind_of
 
-__all__ = ["ZEROS", "alternative", "binary", "decided", "function", "list_for_granted", "summing", "untold"]
+__all__ = ["ZEROS", "alternative", "binary", "decided", "function", "list_argument", "summing", "without_overload_details"]
 
 
 def binary(operator: Callable[[Any, Any], Any], one: Evaluator, other: Evaluator, rule: Rule | None) -> Evaluator:
-    """An operator with two operands; without a rule it costs one unit."""
+    """Compiles a binary operator; without a cost rule it costs 1."""
     if rule is None:
 
         def plain(frame: Frame) -> Any:
@@ -38,7 +38,7 @@ def binary(operator: Callable[[Any, Any], Any], one: Evaluator, other: Evaluator
 
 
 def function(name: str, member: bool, parts: list[Evaluator], rule: Rule | None) -> Evaluator:
-    """A function or method; without a rule it costs one unit."""
+    """Compiles a function or method; without a cost rule it costs 1."""
 
     def run(frame: Frame) -> Any:
         arguments = [part(frame) for part in parts]
@@ -52,7 +52,7 @@ def function(name: str, member: bool, parts: list[Evaluator], rule: Rule | None)
 
 
 def _pay(frame: Frame, rule: Rule, arguments: list[Any]) -> None:
-    """For a call; one whose arguments do not fit is free, since it fails."""
+    """Counts the cost of a call; a call with arguments of wrong types is free, since it fails."""
     try:
         cost = rule(arguments)
     except (AttributeError, TypeError):
@@ -61,7 +61,7 @@ def _pay(frame: Frame, rule: Rule, arguments: list[Any]) -> None:
 
 
 def summing(run: Evaluator, zero: Any) -> Evaluator:
-    """The sum of no items is of their type."""
+    """Compiles `sum` so that the sum of an empty list has the type of its items."""
 
     def add(frame: Frame) -> Any:
         result = run(frame)
@@ -74,8 +74,8 @@ ZEROS: Final[dict[str, Any]] = {"uint": UInt(0), "double": 0.0, "duration": Dura
 _ADDABLE: Final = frozenset({int, UInt, float, str, bytes, Timestamp, Duration})
 
 
-def list_for_granted(run: Evaluator) -> Evaluator:
-    """An argument that is looked at for the costs, whatever it is."""
+def list_argument(run: Evaluator) -> Evaluator:
+    """Evaluates an argument that the cost function of cel-go casts to a list. Raises InterpreterError for other values."""
 
     def look(frame: Frame) -> Any:
         try:
@@ -90,8 +90,8 @@ def list_for_granted(run: Evaluator) -> Evaluator:
     return look
 
 
-def untold(run: Evaluator) -> Evaluator:
-    """A function whose pattern is known: it does not tell what it does not take."""
+def without_overload_details(run: Evaluator) -> Evaluator:
+    """Compiles a function with a constant pattern, whose overload error does not contain the types."""
 
     def apply(frame: Frame) -> Any:
         try:

@@ -44,7 +44,7 @@ _PLAIN: Final = frozenset({"bool", "bytes", "double", "int", "string", "uint", "
 _LIST_OF_ANY: Final = list_of(DYN)
 _MAP_OF_ANY: Final = map_of(DYN, DYN)
 
-#: The types that names stand for.
+#: Identifier → the type that it denotes.
 _TYPES: Final[dict[str, Type]] = {
     name: Type("type", (each,))
     for name, each in {
@@ -61,22 +61,22 @@ _TYPES: Final[dict[str, Type]] = {
 
 @dataclass(slots=True)
 class Checked:
-    """An expression that has been checked."""
+    """The result of type checking."""
 
     tree: Node
     type: Type = ERROR
     types: dict[Node, Type] = field(default_factory=dict)
     overloads: dict[Node, tuple[Signature, ...]] = field(default_factory=dict)
-    """What a call may mean."""
+    """Call → its possible overloads."""
     expansions: dict[Node, Node] = field(default_factory=dict)
-    """What macros stand for."""
+    """Macro → its expansion."""
     uses: set[str] = field(default_factory=set)
-    """The variables from outside that are spoken of."""
+    """The names of the variables that the expression uses."""
     deep: bool = False
-    """Does a walk over it need more room than there is?"""
+    """Whether a recursive walk over the tree needs a higher recursion limit."""
 
 
-#: Enough to tell that there are too many.
+#: The maximum number of collected issues.
 _MOST_ISSUES: Final = 1000
 
 #: Name of a type of messages → the type, if there is one.
@@ -112,7 +112,7 @@ class _Checker:
         self._unification = Unification()
 
     def finish(self) -> Checked:
-        """With all types that could be found out."""
+        """Returns the result with all type variables substituted."""
         for node, found in self._types.items():
             if found.parameters or found.is_variable:
                 self._types[node] = self._unification.substituted(found, to_dyn=True)
@@ -121,7 +121,7 @@ class _Checker:
 
     def check(self, node: Node) -> Type:
         known = self._types.get(node)
-        if known is not None:  # what `optMap` looks at stands twice in what it stands for
+        if known is not None:  # the expansion of `optMap` has its target twice
             self._repeat_issues(node)
             return known
         before = len(self.issues)
@@ -209,7 +209,7 @@ class _Checker:
         return self._result(node, given)
 
     def _result(self, node: Call, given: tuple[Type, ...]) -> Type:
-        """Of whatever overloads fit."""
+        """Returns the result type of the matching overloads."""
         result: Type | None = None
         fitting = []
         plain = tuple(each.name if each.name in _PLAIN else None for each in given)
@@ -280,7 +280,7 @@ class _Checker:
         return known or ERROR
 
     def _other_message(self, node: MessageLiteral) -> Type | None:
-        """What is named, but no type of messages; None if it is nothing."""
+        """Reports a name that is not a message type. Returns its type, None if it is undeclared."""
         named = self._named(node.name)
         if named is None:
             self._complain(node, f"undeclared reference to '{node.name}' (in container '')")
@@ -330,13 +330,13 @@ class _Checker:
 
 @lru_cache(maxsize=2048)
 def _candidates(name: str, member: bool, given: tuple[str | None, ...]) -> tuple[Signature, ...]:
-    """The overloads that may fit arguments of these plain types (None: of another)."""
+    """Returns the overloads that may match arguments of these primitive types (None: another type)."""
     overloads = SIGNATURES.get((name, member), ())
-    return tuple(each for each in overloads if len(each.arguments) == len(given) and not _is_plain_misfit(each, given))
+    return tuple(each for each in overloads if len(each.arguments) == len(given) and not _is_excluded(each, given))
 
 
-def _is_plain_misfit(signature: Signature, given: tuple[str | None, ...]) -> bool:
-    """Can it be told at a glance that an overload does not fit?"""
+def _is_excluded(signature: Signature, given: tuple[str | None, ...]) -> bool:
+    """Reports whether the primitive types of the arguments exclude an overload."""
     if signature.is_generic:
         return False
     return any(each and wanted.name not in (each, "dyn") for wanted, each in zip(signature.arguments, given, strict=True))

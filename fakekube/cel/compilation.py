@@ -44,7 +44,7 @@ class CompilationError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """An expression that can be evaluated."""
+    """A compiled expression."""
 
     checked: Checked
     program: Program
@@ -55,19 +55,19 @@ class Compiled:
 
 
 def compile_rule(rule: Mapping[str, Any], declared: Declaration) -> Compiled:
-    """The rule of a validation. Raises CompilationError."""
+    """Compiles the rule of a validation. Raises CompilationError."""
     wrong = "cel expression must evaluate to a bool"
     return _compiled(rule.get("rule", ""), _variables(rule, declared), BOOL, "", wrong)
 
 
 def compile_message(rule: Mapping[str, Any], declared: Declaration) -> Compiled:
-    """The messageExpression of a validation. Raises CompilationError."""
+    """Compiles the messageExpression of a validation. Raises CompilationError."""
     wrong = "messageExpression must evaluate to a string"
     return _compiled(rule["messageExpression"], _variables(rule, declared), STRING, "messageExpression ", wrong)
 
 
 def _variables(rule: Mapping[str, Any], declared: Declaration) -> dict[str, Type]:
-    """The types of the variables; nobody may rely on the name of that of objects."""
+    """Returns the types of the variables; as in the real server, the name of the object type is generated."""
     seen = declared.type(f"selfType{time.time_ns() % 1_000_000_000}")
     return {"self": seen, "oldSelf": optional_of(seen) if rule.get("optionalOldSelf") else seen}
 

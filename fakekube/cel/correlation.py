@@ -1,7 +1,7 @@
 """Correlates new values with old ones, and compares them (ratcheting).
 
-Only parts that the schema knows are correlated: properties, map values, items of lists of type map. A part that is
-equal to its old self, or lies in one that is, may go on breaking rules (ratcheting).
+Properties, map values and items of lists of type map can be correlated. An unchanged value, or one within an unchanged
+value, may violate rules (ratcheting).
 
 Specified by: k8s.io/apiserver/pkg/cel/common/{equality,maplist}.go.
 """
@@ -40,13 +40,13 @@ def items_by_key(schema: Schema, items: Any) -> dict[tuple[Any, ...], Any]:
 
 
 class Correlation:
-    """A new value, the old one, and their schema."""
+    """A new value, the correlated old value, and their schema."""
 
     def __init__(self, schema: Schema, value: Any, old: Any) -> None:
         self._schema, self._value, self._old = schema, value, old
 
     def key(self, name: str) -> Correlation | None:
-        """Of a property or map value, if both have it and the schema knows it."""
+        """Returns the correlation of a property or map value; None if it is missing in one of them or in the schema."""
         if not isinstance(self._value, dict) or not isinstance(self._old, dict):
             return None
         if name not in self._value or name not in self._old:
@@ -55,7 +55,7 @@ class Correlation:
         return Correlation(schema, self._value[name], self._old[name]) if isinstance(schema, Mapping) else None
 
     def index(self, number: int) -> Correlation | None:
-        """Of an item of a list of type map, if there is an old one with its keys."""
+        """Returns the correlation of an item of a list of type map; None without an old item with the same keys."""
         item = self._value[number]
         old, schema = self._old_items.get(key_of_item(self._schema, item) or ()), self._schema.get("items")
         return Correlation(schema, item, old) if old is not None and schema is not None else None
@@ -66,7 +66,7 @@ class Correlation:
 
     @cached_property
     def equal(self) -> bool:
-        """Is the new value as the old one?"""
+        """Whether the new value equals the old one."""
         value, old = self._value, self._old
         if value is None or old is None:
             return value is old

@@ -20,16 +20,16 @@ __all__ = ["MAX_REQUEST_SIZE", "Declaration", "declaration"]
 
 Schema = Mapping[str, Any]
 
-#: Of a request, in bytes, whatever the server has been told.
+#: The default maximum size of a request in bytes; cost estimates use it with any flag.
 MAX_REQUEST_SIZE: Final = 3 * 1024 * 1024
 
 _BRACKETS: Final = 2
 _COMMA: Final = 1
-#: Of an entry of a map besides its value: an empty key, its quotes, a colon, a comma …
+#: The minimum JSON size of a map entry besides its value: an empty key, quotes, colon, comma.
 _KEY: Final = 6
-#: Of a property besides its name and value: quotes, colon, comma.
+#: The JSON size of a property besides its name and value: quotes, colon, comma.
 _PUNCTUATION: Final = 4
-#: A character in bytes.
+#: The maximum number of bytes of a character.
 _WIDEST: Final = 4
 
 
@@ -38,20 +38,20 @@ class Declaration:
     """The declaration of the values of a schema."""
 
     kind: Type
-    """Of objects, lists and maps only the outermost part (see `type`)."""
+    """The type; for objects, lists and maps without parameters (see `type`)."""
     max_elements: int = 0
     """Characters, bytes, items or entries; 0 where there is nothing to count."""
     min_size: int = _BRACKETS
-    """Of the JSON, in bytes."""
+    """The minimum size as JSON, in bytes."""
     items: Declaration | None = None
-    """What lists and maps hold."""
+    """The declaration of the elements of a list or map."""
     keys: Declaration | None = None
-    """Of maps."""
+    """The declaration of the keys of a map."""
     fields: Mapping[str, Declaration] = field(default_factory=dict)
-    """Of objects, by escaped names."""
+    """The declarations of the fields of an object, by escaped names."""
 
     def type(self, name: str) -> Type:
-        """The type, called `name` if it is one of objects."""
+        """Returns the type; an object type gets the name `name`."""
         if self.kind.name == "object":
             return Type(name, (), _Fields(name, self.fields))
         if self.items is None:
@@ -62,12 +62,12 @@ class Declaration:
 
     @property
     def max_cardinality(self) -> int:
-        """How many such values a request can hold."""
+        """The maximum number of such values in a request."""
         return MAX_REQUEST_SIZE // (self.min_size + _COMMA)
 
 
 class _Fields(Mapping[str, Type]):
-    """The fields of objects; their types are made when they are asked for."""
+    """The types of the fields of an object, made on first use."""
 
     def __init__(self, name: str, declarations: Mapping[str, Declaration]) -> None:
         self._name, self._declarations = name, declarations
@@ -94,7 +94,7 @@ _SCALARS: Final = {
     "number": Declaration(Type("double"), 0, 1),
     "integer": Declaration(INT, 0, 1),
 }
-#: Strings that are read as something else.
+#: String format → declaration of its CEL type.
 _FORMATS: Final = {
     "duration": Declaration(Type("duration"), 32, 3),
     "date": Declaration(Type("timestamp"), 12, 12),
@@ -103,7 +103,7 @@ _FORMATS: Final = {
 
 
 def declaration(schema: Schema, root: bool = False) -> Declaration | None:
-    """Of the values of a schema (`root`: of whole resources); None if expressions cannot see them."""
+    """Returns the declaration of a schema (`root`: that of a whole resource); None if expressions cannot access its values."""
     if schema.get("x-kubernetes-int-or-string"):
         return Declaration(DYN, _max_length(schema), 1)
     kind = schema.get("type", "")
@@ -171,7 +171,7 @@ def _object(schema: Schema, root: bool) -> Declaration | None:
 
 
 class _Properties(Mapping[str, Declaration]):
-    """The properties of objects, by escaped names; they are looked at when they are asked for: most never are."""
+    """The declarations of properties by escaped names, made on first use."""
 
     def __init__(self, schemas: Mapping[str, Schema]) -> None:
         self._schemas = schemas

@@ -1,7 +1,7 @@
 """The environments of expressions: the variables for admission, access reviews, tokens, and device selectors.
 
-`Environment.compiled` is what the compiler says of an expression there. A policy's variables are types of the policy:
-`with_variable` makes the environment of those that follow.
+`Environment.compile` compiles an expression. The variables of a policy are fields of `variables`: `with_variable` makes the
+environment of the expressions after a variable.
 
 Specified by: k8s.io/apiserver/pkg/admission/plugin/cel/{compile,composition}.go, pkg/cel/mutation,
 k8s.io/dynamic-resource-allocation/cel/compile.go.
@@ -67,7 +67,7 @@ _OBJECTS: Final[Mapping[str, str]] = {
 
 
 class _AnyField(Mapping[str, Type]):
-    """Whatever its name, its type is not known."""
+    """The fields of an object type: any name, of type dyn."""
 
     def __getitem__(self, name: str) -> Type:
         return DYN
@@ -89,9 +89,9 @@ class _PatchFields(dict[str, Type]):
 _NAMELESS: Final = Type("")
 
 OBJECT: Final = Type("Object", fields=_AnyField())
-"""What an apply configuration makes."""
+"""The result type of an apply configuration."""
 JSON_PATCH: Final = list_of(Type("JSONPatch", fields=_PatchFields({"op": STRING, "from": STRING, "path": STRING, "value": DYN})))
-"""What a JSON patch makes."""
+"""The result type of a JSON patch."""
 
 
 @cache
@@ -113,23 +113,23 @@ def _patch_types(name: str) -> Type | None:
 
 
 class ExpressionError(Exception):
-    """An invalid expression; the text is the detail of a field error."""
+    """An invalid expression; has the detail of the field error."""
 
 
 class ConstantError(ExpressionError):
-    """A constant in an expression cannot be computed: the real server calls that an error of its own."""
+    """The evaluation of a constant part failed; the real server reports it as a program instantiation error."""
 
 
 @dataclass(frozen=True, slots=True)
 class Compilation:
-    """An expression that can be evaluated."""
+    """A compiled expression."""
 
     type: Type
     program: Program
     functions: frozenset[str] = frozenset()
-    """What it calls: functions, methods, operators, and macros."""
+    """The functions, methods, operators and macros that it calls."""
     uses: frozenset[str] = frozenset()
-    """The variables that it names."""
+    """The variables that it uses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,32 +138,32 @@ class Environment:
 
     variables: Mapping[str, Type]
     makes_patches: bool = False
-    """Are there the types of patches?"""
+    """Whether the types of mutations are available."""
     extensions: frozenset[str] = frozenset()
-    """Functions that only some expressions know."""
+    """Functions that are not available to all expressions."""
 
     def with_variable(self, name: str, type_: Type | None) -> Environment:
-        """With a further field of `variables`; None: its expression does not compile."""
+        """Adds a field to `variables`; the type is None if its expression does not compile."""
         known = self.variables["variables"].fields or {}
         composed = Type("kubernetes.variables", fields={**known, name: _composed(type_)})
         return replace(self, variables={**self.variables, "variables": composed})
 
     def without_authorizer(self) -> Environment:
-        """Without the variables that ask for access."""
+        """Removes the variables of the authorizer library."""
         kept = {name: type_ for name, type_ in self.variables.items() if not name.startswith("authorizer")}
         return replace(self, variables=kept)
 
     def compiled(self, source: str) -> Type:
-        """The type of an expression. Raises ExpressionError."""
+        """Returns the type of an expression. Raises ExpressionError."""
         return self.compile(source).type
 
     def checked(self, source: str) -> Checked:
-        """An expression whose names and types are checked. Raises CompileError."""
+        """Parses and type-checks an expression. Raises CompileError."""
         messages = _patch_types if self.makes_patches else lambda name: None
         return check(source, parse(source, extensions=self.extensions), self.variables, messages)
 
     def compile(self, source: str) -> Compilation:
-        """An expression with its type and its program. Raises ExpressionError."""
+        """Compiles an expression. Raises ExpressionError."""
         try:
             checked = self.checked(source)
         except CompileError as error:
@@ -175,7 +175,7 @@ class Environment:
 
 
 def _composed(type_: Type | None) -> Type:
-    """A variable's type as other expressions see it: those of objects are not looked into."""
+    """Returns the type of a variable for other expressions; object types become dyn."""
     if type_ is None or type_.fields is not None or "." in type_.name or type_.name in ("any", "type"):
         return DYN
     if type_.name not in ("list", "map"):
@@ -185,7 +185,7 @@ def _composed(type_: Type | None) -> Type:
 
 @cache
 def admission(*, params: bool = False, authorizer: bool = True, composed: bool = False, patches: bool = False) -> Environment:
-    """What webhooks' match conditions and policies may name. `composed`: there are variables of the policy."""
+    """Returns the environment of match conditions and policies. `composed` adds the variables of a policy."""
     variables = {"object": DYN, "oldObject": DYN, "request": _object("AdmissionRequest"), "namespaceObject": _object("Namespace")}
     if params:
         variables["params"] = DYN
@@ -199,23 +199,23 @@ def admission(*, params: bool = False, authorizer: bool = True, composed: bool =
 
 @cache
 def access_review() -> Environment:
-    """What the match conditions of an authorization webhook may name."""
+    """Returns the environment of the match conditions of an authorization webhook."""
     return Environment({"request": _object("SubjectAccessReviewSpec")})
 
 
 @cache
 def token_claims() -> Environment:
-    """What expressions about the claims of a token may name."""
+    """Returns the environment of expressions on the claims of a token."""
     return Environment({"claims": read("map(string,any)")})
 
 
 @cache
 def token_user() -> Environment:
-    """What rules about the user of a token may name."""
+    """Returns the environment of the userValidationRules of a token."""
     return Environment({"user": _object("UserInfo")})
 
 
 @cache
 def devices() -> Environment:
-    """What the selector of a device may name."""
+    """Returns the environment of device selectors."""
     return Environment({"device": _object("DRADevice")}, extensions=frozenset({"cel.bind"}))

@@ -9,7 +9,7 @@ __all__ = ["CompileError", "CostLimitExceeded", "EvaluationError", "InterpreterE
 
 
 class EvaluationError(Exception):
-    """An error as a value of the language: `&&`, `||` and some macros may absorb it."""
+    """An error value: `&&`, `||` and some macros may ignore it."""
 
 
 class CostLimitExceeded(Exception):
@@ -21,17 +21,17 @@ class CostLimitExceeded(Exception):
 
 
 class InterpreterError(Exception):
-    """The real interpreter breaks here, and says so instead of a result; nothing absorbs that."""
+    """An internal error of cel-go, such as a failed type assertion; no operator ignores it."""
 
 
 def no_list(go_name: str, lacks: str = "Add") -> InterpreterError:
-    """Where it takes for granted that it has a list."""
+    """Returns the error of a failed assertion that a value is a list."""
     said = f"{go_name} is not traits.Lister: missing method {lacks}"
     return InterpreterError(f"internal error: interface conversion: {said}")
 
 
 def no_such_overload(operator: str = "") -> EvaluationError:
-    """The operands are of types for which an operator is not made; it is named if it is made for no type of the first."""
+    """Returns the error for arguments without a matching overload; `operator` is named if the first one does not support it."""
     return EvaluationError(f"no such overload: {operator}" if operator else "no such overload")
 
 
@@ -44,7 +44,7 @@ class Issue:
 
 
 class CompileError(Exception):
-    """An expression that cannot be used. Its text shows each issue below the line of the source it is about."""
+    """An expression does not compile. The message has each issue with its source line."""
 
     def __init__(self, source: str, issues: list[Issue]) -> None:
         self.issues = sorted(issues, key=lambda issue: issue.position)
@@ -60,7 +60,7 @@ _MOST_ISSUES: Final = 100
 
 
 def _shown(source: str, issue: Issue) -> str:
-    """The issue, its line, and a mark below the character; wide characters get wide dots and marks."""
+    """Formats an issue with its source line and a caret below the character; wide characters get wide dots and carets."""
     if issue.position < 0:
         return f"ERROR: <input>:-1:0: {issue.message}"
     if not source:

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 
 from fakekube.cel.arithmetic import OPERATORS, negated
 from fakekube.cel.attributes import Attribute, constant_step, field_step, key_step
-from fakekube.cel.calls import ZEROS, alternative, binary, decided, function, list_for_granted, summing, untold
+from fakekube.cel.calls import ZEROS, alternative, binary, decided, function, list_argument, summing, without_overload_details
 from fakekube.cel.checker import Checked
 from fakekube.cel.cost.actual import equality_cost, rule_of
 from fakekube.cel.cost.ranges import LIST_COST, MAP_COST, MAXIMUM, STRUCT_COST
@@ -209,12 +209,12 @@ class _Planner:
             return _Plan(alternative(node.function, plans[0].run, plans[1].run))
         parts = [plan.run for plan in plans]
         if node.function in _SELF_COMPARING and len(self._checked.overloads[node]) == 1:
-            parts = [list_for_granted(parts[0])]
+            parts = [list_argument(parts[0])]
         run = function(node.function, member, parts, rule)
         meanings = self._checked.overloads[node]
         if node.function == "sum" and len(meanings) == 1 and meanings[0].result.name in ZEROS:
             run = summing(run, ZEROS[meanings[0].result.name])
-        return _Plan(untold(run) if _has_known_pattern(node, plans) else run)
+        return _Plan(without_overload_details(run) if _has_known_pattern(node, plans) else run)
 
     def _folded(self, node: Call, plans: list[_Plan]) -> _Plan | None:
         """Folds a call with constant arguments into a constant. Raises EvaluationError if the evaluation fails."""
@@ -303,7 +303,7 @@ class _Planner:
         )
         container, fold = target.run, FOLDS[node.macro]
         if node.macro == "sortBy" and self._sorts_surely(node):
-            container, fold = list_for_granted(container), SORT
+            container, fold = list_argument(container), SORT
         return _Plan(lambda frame: fold(frame, container(frame), slots, bodies))
 
     def _sorts_surely(self, node: Loop) -> bool:

@@ -12,14 +12,14 @@ __all__ = ["Bindings", "Evaluator", "Frame"]
 
 
 class Bindings(Protocol):
-    """The values of variables, asked for when an expression that names them begins to run."""
+    """The values of variables, read when the evaluation of an expression starts."""
 
     def get(self, name: str, default: Any, /) -> Any:
-        """The value, or the default for a variable that has none."""
+        """Returns the value of a variable, or the default if it has none."""
 
 
 class Frame:
-    """One evaluation. Variables lie in slots, whose numbers the expression knows."""
+    """The state of one evaluation. The program refers to variables by slot number."""
 
     __slots__ = ("cost", "limit", "slots")
 
@@ -29,7 +29,7 @@ class Frame:
         self.limit = limit
 
     def spend(self, cost: int) -> None:
-        """What may be much. Raises CostLimitExceeded."""
+        """Counts a cost that may be large. Raises CostLimitExceeded."""
         self.cost += cost
         if self.cost > self.limit:
             raise CostLimitExceeded(self.cost)

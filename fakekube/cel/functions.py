@@ -1,6 +1,6 @@
 """Finds the overload of a function for the types of its arguments.
 
-Each library gives a table: (name, is it a method, types of the arguments …) → function. `object` stands for any type.
+Each library provides a table: (name, whether it is a method, argument types …) → function. `object` matches any type.
 
 Specified by: k8s.io/apiserver/pkg/cel/environment/base.go (which libraries there are, at 1.36).
 """
@@ -48,21 +48,21 @@ def call(name: str, member: bool, arguments: list[Any]) -> Any:
     except KeyError:
         function = _found[key] = next((FUNCTIONS[k] for k in _candidates(key) if k in FUNCTIONS), None)
     if function is None:
-        raise _misfit(name, arguments)
+        raise _overload_error(name, arguments)
     return function(*arguments)
 
 
-#: Functions of texts that look at their arguments themselves.
-_UNTOLD: Final = frozenset({"contains", "startsWith", "endsWith"})
-#: Functions that ask the first argument what it can do.
-_ASKING: Final = frozenset({"matches", "size", "sort", "@sortByAssociatedKeys"})
+#: String functions that check the types of their arguments themselves.
+_UNNAMED: Final = frozenset({"contains", "startsWith", "endsWith"})
+#: Functions that dispatch on a trait of the first argument.
+_RECEIVER_FUNCTIONS: Final = frozenset({"matches", "size", "sort", "@sortByAssociatedKeys"})
 
 
-def _misfit(name: str, arguments: list[Any]) -> EvaluationError:
-    """Arguments for which a function is not made."""
-    if name in _UNTOLD or (name in _ASKING and kind_of(arguments[0]) in RECEIVERS):
+def _overload_error(name: str, arguments: list[Any]) -> EvaluationError:
+    """Returns the error for arguments without a matching overload."""
+    if name in _UNNAMED or (name in _RECEIVER_FUNCTIONS and kind_of(arguments[0]) in RECEIVERS):
         return no_such_overload()
-    if name in _ASKING:
+    if name in _RECEIVER_FUNCTIONS:
         return no_such_overload(name)
     names = [type_of(argument).name for argument in arguments]
     if name == "flatten":
@@ -75,7 +75,7 @@ _PARAMETERISED: Final = {"list": "list(dyn)", "map": "map(dyn, dyn)"}
 
 
 def _candidates(key: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
-    """The key, and those in which any type stands for some of the types."""
+    """Yields the key, and the keys with `object` in place of some types."""
     name, member, *kinds = key
     for choice in product(*((kind, object) for kind in kinds)):
         yield (name, member, *choice)

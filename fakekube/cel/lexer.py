@@ -87,7 +87,7 @@ _PLAIN = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v":
 
 @dataclass(slots=True, frozen=True)
 class Token:
-    """One word. `kind` is "literal", "name", "escaped" (in backticks), "end", or the operator or keyword (`in`) itself."""
+    """A token. `kind` is "literal", "name", "escaped" (in backticks), "end", or the operator or keyword (`in`) itself."""
 
     kind: str
     text: str
@@ -96,7 +96,7 @@ class Token:
 
 
 def tokenize(source: str, issues: list[Issue]) -> list[Token]:
-    """The tokens of an expression, ending with one of kind "end". What cannot be read is told to `issues`."""
+    """Returns the tokens of an expression, the last one of kind "end". Adds lexical errors to `issues`."""
     tokens = []
     position = 0
     while position < len(source):

@@ -53,23 +53,23 @@ def _is_looked_at(node: Node) -> bool:
     return isinstance(node, ListLiteral | MapLiteral)
 
 
-#: More are not told anyway.
-_MOST: Final = 1000
+#: The maximum number of reported issues.
+_MAXIMUM_ISSUES: Final = 1000
 
 
 def _occurrences(tree: Node) -> Iterator[tuple[Node, int]]:
-    """The nodes, and how often each stands in what is looked at: `optMap` stands for something with its target twice."""
+    """Yields the nodes with the number of their occurrences in the expansion; that of `optMap` has its target twice."""
     waiting = [(tree, 1)]
     while waiting:
         node, times = waiting.pop()
         yield node, times
         twice = node.target if isinstance(node, Loop) and node.macro in ("optMap", "optFlatMap") else None
-        below = [(part, min(2 * times, _MOST) if part is twice else times) for part in parts(node)]
+        below = [(part, min(2 * times, _MAXIMUM_ISSUES) if part is twice else times) for part in parts(node)]
         waiting.extend(reversed(below))
 
 
 def _within_format(tree: Node) -> set[Node]:
-    """What lies anywhere within calls of `format`, where types may be mixed."""
+    """Returns the nodes within calls of `format`, whose arguments may have mixed types."""
     return {
         inner
         for node in descendants(tree)
@@ -80,7 +80,7 @@ def _within_format(tree: Node) -> set[Node]:
 
 
 def _mixed(elements: Any, optional: frozenset[int], types: Types, *, stop: bool = False) -> Iterator[Issue]:
-    """Elements of another type than the first (`stop`: no more than one)."""
+    """Yields an issue for each element with another type than the first (`stop`: at most one)."""
     seen = [_content(types[node]) if number in optional else types[node] for number, node in enumerate(elements)]
     for node, each in zip(elements[1:], seen[1:], strict=True):
         if not equivalent(seen[0], each):

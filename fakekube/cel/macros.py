@@ -1,7 +1,7 @@
-"""Defines the macros that loop, and expands them to comprehensions.
+"""Defines the macros with variables, and expands them to comprehensions.
 
-The checker and the estimate of costs look at the comprehension, because the real compiler does: its types, messages and
-costs are those of the folds. Everything in it that the source does not have lies at the macro's opening bracket.
+Like cel-go, the checker and the cost estimate use the comprehension, so types, messages and costs are those of the fold.
+Nodes that are not in the source have the position of the opening bracket of the macro.
 
 Specified by: cel-spec, doc/langdef.md (Macros); cel-go/parser/macro.go, ext/comprehensions.go, cel/library.go.
 """
@@ -16,21 +16,21 @@ from fakekube.cel.syntax import Call, Comprehension, Identifier, ListLiteral, Li
 
 __all__ = ["ACCUMULATOR", "BIND", "MACROS", "Macro", "expanded"]
 
-#: No name that can be written.
+#: The name of the accumulator, which is not a valid identifier.
 ACCUMULATOR: Final = "@result"
 _UNUSED: Final = "#unused"
 
 
 @dataclass(frozen=True, slots=True)
 class Macro:
-    """A macro as the parser knows it."""
+    """A macro for the parser."""
 
     name: str
-    """How nodes call it."""
+    """The name in nodes."""
     variables: int = 1
     wants_name: str = "argument must be a simple name"
     accumulates: bool = True
-    """Is there an accumulator that its variables may not hide?"""
+    """Whether the expansion has an accumulator, whose name its variables must not have."""
 
 
 _NO_IDENTIFIER: Final = "argument is not an identifier"
@@ -60,12 +60,12 @@ MACROS: Final = {
 }
 
 
-#: `cel.bind(name, value, expression)`, where there is it; the value is the target.
+#: `cel.bind(name, value, expression)`, if the environment has it; the value is the target.
 BIND: Final = Macro("bind", 1, "cel.bind() variable names must be simple identifiers", accumulates=False)
 
 
 def expanded(loop: Loop) -> Node:
-    """What a macro stands for. Its arguments are in it, not copies of them."""
+    """Returns the expansion of a macro; it contains the argument nodes themselves."""
     return _EXPANSIONS[loop.macro](loop)
 
 

@@ -26,17 +26,17 @@ __all__ = ["JSONPatch", "NotJSONError", "ObjectValue", "json_value", "maker_of",
 
 @dataclass(frozen=True, slots=True)
 class ObjectValue(Opaque):
-    """An object that an expression has made, without a schema."""
+    """An object that an expression constructed; it has no schema."""
 
     type_name = "Object"
     name: str
-    """Of its type: `Object`, or `Object.spec.template` …"""
+    """The name of its type: `Object`, or for example `Object.spec.template`."""
     fields: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class JSONPatch(Opaque):
-    """One operation; `value` is ABSENT where there is none."""
+    """A JSON patch operation; `value` is ABSENT if it has none."""
 
     type_name = "JSONPatch"
     op: str = ""
@@ -65,19 +65,19 @@ def _json_patch(fields: Mapping[str, Any]) -> JSONPatch:
 
 
 def maker_of(name: str) -> Maker:
-    """What makes a value of a type of messages from its fields."""
+    """Returns the constructor of a message type, which takes the fields."""
     return _json_patch if name == "JSONPatch" else lambda fields: ObjectValue(name, fields)
 
 
 class NotJSONError(Exception):
-    """A value has no JSON."""
+    """A value cannot be converted to JSON."""
 
 
 # ------------------------------------------------------------ apply configurations
 
 
 def native(value: Any) -> Any:
-    """What a value is among the values of an apply configuration: JSON, or a `GoValue`. Raises NotJSONError."""
+    """Converts a value of an apply configuration to JSON or a `GoValue`. Raises NotJSONError."""
     if isinstance(value, ObjectValue):
         return {name: _field(part) for name, part in value.fields.items()}
     if isinstance(value, Untyped):
@@ -94,7 +94,7 @@ def native(value: Any) -> Any:
 
 
 def _field(value: Any) -> Any:
-    """Of a field, where null is a value of its own."""
+    """Converts a field, where null has a type of its own."""
     return GoValue("structpb.NullValue", "NULL_VALUE", "0") if value is None else native(value)
 
 
@@ -127,12 +127,12 @@ _GO_VALUES: Final[Mapping[type, Callable[[Any], Any]]] = {
 
 # ------------------------------------------------------------ JSON patches
 
-#: Integers up to here are numbers in JSON for everybody, larger ones become texts.
+#: The largest integer that JSON represents exactly; larger ones become strings.
 _SAFE_INTEGER: Final = (1 << 53) - 1
 
 
 def json_value(value: Any) -> Any:
-    """What a value is in a JSON patch. Raises NotJSONError."""
+    """Converts a value of a JSON patch to JSON. Raises NotJSONError."""
     if isinstance(value, ObjectValue):
         return _struct(native(value))
     kind = kind_of(value)
@@ -157,7 +157,7 @@ def json_value(value: Any) -> Any:
 
 
 def _struct(value: Any) -> Any:
-    """What Protobuf makes of the native value of an object: every number is a double."""
+    """Converts the native value of an object like structpb, where every number is a double."""
     if isinstance(value, dict):
         return {name: _struct(item) for name, item in value.items()}
     if isinstance(value, list):
@@ -172,7 +172,7 @@ def _struct(value: Any) -> Any:
 
 
 def _number(value: Any) -> Any:
-    """A double without a fraction is written as an integer."""
+    """Converts a double without a fraction to an integer."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
@@ -186,7 +186,7 @@ def _json_key(key: Any) -> str:
 
 
 def type_mismatches(value: Any, path: tuple[str, ...] = ()) -> Iterator[str]:
-    """Where the types of objects are not named after the fields that they stand in."""
+    """Yields an error for each object whose type name is not the path of its field."""
     if isinstance(value, ObjectValue):
         place = path or (value.name,)
         expected = ".".join(place)

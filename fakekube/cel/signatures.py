@@ -15,14 +15,14 @@ __all__ = ["SIGNATURES", "Signature"]
 
 
 class Signature(NamedTuple):
-    """One overload."""
+    """An overload of a function."""
 
     arguments: tuple[Type, ...]
     result: Type
     key: str
     """The types of the arguments as they are written in the tables."""
     is_generic: bool
-    """Is there a variable in the types?"""
+    """Whether the types have a type variable."""
 
 
 _COMPARABLE: Final = ("int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes")

@@ -1,11 +1,10 @@
 """The syntax tree of an expression.
 
 A tree of nodes, each with the position (in characters) at which the real compiler reports its errors. Operators are
-calls of functions with the names that the real compiler prints (`_+_`, `_[_]`, `!_`). Macros that loop are nodes of
-their own (`Loop`): they are evaluated as what they are, and checked and priced as the comprehensions that they stand
-for (`fakekube.cel.macros`).
+calls of functions with the names in error messages (`_+_`, `_[_]`, `!_`). Macros with variables are nodes of their own
+(`Loop`): they are evaluated directly, and checked and estimated as their expansion (`fakekube.cel.macros`).
 
-Nodes are told apart by identity, so that what the checker finds out about them can be kept in dicts.
+Nodes are compared by identity, so that the checker can use them as keys.
 
 Specified by: cel-spec, doc/langdef.md; names of operators: cel-go/common/operators.
 """
@@ -40,7 +39,7 @@ class Node:
     """Any expression."""
 
     position: int
-    """Where its errors are reported: characters from the start."""
+    """The position of its errors, in characters from the start."""
 
 
 @dataclass(slots=True, frozen=True, eq=False)
@@ -69,7 +68,7 @@ class Select(Node):
 
 @dataclass(slots=True, frozen=True, eq=False)
 class Call(Node):
-    """A function, a method of `target`, or an operator."""
+    """A call of a function, a method of `target`, or an operator."""
 
     function: str
     arguments: tuple[Node, ...]
@@ -120,7 +119,7 @@ class Loop(Node):
 
 @dataclass(slots=True, frozen=True, eq=False)
 class Comprehension(Node):
-    """What a macro stands for: folds a range into an accumulator."""
+    """The expansion of a macro: folds a range into an accumulator."""
 
     range: Node
     variables: tuple[str, ...]
@@ -170,7 +169,7 @@ def called(node: Node) -> frozenset[str]:
 
 
 def references(node: Node, name: str) -> bool:
-    """Is the variable used, where no variable of a loop hides it?"""
+    """Reports whether a variable is used where no variable of a macro shadows it."""
     if isinstance(node, Identifier):
         return node.name == name
     if isinstance(node, Loop) and any(variable.name == name for variable in node.variables):

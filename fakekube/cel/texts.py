@@ -9,7 +9,7 @@ __all__ = ["double_text", "shown"]
 
 
 def shown(value: Any) -> str:
-    """A value in the text of an error."""
+    """Formats a value for an error message."""
     if value.__class__ is bool:
         return "true" if value else "false"
     return double_text(value) if value.__class__ is float else str(value)
@@ -20,7 +20,7 @@ _PLAIN_DIGITS: Final = 6
 
 
 def double_text(number: float) -> str:
-    """As Go's `%g` prints it."""
+    """Formats a double like Go's `%g`."""
     if math.isnan(number) or math.isinf(number):
         return "NaN" if math.isnan(number) else "+Inf" if number > 0 else "-Inf"
     if number == 0:

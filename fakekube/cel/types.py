@@ -33,16 +33,16 @@ _DYNAMIC: Final = frozenset({"dyn", "any", "!error!"})
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """A type: `int`, `list(A)` … Those of objects have fields; `A` and `_var1` stand for types to be found."""
+    """A type: `int`, `list(A)` … Object types have fields; `A` and `_var1` are type variables."""
 
     name: str
     parameters: tuple[Type, ...] = ()
     fields: Mapping[str, Type] | None = field(default=None, compare=False, repr=False)
     is_variable: bool = field(init=False, compare=False, repr=False)
     is_dynamic: bool = field(init=False, compare=False, repr=False)
-    """Does anything fit it, because only the value will tell, or it is wrong already?"""
+    """Whether it accepts any type: dyn, any and error."""
     is_generic: bool = field(init=False, compare=False, repr=False)
-    """Is there a variable in it?"""
+    """Whether it has a type variable."""
 
     def __post_init__(self) -> None:
         variable = self.name[:1] == "_" or (len(self.name) == 1 and self.name.isupper())
@@ -55,7 +55,7 @@ class Type:
 
     @property
     def is_struct(self) -> bool:
-        """Is it one of objects?"""
+        """Whether it is an object type."""
         return self.fields is not None or self.name.startswith("kubernetes.")
 
 
@@ -84,7 +84,7 @@ def optional_of(content: Type) -> Type:
 
 
 def read(text: str) -> Type:
-    """A type from its text."""
+    """Parses a type."""
     match = re.fullmatch(r"\s*([\w.]+)(?:\((.*)\))?\s*", text)
     assert match is not None, text
     return Type(match[1], tuple(map(read, _split(match[2]))) if match[2] else ())
@@ -96,7 +96,7 @@ def _split(text: str) -> list[str]:
 
 
 def equivalent(one: Type, other: Type) -> bool:
-    """Are they the same but for the names of variables?"""
+    """Reports whether types are equal up to the names of type variables."""
     if one.is_variable or other.is_variable:
         return one.is_variable and other.is_variable
     if one.name != other.name or len(one.parameters) != len(other.parameters):
@@ -115,12 +115,12 @@ class Unification:
         self._count = 0
 
     def fresh(self) -> Type:
-        """A variable of its own."""
+        """Returns a new type variable."""
         self._count += 1
         return Type(f"_var{self._count - 1}")
 
     def instance(self, types: tuple[Type, ...]) -> tuple[Type, ...]:
-        """Types of a signature, with variables of their own."""
+        """Returns the types of a signature with new type variables."""
         own: Bindings = {}
 
         def renew(each: Type) -> Type:
@@ -133,7 +133,7 @@ class Unification:
         return tuple(map(renew, types))
 
     def substituted(self, wanted: Type, *, to_dyn: bool = False) -> Type:
-        """With variables replaced by what they stand for; those that stand for nothing by dyn, if asked to."""
+        """Replaces type variables by their bindings; with `to_dyn`, unbound ones by dyn."""
         if not wanted.is_generic:
             return wanted
         bound = self._bindings.get(wanted.name) if not wanted.parameters else None
@@ -145,11 +145,11 @@ class Unification:
         return DYN if to_dyn and wanted.is_variable else wanted
 
     def fits(self, wanted: Type, given: Type) -> bool:
-        """Can a value of `given` stand where `wanted` is asked for? If so, variables are bound."""
+        """Reports whether `given` is assignable to `wanted`; if so, binds type variables."""
         return self.all_fit((wanted,), (given,))
 
     def all_fit(self, wanted: tuple[Type, ...], given: tuple[Type, ...]) -> bool:
-        """The same for several; all must fit, or no variable is bound."""
+        """Reports whether all types are assignable; binds type variables only if all are."""
         if len(wanted) != len(given):
             return False
         if not any(each.is_generic for each in (*wanted, *given)):
@@ -181,7 +181,7 @@ class Unification:
         return all(map(self._fits, one.parameters, other.parameters))
 
     def _bind(self, content: Type, variable: Type) -> tuple[bool, bool]:
-        """(may the variable stand for it, was it known what the variable stands for)."""
+        """Binds a variable. Returns whether the type is valid for it, and whether the variable was bound before."""
         if content == variable:
             return True, True
         bound = self._bindings.get(variable.name)
@@ -201,7 +201,7 @@ class Unification:
 
     @staticmethod
     def more_general(one: Type, other: Type) -> Type:
-        """Of two types that fit each other."""
+        """Returns the more general of two types that are assignable to each other."""
         return one if _is_as_general(one, other) else other
 
     def _is_free_of(self, variable: Type, content: Type) -> bool:

@@ -68,7 +68,7 @@ class CelType:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Duration:
-    """A span of time in nanoseconds (64 bits)."""
+    """A duration in nanoseconds (64 bits)."""
 
     nanoseconds: int
 
@@ -80,13 +80,13 @@ class Duration:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Timestamp:
-    """A moment: nanoseconds since 1970, and the offset from UTC (in minutes) in which it is printed."""
+    """A time: nanoseconds since 1970, and the UTC offset in minutes for printing."""
 
     nanoseconds: int
     offset: int = 0
 
     def moment(self, zone: Any = UTC) -> datetime:
-        """To the second."""
+        """Returns the time as a datetime, without the fraction of the second."""
         return (_EPOCH + timedelta(seconds=self.nanoseconds // NANOSECONDS)).astimezone(zone)
 
     def __eq__(self, other: object) -> bool:
@@ -109,7 +109,7 @@ class Timestamp:
 
 @dataclass(frozen=True, slots=True)
 class Optional:
-    """A value or none (ABSENT)."""
+    """An optional value; the content is ABSENT if there is none."""
 
     content: Any = ABSENT
 
@@ -119,41 +119,41 @@ class Optional:
 
 
 class Opaque:
-    """A value of one of the libraries' own types; two are equal as Python says."""
+    """A value of a type of a library; equality is that of Python."""
 
     __slots__ = ()
     type_name = ""
     go_type = ""
-    """What the real library keeps it in, where an optional value cannot be looked into (see `attributes`)."""
+    """Its Go type, if an optional with it cannot be converted to a plain value (see `attributes`)."""
 
     @property
     def size(self) -> int:
-        """For the costs of calls: 1, unless there is something to count."""
+        """The size for the costs of calls; 1 for values without a size."""
         return 1
 
 
 class Mapping:
-    """Anything with keys: maps of the language, and views of objects."""
+    """A map of the language, or a view of an object."""
 
     __slots__ = ()
 
     @abstractmethod
     def find(self, key: Any) -> Any:
-        """The value, or ABSENT."""
+        """Returns the value of a key, or ABSENT."""
 
     @abstractmethod
     def __iter__(self) -> Iterator[Any]:
-        """The keys, in an order that does not matter."""
+        """Yields the keys in any order."""
 
     @abstractmethod
     def __len__(self) -> int: ...
 
     def untyped(self) -> Any:
-        """As if no schema were known."""
+        """Returns the value without a schema."""
         return self
 
     def same(self, other: Mapping) -> bool:
-        """Are all entries equal?"""
+        """Reports whether all entries are equal."""
         if len(self) != len(other):
             return False
         for key in self:
@@ -164,12 +164,12 @@ class Mapping:
 
 
 def key_of(key: Any) -> Any:
-    """What a key is filed under: numbers of all types are one, but true is not 1."""
+    """Returns the dict key of a map key: equal numbers of all types have the same, but true and 1 differ."""
     return (key,) if key.__class__ is bool else key
 
 
 class Map(Mapping):
-    """A map that an expression has made."""
+    """A map that an expression constructed."""
 
     __slots__ = ("_entries",)
 
@@ -233,7 +233,7 @@ _KINDS: dict[type, type] = {kind: kind for kind in TYPE_NAMES}
 
 
 def kind_of(value: Any) -> type:
-    """The class that stands for the type of a value: a key of TYPE_NAMES, or a kind of Opaque."""
+    """Returns the class of the CEL type of a value: a key of TYPE_NAMES, or a subclass of Opaque."""
     cls = value.__class__
     kind = _KINDS.get(cls)
     if kind is None:
@@ -242,7 +242,7 @@ def kind_of(value: Any) -> type:
     return kind
 
 
-#: What the real interpreter's values are called in its own language.
+#: Class → the Go type of its values in cel-go.
 _GO_NAMES: Final = {
     int: "types.Int",
     UInt: "types.Uint",
@@ -261,13 +261,13 @@ _GO_NAMES: Final = {
 
 
 def go_name_of(value: Any) -> str:
-    """The name that some errors tell instead of the type's."""
+    """Returns the Go type of a value, which some error messages contain."""
     kind = kind_of(value)
     return _GO_NAMES.get(kind) or f"cel.{kind.__name__}"
 
 
 def type_of(value: Any) -> CelType:
-    """What `type(value)` is."""
+    """Returns the CEL type of a value."""
     kind = kind_of(value)
     return CelType(TYPE_NAMES.get(kind) or kind.type_name)  # type: ignore[attr-defined]
 
@@ -276,12 +276,12 @@ _NUMBERS = frozenset({int, UInt, float})
 
 
 def _doubled(number: Any, beside: type) -> Any:
-    """A number beside one of another kind: doubles are compared with doubles, at a loss."""
+    """Converts a number for the comparison with another numeric type; beside a double to a double, with a loss of precision."""
     return float(number) if beside is float else number
 
 
 def equal(one: Any, other: Any) -> bool:
-    """`one == other`: of different types nothing is equal, except numbers. Raises EvaluationError."""
+    """Evaluates `one == other`; values of different types are unequal, except numbers. Raises EvaluationError."""
     kind, its = kind_of(one), kind_of(other)
     if kind is not its:
         return kind in _NUMBERS and its in _NUMBERS and bool(_doubled(one, its) == _doubled(other, kind))

@@ -1,1 +1,1 @@
-"""Other forms of an object that a client may ask for: rows of a Table, metadata only."""
+"""Representations of objects that clients can request: Tables, and PartialObjectMetadata."""

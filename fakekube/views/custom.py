@@ -51,7 +51,7 @@ _made: BoundedCache[bytes, TableConvertor] = BoundedCache(256)
 
 
 def _convertor(columns: Sequence[Column]) -> TableConvertor:
-    """Of the columns before the first whose path cannot be read."""
+    """Makes the convertor of the columns before the first with an invalid JSONPath."""
     writers = []
     for column in columns:
         try:

@@ -23,7 +23,7 @@ __all__ = ["Path", "PathError", "parse", "text"]
 
 
 class PathError(ValueError):
-    """An invalid path; the text is client-go's."""
+    """An invalid JSONPath; has the message of client-go."""
 
 
 class _NothingError(Exception):
@@ -36,7 +36,7 @@ Step = Callable[[Values], Values]
 
 @dataclass(slots=True, frozen=True)
 class Path:
-    """A path that was read."""
+    """A parsed JSONPath."""
 
     steps: tuple[Step, ...]
 
@@ -102,7 +102,7 @@ def _wildcard(values: Values) -> Values:
 
 
 def _recursive(values: Values) -> Values:
-    """All containers that have members, each before those within it."""
+    """Yields all non-empty containers, each before those within it."""
     return [found for value in values for found in _containers(value)]
 
 
@@ -115,7 +115,7 @@ def _containers(value: Any) -> Iterator[Any]:
 
 
 def _slice(start: int | None, stop: int | None, step: int | None, *, single: bool) -> Step:
-    """A slice; `single`: an index, which is a slice of one."""
+    """Evaluates a slice; an index is a slice with `single`."""
 
     def take(values: Values) -> Values:
         result: Values = []
@@ -319,7 +319,7 @@ class _Parser:
         return _filter(tuple(_Parser(left).steps()), operator, tuple(_Parser(right).steps()))
 
     def _condition(self) -> str:
-        """What stands before the closing parenthesis; one in quotes does not close."""
+        """Returns the text up to the closing parenthesis; parentheses in quotes are ignored."""
         begin, quote, closed = self._at, "", False
         while self._at < len(self._path) and self._path[self._at] != "\n":
             character = self._path[self._at]
@@ -355,5 +355,5 @@ def _is_word(character: str) -> bool:
 
 
 def _rune(character: str) -> str:
-    """A character in single quotes, as %#U prints it."""
+    """Formats a character like Go's %#U."""
     return f"'{go_quote(character)[1:-1]}'" if character.isprintable() else ""

@@ -1,7 +1,7 @@
-"""Metadata only: PartialObjectMetadata and lists of it.
+"""PartialObjectMetadata and lists of it.
 
-Of built-in kinds it is the metadata of the internal version, whatever version was asked for. So annotations that
-stand for a field of the internal version, and those that a conversion to an old version adds, are not in it.
+For built-in kinds it has the metadata of the internal version, whichever version was requested. So it has no annotations that
+represent a field of the internal version, nor those that the conversion to an old version adds.
 
 Specified by: k8s.io/apimachinery/pkg/apis/meta/v1 (types.go),
 k8s.io/apiserver/pkg/endpoints/handlers/response.go.
@@ -49,7 +49,7 @@ def partial(obj: Object, api_version: str, resource: tuple[str, str] = ("", ""),
 
 
 def reader(api_version: str, resource: tuple[str, str] = ("", ""), *, custom: bool = False) -> Callable[[Document], Document]:
-    """A function that makes the same of stored objects, of each once."""
+    """Returns a function that makes the metadata document of a stored object, cached in its Document."""
     key = ("partial", api_version)
 
     def make(obj: Object) -> Document:
@@ -60,12 +60,12 @@ def reader(api_version: str, resource: tuple[str, str] = ("", ""), *, custom: bo
 
 @cache
 def kind(api_version: str) -> Kind:
-    """How PartialObjectMetadata is encoded."""
+    """Returns the encoding properties of PartialObjectMetadata."""
     type_ = type_of(f"{_META}PartialObjectMetadata")
     return Kind(api_version, "PartialObjectMetadata", type_, custom=True)
 
 
 @cache
 def list_kind(api_version: str) -> Kind:
-    """How lists of it are encoded."""
+    """Returns the encoding properties of its list."""
     return Kind(api_version, "PartialObjectMetadataList")

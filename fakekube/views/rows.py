@@ -1,9 +1,8 @@
 """Encodes rows of Tables as compact JSON; everything except the ages is encoded once and cached with the Document.
 
-The cells of an object change with nothing but the time: so they are made once with a mark in the place of
-each age, and what is kept are the pieces between the marks and the times that they stand for. A table of
-thousands of rows is a join of such pieces, of ages, and of the kept JSON of what the rows carry; who keeps its `Rows`
-has gathered all but the ages.
+Only the ages in the cells of an object change with time. So a row is encoded once as a template: the encoded pieces between
+the ages, and the times of the ages. A table is a join of such pieces, the formatted ages, and the cached JSON of the
+objects; a cached `Rows` only has to format the ages.
 
 Specified by: as `views.table`.
 """
@@ -26,7 +25,7 @@ from fakekube.views.table import TableConvertor, column_definitions
 __all__ = ["Rows", "table_json"]
 
 Template = tuple[bytes | datetime, ...]
-"""A row up to its object; a time stands for how long ago it was."""
+"""A row up to its object; a datetime is the position of an age."""
 
 #: No object can have foreseen it, so that what looks like a mark is one.
 _SECRET: Final = secrets.token_hex(8)
@@ -51,7 +50,7 @@ class Rows:
             keys = [convertor.order(document.object) for document in documents]
             rows = [rows[index] for index in sorted(range(len(rows)), key=keys.__getitem__)]
         self._parts: list[bytes] = []
-        """What is to be joined; nothing in the place of an age."""
+        """The pieces of the table; empty at the positions of ages."""
         self._ages: list[tuple[int, datetime]] = []
         """Their places, and how long they are ago is what stands there."""
         for template, whole in rows:
@@ -77,14 +76,14 @@ class Rows:
 
 
 def table_json(convertor: TableConvertor, api_version: str, rows: Rows, *, metadata: Object, now: datetime) -> bytes | Chunks:
-    """A Table with its columns, as `table.table` makes it, and a newline at the end.
+    """Encodes a Table with its columns like `table.table`, followed by a newline.
 
     Args:
-        convertor: of the resource.
+        convertor: the table convertor of the resource.
         api_version: meta.k8s.io/v1 or meta.k8s.io/v1beta1.
-        rows: all of them.
+        rows: the rows.
         metadata: the ListMeta.
-        now: the cluster's time, for ages.
+        now: the time of the cluster, for ages.
     """
     head: Object = {"kind": "Table", "apiVersion": api_version, "metadata": metadata}
     head["columnDefinitions"] = column_definitions(convertor)

@@ -40,23 +40,23 @@ class TableConvertor:
     cells: Cells
     """(object in its storage version, ages) → the cells of its row."""
     conditions: Callable[[Object], list[dict[str, str]]] = _no_conditions
-    """What the row as a whole is: completed, or not."""
+    """Returns the conditions of the row, such as Completed."""
     order: Callable[[Object], Any] | None = None
     """The key by which rows are sorted; None: as the list is."""
     empty: Sequence[Any] | None = ()
-    """What stands in the place of rows where there are none."""
+    """The value of `rows` in an empty table."""
     repeats_columns: bool = False
-    """Every event of a watch has the columns, not only the first."""
+    """Whether every event of a watch has the columns, not only the first."""
 
 
 @dataclass(slots=True)
 class Row:
-    """One object of a table."""
+    """A row of a table."""
 
     stored: Object
     """In its storage version: what cells are made of."""
     shown: Object | None
-    """What the row carries besides its cells: the object, its metadata, or nothing."""
+    """The `object` of the row: the object, its metadata, or None (includeObject)."""
 
 
 #: The fields of ObjectMeta that columns show, by the names of the columns.
@@ -77,15 +77,15 @@ def _described(name: str) -> str:
 def table(
     convertor: TableConvertor, api_version: str, rows: Sequence[Row], metadata: Object, now: datetime, *, headers: bool = True
 ) -> dict[str, Any]:
-    """A Table.
+    """Makes a Table.
 
     Args:
-        convertor: of the resource.
+        convertor: the table convertor of the resource.
         api_version: meta.k8s.io/v1 or meta.k8s.io/v1beta1.
         rows: the objects.
         metadata: the ListMeta of the list, or of a single object its resourceVersion.
-        now: the cluster's time, for ages.
-        headers: with the columns (of a watch only the first event has them).
+        now: the time of the cluster, for ages.
+        headers: whether it has columns (in a watch only the first event).
     """
     if convertor.order is not None:
         order = convertor.order

@@ -1,5 +1,4 @@
-"""What expressions cost: an estimate when they are written (`estimate`), and what was spent when they ran (`actual`).
+"""The costs of expressions: the estimate at compile time (`estimate`), and the actual cost of an evaluation (`actual`).
 
-A unit is about 50 ns on a real server. Both sides have a table of functions; where neither says anything, a call is one
-unit.
+A unit is about 50 ns on a real server. Both have a table of functions; a call of any other function costs 1.
 """

@@ -1,6 +1,7 @@
-"""What calls cost: a table of functions.
+"""The actual costs of calls: a table of functions.
 
-Each rule looks at the arguments, so that what costs too much is not even begun. Where there is none, a call is one unit.
+Each rule computes the cost from the arguments before the call, so a call that is too expensive is not made. Without a rule, a
+call costs 1.
 
 Specified by: k8s.io/apiserver/pkg/cel/library/cost.go (CallCost); cel-go/ext/{lists,sets}.go,
 cel-go/interpreter/runtimecost.go (costCall).
@@ -45,7 +46,7 @@ def _traversal(times: int = 1) -> Rule:
 
 
 def _walk(value: Any) -> int:
-    """What it costs to look at everything in a value."""
+    """Returns the cost of a traversal of a value."""
     kind = kind_of(value)
     if kind is str:
         return int(float(len(value.encode())) * TRAVERSAL_FACTOR)
@@ -79,7 +80,7 @@ def _comparison(arguments: Sequence[Any]) -> int:
 
 
 def equality_cost(one: Any, other: Any) -> int:
-    """Of `==`; those of Kubernetes' own types are one unit."""
+    """Returns the cost of `==`; that of types of Kubernetes libraries is 1."""
     if isinstance(one, Opaque) and one.type_name != "unknown":
         return 1
     return _scaled(min(size_of(one), size_of(other)))
@@ -99,7 +100,7 @@ def _new_list(size: int, factor: float = 1) -> int:
 
 
 def comparison_cost(items: list[Any]) -> int:
-    """Of every item with every other."""
+    """Returns the cost of comparing every item with every other."""
     textual = bool(items) and kind_of(items[0]) in (str, bytes)
     return _new_list(len(items) * len(items), 2 + TRAVERSAL_FACTOR if textual else 2)
 
@@ -196,7 +197,7 @@ _UNRESOLVED: Final[dict[str, Rule]] = {"containsIP": _ADDRESS[""], "containsCIDR
 
 
 def rule_of(function: str, *, member: bool, meanings: Sequence[Signature]) -> Rule | None:
-    """How calls of a function are priced, given what they may mean; None: one unit."""
+    """Returns the cost rule of a function with its possible overloads; None: 1."""
     if len(meanings) == 1:
         meaning = meanings[0]
         if (function, meaning.key) == ("ip", "net.CIDR"):

@@ -1,8 +1,7 @@
-"""What an expression can cost at most, before it ever runs.
+"""Estimates the maximum cost of an expression at compile time.
 
-A walk over the checked tree, with macros as the comprehensions that they stand for. Costs depend on sizes: those of
-literals are known, those of what is reached from a variable are declared by the schema (the *path* leads there), those
-of results follow from the arguments.
+Walks the checked tree with the expansions of macros. Costs depend on sizes: those of literals are known, those of fields
+below a variable are declared by the schema (at their *path*), those of results follow from the arguments.
 
 Specified by: cel-go/checker/cost.go; of sizes: apiextensions-apiserver/pkg/apiserver/schema/cel/compilation.go
 (sizeEstimator).
@@ -79,7 +78,7 @@ class _Estimator:
     def __init__(self, checked: Checked, root: Declaration) -> None:
         self._checked, self._root = checked, root
         self._costs: dict[Node, Range] = {}
-        """What stands twice costs twice, but is looked at once."""
+        """The cost of each node; a node that occurs twice is estimated once, but counts twice."""
         self._paths: dict[Node, Path] = {}
         self._sizes: dict[Node, Range] = {}
         self._entries: dict[Node, _Entries] = {}
@@ -127,7 +126,7 @@ class _Estimator:
         return self._size(node) or UNKNOWN
 
     def declared_size(self, path: Path) -> Range | None:
-        """What the schema says of the size of what a path leads to."""
+        """Returns the size that the schema declares for a path."""
         here: Declaration | None = self._root
         for name in path[1:]:
             if here is None:
@@ -310,7 +309,7 @@ class _Estimator:
 
     @staticmethod
     def _is_binding(node: Comprehension) -> bool:
-        """Does it but give a name to a value?"""
+        """Reports whether a comprehension only binds a variable (`cel.bind`)."""
         return (
             isinstance(node.range, ListLiteral)
             and not node.range.elements

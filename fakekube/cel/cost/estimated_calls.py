@@ -1,6 +1,6 @@
-"""What calls can cost, and how large their results can be: a table of functions.
+"""The estimated costs of calls and sizes of their results: a table of functions.
 
-Each rule looks at the sizes of the arguments. The costs of the arguments themselves are not in it.
+Each rule computes both from the sizes of the arguments, without the costs of the arguments themselves.
 
 Specified by: k8s.io/apiserver/pkg/cel/library/cost.go (EstimateCallCost); cel-go/ext/{lists,sets}.go,
 cel-go/checker/cost.go (functionCost).
@@ -32,7 +32,7 @@ __all__ = ["CallEstimate", "EstimatedCall", "Operand", "estimate_call"]
 
 
 class CallEstimate(NamedTuple):
-    """What a call costs, and the size of what it makes, if that can be told."""
+    """The cost of a call, and the size of its result, if it can be estimated."""
 
     cost: Range
     size: Range | None = None
@@ -54,7 +54,7 @@ class Operand(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class EstimatedCall:
-    """A call under one of its meanings."""
+    """A call with one of its overloads."""
 
     function: str
     overload: Signature
@@ -182,7 +182,7 @@ def _joined(call: EstimatedCall) -> CallEstimate:
 
 
 def _item_size(call: EstimatedCall) -> Range | None:
-    """What is declared of the size of the items of the target."""
+    """Returns the declared size of the items of the target."""
     path = call.subject.path
     return call.declared_size((*path, "@items")) if path else None
 
@@ -206,7 +206,7 @@ def _new_list(size: Range, factor: float = 1) -> CallEstimate:
 
 
 def _whole(operand: Operand, default: int) -> int:
-    """A number that is written out."""
+    """Returns the value of an integer literal (0 for a negative one), else `default`."""
     return max(operand.literal, 0) if operand.literal.__class__ is int else default
 
 
@@ -221,7 +221,7 @@ def _flattened(call: EstimatedCall) -> CallEstimate:
 
 
 def _compared_all(factor: float, operand: Callable[[EstimatedCall], Operand]) -> Rule:
-    """Every item with every item."""
+    """Returns the cost of comparing every item with every other."""
 
     def rule(call: EstimatedCall) -> CallEstimate:
         size = operand(call).size
@@ -251,7 +251,7 @@ _NETWORKS_COMPARED: Final = _ADDRESSES_COMPARED.plus(_ADDRESS.scaled(TRAVERSAL_F
 
 
 def _within(base: Range) -> Rule:
-    """Is an address in a network? Texts are read first."""
+    """Estimates `containsIP` and `containsCIDR`, including the parsing of strings."""
 
     def rule(call: EstimatedCall) -> CallEstimate:
         if call.overload.arguments[1].name != "string":

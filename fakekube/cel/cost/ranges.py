@@ -38,7 +38,7 @@ def _capped(number: int) -> int:
 
 
 def scaled(number: int, factor: float) -> int:
-    """A number times a factor, rounded up."""
+    """Multiplies by a factor and rounds up."""
     product = math.ceil(float(number) * factor)
     return product if product < 1 << 64 else MAXIMUM
 
@@ -66,7 +66,7 @@ class Range(NamedTuple):
 
 
 def fixed(number: int) -> Range:
-    """A number that is known."""
+    """Returns the range of a known number."""
     return Range(number, number)
 
 

@@ -114,7 +114,7 @@ def _accepts(read: Callable[[str], object]) -> Callable[[str], bool]:
 
 
 def _contains_text(cidr: Cidr, text: str) -> bool:
-    """It is not told why a text is no address."""
+    """Evaluates `containsIP` with a string; for an invalid address the error has no reason."""
     try:
         return _contains_ip(cidr, _ip(text))
     except EvaluationError:

@@ -1,7 +1,7 @@
-"""Authorization checks: what a user, or a service account, may do.
+"""The authorizer library: authorization checks of a user or a service account.
 
-A check is built up by methods (`authorizer.group('').resource('pods').namespace('n').check('get')`) and asked at the
-end. Who answers, and who is asked about, the `Authorizer` brings along.
+Methods build a check (`authorizer.group('').resource('pods').namespace('n').check('get')`); `check` performs it. The
+`Authorizer` has the user and the function that authorizes.
 
 Specified by: k8s.io/apiserver/pkg/cel/library/authz.go, k8s.io/apiserver/pkg/authentication/serviceaccount (UserInfo).
 """
@@ -37,11 +37,11 @@ Ask = Callable[[Mapping[str, Any]], Decision]
 
 @dataclass(frozen=True, slots=True)
 class Authorizer(Opaque):
-    """Whom the checks are about, and who answers them."""
+    """The user of the checks, and the function that authorizes."""
 
     type_name = "kubernetes.authorization.Authorizer"
     subject: Mapping[str, Any] = field(hash=False)
-    """As the spec of a SubjectAccessReview names it: user, uid, groups, extra."""
+    """The user as in the spec of a SubjectAccessReview: user, uid, groups, extra."""
     ask: Ask = field(compare=False)
 
 
@@ -64,7 +64,7 @@ class GroupCheck(Opaque):
 
 
 class _Target(NamedTuple):
-    """What a resource check is about."""
+    """The resource of a resource check."""
 
     resource: str
     subresource: str = ""

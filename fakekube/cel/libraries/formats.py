@@ -27,17 +27,17 @@ Check = Callable[[str], Sequence[str]]
 
 @dataclass(frozen=True, slots=True)
 class Format(Opaque):
-    """A format; two are equal if their names are."""
+    """A named format; equality is that of the names."""
 
     type_name = "kubernetes.NamedFormat"
     name: str
     check: Check = field(compare=False)
     pattern_size: int = field(default=0, compare=False)
-    """How long a pattern for it is: what a check costs."""
+    """The length of its pattern, for the cost of a validation."""
 
 
 def _prefix(check: Callable[[str, bool], Sequence[str]]) -> Check:
-    """Of the start of a name."""
+    """Returns the validator of a prefix of a name."""
     return lambda text: check(text, True)
 
 

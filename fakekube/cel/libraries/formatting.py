@@ -1,7 +1,7 @@
-"""`'…%s…'.format([…])`.
+"""The function `format`: `'…%s…'.format([…])`.
 
-Numbers are printed for readers of English, as the real library asks golang.org/x/text to: with thousands separated, and
-with `×10` and raised digits for exponents.
+Numbers are printed for the locale en-US, like golang.org/x/text does: with thousands separators, and with `×10` and
+superscript digits for exponents.
 
 Specified by: cel-go/ext/formatting.go.
 """
@@ -40,9 +40,9 @@ def formatted(template: str, arguments: list[Any]) -> str:
 
 
 def filled(template: str, count: int, fill: Callable[[int, str, int], str], *, is_literal: bool = False) -> str:
-    """The template with its clauses replaced by what `fill` makes of (number of the argument, letter, precision).
+    """Replaces the clauses of a template by the results of `fill(argument index, verb, precision)`.
 
-    `is_literal` says that a template is looked at before it is used: the end of the text is missed before an argument.
+    `is_literal`: a template that is checked at compile time, where an unfinished clause is reported before a missing argument.
     """
     made, end, index = list[str](), 0, 0
     while match := _PLACE.search(template, end):
@@ -94,7 +94,7 @@ def _string(value: Any, precision: int = _PRECISION) -> str:
 
 
 def _inner(value: Any) -> str:
-    """A value within a list or map."""
+    """Formats a value within a list or map."""
     kind = kind_of(value)
     if kind is str:
         return go_quote(value)
@@ -171,7 +171,7 @@ def _fixed(value: Any, precision: int) -> str:
 
 
 def _scientific(value: Any, precision: int) -> str:
-    """What should be the precision is, in the real library, the width."""
+    """Formats with an exponent; as in cel-go, the precision of the clause is the width."""
     number = _number(value, "e")
     if precision > _LARGEST_NUMBER:
         return _REFUSED
@@ -205,7 +205,7 @@ _STRING: Final = (
     "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, and timestamps"
 )
 
-#: What clauses say of arguments that they do not take.
+#: Verb → the error for arguments of a wrong type.
 MISFITS: Final = {"s": _STRING, "d": _DECIMAL, "f": _FIXED, "e": _SCIENTIFIC, "b": _BINARY, "x": _HEX, "X": _HEX, "o": _OCTAL}
 _WRITERS: Final[dict[str, Callable[[Any, int], str]]] = {
     "s": _string,

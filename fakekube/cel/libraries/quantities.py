@@ -20,7 +20,7 @@ __all__ = ["FUNCTIONS"]
 
 @dataclass(frozen=True, slots=True)
 class Quantity(Opaque):
-    """A quantity as a value of the language."""
+    """A value of the type quantity."""
 
     type_name = "kubernetes.Quantity"
     go_type = "*resource.Quantity"
@@ -46,7 +46,7 @@ def _is_quantity(text: str) -> bool:
 
 
 def _whole(number: quantity.Quantity) -> int | None:
-    """The amount, unless it is kept with decimals (even if those are zeros) or is too large."""
+    """Returns the amount as an integer; None if it is too large or has decimals (even zeros)."""
     whole = int(number.amount)
     return whole if number.scale >= 0 and -(1 << 63) <= whole < 1 << 63 else None
 
@@ -70,7 +70,7 @@ def _order(one: Quantity, other: Quantity) -> int:
 
 
 def _sum(one: quantity.Quantity, other: quantity.Quantity) -> Quantity:
-    """Nothing changes what it is added to, and takes the form of what is added to it."""
+    """Adds quantities like Go: zero takes the format of the other operand."""
     if other.unscaled == 0:
         return Quantity(one)
     return Quantity(other if one.unscaled == 0 else one + other)

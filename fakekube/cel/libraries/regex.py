@@ -15,7 +15,7 @@ __all__ = ["FUNCTIONS", "compiled"]
 
 
 def compiled(pattern: str) -> Any:
-    """The compiled pattern. Raises EvaluationError with what Go says of it."""
+    """Compiles a pattern. Raises EvaluationError with Go's error message."""
     try:
         return regexp.compiled(pattern)
     except regexp.PatternError as error:
@@ -39,7 +39,7 @@ def _find(text: str, pattern: str) -> str:
 
 
 def _find_all(text: str, pattern: str, limit: int = -1) -> list[str]:
-    """As Go finds them: an empty match right behind another one is none."""
+    """Finds all matches like Go, which skips an empty match directly after another match."""
     found, end = [], -1
     for match in _legal(pattern).finditer(text):
         if match.end() > match.start() or match.start() != end:

@@ -23,7 +23,7 @@ _WORD = re.compile(r"[0-9A-Za-z-]+")
 
 @dataclass(frozen=True, slots=True)
 class Semver(Opaque):
-    """A version; what is built from it does not count in comparisons."""
+    """A semantic version; build metadata are ignored in comparisons."""
 
     type_name = "kubernetes.Semver"
     go_type = "semver.Version"

@@ -35,7 +35,7 @@ def _unconvertible(source: str, target: str) -> EvaluationError:
 
 
 def _parse_duration(text: str) -> Duration:
-    """As Go reads it. Raises EvaluationError."""
+    """Parses a duration like Go. Raises EvaluationError."""
     try:
         return Duration(durations.parse_duration(text))
     except ValueError:

@@ -18,7 +18,7 @@ __all__ = ["FUNCTIONS"]
 
 @dataclass(frozen=True, slots=True)
 class Url(Opaque):
-    """A URL as a value of the language."""
+    """A value of the type URL."""
 
     type_name = "kubernetes.URL"
     go_type = "*url.URL"
