@@ -18,6 +18,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from fakekube import Cluster
@@ -29,6 +30,7 @@ ROUNDS = 200
 SESSIONS = 100
 FOLLOWERS = 500
 LINES = 20
+LINE = "a line of the log"
 
 
 class Follower:
@@ -64,12 +66,14 @@ class EchoingKubelet:
     def container_logs(self, pod: Any, container: str, options: LogOptions) -> Follower:
         return Follower(self.changed, self.lines)
 
+    def write(self) -> None:
+        """Writes a line to the log."""
+        self.lines.append(LINE.encode() + b"\n")
+        self.changed.notify()
+
     def exec(self, pod: Any, container: str, command: Sequence[str], streams: Streams) -> Execution:
         execution, stdin, stdout = Execution(), streams.stdin, streams.stdout
         assert stdout is not None
-        if command[0] == "line":
-            self.lines.append(b"a line of the log\n")
-            self.changed.notify()
         if stdin is None:
             stdout.write(b"hello\n")
             stdout.close()
@@ -102,20 +106,26 @@ class EchoingKubelet:
 
 
 def serve(runtime: bool) -> None:
-    """Serves a pod until stdin ends; prints the address and, on demand, the number of threads."""
+    """Serves a pod until stdin ends. Writes a line to its log when told, and answers with the number of threads."""
     from tests.stub_kubelet import stubbed_cluster
 
+    write: Callable[[], object]
     if runtime:
-        cluster = Cluster(controllers="kubelet")
-        pod = {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "web"}}
-        cluster.create({**pod, "spec": {"nodeName": "node-1", "containers": [{"name": "c", "image": "busybox"}]}})
+        cluster = Cluster()
+        container = {"name": "c", "image": "nginx"}
+        cluster.create({"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "web"}, "spec": {"containers": [container]}})
+        write = partial(cluster.pods.get("web").log, LINE)
         cluster.start()
         cluster.wait_for("pods", "web", until=lambda found: found["status"].get("phase") == "Running", timeout=5)
     else:
-        cluster = stubbed_cluster(EchoingKubelet())  # type: ignore[arg-type]
+        kubelet = EchoingKubelet()
+        cluster = stubbed_cluster(kubelet)  # type: ignore[arg-type]
+        write = kubelet.write
         cluster.start()
     print(cluster.url.rpartition(":")[2], flush=True)
-    for _ in sys.stdin:
+    for asked in sys.stdin:
+        if asked == "write\n":
+            write()
         print(threading.active_count(), flush=True)
     cluster.stop()
 
@@ -134,8 +144,12 @@ class Server:
 
     @property
     def threads(self) -> int:
+        return self.tell("threads")
+
+    def tell(self, what: str) -> int:
+        """Returns the number of threads, after what was told is done."""
         assert self._process.stdin is not None
-        print(file=self._process.stdin, flush=True)
+        print(what, file=self._process.stdin, flush=True)
         return int(self._line())
 
     @property
@@ -242,8 +256,8 @@ def measure(server: Server) -> None:
     rounds = []
     for _ in range(LINES):
         begun = time.perf_counter()
-        run(port, "line")
-        gather(followers, lambda data: b"\n\r\n" in data)
+        server.tell("write")
+        gather(followers, lambda data: LINE.encode() in data)
         rounds.append((time.perf_counter() - begun) * 1000)
     grown = server.memory - before
     print(
