@@ -31,7 +31,10 @@ async def _date(program: Program) -> int:
         except ValueError:
             return await program.complain(f"invalid date '{given}'")
         now = now if now.tzinfo else now.replace(tzinfo=UTC)
-    pattern = next((one[1:] for one in operands if one.startswith("+")), None)
+    unknown = next((one for one in operands if not one.startswith("+")), None)
+    if unknown is not None:
+        return await program.complain(f"invalid date '{unknown}'")
+    pattern = next((one[1:] for one in operands), None)
     if pattern is None:
         pattern = "%Y-%m-%d" if "I" in flags else "%a, %d %b %Y %H:%M:%S +0000" if "R" in flags else "%a %b %e %H:%M:%S UTC %Y"
     known = {"%s": str(int(now.timestamp())), "%N": f"{now.microsecond * 1000:09}", "%n": "\n", "%t": "\t"}

@@ -267,3 +267,76 @@ def test_a_service_leads_to_its_pods(cluster: Cluster, kubelet: StubKubelet) -> 
         assert (answer.status, b"/x" in answer.body) == (200, True)
     absent = ask(cluster, "GET", "/api/v1/namespaces/default/services/front:other/proxy/", "Connection: close\r\n")
     assert json.loads(absent.body)["message"] == 'no endpoints available for service "front:other"'
+
+
+# ---------------------------------------------------------------- clients that go away, or break the protocol
+
+
+def opened(cluster: Cluster, target: str, headers: str) -> socket.socket:
+    """A connection that has been upgraded."""
+    host, _, port = cluster.url.rpartition("/")[2].partition(":")
+    connection = socket.create_connection((host, int(port)), timeout=10)
+    connection.sendall(f"GET {target} HTTP/1.1\r\nHost: x\r\n{headers}\r\n".encode())
+    received = b""
+    while b"\r\n\r\n" not in received:
+        received += connection.recv(65536)
+    assert received.startswith(b"HTTP/1.1 101 ")
+    return connection
+
+
+def rest_of(connection: socket.socket) -> bytes:
+    """What comes until the server ends the connection."""
+    received = b""
+    try:
+        while piece := connection.recv(65536):
+            received += piece
+    except ConnectionResetError:  # it did not read all that was sent
+        pass
+    return received
+
+
+CAT = f"{POD}/exec?command=cat&stdin=1&stdout=1"
+FORWARD = f"{POD}/portforward?ports=7"
+SPDY_UPGRADE = "Connection: Upgrade\r\nUpgrade: SPDY/3.1\r\nX-Stream-Protocol-Version: "
+TUNNEL = f"{WEBSOCKET}Sec-WebSocket-Protocol: SPDY/3.1+portforward.k8s.io\r\n"
+UPGRADES = {
+    "v5": (CAT, f"{WEBSOCKET}Sec-WebSocket-Protocol: {V5}\r\n"),
+    "ports": (FORWARD, f"{WEBSOCKET}Sec-WebSocket-Protocol: v4.channel.k8s.io\r\n"),
+    "tunnel": (FORWARD, TUNNEL),
+    "exec over SPDY": (CAT, f"{SPDY_UPGRADE}v4.channel.k8s.io\r\n"),
+    "ports over SPDY": (FORWARD, f"{SPDY_UPGRADE}portforward.k8s.io\r\n"),
+}
+GARBAGE = b"\xff" * 64 + b"\x00" * 64
+
+
+@pytest.mark.parametrize(("target", "headers"), UPGRADES.values(), ids=UPGRADES)
+def test_garbage_ends_its_connection_and_no_other(cluster: Cluster, target: str, headers: str) -> None:
+    with opened(cluster, *UPGRADES["v5"]) as other, opened(cluster, target, headers) as hostile:
+        hostile.sendall(GARBAGE)
+        rest_of(hostile)
+        other.sendall(masked(BINARY, b"\x00still here") + masked(BINARY, b"\xff\x00"))
+        assert (BINARY, b"\x01still here") in messages(rest_of(other))
+
+
+def test_a_process_hears_that_its_client_has_gone(cluster: Cluster, kubelet: StubKubelet) -> None:
+    kubelet.cancelled.clear()
+    opened(cluster, *UPGRADES["v5"]).close()
+    assert kubelet.cancelled.wait(5)
+
+
+def test_streams_end_with_their_server(kubelet: StubKubelet) -> None:
+    cluster = stubbed_cluster(kubelet)
+    cluster.start()
+    kubelet.cancelled.clear()
+    connections = [opened(cluster, target, headers) for target, headers in UPGRADES.values()]
+    cluster.stop()
+    for connection in connections:
+        rest_of(connection)
+        connection.close()
+    assert kubelet.cancelled.wait(5)
+
+
+def test_an_upgrade_is_recorded(cluster: Cluster) -> None:
+    over_websocket(cluster, f"{POD}/exec?command=echo&stdout=1", V5)
+    recorded = cluster.requests.where(resource="pods/exec").last
+    assert (recorded.verb, recorded.status, recorded.name) == ("get", 101, "web")
