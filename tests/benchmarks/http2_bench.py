@@ -1,0 +1,149 @@
+"""HTTP/2 beside HTTP/1.1, and both beside the real server: `python -m tests.benchmarks.http2_bench [--oracle URL …]`.
+
+Reads of one ConfigMap on one connection, of eight clients with a connection each (every client is a process of its own), and eight
+at a time on one connection; aggregated discovery; an event to 100 watches, which HTTP/2 has on one connection. For the options see
+`against_oracle`.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any
+
+from tests.benchmarks.against_oracle import Bench, Row, common_parser, in_turns, report
+from tests.benchmarks.wire import Connection
+from tests.benchmarks.wire_http2 import MultiplexedConnection
+
+CLIENTS = 8
+WATCHES = 100
+DISCOVERY = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+
+
+def main() -> None:
+    """Measure, and print the table row by row."""
+    report(common_parser(__doc__, rounds=400).parse_args(), measurements)
+
+
+def measurements(benches: list[Bench], options: Any) -> Iterator[Row]:
+    """All rows; the name says which protocol."""
+    for bench in benches:
+        bench.connection.request("POST", bench.path("configmaps"), {"metadata": {"name": "a"}, "data": {"b": "x" * 400}})
+    with ExitStack() as stack:
+        wide = {id(bench): stack.enter_context(MultiplexedConnection(bench.side.url, bench.side.token)) for bench in benches}
+
+        def timed(
+            path: Callable[[Bench], str], *, accept: str = "application/json", times: int = 1
+        ) -> Callable[[Bench, int], float]:
+            def step(bench: Bench, _: int) -> float:
+                connection = wide[id(bench)]
+                requests = [connection.prepare(path(bench), accept)] * times
+                begin = time.perf_counter()
+                connection.exchange(*requests)
+                return (time.perf_counter() - begin) / times
+
+            return step
+
+        def one(bench: Bench) -> str:
+            return bench.path("configmaps/a")
+
+        def plainly(bench: Bench, _: int) -> float:
+            request = bench.connection.prepare("GET", "/apis", accept=DISCOVERY)
+            begin = time.perf_counter()
+            bench.connection.exchange(request)
+            return time.perf_counter() - begin
+
+        rounds = options.rounds
+        yield Row("get, HTTP/1.1", "ms", in_turns(benches, rounds, lambda bench, _: bench.time("GET", "configmaps/a")))
+        yield Row("get, HTTP/2", "ms", in_turns(benches, rounds, timed(one)))
+        yield Row(f"{CLIENTS} gets at once, HTTP/2, each", "ms", in_turns(benches, rounds, timed(one, times=CLIENTS)))
+        for protocol, function in (("HTTP/1.1", gets_plainly), ("HTTP/2", gets_multiplexed)):
+            figures = tuple(of_clients(bench, function, rounds) for bench in benches)
+            yield Row(f"get, {CLIENTS} clients, {protocol}", "ms", figures)
+        yield Row("aggregated discovery, HTTP/1.1", "ms", in_turns(benches, rounds // 8, plainly))
+        discovery = timed(lambda _: "/apis", accept=DISCOVERY)
+        yield Row("aggregated discovery, HTTP/2", "ms", in_turns(benches, rounds // 8, discovery))
+        yield Row(f"event to {WATCHES} connections", "ms", tuple(events_plainly(bench, stack) for bench in benches))
+        yield Row(f"event to {WATCHES} watches of one", "ms", tuple(events_multiplexed(bench, stack) for bench in benches))
+
+
+# ---------------------------------------------------------------- several clients
+
+
+def gets_plainly(url: str, token: str, path: str, count: int, begin: Any) -> None:
+    """A client with HTTP/1.1."""
+    with Connection(url, token) as connection:
+        request = connection.prepare("GET", path)
+        begin.wait()
+        for _ in range(count):
+            connection.exchange(request)
+
+
+def gets_multiplexed(url: str, token: str, path: str, count: int, begin: Any) -> None:
+    """A client with HTTP/2."""
+    with MultiplexedConnection(url, token) as connection:
+        request = connection.prepare(path)
+        begin.wait()
+        for _ in range(count):
+            connection.exchange(request)
+
+
+def of_clients(bench: Bench, function: Callable[..., None], count: int) -> float:
+    """Milliseconds for a request, of as many as the clients make together."""
+    context = multiprocessing.get_context("spawn")
+    begin = context.Barrier(CLIENTS + 1)
+    arguments = (bench.side.url, bench.side.token, bench.path("configmaps/a"), count, begin)
+    clients = [context.Process(target=function, args=arguments) for _ in range(CLIENTS)]
+    for client in clients:
+        client.start()
+    begin.wait()
+    began = time.perf_counter()
+    for client in clients:
+        client.join()
+    return (time.perf_counter() - began) * 1000 / (count * CLIENTS)
+
+
+# ---------------------------------------------------------------- watches
+
+
+def events_plainly(bench: Bench, stack: ExitStack) -> float:
+    """Milliseconds from a change until all connections have it."""
+    version = bench.connection.request("GET", bench.path("configmaps"))["metadata"]["resourceVersion"]
+    watchers = [stack.enter_context(bench.side.connect()) for _ in range(WATCHES)]
+    for watcher in watchers:
+        watcher.watch(bench.path(f"configmaps?watch=1&resourceVersion={version}"))
+
+    def received(_: int) -> None:
+        for watcher in watchers:
+            watcher.receive_until(b"}\n")
+
+    return median_of_events(bench, received)
+
+
+def events_multiplexed(bench: Bench, stack: ExitStack) -> float:
+    """Milliseconds from a change until all watches of one connection have it."""
+    connection = stack.enter_context(MultiplexedConnection(bench.side.url, bench.side.token))
+    version = bench.connection.request("GET", bench.path("configmaps"))["metadata"]["resourceVersion"]
+    path = bench.path(f"configmaps?watch=1&resourceVersion={version}")
+    connection.watch(*[connection.prepare(path)] * WATCHES)
+    return median_of_events(bench, lambda size: connection.receive(WATCHES * size))
+
+
+def median_of_events(bench: Bench, received: Callable[[int], None]) -> float:
+    """Change the object again and again."""
+    times = []
+    for number in range(30):
+        change = {"data": {"number": f"{number:08}"}}
+        begin = time.perf_counter()
+        changed = bench.connection.exchange(
+            bench.connection.prepare("PATCH", bench.path("configmaps/a"), change, "application/merge-patch+json")
+        )
+        received(len(changed) - 1 + len(b'{"type":"MODIFIED","object":}\n'))
+        times.append(time.perf_counter() - begin)
+    return sorted(times)[len(times) // 2] * 1000
+
+
+if __name__ == "__main__":
+    main()
