@@ -100,7 +100,7 @@ class Cluster(ObjectClient):
         profile: `cluster` has controllers, `apiserver` is a bare API server as envtest has it, `envtest` has controllers
             that end namespaces and collect dependents, after a second in which a suite may do so itself.
         host, port: where the server listens; port 0 is a free one.
-        tls: serve HTTPS with a certificate of the cluster's own CA.
+        tls: serve HTTPS with a certificate of the cluster's own CA; with HTTP/2, unless there is `http2=False`.
         feature_gates: gates that differ from their defaults.
         controllers: which controllers run, in the syntax of --controllers of kube-controller-manager: `*` for all
             that run by default, a name, or `-name` for all but that one; the default are those of the profile.

@@ -255,8 +255,8 @@ class MultiplexedConnection:
         return True
 
     def _close(self) -> None:
-        """Close the socket, and let the client hear why before if it did something wrong."""
-        if self._protocol.went_wrong:
+        """Close the socket; who was told of that gets to hear it before."""
+        if self._protocol.going_away or self._protocol.went_wrong:
             with suppress(RuntimeError):
                 WORKERS.run(self._linger)
                 return
