@@ -43,9 +43,9 @@ class Match:
     """The version of the resource that matches."""
 
     resource: Resource
-    """That of the request, or an equivalent one."""
+    """The resource of the request, or an equivalent one."""
     kind: GVK
-    """Of the body in that version."""
+    """The kind of the object in that version."""
 
 
 def is_exempt(attributes: Attributes) -> bool:
@@ -79,7 +79,7 @@ class _Rule:
     """Resource and subresource ("" for the resource itself)."""
     scope: str
     names: frozenset[str]
-    """Of the objects; without any, all."""
+    """The names of the matching objects; empty matches all."""
 
     @classmethod
     def of(cls, rule: Mapping[str, Any]) -> _Rule:

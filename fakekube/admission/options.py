@@ -20,4 +20,4 @@ class AdmissionOptions:
     disable_admission_plugins: Sequence[str] = ()
     """Plugins that do not run although they are on by default."""
     admission_control_config_file: str = ""
-    """An AdmissionConfiguration: what is said to single plugins."""
+    """The path of an AdmissionConfiguration, which has the configurations of plugins."""

@@ -41,9 +41,9 @@ class ReinvocationContext:
 
     is_reinvoke: bool = False
     should_reinvoke: bool = False
-    """A plugin has changed the object in a way that earlier plugins must see."""
+    """Whether a plugin has requested reinvocation, because earlier plugins must see its change."""
     values: dict[str, Any] = field(default_factory=dict)
-    """What plugins remember from the first to the second time, by the plugin's name."""
+    """The state that plugins keep between the two runs, by plugin name."""
 
 
 @dataclass(slots=True)

@@ -74,11 +74,11 @@ class _Configuration:
     """The PodSecurityConfiguration of the configuration file."""
 
     defaults: _Policy = field(default_factory=lambda: _WITHOUT_LABELS)
-    """For namespaces whose labels say nothing."""
+    """The policy of namespaces without labels."""
     usernames: frozenset[str] = frozenset()
     namespaces: frozenset[str] = frozenset()
     runtime_classes: frozenset[str] = frozenset()
-    """Who is exempt."""
+    """The exempt runtime classes."""
 
 
 class PodSecurity(Plugin):

@@ -161,7 +161,7 @@ _NOT_IN: Mapping[str, frozenset[str]] = {"apiserver": frozenset({"ServiceAccount
 
 
 class UnknownPluginError(ValueError):
-    """An admission plugin is unknown, or both enabled and disabled; the text is that of the real server."""
+    """An admission plugin is unknown, or both enabled and disabled; has the message of the real server."""
 
 
 def plugins(

@@ -30,7 +30,7 @@ TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 VOLUME_PREFIX = "kube-api-access-"
 MOUNT_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
 TOKEN_SECONDS = 3607
-"""One hour, and a few seconds by which the kubelet knows a token that nobody asked for."""
+"""One hour and 7 seconds (WarnOnlyBoundTokenExpirationPeriod), which identifies injected tokens."""
 
 
 class ServiceAccount(Plugin):

@@ -42,7 +42,7 @@ class VersionedAttributes:
         self._object: Object | None = _UNSET
         self._old: Object | None = _UNSET
         self.views: dict[str, Any] = {}
-        """What readers have made of the objects, by their own names; forgotten when the new object is another one."""
+        """A cache for readers of the objects, by their own names; cleared when the object changes."""
 
     @property
     def object(self) -> Object | None:

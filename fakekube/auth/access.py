@@ -61,7 +61,7 @@ def _creation_of(request: Request) -> Attributes:
 
 
 class UndecidedError(Exception):
-    """An authorizer failed, and no other has allowed the request; the text is the reason."""
+    """An authorizer failed, and no other has allowed the request; has the reason."""
 
 
 class Access:

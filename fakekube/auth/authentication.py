@@ -77,16 +77,16 @@ class Authenticator:
 
     clock: Clock
     audiences: tuple[str, ...]
-    """Of the API server."""
+    """The audiences of the API server."""
     static: StaticTokens
     tokens: Sequence[TokenAuthenticator] = ()
     """Kinds of bearer tokens beside the static ones, in their order."""
     certificates: CertificateVerifier | None = None
-    """None: what the server has verified is believed."""
+    """Verifies client certificates; None: the TLS server has verified them."""
     request_headers: RequestHeaders | None = None
     anonymous: Anonymous = field(default_factory=Anonymous)
     nobody: User = ADMIN
-    """Who asks over plain http without an Authorization header."""
+    """The user of plain HTTP requests without an Authorization header."""
 
     def user_of(self, environment: MutableMapping[str, Any], warnings: list[str] | None = None) -> User:
         """Returns the user of a request; `warnings` collects the texts of Warning headers.

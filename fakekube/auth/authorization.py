@@ -47,7 +47,7 @@ ALLOWED: Final = Decision(True)
 NO_OPINION: Final = Decision(False)
 
 Rule = Mapping[str, Any]
-"""A PolicyRule, as a role has it."""
+"""A PolicyRule of a role."""
 
 
 class Selectors:
@@ -111,7 +111,7 @@ class ResolvedRules:
     rules: Sequence[Rule] = ()
     incomplete: bool = False
     problem: str = ""
-    """What went wrong."""
+    """The errors of the evaluation."""
 
 
 class Authorizer(Protocol):

@@ -31,7 +31,7 @@ _LONGEST_TIMEOUT: Final = 30.0
 _MAXIMUM_CONDITIONS: Final = 64
 
 Factories = Mapping[str, Callable[[], RuleResolver]]
-"""What makes the authorizers that need the cluster: RBAC and Node."""
+"""The constructors of the authorizers that use the cluster: RBAC and Node."""
 
 
 def authorizer_of(options: AuthorizationOptions, factories: Factories, clock: Clock) -> UnionAuthorizer:

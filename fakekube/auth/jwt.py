@@ -48,12 +48,12 @@ _LISTED: Final = "expression must return a string or a list of strings"
 
 @dataclass(slots=True, frozen=True)
 class Expression:
-    """A CEL expression, compiled."""
+    """A compiled CEL expression."""
 
     source: str
     program: Program
     message: str = ""
-    """What a rule says that is not met."""
+    """The error message of a violated rule."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -73,9 +73,9 @@ class JWTConfiguration:
     audiences: tuple[str, ...]
     username: ClaimMapping
     discovery_url: str = ""
-    """Where the discovery document is, if not at the issuer."""
+    """The URL of the discovery document, if it is not at the issuer."""
     authorities: str = ""
-    """Whom to trust, PEM; "" for the authorities of the system."""
+    """The CA bundle in PEM; "" for the CAs of the system."""
     groups: ClaimMapping = field(default_factory=ClaimMapping)
     uid: ClaimMapping = field(default_factory=ClaimMapping)
     extra: Sequence[tuple[str, Expression]] = ()
@@ -229,7 +229,7 @@ class _RemoteKeys:
         if self._signed(token):
             return
         with self._lock:
-            if self._signed(token):  # somebody else has fetched them meanwhile
+            if self._signed(token):  # another thread has fetched them meanwhile
                 return
             try:
                 if not self._location:

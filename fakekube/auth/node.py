@@ -45,7 +45,7 @@ class NodeAuthorizer:
         }  # fmt: skip
 
     def authorize(self, attributes: Attributes) -> Decision:
-        """May the user do that?"""
+        """See `Authorizer.authorize`."""
         if identities.NODES not in attributes.user.groups or not identities.is_node_username(attributes.user.name):
             return NO_OPINION
         node = attributes.user.name[len(identities.NODE_PREFIX) :]

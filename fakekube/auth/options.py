@@ -47,13 +47,13 @@ class AuthenticationOptions:
     """Keys that verify service account tokens, public or private; by default the signing key."""
     service_account_signing_key_file: str = ""
     service_account_issuer: Sequence[str] = (DEFAULT_ISSUER,)
-    """Who issues service account tokens; the first one signs."""
+    """The issuers of service account tokens; the first one signs."""
     api_audiences: Sequence[str] = ()
     """Audiences of the API server; by default the issuers."""
     anonymous_auth: bool | None = None
-    """May requests come without credentials? By default they may."""
+    """Whether requests without credentials are anonymous; by default they are."""
     authentication_config: str = ""
-    """An AuthenticationConfiguration: JWT authenticators, and who may be anonymous."""
+    """The path of an AuthenticationConfiguration: JWT authenticators, and conditions for anonymous requests."""
     requestheader_client_ca_file: str = ""
     requestheader_allowed_names: Sequence[str] = ()
     requestheader_username_headers: Sequence[str] = ("x-remote-user",)
@@ -116,11 +116,11 @@ class AuthorizationOptions:
     """The authorization flags."""
 
     authorization_mode: Sequence[str] = ("RBAC",)
-    """Who decides, in this order: AlwaysAllow, AlwaysDeny, Node, RBAC, Webhook."""
+    """The authorization modes in order: AlwaysAllow, AlwaysDeny, Node, RBAC, Webhook."""
     authorization_config: str = ""
-    """An AuthorizationConfiguration, in place of the modes."""
+    """The path of an AuthorizationConfiguration, instead of the modes."""
     authorization_webhook_config_file: str = ""
-    """A kubeconfig of the webhook of the mode Webhook."""
+    """The path of the kubeconfig of the webhook of the mode Webhook."""
     authorization_webhook_version: str = "v1beta1"
     authorization_webhook_cache_authorized_ttl: float = 300.0
     """Seconds."""

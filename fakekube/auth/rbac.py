@@ -36,9 +36,9 @@ class Binding:
     """The role that one binding grants to one of its subjects."""
 
     position: int
-    """Among all bindings of its kind: the order in which they are asked."""
+    """Its position among all bindings of its kind, which are evaluated in this order."""
     subject: int
-    """Which of the subjects of the binding it is: the first that is meant counts."""
+    """The index of the subject in the binding; the first that matches counts."""
     source: str
     """In words, for the reason of a decision."""
     rules: Sequence[Rule]

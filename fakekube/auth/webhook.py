@@ -50,18 +50,18 @@ class WebhookConfiguration:
     kubeconfig: str
     """The path of a file."""
     version: str = "v1"
-    """Of the SubjectAccessReviews that are sent: v1 or v1beta1."""
+    """The version of the SubjectAccessReviews: v1 or v1beta1."""
     timeout: float = 30.0
     denies_on_failure: bool = False
     authorized_ttl: float = 300.0
-    """0: answers are not kept."""
+    """The TTL of cached decisions that allow; 0 disables the cache."""
     unauthorized_ttl: float = 30.0
     match_conditions: Sequence[str] = ()
     """CEL; all must be true."""
 
 
 class MatchConditionError(ValueError):
-    """A match condition does not compile; the text is the reason."""
+    """A match condition does not compile; has the error."""
 
 
 class WebhookAuthorizer:

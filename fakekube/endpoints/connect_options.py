@@ -51,7 +51,7 @@ def _value(type_: Type, values: list[str]) -> Any:
 
 
 def _ports(values: list[str]) -> list[int]:
-    """Returns the numbers of a list of them, which may stand in one value with commas in between. Raises StatusError 400."""
+    """Returns the port numbers of repeated or comma-separated values. Raises StatusError 400."""
     try:
         return [parse_uint16(text) for value in values for text in value.split(",")]
     except ValueError as problem:

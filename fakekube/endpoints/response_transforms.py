@@ -1,4 +1,4 @@
-"""Transforms objects and lists into the representation that the client asked for: metadata only, or a Table.
+"""Transforms objects and lists into the requested representation: PartialObjectMetadata or a Table.
 
 A transformation gets the stored object, from which the cells of built-in kinds are printed, and the object in the
 requested version. A Status is never transformed.
@@ -115,9 +115,9 @@ def _not_acceptable(scope: Scope, problem: str, suffix: str = "") -> StatusError
 # ---------------------------------------------------------------- tables
 
 Pairs = list[tuple[Document, Document]]
-"""What is stored, and what the requested version shows."""
+"""Stored documents, and the same in the requested version."""
 Keep = Callable[[Hashable, Callable[[], rows.Rows]], rows.Rows]
-"""What was made for a key, or what is to be made."""
+"""Returns the cached value of a key, or makes it."""
 
 
 def _pairs(resource: Resource, listing: Listing) -> Pairs:

@@ -58,7 +58,7 @@ def negotiate_stream(scope: Scope) -> MediaType:
 
 @lru_cache(maxsize=1024)
 def kind_of(resource: Resource) -> Kind:
-    """Returns what encoders need to know of the objects of a resource."""
+    """Returns the encoding properties of the objects of a resource."""
     return Kind(resource.api_version, resource.kind, None if resource.custom else resource.type, resource.custom)
 
 

@@ -32,14 +32,14 @@ class Settings:
     """The emulated minor of Kubernetes."""
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
     too_large_resource_version_wait: float = 3.0
-    """How long a read waits for a revision in the future (blockTimeout of the watch cache)."""
+    """The maximum wait of a read for a revision in the future (blockTimeout of the watch cache)."""
     min_request_timeout: float = 1800.0
     """A watch without timeoutSeconds lasts between one and two times this (--min-request-timeout)."""
     bookmark_period: float = 60.0
     """The interval of bookmarks."""
 
     service_ranges: ServiceRanges = field(default_factory=ServiceRanges)
-    """Where Services get addresses and node ports from."""
+    """The ranges of ClusterIPs and node ports of Services."""
 
     def enabled(self, gate: str) -> bool:
         """Reports whether a feature gate is enabled; the default is that of the emulated minor version."""

@@ -101,7 +101,7 @@ class ClusterAccess(Protocol):
 
     @property
     def service_ranges(self) -> ServiceRanges:
-        """Where Services get addresses and node ports from."""
+        """The ranges of ClusterIPs and node ports of Services."""
 
     def authorize(self, user: str, groups: Any, attributes: dict[str, Any]) -> tuple[bool, str]:
         """Authorizes a user for attributes (those of a SubjectAccessReview's spec). Returns (allowed, reason)."""

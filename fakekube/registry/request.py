@@ -77,11 +77,11 @@ class Query:
         return values[0] if values else None
 
     def all(self, key: str) -> Sequence[str]:
-        """Every value of a parameter, in order."""
+        """Returns all values of a parameter in order."""
         return self._values.get(key, ())
 
     def mapping(self) -> Mapping[str, Sequence[str]]:
-        """All parameters, as Go's url.Values has them. Not to be changed."""
+        """All parameters like Go's url.Values; must not be changed."""
         return self._values
 
     def __contains__(self, key: str) -> bool:
@@ -95,7 +95,7 @@ class Query:
 
 
 def _unescape(text: str) -> str:
-    """As url.QueryUnescape; raises ValueError with its message for a bad escape."""
+    """Unescapes like url.QueryUnescape. Raises ValueError with its message for an invalid escape."""
     if "+" in text:
         text = text.replace("+", " ")
     if "%" not in text:
@@ -126,13 +126,13 @@ class RequestInfo:
     namespace: str = ""
     """The one in the path; for the resource `namespaces` itself the name of the namespace."""
     resource: str = ""
-    """The plural, as it stands in the path: it may not exist."""
+    """The plural of the path, which may not exist."""
     subresource: str = ""
     name: str = ""
-    """Of the object; for list and watch also the one that a field selector metadata.name=… asks for."""
+    """The name of the object; for list and watch also that of a field selector metadata.name=…"""
     field_selector: str = ""
     label_selector: str = ""
-    """Of a list, watch or deletecollection, as they were sent; not where the path names the verb."""
+    """The encoded label selector of a list, watch or deletecollection; "" for deprecated watch paths."""
     parts: tuple[str, ...] = ()
     """The path from the resource on: resource, name, subresource, and the rest."""
 
@@ -147,7 +147,7 @@ class Audit(Protocol):
         """The patch in the body."""
 
     def deprecated(self) -> None:
-        """The version of the API that was asked for is deprecated."""
+        """Records that the requested API version is deprecated."""
 
 
 def _no_body(_limit: int) -> bytes:
@@ -159,7 +159,7 @@ class Request:
     """A request, already authenticated and authorized."""
 
     method: str
-    """As sent (upper case, unless a client is odd)."""
+    """The HTTP method as sent."""
     path: str
     """Decoded, as it was sent."""
     query: Query
@@ -180,7 +180,7 @@ class Request:
     as_of: int | None = None
     """The revision for reads that may be stale; None: the current one."""
     address: str = ""
-    """Of the client."""
+    """The address of the client."""
     _body: bytes | None = None
 
     @property

@@ -82,7 +82,7 @@ class Resource:
     computed: Callable[[], Sequence[dict[str, Any]]] | None = None
     """For resources that are computed (component statuses): returns all current objects."""
     printer_columns: Sequence[Mapping[str, Any]] = ()
-    """Of a custom resource: the additionalPrinterColumns of this version."""
+    """The additionalPrinterColumns of this version of a custom resource."""
     custom: bool = False
     """Defined by a CustomResourceDefinition: unstructured, keys sorted, items carry kind and apiVersion."""
     to_storage: Callable[[dict[str, Any]], dict[str, Any]] | None = None
@@ -93,7 +93,7 @@ class Resource:
     convert: Callable[[dict[str, Any], str], dict[str, Any]] | None = None
     """For a custom resource: converts an object to another version, outside of reads and writes of the storage."""
     converts_by_call: bool = False
-    """A webhook converts to and from the other versions; it takes time, may fail, and its results may change."""
+    """Whether a webhook converts between versions: conversions take time, may fail, and their results may change."""
     hidden_verbs: frozenset[str] = frozenset()
     """The verbs that discovery does not list."""
     field_managers: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 __all__ = ["ServiceRanges", "parse_networks", "parse_ports"]
 
 _SMALLEST = 8
-"""A network has at least so many addresses."""
+"""The minimum number of addresses of a range."""
 _PORT_RANGE = re.compile(r"(\d+)(?:([-+])(\d+))?")
 
 

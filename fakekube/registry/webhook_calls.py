@@ -12,7 +12,7 @@ __all__ = ["Call", "CallError", "CallTimeoutError"]
 
 
 class CallError(Exception):
-    """A call failed; the text is the error message of the real server."""
+    """A call failed; has the error message of the real server."""
 
 
 class CallTimeoutError(CallError):

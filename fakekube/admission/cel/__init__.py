@@ -1,7 +1,7 @@
-"""Expressions in admission: match conditions of webhooks and policies, and what policies compute.
+"""CEL expressions in admission: match conditions of webhooks and policies, and the expressions of policies.
 
-`activation` is what expressions may name in one write, `conditions` evaluates compiled expressions within a budget of
-costs, `matchconditions` decides by conditions whether a webhook or a policy is asked at all.
+`activation` provides the variables of one write, `conditions` evaluates compiled expressions within a cost budget, and
+`matchconditions` decides whether a webhook or a policy is called.
 
 Specified by: k8s.io/apiserver/pkg/admission/plugin/cel.
 """

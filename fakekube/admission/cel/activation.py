@@ -1,9 +1,9 @@
-"""What expressions may name in one write: object, oldObject, request, namespaceObject, params, authorizer, variables.
+"""The variables of expressions for one write: object, oldObject, request, namespaceObject, params, authorizer, variables.
 
-A variable of a policy is computed when an expression first names it, and once. What it costs is charged to the
-evaluation that first needs it, and again to each later run over other expressions (`Variables.begin`).
+A variable of a policy is evaluated once, on its first use. Its cost is added to that of the first expression that uses it,
+and again in each later group of expressions (`Variables.begin`).
 
-Invariant: nothing that an expression sees can be changed by it, and an activation belongs to one thread.
+Invariant: expressions cannot change the values, and an activation is used by one thread.
 
 Specified by: k8s.io/apiserver/pkg/admission/plugin/cel/{activation,condition,composition}.go;
 k8s.io/apiserver/pkg/admission/plugin/authorizer/caching_authorizer.go.
@@ -53,12 +53,12 @@ _NAMESPACE_METADATA: Final = frozenset(
 
 
 class Activation:
-    """The names that the expressions of one webhook or policy may use; what none of them names is never made.
+    """The variables for the expressions of one webhook or policy; each is computed on first use.
 
     Args:
         versioned: the write, with its objects in the version that the webhook or policy matches.
-        resource: the version of the resource that `request.resource` tells.
-        authorizer: who answers checks; None: the expressions cannot ask.
+        resource: the resource of `request.resource`.
+        authorizer: performs authorization checks; None: not available to the expressions.
         params: the parameters of a policy, with kind and apiVersion.
         namespace: the namespace of the object, None for cluster-scoped ones.
         variables: the compiled variables of a policy.
@@ -113,7 +113,7 @@ class Activation:
         return self._shared(name, lambda: admission_request(versioned.attributes, resource, versioned.kind))
 
     def _shared(self, name: str, make: Callable[[], Object | None]) -> Any:
-        """A view that all policies share which see the same version."""
+        """Returns a value that all policies with the same version share."""
         views = self._versioned.views
         if name not in views:
             views[name] = untyped(make())
@@ -156,7 +156,7 @@ _MAKERS: Final[Mapping[str, Callable[[Activation], Any]]] = {
 
 
 class _Result:
-    """What a variable has come to, what that has cost, and which other variables it has used."""
+    """The value or error of a variable, its cost, and the other variables that it used."""
 
     __slots__ = ("cost", "uses", "value")
 
@@ -184,7 +184,7 @@ class Variables(values.Mapping):
         self._charged: set[str] = set()
 
     def take_cost(self) -> int:
-        """What variables have cost since the last time."""
+        """Returns the cost of variables since the last call."""
         cost, self.cost = self.cost, 0
         return cost
 
@@ -233,7 +233,7 @@ class Variables(values.Mapping):
 
 
 def authorizer_of(context: WriteContext) -> Authorizer:
-    """Who answers the checks of one write; a check that is asked twice is answered from memory."""
+    """Returns the authorizer for one write, which caches its decisions."""
     known: dict[str, Decision] = {}
 
     def ask(spec: Mapping[str, Any]) -> Decision:

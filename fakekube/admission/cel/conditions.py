@@ -1,7 +1,7 @@
-"""Compiled expressions of webhooks and policies, and their evaluation within a budget of costs.
+"""Compiles the expressions of webhooks and policies, and evaluates them within a cost budget.
 
-An expression that errs gives an error as its result; one that spends what is left of the budget ends the evaluation of
-all (`OutOfBudget`).
+The result of an expression that fails is its error; one that exhausts the budget ends the evaluation of all
+(`OutOfBudget`).
 
 Specified by: k8s.io/apiserver/pkg/admission/plugin/cel/{compile,condition,activation}.go, pkg/apis/cel/config.go.
 """
@@ -94,7 +94,7 @@ _LAST_CALL: Final = 700_000
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """An expression; without a program it does not compile."""
+    """A compiled expression; without a program if it does not compile."""
 
     source: str
     program: Program | None
@@ -106,7 +106,7 @@ class Compiled:
 
 
 def compiled(environment: Environment, source: str) -> Compiled:
-    """An expression, compiled as far as it goes."""
+    """Compiles an expression; keeps the error if it does not compile."""
     try:
         found = environment.compile(source)
     except ExpressionError as error:

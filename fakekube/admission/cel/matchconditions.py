@@ -1,7 +1,7 @@
-"""Match conditions: whether a webhook or a policy is asked about a write at all.
+"""Evaluates match conditions, which decide whether a webhook or a policy is called for a write.
 
-One condition that is false decides, even beside others that err. If none is false, an error counts as the failure
-policy says: it refuses the write, or passes the webhook or policy by.
+One false condition excludes the webhook or policy, even if others fail. If none is false, the failure policy decides about an
+error: it denies the request, or excludes the webhook or policy.
 
 Specified by: k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions/matcher.go.
 """
@@ -39,7 +39,7 @@ class MatchConditions:
         self._fails = failure_policy != "Ignore"
 
     def match(self, activation: Activation) -> bool:
-        """Do all conditions hold? Raises MatchConditionError."""
+        """Reports whether all conditions are true. Raises MatchConditionError."""
         try:
             results, _ = evaluate(self._expressions, activation, BUDGET_OF_MATCH_CONDITIONS)
         except OutOfBudget as error:

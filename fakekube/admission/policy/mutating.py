@@ -40,7 +40,7 @@ _Key = tuple[str, str, str, str]
 
 
 class _Invocation(NamedTuple):
-    """A policy that acts on a write, by one binding and with one parameter."""
+    """An invocation of a policy for a write, with one binding and one parameter."""
 
     hook: Hook[Mutator]
     binding: Binding
@@ -55,22 +55,22 @@ class _Invocation(NamedTuple):
 
 @dataclass(slots=True)
 class _Reinvocation:
-    """Which policies have acted on a write, and which of them are to act again."""
+    """The reinvocation context: the policies that were invoked for a write, and those to reinvoke."""
 
     invoked: set[_Key] = field(default_factory=set)
-    """Those that may act again, and have acted since the object was last known to change."""
+    """The policies with the policy IfNeeded that were invoked since the last change of the object."""
     wanted: set[_Key] = field(default_factory=set)
     output: Object | None = None
-    """The object as the policies left it."""
+    """The object after the last policy."""
 
-    def changed(self) -> None:
-        """The object has changed: whoever may act again is to act again."""
+    def require_reinvoking(self) -> None:
+        """Marks the policies invoked so far for reinvocation, since the object has changed."""
         self.wanted |= self.invoked
         self.invoked = set()
 
 
 class Dispatcher:
-    """The mutating policies of one cluster."""
+    """Dispatches writes to the mutating policies of one cluster."""
 
     def __init__(self) -> None:
         self._source: PolicySource[Mutator] = PolicySource(
@@ -78,12 +78,12 @@ class Dispatcher:
         )
 
     def dispatch(self, attributes: Attributes) -> None:
-        """Let all policies act on a write. Raises StatusError if one fails."""
+        """Invokes all matching policies for a write. Raises StatusError if one fails."""
         _Dispatch(attributes).run(self._source.hooks(attributes.context.services))
 
 
 class _Dispatch:
-    """One write, on its way through all policies."""
+    """The dispatch of one write to all policies."""
 
     def __init__(self, attributes: Attributes) -> None:
         self._attributes = attributes
@@ -144,7 +144,7 @@ class _Dispatch:
         attributes, again = self._attributes, self._attributes.reinvocation
         state: _Reinvocation = again.values.setdefault(_NAME, _Reinvocation())
         if again.is_reinvoke and state.output != attributes.object:
-            state.changed()
+            state.require_reinvoking()
         try:
             namespace, authorizer = namespace_object(attributes), authorizer_of(attributes.context)
             last: VersionedAttributes | None = None
@@ -159,18 +159,18 @@ class _Dispatch:
                     variables=invocation.hook.evaluator.variables,
                 )
                 asked = Activation(versioned, attributes.resource, authorizer, params=invocation.param)
-                if self._is_meant(invocation, asked, state):
+                if self._should_invoke(invocation, asked, state):
                     last = versioned
                     self._invoke(invocation, versioned, activation, state)
             if last is not None and last.dirty:
-                state.changed()
+                state.require_reinvoking()
                 again.should_reinvoke = True
                 last.write_back()
         finally:
             state.output = copied(attributes.object)
 
-    def _is_meant(self, invocation: _Invocation, asked: Activation, state: _Reinvocation) -> bool:
-        """Do the conditions hold, and is it the policy's turn?"""
+    def _should_invoke(self, invocation: _Invocation, asked: Activation, state: _Reinvocation) -> bool:
+        """Reports whether the match conditions hold and, in the second run, the policy is to be reinvoked."""
         conditions = invocation.hook.evaluator.conditions
         try:
             if conditions is not None and not conditions.match(asked):
@@ -194,7 +194,7 @@ class _Dispatch:
                 continue
             activation.object_changed()
         if before != versioned.object:
-            state.changed()
+            state.require_reinvoking()
             self._attributes.reinvocation.should_reinvoke = True
         if invocation.hook.spec.get("reinvocationPolicy") == "IfNeeded":
             state.invoked.add(invocation.key)

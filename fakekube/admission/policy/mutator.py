@@ -1,4 +1,4 @@
-"""One mutating policy, compiled: its conditions, variables and mutations.
+"""Compiles a mutating policy: its match conditions, variables and mutations.
 
 Specified by: k8s.io/apiserver/pkg/admission/plugin/policy/mutating/compilation.go, pkg/admission/plugin/cel/mutation.go.
 """
@@ -26,7 +26,7 @@ __all__ = ["Mutation", "Mutator", "mutator_of"]
 
 
 class Mutation(NamedTuple):
-    """One mutation of a policy."""
+    """A compiled mutation of a policy."""
 
     expression: Compiled
     patch: Callable[[VersionedAttributes, Any], Object]

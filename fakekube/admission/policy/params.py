@@ -20,7 +20,7 @@ __all__ = ["ConfigurationError", "collect_params", "param_resource"]
 
 
 class ConfigurationError(Exception):
-    """A policy or a binding cannot be used as it is."""
+    """A policy or a binding is misconfigured."""
 
 
 def param_resource(cluster: ClusterAccess, param_kind: Mapping[str, Any] | None) -> Resource | None:
@@ -38,16 +38,16 @@ def param_resource(cluster: ClusterAccess, param_kind: Mapping[str, Any] | None)
 def collect_params(
     cluster: ClusterAccess, resource: Resource | None, reference: Mapping[str, Any] | None, namespace: str
 ) -> Sequence[Object | None]:
-    """The parameters that a binding refers to, with kind and apiVersion.
+    """Returns the parameters that a binding refers to, with kind and apiVersion.
 
     Args:
-        cluster: where the parameters are.
-        resource: that of the policy's paramKind, None if the policy has none.
-        reference: the binding's paramRef.
-        namespace: of the write that is judged.
+        cluster: access to the stored objects.
+        resource: the resource of the paramKind of the policy, None if it has none.
+        reference: the paramRef of the binding.
+        namespace: the namespace of the write.
 
     Returns:
-        Parameters; only None for a policy or a binding that asks for none; nothing if none are found and that is allowed.
+        The parameters; a list of None if the policy or the binding has none; empty if none are found and that is allowed.
 
     Raises ConfigurationError.
     """

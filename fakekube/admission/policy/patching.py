@@ -1,6 +1,6 @@
-"""What the mutations of a policy do to an object: apply configurations are merged, JSON patches performed.
+"""Applies the mutations of a policy to an object: merges apply configurations, and applies JSON patches.
 
-The result is read by the type of the object and defaulted. Nothing is changed in place.
+The result is decoded as the type of the object and defaulted. Nothing is changed in place.
 
 Specified by: k8s.io/apiserver/pkg/admission/plugin/policy/mutating/{dispatcher.go,patch/smd.go,patch/json_patch.go}.
 """
@@ -31,7 +31,7 @@ __all__ = ["PATCHERS", "MutationError"]
 
 
 class MutationError(Exception):
-    """A mutation cannot be done; the failure policy says what follows."""
+    """A mutation failed; the failure policy decides about the request."""
 
 
 def _applied(versioned: VersionedAttributes, value: Any) -> Object:
@@ -108,7 +108,7 @@ def _operation(patch: JSONPatch) -> json_patch.Operation:
 
 
 def _decoded(versioned: VersionedAttributes, patched: Any) -> Object:
-    """A patched object, read strictly. Raises StatusError 500."""
+    """Decodes a patched object strictly. Raises StatusError 500."""
     if not isinstance(patched, dict):
         raise status.internal(
             "couldn't get version/kind; json parse error: json: cannot unmarshal array into Go value of "
@@ -133,7 +133,7 @@ def _decoded(versioned: VersionedAttributes, patched: Any) -> Object:
 
 
 def _claimed_type(versioned: VersionedAttributes, patched: Object) -> Type:
-    """The type of the kind that a patched object says it is of. Raises StatusError 500."""
+    """Returns the type of the kind and apiVersion of a patched object. Raises StatusError 500."""
     own = versioned.kind
     api_version, kind = str(patched.get("apiVersion") or own.api_version), str(patched.get("kind") or own.kind)
     group, _, version = api_version.rpartition("/")
@@ -160,7 +160,7 @@ def _is_custom(versioned: VersionedAttributes) -> bool:
 
 
 def _is_described(versioned: VersionedAttributes) -> bool:
-    """Does the OpenAPI document of the kind's own group and version know the kind?"""
+    """Reports whether the OpenAPI document of the group and version of a kind has the kind."""
     kind: GVK = versioned.kind
     return (kind.group, kind.version) == (versioned.resource.group, versioned.resource.version)
 
@@ -170,9 +170,9 @@ def _without_kind(obj: Mapping[str, Any]) -> Object:
 
 
 def _finished(versioned: VersionedAttributes, obj: Object, live: Object | None = None) -> Object:
-    """A tree of its own, defaulted, in the form of `VersionedAttributes.object`. Raises MutationError.
+    """Returns the defaulted object in the form of `VersionedAttributes.object`. Raises MutationError.
 
-    It may share whole fields with `live`, the object before: they are defaulted and in their form.
+    The result is a new tree, which may share unchanged fields with `live`, the object before.
     """
     resource, kind = versioned.resource, versioned.kind
     asked = versioned.attributes.resource

@@ -36,7 +36,7 @@ _EXCLUDED: Final = frozenset(
 
 
 def _is_seen(attributes: Attributes, bindings: str) -> bool:
-    """Are there bindings, and may policies see this write?"""
+    """Reports whether there are bindings, and the write is not exempt from policies."""
     resource = attributes.resource
     return attributes.context.services.has_any(_GROUP, bindings) and (resource.group, resource.plural) not in _EXCLUDED
 

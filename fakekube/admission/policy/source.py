@@ -27,17 +27,17 @@ E = TypeVar("E")
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """A binding, ready to be matched."""
+    """A compiled binding."""
 
     name: str
     spec: Object
     criteria: Criteria | None
-    """None: it matches what its policy matches."""
+    """The matchResources; None: every request that the policy matches."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hook(Generic[E]):
-    """A policy in force."""
+    """A compiled policy with its bindings."""
 
     name: str
     spec: Object
@@ -47,7 +47,7 @@ class Hook(Generic[E]):
 
     @property
     def fails(self) -> bool:
-        """Does an error refuse the write?"""
+        """Whether an error denies the request (failurePolicy Fail)."""
         return bool(self.spec.get("failurePolicy", "Fail") != "Ignore")
 
 

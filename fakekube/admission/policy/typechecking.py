@@ -1,10 +1,9 @@
-"""Type checking of validating policies: do the fields exist that expressions name, in each kind that a policy matches?
+"""Type-checks the expressions of validating policies against the schemas of the kinds that the policy matches.
 
-Admission does not know the types of objects, so an expression with a misspelt field is accepted and errs with every
-object. Type checking finds it: the expressions of a policy are checked against the schemas of at most ten kinds, those
-that its rules name without wildcards.
+For admission, objects have the type dyn, so an expression with a misspelled field compiles and fails for every object. Type
+checking finds such errors, with the schemas of at most ten kinds: those that the rules name without wildcards.
 
-Invariant: what is found here never changes what a policy does.
+Invariant: the results are warnings in the status; they never change the decisions of a policy.
 
 Specified by: k8s.io/apiserver/pkg/admission/plugin/policy/validating/typechecking.go, pkg/cel/openapi/resolver/refs.go,
 pkg/cel/common/schemas.go.
@@ -51,7 +50,7 @@ def expression_warnings(spec: Object, resources: Iterable[Resource]) -> list[dic
     for index, validation in enumerate(spec.get("validations") or ()):
         for field in ("expression", "messageExpression"):
             source = validation.get(field)
-            found = [_told(kind, environment, source) for kind, environment in environments] if source else []
+            found = [_expression_errors(kind, environment, source) for kind, environment in environments] if source else []
             text = "\n".join(filter(None, found))
             if text:
                 warnings.append({"fieldRef": f"spec.validations[{index}].{field}", "warning": text})
@@ -62,8 +61,8 @@ def _named(resource: Resource) -> str:
     return f"{resource.group}/{resource.version}, Kind={resource.kind}"
 
 
-def _told(kind: str, environment: Environment, source: str) -> str:
-    """What is wrong with an expression where the objects are of a kind."""
+def _expression_errors(kind: str, environment: Environment, source: str) -> str:
+    """Returns the errors of an expression for objects of a kind."""
     try:
         environment.checked(source)
     except CompileError as error:
@@ -75,7 +74,7 @@ def _told(kind: str, environment: Environment, source: str) -> str:
 
 
 def _matched_kinds(spec: Object, served: Iterable[Resource]) -> list[Resource]:
-    """The kinds that the rules name, as far as they can be told, in order."""
+    """Returns the kinds that the rules match without wildcards, in order."""
     found: dict[tuple[str, str, str], Resource] = {}
     for rule in (spec.get("matchConstraints") or {}).get("resourceRules") or ():
         for count, resource in enumerate(_named_resources(rule, served), start=1):
@@ -107,7 +106,7 @@ def _named_resources(rule: Mapping[str, Any], served: Iterable[Resource]) -> Ite
 
 
 def _environment(spec: Object, resource: Resource, served: Iterable[Resource]) -> Environment:
-    """What the expressions of a policy may name where the objects are of a kind."""
+    """Returns the environment of the expressions of a policy for objects of a kind."""
     known = admission(params="paramKind" in spec, composed=True)
     own = _declared(resource)
     variables = {**known.variables, "object": own, "oldObject": own}
@@ -130,7 +129,7 @@ def _param_resource(param_kind: Mapping[str, Any], served: Iterable[Resource]) -
 
 
 def _declared(resource: Resource | None) -> CelType:
-    """The type of the objects of a resource; nobody may rely on its name."""
+    """Returns the type of the objects of a resource; its name is generated."""
     if resource is None:
         return DYN
     schema = _schema(resource.type, frozenset())
@@ -142,7 +141,7 @@ def _declared(resource: Resource | None) -> CelType:
 
 
 class _Properties(Mapping[str, Mapping[str, Any]]):
-    """The schemas of the fields of a struct, made when they are asked for: few ever are."""
+    """The declarations of the fields of a struct, made on first use."""
 
     def __init__(self, type_: Type, seen: frozenset[str]) -> None:
         self._type, self._seen = type_, seen
@@ -177,9 +176,9 @@ _SCHEMAS: Final[Mapping[Shape, Mapping[str, Any]]] = {
 
 
 def _schema(type_: Type, seen: frozenset[str]) -> Mapping[str, Any]:
-    """The schema of a type as expressions see it: of quantities, and of what may be anything, OpenAPI tells no type.
+    """Returns the OpenAPI schema of a type for expressions; quantities and untyped values have no type.
 
-    `seen` are the types around; one that holds itself is told as an object without fields.
+    `seen` are the enclosing types; a recursive type becomes an object without fields.
     """
     if type_.shape is Shape.STRING and not type_.name and type_.format:
         return {"type": "string", "format": type_.format}

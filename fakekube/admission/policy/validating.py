@@ -1,7 +1,7 @@
-"""Validating policies: expressions decide whether a write is accepted.
+"""Evaluates validating policies.
 
-All policies that match are asked about the object as it will be stored. What a failed validation does, the binding
-says: Deny refuses the write (the first denial makes the answer), Warn warns the client, Audit tells the audit log.
+All matching policies are evaluated with the object as it will be stored. The validationActions of the binding decide what a
+failed validation does: Deny denies the request (with the first denial), Warn adds a warning, Audit an audit annotation.
 
 Specified by: k8s.io/apiserver/pkg/admission/plugin/policy/validating/{plugin,dispatcher}.go.
 """
@@ -35,7 +35,7 @@ _LONGEST_ANNOTATION: Final = 10 * 1024
 
 
 class Dispatcher:
-    """The validating policies of one cluster."""
+    """Dispatches writes to the validating policies of one cluster."""
 
     def __init__(self) -> None:
         self._source: PolicySource[Validator] = PolicySource(
@@ -43,19 +43,19 @@ class Dispatcher:
         )
 
     def dispatch(self, attributes: Attributes) -> None:
-        """Ask all policies about a write. Raises StatusError if one denies it."""
+        """Evaluates all matching policies for a write. Raises StatusError if one denies it."""
         _Dispatch(attributes).run(self._source.hooks(attributes.context.services))
 
 
 class _Dispatch:
-    """One write, held against all policies."""
+    """The dispatch of one write to all policies."""
 
     def __init__(self, attributes: Attributes) -> None:
         self._attributes = attributes
         self._cluster = attributes.context.services
         self._authorizer: Authorizer = authorizer_of(attributes.context)
         self._denials: list[tuple[str, Decision]] = []
-        """Who denies, in words, and why."""
+        """The messages of the denials, and their decisions."""
         self._versions: dict[int, VersionedAttributes] = {}
         self._namespace: list[Object | None] = []
 

@@ -1,7 +1,7 @@
-"""One validating policy, compiled: what it decides about a write.
+"""Compiles a validating policy and evaluates it for a write.
 
-Conditions first, then the validations, their messages, and the audit annotations, each within a budget of costs. A
-message that nobody will see is computed only if computing it could spend the budget.
+It evaluates the match conditions, then the validations, their messages, and the audit annotations, each within a cost budget.
+An unused message is only evaluated if its cost could exhaust the budget.
 
 Specified by: k8s.io/apiserver/pkg/admission/plugin/policy/validating/{plugin,validator}.go.
 """
@@ -34,7 +34,7 @@ _LONGEST_MESSAGE: Final = 5 * 1024
 
 
 class Action(Enum):
-    """What a decision asks for."""
+    """The action of a decision."""
 
     ADMIT = auto()
     DENY = auto()
@@ -42,7 +42,7 @@ class Action(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What one validation comes to."""
+    """The decision of one validation."""
 
     action: Action
     message: str = ""
@@ -51,7 +51,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
-    """What an audit annotation comes to: a value, an error, or nothing."""
+    """The result of an audit annotation: a value, an error, or nothing."""
 
     key: str
     value: str = ""
@@ -60,7 +60,7 @@ class Annotation:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a policy says of a write."""
+    """The result of a policy for a write."""
 
     decisions: Sequence[Decision] = ()
     annotations: Sequence[Annotation] = field(default=())
@@ -112,7 +112,7 @@ class Validator:
         bindings = partial(Activation, versioned, resource, params=params, namespace=namespace, variables=self._variables)
         try:
             results, left = evaluate(self._expressions, bindings(authorizer=authorizer), BUDGET)
-            unasked = bindings(authorizer=None)  # messages and annotations cannot ask, nor can variables for them
+            unasked = bindings(authorizer=None)  # messages and annotations have no authorizer, nor have variables that they use
             decisions = self._decisions(results, unasked, left)
             if not self._values:
                 return Result(decisions)

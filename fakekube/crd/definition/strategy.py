@@ -150,7 +150,7 @@ def _errors(obj: Object, old: Object | None, errors: list[FieldError]) -> list[F
     ]
 
 
-# ---------------------------------------------------------------- the form of what is kept
+# ---------------------------------------------------------------- the stored form
 
 
 def _drop_empty_webhook(conversion: dict[str, Any]) -> None:

@@ -21,7 +21,7 @@ __all__ = ["joined", "logic_errors", "structural_errors", "structural_problem"]
 
 
 class _Level(Enum):
-    """Where a schema stands; the value ends what is said of a missing type."""
+    """The kind of location of a schema; the value is the suffix of the error for a missing type."""
 
     ROOT = "at the root"
     ITEM = "for specified array items"

@@ -59,7 +59,7 @@ class Version:
 
     @cached_property
     def type(self) -> Type:
-        """Of its objects."""
+        """The type of its objects."""
         return schema_type(None) if self.free else self.schema.type
 
     def keyword_errors(self, obj: Object, before: Any = NONE_BEFORE) -> list[FieldError]:

@@ -88,7 +88,7 @@ def is_near_integer(value: float) -> bool:
 
 
 def type_errors(schema: Schema, value: Any, path: str) -> list[FieldError]:
-    """One error, or none."""
+    """Returns at most one error."""
     types = types_of(schema)
     kind = _KINDS[type(value)]
     if kind in types or (not types and "format" not in schema):

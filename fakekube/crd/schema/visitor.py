@@ -33,7 +33,7 @@ _HOLDERS = frozenset(_HOLDING)
 
 
 def schemas_in(schema: S | None) -> list[S]:
-    """A schema (None: there is none) and all in it, whatever it says with them; outer ones first, those with names sorted."""
+    """Yields a schema (if it is not None) and all schemas in it at any keyword; outer ones first, named ones sorted."""
     found: list[S] = []
     waiting = [schema] if schema is not None else []
     while waiting:

@@ -1,8 +1,8 @@
 """Encodes and decodes continue tokens, which contain the start key and the revision of the next page of a list.
 
 A token is base64url of {"v":"meta.k8s.io/v1","rv":REVISION,"start":KEY}; KEY is relative to the collection (the
-namespace, if the list has one) and is the last key of the page with a NUL after it. Revision -1 stands for the
-current one. The watch cache of the real server writes keys with a leading slash, its storage without: so do we.
+namespace, if the list has one) and is the last key of the page with a NUL after it. Revision -1 is the
+current one. As in the real server, keys from the watch cache have a leading slash, those from storage have none.
 
 Specified by: k8s.io/apiserver/pkg/storage/continue.go.
 """

@@ -38,7 +38,7 @@ Admit = Callable[[Object], None]
 
 
 class Step(Enum):
-    """What a deletion does to the object."""
+    """The effect of a deletion on the object."""
 
     REMOVE = "remove"
     MARK = "mark"
