@@ -299,8 +299,12 @@ class Cluster(ObjectClient):
                 self._credentials().ca_certificate,
                 http2=serving.offers_http2,
             )
-        except ssl.SSLError as error:
-            raise OptionError(f"--tls-cert-file={serving.tls_cert_file}: {error.reason}") from None
+        except (ssl.SSLError, ValueError) as error:
+            from fakekube.golang.key_pairs import key_pair_problem
+
+            key = read_text(serving.tls_private_key_file, "tls-private-key-file")
+            problem = key_pair_problem(certificate.encode(), key.encode()) or error
+            raise OptionError(f"--tls-cert-file={serving.tls_cert_file}: {problem}") from None
 
     # ---------------------------------------------------------------- requests and faults
 

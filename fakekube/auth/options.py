@@ -73,7 +73,10 @@ class AuthenticationOptions:
 
     def authorities(self, own: str = "") -> str:
         """Returns the certificate authorities of clients, PEM; `own` is the cluster's. Raises OptionError."""
-        return "\n".join(filter(None, (own, read_text(self.client_ca_file, "client-ca-file"))))
+        given = read_text(self.client_ca_file, "client-ca-file")
+        if given and own:
+            _verifier(given, self.client_ca_file)  # the file must be valid by itself
+        return "\n".join(filter(None, (own, given)))
 
     def certificates(self, own: str = "") -> CertificateVerifier | None:
         """Returns the verifier of client certificates; None without a certificate authority. Raises OptionError."""

@@ -67,6 +67,8 @@ class CommandLine:
     """Those of `fakekube.options`, with underscores."""
     certificates: Path | None = None
     """--cert-dir, if --tls-cert-file does not replace it."""
+    etcd: str = ""
+    """--etcd-servers."""
     wants: str = "serve"
     """serve, help or version."""
 
@@ -86,6 +88,7 @@ def read(arguments: Sequence[str]) -> CommandLine:
         feature_gates=_gates(given.get("feature-gates", ())),
         flags={name.replace("-", "_"): read_value(name, own[name], texts) for name, texts in given.items() if name in own},
     )
+    line.etcd = given.get("etcd-servers", [""])[-1]
     if "admission-control" in given:
         line.flags.setdefault("enable_admission_plugins", values(given["admission-control"]))
     if not line.flags.get("tls_cert_file") and given.get("cert-dir", [""])[-1]:

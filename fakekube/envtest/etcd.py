@@ -1,8 +1,10 @@
 """The stand-in for etcd: takes etcd's command line and answers /health, so that the API server is started after it.
 
+It also tells the API server where its data folder is, see `storage`.
+
 This file runs as a script, with Python's `-I -S` and the standard library's smallest modules, because its start is a part
-of each start of a control plane. No object is ever stored here. One thread serves all connections; nothing is
-written to the data folder, and the default action of SIGTERM ends the process.
+of each start of a control plane. No object is ever stored here. One thread serves all connections, and the default action
+of SIGTERM ends the process.
 
 Invariant: the process has no children and owns no file, so that nothing is left of it after SIGKILL.
 
@@ -19,6 +21,7 @@ import time
 
 _DEFAULT_URL = "http://localhost:2379"
 _ADDRESSES = "listen-client-urls"
+_DATA = "data-dir"
 
 _BACKLOG = 128
 _ORPHAN_SECONDS = 300.0
@@ -46,12 +49,18 @@ def addresses(arguments: list[str]) -> list[tuple[str, int]]:
 
     Raises UsageError for URLs that are not plain HTTP.
     """
-    urls = _DEFAULT_URL
+    urls = flag(arguments, _ADDRESSES) or _DEFAULT_URL
+    return [_address(url.strip()) for url in urls.split(",")]
+
+
+def flag(arguments: list[str], wanted: str) -> str:
+    """Returns the last value of a flag, in any spelling; "" if it is not given."""
+    found = ""
     for place, argument in enumerate(arguments):
         name, equals, value = argument.lstrip("-").partition("=")
-        if argument.startswith("-") and name == _ADDRESSES:
-            urls = value if equals else "".join(arguments[place + 1 : place + 2])
-    return [_address(url.strip()) for url in urls.split(",")]
+        if argument.startswith("-") and name == wanted:
+            found = value if equals else "".join(arguments[place + 1 : place + 2])
+    return found
 
 
 def _address(url: str) -> tuple[str, int]:
@@ -123,6 +132,9 @@ def main(arguments: list[str]) -> int:
     """Serves until a signal ends the process. Returns 1 after an error in the command line, or for a port that is taken."""
     try:
         listeners = [_listen(*address) for address in addresses(arguments)]
+        data = flag(arguments, _DATA)
+        if data:
+            _ANSWERS["/fakekube/data-dir"] = (200, os.path.abspath(data))
     except (UsageError, OSError) as problem:
         print(f"etcd: {problem}", file=sys.stderr)
         return 1

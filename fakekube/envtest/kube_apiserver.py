@@ -50,7 +50,9 @@ def main(
         control: whether /fakekube/v1 is served.
     """
     from fakekube.envtest.command_line import FlagError, read
+    from fakekube.envtest.storage import data_folder, save
     from fakekube.options import OptionError
+    from fakekube.powers.state import StateError
 
     try:
         line = read(arguments)
@@ -60,7 +62,7 @@ def main(
             return _print_help()
         ended = _signals()
         cluster = _started(line, profile, controllers, control)
-    except (FlagError, OptionError) as problem:
+    except (FlagError, OptionError, StateError, OSError) as problem:
         print(f"Error: {problem}", file=sys.stderr)
         return 1
     print(f"Serving securely on {line.host}:{line.port}", file=sys.stderr, flush=True)
@@ -69,6 +71,9 @@ def main(
     _wait(ended, cluster)
     threading.Timer(_STOP_SECONDS, os._exit, (0,)).start()
     cluster.stop()
+    folder = data_folder(line.etcd)
+    if folder is not None:
+        save(cluster, folder)
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)  # threads that still answer do not hold it up
@@ -96,10 +101,14 @@ def _signals() -> threading.Event:
 
 
 def _started(line: CommandLine, profile: str, controllers: Sequence[str] | None, control: bool) -> Cluster:
-    """Starts the cluster. Raises OptionError, also if the port is taken."""
+    """Starts the cluster, with the state of the one before it on this etcd.
+
+    Raises OptionError, also if the port is taken, StateError for a damaged state, and OSError.
+    """
     from fakekube.cluster import Cluster
     from fakekube.controllers import PROFILES
     from fakekube.envtest.serving_certificates import serving_files
+    from fakekube.envtest.storage import data_folder, restore
     from fakekube.options import OptionError
 
     flags = dict(line.flags)
@@ -116,6 +125,9 @@ def _started(line: CommandLine, profile: str, controllers: Sequence[str] | None,
         keep_requests=10_000 if control else 0,
         **flags,
     )
+    folder = data_folder(line.etcd)
+    if folder is not None:
+        restore(cluster, folder)
     try:
         return cluster.start()
     except OSError as error:

@@ -68,7 +68,8 @@ class Pair:
             (certificates / name).write_text(text)
         self.etcd_port, self.port = free_port(), free_port()
         etcd = [f"--listen-client-urls=http://127.0.0.1:{self.etcd_port}", "--unsafe-no-fsync=true", f"--data-dir={certificates}"]
-        server = [
+        self.command = [
+            folder / "kube-apiserver",
             "--allow-privileged=true", "--authorization-mode=RBAC", "--bind-address=127.0.0.1", f"--cert-dir={certificates}",
             f"--client-ca-file={certificates}/client-ca.crt", "--disable-admission-plugins=ServiceAccount",
             f"--etcd-servers=http://127.0.0.1:{self.etcd_port}", f"--secure-port={self.port}",
@@ -77,7 +78,10 @@ class Pair:
             f"--service-account-signing-key-file={certificates}/apiserver.key",
         ]  # fmt: skip
         self.etcd = subprocess.Popen([folder / "etcd", *etcd], stderr=subprocess.DEVNULL)
-        self.server = subprocess.Popen([folder / "kube-apiserver", *server], stderr=subprocess.PIPE, text=True)
+        self.start_server()
+
+    def start_server(self) -> None:
+        self.server = subprocess.Popen(self.command, stderr=subprocess.PIPE, text=True)
 
     def context(self, user: str = "", groups: tuple[str, ...] = ()) -> ssl.SSLContext:
         context = ssl.create_default_context(cadata=self.authority.pem)
@@ -164,14 +168,24 @@ def test_a_port_that_is_taken_is_told(folder: Path, pair: Pair, tmp_path: Path) 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["apiserver.crt", "apiserver.key"]
 
 
-def test_sigterm_ends_it_with_open_watches(pair: Pair) -> None:
+def test_sigterm_ends_it_with_open_watches_and_its_objects_are_there_after_a_restart(pair: Pair) -> None:
     admin = pair.context("admin", ("system:masters",))
+    made = pair.get("/api/v1/namespaces/default/configmaps", admin, body={"metadata": {"name": "kept"}})["metadata"]
     url = f"https://127.0.0.1:{pair.port}/api/v1/namespaces?watch=1"
     with urllib.request.urlopen(url, context=admin, timeout=10) as watch:
         assert json.loads(watch.readline())["type"] == "ADDED"
         begin = time.monotonic()
         pair.server.send_signal(signal.SIGTERM)
         assert pair.server.wait(10) == 0
-        pair.etcd.send_signal(signal.SIGTERM)
-        pair.etcd.wait(10)
         assert time.monotonic() - begin < 5
+    assert pair.server.stderr is not None
+    pair.server.stderr.close()
+    pair.start_server()
+    pair.wait_until_healthy()
+    found = pair.get("/api/v1/namespaces/default/configmaps/kept", admin)["metadata"]
+    assert isinstance(found, dict)
+    assert isinstance(made, dict)
+    assert (found["uid"], found["resourceVersion"]) == (made["uid"], made["resourceVersion"])
+    assert not list(pair.certificates.glob("*fakekube*"))
+    pair.etcd.send_signal(signal.SIGTERM)
+    assert pair.etcd.wait(10) == -signal.SIGTERM
