@@ -120,7 +120,7 @@ DEFECTS = {
         Defect("L1-keeps-leading", "leads on when it cannot renew its lease", CONTROLLER),
         Defect("L1-no-revision", "patches the lease without its resourceVersion", CONTROLLER),
         Defect("N1-event-type", "the process ends at an event of an unknown type"),
-        Defect("N1-warning", "the process ends at an answer with a Warning header"),
+        Defect("N1-warning", "the process ends at an answer with a Warning header", CONTROLLER),
         Defect("N1-status", "the process ends at a Status with a field that it does not know"),
         Defect("N2-agent", "sends the User-Agent of its HTTP library"),
         Defect("N2-none", "sends no User-Agent"),

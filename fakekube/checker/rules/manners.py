@@ -150,7 +150,7 @@ class UserAgent(Rule):
 
 
 class Economy(Rule):
-    """The client of the calm run is left alone."""
+    """The client of the calm run is left alone with a copy to which it has reacted."""
 
     id = "N3"
     provocation = "idleness"
@@ -160,14 +160,15 @@ class Economy(Rule):
     on_calm = True
 
     #: How long the client is looked at, at least; how often it may ask the same in this time.
-    SECONDS, TIMES = 6.0, 5
+    SECONDS, TIMES = 6.0, 3
 
     def judge(self, spell: Spell) -> Verdict:
-        since = spell.calm.idle_from
         if spell.bench.ends_by_itself:
             return Verdict.not_exercised("the client ends by itself")
-        if spell.now - since < self.SECONDS:
-            spell.wait(self.SECONDS - (spell.now - since))
+        spell.stimulate()
+        spell.wait(1.0 + 3 * spell.calm.reaction_seconds)
+        since = spell.now
+        spell.wait(self.SECONDS)
         length = spell.now - since
         idle = [call for call in spell.trace.since() if call.at >= since and call.collection != LEASES]
         counts: Counter[tuple[str, str]] = Counter((call.verb, call.path) for call in idle if not call.is_watch)
