@@ -27,8 +27,8 @@ __all__ = ["Call", "Event", "Stream", "StreamKey", "Trace", "excerpt", "failed"]
 _WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 _TRUE = frozenset({"true", "1", "t", "T", "TRUE", "True"})
 
-#: The field resourceVersion of ObjectMeta and ListMeta in Protobuf: its tag, its length, its digits.
-_PROTOBUF_REVISION = re.compile(rb"[\x32\x12]([\x01-\x28])(\d+)")
+#: The field resourceVersion of ObjectMeta and ListMeta in Protobuf: its tag, its length, its first digit.
+_PROTOBUF_REVISION = re.compile(rb"[\x32\x12]([\x01-\x28])(?=\d)")
 
 
 @dataclass(slots=True, frozen=True)
@@ -229,7 +229,8 @@ class Call:
 
 def _event(frame: bytes, media_type: str) -> Event:
     if "json" not in media_type:
-        found = [int(digits) for size, digits in _PROTOBUF_REVISION.findall(frame) if size[0] == len(digits)]
+        texts = (frame[match.end() : match.end() + match[1][0]] for match in _PROTOBUF_REVISION.finditer(frame))
+        found = [int(text) for text in texts if text.isdigit()]
         return Event("", max(found, default=0), "", "")
     try:
         value = json.reread(frame)

@@ -179,10 +179,20 @@ class NewOwner(Rule):
             ):
                 after = spell.memory["new"].mark < call.number
                 if after:
+                    now = next(
+                        (one for one in children_of(spell.cluster, spell.memory["new"], resource) if _same(one, child)), None
+                    )
+                    uids = {obj["metadata"]["uid"] for obj in spell.memory["new"].objects}
+                    if now is None or _owned_by([now], uids):
+                        continue  # taken over, or deleted since
                     return Verdict.failed(
                         f"writes {resource}/{metadata['name']}, which belongs to an owner that is gone", *spell.excerpt([call])
                     )
         return None
+
+
+def _same(one: Object, other: Object) -> bool:
+    return bool(one["metadata"]["uid"] == other["metadata"]["uid"])
 
 
 def _owned_by(children: list[Object], uids: set[str]) -> list[Object]:
