@@ -180,7 +180,9 @@ class Runtime:
 
     def node_destination(self, node: Object) -> Destination | None:
         """See `kubelet_api.Kubelet`."""
-        return None
+        from fakekube.runtime.kubelet_server import KubeletServer
+
+        return KubeletServer(node["metadata"]["name"], self)
 
 
 def _status_of(pod: Object, name: str) -> Object | None:
