@@ -89,7 +89,7 @@ class KubeletServer:
         logs = _LOGS.fullmatch(path)
         try:
             if logs is not None:
-                answer = self._container_logs(*logs.groups(), parse_qs(environ.get("QUERY_STRING", "")))
+                answer = self._container_logs(logs, parse_qs(environ.get("QUERY_STRING", "")))
             else:
                 answer = (404, _TEXT, b"404 page not found\n") if found is None else found()
         except KubeletError as error:
@@ -111,7 +111,8 @@ class KubeletServer:
     def _list(pods: list[Object]) -> Answer:
         return 200, _JSON, json.dumps({"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": pods})
 
-    def _container_logs(self, namespace: str, name: str, container: str, query: Mapping[str, list[str]]) -> Answer:
+    def _container_logs(self, path: re.Match[str], query: Mapping[str, list[str]]) -> Answer:
+        namespace, name, container = path.groups()
         pod = self._runtime.cluster.get("", "pods", namespace, name)
         if pod is None or pod["spec"].get("nodeName") != self._node:
             raise KubeletError(404, f'pod "{name}" not found\n')
@@ -248,7 +249,7 @@ class KubeletServer:
         )
 
     def _probe_metrics(self) -> bytes:
-        samples = []
+        samples: list[Sample] = []
         for pod in self._running():
             for container in running_containers(pod):
                 for probe in ("liveness", "readiness", "startup"):
