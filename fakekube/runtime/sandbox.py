@@ -169,7 +169,8 @@ class Sandbox:
                 return served
         declared = {one["containerPort"]: spec for spec, _ in found for one in spec.get("ports") or ()}
         declared |= {_WELL_KNOWN[name]: spec for spec, _ in found if (name := base_name(spec.get("image", ""))) in _WELL_KNOWN}
-        if declared and port not in declared:
+        told = any(behaviour.ports for _, behaviour in found)
+        if (declared or told) and port not in declared:
             raise oserror(errno.ECONNREFUSED)
         from fakekube.runtime.ports import default_application
 

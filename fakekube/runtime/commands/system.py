@@ -24,7 +24,7 @@ _UNITS: Final = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 async def _date(program: Program) -> int:
     flags, operands = options(program, "ud:r:Is:R", ["utc", "date="], aliases={"utc": "u", "date": "d"})
     now = program.task.scheduler.now()
-    given = flags.get("d")
+    given = flags.get("d", next((one for one in operands if not one.startswith("+")), None))
     if given is not None:
         try:
             now = datetime.fromtimestamp(float(given[1:]), UTC) if given.startswith("@") else datetime.fromisoformat(given)
