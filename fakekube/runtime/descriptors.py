@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from fakekube.pipes import Pipe
 from fakekube.runtime.filesystem import Device, File, FileSystem, Node
-from fakekube.runtime.scheduling import until
+from fakekube.runtime.scheduling import SIGPIPE, Killed, until
 
 __all__ = [
     "Capture",
@@ -139,7 +139,10 @@ class PipeWriter(Descriptor):
     async def write(self, data: bytes) -> None:
         rest = memoryview(data)
         while rest:
-            written = self.pipe.write(rest)
+            try:
+                written = self.pipe.write(rest)
+            except BrokenPipeError:  # which no command takes for an error of a file
+                raise Killed(SIGPIPE) from None
             rest = rest[written:]
             if rest:
                 await until(lambda: (self.pipe.free > 0 or self.pipe.abandoned) or None, self.pipe)

@@ -12,7 +12,7 @@ from typing import Final
 
 from fakekube.runtime.commands.options import options
 from fakekube.runtime.program import Command, Program, Usage
-from fakekube.runtime.scheduling import SIGTERM, Task, sleep, until
+from fakekube.runtime.scheduling import SIGTERM, Task, checkpoint, sleep, until
 
 __all__ = ["COMMANDS"]
 
@@ -192,6 +192,7 @@ async def _kill(program: Program) -> int:
             code = await program.complain(f"can't kill pid {arg}: No such process")
         elif signal:
             task.kill(signal)
+    await checkpoint()  # it may be the one that is killed
     return code
 
 
