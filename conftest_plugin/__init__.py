@@ -22,10 +22,11 @@ import pytest
 
 if TYPE_CHECKING:
     from fakekube import Cluster
+    from fakekube.checker import Report
     from fakekube.powers.faults import Faults
     from fakekube.testing.object_client import ObjectClient
 
-__all__ = ["fakekube", "fakekube_factory", "fakekube_faults", "fakekube_session", "fakekube_user"]
+__all__ = ["fakekube", "fakekube_check", "fakekube_factory", "fakekube_faults", "fakekube_session", "fakekube_user"]
 
 #: name → (type of the ini value, help); every one is an ini option, a command line option and a marker argument.
 _OPTIONS = {
@@ -141,6 +142,18 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 def fakekube_user(fakekube: Cluster) -> Callable[..., ObjectClient]:
     """Makes clients of users of this test's cluster: `alice = fakekube_user("alice", groups=["team-a"])`."""
     return fakekube.as_user
+
+
+@pytest.fixture
+def fakekube_check() -> Callable[..., Report]:
+    """Checks a client as `fakekube.check` does: `fakekube_check(start, sample="widget.yaml", rules="W1,W5").require_ok()`.
+
+    `start` is a command or a function with the path of a kubeconfig, which may be a coroutine function. In an asyncio test:
+    `await asyncio.to_thread(fakekube_check, start)`.
+    """
+    from fakekube import check
+
+    return check
 
 
 @pytest.fixture(scope="session")

@@ -35,6 +35,7 @@ def check(
     expect: Iterable[str] = (),
     seed: int = 0,
     profile: str = "cluster",
+    quiet: float = 0.8,
     progress: Progress | None = None,
 ) -> Report:
     """Runs a client against clusters that do what a server may do, and says which obligations it breaks.
@@ -53,6 +54,8 @@ def check(
         expect: signs of the client's reaction, RESOURCE/NAME[:PATH[=VALUE]] with {name}; what is learned counts as well.
         seed: what all random choices follow from.
         profile: of the clusters.
+        quiet: seconds without a request after which the client is taken to have reacted, while its reaction is learned;
+            more for a client that waits before it acts.
         progress: called with a line of text for each step.
 
     Raises:
@@ -69,8 +72,11 @@ def check(
         idle=idle,
         seconds=seconds,
         expects=Expectations.parse(expect),
+        quiet=quiet,
     )
+    exercised = {rule.id for rule in selected}
+    left_out = [] if rules is not None else [rule for rule in all_rules() if rule.id not in exercised]
     try:
-        return run(bench, selected, progress or (lambda line: None))
+        return run(bench, selected, progress or (lambda line: None), left_out)
     finally:
         bench.close()

@@ -44,6 +44,8 @@ class Bench:
         idle: seconds of silence after which the client says that it gives up on a watch; None: it does not say.
         seconds: for how long repeated failures are provoked.
         expects: signs of a reaction that are told.
+        quiet: seconds without a request after which a client of the calm run is quiet.
+        start_patience: seconds that a client may take until its first request.
     """
 
     starter: Starter
@@ -53,6 +55,7 @@ class Bench:
     idle: float | None = None
     seconds: float = 10.0
     expects: Expectations = field(default_factory=Expectations)
+    quiet: float = 0.8
     start_patience: float = START_PATIENCE
 
     def __post_init__(self) -> None:

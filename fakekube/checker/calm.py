@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Calm", "CalmRunFailed", "learn"]
 
-#: Seconds without a request after which the client is quiet, and after which it is no longer waited for.
-_QUIET, _LONGEST = 0.8, 15.0
-#: Seconds that are waited for the first sign of a reaction.
-_FIRST_SIGN = 2.5
+#: Seconds after which a client that is not quiet is no longer waited for.
+_LONGEST = 15.0
+#: How many times the seconds of quiet are waited for the first sign of a reaction.
+_FIRST_SIGN = 3
 
 
 class CalmRunFailed(Exception):
@@ -120,7 +120,7 @@ def _await_quiet(spell: Spell, mark: int, tokens: Sequence[str] = ()) -> float:
 
     def is_quiet() -> bool:
         latest = last()
-        return spell.now - max(latest, begun) >= (_FIRST_SIGN if tokens and not latest else _QUIET)
+        return spell.now - max(latest, begun) >= spell.bench.quiet * (_FIRST_SIGN if tokens and not latest else 1)
 
     spell.await_until(is_quiet, max(_LONGEST, spell.bench.seconds))
     return last()

@@ -14,13 +14,15 @@ import os
 import signal
 import subprocess
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
 __all__ = ["ClientProcess", "Starter", "starter_of"]
+
+#: Seconds that a function has for its end.
+_END_PATIENCE = 5.0
 
 #: How much of the output is shown.
 _TAIL = 1200
@@ -34,6 +36,9 @@ class ClientProcess(Protocol):
 
     def kill(self) -> None:
         """Ends it at once. May be called twice."""
+
+    def join(self) -> None:
+        """Waits until a killed client has ended, when its cluster has stopped."""
 
     def output(self) -> str:
         """Returns the end of what it has printed."""
@@ -94,6 +99,9 @@ class _Command:
     def kill(self) -> None:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
+    def join(self) -> None:
         self._process.wait()
 
     def output(self) -> str:
@@ -177,8 +185,9 @@ class _InProcess:
         if self._loop is not None and self._task is not None:
             with suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(self._task.cancel)
-        end = time.monotonic() + 5.0
-        self._thread.join(max(end - time.monotonic(), 0.0))
+
+    def join(self) -> None:
+        self._thread.join(_END_PATIENCE)
 
     def output(self) -> str:
         return self._error

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from fakekube.checker.calm import learn
 from fakekube.checker.report import Report, RuleReport
 from fakekube.checker.rule import NotExercised, Rule, Verdict, Word
+from fakekube.checker.rules import in_order
 from fakekube.checker.spell import ClientEnded, Decided, HotLoop, Spell
 
 if TYPE_CHECKING:
@@ -31,8 +32,8 @@ _AT_ONCE_CONFIRMING = 4
 _ORDER = tuple(Word)
 
 
-def run(bench: Bench, rules: Sequence[Rule], progress: Progress) -> Report:
-    """Checks rules and returns the report. Raises CalmRunFailed."""
+def run(bench: Bench, rules: Sequence[Rule], progress: Progress, left_out: Sequence[Rule] = ()) -> Report:
+    """Checks rules and returns the report; `left_out` are those that are only named in it. Raises CalmRunFailed."""
     progress("calm run: learning what the client does")
     calm = bench.calm = learn(bench)
     reaction = ", ".join(map(str, calm.reaction.visible)) or "nothing but its watches to be seen"
@@ -46,6 +47,9 @@ def run(bench: Bench, rules: Sequence[Rule], progress: Progress) -> Report:
     for rule in rules:
         if rule.on_calm:
             verdicts[rule] = _judged(rule, calm.spell)
+    for rule in left_out:
+        verdicts[rule] = Verdict.not_exercised(f"only by provocations of class {rule.legality}, which were not asked for")
+    rules = in_order([*rules, *left_out])
     return Report(f"{bench.starter.name} ({calm.agent})" if calm.agent else bench.starter.name, rows(rules, verdicts))
 
 

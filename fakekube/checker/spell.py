@@ -36,6 +36,9 @@ _LOOP_SECONDS = 2.0
 #: Seconds without any request, and without a watch, after which a client has given up.
 _GIVEN_UP = 20.0
 
+#: How many of the watches that were begun before the provocation evidence shows.
+_WATCHES_BEFORE = 2
+
 #: Seconds between two looks at a condition: the first, and the longest.
 _FIRST_LOOK, _LONGEST_LOOK = 0.01, 0.1
 
@@ -177,6 +180,8 @@ class Spell:
         if self.process is not None:
             self.process.kill()
         self.cluster.stop()
+        if self.process is not None:
+            self.process.join()
 
     # ------------------------------------------------------------ stimuli
 
@@ -379,9 +384,11 @@ class Spell:
         return not self.trace.open_watches() and self.now - latest > _GIVEN_UP
 
     def excerpt(self, calls: Sequence[Call] | None = None) -> list[str]:
-        """Returns lines of the trace since the provocation, for evidence."""
-        chosen = self.trace.since(self.provoked_at) if calls is None else calls
-        return excerpt(chosen)
+        """Returns lines of the trace, for evidence: of some calls, or since the provocation with the watches before it."""
+        if calls is not None:
+            return excerpt(calls)
+        begun = [call for call in self.trace.since() if call.is_watch and call.number <= self.provoked_at][-_WATCHES_BEFORE:]
+        return excerpt([*begun, *self.trace.since(self.provoked_at)])
 
     # ------------------------------------------------------------ provocations
 

@@ -23,7 +23,7 @@ from fakekube.checker.rules import (
     watch_events,
 )
 
-__all__ = ["UnknownRule", "all_rules", "chosen"]
+__all__ = ["UnknownRule", "all_rules", "chosen", "in_order"]
 
 _FAMILIES = (
     watch_errors.RULES,
@@ -53,8 +53,12 @@ class UnknownRule(ValueError):
 
 def all_rules() -> list[Rule]:
     """Returns all rules in the order of the catalogue."""
-    found = [made() for family in _FAMILIES for made in family]
-    return sorted(found, key=lambda rule: (_ORDER.index(rule.id[0]), int(rule.id[1:])))
+    return in_order([made() for family in _FAMILIES for made in family])
+
+
+def in_order(rules: Sequence[Rule]) -> list[Rule]:
+    """Returns rules in the order of the catalogue."""
+    return sorted(rules, key=lambda rule: (_ORDER.index(rule.id[0]), int(rule.id[1:])))
 
 
 def chosen(ids: Sequence[str] | None, legality: Sequence[str]) -> list[Rule]:

@@ -98,7 +98,7 @@ class ExpiredContinue(Rule):
         for calls in refused.values():
             if len(calls) > _TRIES:
                 return Verdict.failed("an expired continue token is sent again and again", *excerpt(calls))
-        return None
+        return judge_pages(spell)
 
     def judge_trace(self, spell: Spell) -> Verdict:
         if not any(call.is_list and call.status == 410 for call in spell.trace.since(spell.provoked_at)):
@@ -108,6 +108,24 @@ class ExpiredContinue(Rule):
 
 #: How often a client may send an expired token.
 _TRIES = 2
+
+
+def judge_pages(spell: Spell) -> Verdict | None:
+    """Says whether a client takes a page for the whole list: watches from its revision, though there was more; None if not."""
+    for stream in spell.streams_since().values():
+        page: Call | None = None
+        for call in stream.calls:
+            if call.is_list and call.status == 200:
+                page = call if continue_of(call) else None
+            elif page is not None and call.resumes and call.asked_revision == str(page.revision):
+                return Verdict.failed(f"a page of {stream.key} was taken for the whole list", *excerpt([page, call]))
+    return None
+
+
+def continue_of(listed: Call) -> str:
+    """Returns the continue token in the answer of a list; "" if there is none, or it cannot be read here."""
+    answer = listed.answer
+    return str(answer.get("metadata", {}).get("continue") or "") if isinstance(answer, dict) else ""
 
 
 class ShortPagesOfList(Rule):
@@ -136,7 +154,7 @@ class ShortPagesOfList(Rule):
                 return Verdict.failed(
                     "a continued list is refused with 400, because it has more than limit and continue", *excerpt([call])
                 )
-        return None
+        return judge_pages(spell)
 
     def judge_trace(self, spell: Spell) -> Verdict:
         if not any(call.is_list and call.query.get("continue") for call in spell.trace.since(spell.provoked_at)):
@@ -149,6 +167,9 @@ class EmptyPage(ShortPagesOfList):
 
     provocation = "a page is empty, and not the last one"
     legality = "B"
+
+    def provoke(self, spell: Spell) -> None:
+        """The first list has the empty page."""
 
     def prepare(self, spell: Spell) -> None:
         super().prepare(spell)

@@ -1,0 +1,105 @@
+"""`fakekube.check` with clients in this process, and the command."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+import fakekube
+from fakekube.checker import CalmRunFailed, UnknownRule
+from fakekube.cli import main
+from tests.unit.checker.reflector import PATH, reflector
+
+#: Kept short: these clients react at once.
+FAST: dict[str, Any] = {"quiet": 0.15, "profile": "apiserver", "seconds": 2.0}
+
+
+def test_a_good_client_passes_and_what_it_gives_no_occasion_for_is_not_exercised() -> None:
+    report = fakekube.check(reflector(), rules="W1,W5,W6,W10,C8", **FAST)
+    assert {rule.id: rule.verdict for rule in report.rules} == {
+        "W1": "pass",
+        "W5": "pass",
+        "W6": "pass",
+        "W10": "not exercised",
+        "C8": "not exercised",
+    }
+    assert report.ok
+    assert "reflector/1" in report.client
+
+
+@pytest.mark.parametrize(
+    ("rule", "evidence"), [("W1", "that this revision is expired"), ("W6", "requests in"), ("W8", "the client ended")]
+)
+def test_a_defect_is_found_by_its_rule(rule: str, evidence: str) -> None:
+    report = fakekube.check(reflector(rule), rules=rule, **FAST)
+    assert not report.ok
+    assert evidence in report[rule].evidence[0]
+    assert any(PATH in line for line in report[rule].evidence[1:])
+    with pytest.raises(AssertionError, match="1 obligations are broken"):
+        report.require_ok()
+
+
+def test_a_coroutine_function_is_cancelled_at_the_end(fakekube_check: Any) -> None:
+    cancelled: list[bool] = []
+
+    async def start(kubeconfig: Path) -> None:
+        url = json.dumps(kubeconfig.read_text())
+        host, _, port = url.partition("http://")[2].partition("\\n")[0].partition(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        writer.write(f"GET {PATH}?watch=1 HTTP/1.1\r\nHost: {host}\r\nUser-Agent: coroutine\r\n\r\n".encode())
+        try:
+            while await reader.readline():
+                pass
+        finally:
+            cancelled.append(True)
+            writer.close()
+
+    report = fakekube_check(start, rules="N2", **FAST)
+    assert report["N2"].verdict == "pass"
+    assert cancelled == [True]
+
+
+def test_a_client_that_does_not_come_has_no_verdicts() -> None:
+    with pytest.raises(CalmRunFailed, match="exit code 0"):
+        fakekube.check(lambda kubeconfig: None, rules="W1", **FAST)
+
+
+def test_rules_that_do_not_exist_are_an_error() -> None:
+    with pytest.raises(UnknownRule, match="there is no rule W99; there are W1, W2"):
+        fakekube.check(reflector(), rules=["w1", "W99"])
+    with pytest.raises(UnknownRule, match="A, B and C"):
+        fakekube.check(reflector(), legality="A,D")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "text"),
+    [
+        (["--rules", "X1", "--", "true"], 2, "there is no rule X1"),
+        (["--rules", "W1", "--", "/no/such/command"], 2, "no such command"),
+        (["--expect", "what", "--", "true"], 2, "is not RESOURCE/NAME"),
+        (["--sample", "/no/such/file.yaml", "--", "true"], 2, "No such file"),
+        (["--rules", "W1", "--", "false"], 3, "exit code 1"),
+    ],
+)
+def test_exit_codes(arguments: list[str], code: int, text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", *arguments]) == code
+    assert text in capsys.readouterr().err
+
+
+def test_the_reports_of_a_run(tmp_path: Path) -> None:
+    report = fakekube.check(reflector(), rules="N2,W12", **FAST)
+    report.write_json(tmp_path / "report.json")
+    written = json.loads((tmp_path / "report.json").read_text())
+    assert written["client"] == report.client
+    assert [sorted(rule) for rule in written["rules"]] == [["evidence", "id", "legality", "source", "verdict"]] * 2
+    assert [(rule["id"], rule["verdict"]) for rule in written["rules"]] == [("W12", "not exercised"), ("N2", "pass")]
+    report.write_junit(tmp_path / "junit.xml")
+    suite = ElementTree.parse(tmp_path / "junit.xml").getroot()
+    assert suite.attrib["tests"] == "2"
+    assert suite.attrib["skipped"] == "1"
+    assert "W12 not exercised" in " ".join(str(report).split())
