@@ -173,6 +173,9 @@ class Cut(Action):
     after_events: int | None = None
     after_bytes: int | None = None
 
+    def concerns(self, exchange: Exchange) -> bool:
+        return exchange.verb == "watch" or self.after_events is None or self.after_bytes is not None
+
     def stream(self, stream: ObservedStream, around: Surroundings) -> None:
         if self.after_events is not None:
             stream.cut_after_events(self.after_events)
@@ -336,12 +339,14 @@ class _CutBody:
     """So many bytes of a body, then the connection breaks."""
 
     def __init__(self, response: Response, size: int) -> None:
-        self._head = _whole(response)[0][:size]
+        whole = _whole(response)[0]
+        self._head, self._is_whole = whole[:size], len(whole) < size
 
     def __iter__(self) -> Iterator[bytes]:
         if self._head:
             yield self._head
-        raise BrokenStreamError("the connection is cut")
+        if not self._is_whole:
+            raise BrokenStreamError("the connection is cut")
 
 
 class _SlicedBody:

@@ -35,6 +35,8 @@ class ObservedStream:
         self.binary = bool(getattr(stream, "binary", False))
         self._ended = False
         self._halves = False
+        self._begun = False
+        """Somebody has taken from it: the head of the answer is sent."""
         self._end_after: int | None = None
         self._silent_after: int | None = None
         self._cut_after_events: int | None = None
@@ -101,15 +103,21 @@ class ObservedStream:
 
     @property
     def deadline(self) -> float | None:
-        return None if self._ended or self._is_past(self._silent_after) else self._stream.deadline
+        if self._ended or self._is_past(self._silent_after):
+            return None
+        return self._clock.monotonic() if self._is_due_to_break() else self._stream.deadline
 
     def take(self) -> list[bytes]:
         if self._ended:
             return []
         if self._pieces:
             return [self._next_piece()]
-        if self._is_past(self._cut_after_events) or self._is_cut():
-            raise self._broken()
+        if self._is_due_to_break():
+            if self._begun:
+                raise self._broken()
+            self._begun = True  # the head of the answer goes first
+            return []
+        self._begun = True
         if self._is_past(self._end_after):
             self._end("ended by a fault")
             return []
@@ -157,6 +165,9 @@ class ObservedStream:
 
     def _is_past(self, limit: int | None) -> bool:
         return limit is not None and (self.exchange.events or 0) >= limit
+
+    def _is_due_to_break(self) -> bool:
+        return self._is_past(self._cut_after_events) or self._is_cut()
 
     def _is_cut(self) -> bool:
         return self._cut_after_bytes is not None and self._sent_bytes >= self._cut_after_bytes

@@ -196,6 +196,8 @@ class Connection:
         except (Disconnected, websocket.Refused):
             raise
         except BrokenStreamError as error:
+            if answer.status and answer.head is None:
+                answer.write(b"")  # the body broke before its first byte
             self._transport.reset()
             raise Disconnected(str(error)) from None
         except BodyError as error:

@@ -172,6 +172,25 @@ def test_bodies_arrive_in_pieces_and_are_cut(cluster: Cluster, ask: Callable[...
             response.read()
 
 
+@pytest.mark.parametrize("query", ["", "?watch=1"])
+def test_a_cut_without_arguments_comes_right_after_the_headers(cluster: Cluster, ask: Callable[..., Any], query: str) -> None:
+    cluster.create(config_map("a"))
+    with cluster.faults.on("list,watch", "configmaps").cut() as fault:
+        response = ask("GET", PODS + query, stream=True)
+        assert response.headers["Content-Type"] == "application/json"
+        with pytest.raises((http.client.IncompleteRead, OSError)):
+            response.read()
+    assert fault.hits == 1
+
+
+def test_a_cut_behind_the_end_is_none(cluster: Cluster, ask: Callable[..., Any]) -> None:
+    with cluster.faults.on("list", "configmaps").cut(after_bytes=10_000):
+        assert ask("GET", PODS)[0] == 200
+    with cluster.faults.on("*", "configmaps").cut(after_events=1) as fault:
+        assert ask("GET", PODS)[0] == 200
+    assert fault.hits == 0
+
+
 def test_own_clients_are_met_only_if_that_is_said(cluster: Cluster) -> None:
     with cluster.faults.on("*").status(500):
         assert cluster.list("pods") == []

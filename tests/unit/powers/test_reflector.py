@@ -114,6 +114,10 @@ FAULTS = st.sampled_from(
         ("list", "slice", {"size": 9}),
         ("list", "cut", {"after_bytes": 50}),
         ("watch", "refuse", {}),
+        ("watch", "malformed", {}),
+        ("list", "malformed", {}),
+        ("list,watch", "stale", {"by": 3}),
+        ("watch", "cut", {"after_events": 1}),
     ]
 )
 STEPS = st.lists(st.one_of(st.tuples(st.just("write"), st.sampled_from(NAMES)), st.tuples(st.just("fault"), FAULTS)), max_size=14)
