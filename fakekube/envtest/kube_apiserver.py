@@ -60,8 +60,9 @@ def main(
             return _print_version()
         if line.wants == "help":
             return _print_help()
-        ended = _signals()
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # until it serves, a signal ends it at once
         cluster = _started(line, profile, controllers, control)
+        ended = _signals()
     except (FlagError, OptionError, StateError, OSError) as problem:
         print(f"Error: {problem}", file=sys.stderr)
         return 1
