@@ -19,7 +19,8 @@ from fakekube.checker.default_sample import default_sample
 from fakekube.checker.expectations import Expectations
 from fakekube.checker.process import Starter
 from fakekube.checker.sample import Sample
-from fakekube.testing.kubeconfig import kubeconfig, write_kubeconfig
+from fakekube.codecs import yaml
+from fakekube.testing.kubeconfig import write_kubeconfig
 
 if TYPE_CHECKING:
     from fakekube.checker.calm import Calm
@@ -85,7 +86,8 @@ class Bench:
         token = folder / "token"
         if not token.exists():
             token.write_text("admin-token", encoding="utf-8")
-        config = kubeconfig(cluster.url)
+        cluster.write_kubeconfig(path)
+        config, _ = yaml.loads(path.read_bytes())
         config["users"][0]["user"] = {"tokenFile": str(token)}
         write_kubeconfig(path, config)
         return path

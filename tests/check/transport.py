@@ -272,7 +272,7 @@ def _lines(response: http.client.HTTPResponse) -> Iterator[bytes]:
             yield piece
             continue
         if active("W8-characters"):
-            piece = piece.decode(errors="replace").encode()
+            piece = piece.decode().encode()
         searched = len(buffer)
         buffer += piece
         while (end := buffer.find(b"\n", searched)) >= 0:

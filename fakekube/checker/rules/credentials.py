@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from fakekube.checker.rule import NotExercised, Rule, Verdict
@@ -31,11 +32,14 @@ class RotatedToken(Rule):
     obligation = "a token file is read again, within a minute or after a 401"
     advice = "read tokenFile again when it is a minute old, and at once after a 401"
     source = "kubernetes#68164; client-go transport/token_source.go"
-    token_file = True
+    token_file = True  # and TLS, because client-go sends no token without it
     lasts = 15.0
 
     #: How long a client may go on with what it has read.
     MINUTE = 60.0
+
+    def cluster_arguments(self) -> Mapping[str, Any]:
+        return {"tls": True}
 
     def provoke(self, spell: Spell) -> None:
         path = spell.folder / "token"

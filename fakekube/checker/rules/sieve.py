@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from fakekube.checker.occasions import LEASES, generated_children, learned_writes, own_objects
 from fakekube.checker.reaction import Copy, children_of
 from fakekube.checker.rule import NotExercised, Rule, Verdict
+from fakekube.checker.rules.initial_events import require_lists
 from fakekube.checker.rules.retries import judge_duplicates
 from fakekube.checker.sample import new_token
 
@@ -49,7 +50,6 @@ class StaleRestart(Rule):
         resources = self.stale_resources(spell)
         spell.require_restartable()
         before = spell.advance_revisions(15)
-        present = {one: len(spell.cluster.list(one)) for one in resources}
         spell.advance_revisions(15)
         subject = spell.stimulate()
         spell.await_reaction(subject)
@@ -60,16 +60,12 @@ class StaleRestart(Rule):
             for child in children_of(spell.cluster, subject, one)
         }
         spell.kill_client()
+        require_lists(spell)  # initial events are never old
         newest = spell.advance_revisions(1)
-        first = {key: one.calls[0] for key, one in spell.calm.spell.trace.streams().items()}
         faults = []
         for one in resources:
-            calls = [call for call in first.values() if call.collection == one]
-            begins_with_events = any(call.sends_initial_events for call in calls)
-            faults.append(spell.faults.on("list,get,watch", one).stale(newest - before, label="an old view"))
-            faults.append(
-                spell.faults.on("watch", one).silence(present[one] + 1 if begins_with_events else 0, label="an old view")
-            )
+            old = spell.faults.on("list,get,watch", one).stale(newest - before, label="an old view")
+            faults += [old, spell.faults.on("watch", one).silence(label="an old view")]
         spell.provoke_now()
         spell.start_client()
         spell.wait(self.SECONDS + lease_seconds(spell))

@@ -1,0 +1,35 @@
+"""A cheap part of the matrix: the correct controller is not blamed, and a defect is found. `matrix.py` runs all of it."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+import fakekube
+
+HERE = Path(__file__).parent
+
+
+def defects() -> dict:
+    spec = importlib.util.spec_from_file_location("check_defects", HERE / "defects.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["check_defects"] = module
+    spec.loader.exec_module(module)
+    return dict(module.DEFECTS)
+
+
+def test_each_rule_has_a_defect() -> None:
+    from fakekube.checker.rules import all_rules
+
+    assert {rule.id for rule in all_rules()} == {defect.rule for defect in defects().values()}
+
+
+@pytest.mark.parametrize(("defect", "verdict"), [("C2-newest", "fail")])
+def test_the_controller(defect: str, verdict: str) -> None:
+    command = [sys.executable, str(HERE / "controller.py"), *(["--defect", defect] if defect else [])]
+    report = fakekube.check(command, sample=HERE / "widgets.yaml", rules="C2")
+    assert [(row.id, row.verdict) for row in report.rules] == [("C2", verdict)]
