@@ -33,10 +33,11 @@ from fakekube.api.environment import Headers
 from fakekube.auth.access import Access
 from fakekube.control import powers, recordings
 from fakekube.control.guard import ForeignRequest, check_access, check_origin
-from fakekube.control.members import BadMembers, Member, anything, read, seconds, text, written
+from fakekube.control.members import BadMembers, Member, anything, read, seconds, text
 from fakekube.control.prefix import PREFIX
 from fakekube.errors import StatusError
 from fakekube.golang.timestamps import print_time
+from fakekube.powers.shown import json_line
 from fakekube.registry.request import BODY_LIMIT, Query
 
 if TYPE_CHECKING:
@@ -250,4 +251,4 @@ class Endpoints:
             return Response(bytes(value), code, headers, content_type=value.content_type)
         if isinstance(value, powers.Last):
             headers = {**(headers or {}), "Connection": "close"}
-        return Response(written(value), code, headers, content_type="application/json")
+        return Response(json_line(value), code, headers, content_type="application/json")

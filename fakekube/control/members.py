@@ -10,9 +10,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from fakekube.codecs import json as deep_json
-
-__all__ = ["BadMembers", "Member", "anything", "count", "read", "seconds", "text", "written"]
+__all__ = ["BadMembers", "Member", "anything", "count", "read", "seconds", "text"]
 
 Member = Callable[[Any], Any]
 """Reads the value of a member. Raises ValueError with what it must be."""
@@ -46,18 +44,6 @@ def read(body: bytes, members: Mapping[str, Member], required: tuple[str, ...] =
         except ValueError as problem:
             raise BadMembers(f"member {name!r} must be {problem}") from None
     return found
-
-
-def written(value: Any) -> bytes:
-    """An answer as a line of JSON; whole numbers keep all their digits."""
-    try:
-        return json.dumps(value, separators=(",", ":"), default=_text_of).encode() + b"\n"
-    except RecursionError:  # an object that a client has sent
-        return deep_json.dumps(value) + b"\n"
-
-
-def _text_of(value: Any) -> str:
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 
 
 def seconds(value: Any) -> float:

@@ -18,9 +18,9 @@ from fakekube.client import ApiError, UnknownResource
 from fakekube.control.members import BadMembers
 from fakekube.golang.timestamps import print_time
 from fakekube.powers.actions import ACTIONS
-from fakekube.powers.exchange import Exchange
 from fakekube.powers.export import as_list, as_yaml
 from fakekube.powers.fault import Fault, Frequency
+from fakekube.powers.shown import shown
 from fakekube.powers.state import StateError, is_state_text
 from fakekube.testing.manifests import ManifestError
 
@@ -149,40 +149,7 @@ def list_requests(cluster: Cluster, members: Members) -> Answer:
     if limit < 0:
         raise BadMembers("parameter 'limit' must not be negative")
     items = list(found)[:limit]
-    return 200, {"cursor": items[-1].number if items else cursor, "items": [_shown(one) for one in items]}
-
-
-def _shown(one: Exchange) -> dict[str, Any]:
-    shown: dict[str, Any] = {
-        "number": one.number,
-        "verb": one.verb,
-        "group": one.group,
-        "resource": one.resource,
-        "subresource": one.subresource,
-        "namespace": one.namespace,
-        "name": one.name,
-        "user": one.user,
-        "agent": one.agent,
-        "method": one.method,
-        "path": one.path,
-        "query": one.query,
-        "headers": one.headers,
-        "body": _printable(one.body),
-        "status": one.status,
-        "answer": _printable(one.answer),
-        "revision": one.revision,
-        "started": print_time(one.started),
-        "seconds": one.seconds,
-        "fault": one.fault,
-        "faults": list(one.faults),
-    }
-    if one.verb == "watch":
-        shown |= {"events": one.events, "last_revision": one.last_revision, "ended": one.ended}
-    return shown
-
-
-def _printable(value: Any) -> Any:
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+    return 200, {"cursor": items[-1].number if items else cursor, "items": [shown(one) for one in items]}
 
 
 def _number(text: str, name: str) -> int:

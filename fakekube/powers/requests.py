@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, overload
 
 from fakekube.powers.exchange import Exchange
@@ -121,6 +122,26 @@ class Requests(Sequence[Exchange]):
         found = self._found()
         if found:
             raise AssertionError(f"{len(found)} requests with {self}:{_lines(found)}")
+
+    def in_order(self, *verbs: str) -> None:
+        """Raises AssertionError, which shows the requests, unless there are requests with these verbs in this order;
+        others may lie between them."""
+        left = iter(verbs)
+        wanted = next(left, None)
+        found = self._found()
+        for one in found:
+            if one.verb == wanted:
+                wanted = next(left, None)
+        if wanted is not None:
+            missing = ", ".join((wanted, *left))
+            raise AssertionError(f"no {missing} after the others of {', '.join(verbs)} with {self}:{_lines(found)}")
+
+    def save(self, path: Path | str) -> None:
+        """Writes the exchanges to a file, one a line, as JSON with the members of `GET /fakekube/v1/requests`. Raises
+        OSError."""
+        from fakekube.powers.shown import json_line, shown
+
+        Path(path).write_bytes(b"".join(json_line(shown(one)) for one in self._found()))
 
     # ------------------------------------------------------------ waiting
 

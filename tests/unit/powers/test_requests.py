@@ -6,6 +6,7 @@ import http.client
 import json
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -110,3 +111,23 @@ def test_the_ring_forgets_the_oldest() -> None:
         for name in "abc":
             send(cluster, "GET", f"{PODS}/{name}")
         assert [one.name for one in cluster.requests] == ["b", "c"]
+
+
+def test_requests_are_in_order(cluster: Cluster) -> None:
+    send(cluster, "GET", f"{PODS}/a")
+    send(cluster, "GET", PODS)
+    send(cluster, "POST", PODS, {"metadata": {"name": "a"}})
+    found = cluster.requests.where(resource="configmaps")
+    found.in_order("get", "create")
+    found.in_order()
+    with pytest.raises(AssertionError, match="no get after the others of create, get"):
+        found.in_order("create", "get")
+
+
+def test_requests_are_written_to_a_file(cluster: Cluster, tmp_path: Path) -> None:
+    send(cluster, "POST", PODS, {"metadata": {"name": "a"}})
+    send(cluster, "PUT", f"{PODS}/a", b"\xff".decode("latin-1"))
+    cluster.requests.where(resource="configmaps").save(tmp_path / "requests.jsonl")
+    first, second = map(json.loads, (tmp_path / "requests.jsonl").read_text().splitlines())
+    assert (first["verb"], first["status"], first["answer"]["metadata"]["name"]) == ("create", 201, "a")
+    assert (second["verb"], second["status"]) == ("update", 400)
