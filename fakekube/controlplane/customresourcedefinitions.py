@@ -43,6 +43,8 @@ class CustomResourceDefinitionController(ControlLoop):
         self._store, self._registry, self._services, self._clock, self._call = store, registry, services, clock, call
         self._bucket = store.bucket(f"{PLURAL}.{GROUP}")
         self._known = Reflector(self._bucket)
+        self._changed: dict[str, None] = {}
+        """The names of changed definitions. They stay until all are processed: `refresh` may start again with a deep stack."""
         self._served: dict[str, tuple[Object, list[Resource]]] = {}
         """Name → the last observed definition, and its served resources."""
         self._emptying: dict[str, str] = {}
@@ -53,8 +55,8 @@ class CustomResourceDefinitionController(ControlLoop):
 
     def step(self) -> bool:
         """Processes every changed definition; returns whether there was one."""
-        changed = self._known.catch_up()
-        present = self._known.records
+        self._changed |= dict.fromkeys(self._known.catch_up())
+        changed, present = self._changed, self._known.records
         gone = [name for name in changed if name not in present]
         renamed = any(self._releases(name, present[name].value.object) for name in changed if name in present)
         for name in gone:
@@ -62,6 +64,7 @@ class CustomResourceDefinitionController(ControlLoop):
         for name in [*present] if gone or renamed else changed:  # names that were given up are free for others
             if name in present:
                 self._look_at(name, present[name].value.object)
+        self._changed = {}
         return bool(changed)
 
     def _releases(self, name: str, obj: Object) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-__all__ = ["copied", "in_order", "unchanged_parts"]
+__all__ = ["are_equal", "copied", "in_order", "unchanged_parts"]
 
 #: The parts of an object that are large in most kinds: to compare them costs less than to walk them.
 _PARTS = frozenset({"spec", "status"})
@@ -18,6 +18,17 @@ def unchanged_parts(new: Mapping[str, Any], old: Mapping[str, Any]) -> dict[str,
     if _PARTS.isdisjoint(new):
         return {}
     return {name: old[name] for name in _PARTS if type(new.get(name)) is dict and _are_identical(new[name], old.get(name))}
+
+
+def are_equal(one: Any, other: Any) -> bool:
+    """Compares two trees.
+
+    False for equal ones that nest too deeply: since Python 3.12 the depth of comparisons has a limit that cannot be raised.
+    """
+    try:
+        return bool(one == other)
+    except RecursionError:
+        return False
 
 
 def _are_identical(one: Any, other: Any) -> bool:

@@ -14,6 +14,7 @@ from typing import Any
 
 from fakekube.crd.definition.approval import CONDITION, conformance
 from fakekube.registry.strategy import Object
+from fakekube.schema.trees import are_equal
 from fakekube.validation.ca_bundles import has_valid_ca_bundle
 from fakekube.validation.conditions import condition, with_condition
 
@@ -48,7 +49,7 @@ def is_served(obj: Object) -> bool:
 def is_same_serving(one: Object, other: Object) -> bool:
     """Reports whether two states of a definition are served the same way."""
     return (
-        one.get("spec") == other.get("spec")
+        are_equal(one.get("spec"), other.get("spec"))
         and one["metadata"].get("uid") == other["metadata"].get("uid")
         and is_served(one) == is_served(other)
         and is_ending(one) == is_ending(other)

@@ -24,7 +24,7 @@ from fakekube.registry.strategy import Object, Strategy
 from fakekube.registry.subresource import Subresource
 from fakekube.schema import printing
 from fakekube.schema.model import Type
-from fakekube.schema.trees import unchanged_parts
+from fakekube.schema.trees import are_equal, unchanged_parts
 
 __all__ = ["applied", "recorded", "scale_mapping", "updated"]
 
@@ -44,20 +44,12 @@ def updated(scope: Scope, live: Object | None, new: Object, manager: str) -> Obj
     parts = None if live is None or scope.resource.custom else unchanged_parts(new, live)
     printed: Object = new if scope.resource.custom else printing.normalise(scope.type, new, stored=False, parts=parts)
     # The write path changes the object in place, so it must not get what is shared with the stored one.
-    tracked = printed if not parts and _is_same(printed, new) else new
+    tracked = printed if not parts and are_equal(printed, new) else new
     if new["metadata"].get("managedFields") == []:  # is not printed, but resets managedFields
         printed["metadata"]["managedFields"] = []
     _manager_of(scope).update(live, printed, manager_name(scope, manager), scope.backend.clock.now())
     tracked["metadata"] = printed["metadata"]
     return tracked
-
-
-def _is_same(one: Object, other: Object) -> bool:
-    """Compares two values; may return False for equal ones that nest too deeply for Python 3.12 to compare."""
-    try:
-        return one == other
-    except RecursionError:
-        return False
 
 
 def _updated_by_way_of_storage(scope: Scope, live: Object | None, new: Object, manager: str) -> Object:

@@ -9,6 +9,7 @@ import pytest
 
 from fakekube import ApiError, Cluster
 from fakekube.client import UnknownResource
+from fakekube.crd.definition import conditions as states
 
 ANY = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 
@@ -121,3 +122,18 @@ def test_a_restored_cluster_serves_what_it_served(cluster: Cluster) -> None:
         assert [item["metadata"]["name"] for item in cluster.list("widgets")] == ["one"]
         assert not is_served(cluster, "gadgets.example.com")
         cluster.create(widget("two"))
+
+
+def test_a_change_whose_processing_was_interrupted_is_processed_again(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A RecursionError lets the loop start again with a deep stack: it has not forgotten what has changed."""
+    next_state, failures = states.next_state, [RecursionError]
+
+    def fails_once(*args: Any) -> Any:
+        if failures:
+            raise failures.pop()
+        return next_state(*args)
+
+    monkeypatch.setattr(states, "next_state", fails_once)
+    cluster.create(definition())
+    assert not failures
+    assert is_served(cluster)
