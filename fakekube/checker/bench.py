@@ -61,6 +61,8 @@ class Bench:
 
     def __post_init__(self) -> None:
         self.calm: Calm | None = None
+        self.stopping = threading.Event()
+        """Set when the check is broken off."""
         self.busiest = 0
         """Requests of the client for the copies of the calm run."""
         self.starting = threading.BoundedSemaphore(max(os.cpu_count() or 1, 1))

@@ -20,9 +20,10 @@ if TYPE_CHECKING:
     from fakekube.powers.exchange import Exchange
     from fakekube.powers.fault import Fault
     from fakekube.powers.faults import On, Surroundings
+    from fakekube.powers.streams import ObservedStream
     from fakekube.registry.request import Request
 
-__all__ = ["EndExpired", "ExpireContinue", "ShortPages", "arm", "status_object"]
+__all__ = ["EndExpired", "ExpireContinue", "PlainBookmarkFirst", "ShortPages", "arm", "status_object"]
 
 
 def arm(on: On, action: Action, *, label: str, **often: Any) -> Fault:
@@ -57,6 +58,21 @@ class EndExpired(End):
     def concerns(self, exchange: Exchange) -> bool:
         initial = exchange.query.get("sendInitialEvents") in ("true", "1")
         return exchange.verb == "watch" and not initial and 0 < asked_revision(exchange) < self.oldest
+
+
+@dataclass(slots=True, frozen=True)
+class PlainBookmarkFirst(Action):
+    """A watch with initial events begins with a plain bookmark, and ends after it."""
+
+    name = "plain bookmark first"
+    on_others = False
+
+    def concerns(self, exchange: Exchange) -> bool:
+        return exchange.verb == "watch" and exchange.query.get("sendInitialEvents") in ("true", "1")
+
+    def stream(self, stream: ObservedStream, around: Surroundings) -> None:
+        stream.set_bookmarks("first")
+        stream.end_after(1)
 
 
 @dataclass(slots=True, frozen=True)

@@ -6,8 +6,10 @@ Invariant: what a verdict of failure owes to time alone is confirmed by a second
 from __future__ import annotations
 
 import threading
+import traceback
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fakekube.checker.calm import learn
@@ -74,7 +76,12 @@ def _run_all(bench: Bench, rules: Iterable[Rule], progress: Progress, at_once: i
         return verdict
 
     with ThreadPoolExecutor(at_once, thread_name_prefix="fakekube-check") as pool:
-        return dict(zip(ordered, pool.map(run_one, ordered), strict=True))
+        try:
+            return dict(zip(ordered, pool.map(run_one, ordered), strict=True))
+        except BaseException:  # Ctrl-C: those that run end at their next look
+            bench.stopping.set()
+            pool.shutdown(cancel_futures=True)
+            raise
 
 
 def run_rule(bench: Bench, rule: Rule) -> Verdict:
@@ -91,6 +98,11 @@ def run_rule(bench: Bench, rule: Rule) -> Verdict:
         return _judged(rule, spell)
     except NotExercised as problem:
         return Verdict.not_exercised(str(problem))
+    except Exception as problem:  # a fault of ours must not hide what the other rules have found
+        place = traceback.extract_tb(problem.__traceback__)[-1]
+        return Verdict.not_exercised(
+            f"the check itself failed: {type(problem).__name__}: {problem} ({Path(place.filename).name}:{place.lineno})"
+        )
     finally:
         spell.close()
 

@@ -240,6 +240,8 @@ class Spell:
         look, waited, checked = _FIRST_LOOK, 0.0, 0.0
         seconds *= self.bench.slowness()
         while not condition():
+            if self.bench.stopping.is_set():
+                raise NotExercised("the check was broken off")
             if waited >= seconds:
                 return False
             if waited - checked >= 0.3:

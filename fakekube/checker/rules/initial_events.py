@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fakekube.checker.provocations import status_object
+from fakekube.checker.provocations import PlainBookmarkFirst, arm, status_object
 from fakekube.checker.rule import NotExercised, Rule
 
 if TYPE_CHECKING:
@@ -62,4 +62,20 @@ class BadInitialEvents(RefusedInitialEvents):
     reason = "BadRequest"
 
 
-RULES = (RefusedInitialEvents, BadInitialEvents)
+class EarlyBookmark(RefusedInitialEvents):
+    """A bookmark that does not end the initial events."""
+
+    provocation = "a plain bookmark comes before the initial events, and the watch ends"
+    obligation = "initial events are complete with the bookmark that is annotated k8s.io/initial-events-end, and no other"
+    advice = "look for the annotation; begin anew, or list, if the watch ends before it"
+    legality = "B"
+
+    def prepare(self, spell: Spell) -> None:
+        using = {call.stream for call in spell.calm.spell.trace if call.sends_initial_events}
+        if not using:
+            raise NotExercised("the client does not use sendInitialEvents")
+        spell.stimulate()
+        arm(spell.faults.on("watch"), PlainBookmarkFirst(), label="plain bookmark", times=len(using))
+
+
+RULES = (RefusedInitialEvents, BadInitialEvents, EarlyBookmark)

@@ -63,6 +63,7 @@ class WatchStream:
         self._bookmarks = options.allow_bookmarks
         self._bookmarks_often = False
         self._bookmark_due = False
+        self._bookmark_first = False
         self._bookmark_period = settings.bookmark_period
         seconds = options.timeout_seconds or settings.min_request_timeout * random.uniform(1.0, 2.0)
         now = clock.monotonic()
@@ -116,13 +117,15 @@ class WatchStream:
         self._cursor = cursor if self._conversions is None else ConvertedCursor(cursor, self._conversions)
 
     def set_bookmarks(self, when: str) -> None:
-        """Sets when bookmarks are sent: "never", "often" (after every batch of changes), "at end", or one more "now".
+        """Sets when bookmarks are sent: "never", "often" (after every batch of changes), "at end"; or sends one more: "now", or
+        "first", before the initial events.
 
         The one that is sent now has the newest revision of all resources, as after etcd has notified the watch cache of its
         progress.
         """
-        if when == "now":
+        if when in ("now", "first"):
             self._bookmark_due = self._bookmarks
+            self._bookmark_first = self._bookmarks and when == "first"
             return
         now = self._clock.monotonic()
         self._bookmarks = self._bookmarks and when != "never"
@@ -148,6 +151,9 @@ class WatchStream:
         if self._error is not None:
             self.ended = True
             return [self._error]
+        if self._bookmark_first:
+            self._bookmark_first = self._bookmark_due = False
+            return [self._encoder.bookmark(self._initial_revision)]
         try:
             frames = self._take_initial() if self._initial is not None else self._take_changes()
             if not frames and self._initial is None:
