@@ -355,8 +355,16 @@ class Cluster(ObjectClient):
         from fakekube.server import DEFAULT_MAX_STREAMS, Server
 
         context = self._tls_context() if self._tls else None
-        max_streams = self._options.serving.http2_max_streams_per_connection or DEFAULT_MAX_STREAMS
-        server = Server(self._served, self._host, self._port, clock=self.clock, tls=context, max_streams=max_streams)
+        serving = self._options.serving
+        server = Server(
+            self._served,
+            self._host,
+            self._port,
+            clock=self.clock,
+            tls=context,
+            max_streams=serving.http2_max_streams_per_connection or DEFAULT_MAX_STREAMS,
+            goaway_chance=serving.goaway_chance,
+        )
         server.start()
         self._server = server
         return server

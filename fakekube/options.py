@@ -23,6 +23,10 @@ from fakekube.registry.service_ranges import ServiceRanges, parse_networks, pars
 __all__ = ["OptionError", "ServerOptions", "ServingOptions", "flags"]
 
 
+Fraction = float
+"""A flag that is a number, and no duration."""
+
+
 @dataclass(slots=True, frozen=True)
 class ServingOptions:
     """Flags about the secure port. Files are paths; "" means that a flag is not set."""
@@ -35,6 +39,12 @@ class ServingOptions:
     disable_http2_serving: bool = False
     http2_max_streams_per_connection: int = 0
     """How many requests a client may have open on one connection; 0 is Go's 100."""
+    goaway_chance: Fraction = 0.0
+    """Of how many requests over HTTP/2 the connection takes no further ones, at most 0.02."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.goaway_chance <= 0.02:
+            raise OptionError("--goaway-chance can not be less than 0 or greater than 0.02")
 
     @property
     def offers_http2(self) -> bool:

@@ -365,4 +365,4 @@ def _gates(text: str) -> dict[str, bool]:
 
 
 #: Field type → parser of the flag's value.
-_READERS: dict[str, Callable[[str], Any]] = {"float": _duration, "int": int}
+_READERS: dict[str, Callable[[str], Any]] = {"float": _duration, "Fraction": float, "int": int}

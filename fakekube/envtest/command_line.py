@@ -31,7 +31,7 @@ LOOPBACK = "127.0.0.1"
 _SWITCHES = frozenset((
     "aggregator-reject-forwarding-redirect", "allow-privileged", "alsologtostderr", "audit-log-batch-throttle-enable",
     "audit-log-compress", "audit-log-truncate-enabled", "audit-webhook-batch-throttle-enable",
-    "audit-webhook-truncate-enabled", "contention-profiling", "disable-http2-serving", "emulation-forward-compatible",
+    "audit-webhook-truncate-enabled", "contention-profiling", "emulation-forward-compatible",
     "enable-aggregator-routing", "enable-bootstrap-token-auth", "enable-garbage-collector", "enable-logs-handler",
     "enable-priority-and-fairness", "enable-swagger-ui", "encryption-provider-config-automatic-reload", "help",
     "log-text-split-stream", "logtostderr", "permit-address-sharing", "permit-port-sharing", "profiling",

@@ -99,6 +99,14 @@ def integer(name: str, text: str) -> int:
         raise _invalid(name, text, f"strconv.ParseInt: parsing {go_quote(text)}: invalid syntax") from None
 
 
+def fraction(name: str, text: str) -> float:
+    """Returns a number. Raises FlagError."""
+    try:
+        return float(text)
+    except ValueError:
+        raise _invalid(name, text, f"strconv.ParseFloat: parsing {go_quote(text)}: invalid syntax") from None
+
+
 def seconds(name: str, text: str) -> float:
     """Returns a Go duration in seconds. Raises FlagError."""
     try:
@@ -139,7 +147,7 @@ def _text(_name: str, text: str) -> str:
     return text
 
 
-_READERS: Mapping[str, Callable[[str, str], Any]] = {"bool": boolean, "int": integer, "float": seconds}
+_READERS: Mapping[str, Callable[[str, str], Any]] = {"bool": boolean, "int": integer, "float": seconds, "Fraction": fraction}
 
 
 def _invalid(name: str, text: str, reason: str) -> FlagError:

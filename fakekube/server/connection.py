@@ -47,6 +47,8 @@ class Service(Protocol):
     pump: Pump
     max_streams: int
     """How many requests a client may have open on a connection with HTTP/2."""
+    goaway_chance: float
+    """Of how many of these requests the connection takes no further ones."""
 
     def date(self) -> str:
         """The Date of an answer that is given now."""

@@ -59,6 +59,7 @@ class Server:
         clock: Clock,
         tls: ssl.SSLContext | None = None,
         max_streams: int = DEFAULT_MAX_STREAMS,
+        goaway_chance: float = 0.0,
     ) -> None:
         """
         Args:
@@ -67,11 +68,13 @@ class Server:
             clock: what streams' deadlines and the Date of answers refer to
             tls: of `tls.server_context`, to serve HTTPS, and HTTP/2 if the context offers it
             max_streams: how many requests a client may have open on a connection with HTTP/2
+            goaway_chance: of how many of these requests the connection takes no further ones
         """
         self.application = application
         self.host = host
         self.port = port
         self.max_streams = max_streams
+        self.goaway_chance = goaway_chance
         self._clock = clock
         self._tls = tls
         self._connections: set[Connection] = set()

@@ -45,7 +45,7 @@ class AnswerSink(Protocol):
         """End the answer."""
 
     def go_away_after(self, stream: RequestStream) -> None:
-        """Take no more requests on the connection once the answer has ended."""
+        """Take no more requests on the connection; see `RequestStream.is_last`."""
 
 
 class StreamAnswer:

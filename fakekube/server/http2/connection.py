@@ -396,6 +396,8 @@ class MultiplexedConnection:
         """See `answer.AnswerSink`."""
         with self._lock:
             self._protocol.send_head(stream, block, ends=False)
+            if stream.is_last:
+                self._protocol.go_away()  # what comes may last for long
             self._send_or_leave()
 
     def send_piece(self, stream: RequestStream, data: bytes) -> None:

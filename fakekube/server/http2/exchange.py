@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import random
 from collections.abc import Callable
 from typing import IO, Any, Protocol
 
@@ -71,6 +72,8 @@ def _run(host: Host, stream: RequestStream, answer: StreamAnswer) -> bool:
     environ = make_environ(host.base, request, body)
     if request.fields.length is None:
         environ["fakekube.open_body"] = True  # there is one, of a length that is not told
+    # As WithProbabilisticGoaway does, with a field of the answer.
+    stream.is_last = host.service.goaway_chance > 0 and random.random() < host.service.goaway_chance
     application: Callable[..., Any] = host.service.application
     try:
         result = application(environ, answer.start_response)

@@ -79,7 +79,7 @@ class RequestStream:
         self.is_answered = False
         """The head of the answer was sent."""
         self.is_last = False
-        """The connection goes away behind the answer."""
+        """The connection takes no new streams behind this answer, or its head if the body comes in pieces."""
         self.continued = False
         """`100 Continue` was sent."""
         self.closed = False

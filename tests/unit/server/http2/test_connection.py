@@ -330,3 +330,45 @@ def test_a_client_that_leaves_in_mid_request(serve_http2: Serve, connect_http2: 
     assert began.wait(TIMEOUT)
     client.socket.shutdown(socket.SHUT_RDWR)
     assert ended.wait(TIMEOUT)
+
+
+def test_a_chance_of_goaway(serve_http2: Serve, connect_http2: Connect, topic: Any, make_cursor: Any) -> None:
+    def watch(environ: Environ, start_response: Callable[..., Any]) -> Any:
+        if environ["PATH_INFO"] == "/":
+            return lazy(environ, start_response)
+        start_response("200 OK", [TYPE])
+        return make_cursor(topic)
+
+    server = serve_http2(watch, goaway_chance=1.0)
+    client = connect_http2(server)
+    assert client.get("/").data == b"ok"
+    client.rest()
+    assert client.goaway == NO_ERROR
+    client = connect_http2(server)
+    client.ask("/watch")
+    client.until(lambda: client.goaway is not None)
+    assert client.goaway == NO_ERROR  # while the watch goes on
+
+
+def test_nobody_is_offered_what_is_not_installed(
+    serve: Serve, connect: Connect, given: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from fakekube.server import tls
+
+    monkeypatch.setattr(tls, "find_spec", lambda name: None)
+    context = tls.server_context(given.server_certificate, given.server_key, given.ca_certificate, http2=True)
+    asking = ssl.create_default_context(cadata=given.ca_certificate)
+    asking.set_alpn_protocols(["h2", "http/1.1"])
+    assert connect(serve(echo, tls=context), asking).socket.selected_alpn_protocol() == "http/1.1"
+
+
+def test_an_idle_connection_is_ended(serve_http2: Serve, connect_http2: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
+    from fakekube.server import server as server_module
+    from fakekube.server.http2 import connection
+
+    monkeypatch.setattr(connection, "_IDLE_SECONDS", 0.01)
+    monkeypatch.setattr(server_module, "_ROUND_SECONDS", 0.05)
+    client = connect_http2(serve_http2(lazy))
+    assert client.get("/").data == b"ok"
+    client.rest()
+    assert client.goaway == NO_ERROR

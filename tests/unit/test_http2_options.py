@@ -1,0 +1,54 @@
+"""What flags make of the connections of a cluster."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from typing import Any
+
+import pytest
+
+from fakekube import Cluster
+from fakekube.cli.arguments import parse
+from fakekube.envtest.command_line import read
+from fakekube.options import OptionError
+
+
+def chosen(**flags: Any) -> str | None:
+    """The protocol that a client gets who would like HTTP/2."""
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context.set_alpn_protocols(["h2", "http/1.1"])
+    with Cluster(profile="apiserver", tls=True, **flags) as cluster:
+        port = int(cluster.url.rpartition(":")[2])
+        with context.wrap_socket(socket.create_connection(("127.0.0.1", port), 10)) as client:
+            return client.selected_alpn_protocol()
+
+
+def test_clusters_offer_http2_unless_told_otherwise() -> None:
+    assert chosen() == "h2"
+    assert chosen(http2=False) == "http/1.1"
+    assert chosen(disable_http2_serving=True) == "http/1.1"
+
+
+def test_the_limit_of_streams_is_told_to_clients() -> None:
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context.set_alpn_protocols(["h2"])
+    with Cluster(profile="apiserver", tls=True, http2_max_streams_per_connection=250) as cluster:
+        port = int(cluster.url.rpartition(":")[2])
+        with context.wrap_socket(socket.create_connection(("127.0.0.1", port), 10)) as client:
+            assert b"\x00\x03\x00\x00\x00\xfa" in client.recv(1000)
+
+
+def test_the_command_lines() -> None:
+    assert parse(["serve", "--tls", "--http2=false"]).flags == {"http2": False}
+    assert parse(["serve", "--tls", "--goaway-chance=0.01"]).flags == {"goaway_chance": 0.01}
+    line = read(["--disable-http2-serving", "--http2-max-streams-per-connection=250", "--goaway-chance", "0.02"])
+    assert line.flags == {"disable_http2_serving": True, "http2_max_streams_per_connection": 250, "goaway_chance": 0.02}
+
+
+@pytest.mark.parametrize("chance", [-0.1, 0.021])
+def test_the_chance_of_goaway_has_bounds(chance: float) -> None:
+    with pytest.raises(OptionError, match=r"--goaway-chance can not be less than 0 or greater than 0\.02"):
+        Cluster(profile="apiserver", goaway_chance=chance)
