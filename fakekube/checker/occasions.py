@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from fakekube.checker.reaction import Copy, ElementKind
 from fakekube.checker.rule import NotExercised
+from fakekube.checker.spell import ClientEnded, HotLoop
 from fakekube.client import ApiError
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ __all__ = [
     "learned_writes",
     "named_children",
     "own_objects",
+    "require_resumption",
     "require_writes",
     "writes_of",
 ]
@@ -57,6 +59,20 @@ def require_writes(spell: Spell, *verbs: str) -> list[tuple[str, str]]:
     if not found:
         raise NotExercised(f"the client reacts without {' or '.join(verbs) or 'writes'}")
     return found
+
+
+def require_resumption(spell: Spell) -> None:
+    """Ends the watches normally and waits until they are open again, so that what comes next is not blamed for it.
+
+    Raises NotExercised if the client does not open them again.
+    """
+    try:
+        ended = {call.stream for call in spell.end_watches()}
+        if spell.await_until(lambda: ended <= {call.stream for call in spell.trace.open_watches()}, spell.patience()):
+            return
+    except (ClientEnded, HotLoop):
+        pass
+    raise NotExercised("the client does not resume a watch that ended normally")
 
 
 def generated_children(spell: Spell) -> dict[str, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from fakekube.checker.occasions import require_resumption
 from fakekube.checker.rule import NotExercised, Rule, Verdict
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class RotatedToken(Rule):
     advice = "read tokenFile again when it is a minute old, and at once after a 401"
     source = "kubernetes#68164; client-go transport/token_source.go"
     token_file = True  # and TLS, because client-go sends no token without it
-    lasts = 15.0
+    lasts = 80.0
 
     #: How long a client may go on with what it has read.
     MINUTE = 60.0
@@ -46,6 +47,7 @@ class RotatedToken(Rule):
         old = path.read_text(encoding="utf-8").strip()
         if not any(_token(call.headers) == old for call in spell.trace.since()):
             raise NotExercised("the client does not send the token of its tokenFile")
+        require_resumption(spell)
         new = self._second_token(spell)
 
         def check(exchange: Exchange) -> tuple[int, Any] | None:
@@ -57,7 +59,7 @@ class RotatedToken(Rule):
         spell.faults.on("*", path="*").intercept(check, label="the token has expired")
         spell.faults.on("watch").end(label="ended").remove()
         spell.stimulate()
-        spell.await_reaction(spell.copies[-1], self.MINUTE + 20.0)
+        spell.await_reaction(spell.copies[-1], self.MINUTE + 45.0)
 
     @staticmethod
     def _second_token(spell: Spell) -> str:
@@ -78,7 +80,7 @@ class RotatedToken(Rule):
 
     def broken(self, spell: Spell) -> Verdict | None:
         """Says whether the client sends the old token when the new one has been there for more than a minute."""
-        late = spell.memory.get("expired_at", spell.now) + self.MINUTE + 2.0
+        late = spell.memory.get("expired_at", spell.now) + self.MINUTE + 10.0
         calls = spell.trace.since(spell.provoked_at)
         if not calls or calls[-1].at < late or _token(calls[-1].headers) != spell.memory["old"]:
             return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from fakekube.checker.occasions import require_resumption
 from fakekube.checker.rule import NotExercised, Rule, Verdict
 from fakekube.client import ApiError
 
@@ -50,6 +51,7 @@ class ReinstalledDefinitions(Rule):
     def provoke(self, spell: Spell) -> None:
         if not spell.sample.definitions:
             raise NotExercised("the sample has no definitions")
+        require_resumption(spell)
         for copy in spell.copies:
             copy.deleted = True
         remove_definitions(spell)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from fakekube.checker.occasions import LEASES, writes_of
+from fakekube.checker.occasions import LEASES, require_resumption, writes_of
 from fakekube.checker.rule import Rule, Verdict
 
 if TYPE_CHECKING:
@@ -67,6 +67,7 @@ class UnknownEvent(Content):
     legality = "B"
 
     def provoke(self, spell: Spell) -> None:
+        require_resumption(spell)
         watches = {call.collection: call for call in spell.require_watch()}
         for resource in watches:
             spell.faults.on("watch", resource).intercept(_future_event, times=1, label="an event of the future")
@@ -99,7 +100,8 @@ class UnknownFields(Content):
     }
 
     def provoke(self, spell: Spell) -> None:
-        spell.require_watch()
+        with spell.faults.on("list,watch").status(503, times=2, label="unavailable"):
+            require_resumption(spell)
         spell.faults.on("list,watch").intercept(lambda exchange: (503, self.STATUS), times=2, label="a Status of the future")
         spell.faults.on("watch").end(label="ended").remove()
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fakekube.checker.judges import judge_backoff
-from fakekube.checker.occasions import generated_children, require_writes, writes_of
+from fakekube.checker.occasions import generated_children, require_resumption, require_writes, writes_of
 from fakekube.checker.reaction import children_of
 from fakekube.checker.rule import NotExercised, Rule, Verdict
 from fakekube.client import ApiError
@@ -111,7 +111,7 @@ class RetryAfterOnWatch(RetryAfter):
     provocation = "a watch that reconnects is refused with 429"
 
     def provoke(self, spell: Spell) -> None:
-        spell.require_watch()
+        require_resumption(spell)
         spell.faults.on("list,watch").status(
             429, message="too many requests", retry_after=_RETRY_AFTER, lasts=2.0, label="too many requests"
         )

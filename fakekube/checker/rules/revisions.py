@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from fakekube.checker.judges import revision_of
+from fakekube.checker.occasions import require_resumption
 from fakekube.checker.rule import Rule, Verdict
 
 if TYPE_CHECKING:
@@ -44,8 +45,7 @@ class LargeRevisions(Rule):
             spell.stimulate()
             spell.await_all()
             spell.advance_revisions(1)
-            spell.faults.on("watch").end(label="ended").remove()
-            spell.await_until(lambda: len(spell.trace.open_watches()) >= len(spell.calm.streams), spell.patience())
+            require_resumption(spell)
 
     def broken(self, spell: Spell) -> Verdict | None:
         streams = spell.trace.streams()

@@ -1,8 +1,8 @@
 """lightkube: `watch` with the retries that it ships."""
 
 from lightkube import Client
-from lightkube.core.client import on_error_retry
 from lightkube.resources.core_v1 import ConfigMap
+from lightkube.types import on_error_retry
 
 client = Client(trust_env=False)
 for event, config_map in client.watch(ConfigMap, namespace="*", labels={"app": "checked"}, on_error=on_error_retry):
