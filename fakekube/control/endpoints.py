@@ -31,9 +31,9 @@ from werkzeug.wrappers import Request, Response
 from fakekube.api import responses
 from fakekube.api.environment import Headers
 from fakekube.auth.access import Access
-from fakekube.control import powers, recordings
+from fakekube.control import pods, powers, recordings
 from fakekube.control.guard import ForeignRequest, check_access, check_origin
-from fakekube.control.members import BadMembers, Member, anything, read, seconds, text
+from fakekube.control.members import BadMembers, Member, anything, read, seconds, string, text
 from fakekube.control.prefix import PREFIX
 from fakekube.errors import StatusError
 from fakekube.golang.timestamps import print_time
@@ -154,6 +154,21 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("POST", "replay", recordings.start_replay, parameters=("speed",), raw=True),
     Endpoint("GET", "replay", recordings.get_replay),
     Endpoint("DELETE", "replay", recordings.stop_replay),
+    Endpoint("GET", "pods/rules", pods.list_rules),
+    Endpoint("POST", "pods/rules", pods.create_rule, {"on": anything, "do": anything}, ("on", "do")),
+    Endpoint("DELETE", "pods/rules", pods.clear_rules),
+    Endpoint("DELETE", "pods/rules/<int:id>", pods.delete_rule),
+    Endpoint("GET", "pods/<namespace>/<name>/log", pods.read_log, parameters=("container",)),
+    Endpoint(
+        "POST", "pods/<namespace>/<name>/log", pods.write_log, {"lines": anything, "container": text, "stream": text}, ("lines",)
+    ),
+    Endpoint(
+        "POST",
+        "pods/<namespace>/<name>/exec",
+        pods.exec_in_pod,
+        {"command": anything, "stdin": string, "container": text, "timeout": seconds},
+        ("command",),
+    ),
     Endpoint("GET", "openapi.json", lambda _cluster, _members: (200, openapi())),
 )
 

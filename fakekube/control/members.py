@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-__all__ = ["BadMembers", "Member", "anything", "count", "read", "seconds", "text"]
+__all__ = ["BadMembers", "Member", "anything", "count", "read", "seconds", "string", "text"]
 
 Member = Callable[[Any], Any]
 """Reads the value of a member. Raises ValueError with what it must be."""
@@ -51,6 +51,13 @@ def seconds(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MAX_SECONDS or math.isnan(value):
         raise ValueError(f"a number of seconds from 0 to {MAX_SECONDS}")
     return float(value)
+
+
+def string(value: Any) -> str:
+    """A text."""
+    if not isinstance(value, str):
+        raise ValueError("a text")
+    return value
 
 
 def text(value: Any) -> str:

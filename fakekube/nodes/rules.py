@@ -38,6 +38,10 @@ class PodRule(InsideWords):
         """Does it hold for this pod?"""
         self.plan = PodPlan()
         """What it says."""
+        self.id = 0
+        """Tells it from the other rules of its cluster."""
+        self.selection: dict[str, Any] = {}
+        """What `Pods.on` was given."""
 
     def _changed(self) -> None:
         self._pods.changed()
@@ -152,6 +156,7 @@ class Pods:
         self._inside = inside
         self._lock = threading.Lock()
         self._rules: list[PodRule] = []
+        self._last = 0
         self.changed = changed
 
     def on(
@@ -190,7 +195,11 @@ class Pods:
             )
 
         rule = PodRule(self, matches, container, image)
+        given = {"labels": labels, "namespace": namespace, "name": name, "node": node, "container": container, "image": image}
+        rule.selection = {key: value for key, value in given.items() if value is not None}
         with self._lock:
+            self._last += 1
+            rule.id = self._last
             self._rules.append(rule)
         return rule
 
@@ -199,7 +208,9 @@ class Pods:
         for rule in others:
             twin = PodRule(self, rule.matches, rule._container, rule._image)
             twin.plan, twin.behaviour = rule.plan, rule.behaviour
+            twin.id, twin.selection = rule.id, rule.selection
             with self._lock:
+                self._last = max(self._last, twin.id)
                 self._rules.append(twin)
         self.changed()
 
