@@ -104,6 +104,10 @@ class InsideWords:
         usage = self.behaviour.usage or Usage()
         return self._behave(usage=Usage(usage.cpu if cpu is None else cpu, usage.memory if memory is None else memory))
 
+    def host_programs(self) -> Self:
+        """Programs that the shell of the containers does not have are those of this machine, with its files and its rights."""
+        return self._behave(host_programs=True)
+
     def runs_command(self) -> Self:
         """Containers run their command and arguments in the shell from their start, and end when it ends, with its code."""
         return self._behave(follows_command=True)

@@ -60,7 +60,7 @@ class Behaviour:
     ports: Mapping[int, Destination | PortHandler | None] = field(default_factory=dict)
     """By port number; None: connections are refused."""
     usage: Usage | None = None
-    programs: bool = False
+    host_programs: bool = False
     """Programs that the container does not have are run on this machine."""
     follows_command: bool | None = None
     """The container ends when its command does, with its exit code."""

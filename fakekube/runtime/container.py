@@ -243,6 +243,12 @@ class Container:
 
     def _found(self, name: str, program: Program) -> Command:
         path = find_program(name, self.files, program.env.get("PATH", ""), program.cwd)
+        if path is None and self.behaviour().host_programs:
+            from fakekube.runtime.handled import handled_command
+            from fakekube.runtime.host_programs import is_installed, run_on_host
+
+            if is_installed(name):
+                return handled_command(run_on_host)
         if path is None:
             raise ProgramNotFound(f"{name}: not found", 127)
         node = self.files.node(path, program.cwd)

@@ -120,6 +120,18 @@ def test_a_handler_that_raises_ends_with_a_traceback(cluster: Cluster) -> None:
     assert found.code == 1 and "ValueError: odd" in found.stderr
 
 
+def test_programs_of_this_machine_are_run_only_where_a_test_asks_for_it(cluster: Cluster) -> None:
+    import sys
+
+    inside = cluster.pods.get("web")
+    command = [sys.executable, "-c", "import sys; print(sys.stdin.read().upper()); sys.exit(5)"]
+    assert inside.exec(command, stdin="in").code == 127
+    rule = cluster.pods.on(name="web").host_programs()
+    assert (inside.exec(command, stdin="in").stdout, inside.exec(command, stdin="in").code) == ("IN\n", 5)
+    rule.remove()
+    assert inside.exec(command, stdin="in").code == 127
+
+
 def test_ports_are_served_by_pages_applications_and_functions(cluster: Cluster) -> None:
     inside = cluster.pods.get("web")
     assert "Welcome to nginx" in inside.exec("curl -s http://localhost").stdout
