@@ -122,6 +122,9 @@ class MultiplexedConnection:
             self._send()
         except Disconnected:
             self._lose()
+        except Exception:
+            _logger.exception("Unexpected error on a connection")
+            protocol.fail(ErrorCode.INTERNAL_ERROR)
         return self._started()
 
     def _started(self) -> list[RequestStream]:
@@ -160,15 +163,12 @@ class MultiplexedConnection:
 
     def _leave_to_loop(self) -> None:
         """Have the loop's thread go on where there is more to do."""
-        protocol = self._protocol
-        if protocol.output or protocol.has_waiting or protocol.is_finished or (protocol.changed and self._somebody_waits):
+        protocol, listeners = self._protocol, self._listeners
+        if protocol.ended and not any(stream in listeners for stream in protocol.ended):
+            protocol.ended.clear()  # nobody needs to be told
+        somebody_waits = protocol.ended or (protocol.changed and (self._blocked or self._waiting))
+        if protocol.output or protocol.has_waiting or protocol.is_finished or somebody_waits:
             self._call_flush()
-
-    @property
-    def _somebody_waits(self) -> bool:
-        if self._blocked or self._waiting:
-            return True
-        return bool(self._listeners) and any(stream in self._listeners for stream in self._protocol.ended)
 
     def _call_flush(self) -> None:
         if not self._flush_called:

@@ -426,7 +426,6 @@ class Protocol:
 
     def _completed(self, stream: RequestStream) -> None:
         """The answer is complete; a client that still sends the request is stopped."""
-        stream.local_ended = True
         if not stream.remote_ended:
             self._stopped.append(stream.stream_id)
             self._sender.late(frames.rst_stream(stream.stream_id, ErrorCode.NO_ERROR))

@@ -54,7 +54,6 @@ class RequestStream:
         "inflow",
         "is_answered",
         "is_last",
-        "local_ended",
         "outbox",
         "received",
         "remote_ended",
@@ -75,7 +74,6 @@ class RequestStream:
         self.body_error = ""
         self.got_trailers = False
         self.remote_ended = remote_ended
-        self.local_ended = False
         self.is_answered = False
         """The head of the answer was sent."""
         self.is_last = False

@@ -227,6 +227,26 @@ def test_watches_of_a_connection(serve_http2: Serve, connect_http2: Connect, top
     assert all(cursor.closed.wait(TIMEOUT) and cursor.closings == 1 for cursor in cursors)
 
 
+def test_nothing_is_kept_of_requests_that_were_answered(
+    serve_http2: Serve, connect_http2: Connect, topic: Any, make_cursor: Any
+) -> None:
+    def watch(environ: Environ, start_response: Callable[..., Any]) -> Any:
+        if environ["PATH_INFO"] == "/":
+            return lazy(environ, start_response)
+        start_response("200 OK", [TYPE])
+        return make_cursor(topic)
+
+    server = serve_http2(watch)
+    client = connect_http2(server)
+    stream_id = client.ask("/watch")
+    client.until(lambda: bool(client.answers[stream_id].fields))
+    for _ in range(50):
+        client.get("/")
+    (connection,) = (one._multiplexed for one in server._connections)
+    assert len(connection._protocol.ended) <= 2
+    assert list(connection._protocol.streams) == [stream_id]
+
+
 def test_a_watch_that_nobody_takes_waits(serve_http2: Serve, connect_http2: Connect, topic: Any, make_cursor: Any) -> None:
     cursors: list[Any] = []
 
