@@ -13,7 +13,6 @@ import secrets
 import tempfile
 import threading
 import time
-from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
@@ -82,7 +81,6 @@ METRICS_RESOURCES = tuple(
     for plural, kind, scope in (("nodes", "NodeMetrics", "Cluster"), ("pods", "PodMetrics", "Namespaced"))
 )
 USER_AGENT = "fakekube"
-MAX_RECORDINGS = 100
 MAX_FIRST_REVISION = 1 << 128
 
 
@@ -191,7 +189,7 @@ class Cluster(ObjectClient):
             self._machinery.backend.store.skip(first_revision)
         self._strict = strict
         self._keep_requests = keep_requests
-        self._stopped_with: deque[Recording | Replay] = deque(maxlen=MAX_RECORDINGS)
+        self._stopped_with: list[Recording | Replay] = []
         """Recordings and replays that end with the cluster."""
         self._observer: Observer | None = None
         if keep_requests:
@@ -641,6 +639,7 @@ class Cluster(ObjectClient):
             controllers=self._controller_names,
             control=self._control,
             compaction_interval=self._compaction_interval,
+            keep_requests=self._keep_requests,
             clock=clock,
             **self._flags,
             store=self._machinery.backend.store.fork(now=clock.monotonic, retention=self._retention),
@@ -664,8 +663,10 @@ class Cluster(ObjectClient):
     def reset(self) -> None:
         """Restores the initial state (after the load of fixture or command line); revisions never decrease.
 
-        Faults and recorded requests are cleared; the clock does not change.
+        Faults and recorded requests are cleared, recordings and replays end; the clock does not change.
         """
+        for one in self._stopped_with:
+            one.stop()
         if self._observer is not None:
             self._observer.faults.clear()
             self._observer.requests.clear()
@@ -779,8 +780,12 @@ class Cluster(ObjectClient):
         recording = start_recording(
             self._machinery.backend, self._client, target, kinds=kinds, namespace=namespace, redact=redact
         )
-        self._stopped_with.append(recording)
+        self._stop_later(recording)
         return recording
+
+    def _stop_later(self, one: Recording | Replay) -> None:
+        """Has a recording or a replay end with the cluster, unless it ends before."""
+        self._stopped_with = [*(other for other in self._stopped_with if not other.finished), one]
 
     def replay(self, source: Path | str | bytes, *, speed: float = 1.0) -> Replay:
         """Starts to play a recording back, of `record` or of kwokctl: the objects of its beginning at once, the changes
@@ -798,7 +803,7 @@ class Cluster(ObjectClient):
 
         text = source if isinstance(source, bytes) else Path(source).read_bytes()
         replay = Replay(self._machinery.backend, read(text), speed)
-        self._stopped_with.append(replay)
+        self._stop_later(replay)
         return replay
 
     def export(self, *, namespace: str | None = None, kinds: Sequence[str] = (), redact: bool = False) -> list[Object]:

@@ -64,7 +64,7 @@ class ChangeRecorder:
         self._floors: dict[str, int] = {}
         """The revision of the last reading of a whole bucket: what happened before is in it."""
         self._writing = threading.Lock()
-        self._stopped = False
+        self.stopped = False
         self.changes = 0
         """How many changes have been written."""
         self._began_at = backend.clock.monotonic()
@@ -83,7 +83,7 @@ class ChangeRecorder:
     def flush(self) -> None:
         """Writes the changes so far to the file."""
         with self._writing:
-            while self._queue and not self._stopped:
+            while self._queue and not self.stopped:
                 bucket, event, time = self._queue.popleft()
                 if event is None:
                     self._write_replaced(bucket, time)
@@ -95,7 +95,7 @@ class ChangeRecorder:
         self._backend.store.unlisten(self._heard)
         self.flush()
         with self._writing:
-            self._stopped = True
+            self.stopped = True
 
     def __enter__(self) -> ChangeRecorder:
         return self

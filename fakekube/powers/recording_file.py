@@ -33,6 +33,11 @@ class Recording:
         """How many changes have been written."""
         return self._recorder.changes
 
+    @property
+    def finished(self) -> bool:
+        """Whether it was stopped."""
+        return self._recorder.stopped
+
     def flush(self) -> None:
         """Writes the changes so far to the file."""
         self._recorder.flush()

@@ -309,3 +309,17 @@ def test_patches_make_the_new_object_of_the_old_one() -> None:
     for old in states:
         for new in states:
             assert strategic.merge(type_, old, strategic_diff.create(type_, old, new)) == new
+
+
+def test_recordings_and_replays_end_with_a_reset(cluster: Cluster) -> None:
+    target = io.BytesIO()
+    recording = cluster.record(target, kinds=["cm"])
+    replay = cluster.replay(KWOK)
+    cluster.reset()
+    assert recording.finished
+    assert replay.finished
+    cluster.clock.advance(minutes=1)
+    assert cluster.list("pods") == []
+    for _ in range(5):
+        cluster.replay(KWOK, speed=math.inf)
+    assert len(cluster._stopped_with) == 1
