@@ -286,7 +286,10 @@ class VanishedMeanwhile(Rule):
         if not pairs:
             raise NotExercised("the client does not write to the objects of the sample")
 
+        removed: list[str] = []
+
         def remove(exchange: Exchange) -> None:
+            removed.append(exchange.path)
             suffix = f"/{exchange.subresource}" if exchange.subresource else ""
             try:
                 _remove(spell, _resource_of(exchange), spell.cluster.request("GET", exchange.path.removesuffix(suffix)))
@@ -295,10 +298,11 @@ class VanishedMeanwhile(Rule):
 
         for verb, resource in pairs:
             fault = spell.faults.on(verb, resource).intercept(remove, times=1, label="deleted")
-            subject = spell.stimulate()
-            subject.deleted = True
+            spell.stimulate()
             _await_hit(spell, fault)
             fault.remove()
+        for subject in spell.copies:
+            subject.deleted |= any(subject.token in path for path in removed)
         spell.wait(1.0)
 
     def broken(self, spell: Spell) -> Verdict | None:
