@@ -5,11 +5,14 @@ Specified by: k8s.io/cri-streaming/pkg/streaming/portforward (portforward.go, ht
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 
 from fakekube.kubelet_api import Connection, KubeletError, PortForwardError
 from fakekube.streaming.inlet import Inlet
 from fakekube.streams import Notifier
+
+_log = logging.getLogger(__name__)
 
 __all__ = ["Connect", "Forward"]
 
@@ -48,11 +51,13 @@ class Forward:
         return self._connection is not None or bool(self.error)
 
     def begin(self) -> None:
-        """Connects; in any thread."""
+        """Connects, in any thread. Never raises."""
         try:
             connection = self._connect(self.port)
-        except (PortForwardError, KubeletError) as error:
-            self.error = self._message(str(error))
+        except Exception as error:
+            if not isinstance(error, PortForwardError | KubeletError):
+                _log.exception("A port could not be connected to")
+            self.error = self._message(str(error) or type(error).__name__)
         else:
             connection.from_client.subscribe(self._source.notify)
             connection.to_client.subscribe(self._source.notify)

@@ -8,6 +8,7 @@ Specified by: k8s.io/cri-streaming/pkg/streaming/remotecommand (exec.go, attach.
 from __future__ import annotations
 
 import json
+import logging
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ from fakekube.streaming.inlet import Inlet
 from fakekube.streams import Notifier
 
 __all__ = ["STDERR", "STDIN", "STDOUT", "Action", "Options", "RemoteCommand"]
+
+_log = logging.getLogger(__name__)
 
 STDIN, STDOUT, STDERR = "stdin", "stdout", "stderr"
 
@@ -85,12 +88,14 @@ class RemoteCommand:
     # ------------------------------------------------------------ the process
 
     def begin(self) -> None:
-        """Starts the process. An error of the kubelet is its end."""
+        """Starts the process, in any thread. An error of the kubelet is its end. Never raises."""
         try:
             execution = self._action.begin(self.streams)
-        except KubeletError as error:
+        except Exception as error:
+            if not isinstance(error, KubeletError):
+                _log.exception("A command could not be started")
             execution = Execution()
-            execution.finish(ExitStatus(error=error.text))
+            execution.finish(ExitStatus(error=str(error) or type(error).__name__))
         self._execution = execution
         execution.subscribe(self._source.notify)
         if self._cancelled:

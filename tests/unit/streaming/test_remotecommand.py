@@ -28,7 +28,7 @@ SUCCESS = b'{"metadata":{},"status":"Success"}'
 class Process:
     """A process that does what a test says."""
 
-    def __init__(self, error: KubeletError | None = None) -> None:
+    def __init__(self, error: Exception | None = None) -> None:
         self.error = error
         self.started = threading.Event()
         self.cancelled = False
@@ -171,6 +171,12 @@ def test_a_process_that_cannot_be_started() -> None:
     assert b"Internal error occurred: no kubelet" in told[1][1]
     assert told[2] == GOODBYE
     assert refused.ended
+
+
+def test_an_exception_is_the_end_of_a_process(caplog: pytest.LogCaptureFixture) -> None:
+    tunnel = exec_over_websocket(Process(ZeroDivisionError("oh")))
+    assert b"error executing command in container: oh" in messages(taken(tunnel))[-2][1]
+    assert "A command could not be started" in caplog.text
 
 
 def test_a_client_that_goes_away_is_told_to_the_process() -> None:
