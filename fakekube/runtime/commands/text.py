@@ -46,6 +46,8 @@ async def _echo(program: Program) -> int:
     return 0
 
 
+#: Numbers that seq writes at once.
+_AT_ONCE: Final = 512
 _CONVERSION: Final = re.compile(r"%(%|([-+ #0]*)(\*|\d+)?(?:\.(\*|\d+))?([diouxXeEfgGcsb]))")
 
 
@@ -423,12 +425,13 @@ async def _seq(program: Program) -> int:
     except (ValueError, IndexError):
         raise Usage("invalid number") from None
     whole = all(re.fullmatch(r"[-+]?\d+", arg) for arg in args)
-    value, written = first, False
-    while (value <= last) if step > 0 else (value >= last):
-        await program.write((separator if written else "") + (str(int(value)) if whole else f"{value:g}"))
-        written, value = True, value + step
+    count = max(int((last - first) / step) + 1, 0) if step else 1 << 30
+    for start in range(0, count, _AT_ONCE):
+        numbers = (first + place * step for place in range(start, min(start + _AT_ONCE, count)))
+        text = separator.join(str(int(one)) if whole else f"{one:g}" for one in numbers)
+        await program.write((separator if start else "") + text)
         await checkpoint()
-    if written:
+    if count:
         await program.write("\n")
     return 0
 

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fakekube import Cluster
+from fakekube.clock import Clock
 from fakekube.kubelet_api import LogOptions
 from fakekube.runtime.logs import MAX_SIZE, ContainerLog, LogStream, read_log
 
@@ -68,21 +69,19 @@ def test_a_log_is_rotated() -> None:
 
 @given(st.lists(st.lists(st.sampled_from([b"a", b"!b", b"cc"]), max_size=3), max_size=6), st.integers(0, 5))
 def test_a_follower_sees_what_somebody_who_reads_at_the_end_sees(rounds: list[list[bytes]], tail: int) -> None:
-    with Cluster(profile="apiserver") as cluster:
-        log = log_of(b"first", b"second")
-        options = LogOptions(follow=True, tail_lines=tail)
-        stream = LogStream(log, options, cluster.clock, lambda: None)
-        seen = b"".join(stream.take())
-        written = 0
-        for lines in rounds:
-            for line in lines:
-                log.write(line + b"\n", START)
-                written += 1
-            seen += b"".join(stream.take())
-        log.close(START)
+    log = log_of(b"first", b"second")
+    stream = LogStream(log, LogOptions(follow=True, tail_lines=tail), Clock(), lambda: None)
+    seen = b"".join(stream.take())
+    written = 0
+    for lines in rounds:
+        for line in lines:
+            log.write(line + b"\n", START)
+            written += 1
         seen += b"".join(stream.take())
-        assert stream.ended
-        assert seen == read(log, tail_lines=min(tail, 2) + written)
+    log.close(START)
+    seen += b"".join(stream.take())
+    assert stream.ended
+    assert seen == read(log, tail_lines=min(tail, 2) + written)
 
 
 # ---------------------------------------------------------------- in a cluster
