@@ -1,4 +1,4 @@
-"""The public interface of a cluster: start, load, read, wait, snapshot, fork, stop.
+"""One cluster: its construction, its life, and the way to everything that its owner can do with it.
 
 A `Cluster` is a store with an API in front of it. It can be used in process at once; `start` puts a server on a socket and
 its controllers to work, for any client in any language. All operations use the API, except those that no API
@@ -8,9 +8,6 @@ offers: snapshots, forks, compaction and the clock.
 from __future__ import annotations
 
 import operator
-import re
-import secrets
-import tempfile
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,43 +17,39 @@ from datetime import datetime
 from enum import Enum
 from pathlib import Path
 from types import TracebackType
-from typing import IO, TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from fakekube.api.version import user_agent
 from fakekube.assembly import Machinery, build
 from fakekube.auth.identities import with_authenticated
-from fakekube.auth.options import read_text
 from fakekube.client import Client
 from fakekube.clock import Clock
+from fakekube.cluster.kubeconfigs import Kubeconfigs
+from fakekube.cluster.serving import Serving
+from fakekube.cluster.state import ClusterState
 from fakekube.control import WSGI, Control, is_loopback
 from fakekube.controllers import DELETION_GRACE, PROFILES, Context, Manager, enabled
-from fakekube.options import OptionError, ServerOptions
+from fakekube.options import ServerOptions
 from fakekube.registry.backend import Settings
 from fakekube.registry.request import User
 from fakekube.store import Retention
 from fakekube.testing.aggregated_api import AggregatedAPI
 from fakekube.testing.clients import Clients
-from fakekube.testing.kubeconfig import kubeconfig, write_kubeconfig
 from fakekube.testing.object_client import ObjectClient
 from fakekube.testing.services import ForwardedServices
 
 if TYPE_CHECKING:
-    import ssl
-
     from fakekube.codecs.document import Document
     from fakekube.kubelet_api import Kubelet
     from fakekube.nodes.fleet import Nodes
     from fakekube.nodes.inside import PodInside
     from fakekube.nodes.rules import Pods
     from fakekube.powers.faults import Faults
-    from fakekube.powers.history import Past, Version
     from fakekube.powers.observation import Observer
-    from fakekube.powers.recording_file import Recording
-    from fakekube.powers.replay import Replay
     from fakekube.powers.requests import Requests
     from fakekube.runtime.runtime import Runtime
     from fakekube.server import Server
-    from fakekube.server.certificates import Authority, Credentials
+    from fakekube.server.certificates import Authority
     from fakekube.store import Snapshot, Store
     from fakekube.testing.asynchronous import AsyncCluster
     from fakekube.testing.manifests import Source
@@ -66,8 +59,6 @@ __all__ = ["Cluster"]
 
 Object = dict[str, Any]
 
-#: The bearer token of the kubeconfig's user.
-TOKEN = "admin-token"
 METRICS_API = "v1beta1.metrics.k8s.io"
 #: What metrics-server serves, as discovery tells it.
 METRICS_RESOURCES = tuple(
@@ -90,7 +81,7 @@ class _State(Enum):
     STOPPED = "stopped"
 
 
-class Cluster(ObjectClient):
+class Cluster(ClusterState):
     """One cluster; a context manager that starts and stops it.
 
     Args:
@@ -147,8 +138,8 @@ class Cluster(ObjectClient):
         self._flags = flags
         self._options = ServerOptions.of(flags) if flags else ServerOptions()
         tls = tls or self._options.needs_tls
-        self._profile, self._host, self._port, self._tls = profile, host, port, tls
-        self._settings = Settings(
+        self._profile = profile
+        settings = self._settings = Settings(
             version=version, feature_gates=dict(feature_gates or {}), service_ranges=self._options.services.ranges()
         )
         self._compaction_interval = compaction_interval
@@ -157,11 +148,11 @@ class Cluster(ObjectClient):
         )
         self._shared: dict[str, Any] = {"stages": {}, "staged": set(), "runtime of": lambda: self._runtime}
         """What controllers are told of by tests."""
-        self.clock = clock or Clock()
-        """The cluster's clock: `hold()`, `advance(hours=1)`, `release()`."""
-        self._machinery: Machinery = build(
-            clock=self.clock,
-            settings=self._settings,
+        clock = clock or Clock()
+        self._serving = Serving(host, port, tls=tls, options=self._options.serving, clock=clock, application=lambda: self._served)
+        machinery = build(
+            clock=clock,
+            settings=settings,
             profile=profile,
             retention=self._retention,
             store=store,
@@ -170,13 +161,13 @@ class Cluster(ObjectClient):
             controllers=self._controller_names,
             nodes=self._nodes,
             options=self._options,
-            authority=self._credentials().ca_certificate if tls else "",
+            authority=self._serving.own_authority,
         )
         if self._runs_kubelets:
-            self._machinery.backend.kubelet_of = self._kubelet_of
+            machinery.backend.kubelet_of = self._kubelet_of
         if self._runs("metrics-server"):
-            self._serve_metrics(self._machinery)
-        super().__init__(self._client_for(self._machinery, USER_AGENT), self._machinery.backend.store)
+            self._serve_metrics(machinery)
+        super().__init__(self._client_for(machinery, USER_AGENT), machinery, settings, clock)
         self._manager = self._manager_for(self._machinery, settled=store is None)
         self._initial = None if store is None else self.snapshot()
         self.named_snapshots: dict[str, tuple[Snapshot[Document], datetime]] = {}
@@ -189,17 +180,12 @@ class Cluster(ObjectClient):
             self._machinery.backend.store.skip(first_revision)
         self._strict = strict
         self._keep_requests = keep_requests
-        self._stopped_with: list[Recording | Replay] = []
-        """Recordings and replays that end with the cluster."""
         self._observer: Observer | None = None
         if keep_requests:
             self._observe()
-        self._server: Server | None = None
         self._starting = threading.Lock()
         self._state = _State.NOT_STARTED
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
-        self._kubeconfigs: dict[tuple[str, tuple[str, ...]], Path] = {}
-        """Of users: name and groups → file."""
+        self._kubeconfigs = Kubeconfigs(self._serving, lambda: self.url, self._add_token)
         self.services = ForwardedServices(self._machinery.resolver)
         """`services.forward("namespace/name", port)`: webhooks and aggregated APIs of that Service are reached at a port of
         this machine."""
@@ -221,7 +207,7 @@ class Cluster(ObjectClient):
 
         backend = machinery.backend
         settled_at = backend.store.revision if settled else None
-        authority = self._credentials().ca_certificate if self._tls else ""
+        authority = self._serving.own_authority
         switched_on = frozenset(self._controller_names)
         context = Context(
             backend.services,
@@ -275,35 +261,6 @@ class Cluster(ObjectClient):
     def _runs_kubelets(self) -> bool:
         return self._runs("kubelet")
 
-    def _credentials(self) -> Credentials:
-        from fakekube.server.certificates import credentials
-
-        return credentials(self._host, http2=self._options.serving.offers_http2)
-
-    def _tls_context(self) -> ssl.SSLContext:
-        """Returns the TLS context of the server. Raises OptionError if certificate and key do not match."""
-        serving = self._options.serving
-        if not serving.tls_cert_file:
-            return self._credentials().context
-        import ssl
-
-        from fakekube.server.tls import server_context
-
-        certificate = read_text(serving.tls_cert_file, "tls-cert-file")
-        try:
-            return server_context(
-                certificate,
-                read_text(serving.tls_private_key_file, "tls-private-key-file"),
-                self._credentials().ca_certificate,
-                http2=serving.offers_http2,
-            )
-        except (ssl.SSLError, ValueError) as error:
-            from fakekube.golang.key_pairs import key_pair_problem
-
-            key = read_text(serving.tls_private_key_file, "tls-private-key-file")
-            problem = key_pair_problem(certificate.encode(), key.encode()) or error
-            raise OptionError(f"--tls-cert-file={serving.tls_cert_file}: {problem}") from None
-
     # ---------------------------------------------------------------- requests and faults
 
     def _observe(self) -> Observer:
@@ -341,45 +298,27 @@ class Cluster(ObjectClient):
                 raise RuntimeError("the cluster is stopped; a fork of it can be started")
             if self._state is _State.STARTED:
                 return self
-            if self._port or self._options.serving.tls_cert_file:  # what can be wrong with these is said now
-                self._serve()
+            if self._serving.may_fail:  # which the caller is told now
+                self._serving.start()
             self._state = _State.STARTED
         self._manager.start()
         if "serviceaccount-controller" in self._controller_names:
             self._machinery.backend.services.others_work = lambda: self._manager.works_elsewhere
         return self
 
-    def _serve(self) -> Server:
-        from fakekube.server import DEFAULT_MAX_STREAMS, Server
-
-        context = self._tls_context() if self._tls else None
-        serving = self._options.serving
-        server = Server(
-            self._served,
-            self._host,
-            self._port,
-            clock=self.clock,
-            tls=context,
-            max_streams=serving.http2_max_streams_per_connection or DEFAULT_MAX_STREAMS,
-            goaway_chance=serving.goaway_chance,
-        )
-        server.start()
-        self._server = server
-        return server
-
     def _running_server(self) -> Server:
         """Returns the server; starts it on first use. Raises RuntimeError before `start` and after `stop`."""
-        if self._server is not None:
-            return self._server
+        if self._serving.server is not None:
+            return self._serving.server
         with self._starting:
             if self._state is not _State.STARTED:
                 raise RuntimeError(f"the cluster is {self._state.value}")
-            return self._server or self._serve()
+            return self._serving.server or self._serving.start()
 
     @property
     def _served(self) -> WSGI:
         """Returns the WSGI application of the server: the API, and the control prefix if enabled."""
-        control = is_loopback(self._host) if self._control is None else self._control
+        control = is_loopback(self._serving.host) if self._control is None else self._control
         return Control(self._machinery, self) if control else self._machinery.application
 
     def stop(self) -> None:
@@ -389,21 +328,18 @@ class Cluster(ObjectClient):
         """
         with self._starting:
             self._state = _State.STOPPED
-            server, self._server = self._server, None
+            server, self._serving.server = self._serving.server, None
         observer = self._observer
         if observer is not None:
             observer.stop()
-        for one in self._stopped_with:
+        for one in self._recordings:
             one.stop()
         if server is not None:
             server.stop()
         self._manager.stop()
         self._machinery.close()
         self.clock.close()
-        if self._folder is not None:
-            self._folder.cleanup()
-            self._folder = None
-            self._kubeconfigs.clear()
+        self._kubeconfigs.remove()
         if self._strict and observer is not None:
             self._strict = False
             observer.require_hits()
@@ -428,12 +364,13 @@ class Cluster(ObjectClient):
     @property
     def host(self) -> str:
         """The host on which the server listens."""
-        return self._host
+        return self._serving.host
 
     @property
     def is_connected(self) -> bool:
         """Whether any client has a connection to the server."""
-        return self._server is not None and self._server.is_connected
+        server = self._serving.server
+        return server is not None and server.is_connected
 
     @property
     def application(self) -> Any:
@@ -443,29 +380,12 @@ class Cluster(ObjectClient):
     @property
     def kubeconfig(self) -> Path:
         """The path of a kubeconfig file for the running server; it is deleted when the cluster stops."""
-        if self._folder is None:
-            self._folder = tempfile.TemporaryDirectory(prefix="fakekube-")
-            self.write_kubeconfig(Path(self._folder.name) / "kubeconfig")
-        return Path(self._folder.name) / "kubeconfig"
+        return self._kubeconfigs.admin
 
     def write_kubeconfig(self, path: Path | str, *, user: str = "", groups: Iterable[str] = ()) -> None:
         """Writes a kubeconfig for the running server to a file: for an administrator, or for a user. Raises
         OSError."""
-        if not self._tls:
-            config = kubeconfig(self.url, token=self._token_of(user, tuple(groups)) if user else TOKEN)
-        else:
-            found = self._credentials()
-            certificate, key = found.client_certificate, found.client_key
-            if user:
-                from fakekube.server.certificates import client_credentials
-
-                certificate, key = client_credentials(user, tuple(groups))
-            config = kubeconfig(self.url, authority=self._server_authority(), certificate=certificate, key=key)
-        write_kubeconfig(Path(path), config)
-
-    def _server_authority(self) -> str:
-        """Returns the CA bundle for clients: the cluster's CA, or the certificate of --tls-cert-file."""
-        return read_text(self._options.serving.tls_cert_file, "tls-cert-file") or self._credentials().ca_certificate
+        self._kubeconfigs.write(Path(path), user, tuple(groups))
 
     @property
     def environment(self) -> dict[str, str]:
@@ -556,19 +476,10 @@ class Cluster(ObjectClient):
 
         The file is deleted when the cluster stops. Raises RuntimeError before `start`.
         """
-        known = (name, tuple(groups))
-        path = self._kubeconfigs.get(known)
-        if path is None:
-            path = self.kubeconfig.parent / f"{len(self._kubeconfigs)}-{re.sub('[^A-Za-z0-9.-]', '-', name)}.kubeconfig"
-            self.write_kubeconfig(path, user=name, groups=known[1])
-            self._kubeconfigs[known] = path
-        return path
+        return self._kubeconfigs.of(name, tuple(groups))
 
-    def _token_of(self, user: str, groups: tuple[str, ...]) -> str:
-        """Returns a new bearer token of a user."""
-        token = f"fakekube-{secrets.token_urlsafe(24)}"
-        self._machinery.access.authenticator.static.add(token, User(user, "", groups))
-        return token
+    def _add_token(self, token: str, user: str, groups: Sequence[str]) -> None:
+        self._machinery.access.authenticator.static.add(token, User(user, "", tuple(groups)))
 
     # ---------------------------------------------------------------- waiting
 
@@ -619,22 +530,14 @@ class Cluster(ObjectClient):
 
     # ---------------------------------------------------------------- powers
 
-    def snapshot(self) -> Snapshot[Document]:
-        """Returns the current state; a value that can be restored many times."""
-        return self._machinery.backend.store.snapshot()
-
-    def restore(self, snapshot: Snapshot[Document]) -> None:
-        """Restores the state of a snapshot. Watches end with 410 Gone."""
-        self._machinery.backend.store.restore(snapshot)
-
     def fork(self) -> Cluster:
         """Returns an independent copy, not started, with the same objects and history."""
         clock = self.clock.fork()
         twin = Cluster(
             version=self._settings.version,
             profile=self._profile,
-            host=self._host,
-            tls=self._tls,
+            host=self._serving.host,
+            tls=self._serving.tls,
             feature_gates=self._settings.feature_gates,
             controllers=self._controller_names,
             control=self._control,
@@ -653,19 +556,12 @@ class Cluster(ObjectClient):
             twin.pods.adopt(self.pods)
         return twin
 
-    def compact(self) -> None:
-        """Compacts the history: older revisions are Gone (410) for lists, continue tokens and watches."""
-        store = self._machinery.backend.store
-        store.compact()
-        for resource in self._machinery.backend.registry:
-            store.bucket(resource.bucket).forget()
-
     def reset(self) -> None:
         """Restores the initial state (after the load of fixture or command line); revisions never decrease.
 
         Faults and recorded requests are cleared, recordings and replays end; the clock does not change.
         """
-        for one in self._stopped_with:
+        for one in self._recordings:
             one.stop()
         if self._observer is not None:
             self._observer.faults.clear()
@@ -690,8 +586,8 @@ class Cluster(ObjectClient):
             registry = self._machinery.backend.registry
             uncached = frozenset((one.group, one.plural) for one in registry if not one.strategy.cached)
             self._observe().arm_own(ColdCache(uncached), cold)
-        if self._server is not None:
-            self._server.drop()
+        if self._serving.server is not None:
+            self._serving.server.drop()
 
     @overload
     def outage(self, seconds: float) -> None: ...
@@ -711,110 +607,6 @@ class Cluster(ObjectClient):
         self.clock.call_at(self.clock.monotonic() + seconds, server.resume)
         return None
 
-    def history(self, resource: str, name: str, namespace: str | None = None) -> Sequence[Version]:
-        """Returns the versions of an object that are not compacted, oldest first: each with revision, time, type,
-        object and changed fields.
-
-        The default namespace is `default`. Raises UnknownResource.
-        """
-        from fakekube.powers.history import history
-
-        found = self._client.resource(resource)
-        bucket = self._machinery.backend.store.bucket(found.bucket)
-        return history(bucket, found, found.key(namespace or "default", name), self.clock)
-
-    def at(self, revision: int) -> Past:
-        """Returns the state at a revision, for `get` and `list`."""
-        from fakekube.powers.history import Past
-
-        return Past(self._client, revision)
-
-    def save(self, path: Path | str, *, compact: bool = False, history: bool = False) -> None:
-        """Writes the whole state to a file, with uids and revisions.
-
-        Args:
-            path: of the file.
-            compact: compressed JSON; by default readable YAML.
-            history: also the kept versions of all objects, so that `history`, `at` and watches from old revisions
-                work in a fresh cluster that loads the file.
-
-        Raises OSError.
-        """
-        from fakekube.powers.state import state_of, written
-
-        Path(path).write_bytes(written(state_of(self._machinery.backend, history=history), compact=compact))
-
-    def load(self, *sources: Source | bytes) -> list[Object]:
-        """Applies manifests (files, folders, YAML text or objects; definitions and namespaces first), or restores what
-        `save` wrote (a file, or its content).
-
-        A saved state replaces all objects; uids and revisions are kept, revisions never decrease, and watches end
-        with 410. Of a saved history, what is later than the revision of this cluster is kept; times count from now.
-        Raises ManifestError for an invalid manifest, ApiError for an error of the API, and StateError for a state
-        that is damaged or of another minor version.
-        """
-        from fakekube.powers.state import read_state
-
-        text = _saved_state(sources[0]) if len(sources) == 1 else None
-        if text is None:
-            return super().load(*(one.decode() + "\n" if isinstance(one, bytes) else one for one in sources))
-        saved = read_state(text, self._settings.version, self.clock.monotonic())
-        self._machinery.backend.store.restore(saved.snapshot, since=saved.since)
-        return []
-
-    def record(
-        self, target: Path | str | IO[bytes], *, kinds: Sequence[str] = (), namespace: str | None = None, redact: bool = False
-    ) -> Recording:
-        """Starts to record: the objects of now, then every change with its time; ends with `stop()`, or as a context manager.
-
-        Args:
-            target: a path, or a binary file. The format is that of kwokctl, see `powers.recording`.
-            kinds: resources as kubectl names them; by default all but events and leases.
-            namespace: only what is in it.
-            redact: leave out the data of Secrets.
-
-        Raises OSError and UnknownResource.
-        """
-        from fakekube.powers.recording_file import start_recording
-
-        recording = start_recording(
-            self._machinery.backend, self._client, target, kinds=kinds, namespace=namespace, redact=redact
-        )
-        self._stop_later(recording)
-        return recording
-
-    def _stop_later(self, one: Recording | Replay) -> None:
-        """Has a recording or a replay end with the cluster, unless it ends before."""
-        self._stopped_with = [*(other for other in self._stopped_with if not other.finished), one]
-
-    def replay(self, source: Path | str | bytes, *, speed: float = 1.0) -> Replay:
-        """Starts to play a recording back, of `record` or of kwokctl: the objects of its beginning at once, the changes
-        by this cluster's clock.
-
-        Args:
-            source: a path, or the text as bytes.
-            speed: recorded seconds a second; `math.inf` plays all at once.
-
-        Returns the replay: `wait(timeout=10)`, `stop()`, `finished`, `applied`, `skipped`.
-        Raises OSError, RecordingError for a file that is no recording, and ValueError for a wrong speed.
-        """
-        from fakekube.powers.recording import read
-        from fakekube.powers.replay import Replay
-
-        text = source if isinstance(source, bytes) else Path(source).read_bytes()
-        replay = Replay(self._machinery.backend, read(text), speed)
-        self._stop_later(replay)
-        return replay
-
-    def export(self, *, namespace: str | None = None, kinds: Sequence[str] = (), redact: bool = False) -> list[Object]:
-        """Returns the objects in a form that another cluster can load; `redact` removes the data of Secrets.
-
-        Raises ApiError and UnknownResource.
-        """
-        from fakekube.powers.export import export
-
-        return export(self._client, namespace=namespace, kinds=kinds, redact=redact)
-
 
 @contextmanager
 def _resuming(server: Server) -> Iterator[None]:
@@ -823,21 +615,6 @@ def _resuming(server: Server) -> Iterator[None]:
         yield
     finally:
         server.resume()
-
-
-def _saved_state(source: Source | bytes) -> bytes | None:
-    """Returns what `Cluster.save` wrote; None for other sources."""
-    from fakekube.powers.state import is_state_text
-
-    text = b""
-    if isinstance(source, bytes):
-        text = source
-    elif isinstance(source, Path) or (isinstance(source, str) and "\n" not in source and not source.lstrip().startswith("{")):
-        path = Path(source)
-        text = path.read_bytes() if path.is_file() else b""
-    elif isinstance(source, str):
-        text = source.encode("utf-8", "surrogatepass")
-    return text if is_state_text(text) else None
 
 
 def _authority() -> Authority:

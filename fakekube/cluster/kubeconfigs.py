@@ -1,0 +1,85 @@
+"""The kubeconfig files of a cluster: the administrator's, and those of users.
+
+The files that a cluster keeps lie in a folder of its own, which ends with the cluster.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from fakekube.cluster.serving import Serving
+from fakekube.testing.kubeconfig import kubeconfig, write_kubeconfig
+
+__all__ = ["TOKEN", "Kubeconfigs"]
+
+#: The bearer token of the administrator.
+TOKEN = "admin-token"
+
+AddToken = Callable[[str, str, Sequence[str]], None]
+"""(token, user name, groups): the token is that user's from now on."""
+
+
+class Kubeconfigs:
+    """The kubeconfig files of one cluster.
+
+    Args:
+        serving: the cluster's server.
+        url: starts the server if necessary; returns its URL.
+        add_token: for users of a cluster without TLS.
+    """
+
+    def __init__(self, serving: Serving, url: Callable[[], str], add_token: AddToken) -> None:
+        self._serving = serving
+        self._url = url
+        self._add_token = add_token
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._of_users: dict[tuple[str, tuple[str, ...]], Path] = {}
+        """Name and groups → file."""
+
+    @property
+    def admin(self) -> Path:
+        """The file of the administrator; written on first use."""
+        if self._folder is None:
+            self._folder = tempfile.TemporaryDirectory(prefix="fakekube-")
+            self.write(Path(self._folder.name) / "kubeconfig")
+        return Path(self._folder.name) / "kubeconfig"
+
+    def of(self, user: str, groups: tuple[str, ...]) -> Path:
+        """The file of a user; written on first use."""
+        path = self._of_users.get((user, groups))
+        if path is None:
+            path = self.admin.parent / f"{len(self._of_users)}-{re.sub('[^A-Za-z0-9.-]', '-', user)}.kubeconfig"
+            self.write(path, user, groups)
+            self._of_users[user, groups] = path
+        return path
+
+    def write(self, path: Path, user: str = "", groups: tuple[str, ...] = ()) -> None:
+        """Writes a file for an administrator, or for a user: with a client certificate if the server speaks TLS, else with
+        a token. Raises OSError."""
+        serving = self._serving
+        if not serving.tls:
+            config = kubeconfig(self._url(), token=self._token_of(user, groups) if user else TOKEN)
+        else:
+            certificate, key = serving.credentials.client_certificate, serving.credentials.client_key
+            if user:
+                from fakekube.server.certificates import client_credentials
+
+                certificate, key = client_credentials(user, groups)
+            config = kubeconfig(self._url(), authority=serving.authority, certificate=certificate, key=key)
+        write_kubeconfig(path, config)
+
+    def remove(self) -> None:
+        """Deletes the files of the cluster's own folder."""
+        if self._folder is not None:
+            self._folder.cleanup()
+            self._folder = None
+            self._of_users.clear()
+
+    def _token_of(self, user: str, groups: tuple[str, ...]) -> str:
+        token = f"fakekube-{secrets.token_urlsafe(24)}"
+        self._add_token(token, user, groups)
+        return token

@@ -1,0 +1,102 @@
+"""Where a cluster is served: its address, certificates and server.
+
+The server starts when its address is first needed; certificates are made when TLS is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from fakekube.auth.options import read_text
+from fakekube.clock import Clock
+from fakekube.control import WSGI
+from fakekube.options import OptionError, ServingOptions
+
+if TYPE_CHECKING:
+    import ssl
+
+    from fakekube.server import Server
+    from fakekube.server.certificates import Credentials
+
+__all__ = ["Serving"]
+
+
+class Serving:
+    """The server of a cluster.
+
+    Args:
+        host, port: where it listens; port 0 is a free one.
+        tls: whether it serves HTTPS.
+        options: certificate files, and what it offers of HTTP/2.
+        clock: of the cluster.
+        application: returns what is served.
+    """
+
+    def __init__(
+        self, host: str, port: int, *, tls: bool, options: ServingOptions, clock: Clock, application: Callable[[], WSGI]
+    ) -> None:
+        self.host, self.port, self.tls = host, port, tls
+        self.server: Server | None = None
+        self._options = options
+        self._clock = clock
+        self._application = application
+
+    @property
+    def may_fail(self) -> bool:
+        """Whether the start depends on what the caller has given: a port, a certificate."""
+        return bool(self.port or self._options.tls_cert_file)
+
+    @property
+    def credentials(self) -> Credentials:
+        """The certificates of the cluster's own CA."""
+        from fakekube.server.certificates import credentials
+
+        return credentials(self.host, http2=self._options.offers_http2)
+
+    @property
+    def own_authority(self) -> str:
+        """The certificate of the cluster's own CA; "" without TLS."""
+        return self.credentials.ca_certificate if self.tls else ""
+
+    @property
+    def authority(self) -> str:
+        """The CA bundle for clients: the cluster's CA, or the certificate of --tls-cert-file."""
+        return read_text(self._options.tls_cert_file, "tls-cert-file") or self.credentials.ca_certificate
+
+    def start(self) -> Server:
+        """Starts the server. Raises OSError if the address is not available, and OptionError for wrong certificate files."""
+        from fakekube.server import DEFAULT_MAX_STREAMS, Server
+
+        context = self._context() if self.tls else None
+        server = Server(
+            self._application(),
+            self.host,
+            self.port,
+            clock=self._clock,
+            tls=context,
+            max_streams=self._options.http2_max_streams_per_connection or DEFAULT_MAX_STREAMS,
+            goaway_chance=self._options.goaway_chance,
+        )
+        server.start()
+        self.server = server
+        return server
+
+    def _context(self) -> ssl.SSLContext:
+        """Returns the TLS context of the server. Raises OptionError if certificate and key do not match."""
+        options = self._options
+        if not options.tls_cert_file:
+            return self.credentials.context
+        import ssl
+
+        from fakekube.server.tls import server_context
+
+        certificate = read_text(options.tls_cert_file, "tls-cert-file")
+        key = read_text(options.tls_private_key_file, "tls-private-key-file")
+        try:
+            return server_context(certificate, key, self.credentials.ca_certificate, http2=options.offers_http2)
+        except (ssl.SSLError, ValueError) as error:
+            from fakekube.golang.key_pairs import key_pair_problem
+
+            problem = key_pair_problem(certificate.encode(), key.encode()) or error
+            raise OptionError(f"--tls-cert-file={options.tls_cert_file}: {problem}") from None

@@ -1,0 +1,184 @@
+"""The state of a cluster as its owner handles it: snapshots, saved files, the past, recordings.
+
+`ClusterState` is the part of `Cluster` that reads and replaces the contents of the store, which no API offers.
+Invariant: revisions never decrease, whatever is restored or loaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from fakekube.testing.object_client import ObjectClient
+
+if TYPE_CHECKING:
+    from fakekube.assembly import Machinery
+    from fakekube.client import Client
+    from fakekube.clock import Clock
+    from fakekube.codecs.document import Document
+    from fakekube.powers.history import Past, Version
+    from fakekube.powers.recording_file import Recording
+    from fakekube.powers.replay import Replay
+    from fakekube.registry.backend import Settings
+    from fakekube.store import Snapshot
+    from fakekube.testing.manifests import Source
+
+__all__ = ["ClusterState"]
+
+Object = dict[str, Any]
+
+
+class ClusterState(ObjectClient):
+    """A client of a cluster that also reads and replaces its state.
+
+    Args:
+        client: in process, as an administrator.
+        machinery: of the cluster.
+        settings: of the cluster.
+        clock: of the cluster.
+    """
+
+    clock: Clock
+
+    def __init__(self, client: Client, machinery: Machinery, settings: Settings, clock: Clock) -> None:
+        super().__init__(client, machinery.backend.store)
+        self._machinery = machinery
+        self._settings = settings
+        self.clock = clock
+        self._recordings: list[Recording | Replay] = []
+        """Recordings and replays that end with the cluster."""
+
+    def snapshot(self) -> Snapshot[Document]:
+        """Returns the current state; a value that can be restored many times."""
+        return self._machinery.backend.store.snapshot()
+
+    def restore(self, snapshot: Snapshot[Document]) -> None:
+        """Restores the state of a snapshot. Watches end with 410 Gone."""
+        self._machinery.backend.store.restore(snapshot)
+
+    def compact(self) -> None:
+        """Compacts the history: older revisions are Gone (410) for lists, continue tokens and watches."""
+        store = self._machinery.backend.store
+        store.compact()
+        for resource in self._machinery.backend.registry:
+            store.bucket(resource.bucket).forget()
+
+    def history(self, resource: str, name: str, namespace: str | None = None) -> Sequence[Version]:
+        """Returns the versions of an object that are not compacted, oldest first: each with revision, time, type,
+        object and changed fields.
+
+        The default namespace is `default`. Raises UnknownResource.
+        """
+        from fakekube.powers.history import history
+
+        found = self._client.resource(resource)
+        bucket = self._machinery.backend.store.bucket(found.bucket)
+        return history(bucket, found, found.key(namespace or "default", name), self.clock)
+
+    def at(self, revision: int) -> Past:
+        """Returns the state at a revision, for `get` and `list`."""
+        from fakekube.powers.history import Past
+
+        return Past(self._client, revision)
+
+    def save(self, path: Path | str, *, compact: bool = False, history: bool = False) -> None:
+        """Writes the whole state to a file, with uids and revisions.
+
+        Args:
+            path: of the file.
+            compact: compressed JSON; by default readable YAML.
+            history: also the kept versions of all objects, so that `history`, `at` and watches from old revisions
+                work in a fresh cluster that loads the file.
+
+        Raises OSError.
+        """
+        from fakekube.powers.state import state_of, written
+
+        Path(path).write_bytes(written(state_of(self._machinery.backend, history=history), compact=compact))
+
+    def load(self, *sources: Source | bytes) -> list[Object]:
+        """Applies manifests (files, folders, YAML text or objects; definitions and namespaces first), or restores what
+        `save` wrote (a file, or its content).
+
+        A saved state replaces all objects; uids and revisions are kept, revisions never decrease, and watches end
+        with 410. Of a saved history, what is later than the revision of this cluster is kept; times count from now.
+        Raises ManifestError for an invalid manifest, ApiError for an error of the API, and StateError for a state
+        that is damaged or of another minor version.
+        """
+        from fakekube.powers.state import read_state
+
+        text = _saved_state(sources[0]) if len(sources) == 1 else None
+        if text is None:
+            return super().load(*(one.decode() + "\n" if isinstance(one, bytes) else one for one in sources))
+        saved = read_state(text, self._settings.version, self.clock.monotonic())
+        self._machinery.backend.store.restore(saved.snapshot, since=saved.since)
+        return []
+
+    def record(
+        self, target: Path | str | IO[bytes], *, kinds: Sequence[str] = (), namespace: str | None = None, redact: bool = False
+    ) -> Recording:
+        """Starts to record: the objects of now, then every change with its time; ends with `stop()`, or as a context manager.
+
+        Args:
+            target: a path, or a binary file. The format is that of kwokctl, see `powers.recording`.
+            kinds: resources as kubectl names them; by default all but events and leases.
+            namespace: only what is in it.
+            redact: leave out the data of Secrets.
+
+        Raises OSError and UnknownResource.
+        """
+        from fakekube.powers.recording_file import start_recording
+
+        recording = start_recording(
+            self._machinery.backend, self._client, target, kinds=kinds, namespace=namespace, redact=redact
+        )
+        self._stop_later(recording)
+        return recording
+
+    def _stop_later(self, one: Recording | Replay) -> None:
+        """Has a recording or a replay end with the cluster, unless it ends before."""
+        self._recordings = [*(other for other in self._recordings if not other.finished), one]
+
+    def replay(self, source: Path | str | bytes, *, speed: float = 1.0) -> Replay:
+        """Starts to play a recording back, of `record` or of kwokctl: the objects of its beginning at once, the changes
+        by this cluster's clock.
+
+        Args:
+            source: a path, or the text as bytes.
+            speed: recorded seconds a second; `math.inf` plays all at once.
+
+        Returns the replay: `wait(timeout=10)`, `stop()`, `finished`, `applied`, `skipped`.
+        Raises OSError, RecordingError for a file that is no recording, and ValueError for a wrong speed.
+        """
+        from fakekube.powers.recording import read
+        from fakekube.powers.replay import Replay
+
+        text = source if isinstance(source, bytes) else Path(source).read_bytes()
+        replay = Replay(self._machinery.backend, read(text), speed)
+        self._stop_later(replay)
+        return replay
+
+    def export(self, *, namespace: str | None = None, kinds: Sequence[str] = (), redact: bool = False) -> list[Object]:
+        """Returns the objects in a form that another cluster can load; `redact` removes the data of Secrets.
+
+        Raises ApiError and UnknownResource.
+        """
+        from fakekube.powers.export import export
+
+        return export(self._client, namespace=namespace, kinds=kinds, redact=redact)
+
+
+def _saved_state(source: Source | bytes) -> bytes | None:
+    """Returns what `Cluster.save` wrote; None for other sources."""
+    from fakekube.powers.state import is_state_text
+
+    text = b""
+    if isinstance(source, bytes):
+        text = source
+    elif isinstance(source, Path) or (isinstance(source, str) and "\n" not in source and not source.lstrip().startswith("{")):
+        path = Path(source)
+        text = path.read_bytes() if path.is_file() else b""
+    elif isinstance(source, str):
+        text = source.encode("utf-8", "surrogatepass")
+    return text if is_state_text(text) else None
