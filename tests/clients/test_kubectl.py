@@ -187,7 +187,7 @@ def test_pods_without_nodes(kubectl: Kubectl) -> None:
     assert "container nothing is not valid for pod shell" in kubectl.fails("logs shell --container nothing")
     assert "pod shell does not have a host assigned" in kubectl.fails("exec shell -- ls")
     assert "pod is not running" in kubectl.fails("port-forward shell 18080:80")
-    assert "Metrics API not available" in kubectl.fails("top pods")
+    assert "metrics not available yet" in kubectl.fails("top pods")
     assert kubectl("delete pod shell").startswith('pod "shell" deleted')
 
 
