@@ -1,8 +1,8 @@
-"""API groups that other servers serve: APIServices with a Service behind, as kube-aggregator passes requests on to them.
+"""API groups that extension API servers serve: proxies requests to the Service of an APIService, like kube-aggregator.
 
-`controller` follows which APIServices there are and whether their servers answer, in threads of its own; `proxy` passes
-requests on; `discovery` and `openapi` know what the servers say of themselves. `backends` are the servers: behind a
-Service (`remote`), or a WSGI application of this process (`mounted`).
+`controller` observes the APIServices and checks the availability of their servers in its own threads; `proxy` forwards
+requests; `discovery` and `openapi` collect the documents of the servers. `backends` defines the servers: the one of a Service
+(`remote`), or a WSGI application of this process (`mounted`).
 
-Invariant: while no APIService has a Service, a request costs one attribute test more.
+Invariant: while no APIService has a Service, the cost for a request is one attribute test.
 """

@@ -1,4 +1,4 @@
-"""The aggregator of one cluster: what the API asks of this room, and what a test author mounts in it.
+"""The aggregator of one cluster: the interface of this package for the API and for mounted applications.
 
 Specified by: k8s.io/kube-aggregator/pkg/apiserver/apiserver.go.
 """
@@ -61,7 +61,7 @@ class Aggregator:
         return self._controller.state
 
     def versions(self) -> Mapping[tuple[str, str], dict[str, Any]]:
-        """What other servers serve, as the aggregated document shows it, by group and version."""
+        """Returns the versions of other servers as in the aggregated discovery document, by group and version."""
         return {remote.group_version: version_discovery(remote) for remote in self.remotes.values()}
 
     def publisher_of(self, document: str) -> str | None:

@@ -1,4 +1,4 @@
-"""The head of an answer, read as Go's net/http reads it, and told in its words if it is none.
+"""Reads the status line and headers of a response like Go's net/http, with the same error messages.
 
 Specified by: net/http (ReadResponse, readTransfer), net/textproto (ReadMIMEHeader).
 """
@@ -14,17 +14,17 @@ from fakekube.golang.quoting import go_quote
 __all__ = ["AnswerHead", "MalformedAnswerError", "read_head"]
 
 LARGEST = 10 << 20
-"""Bytes that a head may have."""
+"""The maximum size of a head in bytes."""
 
 
 class Lines(Protocol):
-    """What an answer is read from."""
+    """The reader of a response."""
 
     def readline(self, size: int, /) -> bytes: ...
 
 
 class MalformedAnswerError(Exception):
-    """What came is no head of an answer; says what is wrong."""
+    """The status line or a header is malformed; has Go's error message."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -34,15 +34,15 @@ class AnswerHead:
     status: int
     headers: list[tuple[str, str]]
     raw: bytes
-    """As it came, with the empty line at its end."""
+    """The bytes as received, including the empty line at the end."""
 
     @property
     def chunked(self) -> bool:
-        """The body comes in chunks."""
+        """Whether the body is chunked."""
         return any(name.lower() == "transfer-encoding" and "chunked" in value.lower() for name, value in self.headers)
 
     def length(self) -> int | None:
-        """Of the body; None if that is not told. Raises MalformedAnswerError."""
+        """Returns the length of the body; None if it is unknown. Raises MalformedAnswerError."""
         if self.chunked:
             return None
         for name, value in self.headers:
@@ -54,12 +54,12 @@ class AnswerHead:
 
 
 def read_head(reader: Lines) -> AnswerHead:
-    """The head of the next answer.
+    """Reads the head of the next response.
 
     Raises:
-        MalformedAnswerError: it is none.
-        EOFError: nothing came, or not all of it; the argument is true if there was something.
-        OSError: of the reader.
+        MalformedAnswerError: it is malformed.
+        EOFError: the connection ended before its end; the argument is true if any bytes were received.
+        OSError: an error of the reader.
     """
     lines: list[bytes] = []
     left = LARGEST

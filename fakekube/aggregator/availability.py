@@ -1,4 +1,4 @@
-"""Is the server behind an APIService there? First what the cluster knows of its Service, then the server itself is asked.
+"""Determines the condition Available of an APIService: from its Service and endpoints, then by a request to the server.
 
 Specified by: k8s.io/kube-aggregator/pkg/controllers/status/remote/remote_available_controller.go (sync).
 """
@@ -18,7 +18,7 @@ from fakekube.registry.strategy import Object
 
 __all__ = ["AGGREGATOR", "AVAILABLE", "LOCAL", "Probe", "State", "state_in_cluster"]
 
-#: As whom the aggregator asks.
+#: The user of requests of the aggregator.
 AGGREGATOR = User("system:kube-aggregator", groups=("system:masters",))
 
 _ATTEMPTS = 5
@@ -27,7 +27,7 @@ _SECONDS = 5.0
 
 @dataclass(slots=True, frozen=True)
 class State:
-    """Of the condition Available."""
+    """The state of the condition Available."""
 
     status: str
     reason: str
@@ -41,7 +41,7 @@ AVAILABLE = State("True", "Passed", "all checks passed", answered=True)
 
 
 def state_in_cluster(services: ClusterAccess, reference: Object) -> State | None:
-    """What is missing for a Service to be reached; None if nothing is."""
+    """Returns why a Service cannot be reached, from the objects of the cluster; None if it can."""
     namespace, name, number = reference["namespace"], reference["name"], reference["port"]
     what = f"service/{name} in {go_quote(namespace)}"
     service = services.get("", "services", namespace, name)
@@ -67,7 +67,7 @@ def _slices(services: ClusterAccess, namespace: str, service: str) -> list[Objec
 
 
 def _serves(endpoint_slice: Object, port: str) -> bool:
-    """Has it an endpoint that is ready, and a port of this name?"""
+    """Reports whether it has a ready endpoint and a port of this name."""
     ready = any((one.get("conditions") or {}).get("ready", True) for one in endpoint_slice.get("endpoints") or ())
     ports = endpoint_slice.get("ports") or ()
     return ready and any(one.get("name") == port and one.get("port") is not None for one in ports)
@@ -102,7 +102,7 @@ def _checked_path(name: str, spec: Object) -> str:
 
 
 def _asked(location: Location, path: str, deadline: float) -> State:
-    """What one request shows."""
+    """Returns the state according to one request."""
     url = f"https://{location.host}{path}"
     try:
         answer = location.backend.send(outgoing(path, location, AGGREGATOR, ""), deadline)

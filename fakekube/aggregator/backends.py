@@ -1,7 +1,6 @@
-"""What a server behind an APIService is to those who ask it: a request goes in, the head of an answer comes out, and its body
-as it arrives.
+"""The interface of extension API servers: a backend takes a request and returns the response head with its body as a stream.
 
-Invariant: every answer is closed by whoever asked for it. A backend never waits beyond the deadline that it is given.
+Invariant: the caller closes every response. A backend never waits beyond its deadline.
 
 Specified by: net/http (RoundTripper).
 """
@@ -18,7 +17,7 @@ Headers = list[tuple[str, str]]
 
 
 class BackendError(Exception):
-    """There is no answer; the text says why in the words of net/http."""
+    """There is no response; has the error message of net/http."""
 
 
 class BackendTimeoutError(BackendError):
@@ -27,13 +26,13 @@ class BackendTimeoutError(BackendError):
 
 @dataclass(slots=True)
 class BackendRequest:
-    """What is sent."""
+    """A request."""
 
     method: str
     path: str
-    """As it is written in the request line, without the query."""
+    """The encoded path of the request line, without the query."""
     query: str
-    """As it is written in the request line; "" for none."""
+    """The encoded query of the request line, or ""."""
     headers: Headers
     body: Iterable[bytes] = ()
     length: int | None = 0
@@ -57,11 +56,11 @@ class BackendBody(Protocol):
 
 @dataclass(slots=True)
 class BackendAnswer:
-    """What came back."""
+    """A response."""
 
     status: int
     headers: Headers
-    """As they came, hop-by-hop ones included."""
+    """The headers as received, including hop-by-hop headers."""
     body: BackendBody
     length: int | None = None
     """Bytes of the body, if that is known."""

@@ -1,7 +1,7 @@
-"""What the servers behind APIServices say that they serve, for the aggregated discovery document.
+"""Collects the discovery of extension API servers for the aggregated discovery document.
 
-A server is asked for the aggregated form first, which tells of all its group versions, and for the list of one group version
-if it has no such form. A server that cannot be asked leaves its version in the document, without resources and stale.
+A server is requested for its aggregated document first, and for the APIResourceList of the group version if it has none. The
+version of an unavailable server stays in the document without resources, with freshness Stale.
 
 Specified by: k8s.io/kube-aggregator/pkg/apiserver/handler_discovery.go; k8s.io/apiserver/pkg/endpoints/installer.go
 (ConvertGroupVersionIntoToDiscovery).
@@ -36,20 +36,20 @@ _RESOURCE_MEMBERS = ("resource", "responseKind", "scope", "singularResource", "v
 _SUBRESOURCE_MEMBERS = ("subresource", "responseKind", "acceptedTypes", "verbs")
 #: Members that are shown whatever they hold.
 _ALWAYS = frozenset({"resource", "subresource", "responseKind", "scope", "singularResource", "verbs"})
-#: A resource of which only what is below it is told.
+#: The entry of a resource of which only subresources are known.
 _ORPHAN: Object = {"resource": "", "responseKind": _NO_KIND, "scope": "", "singularResource": "", "verbs": None}
 
 
 class NotUnderstoodError(Exception):
-    """What a server says of itself cannot be used."""
+    """A document of a server is invalid."""
 
 
 @dataclass(slots=True, frozen=True)
 class _Known:
-    """What was last heard."""
+    """The last known discovery of a server."""
 
     resources: list[Object] | None = None
-    """Of the group version; None if the server does not tell."""
+    """The resources of the group version; None if they are unknown."""
     current: bool = False
 
 
@@ -66,7 +66,7 @@ def version_discovery(remote: Remote) -> Object:
 
 
 def told(resources: tuple[Object, ...]) -> dict[str, object]:
-    """What is known of a server that serves these resources."""
+    """Returns the facts about a server with these resources."""
     return {_KEY: _Known(list(resources), current=True)}
 
 
@@ -141,7 +141,7 @@ def body_of(answer: BackendAnswer) -> bytes:
 
 
 def _is_aggregated(content_type: str) -> bool:
-    """Is this the media type of the aggregated form?"""
+    """Reports whether this is the media type of the aggregated form."""
     base, *parameters = (part.strip() for part in content_type.split(";"))
     told = dict(part.partition("=")[::2] for part in parameters)
     wanted = (told.get("g"), told.get("as"), base) == ("apidiscovery.k8s.io", "APIGroupDiscoveryList", "application/json")
@@ -174,7 +174,7 @@ def _of_aggregated(document: Object, group: str, version: str) -> list[Object] |
 
 
 def _shown(entry: Object, members: tuple[str, ...]) -> Object:
-    """A resource or subresource with its members in order; its kind is never null: some clients cannot read that."""
+    """Returns a resource or subresource with its members in order and a kind that is not null, which some clients require."""
     found = {name: entry.get(name) for name in members if entry.get(name) or name in _ALWAYS}
     found["responseKind"] = {**_NO_KIND, **(entry.get("responseKind") or {})}
     below = [_shown(one, _SUBRESOURCE_MEMBERS) for one in entry.get("subresources") or ()]

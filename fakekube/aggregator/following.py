@@ -1,7 +1,7 @@
-"""An answer that may take any time, such as a watch: a thread reads it, and the server takes what has come.
+"""A streaming response, such as a watch: a thread reads it, and the server takes the received bytes.
 
-Invariant: the thread reads no further than a bound ahead of the client, so that a slow client costs no memory; it ends when
-the answer does, or when the client goes.
+Invariant: the number of bytes that the thread reads ahead of the client is limited, so a slow client costs no memory. The
+thread ends with the response, or when the client disconnects.
 """
 
 from __future__ import annotations

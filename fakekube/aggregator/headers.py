@@ -1,4 +1,4 @@
-"""Headers on their way through the proxy: what is for one hop only, who asks, and how Go writes names and paths.
+"""The headers of proxied requests: hop-by-hop headers, the headers of the user, and Go's form of names and paths.
 
 Specified by: net/http/httputil (ReverseProxy); net/textproto (CanonicalMIMEHeaderKey); k8s.io/client-go/transport
 (SetAuthProxyHeaders); k8s.io/apimachinery/pkg/util/proxy (Transport).
@@ -48,7 +48,7 @@ _KEY_SAFE = "!#$&'*+-.^_`|~"
 
 
 def is_upgrade(headers: Mapping[str, str]) -> bool:
-    """Does the client ask for another protocol (IsUpgradeRequest)?"""
+    """Reports whether the client requests an upgrade (IsUpgradeRequest)."""
     return "upgrade" in headers.get("connection", "").lower()
 
 
@@ -66,7 +66,7 @@ def passed_on(headers: Mapping[str, str], *, upgrade: bool) -> Headers:
 
 
 def identity(user: User) -> Headers:
-    """Who asks, for servers that trust this one as their front proxy."""
+    """Returns the request headers of the user for servers that trust this one as their front proxy."""
     found = [("X-Remote-User", user.name)]
     if user.uid:
         found.append(("X-Remote-Uid", user.uid))
@@ -86,12 +86,12 @@ def passed_answer(headers: Iterable[tuple[str, str]]) -> Headers:
 
 
 def encoded_path(path: str) -> str:
-    """A decoded path as Go writes it."""
+    """Encodes a path like Go."""
     return quote(bytes_of(path), safe=_PATH_SAFE)
 
 
 def encoded_query(query: Query) -> str:
-    """A query as Go writes it (Values.Encode): keys sorted, values in their order."""
+    """Encodes a query like Go's Values.Encode: keys sorted, values in their order."""
     return "&".join(
         f"{quote_plus(bytes_of(key))}={quote_plus(bytes_of(value))}"
         for key, values in sorted(query.mapping().items(), key=lambda entry: bytes_of(entry[0]))
@@ -100,7 +100,7 @@ def encoded_query(query: Query) -> str:
 
 
 def forwarded_uri(path: str) -> str:
-    """A written path without empty and relative segments; a slash at its end stays."""
+    """Cleans an encoded path: removes empty and relative segments, and keeps a trailing slash."""
     cleaned = "/" + posixpath.normpath(path).lstrip("/")
     return f"{cleaned}/" if path.endswith("/") else cleaned
 
@@ -111,5 +111,5 @@ def _listed(value: str) -> frozenset[str]:
 
 
 def _canonical(name: str) -> str:
-    """A header's name as Go writes it."""
+    """Returns the canonical form of a header name."""
     return "-".join(part[:1].upper() + part[1:].lower() for part in name.split("-"))

@@ -1,4 +1,4 @@
-"""Links in answers that lead back to the server behind: they name it by the host that the API server knows.
+"""Rewrites links to the proxied server in responses, so that they lead through the API server.
 
 Specified by: k8s.io/apimachinery/pkg/util/proxy/transport.go (rewriteURL, rewriteHTML); golang.org/x/net/html (Tokenizer).
 """
@@ -16,15 +16,15 @@ __all__ = ["Front", "rewritten", "rewritten_location"]
 
 @dataclass(slots=True, frozen=True)
 class Front:
-    """How a server behind is reached by those who ask the API server."""
+    """The address of a proxied server for clients of the API server."""
 
     own: tuple[str, ...]
     """Hosts that are the server behind, or the API server as the client calls it."""
     scheme: str = ""
     host: str = ""
-    """What links get instead; "" where they are to stay as short, or with the host, as they were."""
+    """The host of rewritten links; "" to keep the host of a link, or its absence."""
     prefix: str = ""
-    """What stands before its paths."""
+    """The prefix of its paths."""
 
 
 #: Attributes that hold URLs, by the tag.
@@ -50,7 +50,7 @@ _ESCAPES = {"&": "&amp;", "'": "&#39;", "<": "&lt;", ">": "&gt;", '"': "&#34;"}
 
 
 def rewritten_location(url: str, front: Front) -> str:
-    """A URL as it leads there through the API server, if it leads to the server behind: by its host, or by an absolute path."""
+    """Rewrites a URL to the proxied server (with its host, or with an absolute path) to one through the API server."""
     try:
         parts = urlsplit(url)
     except ValueError:
@@ -66,7 +66,7 @@ def rewritten_location(url: str, front: Front) -> str:
 
 
 def rewritten(page: bytes, front: Front) -> bytes:
-    """An HTML page with its links rewritten; its tags are written as Go writes them, all else stays as it is."""
+    """Rewrites the links of an HTML page. Tags are printed like Go's tokenizer, everything else is unchanged."""
     text, out, place = page.decode("latin-1"), [], 0
     while (found := _TOKEN.search(text, place)) is not None:
         out.append(text[place : found.start()])

@@ -1,4 +1,4 @@
-"""Where the server behind an APIService is: a mounted application, a forwarded Service, or what the Service stands for.
+"""Resolves the server of an APIService: a mounted application, a forwarded Service, or the address of the Service.
 
 Specified by: k8s.io/apiserver/pkg/util/proxy/proxy.go (ResolveCluster); k8s.io/kube-aggregator/pkg/controllers/status/remote
 (BuildTransportConfig).
@@ -28,22 +28,22 @@ _ROUTED = ("ClusterIP", "LoadBalancer", "NodePort")
 
 
 class UnresolvedError(Exception):
-    """A Service leads nowhere; says why in the words of the resolver."""
+    """A Service cannot be resolved; has the message of the resolver."""
 
 
 @dataclass(slots=True, frozen=True)
 class Location:
-    """A server, and how it is called in URLs."""
+    """A server and its host in URLs."""
 
     host: str
     """With the port."""
     backend: RemoteBackend | MountedBackend | Unreachable
     problem: str = ""
-    """Why there can be no connection, if the APIService says wrongly whom to trust."""
+    """The error if the CA bundle of the APIService is invalid, else ""."""
 
 
 class Unreachable:
-    """A `Backend` whose address nobody listens at."""
+    """A `Backend` that refuses connections."""
 
     def __init__(self, problem: str) -> None:
         self.problem = problem
@@ -63,10 +63,10 @@ class Locations:
         self.mounted: dict[str, MountedBackend] = {}
         """Applications of this process, by the name of the APIService."""
         self.installed: dict[str, MountedBackend] = {}
-        """Those of the cluster itself, in whose place a Service may be forwarded."""
+        """The applications of the cluster itself, which a forwarded Service replaces."""
 
     def is_given(self, name: str, reference: Object) -> bool:
-        """Is the server known without looking at Services and endpoints: mounted, or forwarded?"""
+        """Reports whether the server is mounted or forwarded, so that Services and endpoints need not be checked."""
         return name in self.mounted or (reference["namespace"], reference["name"]) in self._resolver.forwards
 
     def locate(self, name: str, spec: Object) -> Location:

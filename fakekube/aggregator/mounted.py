@@ -1,6 +1,6 @@
-"""A WSGI application of this process as the server behind an APIService: it is called, nothing goes over a socket.
+"""A WSGI application of this process as an extension API server, called without a socket.
 
-It runs in the thread of whoever asks. What it raises is an answer 500, as behind any WSGI server.
+It runs in the thread of the request. An exception becomes a response 500, as with any WSGI server.
 
 Specified by: PEP 3333.
 """
@@ -51,11 +51,11 @@ class MountedBackend:
 
 
 class MountedBody:
-    """What the application returned; see `backends.BackendBody`."""
+    """The result of the application; see `backends.BackendBody`."""
 
     def __init__(self, result: Iterable[bytes], written: list[bytes], *, call_ahead: bool = False) -> None:
         self.result = result
-        """As the application returned it: a `streams.Stream` can be served as one."""
+        """The result as returned; a `streams.Stream` is served as a stream."""
         self._written = written
         self._pieces: Iterator[bytes] = iter(result)
         self._first = next(self._pieces, b"") if call_ahead else b""  # a generator calls start_response when it begins

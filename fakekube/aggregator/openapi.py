@@ -1,6 +1,6 @@
-"""What the servers behind APIServices say of themselves in OpenAPI: v3 by its index, or else v2, which is converted.
+"""Collects the OpenAPI documents of extension API servers: v3 by its index, or v2, which is converted.
 
-A server without documents is left out; one that cannot be asked keeps those it had.
+A server without documents is skipped; for an unavailable server the last documents are kept.
 
 Specified by: k8s.io/kube-aggregator/pkg/controllers/openapiv3/aggregator (aggregator.go, downloader.go),
 pkg/controllers/openapi/aggregator.
@@ -31,7 +31,7 @@ Json = dict[str, Any]
 
 @dataclass(slots=True, frozen=True)
 class Published:
-    """What a server publishes."""
+    """The documents of a server."""
 
     index: Json | None = None
     """The paths of its /openapi/v3; None if it has none."""
@@ -43,14 +43,14 @@ _NOTHING = Published()
 
 
 def published(remote: Remote) -> Published:
-    """What the server of an APIService publishes."""
+    """Returns the documents of the server of an APIService."""
     found = remote.facts.get(_KEY, _NOTHING)
     assert isinstance(found, Published)
     return found
 
 
 def told_nothing() -> dict[str, object]:
-    """What is known of a server that publishes nothing."""
+    """Returns the facts about a server without documents."""
     return {_KEY: _NOTHING}
 
 
@@ -61,7 +61,7 @@ class OpenAPIInquiry:
         self._locations = locations
 
     def begin(self, remote: Remote) -> bool:
-        """What was published stays until the APIService goes."""
+        """See `Inquiry.begin`; the documents are kept until the APIService is deleted."""
         remote.facts.setdefault(_KEY, _NOTHING)
         return False
 
@@ -78,10 +78,10 @@ class OpenAPIInquiry:
         return take_over
 
     def satisfied(self, remote: Remote) -> bool:
-        return True  # a server without documents is asked again in its time
+        return True  # a server without documents is requested again at the next refresh
 
     def _heard(self, remote: Remote) -> Published | None:
-        """None: it cannot be asked now."""
+        """Requests the documents. None if the server is unavailable."""
         try:
             location = self._locations.locate(remote.name, remote.spec)
             if location.problem:
@@ -95,7 +95,7 @@ class OpenAPIInquiry:
 
 
 def _document(location: Location, path: str, accept: str) -> Json | None:
-    """A document; None if there is none. Raises BackendError, NotUnderstoodError."""
+    """Requests a document; None if there is none. Raises BackendError, NotUnderstoodError."""
     answer = location.backend.send(outgoing(path, location, _USER, accept), time.monotonic() + _SECONDS)
     body = body_of(answer)
     if answer.status == 404:

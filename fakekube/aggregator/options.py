@@ -12,8 +12,8 @@ __all__ = ["AggregatorOptions"]
 
 @dataclass(slots=True, frozen=True)
 class AggregatorOptions:
-    """Files are paths; "" stands for a flag that is not given. Both are given, or none."""
+    """The flags of the proxy client certificate: paths, or "". Both must be set, or none."""
 
     proxy_client_cert_file: str = ""
-    """The client certificate by which extension servers know this one as their front proxy."""
+    """The client certificate with which this server authenticates as a front proxy."""
     proxy_client_key_file: str = ""

@@ -1,8 +1,8 @@
-"""The proxy of one cluster: a request for an API group version that another server serves goes there, its answer comes back.
+"""The proxy of one cluster: forwards requests for the group versions of other servers.
 
-    available → transport → where is it → what goes along → upgrade, or ask → redirects, links → the answer as it arrives
+    availability → transport → location → headers → upgrade or request → redirects and links → response
 
-What fails before there is an answer is told in text, with 503; what fails later cuts the answer off.
+An error before the response is plain text with 503; a later one aborts the response.
 
 Specified by: k8s.io/kube-aggregator/pkg/apiserver/handler_proxy.go; k8s.io/apimachinery/pkg/util/proxy (upgradeaware.go,
 transport.go); k8s.io/apiserver/pkg/util/proxy (NewRequestForProxy); net/http/httputil (ReverseProxy).
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 __all__ = ["Origin", "Passing", "Proxy", "outgoing", "passed", "pieces", "text_error"]
 
 _DISCOVERY_SECONDS: Final = 5.0
-"""How long a server may take to tell what it serves (aggregatedDiscoveryTimeout)."""
+"""The timeout of discovery requests (aggregatedDiscoveryTimeout)."""
 _REQUEST_SECONDS: Final = 60.0
-"""How long anything else may take that is no watch (--request-timeout)."""
+"""The timeout of other requests that are not watches (--request-timeout)."""
 _BUFFERED = 65536
 """Bytes of an answer that are passed on in one piece with its head."""
 _NOT_CACHED: Final = ("Cache-Control", "no-cache, private")
@@ -48,7 +48,7 @@ _TIMED_OUT: Final = (
 )
 _REDIRECTED: Final = b"the backend attempted to redirect this request, which is not permitted"
 _FLUSH_SECONDS = 0.2
-"""How long something stays unsent in the hope of more (the proxy's FlushInterval)."""
+"""The maximum delay of received bytes (the FlushInterval of the proxy)."""
 _LARGEST_PAGE = 4 << 20
 _PIECE = 65536
 _BINARY: Final = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
@@ -56,10 +56,10 @@ _BINARY: Final = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
 
 @dataclass(slots=True, frozen=True)
 class Origin:
-    """What is known of a request beside what it asks for."""
+    """The origin of a request: address, user and the like."""
 
     address: str
-    """Of the client."""
+    """The address of the client."""
     audit_id: str
     long_running: bool
     environ: Any
@@ -100,13 +100,13 @@ class Proxy:
 
 
 def text_error(code: int, text: str) -> Response:
-    """An error as net/http writes it."""
+    """Makes an error response like http.Error."""
     headers = [("Content-Type", _TEXT), ("X-Content-Type-Options", "nosniff")]
     return Response(code, headers, f"{text}\n".encode())
 
 
 def outgoing(path: str, location: Location, user: User, accept: str) -> BackendRequest:
-    """A request of the aggregator's own."""
+    """Makes a request of the aggregator itself."""
     found = [("Host", location.host), ("User-Agent", "Go-http-client/1.1"), *passing.identity(user)]
     return BackendRequest("GET", path, "", [*found, ("Accept", accept)] if accept else found)
 
@@ -130,7 +130,7 @@ def _outgoing(request: Request, origin: Origin, location: Location, *, upgrade: 
 
 
 def _body(environ: Any) -> tuple[Iterable[bytes], int | None]:
-    """The body of a request as it arrives, and its length if that is told."""
+    """Returns the body of a request as a stream, and its length if it is known."""
     told = environ.get("CONTENT_LENGTH")
     if told:
         return pieces(environ["wsgi.input"], int(told)), int(told)
@@ -152,7 +152,7 @@ def pieces(body: Any, left: int | None) -> Iterator[bytes]:
 
 
 def _allowed_seconds(request: Request, origin: Origin) -> tuple[bool, float | None]:
-    """Is this discovery? And how long the whole answer may take; None: as long as it takes."""
+    """Returns whether this is a discovery request, and its timeout (None: unlimited)."""
     info = request.info
     if not info.is_resource_request and len(info.path.strip("/").split("/")) == 3:
         return True, _DISCOVERY_SECONDS
@@ -210,7 +210,7 @@ def passed(answer: BackendAnswer, request: Request, front: Front, *, long_runnin
 
 
 def _sniffed(body: bytes) -> str:
-    """The type of a body that says none, as net/http guesses it (DetectContentType), as far as texts are concerned."""
+    """Detects the Content-Type of a text body like http.DetectContentType."""
     begin = body[:512].lstrip(b"\t\n\f\r ").upper()
     if begin.startswith((b"<!DOCTYPE HTML", b"<HTML", b"<HEAD", b"<BODY", b"<!--")):
         return "text/html; charset=utf-8"
@@ -243,7 +243,7 @@ def _rewrite_links(answer: BackendAnswer, front: Front) -> None:
 
 
 class _Resumed:
-    """A body of which something has been read."""
+    """A body whose first bytes have been read."""
 
     def __init__(self, read: list[bytes], rest: Iterator[bytes], body: BackendBody) -> None:
         self._read, self._rest, self._body = read, rest, body
@@ -279,7 +279,7 @@ def _transferred(answer: BackendAnswer, request: Request, *, long_running: bool)
 
 
 class Passing:
-    """A body that is read while it is sent; WSGI servers close it."""
+    """A body that is forwarded while it is received; the WSGI server closes it."""
 
     def __init__(self, body: BackendBody) -> None:
         self._body = body
@@ -297,7 +297,7 @@ class Passing:
 
 
 class _Broken:
-    """A body that broke off: what there is of it is sent, then the connection ends."""
+    """An aborted body: the received part is sent, then the connection is closed."""
 
     def __init__(self, pieces: list[bytes], problem: str) -> None:
         self._pieces = pieces

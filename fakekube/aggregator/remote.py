@@ -1,7 +1,7 @@
-"""A server at the other end of a TLS connection, and what Go's net/http says when it fails.
+"""A backend behind a TLS connection, with the error messages of Go's net/http.
 
-Every exchange has a connection of its own. All reads and writes end at the deadline, however slowly bytes come, and the head of
-an answer is bounded; its body is passed on as it comes, whatever its size.
+Every exchange has a connection of its own. The deadline applies to all reads and writes, and the size of the response head is
+limited; the body is forwarded as it is received, with any size.
 
 Specified by: net/http (Transport.RoundTrip) as far as its errors are seen; k8s.io/client-go/transport.
 """
@@ -27,7 +27,7 @@ __all__ = ["Connection", "RemoteBackend", "serialised"]
 
 _PIECE = 65536
 _DIAL_SECONDS = 30.0
-"""How long connecting takes at most (net.Dialer of the default transport)."""
+"""The timeout of dialing (net.Dialer of the default transport)."""
 _LONGEST_CHUNK_LINE = 4096
 _EXCEEDED = "context deadline exceeded"
 _BROKEN = "net/http: HTTP/1.x transport connection broken: "
@@ -40,7 +40,7 @@ class RemoteBackend:
         self._endpoint = endpoint
 
     def connect(self, deadline: float | None) -> Connection:
-        """A connection of one's own. Raises BackendError."""
+        """Opens a new connection. Raises BackendError."""
         return Connection(self._endpoint, deadline)
 
     def send(self, request: BackendRequest, deadline: float | None) -> BackendAnswer:
@@ -65,7 +65,7 @@ def serialised(request: BackendRequest) -> bytes:
 
 
 def _accept_gzip(request: BackendRequest) -> bool:
-    """Ask for a compressed answer if the client did not say what it takes. True: the answer is to be unpacked here."""
+    """Adds Accept-Encoding: gzip if the client sent none. Returns whether the response must be decompressed here."""
     names = {name.lower() for name, _ in request.headers}
     if request.method == "HEAD" or "accept-encoding" in names or "range" in names:
         return False
@@ -158,7 +158,7 @@ class Connection:
         return BackendAnswer(head.status, headers, body, length)
 
     def _told(self, error: OSError) -> str:
-        """What Go says of a connection that breaks."""
+        """Returns Go's error message for a broken connection."""
         if isinstance(error, ssl.SSLError) or not error.errno:
             return "EOF"
         try:
@@ -168,7 +168,7 @@ class Connection:
         return f"read tcp {local[0]}:{local[1]}->{peer[0]}:{peer[1]}: read: {os.strerror(error.errno).lower()}"
 
     def ahead(self) -> bytes:
-        """What has come behind a head."""
+        """Returns the bytes received after the head."""
         self._stopped = True
         return self.reader.read()
 
@@ -181,7 +181,7 @@ class Connection:
 
 
 class _Incoming(io.RawIOBase):
-    """What `io.BufferedReader` reads from."""
+    """The raw reader for `io.BufferedReader`."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -257,7 +257,7 @@ class _Body:
 
 
 def _unpacked(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """A gzip body unpacked, piece by piece of a bounded size. Raises BackendError if it is none."""
+    """Decompresses a gzip body in chunks of limited size. Raises BackendError if it is invalid."""
     unpacker = zlib.decompressobj(wbits=31)
     try:
         for piece in pieces:

@@ -71,7 +71,7 @@ def _mapping(value: Any) -> Json:
 
 
 def merged(first: Json, others: Iterable[Json]) -> Json:
-    """One document of several; of a path that several have, the first one's counts. None of them is changed."""
+    """Merges documents; the first one with a path takes precedence. The arguments are not changed."""
     result = {**first, **{name: dict(_mapping(first.get(name))) for name in ("paths", "definitions", "parameters")}}
     for other in others:
         _merge(result, other)
@@ -120,7 +120,7 @@ def _without_kinds(value: Any) -> Any:
 
 
 def _with_kinds(known: Json, other: Json) -> Json:
-    """A definition that says of which kinds it is in both documents."""
+    """Returns a definition with the kinds of both documents."""
     mine, others = known.get(_GVK) or [], other.get(_GVK) or []
     more = [kind for kind in others if kind not in mine]
     return {**known, _GVK: [*mine, *more]} if more else known
@@ -139,7 +139,7 @@ def _renamed(value: Any, references: Mapping[str, str]) -> Any:
 
 
 def converted(document: Json) -> Json:
-    """A v2 document as one of v3."""
+    """Converts a v2 document to v3."""
     components: Json = {}
     definitions, security = document.get("definitions"), document.get("securityDefinitions")
     if isinstance(definitions, dict):
@@ -200,7 +200,7 @@ def _parameter(parameter: Json) -> Json:
 
 
 def _schema(schema: Any) -> Any:
-    """A schema: references lead elsewhere, and stand alone."""
+    """Converts a schema; a reference has no sibling keywords."""
     if isinstance(schema, list):
         return [_schema(one) for one in schema]
     if not isinstance(schema, dict):

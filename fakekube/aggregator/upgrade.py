@@ -1,7 +1,7 @@
-"""Requests for another protocol (SPDY, WebSocket): once the server behind has switched, bytes go both ways as they are.
+"""Upgrade requests (SPDY, WebSocket): after the backend has switched protocols, bytes are forwarded unchanged in both directions.
 
-A thread of the tunnel's own reads from and writes to the server behind; the server in front takes from the tunnel and gives it
-what the client sends. Both directions are bounded: who is slow makes the other side wait.
+The tunnel has a thread that reads from and writes to the backend; the server reads from the tunnel and writes the bytes of the
+client to it. The buffers of both directions are limited: a slow side makes the other one wait.
 
 Specified by: k8s.io/apimachinery/pkg/util/proxy/upgradeaware.go (tryUpgrade).
 """
@@ -31,7 +31,7 @@ _PIECE = 65536
 
 
 class UpgradeError(Exception):
-    """The server behind does not switch; the text says why."""
+    """The backend does not switch protocols; has the reason."""
 
 
 def upgraded(backend: RemoteBackend, request: BackendRequest) -> BackendAnswer | UpgradeTunnel:
@@ -62,7 +62,7 @@ class UpgradeTunnel:
     def __init__(self, connection: Connection, head: AnswerHead) -> None:
         ahead = connection.ahead()
         self.headers = head.headers
-        """Of the answer that switches protocols."""
+        """The headers of the response 101."""
         self.source = Notifier()
         self._connection = connection
         self._lock = threading.Condition()

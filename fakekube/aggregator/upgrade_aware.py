@@ -1,7 +1,7 @@
-"""The proxy of pods/proxy, services/proxy and nodes/proxy: a request goes to a server, its answer comes back.
+"""The proxy of pods/proxy, services/proxy and nodes/proxy.
 
-The server behind is asked with the client's own Host; nothing is said of who asks. Its redirects and links lead back
-through the API server. What fails before there is an answer is told as a Status.
+The request keeps the Host of the client and has no headers about the user. Redirects and links in the response are rewritten to
+lead through the API server. An error before the response is a Status.
 
 Specified by: k8s.io/apimachinery/pkg/util/proxy (upgradeaware.go, transport.go); pkg/registry/core/{pod,service,node}
 (ProxyREST).
@@ -45,14 +45,14 @@ class UpgradeAwareHandler:
             self._backend = MountedBackend(destination)
 
     def respond(self, request: Request, told: str) -> Response:
-        """The answer of the server behind.
+        """Returns the response of the backend.
 
         Args:
-            request: of the client.
-            told: the path that is meant there, as it stands behind `proxy`; "" where the request ends with that.
+            request: the request of the client.
+            told: the path after `proxy`; "" if the request path ends with it.
 
         Raises:
-            StatusError: there is no answer.
+            StatusError: there is no response.
         """
         path = _joined("", told)
         upgrade = passing.is_upgrade(request.headers)
@@ -99,7 +99,7 @@ def _joined(prefix: str, path: str) -> str:
 
 
 def _body(request: Request) -> tuple[Iterable[bytes], int | None]:
-    """The body of a request as it arrives, and its length if that is told."""
+    """Returns the body of a request as a stream, and its length if it is known."""
     told = request.headers.get("content-length")
     if told:
         return pieces(request, int(told)), int(told)
