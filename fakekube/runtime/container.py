@@ -27,7 +27,8 @@ from fakekube.runtime.images import APPLET
 from fakekube.runtime.logs import ContainerLog
 from fakekube.runtime.program import Command, Program, Usage
 from fakekube.runtime.scheduling import SIGKILL, Scheduler, Task
-from fakekube.runtime.shell.interpreter import ProgramNotFound, Shell, find_program, shebang
+from fakekube.runtime.shell.interpreter import Shell
+from fakekube.runtime.shell.programs import ProgramNotFound, find_program, shebang
 
 if TYPE_CHECKING:
     from fakekube.runtime.main_program import MainProgram

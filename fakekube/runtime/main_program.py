@@ -21,7 +21,7 @@ from fakekube.runtime.behaviour import LogPlan
 from fakekube.runtime.descriptors import Descriptor, Null, PipeReader
 from fakekube.runtime.images import DEFAULT_COMMANDS, START_LINES, base_name
 from fakekube.runtime.scheduling import SIGKILL, Scheduler, Task, sleep, until
-from fakekube.runtime.shell.interpreter import ProgramNotFound
+from fakekube.runtime.shell.programs import ProgramNotFound
 from fakekube.runtime.terminal import Terminal
 from fakekube.streams import Notifier
 

@@ -17,7 +17,7 @@ from fakekube.runtime.descriptors import Descriptor, Null, PipeReader, PipeWrite
 from fakekube.runtime.handlers import Context, Handler, call
 from fakekube.runtime.main_program import Attachment
 from fakekube.runtime.scheduling import SIGKILL, Scheduler, Task, until
-from fakekube.runtime.shell.interpreter import ProgramNotFound
+from fakekube.runtime.shell.programs import ProgramNotFound
 from fakekube.runtime.terminal import Terminal
 from fakekube.threads import WORKERS
 

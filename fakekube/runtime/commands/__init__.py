@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 __all__ = ["APPLETS", "command"]
 
 _MODULES: Final[Mapping[str, str]] = {
-    "text": "cat cut echo grep egrep fgrep head nl printf rev seq sort tac tail tee tr uniq wc yes",
+    "text": "cat cut echo head nl printf rev seq sort tac tail tee tr uniq wc yes",
     "sed": "sed",
+    "grep": "grep egrep fgrep",
     "checksums": "base64 md5sum sha1sum sha256sum sha512sum hexdump od",
     "files": "basename chmod chown chgrp cp dirname find ln mkdir mktemp mv readlink realpath rm rmdir touch truncate dd",
     "listing": "ls stat du df",

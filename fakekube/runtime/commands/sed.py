@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
+from fakekube.runtime.commands.grep import python_expression
 from fakekube.runtime.commands.options import options
-from fakekube.runtime.commands.text import _expression
 from fakekube.runtime.program import Command, Program, Usage
 
 __all__ = ["COMMANDS"]
@@ -125,7 +125,7 @@ class _Reader:
 
     def _compiled(self, source: str, ignore: bool) -> re.Pattern[str]:
         try:
-            return re.compile(_expression(source, extended=self._extended), re.IGNORECASE if ignore else 0)
+            return re.compile(python_expression(source, extended=self._extended), re.IGNORECASE if ignore else 0)
         except re.error as error:
             raise Usage(f"bad regex '{source}': {error}") from None
 

@@ -233,7 +233,7 @@ async def _nproc(program: Program) -> int:
 
 
 async def _which(program: Program) -> int:
-    from fakekube.runtime.shell.interpreter import find_program
+    from fakekube.runtime.shell.programs import find_program
 
     code = 0
     for name in program.args:

@@ -11,14 +11,13 @@ Specified by: POSIX.1-2017, Shell & Utilities, 2.8 to 2.14; busybox shell/ash.c.
 from __future__ import annotations
 
 import errno
-import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from fakekube.pipes import Pipe
 from fakekube.runtime.descriptors import Capture, Descriptor, Given, PipeReader, PipeWriter
-from fakekube.runtime.filesystem import File, FileSystem, Node
+from fakekube.runtime.filesystem import FileSystem
 from fakekube.runtime.program import Program
 from fakekube.runtime.scheduling import Killed, Task, checkpoint, current
 from fakekube.runtime.shell import patterns
@@ -26,6 +25,7 @@ from fakekube.runtime.shell.arithmetic import ExpressionError
 from fakekube.runtime.shell.builtins import BUILTINS, Break, Exit, Return
 from fakekube.runtime.shell.expansion import ExpansionError, fields, pattern, text
 from fakekube.runtime.shell.parser import ShellSyntaxError, parse
+from fakekube.runtime.shell.programs import ProgramNotFound, find_program
 from fakekube.runtime.shell.syntax import (
     AndOr,
     Case,
@@ -506,29 +506,6 @@ class Shell:
         return find_program(name, self.files, self.variables.get("PATH", ""), self.cwd)
 
 
-class ProgramNotFound(Exception):
-    """There is no program of this name, or it cannot be run."""
-
-    def __init__(self, text: str, code: int) -> None:
-        super().__init__(text)
-        self.code = code
-
-
-def find_program(name: str, files: FileSystem, path: str, cwd: str) -> str | None:
-    """Returns the path of a program that can be run. Raises ProgramNotFound if there is a file that cannot."""
-    candidates = [name] if "/" in name else [f"{folder or '.'}/{name}" for folder in path.split(":")]
-    for candidate in candidates:
-        try:
-            node: Node | None = files.place(candidate, cwd).node
-        except OSError:
-            continue
-        if isinstance(node, File) and node.mode & 0o111:
-            return candidate
-        if node is not None and "/" in name:
-            raise ProgramNotFound(f"{name}: Permission denied", 126)
-    return None
-
-
 def _refusal(one: Redirect, target: str, error: OSError) -> str:
     if error.errno == errno.EBADF:
         return f"{target}: bad file descriptor"
@@ -544,11 +521,3 @@ def _close(descriptors: dict[int, Descriptor]) -> None:
 def _close_all(descriptors: Any) -> None:
     for one in descriptors:
         one.close()
-
-
-def shebang(content: bytes) -> list[str] | None:
-    """Returns the interpreter that the first line of a script names."""
-    found = re.match(rb"#!\s*(\S+)[ \t]*([^\n]*)", content[:256])
-    if found is None:
-        return None
-    return [part.decode("utf-8", "surrogateescape") for part in (found[1], found[2].strip()) if part]

@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-__all__ = ["compiled", "escape", "is_pattern", "remove_prefix", "remove_suffix"]
+__all__ = ["CLASSES", "compiled", "escape", "is_pattern", "remove_prefix", "remove_suffix"]
 
 _SPECIAL = re.compile(r"[*?\[]")
-_CLASSES = {"alpha": "a-zA-Z", "digit": "0-9", "alnum": "a-zA-Z0-9", "space": r"\s", "upper": "A-Z", "lower": "a-z",
+CLASSES = {"alpha": "a-zA-Z", "digit": "0-9", "alnum": "a-zA-Z0-9", "space": r"\s", "upper": "A-Z", "lower": "a-z",
             "punct": r"!-/:-@\[-`{-~", "xdigit": "0-9A-Fa-f", "blank": r" \t"}  # fmt: skip
 
 
@@ -45,7 +45,7 @@ def compiled(pattern: str, *, greedy: bool = True) -> re.Pattern[str]:
             place = end + 1
             negated = inner[:1] in ("!", "^")
             inner = inner[1:] if negated else inner
-            inner = re.sub(r"\[:(\w+):\]", lambda found: _CLASSES.get(found[1], ""), inner.replace("\\", "\\\\"))
+            inner = re.sub(r"\[:(\w+):\]", lambda found: CLASSES.get(found[1], ""), inner.replace("\\", "\\\\"))
             made += f"[{'^' if negated else ''}{inner}]"
         else:
             made += re.escape(one)
