@@ -205,9 +205,9 @@ class _Listener:
         self._found: Connection | None = None
 
     def _connected(self) -> Connection:
-        self._found = Connection(Pipe(), Pipe())
-        self._notifier.notify()
-        return self._found
+        found = self._found = Connection(Pipe(), Pipe())
+        self._notifier.notify()  # `accept` may take it at once, in another thread
+        return found
 
     async def accept(self) -> Connection:
         accept = self._connected
