@@ -56,7 +56,7 @@ _BINARY: Final = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
 
 @dataclass(slots=True, frozen=True)
 class Origin:
-    """The origin of a request: address, user and the like."""
+    """The properties of a request that are not in its `Request`."""
 
     address: str
     """The address of the client."""
