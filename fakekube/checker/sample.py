@@ -16,7 +16,7 @@ from typing import Any
 
 from fakekube.testing.manifests import Source, objects
 
-__all__ = ["Sample"]
+__all__ = ["Sample", "new_token"]
 
 Object = dict[str, Any]
 

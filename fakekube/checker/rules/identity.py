@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from fakekube.checker.occasions import drop_finalizers, generated_children, learned_writes, named_children, own_objects, writes_of
 from fakekube.checker.reaction import Copy, children_of
 from fakekube.checker.rule import NotExercised, Rule, Verdict
 from fakekube.checker.rules.retries import judge_duplicates
+from fakekube.checker.sample import new_token
 from fakekube.client import ApiError
 
 if TYPE_CHECKING:
     from fakekube.checker.spell import Spell
     from fakekube.checker.trace import Call
     from fakekube.powers.exchange import Exchange
-    from fakekube.powers.fault import Fault
 
 __all__ = ["RULES"]
 
@@ -286,31 +287,30 @@ class VanishedMeanwhile(Rule):
         if not pairs:
             raise NotExercised("the client does not write to the objects of the sample")
 
-        removed: list[str] = []
+        for verb, resource in pairs:
+            self._remove_before(spell, verb, resource)
+        spell.wait(1.0)
+
+    @staticmethod
+    def _remove_before(spell: Spell, verb: str, resource: str) -> None:
+        """Makes a copy, and removes it when the client is about to write to it."""
+        token, removed = new_token(spell.random), list[str]()
 
         def remove(exchange: Exchange) -> None:
-            removed.append(exchange.path)
-            suffix = f"/{exchange.subresource}" if exchange.subresource else ""
-            try:
-                _remove(spell, _resource_of(exchange), spell.cluster.request("GET", exchange.path.removesuffix(suffix)))
-            except ApiError:
-                return
+            if token in exchange.path and not removed:
+                removed.append(exchange.path)
+                suffix = f"/{exchange.subresource}" if exchange.subresource else ""
+                with suppress(ApiError):
+                    _remove(spell, _resource_of(exchange), spell.cluster.request("GET", exchange.path.removesuffix(suffix)))
 
-        for verb, resource in pairs:
-            fault = spell.faults.on(verb, resource).intercept(remove, times=1, label="deleted")
-            spell.stimulate()
-            _await_hit(spell, fault)
-            fault.remove()
-        for subject in spell.copies:
-            subject.deleted |= any(subject.token in path for path in removed)
-        spell.wait(1.0)
+        with spell.faults.on(verb, resource).intercept(remove, label="deleted"):
+            subject = spell.stimulate(token=token)
+            subject.judged = False
+            spell.await_until(lambda: bool(removed), spell.patience())
+        subject.deleted = bool(removed)
 
     def broken(self, spell: Spell) -> Verdict | None:
         return judge_loop(spell, 404)
-
-
-def _await_hit(spell: Spell, fault: Fault) -> None:
-    spell.await_until(lambda: fault.hits > 0, spell.patience())
 
 
 def judge_loop(spell: Spell, code: int) -> Verdict | None:
