@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 from fakekube.checker.reaction import Copy, Reaction, children_of, elements_of
 from fakekube.checker.rule import NotExercised
-from fakekube.checker.spell import Spell, tells
+from fakekube.checker.spell import Spell
+from fakekube.checker.telling import tells
 from fakekube.checker.trace import StreamKey
 
 if TYPE_CHECKING:

@@ -15,7 +15,23 @@ from fakekube.checker.trace import Call, Stream, excerpt, failed
 if TYPE_CHECKING:
     from fakekube.checker.spell import Spell
 
-__all__ = ["judge_backoff", "judge_expired", "judge_misread", "judge_resumption", "revision_of"]
+__all__ = [
+    "judge_backoff",
+    "judge_convergence",
+    "judge_expired",
+    "judge_misread",
+    "judge_process",
+    "judge_resumption",
+    "revision_of",
+]
+    "judge_backoff",
+    "judge_convergence",
+    "judge_expired",
+    "judge_misread",
+    "judge_process",
+    "judge_resumption",
+    "revision_of",
+]
 
 #: So many watches from an expired revision are no mistake of timing.
 _REPEATED = 2
@@ -115,3 +131,45 @@ def judge_resumption(spell: Spell, ended: Sequence[Call], *, bookmarks: bool) ->
                 *excerpt([one, following]),
             )
     return None
+
+
+# ---------------------------------------------------------------- of every spell
+
+
+def judge_process(spell: Spell) -> Verdict | None:
+    """Says whether a client has ended by itself, or was in a hot loop; None if neither."""
+    if spell.ended:
+        if spell.bench.ends_by_itself:
+            return Verdict.not_exercised("the client also ends by itself on a calm cluster", spell.ended)
+        return Verdict.failed(spell.ended, *spell.excerpt())
+    return Verdict.failed(f"hot loop: {spell.loop}", *spell.excerpt()) if spell.loop else None
+
+
+def judge_convergence(spell: Spell) -> Verdict | None:
+    """Says what of the reactions did not come; None if all did."""
+    if spell.missing:
+        copy, elements = spell.missing[0]
+        what = f"on a calm cluster the client {', '.join(map(str, elements[:3]))}"
+        text = f"no reaction to {copy.names()[0]} within {spell.now - copy.created_at:.0f} s: {what}"
+    elif spell.untold:
+        copy = spell.untold[0]
+        text = (
+            f"the client never asked for what it missed: no list or watch has told it of {copy.names()[0]} "
+            f"within {spell.now - copy.created_at:.0f} s"
+        )
+    elif spell.unmet is not None:
+        copy = spell.unmet
+        text = f"an expected sign for {copy.names()[0]} is not there after {spell.now - copy.created_at:.0f} s"
+    else:
+        return None
+    return Verdict.failed(text, *spell.excerpt(), by_time=not _has_given_up(spell))
+
+
+def _has_given_up(spell: Spell) -> bool:
+    """Has the client not sent anything for so long, with no watch open, that this is no question of time?"""
+    latest = max((call.end or spell.now for call in spell.trace.since(spell.provoked_at)), default=0.0)
+    return not spell.trace.open_watches() and spell.now - latest > _GIVEN_UP
+
+
+#: Seconds without any request, and without a watch, after which a client has given up.
+_GIVEN_UP = 20.0

@@ -12,10 +12,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from fakekube.checker.judges import judge_convergence, judge_process
 from fakekube.checker.process import ClientProcess
 from fakekube.checker.reaction import Copy, Element
 from fakekube.checker.rule import NotExercised, Rule, Verdict
 from fakekube.checker.sample import Sample, new_token
+from fakekube.checker.telling import tells
 from fakekube.checker.trace import Call, Stream, StreamKey, Trace, excerpt
 from fakekube.client import ApiError, UnknownResource
 from fakekube.cluster import Cluster
@@ -32,9 +34,6 @@ Object = dict[str, Any]
 #: Calls within `_LOOP_SECONDS` that no client sends that has a pause between attempts.
 _LOOP_CALLS = 240
 _LOOP_SECONDS = 2.0
-
-#: Seconds without any request, and without a watch, after which a client has given up.
-_GIVEN_UP = 20.0
 
 #: How many of the watches that were begun before the provocation evidence shows.
 _WATCHES_BEFORE = 2
@@ -348,42 +347,7 @@ class Spell:
 
     def ordinary_verdict(self) -> Verdict | None:
         """Returns the verdict of the judges of processes and convergence: None if the client runs and has converged."""
-        if self.ended:
-            if self.bench.ends_by_itself:
-                return Verdict.not_exercised("the client also ends by itself on a calm cluster", self.ended)
-            return Verdict.failed(self.ended, *self.excerpt())
-        if self.loop:
-            return Verdict.failed(f"hot loop: {self.loop}", *self.excerpt())
-        by_time = not self._is_silent()
-        if self.missing:
-            copy, elements = self.missing[0]
-            what = ", ".join(map(str, elements[:3]))
-            return Verdict.failed(
-                f"no reaction to {copy.names()[0]} within {self.now - copy.created_at:.0f} s: on a calm cluster "
-                f"the client {what}",
-                *self.excerpt(),
-                by_time=by_time,
-            )
-        if self.untold:
-            copy = self.untold[0]
-            return Verdict.failed(
-                f"the client never asked for what it missed: no list or watch has told it of {copy.names()[0]} "
-                f"within {self.now - copy.created_at:.0f} s",
-                *self.excerpt(),
-                by_time=by_time,
-            )
-        if self.unmet is not None:
-            return Verdict.failed(
-                f"an expected sign for {self.unmet.names()[0]} is not there after {self.now - self.unmet.created_at:.0f} s",
-                *self.excerpt(),
-                by_time=by_time,
-            )
-        return None
-
-    def _is_silent(self) -> bool:
-        """Has the client not sent anything for so long, with no watch open, that it has certainly given up?"""
-        latest = max((call.end or self.now for call in self.trace.since(self.provoked_at)), default=0.0)
-        return not self.trace.open_watches() and self.now - latest > _GIVEN_UP
+        return judge_process(self) or judge_convergence(self)
 
     def excerpt(self, calls: Sequence[Call] | None = None) -> list[str]:
         """Returns lines of the trace, for evidence: of some calls, or since the provocation with the watches before it."""
@@ -446,29 +410,3 @@ class Spell:
     def streams_since(self) -> dict[StreamKey, Stream]:
         """Returns the client's streams since the provocation."""
         return {key: one for key, one in self.trace.streams(self.provoked_at).items() if key in self.calm.streams}
-
-
-def tells(stream: Stream, copy: Copy, obj: Object) -> bool:
-    """Has a stream told the client of an object, by an event or a list?"""
-    name, revision = obj["metadata"]["name"], int(obj["metadata"]["resourceVersion"])
-    return any(_listed(call, copy, name) or _delivered(call, name, revision) for call in reversed(stream.calls))
-
-
-def _listed(call: Call, copy: Copy, name: str) -> bool:
-    """Was the object in a list that the client was sent?"""
-    if not call.is_list or call.status != 200:
-        return False
-    if call.answer_is_lost:  # it was too large to be kept
-        return call.number > copy.mark
-    return name.encode() in _bytes_of(call.exchange.raw_answer)
-
-
-def _delivered(call: Call, name: str, revision: int) -> bool:
-    """Was there an event of the object, or (where events cannot be read here) one that is as new?"""
-    if not call.is_watch:
-        return False
-    return any(event.name == name or (not event.type and event.revision >= revision) for event in call.events)
-
-
-def _bytes_of(answer: Any) -> bytes:
-    return b"" if answer is None else answer if isinstance(answer, bytes) else b"".join(answer)
