@@ -24,14 +24,6 @@ __all__ = [
     "judge_resumption",
     "revision_of",
 ]
-    "judge_backoff",
-    "judge_convergence",
-    "judge_expired",
-    "judge_misread",
-    "judge_process",
-    "judge_resumption",
-    "revision_of",
-]
 
 #: So many watches from an expired revision are no mistake of timing.
 _REPEATED = 2
