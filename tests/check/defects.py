@@ -65,7 +65,6 @@ DEFECTS = {
         Defect("W12-ghosts", "keeps objects that a new list no longer has", CONTROLLER),
         Defect("W13-twice", "creates a child for each ADDED event", CONTROLLER),
         Defect("W14-wait", "asks for initial events again and again when they are refused"),
-        Defect("W14-bookmark", "takes any bookmark for the end of the initial events", CONTROLLER),
         Defect("W14-crash", "the process ends when initial events are refused"),
         Defect("W15-endless", "repeats a list whose revision is too large", options=("--lists",)),
         Defect("W15-crash", "the process ends when the revision of its list is too large", options=("--lists",)),

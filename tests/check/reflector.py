@@ -267,7 +267,7 @@ class Reflector:
             obj = event["object"]
             metadata = obj.get("metadata") or {}
             if event["type"] == "BOOKMARK":
-                if (metadata.get("annotations") or {}).get(INITIAL_EVENTS_END) == "true" or active("W14-bookmark"):
+                if (metadata.get("annotations") or {}).get(INITIAL_EVENTS_END) == "true":
                     return str(metadata["resourceVersion"])
             elif event["type"] == "DELETED":
                 found.pop(key_of(obj), None)
