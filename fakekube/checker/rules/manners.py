@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from fakekube.checker.occasions import LEASES, require_resumption, writes_of
-from fakekube.checker.rule import Rule, Verdict
+from fakekube.checker.rule import Rule, Verdict, Word
 
 if TYPE_CHECKING:
     from fakekube.checker.spell import Spell
@@ -18,6 +18,11 @@ __all__ = ["RULES"]
 _NEGOTIATION = "API conventions, compatibility"
 
 
+def suspected(verdict: Verdict) -> Verdict:
+    """Returns a warning in place of a failure."""
+    return Verdict.warned(*verdict.evidence) if verdict.word is Word.FAIL else verdict
+
+
 class Content(Rule):
     """Shared by the provocations of N1."""
 
@@ -26,6 +31,10 @@ class Content(Rule):
     advice = "ignore unknown fields and events of unknown types; log warnings"
     source = _NEGOTIATION
     lasts = 6.0
+
+    def judge(self, spell: Spell) -> Verdict:
+        """Returns a failure for a client that ends or loops; one that is late may still be in its backoff."""
+        return suspected(super().judge(spell)) if not (spell.ended or spell.loop) else super().judge(spell)
 
 
 class Warnings(Content):
