@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from fakekube.checker.occasions import require_resumption
@@ -47,6 +48,10 @@ class ReinstalledDefinitions(Rule):
     advice = LateDefinitions.advice
     source = LateDefinitions.source
     lasts = 14.0
+
+    def cluster_arguments(self) -> Mapping[str, Any]:
+        # While a definition is away, the garbage collector would delete what a client goes on making for its objects.
+        return {"profile": "apiserver"}
 
     def provoke(self, spell: Spell) -> None:
         if not spell.sample.definitions:
