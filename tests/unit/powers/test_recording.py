@@ -322,4 +322,4 @@ def test_recordings_and_replays_end_with_a_reset(cluster: Cluster) -> None:
     assert cluster.list("pods") == []
     for _ in range(5):
         cluster.replay(KWOK, speed=math.inf)
-    assert len(cluster._stopped_with) == 1
+    assert len(cluster._recordings) == 1
