@@ -18,7 +18,7 @@ from urllib.parse import parse_qs
 from fakekube.codecs import json
 from fakekube.controllers.reconciler import Key, Reconciler
 from fakekube.golang.timestamps import print_time
-from fakekube.runtime.usage import Used, container_usage, running_containers
+from fakekube.runtime.usage import Used, container_usage, is_told, running_containers
 from fakekube.selectors import LabelSelector, SelectorError, parse_labels
 from fakekube.selectors.fields import parse_fields
 
@@ -60,6 +60,10 @@ _ROOTS: Final[dict[str, Any]] = {
     f"/apis/{GROUP_VERSION}": _RESOURCES,
     "/apis": {"kind": "APIGroupList", "apiVersion": "v1", "groups": []},
 }
+
+#: In the User-Agent of the cluster's own autoscaler. It does not act on the usage of pods of which nobody has said anything:
+#: as long as nothing is told in a namespace, it finds no metrics, as in a cluster without metrics-server.
+_AUTOSCALER: Final = "/horizontal-pod-autoscaler"
 
 Respond = Callable[..., Any]
 
@@ -115,6 +119,10 @@ def _answer(environ: Mapping[str, Any], runtime: Callable[[], Runtime]) -> tuple
         values = {"metadata.name": metadata["name"], "metadata.namespace": metadata.get("namespace", "")}
         return fields.matches(lambda field: values.get(field, ""))
 
+    if _AUTOSCALER in environ.get("HTTP_USER_AGENT", ""):
+        pods = runtime().cluster.list("", "pods", namespace or "")
+        if not any(is_told(runtime(), pod) for pod in pods):
+            return _status(404, "NotFound", "the server could not find the requested resource (get pods.metrics.k8s.io)")
     items = _Measurement(runtime()).measured(plural, namespace or "", name, labels)
     items = [item for item in items if is_wanted(item["metadata"])]
     tables = "as=Table" in environ.get("HTTP_ACCEPT", "")

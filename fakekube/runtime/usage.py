@@ -16,7 +16,7 @@ from fakekube.schema.quantity import parse
 if TYPE_CHECKING:
     from fakekube.runtime.runtime import Runtime
 
-__all__ = ["Used", "container_usage", "running_containers"]
+__all__ = ["Used", "container_usage", "is_told", "running_containers"]
 
 Object = Mapping[str, Any]
 Used = dict[str, int]
@@ -36,6 +36,14 @@ def container_usage(runtime: Runtime, pod: Object, container: Object) -> Used:
         value = value(pod) if callable(value) else value
         made[resource] = _amount(resource, annotations.get(annotation) if value is None else value)
     return made
+
+
+def is_told(runtime: Runtime, pod: Object) -> bool:
+    """Reports whether a test or an annotation says what a pod uses."""
+    annotations = pod["metadata"].get("annotations") or {}
+    if not annotations.keys().isdisjoint(_ANNOTATIONS.values()):
+        return True
+    return any(runtime.behaviour_of(pod, container).usage is not None for container in running_containers(pod))
 
 
 def _amount(resource: str, value: Any) -> int:

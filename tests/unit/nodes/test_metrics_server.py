@@ -85,12 +85,13 @@ def test_an_autoscaler_follows_a_load(cluster: Cluster) -> None:
         "spec": {"scaleTargetRef": target, "maxReplicas": 4, "metrics": [metric]},
     }
     cluster.clock.hold()
-    cluster.load(deployment)
+    cluster.load(deployment, autoscaler)
     cluster.settle()
+    conditions = cluster.get("horizontalpodautoscalers", "web")["status"]["conditions"]
+    nothing = "the server could not find the requested resource (get pods.metrics.k8s.io)"
+    assert nothing in next(one["message"] for one in conditions if one["type"] == "ScalingActive")
     load = cluster.pods.on(labels={"app": "web"}).uses(cpu="10m")
     cluster.clock.advance(minutes=6)
-    cluster.load(autoscaler)
-    cluster.settle()
     assert cluster.get("deployments", "web")["spec"]["replicas"] == 1
     load.uses(cpu="200m")
     cluster.clock.advance(minutes=1)
