@@ -1,6 +1,7 @@
 """WebSocket channels: each message begins with a byte that names one of several streams.
 
-`ChannelConnection` knows the messages and nothing of what the channels are for. Invariant: what a client sends cannot
+`ChannelConnection` knows the messages and nothing of what the channels are for; `ChannelTunnel` is what conversations over it
+have in common. Invariant: what a client sends cannot
 do more than end its own connection; a channel that is full makes the connection `full`, and nothing is read meanwhile,
 as the real server's read loop waits for the reader of a channel.
 
@@ -11,14 +12,22 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Callable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from fakekube.streaming import websocket
+from fakekube.streams import Notifier, frames_of
 
-__all__ = ["ChannelConnection", "UnsupportedProtocolError", "handshake"]
+if TYPE_CHECKING:
+    from fakekube.clock import Clock
+
+__all__ = ["ChannelConnection", "ChannelTunnel", "UnsupportedProtocolError", "handshake"]
 
 _CLOSE_CHANNEL = 255
 _STREAM_CLOSE = "v5.channel.k8s.io"
+#: Bytes of answers that wait for the client before nothing more is read from it.
+_MAX_ANSWERS = 64 * 1024
 
 
 class UnsupportedProtocolError(Exception):
@@ -113,3 +122,65 @@ class ChannelConnection:
                 return
         if 0 <= channel < self._count:
             self._receive_data(channel, data)
+
+
+class ChannelTunnel(ABC):
+    """The conversation with one client over the channels of a WebSocket: a `streams.Tunnel`.
+
+    Args:
+        protocol: the negotiated subprotocol.
+        count: the number of channels.
+        clock: of the cluster.
+    """
+
+    deadline: float | None = None
+
+    def __init__(self, protocol: str, count: int, clock: Clock) -> None:
+        self.source = Notifier()
+        self._clock = clock
+        self._connection = ChannelConnection(protocol, count, self._receive, self._close_channel)
+        self._answers: list[bytes] = []
+        """Frames for the client that do not come from the pod."""
+        self._ended = False
+
+    @property
+    def ended(self) -> bool:
+        return self._ended
+
+    @property
+    def full(self) -> bool:
+        return self._blocked or sum(map(len, self._answers)) > _MAX_ANSWERS
+
+    def receive(self, data: bytes) -> None:
+        answer = self._connection.feed(data)
+        if answer:
+            self._answers.append(answer)
+        if answer or self._connection.closed:
+            self.source.notify()
+
+    @abstractmethod
+    def take(self) -> list[bytes]: ...
+
+    @abstractmethod
+    def close(self) -> None: ...
+
+    def __iter__(self) -> Iterator[bytes]:
+        return frames_of(self, self._clock)
+
+    @property
+    @abstractmethod
+    def _blocked(self) -> bool:
+        """Reports whether the pod takes no more data for now."""
+
+    @abstractmethod
+    def _receive(self, channel: int, data: bytes) -> None:
+        """Takes a message of the client."""
+
+    @abstractmethod
+    def _close_channel(self, channel: int) -> None:
+        """Closes a channel that the client has closed (v5)."""
+
+    def _end(self, frames: list[bytes]) -> None:
+        """Ends the conversation after these frames."""
+        frames.append(websocket.close())
+        self._ended = True

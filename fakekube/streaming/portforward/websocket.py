@@ -7,14 +7,12 @@ Specified by: k8s.io/cri-streaming/pkg/streaming/portforward/websocket.go.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from fakekube.golang.integers import parse_uint16
-from fakekube.streaming import websocket
-from fakekube.streaming.channels import ChannelConnection
+from fakekube.streaming.channels import ChannelTunnel
 from fakekube.streaming.portforward.forward import Connect, Forward
-from fakekube.streams import Notifier, frames_of
 
 if TYPE_CHECKING:
     from fakekube.clock import Clock
@@ -23,8 +21,6 @@ __all__ = ["PROTOCOLS", "WebSocketForward", "ports_of"]
 
 #: "" stands for no subprotocol.
 PROTOCOLS = ("", "v4.channel.k8s.io", "v4.base64.channel.k8s.io")
-
-_MAX_ANSWERS = 64 * 1024
 
 
 def ports_of(values: Sequence[str]) -> list[int]:
@@ -46,18 +42,13 @@ def ports_of(values: Sequence[str]) -> list[int]:
     return ports
 
 
-class WebSocketForward:
+class WebSocketForward(ChannelTunnel):
     """A client's connections to some ports of a pod, all opened at once: a `streams.Tunnel`."""
 
-    deadline: float | None = None
-
     def __init__(self, protocol: str, ports: Sequence[int], where: str, connect: Connect, clock: Clock) -> None:
-        self.source = Notifier()
-        self._clock = clock
-        self._connection = ChannelConnection(protocol, 2 * len(ports), self._receive)
+        super().__init__(protocol, 2 * len(ports), clock)
         self._forwards = [Forward(port, where, connect, self.source) for port in ports]
         self._open = dict(enumerate(self._forwards))
-        self._ended = False
         self._answers = [
             self._connection.message(2 * number + channel, port.to_bytes(2, "little"))
             for number, port in enumerate(ports)
@@ -67,19 +58,8 @@ class WebSocketForward:
             forward.begin()
 
     @property
-    def ended(self) -> bool:
-        return self._ended
-
-    @property
-    def full(self) -> bool:
-        return any(forward.blocked for forward in self._open.values()) or sum(map(len, self._answers)) > _MAX_ANSWERS
-
-    def receive(self, data: bytes) -> None:
-        answer = self._connection.feed(data)
-        if answer:
-            self._answers.append(answer)
-        if answer or self._connection.closed:
-            self.source.notify()
+    def _blocked(self) -> bool:
+        return any(forward.blocked for forward in self._open.values())
 
     def take(self) -> list[bytes]:
         frames, self._answers = self._answers, []
@@ -94,8 +74,7 @@ class WebSocketForward:
                 if forward.error:
                     frames.append(self._connection.message(2 * number + 1, forward.error.encode()))
         if self._connection.closed or not self._open:
-            frames.append(websocket.close())
-            self._ended = True
+            self._end(frames)
         return frames
 
     def close(self) -> None:
@@ -103,10 +82,10 @@ class WebSocketForward:
         for forward in self._forwards:
             forward.close()
 
-    def __iter__(self) -> Iterator[bytes]:
-        return frames_of(self, self._clock)
-
     def _receive(self, channel: int, data: bytes) -> None:
         number, kind = divmod(channel, 2)
         if not kind and number in self._open:
             self._open[number].receive(data)
+
+    def _close_channel(self, channel: int) -> None:
+        """Does nothing: no subprotocol of port forwarding closes single channels."""

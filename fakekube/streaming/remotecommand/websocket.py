@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from fakekube.kubelet_api import ExitStatus
 from fakekube.streaming import websocket
-from fakekube.streaming.channels import ChannelConnection
+from fakekube.streaming.channels import ChannelConnection, ChannelTunnel
 from fakekube.streaming.remotecommand.command import STDERR, STDOUT, Action, Options, RemoteCommand, encode_status, internal_error
-from fakekube.streams import Notifier, frames_of
+from fakekube.streams import Notifier
 
 if TYPE_CHECKING:
     from fakekube.clock import Clock
@@ -26,7 +26,6 @@ KUBELET_PROTOCOLS = ("", "channel.k8s.io", "base64.channel.k8s.io", "v4.channel.
 
 _STDIN, _STDOUT, _STDERR, _ERROR, _RESIZE = range(5)
 _CHANNELS = {STDOUT: _STDOUT, STDERR: _STDERR}
-_MAX_ANSWERS = 64 * 1024
 
 
 def _established(options: Options) -> int:
@@ -34,35 +33,19 @@ def _established(options: Options) -> int:
     return _STDOUT if options.stdout else _STDERR if options.stderr else _ERROR
 
 
-class WebSocketCommand:
+class WebSocketCommand(ChannelTunnel):
     """The conversation of one client with one process: a `streams.Tunnel`. Starts the process at once."""
 
-    deadline: float | None = None
-
     def __init__(self, protocol: str, options: Options, action: Action, clock: Clock) -> None:
-        self.source = Notifier()
-        self._clock = clock
+        super().__init__(protocol, 5, clock)
         self._protocol = protocol
         self._command = RemoteCommand(options, action, self.source)
-        self._connection = ChannelConnection(protocol, 5, self._receive, self._close_channel)
         self._answers = [self._connection.message(_established(options), b"")]
-        self._ended = False
         self._command.begin()
 
     @property
-    def ended(self) -> bool:
-        return self._ended
-
-    @property
-    def full(self) -> bool:
-        return self._command.blocked or sum(map(len, self._answers)) > _MAX_ANSWERS
-
-    def receive(self, data: bytes) -> None:
-        answer = self._connection.feed(data)
-        if answer:
-            self._answers.append(answer)
-        if answer or self._connection.closed:
-            self.source.notify()
+    def _blocked(self) -> bool:
+        return self._command.blocked
 
     def take(self) -> list[bytes]:
         frames, self._answers = self._answers, []
@@ -81,9 +64,6 @@ class WebSocketCommand:
     def close(self) -> None:
         self._ended = True
         self._command.cancel()
-
-    def __iter__(self) -> Iterator[bytes]:
-        return frames_of(self, self._clock)
 
     def _receive(self, channel: int, data: bytes) -> None:
         if channel == _STDIN:
@@ -104,10 +84,6 @@ class WebSocketCommand:
         text = encode_status(status, version)
         if text:
             frames.append(self._connection.message(_ERROR, text))
-
-    def _end(self, frames: list[bytes]) -> None:
-        frames.append(websocket.close())
-        self._ended = True
 
 
 class RefusedCommand:
