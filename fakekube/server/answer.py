@@ -7,13 +7,13 @@ where that costs no copy worth mentioning.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from types import TracebackType
+from collections.abc import Callable
 
 from fakekube.server.body import Body
 from fakekube.server.http1 import Request
 from fakekube.server.response import Head, encode_head
 from fakekube.server.transport import Transport
+from fakekube.server.wsgi import Fields, WSGIResponse
 
 __all__ = ["Answer"]
 
@@ -23,24 +23,19 @@ _LAST_CHUNK = b"\r\n0\r\n\r\n"
 _JOINED_BYTES = 65536
 """Up to this size bodies are copied behind their heads."""
 
-_Fields = Sequence[tuple[str, str]]
-_ExcInfo = tuple[type[BaseException], BaseException, TracebackType]
 
-
-class Answer:
+class Answer(WSGIResponse):
     """The answer to one request."""
 
-    __slots__ = ("_body", "_date", "_fields", "_left", "_request", "_transport", "head", "status")
+    __slots__ = ("_body", "_date", "_left", "_request", "_transport", "head")
 
     def __init__(self, request: Request, body: Body, transport: Transport, date: Callable[[], str]) -> None:
+        super().__init__()
         self._request = request
         self._body = body
         self._transport = transport
         self._date = date
-        self._fields: _Fields = ()
         self._left: int | None = None
-        self.status = ""
-        """The application's; empty until it called `start_response`."""
         self.head: Head | None = None
         """None until it is being sent."""
 
@@ -49,34 +44,11 @@ class Answer:
         """Another request may follow on the connection: a body cut short can only be shown by its end."""
         return self.head is not None and self.head.keep_alive and not self._left
 
-    def start_response(self, status: str, fields: _Fields, exc_info: _ExcInfo | None = None) -> Callable[[bytes], object]:
-        """As PEP 3333 has it."""
-        if exc_info is not None and self.head is not None:
-            raise exc_info[1].with_traceback(exc_info[2])
-        if exc_info is None and self.status:
-            raise RuntimeError("start_response was called before, and there is no exc_info")
-        self.status = status
-        self._fields = fields
-        return self.write
+    @property
+    def head_sent(self) -> bool:
+        return self.head is not None
 
-    def give(self, result: Iterable[bytes]) -> None:
-        """Send what the application returned.
-
-        Raises:
-            Disconnected: the client is gone
-        """
-        if self.head is None and isinstance(result, (list, tuple)):
-            self._give_whole(result[0] if len(result) == 1 else b"".join(result))
-            return
-        for piece in result:
-            if piece:
-                self.write(piece)
-        if self.head is None:
-            self._give_whole(b"")
-        elif self.head.chunked:
-            self._transport.send(b"0\r\n\r\n")
-
-    def give_plain(self, status: str, fields: _Fields = (), text: bytes = b"") -> None:
+    def give_plain(self, status: str, fields: Fields = (), text: bytes = b"") -> None:
         """Send an answer of the server's own, in place of any other."""
         self.status = status
         self._fields = [*fields, ("Content-Type", "text/plain; charset=utf-8")] if text else fields
@@ -105,7 +77,6 @@ class Answer:
         return any(name.lower() == "connection" and value.lower() == "close" for name, value in self._fields)
 
     def write(self, piece: bytes) -> None:
-        """Send a piece of the body, and the head before the first one."""
         data = b""
         head = self.head
         if head is None:
@@ -129,6 +100,10 @@ class Answer:
         else:
             self._transport.send(head.data + body[:_JOINED_BYTES])
             self._transport.send(memoryview(body)[_JOINED_BYTES:])
+
+    def _end(self) -> None:
+        if self.head is not None and self.head.chunked:
+            self._transport.send(b"0\r\n\r\n")
 
     def _give_in_one_chunk(self, head: Head, body: bytes) -> None:
         begin = b"%b%x\r\n" % (head.data, len(body))

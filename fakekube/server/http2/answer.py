@@ -9,12 +9,12 @@ Specified by: golang.org/x/net/http2 (server.go: responseWriterState.writeChunk)
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Sequence
-from types import TracebackType
+from collections.abc import Callable
 from typing import Protocol
 
 from fakekube.server.http2.header_blocks import encode_block
 from fakekube.server.http2.stream import RequestStream
+from fakekube.server.wsgi import Fields, WSGIResponse
 
 __all__ = ["AnswerSink", "StreamAnswer"]
 
@@ -24,9 +24,6 @@ _BODILESS = frozenset({"204", "304"})
 _DROPPED = frozenset({"connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade"})
 
 _NAME = operator.itemgetter(0)
-
-_Fields = Sequence[tuple[str, str]]
-_ExcInfo = tuple[type[BaseException], BaseException, TracebackType]
 
 
 class AnswerSink(Protocol):
@@ -48,50 +45,25 @@ class AnswerSink(Protocol):
         """Take no more requests on the connection; see `RequestStream.is_last`."""
 
 
-class StreamAnswer:
+class StreamAnswer(WSGIResponse):
     """The answer to one request."""
 
-    __slots__ = ("_date", "_fields", "_has_body", "_left", "_sink", "_stream", "head_sent", "status")
+    __slots__ = ("_date", "_has_body", "_head_sent", "_left", "_sink", "_stream")
 
     def __init__(self, stream: RequestStream, sink: AnswerSink, date: Callable[[], str]) -> None:
+        super().__init__()
         self._stream = stream
         self._sink = sink
         self._date = date
-        self._fields: _Fields = ()
         self._has_body = True
         self._left: int | None = None
-        self.status = ""
-        """The application's; empty until it called `start_response`."""
-        self.head_sent = False
+        self._head_sent = False
 
-    def start_response(self, status: str, fields: _Fields, exc_info: _ExcInfo | None = None) -> Callable[[bytes], object]:
-        """As PEP 3333 has it."""
-        if exc_info is not None and self.head_sent:
-            raise exc_info[1].with_traceback(exc_info[2])
-        if exc_info is None and self.status:
-            raise RuntimeError("start_response was called before, and there is no exc_info")
-        self.status = status
-        self._fields = fields
-        return self.write
+    @property
+    def head_sent(self) -> bool:
+        return self._head_sent
 
-    def give(self, result: Iterable[bytes]) -> None:
-        """Send what the application returned.
-
-        Raises:
-            Disconnected: the stream has ended
-        """
-        if not self.head_sent and isinstance(result, (list, tuple)):
-            self._give_whole(result[0] if len(result) == 1 else b"".join(result))
-            return
-        for piece in result:
-            if piece:
-                self.write(piece)
-        if not self.head_sent:
-            self._give_whole(b"")
-        elif self._has_body:
-            self._sink.send_end(self._stream)
-
-    def give_plain(self, status: str, fields: _Fields, text: bytes) -> None:
+    def give_plain(self, status: str, fields: Fields, text: bytes) -> None:
         """Send an answer of the server's own, in place of any other."""
         self.status = status
         self._fields = fields
@@ -107,7 +79,6 @@ class StreamAnswer:
         return self._has_body
 
     def write(self, piece: bytes) -> None:
-        """Send a piece of the body, and the head before the first one."""
         if not self.head_sent:
             self.begin()
         if self._left is not None:
@@ -124,10 +95,14 @@ class StreamAnswer:
             body = body[: self._left]
         self._sink.send_answer(self._stream, block, body if self._has_body and body else None)
 
+    def _end(self) -> None:
+        if self._has_body:
+            self._sink.send_end(self._stream)
+
     def _encode_head(self, length: int | None) -> bytes:
         if not self.status:
             raise RuntimeError("the application did not call start_response")
-        self.head_sent = True
+        self._head_sent = True
         code = self.status[:3]
         is_bodiless = code in _BODILESS
         self._has_body = not is_bodiless and self._stream.request.method != "HEAD"
