@@ -29,6 +29,7 @@ from fakekube.cluster.serving import Serving
 from fakekube.cluster.state import ClusterState
 from fakekube.control import WSGI, Control, is_loopback
 from fakekube.controllers import DELETION_GRACE, PROFILES, Context, Manager, enabled
+from fakekube.nodes import metrics_api
 from fakekube.options import ServerOptions
 from fakekube.registry.backend import Settings
 from fakekube.registry.request import User
@@ -59,18 +60,6 @@ __all__ = ["Cluster"]
 
 Object = dict[str, Any]
 
-METRICS_API = "v1beta1.metrics.k8s.io"
-#: What metrics-server serves, as discovery tells it.
-METRICS_RESOURCES = tuple(
-    {
-        "resource": plural,
-        "responseKind": {"group": "metrics.k8s.io", "version": "v1beta1", "kind": kind},
-        "scope": scope,
-        "singularResource": "",
-        "verbs": ["get", "list"],
-    }
-    for plural, kind, scope in (("nodes", "NodeMetrics", "Cluster"), ("pods", "PodMetrics", "Namespaced"))
-)
 USER_AGENT = "fakekube"
 MAX_FIRST_REVISION = 1 << 128
 
@@ -230,15 +219,13 @@ class Cluster(ClusterState):
             fleet = Nodes(self._client_for(machinery, user_agent("kubelet", self._settings.version)))
             for number in range(1, self._nodes + 1):
                 fleet.add(f"node-{number}")
-        if "storage-provisioner" in self._controller_names:
+        if self._runs("storage-provisioner"):
             from fakekube.controllers.volumes.provisioner import DEFAULT_CLASS
 
             self._client_for(machinery, USER_AGENT).create(DEFAULT_CLASS)
         if self._runs("metrics-server"):
-            from fakekube.nodes.metrics_server import API_SERVICE
-
             self._serve_metrics(machinery)
-            self._client_for(machinery, USER_AGENT).create(API_SERVICE)
+            self._client_for(machinery, USER_AGENT).create(metrics_api.API_SERVICE)
             machinery.aggregator.wait(60.0)
         manager = self._manager_for(machinery, settled=False)
         manager.settle(timeout=60.0)
@@ -252,7 +239,7 @@ class Cluster(ClusterState):
 
             return application(lambda: self._runtime)(environ, start_response)
 
-        machinery.aggregator.install(METRICS_API, application, METRICS_RESOURCES)
+        machinery.aggregator.install(metrics_api.NAME, application, metrics_api.DISCOVERY)
 
     def _runs(self, name: str) -> bool:
         return name in self._controller_names
@@ -302,7 +289,7 @@ class Cluster(ClusterState):
                 self._serving.start()
             self._state = _State.STARTED
         self._manager.start()
-        if "serviceaccount-controller" in self._controller_names:
+        if self._runs("serviceaccount-controller"):
             self._machinery.backend.services.others_work = lambda: self._manager.works_elsewhere
         return self
 

@@ -18,6 +18,7 @@ from urllib.parse import parse_qs
 from fakekube.codecs import json
 from fakekube.controllers.reconciler import Key, Reconciler
 from fakekube.golang.timestamps import print_time
+from fakekube.nodes.metrics_api import GROUP_VERSION, KINDS, VERBS
 from fakekube.runtime.usage import Used, container_usage, is_told, running_containers
 from fakekube.selectors import LabelSelector, SelectorError, parse_labels
 from fakekube.selectors.fields import parse_fields
@@ -25,35 +26,19 @@ from fakekube.selectors.fields import parse_fields
 if TYPE_CHECKING:
     from fakekube.runtime.runtime import Runtime
 
-__all__ = ["API_SERVICE", "MetricsServer", "application"]
+__all__ = ["MetricsServer", "application"]
 
 Object = Mapping[str, Any]
 
-GROUP_VERSION: Final = "metrics.k8s.io/v1beta1"
-API_SERVICE: Final[dict[str, Any]] = {
-    "apiVersion": "apiregistration.k8s.io/v1",
-    "kind": "APIService",
-    "metadata": {"name": "v1beta1.metrics.k8s.io", "labels": {"k8s-app": "metrics-server"}},
-    "spec": {
-        "group": "metrics.k8s.io",
-        "version": "v1beta1",
-        "service": {"namespace": "kube-system", "name": "metrics-server", "port": 443},
-        "insecureSkipTLSVerify": True,
-        "groupPriorityMinimum": 100,
-        "versionPriority": 100,
-    },
-}
 _WINDOW: Final = "15s"
 _PATH: Final = re.compile(r"/apis/metrics\.k8s\.io/v1beta1(?:/namespaces/([^/]+))?/(nodes|pods)(?:/([^/]+))?/?")
-_KINDS: Final = {"nodes": "NodeMetrics", "pods": "PodMetrics"}
-_VERBS: Final = ["get", "list"]
 _RESOURCES: Final = {
     "kind": "APIResourceList",
     "apiVersion": "v1",
     "groupVersion": GROUP_VERSION,
     "resources": [
-        {"name": name, "singularName": "", "namespaced": name == "pods", "kind": kind, "verbs": _VERBS}
-        for name, kind in _KINDS.items()
+        {"name": name, "singularName": "", "namespaced": name == "pods", "kind": kind, "verbs": VERBS}
+        for name, kind in KINDS.items()
     ],
 }
 _ROOTS: Final[dict[str, Any]] = {
@@ -129,9 +114,9 @@ def _answer(environ: Mapping[str, Any], runtime: Callable[[], Runtime]) -> tuple
     if name:
         if not items:
             return _not_found(plural, name)
-        whole = {"kind": _KINDS[plural], "apiVersion": GROUP_VERSION, **items[0]}
+        whole = {"kind": KINDS[plural], "apiVersion": GROUP_VERSION, **items[0]}
         return 200, _table([whole], plural) if tables else whole
-    listed = {"kind": f"{_KINDS[plural]}List", "apiVersion": GROUP_VERSION, "metadata": {}, "items": items}
+    listed = {"kind": f"{KINDS[plural]}List", "apiVersion": GROUP_VERSION, "metadata": {}, "items": items}
     return 200, _table(items, plural) if tables else listed
 
 
