@@ -1,6 +1,7 @@
 """The public interface of a cluster: start, load, read, wait, snapshot, fork, stop.
 
-`cluster` has the class that users see; `serving` and `kubeconfigs` are the ways in, `state` handles what it holds.
+`cluster` has the class that users see, `state` its base class with the methods about the contents of the store;
+`components` builds the API server and the controllers, `serving` the HTTP server, `kubeconfigs` writes kubeconfig files.
 """
 
 from __future__ import annotations

@@ -1,8 +1,11 @@
-"""One cluster: its construction, its life, and the way to everything that its owner can do with it.
+"""The class `Cluster`: what a test author calls.
 
-A `Cluster` is a store with an API in front of it. It can be used in process at once; `start` puts a server on a socket and
-its controllers to work, for any client in any language. All operations use the API, except those that no API
-offers: snapshots, forks, compaction and the clock.
+A cluster can be used in process at once; `start` makes its server reachable, for any client in any language, and starts
+its controllers. Its methods use the API, except for what no API offers: snapshots, forks, compaction and the clock.
+`components` builds what runs behind it, `serving` its server, `state` is the part about the contents of the store.
+
+Invariants: a cluster is not started, started or stopped, in this order, and never starts again; `stop` ends all that it
+started (threads, sockets, files, timers). Server, observer and runtime are made when they are first needed.
 """
 
 from __future__ import annotations
@@ -19,17 +22,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, overload
 
-from fakekube.api.version import user_agent
-from fakekube.assembly import Machinery, build
 from fakekube.auth.identities import with_authenticated
-from fakekube.client import Client
 from fakekube.clock import Clock
+from fakekube.cluster.components import Components
 from fakekube.cluster.kubeconfigs import Kubeconfigs
 from fakekube.cluster.serving import Serving
 from fakekube.cluster.state import ClusterState
 from fakekube.control import WSGI, Control, is_loopback
-from fakekube.controllers import DELETION_GRACE, PROFILES, Context, Manager, enabled
-from fakekube.nodes import metrics_api
 from fakekube.options import ServerOptions
 from fakekube.registry.backend import Settings
 from fakekube.registry.request import User
@@ -41,16 +40,12 @@ from fakekube.testing.services import ForwardedServices
 
 if TYPE_CHECKING:
     from fakekube.codecs.document import Document
-    from fakekube.kubelet_api import Kubelet
     from fakekube.nodes.fleet import Nodes
-    from fakekube.nodes.inside import PodInside
     from fakekube.nodes.rules import Pods
     from fakekube.powers.faults import Faults
     from fakekube.powers.observation import Observer
     from fakekube.powers.requests import Requests
-    from fakekube.runtime.runtime import Runtime
     from fakekube.server import Server
-    from fakekube.server.certificates import Authority
     from fakekube.store import Snapshot, Store
     from fakekube.testing.asynchronous import AsyncCluster
     from fakekube.testing.manifests import Source
@@ -60,7 +55,6 @@ __all__ = ["Cluster"]
 
 Object = dict[str, Any]
 
-USER_AGENT = "fakekube"
 MAX_FIRST_REVISION = 1 << 128
 
 
@@ -73,28 +67,38 @@ class _State(Enum):
 class Cluster(ClusterState):
     """One cluster; a context manager that starts and stops it.
 
+    Objects can be read and written before `start` and after `stop`; only `url`, `kubeconfig` and what else needs the
+    server require a started cluster. `snapshot`, `restore` and `fork` work in every state.
+
     Args:
-        version: the emulated minor of Kubernetes.
-        profile: `cluster` has controllers, `apiserver` is a bare API server as envtest has it, `envtest` has controllers
-            that end namespaces and collect dependents, after a second in which a suite may do so itself.
+        version: the emulated minor version of Kubernetes.
+        profile: `cluster` runs the controllers of kube-controller-manager, a scheduler and kubelets; `apiserver` is a bare
+            API server, as in envtest; `envtest` runs only the controllers that delete the content of namespaces and collect
+            garbage, each one second after the deletion, so that a suite may do it first.
         host, port: where the server listens; port 0 is a free one.
-        tls: serve HTTPS with a certificate of the cluster's own CA; with HTTP/2, unless there is `http2=False`.
+        tls: whether to serve HTTPS, with a certificate of the cluster's own CA, and HTTP/2 unless `http2=False`.
         feature_gates: gates that differ from their defaults.
         controllers: which controllers run, in the syntax of --controllers of kube-controller-manager: `*` for all
-            that run by default, a name, or `-name` for all but that one; the default are those of the profile.
-        control: serve /fakekube/v1 (see docs/controllers.md); by default where the server listens on loopback.
-        compaction_interval: seconds between compactions of the history.
-        flags: flags of kube-apiserver with underscores, such as `token_auth_file="tokens.csv"`; see `options`.
-        keep_requests: how many exchanges `requests` keeps; 0 keeps none.
-        first_revision: the revision from which new ones continue, up to 2^128; objects of a fresh cluster keep
-            theirs.
-        strict: `stop` raises AssertionError if an armed fault never occurred.
-        nodes: the number of initial nodes (node-1, node-2, …); by default one if kubelets run, else none.
+            that run by default, a name, or `-name` for all but that one; by default those of the profile.
+        control: whether to serve the control API, /fakekube/v1 (docs/powers.md); by default if the server listens on a
+            loopback address.
+        compaction_interval: seconds between compactions of the history; by default 300.
+        nodes: the number of initial nodes (node-1, node-2, …); by default 1 if kubelets run, else 0.
         stages: kwok's Stage files, see `Cluster.stages`.
         load: manifests, or a saved state, that the cluster starts with; `reset` returns to them.
+        keep_requests: how many of the latest requests `requests` keeps; 0 records none.
+        strict: whether `stop` raises AssertionError if an armed fault never occurred.
+        first_revision: the revision from which new ones continue, up to 2^128; objects of a fresh cluster keep theirs.
+        store: internal, for `fork`.
+        clock: the clock of the cluster; by default a new one that follows real time.
+        flags: flags of kube-apiserver with underscores, such as `token_auth_file="tokens.csv"`; see `options`.
 
-    Raises KeyError for an unknown profile, ValueError for an unknown controller or a wrong `first_revision`, LookupError
-    for an unknown version, TypeError for an unknown flag and OptionError for an invalid one.
+    Raises:
+        KeyError: the profile is unknown.
+        ValueError: a controller is unknown, or `first_revision` is out of range.
+        LookupError: the version is unknown.
+        TypeError: a flag is unknown.
+        OptionError: the value of a flag is invalid.
     """
 
     def __init__(
@@ -119,55 +123,46 @@ class Cluster(ClusterState):
         clock: Clock | None = None,
         **flags: Any,
     ) -> None:
-        switches = PROFILES[profile] if controllers is None else controllers
-        self._controllers = enabled(switches.split(",") if isinstance(switches, str) else switches)
-        self._controller_names = tuple([row.name for row in self._controllers])
         self._control = control
-        self._nodes = int(self._runs_kubelets) if nodes is None else nodes
         self._flags = flags
         self._options = ServerOptions.of(flags) if flags else ServerOptions()
         tls = tls or self._options.needs_tls
         self._profile = profile
-        settings = self._settings = Settings(
+        settings = Settings(
             version=version, feature_gates=dict(feature_gates or {}), service_ranges=self._options.services.ranges()
         )
         self._compaction_interval = compaction_interval
         self._retention = (
             Retention() if compaction_interval is None else replace(Retention(), compaction_interval=compaction_interval)
         )
-        self._shared: dict[str, Any] = {"stages": {}, "staged": set(), "runtime of": lambda: self._runtime}
-        """What controllers are told of by tests."""
         clock = clock or Clock()
         self._serving = Serving(host, port, tls=tls, options=self._options.serving, clock=clock, application=lambda: self._served)
-        machinery = build(
-            clock=clock,
+        components = self._components = Components(
             settings=settings,
-            profile=profile,
-            retention=self._retention,
-            store=store,
-            prepare=self._prepare if self._controllers or self._nodes else None,
-            tls=tls,
-            controllers=self._controller_names,
-            nodes=self._nodes,
             options=self._options,
+            profile=profile,
+            controllers=controllers,
+            nodes=nodes,
+            clock=clock,
+            retention=self._retention,
+            tls=tls,
             authority=self._serving.own_authority,
+            store=store,
         )
-        if self._runs_kubelets:
-            machinery.backend.kubelet_of = self._kubelet_of
-        if self._runs("metrics-server"):
-            self._serve_metrics(machinery)
-        super().__init__(self._client_for(machinery, USER_AGENT), machinery, settings, clock)
-        self._manager = self._manager_for(self._machinery, settled=store is None)
+        super().__init__(components.client(), components.machinery, settings, clock)
+        self._manager = components.manager
         self._initial = None if store is None else self.snapshot()
         self.named_snapshots: dict[str, tuple[Snapshot[Document], datetime]] = {}
-        """Those of the control prefix: name → the snapshot, and when it was taken."""
+        """The snapshots of the control API: name → snapshot and the time when it was taken."""
+        self.controlled: dict[str, Any] = {}
+        """The recording and the replay of the control API."""
         if not 0 <= operator.index(first_revision) <= MAX_FIRST_REVISION:
             raise ValueError(f"first_revision is {first_revision}, not from 0 to 2^128")
-        self.controlled: dict[str, Any] = {}
-        """The recording and the replay of the control prefix."""
         if first_revision:
             self._machinery.backend.store.skip(first_revision)
         self._strict = strict
+        self._requires_hits = strict
+        """Whether `stop` checks that every armed fault occurred; False after the first check."""
         self._keep_requests = keep_requests
         self._observer: Observer | None = None
         if keep_requests:
@@ -176,87 +171,25 @@ class Cluster(ClusterState):
         self._state = _State.NOT_STARTED
         self._kubeconfigs = Kubeconfigs(self._serving, lambda: self.url, self._add_token)
         self.services = ForwardedServices(self._machinery.resolver)
-        """`services.forward("namespace/name", port)`: webhooks and aggregated APIs of that Service are reached at a port of
-        this machine."""
+        """`services.forward("namespace/name", port)`: the API server reaches webhooks and aggregated APIs of that Service at a
+        port of this machine."""
         self.clients = Clients(self)
-        """Ready clients of other packages."""
+        """Configured clients of other packages: `clients.kubernetes()`."""
         if stages is not None:
             self.stages.load(stages)
         if load is not None:
             self.load(load)
             self.keep_initial()
 
-    def _client_for(self, machinery: Machinery, user_agent: str, user: User | None = None) -> Client:
-        backend = machinery.backend
-        return Client(machinery.application, backend.registry, backend.clock, user_agent=user_agent, user=user)
-
-    def _manager_for(self, machinery: Machinery, *, settled: bool) -> Manager:
-        def client_for(program: str, name: str) -> Client:
-            return self._client_for(machinery, f"{user_agent(program, self._settings.version)}/{name}")
-
-        backend = machinery.backend
-        settled_at = backend.store.revision if settled else None
-        authority = self._serving.own_authority
-        switched_on = frozenset(self._controller_names)
-        context = Context(
-            backend.services,
-            backend.registry,
-            authority,
-            self._settings.version,
-            switched_on,
-            settled_at,
-            _authority,
-            DELETION_GRACE.get(self._profile, 0.0),
-            self._shared,
-        )
-        return Manager(client_for, backend.clock, backend.store, self._controllers, context, settled_at=settled_at)
-
-    def _prepare(self, machinery: Machinery) -> None:
-        """Runs controllers and nodes on a fresh server until idle, once for all clusters with these settings."""
-        if self._nodes:
-            from fakekube.nodes.fleet import Nodes
-
-            fleet = Nodes(self._client_for(machinery, user_agent("kubelet", self._settings.version)))
-            for number in range(1, self._nodes + 1):
-                fleet.add(f"node-{number}")
-        if self._runs("storage-provisioner"):
-            from fakekube.controllers.volumes.provisioner import DEFAULT_CLASS
-
-            self._client_for(machinery, USER_AGENT).create(DEFAULT_CLASS)
-        if self._runs("metrics-server"):
-            self._serve_metrics(machinery)
-            self._client_for(machinery, USER_AGENT).create(metrics_api.API_SERVICE)
-            machinery.aggregator.wait(60.0)
-        manager = self._manager_for(machinery, settled=False)
-        manager.settle(timeout=60.0)
-        manager.stop()
-
-    def _serve_metrics(self, machinery: Machinery) -> None:
-        """Serves metrics.k8s.io, as metrics-server does; its module is imported with the first request for it."""
-
-        def application(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-            from fakekube.nodes.metrics_server import application
-
-            return application(lambda: self._runtime)(environ, start_response)
-
-        machinery.aggregator.install(metrics_api.NAME, application, metrics_api.DISCOVERY)
-
-    def _runs(self, name: str) -> bool:
-        return name in self._controller_names
-
-    @property
-    def _runs_kubelets(self) -> bool:
-        return self._runs("kubelet")
-
     # ---------------------------------------------------------------- requests and faults
 
     def _observe(self) -> Observer:
-        """Installs the observer of the API and returns it."""
+        """Returns the observer of requests; installs it on first use."""
         if self._observer is None:
             from fakekube.powers.exchange import FAULTS_USER_AGENT
             from fakekube.powers.observation import Observer
 
-            client = self._client_for(self._machinery, FAULTS_USER_AGENT)
+            client = self._components.client(FAULTS_USER_AGENT)
             self._observer = Observer(self._machinery.backend, client, self._keep_requests)
             self._machinery.application.observer = self._observer
             self._machinery.observe_calls(self._observer.observe_call)
@@ -264,7 +197,7 @@ class Cluster(ClusterState):
 
     @property
     def requests(self) -> Requests:
-        """The recorded requests and responses; see docs/powers.md."""
+        """The recorded requests and responses, oldest first: `requests.where(verb="patch").wait(1)`; see docs/powers.md."""
         return self._observe().requests
 
     @property
@@ -275,22 +208,24 @@ class Cluster(ClusterState):
     # ---------------------------------------------------------------- start and stop
 
     def start(self) -> Cluster:
-        """Starts the server and the controllers; does nothing if they are running.
+        """Starts the cluster, and returns it; does nothing if it is started.
 
-        With port 0, the server starts when its address is first read.
-        Raises OSError if the address is not available, RuntimeError after `stop`.
+        With port 0, the server itself starts when its address is first read.
+
+        Raises:
+            OSError: the address is not available.
+            OptionError: the certificate files are invalid.
+            RuntimeError: the cluster is stopped.
         """
         with self._starting:
             if self._state is _State.STOPPED:
                 raise RuntimeError("the cluster is stopped; a fork of it can be started")
             if self._state is _State.STARTED:
                 return self
-            if self._serving.may_fail:  # which the caller is told now
+            if self._serving.may_fail:  # so that `start` raises, and not the first use of the address
                 self._serving.start()
             self._state = _State.STARTED
-        self._manager.start()
-        if self._runs("serviceaccount-controller"):
-            self._machinery.backend.services.others_work = lambda: self._manager.works_elsewhere
+        self._components.start()
         return self
 
     def _running_server(self) -> Server:
@@ -304,14 +239,15 @@ class Cluster(ClusterState):
 
     @property
     def _served(self) -> WSGI:
-        """Returns the WSGI application of the server: the API, and the control prefix if enabled."""
+        """The WSGI application of the server: the API, and the control API if it is enabled."""
         control = is_loopback(self._serving.host) if self._control is None else self._control
         return Control(self._machinery, self) if control else self._machinery.application
 
     def stop(self) -> None:
-        """Stops the server with all its streams, and the controllers. May be called twice.
+        """Stops the server with all its streams, the controllers, recordings and timers, and deletes kubeconfig files.
 
-        Raises AssertionError in a strict cluster if an armed fault never occurred.
+        May be called before `start`, and twice. Raises AssertionError if the cluster is strict and an armed fault never
+        occurred; the cluster is stopped nevertheless.
         """
         with self._starting:
             self._state = _State.STOPPED
@@ -323,19 +259,20 @@ class Cluster(ClusterState):
             one.stop()
         if server is not None:
             server.stop()
-        self._manager.stop()
-        self._machinery.close()
+        self._components.stop()
         self.clock.close()
         self._kubeconfigs.remove()
-        if self._strict and observer is not None:
-            self._strict = False
+        if self._requires_hits and observer is not None:
+            self._requires_hits = False
             observer.require_hits()
 
     def __enter__(self) -> Cluster:
         return self.start()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
-        self._strict = self._strict and error is None  # the error of the block is what counts
+        self._requires_hits = (
+            self._requires_hits and error is None
+        )  # an error of the block is more important than a fault that is left
         self.stop()
 
     @property
@@ -355,7 +292,7 @@ class Cluster(ClusterState):
 
     @property
     def is_connected(self) -> bool:
-        """Whether any client has a connection to the server."""
+        """Reports whether any client has a connection to the server."""
         server = self._serving.server
         return server is not None and server.is_connected
 
@@ -366,17 +303,26 @@ class Cluster(ClusterState):
 
     @property
     def kubeconfig(self) -> Path:
-        """The path of a kubeconfig file for the running server; it is deleted when the cluster stops."""
+        """The path of a kubeconfig file for an administrator; the file is deleted when the cluster stops.
+
+        Raises RuntimeError before `start` and after `stop`.
+        """
         return self._kubeconfigs.admin
 
     def write_kubeconfig(self, path: Path | str, *, user: str = "", groups: Iterable[str] = ()) -> None:
-        """Writes a kubeconfig for the running server to a file: for an administrator, or for a user. Raises
-        OSError."""
+        """Writes a kubeconfig file, which is kept when the cluster stops.
+
+        Args:
+            path: of the file; missing folders are created.
+            user, groups: for whom; by default an administrator.
+
+        Raises OSError, and RuntimeError before `start` and after `stop`.
+        """
         self._kubeconfigs.write(Path(path), user, tuple(groups))
 
     @property
     def environment(self) -> dict[str, str]:
-        """Returns the environment variables for a process that uses this cluster."""
+        """The environment variables for a process that uses this cluster: KUBECONFIG. Raises RuntimeError before `start`."""
         return {"KUBECONFIG": str(self.kubeconfig)}
 
     @property
@@ -388,74 +334,31 @@ class Cluster(ClusterState):
 
     @property
     def pods(self) -> Pods:
-        """The behaviour of pods: `on(labels={"app": "web"}).run(seconds=3).exits(1)`, `.never_ready()`,
-        `.image_pull_back_off()`."""
-        if "pods" not in self._shared:
-            from fakekube.nodes.rules import RULES, Pods
-
-            self._shared.setdefault("pods", Pods(lambda: self._manager.ask("kubelet", RULES), self._inside))
-        rules: Pods = self._shared["pods"]
-        return rules
-
-    def _inside(self, namespace: str, name: str) -> PodInside:
-        from fakekube.nodes.inside import PodInside
-
-        def pod() -> Mapping[str, Any]:
-            found = self._machinery.backend.services.get("", "pods", namespace, name)
-            if found is None:
-                raise LookupError(f"there is no pod {namespace}/{name}")
-            return found
-
-        pod()
-        return PodInside(pod, self._runtime)
-
-    @property
-    def _runtime(self) -> Runtime:
-        """What runs in the containers; made when it is first needed."""
-        found: Runtime | None = self._shared.get("runtime")
-        if found is None:
-            from fakekube.nodes.container_runtime import container_runtime
-
-            client = self._client_for(self._machinery, user_agent("kubelet", self._settings.version))
-            made = container_runtime(self._machinery.backend, client, self._shared, self._manager)
-            found = self._shared.setdefault("runtime", made)
-        return found
-
-    def _kubelet_of(self, node: Object) -> Kubelet | None:
-        """Returns what the API server reaches at the address of a node."""
-        from fakekube.controllers.kubelets import has_kubelet
-
-        return self._runtime if has_kubelet(node) else None
+        """Rules for the behaviour of pods, `on(labels={"app": "web"}).run(seconds=3).exits(1)`, and the inside of running ones,
+        `get("web-0").exec("ls /")`; see docs/nodes.md and docs/pods.md."""
+        return self._components.pods
 
     @property
     def stages(self) -> Stages:
-        """kwok's stages: `load("pod-general.yaml")`."""
+        """kwok's stages: `load("pod-general.yaml")`; see docs/nodes.md."""
         from fakekube.testing.stages import Stages
 
-        return Stages(self._shared["stages"], self._stages_changed)
-
-    def _stages_changed(self) -> None:
-        from fakekube.nodes.rules import RULES
-        from fakekube.nodes.stages.controller import RELOAD
-
-        self._manager.ask("kwok-stage-controller", RELOAD, wake=True)
-        self._manager.ask("kubelet", RULES)
+        return Stages(self._components.stages, self._components.stages_changed)
 
     # ---------------------------------------------------------------- users
 
     def as_user(
         self, name: str, groups: Iterable[str] = (), uid: str = "", extra: Mapping[str, Sequence[str]] | None = None
     ) -> ObjectClient:
-        """Returns a client with the methods of this cluster whose requests have another user.
+        """Returns a client with the methods of this cluster for objects, whose requests have another user.
 
         Args:
-            name: the user name; "system:serviceaccount:NAMESPACE:NAME" and "system:node:NAME" get no groups by
-                themselves.
+            name: the user name; "system:serviceaccount:NAMESPACE:NAME" and "system:node:NAME" are not added to groups.
             groups: the groups of the user, in addition to system:authenticated.
             uid, extra: the other fields of UserInfo.
         """
         user = with_authenticated(User(name, uid, tuple(groups), {key: tuple(values) for key, values in (extra or {}).items()}))
-        return ObjectClient(self._client_for(self._machinery, USER_AGENT, user), self._store)
+        return ObjectClient(self._components.client(user=user), self._store)
 
     def kubeconfig_for(self, name: str, groups: Iterable[str] = ()) -> Path:
         """Returns the path of a kubeconfig file for a user: with a client certificate if the server speaks TLS, else
@@ -478,39 +381,44 @@ class Cluster(ClusterState):
         return AsyncCluster(self)
 
     def settle(self, timeout: float = 10.0, horizon: float = 0.0) -> None:
-        """Waits until no controller, scheduler or kubelet has work now or due within `horizon` seconds of the clock.
+        """Waits until no controller, scheduler or kubelet has work.
 
-        Timers of a held clock are not waited for. Raises TimeoutError, which names the busy controllers, after
-        `timeout` real seconds.
+        Timers that are due later do not count, nor do those of a held clock.
+
+        Args:
+            timeout: real seconds.
+            horizon: also waits for work that becomes due within this number of seconds of the clock.
+
+        Raises TimeoutError, which names the controllers that have work, after `timeout`.
         """
         end = time.monotonic() + timeout
         self._manager.settle(timeout, horizon)
         aggregator = self._machinery.aggregator
         while aggregator.working():
             if not aggregator.wait(end - time.monotonic()):
-                raise TimeoutError(f"still at work after {timeout} s: {', '.join(aggregator.working())}")
+                raise TimeoutError(f"these still have work after {timeout} s: {', '.join(aggregator.working())}")
             self._manager.settle(max(end - time.monotonic(), 0.0), horizon)
 
     def working(self, horizon: float = 0.0) -> Sequence[str]:
-        """The names of the controllers that have work now or within `horizon` seconds of the clock."""
+        """Returns the names of the controllers that have work now or within `horizon` seconds of the clock."""
         return [*self._manager.working(horizon), *self._machinery.aggregator.working()]
 
     def aggregate(self, group_version: str, application: WSGI, *, timeout: float = 5.0) -> AggregatedAPI:
-        """Serves an API group version by a WSGI application of this process, as kube-aggregator does by an extension
-        API server: requests are authenticated and authorized first, and have the user in headers (X-Remote-User …).
+        """Serves an API group version with a WSGI application of this process in the place of an extension API server.
 
-        Registers an APIService, unless there is one with a Service already, and returns when the application has
-        responded to GET /apis/GROUP/VERSION. It ends with the cluster, or with `remove()`; as a context manager at
-        the end of the block.
+        Requests are authenticated and authorized first, and carry the user in headers (X-Remote-User …), as those of
+        kube-aggregator. Registers an APIService, unless there is one with a Service already, and returns when the application
+        has responded to GET /apis/GROUP/VERSION. The API is served until the cluster stops, `remove()` is called on the
+        result, or the `with` block of the result ends.
 
         Args:
             group_version: such as `metrics.k8s.io/v1beta1`.
             application: called with the full path, in one thread for each request.
-            timeout: real seconds to wait for it.
+            timeout: real seconds to wait for the response.
 
         Raises:
-            ValueError: this is not a group version, or the cluster serves it itself.
-            RuntimeError: the application does not respond as an API server; the text is that of the condition
+            ValueError: `group_version` is not a group version, or the cluster serves it itself.
+            RuntimeError: the application does not respond as an API server; the text is the message of the condition
                 Available.
         """
         return AggregatedAPI(self._client, self._machinery.aggregator, group_version, application, timeout)
@@ -518,7 +426,12 @@ class Cluster(ClusterState):
     # ---------------------------------------------------------------- powers
 
     def fork(self) -> Cluster:
-        """Returns an independent copy, not started, with the same objects and history."""
+        """Returns an independent copy with the same objects, history, revision, time and arguments, not started.
+
+        Forwarded Services, aggregated APIs, stages and rules for pods are copied; armed faults, recorded requests,
+        snapshots of the control API and tokens of users are not. With port 0 in place of a given port.
+        May be called before `start` and after `stop`.
+        """
         clock = self.clock.fork()
         twin = Cluster(
             version=self._settings.version,
@@ -526,27 +439,23 @@ class Cluster(ClusterState):
             host=self._serving.host,
             tls=self._serving.tls,
             feature_gates=self._settings.feature_gates,
-            controllers=self._controller_names,
+            controllers=self._components.controller_names,
             control=self._control,
             compaction_interval=self._compaction_interval,
             keep_requests=self._keep_requests,
+            strict=self._strict,
             clock=clock,
             **self._flags,
             store=self._machinery.backend.store.fork(now=clock.monotonic, retention=self._retention),
         )
-        twin._machinery.resolver.forwards.update(self._machinery.resolver.forwards)
-        twin._machinery.aggregator.adopt(self._machinery.aggregator)
-        if self._shared["stages"]:
-            twin._shared["stages"].update(self._shared["stages"])
-            twin._stages_changed()
-        if "pods" in self._shared:
-            twin.pods.adopt(self.pods)
+        twin._components.adopt(self._components)
         return twin
 
     def reset(self) -> None:
-        """Restores the initial state (after the load of fixture or command line); revisions never decrease.
+        """Restores the initial state: that of a fresh cluster with what it was told to load, or of a fork.
 
-        Faults and recorded requests are cleared, recordings and replays end; the clock does not change.
+        Revisions never decrease, and watches end with 410 Gone. Faults and recorded requests are cleared, recordings and
+        replays end; the clock does not change.
         """
         for one in self._recordings:
             one.stop()
@@ -562,10 +471,11 @@ class Cluster(ClusterState):
         self._initial = self.snapshot()
 
     def restart(self, cold: float = 1.0) -> None:
-        """Simulates a restart: all connections drop; state and address remain.
+        """Simulates a restart of the API server: all connections drop; objects and address remain.
 
-        `cold`: seconds of the clock for which the watch cache initializes; until then watches, and lists from the
-        cache, get the 429 "storage is (re)initializing".
+        Args:
+            cold: seconds of the clock for which the watch cache initializes; until then watches, and lists from the cache,
+                get the 429 "storage is (re)initializing".
         """
         if cold > 0:
             from fakekube.powers.actions import ColdCache
@@ -583,9 +493,12 @@ class Cluster(ClusterState):
     def outage(self) -> AbstractContextManager[None]: ...
 
     def outage(self, seconds: float | None = None) -> AbstractContextManager[None] | None:
-        """Drops all connections and accepts none for a number of seconds of the clock; it does not wait.
+        """Drops all connections and accepts none for a while; does not wait.
 
-        Without `seconds` it is a context manager. Raises RuntimeError if the server is not started.
+        Args:
+            seconds: how long, by the clock. Without it, returns a context manager that ends the outage.
+
+        Raises RuntimeError before `start` and after `stop`.
         """
         server = self._running_server()
         server.pause()
@@ -597,14 +510,8 @@ class Cluster(ClusterState):
 
 @contextmanager
 def _resuming(server: Server) -> Iterator[None]:
-    """Ends an outage."""
+    """Ends an outage at the end of the block."""
     try:
         yield
     finally:
         server.resume()
-
-
-def _authority() -> Authority:
-    from fakekube.server.certificates import authority
-
-    return authority()

@@ -1,6 +1,6 @@
-"""The kubeconfig files of a cluster: the administrator's, and those of users.
+"""Writes the kubeconfig files of a cluster: for the administrator, and for other users.
 
-The files that a cluster keeps lie in a folder of its own, which ends with the cluster.
+Invariant: files of the cluster's own temporary folder are deleted when it stops; files that a caller names are not.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["TOKEN", "Kubeconfigs"]
 TOKEN = "admin-token"
 
 AddToken = Callable[[str, str, Sequence[str]], None]
-"""(token, user name, groups): the token is that user's from now on."""
+"""Called with a token, a user name and groups: makes the token authenticate that user."""
 
 
 class Kubeconfigs:
@@ -29,7 +29,7 @@ class Kubeconfigs:
     Args:
         serving: the cluster's server.
         url: starts the server if necessary; returns its URL.
-        add_token: for users of a cluster without TLS.
+        add_token: makes a token authenticate a user; used if the server does not speak TLS.
     """
 
     def __init__(self, serving: Serving, url: Callable[[], str], add_token: AddToken) -> None:
@@ -38,18 +38,19 @@ class Kubeconfigs:
         self._add_token = add_token
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._of_users: dict[tuple[str, tuple[str, ...]], Path] = {}
-        """Name and groups → file."""
+        """User name and groups → file."""
 
     @property
     def admin(self) -> Path:
-        """The file of the administrator; written on first use."""
+        """The file of the administrator; written on first use. Raises RuntimeError if the cluster is not started."""
         if self._folder is None:
+            self._url()  # raises before there is a folder
             self._folder = tempfile.TemporaryDirectory(prefix="fakekube-")
             self.write(Path(self._folder.name) / "kubeconfig")
         return Path(self._folder.name) / "kubeconfig"
 
     def of(self, user: str, groups: tuple[str, ...]) -> Path:
-        """The file of a user; written on first use."""
+        """The file of a user; written on first use. Raises RuntimeError if the cluster is not started."""
         path = self._of_users.get((user, groups))
         if path is None:
             path = self.admin.parent / f"{len(self._of_users)}-{re.sub('[^A-Za-z0-9.-]', '-', user)}.kubeconfig"
@@ -59,7 +60,7 @@ class Kubeconfigs:
 
     def write(self, path: Path, user: str = "", groups: tuple[str, ...] = ()) -> None:
         """Writes a file for an administrator, or for a user: with a client certificate if the server speaks TLS, else with
-        a token. Raises OSError."""
+        a token. Raises OSError, and RuntimeError if the cluster is not started."""
         serving = self._serving
         if not serving.tls:
             config = kubeconfig(self._url(), token=self._token_of(user, groups) if user else TOKEN)

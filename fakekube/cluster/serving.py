@@ -1,6 +1,6 @@
-"""Where a cluster is served: its address, certificates and server.
+"""The HTTP server of a cluster: address, certificates, start.
 
-The server starts when its address is first needed; certificates are made when TLS is asked for.
+Invariant: `server` is None until `start`; certificates are made when TLS or a kubeconfig first needs them.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ class Serving:
     Args:
         host, port: where it listens; port 0 is a free one.
         tls: whether it serves HTTPS.
-        options: certificate files, and what it offers of HTTP/2.
+        options: certificate files, and the limits of HTTP/2.
         clock: of the cluster.
-        application: returns what is served.
+        application: returns the WSGI application to serve.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class Serving:
 
     @property
     def may_fail(self) -> bool:
-        """Whether the start depends on what the caller has given: a port, a certificate."""
+        """Reports whether the start can fail, because the caller chose a port or a certificate."""
         return bool(self.port or self._options.tls_cert_file)
 
     @property

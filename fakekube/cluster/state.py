@@ -1,6 +1,5 @@
-"""The state of a cluster as its owner handles it: snapshots, saved files, the past, recordings.
+"""The part of `Cluster` that reads and replaces the contents of the store: snapshots, saved files, history, recordings.
 
-`ClusterState` is the part of `Cluster` that reads and replaces the contents of the store, which no API offers.
 Invariant: revisions never decrease, whatever is restored or loaded.
 """
 
@@ -33,10 +32,8 @@ class ClusterState(ObjectClient):
     """A client of a cluster that also reads and replaces its state.
 
     Args:
-        client: in process, as an administrator.
-        machinery: of the cluster.
-        settings: of the cluster.
-        clock: of the cluster.
+        client: a client in the same process whose user is an administrator.
+        machinery, settings, clock: of the cluster.
     """
 
     clock: Clock
@@ -47,18 +44,22 @@ class ClusterState(ObjectClient):
         self._settings = settings
         self.clock = clock
         self._recordings: list[Recording | Replay] = []
-        """Recordings and replays that end with the cluster."""
+        """Recordings and replays that `stop` ends."""
 
     def snapshot(self) -> Snapshot[Document]:
-        """Returns the current state; a value that can be restored many times."""
+        """Returns the current state, an immutable value that can be restored many times. Takes constant time."""
         return self._machinery.backend.store.snapshot()
 
     def restore(self, snapshot: Snapshot[Document]) -> None:
-        """Restores the state of a snapshot. Watches end with 410 Gone."""
+        """Restores the objects of a snapshot of this cluster or of one that it was forked from; may be called many times.
+
+        Each object gets back its resourceVersion and uid; the revision of the cluster does not decrease. Watches end with
+        410 Gone. May be called before `start` and after `stop`.
+        """
         self._machinery.backend.store.restore(snapshot)
 
     def compact(self) -> None:
-        """Compacts the history: older revisions are Gone (410) for lists, continue tokens and watches."""
+        """Compacts the history: lists, continue tokens and watches with an earlier revision get 410 Gone."""
         store = self._machinery.backend.store
         store.compact()
         for resource in self._machinery.backend.registry:
@@ -68,7 +69,11 @@ class ClusterState(ObjectClient):
         """Returns the versions of an object that are not compacted, oldest first: each with revision, time, type,
         object and changed fields.
 
-        The default namespace is `default`. Raises UnknownResource.
+        Args:
+            resource: a name that kubectl accepts.
+            name, namespace: of the object; the default namespace is `default`.
+
+        Raises UnknownResource.
         """
         from fakekube.powers.history import history
 
@@ -77,7 +82,10 @@ class ClusterState(ObjectClient):
         return history(bucket, found, found.key(namespace or "default", name), self.clock)
 
     def at(self, revision: int) -> Past:
-        """Returns the state at a revision, for `get` and `list`."""
+        """Returns the state at a revision: `at(revision).get("pods", "web-0")`, `at(revision).list("pods")`.
+
+        The methods of the result raise ApiError (410) if the revision is compacted.
+        """
         from fakekube.powers.history import Past
 
         return Past(self._client, revision)
@@ -88,8 +96,8 @@ class ClusterState(ObjectClient):
         Args:
             path: of the file.
             compact: compressed JSON; by default readable YAML.
-            history: also the kept versions of all objects, so that `history`, `at` and watches from old revisions
-                work in a fresh cluster that loads the file.
+            history: also write the versions of objects that are not compacted, so that `history`, `at` and watches from old
+                revisions work in a fresh cluster that loads the file.
 
         Raises OSError.
         """
@@ -98,13 +106,21 @@ class ClusterState(ObjectClient):
         Path(path).write_bytes(written(state_of(self._machinery.backend, history=history), compact=compact))
 
     def load(self, *sources: Source | bytes) -> list[Object]:
-        """Applies manifests (files, folders, YAML text or objects; definitions and namespaces first), or restores what
-        `save` wrote (a file, or its content).
+        """Applies manifests and returns the objects, or restores a state that `save` wrote and returns an empty list.
 
-        A saved state replaces all objects; uids and revisions are kept, revisions never decrease, and watches end
-        with 410. Of a saved history, what is later than the revision of this cluster is kept; times count from now.
-        Raises ManifestError for an invalid manifest, ApiError for an error of the API, and StateError for a state
-        that is damaged or of another minor version.
+        Definitions and namespaces are applied first, owners before their dependents. A saved state replaces all objects;
+        uids and resourceVersions are those of the file, the revision of the cluster does not decrease, and watches end with
+        410 Gone. Of a saved history, the part after the current revision of this cluster is kept; its times are relative to
+        now.
+
+        Args:
+            sources: manifests are files, folders, YAML text or objects; a saved state is one file, or its content.
+
+        Raises:
+            ManifestError: a manifest is invalid.
+            ApiError: the API server refuses an object.
+            UnknownResource: there is no resource for the kind of an object.
+            StateError: a saved state is damaged or of another minor version.
         """
         from fakekube.powers.state import read_state
 
@@ -118,12 +134,14 @@ class ClusterState(ObjectClient):
     def record(
         self, target: Path | str | IO[bytes], *, kinds: Sequence[str] = (), namespace: str | None = None, redact: bool = False
     ) -> Recording:
-        """Starts to record: the objects of now, then every change with its time; ends with `stop()`, or as a context manager.
+        """Starts to record the present objects, and then every change with its time.
+
+        The recording ends with its method `stop()`, at the end of its `with` block, or when the cluster stops.
 
         Args:
             target: a path, or a binary file. The format is that of kwokctl, see `powers.recording`.
             kinds: resources as kubectl names them; by default all but events and leases.
-            namespace: only what is in it.
+            namespace: record only objects in this namespace; by default all.
             redact: leave out the data of Secrets.
 
         Raises OSError and UnknownResource.
@@ -137,19 +155,19 @@ class ClusterState(ObjectClient):
         return recording
 
     def _stop_later(self, one: Recording | Replay) -> None:
-        """Has a recording or a replay end with the cluster, unless it ends before."""
+        """Registers a recording or a replay to be stopped with the cluster."""
         self._recordings = [*(other for other in self._recordings if not other.finished), one]
 
     def replay(self, source: Path | str | bytes, *, speed: float = 1.0) -> Replay:
-        """Starts to play a recording back, of `record` or of kwokctl: the objects of its beginning at once, the changes
-        by this cluster's clock.
+        """Starts to play back a recording of `record` or of kwokctl: its initial objects at once, each change at its time by
+        this cluster's clock.
 
         Args:
             source: a path, or the text as bytes.
-            speed: recorded seconds a second; `math.inf` plays all at once.
+            speed: recorded seconds per second of the clock; `math.inf` applies all changes at once.
 
         Returns the replay: `wait(timeout=10)`, `stop()`, `finished`, `applied`, `skipped`.
-        Raises OSError, RecordingError for a file that is no recording, and ValueError for a wrong speed.
+        Raises OSError, RecordingError for a file that is not a recording, and ValueError for a speed that is not positive.
         """
         from fakekube.powers.recording import read
         from fakekube.powers.replay import Replay
@@ -160,7 +178,12 @@ class ClusterState(ObjectClient):
         return replay
 
     def export(self, *, namespace: str | None = None, kinds: Sequence[str] = (), redact: bool = False) -> list[Object]:
-        """Returns the objects in a form that another cluster can load; `redact` removes the data of Secrets.
+        """Returns the objects in a form that another cluster can load, without what a cluster assigns (uids, status …).
+
+        Args:
+            namespace: only objects in this namespace; by default all.
+            kinds: resources as kubectl names them; by default all that can be loaded.
+            redact: remove the data of Secrets.
 
         Raises ApiError and UnknownResource.
         """
@@ -170,7 +193,7 @@ class ClusterState(ObjectClient):
 
 
 def _saved_state(source: Source | bytes) -> bytes | None:
-    """Returns what `Cluster.save` wrote; None for other sources."""
+    """Returns the text of a saved state; None if the source is something else."""
     from fakekube.powers.state import is_state_text
 
     text = b""

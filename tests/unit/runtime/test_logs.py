@@ -111,7 +111,7 @@ def test_those_who_follow_see_lines_at_their_times_and_the_end(cluster: Cluster)
     pod(cluster, "p", "while true; do echo tick; sleep 10; done")
     stored = cluster._machinery.backend.services.get("", "pods", "default", "p")
     assert stored is not None
-    stream = cluster._runtime.container_logs(stored, "main", LogOptions(follow=True))
+    stream = cluster._components.runtime.container_logs(stored, "main", LogOptions(follow=True))
     assert not isinstance(stream, bytes)
     assert stream.take() == [b"tick\n"]
     cluster.clock.advance(seconds=25)
@@ -139,7 +139,7 @@ def test_the_log_of_the_run_before(cluster: Cluster) -> None:
     cluster.settle()
     stored = cluster._machinery.backend.services.get("", "pods", "default", "p")
     assert stored is not None
-    found = cluster._runtime.container_logs(stored, "main", LogOptions(previous=True))
+    found = cluster._components.runtime.container_logs(stored, "main", LogOptions(previous=True))
     assert found == b"begun\nrun one\ngoing on\n"
     assert cluster.pods.get("p").logs() == "begun\n"
 
@@ -153,4 +153,4 @@ def test_what_a_finished_job_has_logged(cluster: Cluster) -> None:
     assert made["status"]["phase"] == "Succeeded"
     stored = cluster._machinery.backend.services.get("", "pods", "default", made["metadata"]["name"])
     assert stored is not None
-    assert cluster._runtime.container_logs(stored, "c", LogOptions()) == b"begun\ndone"
+    assert cluster._components.runtime.container_logs(stored, "c", LogOptions()) == b"begun\ndone"

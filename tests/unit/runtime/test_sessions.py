@@ -35,7 +35,7 @@ class Session:
 
     def __init__(self, cluster: Cluster, command: list[str], *, tty: bool = False) -> None:
         self.streams = Streams(Pipe(), Pipe(), None if tty else Pipe(), tty, TerminalSizeQueue() if tty else None)
-        self.execution: Execution = cluster._runtime.exec(stored(cluster), "main", command, self.streams)
+        self.execution: Execution = cluster._components.runtime.exec(stored(cluster), "main", command, self.streams)
 
     def type(self, data: bytes) -> None:
         assert self.streams.stdin is not None
@@ -152,7 +152,7 @@ def test_ports_are_served_by_pages_applications_and_functions(cluster: Cluster) 
     assert inside.exec("printf 'a\\nb\\n' | nc localhost 7").stdout == "A\nB\n"
     assert inside.exec("curl http://localhost:80").code == 7
     with pytest.raises(PortForwardError, match="connection refused"):
-        cluster._runtime.port_forward(stored(cluster), 9999)
+        cluster._components.runtime.port_forward(stored(cluster), 9999)
 
 
 def test_services_lead_to_pods(cluster: Cluster) -> None:
@@ -171,7 +171,7 @@ def test_programs_listen(cluster: Cluster) -> None:
     cluster.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "listener"}, "spec": {"containers": [container]}})
     cluster.settle()
     for _ in range(2):
-        connection = cluster._runtime.port_forward(stored(cluster, "listener"), 5000)
+        connection = cluster._components.runtime.port_forward(stored(cluster, "listener"), 5000)
         connection.from_client.write_all(b"a\n")
         connection.from_client.close()
         assert connection.to_client.read_blocking(timeout=5) == b"b\n"

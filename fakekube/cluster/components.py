@@ -1,0 +1,258 @@
+"""The components behind a cluster: API server, controller manager, kubelets and the container runtime.
+
+`Components` builds them for the profile and the controllers of a cluster, and prepares the state in which a fresh cluster
+starts (nodes registered, controllers idle). What users call is in `cluster`.
+
+Invariant: nothing here starts a thread or a socket; controllers run after `manager.start()` or in `manager.settle()`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from fakekube.api.version import user_agent
+from fakekube.assembly import build
+from fakekube.client import Client
+from fakekube.controllers import DELETION_GRACE, PROFILES, Context, Manager, enabled
+from fakekube.nodes import metrics_api
+
+if TYPE_CHECKING:
+    from fakekube.assembly import Machinery
+    from fakekube.clock import Clock
+    from fakekube.codecs.document import Document
+    from fakekube.kubelet_api import Kubelet
+    from fakekube.nodes.inside import PodInside
+    from fakekube.nodes.rules import Pods
+    from fakekube.options import ServerOptions
+    from fakekube.registry.backend import Settings
+    from fakekube.registry.request import User
+    from fakekube.runtime.runtime import Runtime
+    from fakekube.server.certificates import Authority
+    from fakekube.store import Retention, Store
+
+__all__ = ["USER_AGENT", "Components"]
+
+Object = dict[str, Any]
+
+USER_AGENT = "fakekube"
+"""The user agent of requests that test authors make through a `Cluster`."""
+
+
+class Components:
+    """The components of one cluster.
+
+    Args:
+        settings, options: version, feature gates and flags of the API server.
+        profile: a key of `controllers.PROFILES`.
+        controllers: which controllers run, in the syntax of --controllers; by default those of the profile.
+        nodes: the number of initial nodes; by default 1 if kubelets run, else 0.
+        clock: of the cluster.
+        retention: how long the store keeps its history.
+        tls, authority: whether the API server uses TLS, and the CA certificate (PEM) if so.
+        store: the state to continue from, for a fork; by default that of a fresh cluster.
+
+    Raises KeyError for an unknown profile, ValueError for an unknown controller, LookupError for an unknown version and
+    OptionError for invalid flags.
+    """
+
+    def __init__(
+        self,
+        *,
+        settings: Settings,
+        options: ServerOptions,
+        profile: str,
+        controllers: str | Sequence[str] | None,
+        nodes: int | None,
+        clock: Clock,
+        retention: Retention,
+        tls: bool,
+        authority: str,
+        store: Store[Document] | None,
+    ) -> None:
+        switches = PROFILES[profile] if controllers is None else controllers
+        self._controllers = enabled(switches.split(",") if isinstance(switches, str) else switches)
+        self.controller_names = tuple([row.name for row in self._controllers])
+        self._profile, self._settings, self._authority = profile, settings, authority
+        runs_kubelets = self._runs("kubelet")
+        self._nodes = int(runs_kubelets) if nodes is None else nodes
+        self._shared: dict[str, Any] = {"stages": {}, "staged": set(), "runtime of": lambda: self.runtime}
+        """What the kubelets read and test authors set: stages, rules for pods, the container runtime."""
+        self.machinery = build(
+            clock=clock,
+            settings=settings,
+            profile=profile,
+            retention=retention,
+            store=store,
+            prepare=self._prepare if self._controllers or self._nodes else None,
+            tls=tls,
+            controllers=self.controller_names,
+            nodes=self._nodes,
+            options=options,
+            authority=authority,
+        )
+        if runs_kubelets:
+            self.machinery.backend.kubelet_of = self._kubelet_of
+        if self._runs("metrics-server"):
+            self._serve_metrics(self.machinery)
+        self.manager = self._manager_for(self.machinery, settled=store is None)
+
+    def client(self, agent: str = USER_AGENT, user: User | None = None) -> Client:
+        """Returns a client of the API in the same process.
+
+        Args:
+            agent: the value of User-Agent.
+            user: the user of its requests; by default an administrator.
+        """
+        return _client_for(self.machinery, agent, user)
+
+    def start(self) -> None:
+        """Starts the controllers."""
+        self.manager.start()
+        if self._runs("serviceaccount-controller"):
+            self.machinery.backend.services.others_work = lambda: self.manager.works_elsewhere
+
+    def stop(self) -> None:
+        """Stops the controllers and closes connections to webhooks and extension API servers. May be called twice."""
+        self.manager.stop()
+        self.machinery.close()
+
+    def adopt(self, origin: Components) -> None:
+        """Takes over what the store of `origin` does not hold: forwarded Services, aggregated APIs, stages, rules for pods."""
+        self.machinery.resolver.forwards.update(origin.machinery.resolver.forwards)
+        self.machinery.aggregator.adopt(origin.machinery.aggregator)
+        if origin.stages:
+            self.stages.update(origin.stages)
+            self.stages_changed()
+        if "pods" in origin._shared:
+            self.pods.adopt(origin.pods)
+
+    # ---------------------------------------------------------------- kubelets
+
+    @property
+    def stages(self) -> dict[str, Any]:
+        """kwok's stages by name."""
+        stages: dict[str, Any] = self._shared["stages"]
+        return stages
+
+    def stages_changed(self) -> None:
+        """Has the controllers that use stages read them again."""
+        from fakekube.nodes.rules import RULES
+        from fakekube.nodes.stages.controller import RELOAD
+
+        self.manager.ask("kwok-stage-controller", RELOAD, wake=True)
+        self.manager.ask("kubelet", RULES)
+
+    @property
+    def pods(self) -> Pods:
+        """The rules for the behaviour of pods; made on first use."""
+        if "pods" not in self._shared:
+            from fakekube.nodes.rules import RULES, Pods
+
+            self._shared.setdefault("pods", Pods(lambda: self.manager.ask("kubelet", RULES), self._pod_inside))
+        rules: Pods = self._shared["pods"]
+        return rules
+
+    @property
+    def runtime(self) -> Runtime:
+        """The container runtime; made on first use."""
+        found: Runtime | None = self._shared.get("runtime")
+        if found is None:
+            from fakekube.nodes.container_runtime import container_runtime
+
+            client = self.client(user_agent("kubelet", self._settings.version))
+            made = container_runtime(self.machinery.backend, client, self._shared, self.manager)
+            found = self._shared.setdefault("runtime", made)
+        return found
+
+    def _pod_inside(self, namespace: str, name: str) -> PodInside:
+        """Returns the inside of a pod. Raises LookupError if there is no such pod."""
+        from fakekube.nodes.inside import PodInside
+
+        def pod() -> Mapping[str, Any]:
+            found = self.machinery.backend.services.get("", "pods", namespace, name)
+            if found is None:
+                raise LookupError(f"there is no pod {namespace}/{name}")
+            return found
+
+        pod()
+        return PodInside(pod, self.runtime)
+
+    def _kubelet_of(self, node: Object) -> Kubelet | None:
+        """Returns the kubelet that the API server reaches at the address of a node; None if nothing answers there."""
+        from fakekube.controllers.kubelets import has_kubelet
+
+        return self.runtime if has_kubelet(node) else None
+
+    # ---------------------------------------------------------------- construction
+
+    def _runs(self, name: str) -> bool:
+        return name in self.controller_names
+
+    def _manager_for(self, machinery: Machinery, *, settled: bool) -> Manager:
+        """Returns the controller manager.
+
+        Args:
+            machinery: whose API the controllers use.
+            settled: whether the controllers have nothing to do at the current revision of the store.
+        """
+
+        def client_for(program: str, name: str) -> Client:
+            return _client_for(machinery, f"{user_agent(program, self._settings.version)}/{name}")
+
+        backend = machinery.backend
+        settled_at = backend.store.revision if settled else None
+        context = Context(
+            backend.services,
+            backend.registry,
+            self._authority,
+            self._settings.version,
+            frozenset(self.controller_names),
+            settled_at,
+            _authority,
+            DELETION_GRACE.get(self._profile, 0.0),
+            self._shared,
+        )
+        return Manager(client_for, backend.clock, backend.store, self._controllers, context, settled_at=settled_at)
+
+    def _prepare(self, machinery: Machinery) -> None:
+        """Runs controllers and nodes on a fresh API server until they are idle; once for all clusters with these settings."""
+        if self._nodes:
+            from fakekube.nodes.fleet import Nodes
+
+            fleet = Nodes(_client_for(machinery, user_agent("kubelet", self._settings.version)))
+            for number in range(1, self._nodes + 1):
+                fleet.add(f"node-{number}")
+        if self._runs("storage-provisioner"):
+            from fakekube.controllers.volumes.provisioner import DEFAULT_CLASS
+
+            _client_for(machinery, USER_AGENT).create(DEFAULT_CLASS)
+        if self._runs("metrics-server"):
+            self._serve_metrics(machinery)
+            _client_for(machinery, USER_AGENT).create(metrics_api.API_SERVICE)
+            machinery.aggregator.wait(60.0)
+        manager = self._manager_for(machinery, settled=False)
+        manager.settle(timeout=60.0)
+        manager.stop()
+
+    def _serve_metrics(self, machinery: Machinery) -> None:
+        """Serves metrics.k8s.io, as metrics-server does; its module is imported for the first request."""
+
+        def application(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+            from fakekube.nodes.metrics_server import application
+
+            return application(lambda: self.runtime)(environ, start_response)
+
+        machinery.aggregator.install(metrics_api.NAME, application, metrics_api.DISCOVERY)
+
+
+def _client_for(machinery: Machinery, agent: str, user: User | None = None) -> Client:
+    backend = machinery.backend
+    return Client(machinery.application, backend.registry, backend.clock, user_agent=agent, user=user)
+
+
+def _authority() -> Authority:
+    """Returns the CA of the process."""
+    from fakekube.server.certificates import authority
+
+    return authority()
