@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from fakekube.checker.judges import judge_backoff, judge_expired, judge_misread
+from fakekube.checker.judges import judge_backoff, judge_expired, judge_misread, revision_of
 from fakekube.checker.provocations import EndExpired, arm, asked_revision, status_object
 from fakekube.checker.rule import NotExercised, Rule, Verdict, Word
 
 if TYPE_CHECKING:
     from fakekube.checker.spell import Spell
+    from fakekube.checker.trace import Call, StreamKey
     from fakekube.powers.exchange import Exchange
 
 __all__ = ["RULES", "expire"]
@@ -28,6 +30,11 @@ class ExpiredInStream(Rule):
     source = f"{CONCEPTS} (410 Gone); {REFLECTOR}"
 
     def provoke(self, spell: Spell) -> None:
+        """Twice: some clients handle one 410 in their lives."""
+        spell.require_watch()
+        spell.memory["oldest"] = expire(spell)
+        spell.stimulate()
+        spell.await_all()
         spell.require_watch()
         spell.memory["oldest"] = expire(spell)
 
@@ -42,15 +49,50 @@ def expire(spell: Spell) -> int:
     return newest + 1
 
 
+def end_expired(spell: Spell, prepare: Callable[[int], object] = lambda oldest: None) -> None:
+    """Compacts the history and ends the open watches, until the client asks for a watch from a revision that has expired.
+
+    Watches that have only just begun are waited for: after a short one many clients list.
+
+    Args:
+        prepare: called with the oldest revision that is not expired, before the watches end.
+
+    Raises NotExercised if the client never asks for an expired revision.
+    """
+    for _ in range(_ROUNDS):
+        spell.stimulate()
+        spell.await_all()
+        spell.await_until(lambda: all(spell.now - call.at > _SHORT for call in spell.require_watch()), 4 * _SHORT)
+        oldest = spell.memory["oldest"] = spell.compact()
+        prepare(oldest)
+        ended = {call.stream: call.number for call in spell.end_watches()}
+        if any(call.resumes and revision_of(call) < oldest for call in _asked_again(spell, ended)):
+            return
+    raise NotExercised("the client does not watch from where a watch has ended")
+
+
+def _asked_again(spell: Spell, ended: Mapping[StreamKey, int]) -> list[Call]:
+    """Waits until the client asks for streams again; returns what it asks after the calls with these numbers."""
+
+    def found() -> list[Call]:
+        streams = spell.streams_since().items()
+        return [call for key, stream in streams for call in stream.calls if call.number > ended.get(key, 0)]
+
+    spell.await_until(lambda: ended.keys() <= {call.stream for call in found()}, spell.patience())
+    return found()
+
+
+#: How often watches are ended until the client resumes one; below how many seconds a watch counts as short.
+_ROUNDS, _SHORT = 3, 1.2
+
+
 class ExpiredOnReconnect(ExpiredInStream):
     """The history is compacted while a watch reconnects."""
 
     provocation = "the revision of a watch has expired when it reconnects"
 
     def provoke(self, spell: Spell) -> None:
-        spell.require_watch()
-        spell.memory["oldest"] = spell.compact()
-        spell.end_watches()
+        end_expired(spell)
 
 
 class ExpiredByStatus(ExpiredInStream):
@@ -64,16 +106,15 @@ class ExpiredByStatus(ExpiredInStream):
     legality = "B"
 
     def provoke(self, spell: Spell) -> None:
-        spell.require_watch()
-        oldest = spell.memory["oldest"] = spell.compact()
-
         def answer(exchange: Exchange) -> tuple[int, Any] | None:
+            oldest = spell.memory["oldest"]
             if 0 < asked_revision(exchange) < oldest and exchange.query.get("sendInitialEvents") not in ("true", "1"):
                 return 410, status_object(410, "Expired", f"too old resource version: {asked_revision(exchange)} ({oldest})")
             return None
 
+        spell.memory["oldest"] = 0
         spell.faults.on("watch").intercept(answer, label="HTTP 410")
-        spell.end_watches()
+        end_expired(spell)
 
 
 class ExpiredSilently(Rule):
@@ -88,10 +129,7 @@ class ExpiredSilently(Rule):
     lasts = 12.0
 
     def provoke(self, spell: Spell) -> None:
-        spell.require_watch()
-        oldest = spell.compact()
-        arm(spell.faults.on("watch"), EndExpired(oldest=oldest), label="empty")
-        spell.end_watches()
+        end_expired(spell, lambda oldest: arm(spell.faults.on("watch"), EndExpired(oldest=oldest), label="empty"))
 
     def broken(self, spell: Spell) -> Verdict | None:
         return judge_only_failures(spell)

@@ -136,6 +136,9 @@ class RevisionOfList(Rule):
         spell.delete(spell.stimulate())
         spell.advance_revisions(5)
 
+    def provoke(self, spell: Spell) -> None:
+        spell.require_watch()  # the client has listed before there is a newer object
+
     def judge_trace(self, spell: Spell) -> Verdict:
         compared = False
         for stream in spell.streams_since().values():
