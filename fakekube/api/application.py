@@ -74,7 +74,7 @@ class Observation(Protocol):
         """Called with the name of the user, before authorization. Raises StatusError 401."""
 
     def perform(self, request: Request, perform: Callable[[], Response]) -> Response:
-        """Called in place of `perform`, unless the observer is calm: performs the request, or responds in its place.
+        """Called in place of `perform`, if the observer has faults: performs the request, or responds in its place.
 
         Raises StatusError and BrokenStreamError.
         """
@@ -90,7 +90,7 @@ class Observation(Protocol):
 class Observer(Protocol):
     """Observes the requests of an application: the recorder and the faults of a cluster (`powers.observation`)."""
 
-    calm: bool
+    has_faults: bool
     """No fault is armed: observations need not be asked before a request is performed."""
 
     def observe(self, environ: Environment, path: str) -> Observation:
@@ -202,7 +202,7 @@ class Application:
         try:
             timeout = timeout_of(info, exchange.query)
             user = self._access.authenticator.user_of(environ, exchange.warnings)
-            if observation is not None and not observation.observer.calm:
+            if observation is not None and observation.observer.has_faults:
                 observation.authenticated(user.name)
         except StatusError as error:
             if self._auditor is not None:
@@ -230,7 +230,7 @@ class Application:
         if observation is not None:
             observation.user, observation.request = user.name, request
         try:
-            if observation is None or observation.observer.calm:
+            if observation is None or not observation.observer.has_faults:
                 response = self._performed(request, environ, exchange)
             else:
                 response = observation.perform(request, partial(self._performed, request, environ, exchange))

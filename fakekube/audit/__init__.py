@@ -1,7 +1,7 @@
-"""Audit: what is written down of requests, by a policy, for a file, a webhook or a subscriber in this process.
+"""Audit: events about requests, selected by a policy, for a log file, a webhook or a subscriber in this process.
 
-* `policy` reads an audit Policy and says of a request how much is written down.
-* `context` gathers what is known of one request, and makes events of it at its stages.
-* `backends` take events: a file of JSON lines, a webhook.
-* `auditor` puts these together for one cluster.
+* `policy` reads an audit Policy and evaluates its rules.
+* `context` collects the data of one request and emits its events.
+* `backends` write events to a log file or send them to a webhook.
+* `auditor` connects these for one cluster.
 """

@@ -1,7 +1,7 @@
-"""The audit of one cluster: its policy, and those who take the events.
+"""Audits the requests of one cluster: evaluates the policy and passes events to backends and subscribers.
 
-Without a policy there is no auditor, and requests pay nothing. A subscriber in this process gets the same events as files
-and webhooks, as plain JSON data that nobody may change.
+Without a policy there is no auditor, and requests do no work for it. Subscribers get the same events as backends, as JSON data,
+which they must not change.
 
 Specified by: k8s.io/apiserver/pkg/server/options/audit.go and pkg/endpoints/filters/{audit,authn_audit}.go.
 """
@@ -27,22 +27,22 @@ _MODES: Final = ("batch", "blocking", "blocking-strict")
 
 
 class Backend(Protocol):
-    """Takes events."""
+    """A destination of events."""
 
     def process(self, event: Event) -> None:
-        """Take one; may be called from several threads."""
+        """Processes one event. May be called from several threads."""
 
     def close(self) -> None:
-        """There will be no more."""
+        """Processes queued events and releases resources."""
 
 
 class Auditor:
-    """Begins the audit of requests.
+    """Creates an `AuditContext` for each request.
 
     Args:
-        policy: what is written down.
+        policy: selects requests, and the level of their events.
         clock: of the cluster.
-        backends: take the events.
+        backends: process the events.
     """
 
     def __init__(self, policy: Policy, clock: Clock, *backends: Backend) -> None:
@@ -52,11 +52,17 @@ class Auditor:
         self._subscribers: list[Callable[[Event], None]] = []
 
     def subscribe(self, subscriber: Callable[[Event], None]) -> None:
-        """Call this with every event from now on, in the thread of the request."""
+        """Calls `subscriber` with every event from now on, in the thread of the request."""
         self._subscribers.append(subscriber)
 
     def begin(self, info: RequestInfo, user: User | None, facts: Mapping[str, Any]) -> AuditContext | None:
-        """The audit of a request; None if it is not written down. `user` is None if nobody could be authenticated."""
+        """Returns the context for a request; None if the policy excludes it.
+
+        Args:
+            info: the request.
+            user: None if authentication failed.
+            facts: the fields of the event that are about the HTTP request: auditID, requestURI, sourceIPs, userAgent.
+        """
         attributes = attributes_of(info, user or _NOBODY)
         config = self._policy.evaluate(attributes)
         if config.level is Level.NONE:
@@ -70,7 +76,7 @@ class Auditor:
             subscriber(event)
 
     def close(self) -> None:
-        """Hand over what waits, and close files and connections."""
+        """Closes all backends."""
         for backend in self._backends:
             backend.close()
 
@@ -79,10 +85,10 @@ _NOBODY: Final = User("", groups=())
 
 
 def auditor_of(options: AuditOptions, clock: Clock) -> Auditor | None:
-    """The audit by these flags; None without a policy. Raises OptionError."""
+    """Returns the auditor for these flags; None without a policy. Raises OptionError."""
     if not options.audit_policy_file:
         if options.audit_log_path or options.audit_webhook_config_file:
-            raise OptionError("--audit-policy-file: without a policy nothing would be written down")
+            raise OptionError("--audit-policy-file: without a policy no events would be logged")
         return None
     backends: list[Backend] = []
     if options.audit_log_path:

@@ -1,7 +1,7 @@
-"""Where events go: a file with a line for each, a webhook that gets them in batches.
+"""The backends of audit: a log file with a line for each event, and a webhook that gets batches of events.
 
-A webhook's batches are sent by a thread that begins with the first event and ends with the cluster; whoever makes events
-never waits for it, unless the mode is to block.
+In the mode `batch`, a thread sends the batches; it starts with the first event and ends with the cluster, and requests do not
+wait for it.
 
 Specified by: k8s.io/apiserver/plugin/pkg/audit (log, webhook, buffered) and pkg/audit/format.go.
 """
@@ -32,7 +32,7 @@ _DELAY: Final = 0.5
 
 
 class LogBackend:
-    """Appends lines to a file, which is opened for the first of them.
+    """Appends lines to a file, which is opened for the first one.
 
     Args:
         path: of the file; "-" is standard output.
@@ -46,7 +46,7 @@ class LogBackend:
         self._file: IO[bytes] | None = None
 
     def process(self, event: Event) -> None:
-        """Write an event down."""
+        """Writes an event."""
         line = self._line(event)
         with self._lock:
             if self._file is None:
@@ -61,7 +61,7 @@ class LogBackend:
         return Path(self._path).open("ab")
 
     def close(self) -> None:
-        """Close the file."""
+        """Closes the file."""
         with self._lock:
             if self._file is not None and self._path != "-":
                 self._file.close()
@@ -69,7 +69,7 @@ class LogBackend:
 
 
 def _legacy(event: Event) -> bytes:
-    """An event as one line of text."""
+    """Formats an event as a line of text."""
     user, other = event.get("user") or {}, event.get("impersonatedUser")
     answer = event.get("responseStatus")
     shown = {
@@ -94,11 +94,11 @@ _LINES: Final[dict[str, Callable[[Event], bytes]]] = {"json": lambda event: json
 
 
 class WebhookBackend:
-    """Posts EventLists.
+    """Posts EventLists to a webhook.
 
     Args:
         endpoint: of the webhook.
-        options: mode, and sizes of batches.
+        options: the mode, and the limits of batches and of the queue.
     """
 
     def __init__(self, endpoint: Endpoint, options: AuditOptions) -> None:
@@ -111,7 +111,7 @@ class WebhookBackend:
         self._closing = False
 
     def process(self, event: Event) -> None:
-        """Send an event, now or with others."""
+        """Sends an event, or adds it to the queue."""
         if self._options.audit_webhook_mode != "batch":
             self._send([event], tries=1)
             return
@@ -138,7 +138,7 @@ class WebhookBackend:
                 self._send(batch, tries=_TRIES)
 
     def _send(self, events: Sequence[Event], tries: int) -> None:
-        """Post events; those that the webhook does not take after some tries are dropped, as the real server drops them."""
+        """Posts events. As in kube-apiserver, they are dropped if no attempt succeeds."""
         from fakekube.webhooks.transport import Transport
 
         if self._transport is None:
@@ -157,7 +157,7 @@ class WebhookBackend:
             delay *= 1.5
 
     def close(self) -> None:
-        """Send what waits, once, and end the thread."""
+        """Sends queued events, with one attempt, and ends the thread."""
         with self._changed:
             self._closing = True
             self._changed.notify_all()

@@ -1,7 +1,7 @@
-"""What is known of one request for the audit, and the events that are made of it at its stages.
+"""The audit context of one request, which emits an event at each stage.
 
-An event is the state of the context at a stage: the request received, the answer begun (for requests that take long), the
-answer complete, a panic. Objects are kept as the client sent them and as it got them, in JSON.
+The stages are RequestReceived, ResponseStarted (for long-running requests), ResponseComplete and Panic. An event has the data
+that the context has at that stage. Objects are those of the request and response bodies, as JSON.
 
 Invariant: an annotation is set once; later values for the same key are dropped.
 
@@ -24,7 +24,7 @@ from fakekube.registry.request import User
 __all__ = ["AuditContext", "Event"]
 
 Event = dict[str, Any]
-"""An audit.k8s.io/v1 Event as JSON has it."""
+"""An audit.k8s.io/v1 Event as JSON."""
 
 _LONGEST_USER_AGENT: Final = 1024
 _DEPRECATED: Final = "k8s.io/deprecated"
@@ -37,11 +37,12 @@ class AuditContext:
     """The audit of one request.
 
     Args:
-        config: what the policy says of it.
-        emit: takes each event.
-        clock: of the cluster, for when stages are reached.
-        attributes: who asks for what; `user` is None where nobody could be authenticated.
-        facts: the request's own: auditID, requestURI, sourceIPs, userAgent.
+        config: the result of the policy for the request.
+        emit: called with each event.
+        clock: the clock of the cluster, for timestamps.
+        attributes: the attributes of the request for authorization.
+        user: None if authentication failed.
+        facts: the fields about the HTTP request: auditID, requestURI, sourceIPs, userAgent.
     """
 
     def __init__(
@@ -66,30 +67,30 @@ class AuditContext:
 
     @property
     def level(self) -> Level:
-        """How much is written down."""
+        """The level of the events."""
         return self._config.level
 
     @property
     def wants_answer(self) -> bool:
-        """Is the object of the answer written down?"""
+        """Reports whether events contain the object of the response."""
         return self.level >= Level.REQUEST_RESPONSE
 
-    # ------------------------------------------------------------ what is learned on the way
+    # ------------------------------------------------------------ data from the handlers
 
     def annotate(self, key: str, value: str, level: str = "Metadata") -> None:
-        """Add an annotation, if so much is written down; the first value of a key stays."""
+        """Adds an annotation if the level of the events is at least `level`; the first value of a key is kept."""
         if self.level >= _LEVELS[level]:
             with self._lock:
                 self._annotations.setdefault(key, value)
 
     def impersonated(self, user: User, constraint: str) -> None:
-        """Another user counts; `constraint` is the verb that allowed it, "" for the legacy one."""
+        """Records the impersonated user; `constraint` is the verb that allowed it, "" for the legacy verb."""
         self._fields["impersonatedUser"] = user_info(user)
         if constraint:
             self._fields["authenticationMetadata"] = {"impersonationConstraint": constraint}
 
     def request_object(self, obj: Mapping[str, Any]) -> None:
-        """The object in the body, in the version of the endpoint, with kind and apiVersion."""
+        """Records the object of the request, in the version of the endpoint, with kind and apiVersion."""
         meta = obj.get("metadata") or {}
         reference = self._fields.setdefault("objectRef", {})
         for member in ("namespace", "name", "uid", "resourceVersion"):
@@ -99,16 +100,16 @@ class AuditContext:
             self._fields["requestObject"] = self._shown(obj)
 
     def request_patch(self, patch: Any) -> None:
-        """The patch in the body."""
+        """Records the patch of the request."""
         if self.level >= Level.REQUEST:
             self._fields["requestObject"] = patch
 
     def deprecated(self) -> None:
-        """The version of the API that was asked for is deprecated; told when the answer is complete."""
+        """Records that the API version is deprecated; the annotation is added at ResponseComplete."""
         self._deprecated = True
 
     def response_object(self, obj: Any) -> None:
-        """The object in the answer."""
+        """Records the object of the response."""
         if isinstance(obj, dict) and obj.get("kind") == "Status" and obj.get("apiVersion") == "v1":
             self._fields["responseStatus"] = {"metadata": {}, **{key: obj[key] for key in _STATUS_MEMBERS if key in obj}}
         if self.level >= Level.REQUEST_RESPONSE:
@@ -120,16 +121,16 @@ class AuditContext:
     # ------------------------------------------------------------ stages
 
     def received(self) -> None:
-        """The request has been received."""
+        """Emits RequestReceived."""
         self._stage("RequestReceived", self._received)
 
     def started(self, code: int) -> None:
-        """The answer has begun."""
+        """Emits ResponseStarted with a status code."""
         self._answered(code)
         self._stage("ResponseStarted", self._clock.now())
 
     def completed(self, code: int | None = None) -> None:
-        """The answer is complete. May be called twice."""
+        """Emits ResponseComplete. May be called twice; the second call has no effect."""
         with self._lock:
             if self._completed:
                 return
@@ -141,7 +142,7 @@ class AuditContext:
         self._stage("ResponseComplete", self._clock.now())
 
     def panicked(self, problem: str) -> None:
-        """The server failed."""
+        """Emits Panic, after an unexpected error of the server."""
         self._completed = True
         self._fields["responseStatus"] = {
             "metadata": {},
@@ -153,7 +154,7 @@ class AuditContext:
         self._stage("Panic", self._clock.now())
 
     def refused(self, status: Mapping[str, Any]) -> None:
-        """The request was refused before anybody knew who asks."""
+        """Emits ResponseStarted for a request that authentication refused."""
         self.response_object(status)
         self._stage("ResponseStarted", self._clock.now())
 
@@ -178,7 +179,7 @@ class AuditContext:
         self._emit({name: values[name] for name in _ORDER if values.get(name) not in _ABSENT or name in _ALWAYS})
 
 
-#: The members of an event in their order.
+#: The fields of an event in the order of the Go struct.
 _ORDER: Final = (
     "kind",
     "apiVersion",
@@ -238,7 +239,7 @@ def _micro_time(moment: datetime) -> str:
 
 
 def _without_managed_fields(value: Any) -> Any:
-    """An object, a list of objects or a Table of objects without their managedFields."""
+    """Removes managedFields from an object, and from the objects of a list or a Table."""
     if not isinstance(value, dict):
         return value
     shown = dict(value)

@@ -12,21 +12,21 @@ __all__ = ["AuditOptions"]
 
 @dataclass(slots=True, frozen=True)
 class AuditOptions:
-    """What is written down, and where. Files are paths; "" stands for a flag that is not given."""
+    """Flags about audit. Files are paths; "" means that a flag is not set."""
 
     audit_policy_file: str = ""
-    """An audit Policy; without one nothing is written down."""
+    """A file with an audit Policy; required for audit."""
     audit_log_path: str = ""
-    """A file that gets a line for each event; "-" is standard output."""
+    """The log file, with a line for each event; "-" is standard output."""
     audit_log_format: str = "json"
-    """json, or the legacy form of a text."""
+    """json or legacy."""
     audit_webhook_config_file: str = ""
-    """A kubeconfig that leads to the webhook."""
+    """A kubeconfig with the address and the credentials of the webhook."""
     audit_webhook_mode: str = "batch"
-    """batch sends events together; blocking and blocking-strict send each before the request is answered."""
+    """batch sends events in batches; blocking and blocking-strict send each event before the response."""
     audit_webhook_batch_max_size: int = 400
-    """Events that are sent together."""
+    """The maximum number of events in a batch."""
     audit_webhook_batch_max_wait: float = 30.0
-    """Seconds of real time after which a batch is sent that is not full."""
+    """Real seconds after which a batch is sent although it is not full."""
     audit_webhook_batch_buffer_size: int = 10_000
-    """Events that may wait; more are dropped."""
+    """The maximum number of queued events; more are dropped."""

@@ -1,4 +1,4 @@
-"""Audit policies: the first rule that matches a request says how much of it is written down.
+"""Audit policies: the first rule that matches a request determines the level of its events.
 
 Specified by: k8s.io/apiserver/pkg/audit/policy (checker.go, reader.go) and pkg/apis/audit/validation.
 """
@@ -25,7 +25,7 @@ _ALL: Final = "*"
 
 
 class Level(IntEnum):
-    """How much is written down."""
+    """How much of a request an event contains."""
 
     NONE = 0
     METADATA = 1
@@ -39,7 +39,7 @@ LEVELS: Final = ("None", "Metadata", "Request", "RequestResponse")
 
 @dataclass(slots=True, frozen=True)
 class RequestAuditConfig:
-    """How one request is written down."""
+    """The result of the policy for one request."""
 
     level: Level
     omit_stages: frozenset[str]
@@ -48,14 +48,14 @@ class RequestAuditConfig:
 
 @dataclass(slots=True, frozen=True)
 class GroupResources:
-    """Resources of one API group ("*" of all groups); without any, all of the group."""
+    """Resources of one API group ("*" for all groups); if `resources` is empty, all resources of the group."""
 
     group: str
     resources: Sequence[str] = ()
     names: Sequence[str] = ()
 
     def matches(self, attributes: Attributes) -> bool:
-        """Is the request about one of these?"""
+        """Reports whether a request is for one of these resources."""
         if self.group not in (attributes.group, _ALL):
             return False
         if not self.resources:
@@ -71,7 +71,7 @@ class GroupResources:
 
 @dataclass(slots=True, frozen=True)
 class PolicyRule:
-    """Which requests a rule is about; what is empty does not limit them."""
+    """A rule of a policy; empty fields match all requests."""
 
     config: RequestAuditConfig
     users: Sequence[str] = ()
@@ -82,7 +82,7 @@ class PolicyRule:
     paths: Sequence[str] = ()
 
     def matches(self, attributes: Attributes) -> bool:
-        """Is this the rule for a request?"""
+        """Reports whether the rule applies to a request."""
         user = attributes.user
         if self.users and user.name not in self.users:
             return False
@@ -105,13 +105,13 @@ def _path_matches(pattern: str, path: str) -> bool:
 
 @dataclass(slots=True, frozen=True)
 class Policy:
-    """Rules in their order, and what holds where none matches."""
+    """The rules in their order, and the result for requests that match none."""
 
     rules: Sequence[PolicyRule]
     default: RequestAuditConfig
 
     def evaluate(self, attributes: Attributes) -> RequestAuditConfig:
-        """How a request is written down."""
+        """Returns the result of the first rule that matches, or the default."""
         return next((rule.config for rule in self.rules if rule.matches(attributes)), self.default)
 
 
@@ -119,7 +119,7 @@ class Policy:
 
 
 def read_policy(path: str) -> Policy:
-    """The Policy in a file. Raises OptionError."""
+    """Reads the Policy in a file. Raises OptionError."""
     section = loaded(path, _FLAG, "Policy", ("v1",), group="audit.k8s.io")
     section.ignore("metadata")
     errors: list[FieldError] = []

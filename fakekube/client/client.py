@@ -30,7 +30,7 @@ __all__ = ["Client", "UnknownResource"]
 Object = dict[str, Any]
 Application = Callable[[dict[str, Any], Callable[..., Any]], Any]
 
-#: A key in the WSGI environment that marks in-process requests.
+#: The key in the WSGI environment that marks in-process requests.
 OWN = "fakekube.own"
 
 APPLY = "application/apply-patch+yaml"
@@ -55,11 +55,11 @@ class Client:
     """A client of one application with one user agent.
 
     Args:
-        application: The WSGI application of a cluster.
-        registry: Finds resources by their names.
-        clock: The clock of the cluster.
-        user_agent: The part before the slash is the field manager of writes.
-        user: The user of the requests; by default that of requests without credentials, an administrator.
+        application: the WSGI application of a cluster.
+        registry: the resources of the API server.
+        clock: the clock of the cluster.
+        user_agent: the value of User-Agent; the part before the slash is the field manager of writes.
+        user: the user of the requests; by default an administrator.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
 """A client of the cluster of a kubeconfig: discovery, lists in pages, watches, and single requests.
 
-It implements the client interface of `powers.state.export`, which only reads. Its credentials are those of the kubeconfig: a
+It has the methods of `powers.export.Reader`. The credentials are those of the kubeconfig: a
 client certificate, a bearer token (also from a file), or basic authentication; exec plugins are not run.
 """
 
@@ -43,12 +43,12 @@ class KubeconfigError(ValueError):
 
 
 class RemoteClient:
-    """Speaks to one cluster.
+    """A client of one cluster.
 
     Args:
-        cluster, user: The entries of a kubeconfig.
-        folder: What paths in them are relative to.
-        timeout: Seconds for one request.
+        cluster, user: entries of a kubeconfig.
+        folder: the folder of the kubeconfig; paths in the entries are relative to it.
+        timeout: seconds for one request.
 
     Raises KubeconfigError.
     """
@@ -95,7 +95,7 @@ class RemoteClient:
         return f"{root}{scope}/{resource.plural}"
 
     def call(self, method: str, path: str) -> Object:
-        """Lists all pages. Lists that the server does not support are empty. Raises ApiError."""
+        """Returns a list with the items of all pages; an empty list if the response is 403, 404 or 405. Raises ApiError."""
         items: list[Object] = []
         token = ""
         while True:
@@ -143,13 +143,13 @@ class RemoteClient:
     # ---- requests
 
     def get(self, path: str, query: Mapping[str, str] | None = None, accept: str = JSON) -> Object:
-        """Returns the answer to a GET. Raises ApiError."""
+        """Returns the object in the response to a GET. Raises ApiError."""
         return self.request("GET", path + (f"?{urlencode(query)}" if query else ""), accept=accept)
 
     def request(self, method: str, path: str, body: Object | None = None, content_type: str = JSON, accept: str = JSON) -> Object:
-        """Makes a request with a JSON body and returns the object of the answer.
+        """Sends a request with a JSON body and returns the object in the response.
 
-        Raises ApiError; its code is 0 if there was no answer.
+        Raises ApiError; its code is 0 if there was no response.
         """
         url = f"{self._server}{path}"
         headers = {"Accept": accept, "User-Agent": "fakekube", **self._headers}
@@ -170,7 +170,7 @@ class RemoteClient:
 
 
 def _status(text: str, error: urllib.error.HTTPError) -> Object:
-    """Returns the Status of an answer; of another body, one with its text."""
+    """Returns the Status in a response, or one whose message is the text of another body."""
     try:
         found = json.loads(text)
     except ValueError:
@@ -210,7 +210,7 @@ class RemoteWatch:
 
 @dataclass(slots=True, frozen=True)
 class KubeconfigContext:
-    """A context of a kubeconfig with what it names."""
+    """A context of a kubeconfig: the entries of its cluster and its user, and its namespace."""
 
     cluster: Object
     user: Object
@@ -237,7 +237,7 @@ def read_kubeconfig(path: Path) -> Object:
     except DecodeError as error:
         raise KubeconfigError(f"{path}: {error}") from None
     if not isinstance(config, dict):
-        raise KubeconfigError(f"{path}: no kubeconfig")
+        raise KubeconfigError(f"{path}: not a kubeconfig")
     return config
 
 
@@ -268,7 +268,7 @@ def _tls(folder: Path, cluster: Object, user: Object) -> ssl.SSLContext:
     try:
         authority = _pem(folder, cluster, "certificate-authority")
         context = ssl.create_default_context(cadata=authority or None)
-        # As Go does: a server's own certificate may be named as its authority, and need not have every extension.
+        # As in Go, a CA bundle may contain the server's own certificate, and extensions may be missing.
         context.verify_flags = (context.verify_flags | ssl.VERIFY_X509_PARTIAL_CHAIN) & ~ssl.VERIFY_X509_STRICT
         if cluster.get("insecure-skip-tls-verify"):
             context.check_hostname = False

@@ -20,7 +20,7 @@ __all__ = ["TOKEN", "Kubeconfigs"]
 TOKEN = "admin-token"
 
 AddToken = Callable[[str, str, Sequence[str]], None]
-"""Called with a token, a user name and groups: makes the token authenticate that user."""
+"""(token, user name, groups): makes the token authenticate that user."""
 
 
 class Kubeconfigs:

@@ -1,7 +1,8 @@
-"""What a cluster offers beside the API, over HTTP: everything under /fakekube/v1.
+"""The control API: the methods of `Cluster` over HTTP, under /fakekube/v1.
 
-`prefix` stands in front of the API and sends on what is not for it; `guard` says who may; `endpoints` are the paths, and
-`members` reads what is in their bodies. Only `prefix` is imported before the first request.
+`prefix` is the WSGI application that passes all other requests to the Kubernetes API; `guard` authorizes requests, `endpoints`
+has the table of paths, `powers`, `pods` and `recordings` their functions, and `members` parses request bodies. Only `prefix` is
+imported before the first request.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The paths of the control prefix: JSON in, JSON out.
+"""The endpoints of the control API. Requests and responses are JSON.
 
     POST settle                {"timeout": 5, "horizon": 0}
     GET  clock
@@ -12,8 +12,9 @@
     GET  export, state, openapi.json
     POST, GET, DELETE recording; POST, GET, DELETE replay
 
-An error is {"error": text} with a fitting code; only who may not use the prefix at all is told so by a Status of the API.
-Nothing that a client sends makes this raise.
+Errors have the body {"error": text}; errors of authentication and authorization are a Status, as those of the Kubernetes API.
+
+Invariant: no request raises an exception into the server.
 """
 
 from __future__ import annotations
@@ -47,31 +48,34 @@ __all__ = ["Endpoint", "Endpoints"]
 
 _log = logging.getLogger(__name__)
 
-#: A settle without a timeout, in real seconds.
+#: The default timeout of settle, in real seconds.
 SETTLE_TIMEOUT = 10.0
 
-#: Bytes of a body that is no JSON object: what a whole cluster holds.
+#: The maximum size, in bytes, of raw bodies, which may be the state of a whole cluster.
 RAW_LIMIT = 256 << 20
 
 Answer = tuple[int, Any]
-"""Status code, and what is sent as JSON."""
+"""The status code and the body of a response, which is sent as JSON."""
 
 
 @dataclass(slots=True, frozen=True, eq=False)
 class Endpoint:
-    """One path and method."""
+    """One method of one path."""
 
     method: str
     path: str
-    """Behind /fakekube/v1/, as a rule of werkzeug.routing."""
+    """The path after /fakekube/v1/, as a rule of werkzeug.routing."""
     answer: Callable[[Cluster, Mapping[str, Any]], Answer]
-    """Is given the members of the body and the parts of the path. May raise BadMembers (400) or RuntimeError (409)."""
+    """Called with the members of the body or the query and the variables of the path. May raise BadMembers (400), LookupError
+    (404) and RuntimeError (409)."""
     members: Mapping[str, Member] = field(default_factory=dict)
+    """The members of the body, with the functions that check them."""
     required: tuple[str, ...] = ()
+    """The names of required members."""
     parameters: tuple[str, ...] = ()
-    """Of the query; their values are texts."""
+    """The names of query parameters; their values are strings."""
     raw: bool = False
-    """The body is given as it is, as the member `body`; it may have `RAW_LIMIT` bytes."""
+    """Whether the body is passed as bytes, as the member `body`; it may have `RAW_LIMIT` bytes."""
 
 
 def _settle(cluster: Cluster, members: Mapping[str, Any]) -> Answer:
@@ -173,12 +177,12 @@ ENDPOINTS: tuple[Endpoint, ...] = (
 )
 
 
-#: A part of a path that stands for something.
+#: A variable in a path.
 _PART = re.compile(r"<(?:int:)?(\w+)>")
 
 
 def openapi() -> dict[str, Any]:
-    """The OpenAPI document of the control prefix."""
+    """Returns the OpenAPI document of the control API."""
     paths: dict[str, dict[str, Any]] = {}
     for one in ENDPOINTS:
         names = _PART.findall(one.path)
@@ -198,7 +202,7 @@ def openapi() -> dict[str, Any]:
 
 
 class Endpoints:
-    """The control prefix of one cluster as a WSGI application."""
+    """The control API of one cluster as a WSGI application."""
 
     def __init__(self, cluster: Cluster, access: Access) -> None:
         self._cluster = cluster
@@ -208,7 +212,7 @@ class Endpoints:
         )
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-        """Answer one request."""
+        """Serves one request."""
         try:
             check_origin(environ, self._cluster.host)
             check_access(environ, self._access)
@@ -254,7 +258,7 @@ class Endpoints:
             return dict(request.args)
         try:
             body = request.get_data()
-        except OSError as problem:  # it is not framed as it should be, or the client went away
+        except OSError as problem:  # the framing is invalid, or the client has disconnected
             raise BadMembers(str(problem)) from None
         if endpoint.raw:
             return {**request.args, "body": body}

@@ -1,6 +1,6 @@
-"""The bodies of the control prefix: JSON objects, each member of a kind that its endpoint names.
+"""Parses the request bodies of the control API: JSON objects whose members are checked by functions.
 
-Everything that is wrong with a body is a `BadMembers`, whose text says which member and why.
+Every error is a `BadMembers`, whose text has the name of the member and the reason.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from typing import Any
 __all__ = ["BadMembers", "Member", "anything", "count", "read", "seconds", "string", "text"]
 
 Member = Callable[[Any], Any]
-"""Reads the value of a member. Raises ValueError with what it must be."""
+"""Checks and converts the value of a member. Raises ValueError, whose text completes "the member must be …"."""
 
 
 class BadMembers(ValueError):
-    """A body is not what the endpoint takes."""
+    """A request body is invalid."""
 
 
 def read(body: bytes, members: Mapping[str, Member], required: tuple[str, ...] = ()) -> dict[str, Any]:
-    """The members of a body that are there; an empty body has none.
+    """Returns the members of a body; an empty body has none.
 
-    Raises BadMembers if it is no JSON object, has a member that is not known, lacks one or has a wrong value.
+    Raises BadMembers for a body that is not a JSON object, an unknown or missing member, and an invalid value.
     """
     try:
         value = json.loads(body) if body.strip() else {}
@@ -47,37 +47,37 @@ def read(body: bytes, members: Mapping[str, Member], required: tuple[str, ...] =
 
 
 def seconds(value: Any) -> float:
-    """A number of seconds that is not negative."""
+    """Checks a number of seconds that is not negative."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MAX_SECONDS or math.isnan(value):
         raise ValueError(f"a number of seconds from 0 to {MAX_SECONDS}")
     return float(value)
 
 
 def string(value: Any) -> str:
-    """A text."""
+    """Checks a string."""
     if not isinstance(value, str):
-        raise ValueError("a text")
+        raise ValueError("a string")
     return value
 
 
 def text(value: Any) -> str:
-    """A text that is not empty."""
+    """Checks a string that is not empty."""
     if not isinstance(value, str) or not value:
-        raise ValueError("a text that is not empty")
+        raise ValueError("a string that is not empty")
     return value
 
 
 def count(value: Any) -> int:
-    """A whole number that is not negative."""
+    """Checks an integer that is not negative."""
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise ValueError("a whole number from 0 on")
+        raise ValueError("an integer that is not negative")
     return value
 
 
 def anything(value: Any) -> Any:
-    """A value that the endpoint reads by itself."""
+    """Accepts any value; the endpoint checks it."""
     return value
 
 
-#: Thirty years: every time that is left to a clock has room for it.
+#: The maximum number of seconds, about thirty years, which a clock can always add.
 MAX_SECONDS = 1_000_000_000

@@ -1,14 +1,14 @@
-"""The paths of the control prefix for pods: what they do, log and use, and how they answer exec.
+"""The endpoints of the control API for pods: rules for their behaviour, logs and exec.
 
     GET, POST, DELETE pods/rules; DELETE pods/rules/ID
     GET, POST pods/NAMESPACE/NAME/log
     POST pods/NAMESPACE/NAME/exec
 
 A rule is {"on": {"labels": …, "namespace": …, "name": …, "node": …, "container": …, "image": …},
-"do": {WORD: {argument: value}}}.
-The words are those of `cluster.pods.on(…)`; in the place of functions there are fixed answers.
+"do": {METHOD: {argument: value}}}.
+The methods are those of `cluster.pods.on(…)`; where they take functions, there are fixed responses.
 
-Invariant: a rule whose words are not all understood is not made.
+Invariant: a rule is not created if one of its methods or arguments is invalid.
 """
 
 from __future__ import annotations
@@ -53,16 +53,16 @@ _PLAIN: Final = frozenset(
         "runs_command",
     }
 )
-"""Words whose arguments are plain values."""
+"""Methods of `PodRule` whose arguments are JSON values."""
 
 
 def _fixed(answer: Any) -> Callable[[Context], int]:
-    """Returns a handler that always gives the same answer."""
+    """Returns a handler for exec that always writes the same output and exits with the same code."""
     if not isinstance(answer, dict) or answer.keys() - {"stdout", "stderr", "code"}:
-        raise BadMembers('an answer of exec is {"stdout": text, "stderr": text, "code": number}')
+        raise BadMembers('a response of exec is {"stdout": string, "stderr": string, "code": number}')
     code, stdout, stderr = answer.get("code", 0), answer.get("stdout", ""), answer.get("stderr", "")
     if not isinstance(stdout, str) or not isinstance(stderr, str) or not isinstance(code, int) or not 0 <= code <= 255:
-        raise BadMembers("stdout and stderr of an answer are texts, code is a number from 0 to 255")
+        raise BadMembers("stdout and stderr of a response are strings, code is a number from 0 to 255")
 
     def handler(context: Context) -> int:
         context.write(stdout)
@@ -73,13 +73,13 @@ def _fixed(answer: Any) -> Callable[[Context], int]:
 
 
 def _exec(rule: PodRule, arguments: Mapping[str, Any]) -> None:
-    """{"PROGRAM": answer}; "*" for all programs."""
+    """Adds handlers from {"PROGRAM": response}; "*" is any program."""
     for command, answer in arguments.items():
         rule.exec(_fixed(answer), command=None if command == "*" else command)
 
 
 def _serve(rule: PodRule, arguments: Mapping[str, Any]) -> None:
-    """{"PORT": "HOST:PORT"} of this machine."""
+    """Adds ports from {"PORT": "HOST:PORT"}, addresses of this machine."""
     for port, target in arguments.items():
         host, colon, number = str(target).rpartition(":")
         if not (str(port).isdigit() and colon and number.isdigit()):
@@ -103,12 +103,12 @@ def create_rule(cluster: Cluster, members: Members) -> Answer:
     if not isinstance(on, dict) or on.keys() - _SELECTION:
         raise BadMembers(f"'on' is an object with {', '.join(sorted(_SELECTION))}")
     if not isinstance(do, dict) or not do or not all(isinstance(one, dict) for one in do.values()):
-        raise BadMembers("'do' is an object with a word or more, each with an object of its arguments")
+        raise BadMembers("'do' is an object with one or more methods, each with an object of its arguments")
     unknown = sorted(do.keys() - _PLAIN - _WORDS.keys())
     if unknown:
-        raise BadMembers(f"unknown word {unknown[0]!r}; known are {', '.join(sorted(_PLAIN | _WORDS.keys()))}")
+        raise BadMembers(f"unknown method {unknown[0]!r}; known are {', '.join(sorted(_PLAIN | _WORDS.keys()))}")
     if "file" in do.get("logs", {}):
-        raise BadMembers("logs takes no file here")
+        raise BadMembers("logs does not accept a file here")
     try:
         rule = cluster.pods.on(**on)
     except (SelectorError, TypeError, AttributeError) as problem:
@@ -141,7 +141,7 @@ def clear_rules(cluster: Cluster, members: Members) -> Answer:
 def write_log(cluster: Cluster, members: Members) -> Answer:
     lines = members["lines"]
     if not isinstance(lines, list) or not all(isinstance(line, str) for line in lines):
-        raise BadMembers("lines is a list of texts")
+        raise BadMembers("lines is a list of strings")
     stream = members.get("stream", "stdout")
     if stream not in ("stdout", "stderr"):
         raise BadMembers("stream is stdout or stderr")
@@ -165,7 +165,7 @@ def exec_in_pod(cluster: Cluster, members: Members) -> Answer:
     command = members["command"]
     words = command if isinstance(command, list) else [command]
     if not words or not all(isinstance(word, str) for word in words):
-        raise BadMembers("command is a text for sh, or a list of texts")
+        raise BadMembers("command is a string for sh, or a list of strings")
     stdin = members.get("stdin", "")
     inside = cluster.pods.get(members["name"], members["namespace"])
     with _refusing():
@@ -174,7 +174,7 @@ def exec_in_pod(cluster: Cluster, members: Members) -> Answer:
 
 
 class _refusing:
-    """Turns what a kubelet refuses into an error of the prefix."""
+    """A context manager that converts errors of a kubelet into errors of the control API."""
 
     def __enter__(self) -> None:
         pass

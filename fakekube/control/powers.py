@@ -1,7 +1,7 @@
-"""The paths of the control prefix for faults, requests, histories, snapshots and state.
+"""The endpoints of the control API for faults, requests, histories, snapshots and state.
 
-Each function is an `Endpoint`'s answer: it is given the cluster and the members of the body, the parameters of the query and the
-parts of the path by name.
+Each function is the `answer` of an `Endpoint`: it gets the cluster and, by name, the members of the body, the parameters of the
+query and the variables of the path.
 """
 
 from __future__ import annotations
@@ -55,19 +55,19 @@ __all__ = [
 Answer = tuple[int, Any]
 Members = Mapping[str, Any]
 
-#: What `on` of a fault may say.
+#: The members of `on` of a fault.
 _ON = frozenset({"verbs", "resource", "namespace", "name", "user", "agent", "path", "own"})
 _FREQUENCY = frozenset(field.name for field in fields(Frequency))
 _DURATION = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(ms|s|m)?")
 _NUMBER = re.compile(r"-?[0-9]{1,40}")
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0}
 
-#: The longest wait for requests, in real seconds.
+#: The maximum of the parameter `wait` for requests, in real seconds.
 _LONGEST_WAIT = 60.0
 
 
 class Raw(bytes):
-    """An answer that is sent as it is."""
+    """A response body that is sent unchanged and not as JSON."""
 
     content_type = "application/yaml"
 
@@ -89,17 +89,17 @@ def arm_fault(cluster: Cluster, members: Members) -> Answer:
     if not isinstance(arguments, dict):
         raise BadMembers(f"the arguments of {name} must be an object")
     if name == "intercept" or arguments.get("change") is not None:
-        raise BadMembers("a function cannot be sent")
+        raise BadMembers("functions are not supported here")
     clash = sorted(set(arguments) & (_FREQUENCY | {"label", "name"}))
     if clash:
-        raise BadMembers(f"{clash[0]!r} is no argument of {name}: it stands beside 'do'")
+        raise BadMembers(f"{clash[0]!r} is not an argument of {name}; it is a member beside 'do'")
     often = {key: value for key, value in members.items() if key in _FREQUENCY and value is not None}
-    said = {key: value for key, value in on.items() if key != "verbs" and value is not None}
+    criteria = {key: value for key, value in on.items() if key != "verbs" and value is not None}
     verbs = on.get("verbs", "*")
     if not isinstance(verbs, str) and not (isinstance(verbs, list) and all(isinstance(verb, str) for verb in verbs)):
-        raise BadMembers("verbs must be a text such as 'get,list'")
+        raise BadMembers("verbs must be a string such as 'get,list'")
     try:
-        fault = cluster.faults.on(verbs, **said).arm(name, label=members.get("label"), **arguments, **often)
+        fault = cluster.faults.on(verbs, **criteria).arm(name, label=members.get("label"), **arguments, **often)
     except (TypeError, ValueError) as problem:
         raise BadMembers(str(problem)) from None
     return 201, fault.describe()
@@ -236,7 +236,7 @@ def delete_snapshot(cluster: Cluster, members: Members) -> Answer:
 
 
 class Last(dict[str, Any]):
-    """An answer after which the connection ends."""
+    """A response body after which the server closes the connection."""
 
 
 def _simple(act: Callable[[Cluster, Members], None], *, last: bool = False) -> Callable[[Cluster, Members], Answer]:
@@ -260,7 +260,7 @@ def apply_load(cluster: Cluster, members: Members) -> Answer:
     except (UnicodeDecodeError, ManifestError, StateError) as problem:
         raise BadMembers(str(problem)) from None
     except (ApiError, UnknownResource) as problem:
-        raise BadMembers(f"the API refuses: {problem}") from None
+        raise BadMembers(f"the API server refuses an object: {problem}") from None
     return 200, {"items": [{key: one[key] for key in ("apiVersion", "kind")} | {"name": one["metadata"]["name"]} for one in made]}
 
 
@@ -291,7 +291,7 @@ def save_state(cluster: Cluster, members: Members) -> Answer:
 
 
 def objects_as_json(text: bytes) -> Raw:
-    """JSON that is sent as it is."""
+    """Returns a body that is JSON already."""
     raw = Raw(text)
     raw.content_type = "application/json"
     return raw

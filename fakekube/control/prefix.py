@@ -1,6 +1,6 @@
-"""The control prefix, in front of an API: requests for /fakekube/ are answered here, all others go on.
+"""The WSGI application that serves the control API, /fakekube/, and passes all other requests to the Kubernetes API.
 
-Invariant: a request for any other path costs one comparison, and nothing of this room is imported for it.
+Invariant: a request for any other path costs one comparison, and the other modules of this package are not imported for it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ WSGI = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 
 def is_loopback(host: str) -> bool:
-    """Does a server that listens there hear only this machine?"""
+    """Reports whether a server that listens on a host is reachable from this machine only."""
     if host == "localhost" or host.endswith(".localhost"):
         return True
     try:
@@ -32,11 +32,11 @@ def is_loopback(host: str) -> bool:
 
 
 class Control:
-    """A WSGI application: the control prefix of a cluster, and its API for everything else.
+    """The control API of a cluster, and its Kubernetes API for all other paths.
 
     Args:
-        machinery: whose API stands behind.
-        cluster: what is controlled.
+        machinery: has the application of the Kubernetes API, and access control.
+        cluster: the cluster to control.
     """
 
     def __init__(self, machinery: Machinery, cluster: Cluster) -> None:
@@ -46,7 +46,7 @@ class Control:
         self._endpoints: Endpoints | None = None
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-        """Answer one request."""
+        """Serves one request."""
         if not environ["PATH_INFO"].startswith(PREFIX):
             return self._api(environ, start_response)
         if self._endpoints is None:

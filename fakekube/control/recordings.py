@@ -1,14 +1,14 @@
-"""The paths of the control prefix for recording and replay.
+"""The endpoints of the control API for recording and replay.
 
     POST   recording              {"kinds": ["pods"], "namespace": "default", "redact": true}
-    GET    recording              how many changes there are
-    DELETE recording              ends it; the answer is the recording
+    GET    recording              the number of changes so far
+    DELETE recording              ends it; the response is the recording
     POST   replay?speed=10        the recording as body
     GET    replay
     DELETE replay                 ends it
 
-Each function is an `Endpoint`'s answer, as in `control.powers`. A cluster has at most one recording and one replay that were
-started here; a recording is kept in memory, up to a limit.
+Each function is the `answer` of an `Endpoint`, as in `control.powers`. A cluster has at most one recording and one replay of the
+control API; a recording is kept in memory, up to a limit.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ __all__ = ["get_recording", "get_replay", "start_recording", "start_replay", "st
 Answer = tuple[int, Any]
 Members = Mapping[str, Any]
 
-#: Bytes of a recording that is kept in memory.
+#: The maximum size of a recording, which is kept in memory, in bytes.
 LIMIT = 256 << 20
 
 
 class _Buffer(io.BytesIO):
-    """A file in memory that drops what is beyond the limit."""
+    """A file in memory that drops data beyond the limit."""
 
     full = False
 
@@ -51,10 +51,10 @@ class _Buffer(io.BytesIO):
 
 def start_recording(cluster: Cluster, members: Members) -> Answer:
     if "recording" in cluster.controlled:
-        raise RuntimeError("there is a recording already; DELETE ends it")
+        raise RuntimeError("a recording is in progress; DELETE ends it")
     kinds, namespace, redact = members.get("kinds") or [], members.get("namespace"), members.get("redact", False)
     if not isinstance(kinds, list) or not all(isinstance(kind, str) for kind in kinds):
-        raise BadMembers("member 'kinds' must be a list of texts")
+        raise BadMembers("member 'kinds' must be a list of strings")
     if not isinstance(redact, bool):
         raise BadMembers("member 'redact' must be true or false")
     buffer = _Buffer()
@@ -98,7 +98,7 @@ def start_replay(cluster: Cluster, members: Members) -> Answer:
         raise BadMembers("parameter 'speed' must be positive")
     before: Replay | None = cluster.controlled.get("replay")
     if before is not None and not before.finished:
-        raise RuntimeError("there is a replay already; DELETE ends it")
+        raise RuntimeError("a replay is in progress; DELETE ends it")
     try:
         replay = cluster.replay(bytes(members["body"]), speed=math.inf if math.isinf(speed) else speed)
     except RecordingError as problem:

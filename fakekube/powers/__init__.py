@@ -1,10 +1,12 @@
-"""The powers of a test author over a running cluster: what was asked of it (recorder), and what goes wrong (faults).
+"""What a test author can do with a running cluster beside using its API: recorded requests, faults, history, saved states.
 
-`observation` stands at the seams of the API: before and after a request, and around the stream of a watch. `exchange` is what is
-kept of a request, `recorder` keeps them in a ring, and `requests` is the view that a test narrows. `faults` are armed by
-`faults.on(…)`, one of the `actions` each; `streams` is a watch on its way to the client.
+`observation` is called by the application before and after each request, and wraps the stream of a watch. An `exchange` is the
+record of one request and its response, `recorder` keeps the latest of them, `requests` selects among them. `faults` has the armed
+faults, each with one of the `actions`; `streams` is a watch with faults. `recording`, `replay`, `state`, `history` and `export`
+are about the contents of the store.
 
-Invariant: the state stays true. A conflict is a real write, a 410 a real compaction, a lost answer a request that was performed.
+Invariant: faults do not make up state. A conflict is a real write, a 410 a real compaction, and a request whose response is lost
+was performed.
 
 Specified by: the behaviour of kube-apiserver, its storage and the network between it and its clients.
 """

@@ -1,9 +1,10 @@
-"""What an action of a fault is: the places at which it works, and what it may do there.
+"""The base class of the actions of faults.
 
-An action works `before` the request is performed (it may wait, raise, or answer itself), `after` it was (the answer may be lost
-or cut), or on the `stream` of a watch. Actions that are not `adds_up` exclude each other: the first fault that was armed wins.
+An action is called `before` the request is performed (it may wait, raise, or return a response), `after` it was performed (it may
+drop or cut the response), or with the `stream` of a watch. Only one action without `adds_up` happens to a request: that of the
+fault that was armed first.
 
-Invariant: an action never makes up state. What it changes, it changes through the API or the store.
+Invariant: an action never makes up state. It changes objects only through the API, and the history only through the store.
 """
 
 from __future__ import annotations
@@ -26,57 +27,58 @@ __all__ = ["Action"]
 
 @dataclass(slots=True, frozen=True)
 class Action:
-    """One thing that happens. The fields of a class are the arguments of the action."""
+    """What a fault does. The fields of a class are the arguments of the action."""
 
     name: ClassVar[str]
     adds_up: ClassVar[bool] = False
-    """Several faults with such actions happen to one request."""
+    """Whether it can happen to a request together with other actions."""
     on_watches: ClassVar[bool] = True
-    """It can happen to a watch."""
+    """Whether it can happen to watches."""
     on_others: ClassVar[bool] = True
-    """It can happen to other requests."""
+    """Whether it can happen to requests that are not watches."""
     on_open: ClassVar[bool] = False
-    """It happens to watches that are open when it is armed, too."""
+    """Whether it also happens to watches that are open when the fault is armed."""
     on_calls: ClassVar[bool] = False
-    """It can happen to what the API server asks of webhooks (`webhook_faults`)."""
+    """Whether it can happen to calls of webhooks (`webhook_faults`)."""
     at_authentication: ClassVar[bool] = False
-    """It happens when it is known who asks, and not later."""
+    """Whether it happens right after authentication (`authenticated`), and at no other time."""
     loses_streams: ClassVar[bool] = False
-    """`after` is called for the answers of watches, too."""
+    """Whether `after` is also called for the responses of watches."""
 
     def __post_init__(self) -> None:
-        """Raises ValueError for an argument of another type, or out of its range."""
+        """Checks the arguments. Raises ValueError for one of a wrong type or out of its range."""
         check_arguments(self)
 
     def concerns(self, exchange: Exchange) -> bool:
-        """Can it happen to this request? Those to which it cannot are not counted."""
+        """Reports whether the action can happen to a request; other requests are not counted."""
         return self.on_watches if exchange.verb == "watch" else self.on_others
 
     def meets(self, criteria: Criteria, exchange: Exchange) -> bool:
-        """Is it about this request, by the criteria of its fault?"""
+        """Reports whether a request meets the criteria of the action's fault."""
         return criteria.matches(exchange)
 
     def authenticated(self, fault: Fault, exchange: Exchange) -> None:
-        """Called when it is known who asks; the user is not authorized yet. Raises StatusError 401."""
+        """Called after authentication and before authorization. May raise StatusError 401."""
 
     def armed(self, around: Surroundings) -> None:
         """Called once, when the fault is armed."""
 
     def before(self, fault: Fault, exchange: Exchange, request: Request, around: Surroundings) -> Response | None:
-        """Called before the request is performed; a response is sent in place of that. May raise StatusError."""
+        """Called before the request is performed. If it returns a response, that is sent and the request is not performed.
+        May raise StatusError and BrokenStreamError."""
         return None
 
     def after(self, fault: Fault, exchange: Exchange, response: Response) -> None:
-        """Called when the request was performed; may change the response."""
+        """Called after the request was performed; may change the response. May raise BrokenStreamError."""
 
     def issued(self, token: str) -> None:
-        """Called when the cluster has issued a token, also for requests that the fault is not about."""
+        """Called with each token that the cluster issues, whether or not the request meets the criteria."""
 
     def stream(self, stream: ObservedStream, around: Surroundings) -> None:
         """Called with the stream of a watch."""
 
     def describe(self) -> dict[str, Any]:
-        """As the control prefix tells it."""
+        """Returns the action as the control API shows it."""
         values = {one.name: getattr(self, one.name) for one in fields(self)}
         return {self.name: {name: value for name, value in values.items() if value is not None and not callable(value)}}
 

@@ -1,6 +1,6 @@
-"""What can happen to a request: one class an action, a table of them by name.
+"""The actions of faults: a class for each, and the table `ACTIONS` by name.
 
-Invariant: an action never makes up state. What it changes, it changes through the API or the store.
+Invariant: an action never makes up state. It changes objects only through the API, and the history only through the store.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Object = dict[str, Any]
 
 @dataclass(slots=True, frozen=True)
 class ReturnStatus(Action):
-    """The request is answered with a Status and not performed."""
+    """Responds with a Status and does not perform the request."""
 
     name = "status"
     on_calls = True
@@ -45,7 +45,7 @@ class ReturnStatus(Action):
 
 @dataclass(slots=True, frozen=True)
 class Refuse(Action):
-    """The connection drops before the request is performed."""
+    """Drops the connection and does not perform the request."""
 
     name = "refuse"
     on_calls = True
@@ -56,7 +56,7 @@ class Refuse(Action):
 
 @dataclass(slots=True, frozen=True)
 class Lose(Action):
-    """The request is performed, and the connection drops before the answer."""
+    """Performs the request and drops the connection before the response."""
 
     name = "lose"
     on_calls = True
@@ -71,7 +71,7 @@ class Lose(Action):
 
 @dataclass(slots=True, frozen=True)
 class Delay(Action):
-    """The request is performed later."""
+    """Performs the request after a delay by the clock."""
 
     name = "delay"
     on_calls = True
@@ -87,7 +87,7 @@ class Delay(Action):
 
 @dataclass(slots=True, frozen=True)
 class Hang(Action):
-    """The request is performed when the fault is removed."""
+    """Performs the request when the fault is removed."""
 
     name = "hang"
     on_calls = True
@@ -99,7 +99,7 @@ class Hang(Action):
 
 @dataclass(slots=True, frozen=True)
 class Conflict(Action):
-    """Somebody else writes the object just before the request is performed."""
+    """Updates the object as another client just before the request is performed."""
 
     name = "conflict"
     change: Callable[[Object], Object | None] | None = None
@@ -114,7 +114,7 @@ class Conflict(Action):
 
 @dataclass(slots=True, frozen=True)
 class Gone(Action):
-    """The history is compacted; open watches end with the 410."""
+    """Compacts the history; open watches end with 410 Gone."""
 
     name = "gone"
     on_open = True
@@ -132,7 +132,7 @@ class Gone(Action):
 
 @dataclass(slots=True, frozen=True)
 class Stale(Action):
-    """A read that may be stale is answered from so many revisions ago."""
+    """Serves reads that accept stale data from an earlier revision."""
 
     name = "stale"
     by: int
@@ -151,7 +151,7 @@ class Stale(Action):
 
 @dataclass(slots=True, frozen=True)
 class End(Action):
-    """A watch closes cleanly after so many events."""
+    """Ends a watch cleanly after a number of events."""
 
     name = "end"
     adds_up = True
@@ -165,7 +165,7 @@ class End(Action):
 
 @dataclass(slots=True, frozen=True)
 class Cut(Action):
-    """The connection is reset there, in mid-frame if need be; without arguments right after the headers."""
+    """Resets the connection after a number of events or bytes, possibly within a frame; by default right after the header."""
 
     name = "cut"
     adds_up = True
@@ -188,7 +188,7 @@ class Cut(Action):
 
 @dataclass(slots=True, frozen=True)
 class Slice(Action):
-    """What is sent arrives in pieces of so many bytes."""
+    """Sends the response in pieces of `size` bytes."""
 
     name = "slice"
     adds_up = True
@@ -204,7 +204,7 @@ class Slice(Action):
 
 @dataclass(slots=True, frozen=True)
 class Silence(Action):
-    """Nothing more is sent after so many events; the connection stays."""
+    """Sends nothing more after a number of events; the connection stays open."""
 
     name = "silence"
     adds_up = True
@@ -218,7 +218,7 @@ class Silence(Action):
 
 @dataclass(slots=True, frozen=True)
 class ErrorEvent(Action):
-    """An ERROR event with a Status, then the end of the watch."""
+    """Sends an ERROR event with a Status, and ends the watch."""
 
     name = "error_event"
     on_others = False
@@ -233,8 +233,8 @@ class ErrorEvent(Action):
 
 @dataclass(slots=True, frozen=True)
 class Bookmarks(Action):
-    """When a watch gets bookmarks: never (but the one that ends the initial events), often, only at its end, or one more now,
-    with the newest revision of all resources."""
+    """Changes when a watch gets bookmarks: "never" (except the one that ends the initial events), "often", only "at end", or one
+    additional bookmark "now", with the newest revision of all resources."""
 
     name = "bookmarks"
     on_others = False
@@ -247,7 +247,7 @@ class Bookmarks(Action):
 
 @dataclass(slots=True, frozen=True)
 class Intercept(Action):
-    """A function answers: it is given the exchange, and returns a code and an object, or None."""
+    """Calls a function with the exchange, which returns a status code and an object to respond with, or None."""
 
     name = "intercept"
     on_calls = True
@@ -262,7 +262,7 @@ class Intercept(Action):
 
 
 def _is_exact(query: Mapping[str, str]) -> bool:
-    """Does a list ask for one revision: by name, by its continue token, or (older clients) with a limit?"""
+    """Reports whether a list is for one exact revision: by resourceVersionMatch, continue token, or revision and limit."""
     match = query.get("resourceVersionMatch")
     if match or query.get("continue"):
         return match != "NotOlderThan"
@@ -271,7 +271,7 @@ def _is_exact(query: Mapping[str, str]) -> bool:
 
 @dataclass(slots=True, frozen=True)
 class ColdCache(Action):
-    """The watch cache is not filled yet: what it alone can answer is a 429 (`Cluster.restart`).
+    """Simulates a watch cache that is not initialized (`Cluster.restart`): requests that only it can serve get a 429.
 
     Specified by: k8s.io/apiserver/pkg/storage/cacher/delegator.go (GetList, shouldDelegateListOnNotReadyCache),
     delegator/interface.go (ShouldDelegateList) and cacher.go (Watch).
@@ -282,7 +282,7 @@ class ColdCache(Action):
     """Group and plural of the resources that have no watch cache."""
 
     def __post_init__(self) -> None:
-        """It is not armed by tests."""
+        """Checks nothing: tests cannot arm this action."""
 
     def concerns(self, exchange: Exchange) -> bool:
         if (exchange.group, exchange.resource) in self.uncached:
@@ -291,7 +291,7 @@ class ColdCache(Action):
 
     @staticmethod
     def _is_delegated(query: Mapping[str, str]) -> bool:
-        """Is this a list that etcd answers in place of the cache?"""
+        """Reports whether etcd serves a list in place of the cache."""
         whole = not query.get("labelSelector") and not query.get("fieldSelector")
         return (bool(query.get("limit")) and whole) or _is_exact(query)
 
@@ -324,11 +324,11 @@ ACTIONS: Mapping[str, type[Action]] = {
 }
 
 
-# ---------------------------------------------------------------- bodies that are no streams
+# ---------------------------------------------------------------- bodies of other requests than watches
 
 
 def _whole(response: Response) -> list[bytes]:
-    """The body in one piece; its length is told."""
+    """Returns the body in one piece, and adds its Content-Length to the headers."""
     body = response.body
     whole = body if isinstance(body, bytes) else b"".join(body)
     response.headers.append(("Content-Length", str(len(whole))))
@@ -336,7 +336,7 @@ def _whole(response: Response) -> list[bytes]:
 
 
 class _CutBody:
-    """So many bytes of a body, then the connection breaks."""
+    """The first `size` bytes of a body, after which the connection breaks."""
 
     def __init__(self, response: Response, size: int) -> None:
         whole = _whole(response)[0]
@@ -350,7 +350,7 @@ class _CutBody:
 
 
 class _SlicedBody:
-    """A body in pieces of so many bytes."""
+    """A body in pieces of `size` bytes."""
 
     def __init__(self, response: Response, size: int) -> None:
         self._pieces: Iterable[bytes] = response.body if isinstance(response.body, _CutBody) else _whole(response)

@@ -1,8 +1,6 @@
-"""Checks the arguments of faults when a fault is armed, so that none fails when a request comes.
+"""Checks the arguments of faults when a fault is armed, so that no action fails because of them when a request comes.
 
-The type of an argument is that of the field; names that have a narrower range are in a table.
-
-Invariant: an argument that is accepted can be used.
+The annotation of the dataclass field decides the type of an argument; a table has the ranges of arguments by name.
 """
 
 from __future__ import annotations
@@ -48,19 +46,19 @@ def _is_text(value: Any) -> bool:
     return isinstance(value, str)
 
 
-#: Type of the field → test of the value, and what the value must be.
+#: Annotation of the field → predicate, and what the value must be.
 _TYPES: Mapping[str, tuple[Reader, str]] = {
-    "int": (_is_count, "a whole number from 0 on"),
-    "float": (_is_seconds, "a number from 0 on"),
-    "str": (_is_text, "a text"),
+    "int": (_is_count, "an integer that is not negative"),
+    "float": (_is_seconds, "a number that is not negative"),
+    "str": (_is_text, "a string"),
 }
 
-#: Name of the field → the same, where the type alone allows too much.
+#: Name of the field → the same, for fields that are more restricted than their type.
 _NAMES: Mapping[str, tuple[Reader, str]] = {
     "code": (_is_code, "a status code from 200 to 599"),
-    "size": (_is_positive, "a whole number from 1 on"),
-    "times": (_is_positive, "a whole number from 1 on"),
-    "every": (_is_positive, "a whole number from 1 on"),
+    "size": (_is_positive, "a positive integer"),
+    "times": (_is_positive, "a positive integer"),
+    "every": (_is_positive, "a positive integer"),
     "probability": (_is_probability, "a number from 0 to 1"),
     "when": (lambda value: value in ("never", "often", "at end", "now"), '"never", "often", "at end" or "now"'),
 }
@@ -69,7 +67,7 @@ _CALLABLE = (callable, "a function")
 
 
 def check_arguments(arguments: DataclassInstance) -> None:
-    """Raises ValueError for a field whose value is not of its type; None is allowed where it is the type of the field."""
+    """Raises ValueError for a field whose value has a wrong type or range; None is valid if the annotation allows it."""
     for field in fields(arguments):
         value, kind = getattr(arguments, field.name), str(field.type)
         if value is None and kind.endswith("| None"):
@@ -80,7 +78,7 @@ def check_arguments(arguments: DataclassInstance) -> None:
 
 
 def require_text(**values: object) -> None:
-    """Raises ValueError for a value that is neither None nor a text."""
+    """Raises ValueError for a value that is neither None nor a string."""
     for name, value in values.items():
         if value is not None and not isinstance(value, str):
-            raise ValueError(f"{name} must be a text, not {value!r}")
+            raise ValueError(f"{name} must be a string, not {value!r}")

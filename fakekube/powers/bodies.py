@@ -1,6 +1,6 @@
-"""Decodes recorded bodies, of whatever format, when a test looks at them.
+"""Decodes recorded bodies of any format when a test reads them.
 
-Invariant: a body that cannot be decoded is given as the bytes that were sent.
+Invariant: a body that cannot be decoded is returned as the bytes that were sent.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from fakekube.codecs.errors import DecodeError
 
 __all__ = ["decoded", "decoded_event"]
 
-#: Bytes before an event in Protobuf: its length.
+#: The length of an event precedes it in Protobuf, in this number of bytes.
 _PROTOBUF_HEAD = 4
 
 
 def decoded(body: bytes, content_type: str) -> Any:
-    """The object in a body; None for an empty one, bytes for one that cannot be decoded."""
+    """Returns the object in a body; None for an empty one, bytes for one that cannot be decoded."""
     if not body:
         return None
     media_type = content_type.partition(";")[0].strip().lower()
@@ -41,7 +41,7 @@ def decoded(body: bytes, content_type: str) -> Any:
 
 
 def decoded_event(frame: bytes, content_type: str) -> Any:
-    """The object of an event of a watch; None if there is none."""
+    """Returns the object of an event of a watch; None if there is none."""
     if "protobuf" in content_type:
         from fakekube.codecs import protobuf
 

@@ -1,9 +1,9 @@
 """Records the changes of a cluster of this process, with their times by the cluster's clock.
 
-The store tells of every change. A change is appended to a queue, and a thread of the process writes the queue to the file
-when it has grown, so that long recordings take little memory.
+The store calls the recorder for every change. The recorder appends the change to a queue, and a thread of the process writes the
+queue to the file when it has grown, so that long recordings take little memory.
 
-Invariant: what the objects of the beginning and the changes make, is the state of the cluster when the recording stops.
+Invariant: the initial objects and the recorded changes result in the state of the cluster when the recording stops.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any
 
 from fakekube.powers.export import without_secret_data
-from fakekube.powers.recording import Writer, patch_between, plain_copy
+from fakekube.powers.recording import Writer, plain_copy
 from fakekube.registry.generic import versions
 from fakekube.threads import WORKERS
 
@@ -29,7 +29,7 @@ __all__ = ["ChangeRecorder"]
 
 Object = dict[str, Any]
 
-#: So many changes wait until a thread writes them.
+#: The number of queued changes after which a thread writes them.
 _BATCH = 256
 
 
@@ -38,9 +38,9 @@ class ChangeRecorder:
 
     Args:
         backend: of the cluster.
-        resources: which are recorded.
-        file: binary; not closed.
-        namespace: only what is in it.
+        resources: the resources to record.
+        file: a binary file, which is not closed.
+        namespace: record only objects in this namespace; None for all.
         redact: leave out the data of Secrets.
     """
 
@@ -60,13 +60,11 @@ class ChangeRecorder:
         self._redact = redact
         self._queue: deque[tuple[str, Event[Document] | None, float]] = deque()
         self._known: dict[str, dict[str, Record[Document]]] = {}
-        """What has been written, by bucket and key."""
+        """The last written version of each object, by bucket and key."""
         self._floors: dict[str, int] = {}
-        """The revision of the last reading of a whole bucket: what happened before is in it."""
+        """The revision at which each bucket was last read as a whole; earlier changes are part of that."""
         self._writing = threading.Lock()
         self.stopped = False
-        self.changes = 0
-        """How many changes have been written."""
         self._began_at = backend.clock.monotonic()
         backend.store.listen(self._heard)
         with self._writing:
@@ -79,6 +77,11 @@ class ChangeRecorder:
             self._queue.append((bucket, event, self._backend.clock.monotonic() if event is None else event.time))
             if len(self._queue) % _BATCH == 0:
                 WORKERS.run(self.flush)
+
+    @property
+    def changes(self) -> int:
+        """The number of changes written so far."""
+        return self._writer.changes
 
     def flush(self) -> None:
         """Writes the changes so far to the file."""
@@ -114,7 +117,7 @@ class ChangeRecorder:
                 self._writer.write_object(self._object(self._resources[bucket], record))
 
     def _write_replaced(self, bucket: str, time: float) -> None:
-        """The whole bucket was replaced (by a restore, a load or a reset)."""
+        """Writes the differences after a whole bucket was replaced (by a restore, a load or a reset)."""
         page = self._backend.store.bucket(bucket).page(self._prefix)
         self._floors[bucket] = page.revision
         now = {record.key: record for record in page.records}
@@ -130,10 +133,8 @@ class ChangeRecorder:
             known[key] = record
         old = None if before is None else self._object(resource, before)
         new = None if record is None else self._object(resource, record)
-        patch = patch_between(resource, None if resource.custom else resource.type, old, new, max(time - self._began_at, 0.0))
-        if patch is not None:
-            self._writer.write_patch(patch)
-            self.changes += 1
+        type_ = None if resource.custom else resource.type
+        self._writer.write_change(resource, type_, old, new, max(time - self._began_at, 0.0))
 
     def _object(self, resource: Resource, record: Record[Document]) -> Object:
         obj = versions.shown(resource, record.value).object

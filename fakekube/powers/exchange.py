@@ -1,9 +1,9 @@
-"""One exchange: a request, and its answer as far as it has come.
+"""The record of a request and its response.
 
-An exchange is made when a request comes in and filled in on the way. Bodies are kept as the bytes that were sent and decoded when
-somebody looks; those beyond `KEPT_BYTES` are not kept.
+An exchange is created when a request arrives; the application and the observer fill it in while the request is processed. Bodies
+are kept as the bytes that were sent, up to `KEPT_BYTES`, and decoded when a property is read.
 
-Invariant: nothing here is read before a test looks at it, so that recording costs next to nothing.
+Invariant: nothing is parsed or decoded before a property is read, so that recording costs little.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FAULTS_USER_AGENT", "KEPT_BYTES", "Exchange"]
 
-#: Of the writes of faults.
+#: The user agent of requests that faults send.
 FAULTS_USER_AGENT = "fakekube-faults"
 
 #: The largest body that is kept, of a request or of an answer.
@@ -35,41 +35,41 @@ _PREFIX = "HTTP_"
 
 
 class Exchange:
-    """See the module. What is not known yet has the value of the class."""
+    """One request and its response. Attributes that are not known yet have the values of the class."""
 
     info: RequestInfo | None = None
-    """What the request is about; None if that could not be told."""
+    """The parsed path; None if it could not be parsed."""
     user: str = ""
-    """Who asks, after impersonation; "" if nobody was authenticated."""
+    """The name of the user after impersonation; "" if the request was not authenticated."""
     status: int | None = None
-    """Of the answer; None until there is one."""
+    """The status code of the response; None until there is one."""
     seconds: float | None = None
-    """Real time from the request to the answer, or to the head of a watch."""
+    """Real seconds from the request to the response, or to the header of the response of a watch."""
     raw_body: bytes = b""
     raw_answer: bytes | Chunks | None = None
     """None for a watch, and for a body that was too large to be kept."""
     answer_headers: Sequence[tuple[str, str]] = ()
     faults: Sequence[str] = ()
-    """Labels or ids of all faults that met the request."""
+    """Labels or ids of all faults that happened to the request."""
     fault: str | None = None
-    """Of the fault that decided the answer."""
+    """The label or id of the fault that decided the response."""
     events: int | None = None
-    """Of a watch: how many events it has delivered."""
+    """Of a watch: the number of events that were delivered."""
     ended: str | None = None
-    """Of a watch: why it ended; None while it is open."""
+    """Of a watch: the reason why it ended; None while it is open."""
     ended_at: float | None = None
-    """Of a watch: when it ended, by `time.monotonic()`."""
+    """Of a watch: the time of `time.monotonic()` when it ended."""
     last_frame: bytes = b""
     frames: list[bytes] | None = None
-    """Of a watch: all that it has delivered, if the recorder keeps them (`Recorder.keep_frames`)."""
+    """Of a watch: all delivered frames, if the recorder keeps them (`Recorder.keep_frames`)."""
     _created_name: str | None = None
 
     def __init__(self, number: int, environ: Mapping[str, Any], path: str, clock: Clock) -> None:
         """
         Args:
-            number: counts the exchanges of a cluster.
+            number: the sequence number among the exchanges of the cluster.
             environ: the WSGI environment of the request.
-            path: decoded.
+            path: the decoded path.
             clock: of the cluster.
         """
         self.number = number
@@ -80,7 +80,7 @@ class Exchange:
 
     @property
     def started(self) -> datetime:
-        """When the request came in, by the cluster's clock."""
+        """When the request arrived, by the cluster's clock."""
         return time_of(self._reading, self.began)
 
     @property
@@ -89,15 +89,15 @@ class Exchange:
 
     @property
     def own(self) -> bool:
-        """Was it asked by the cluster's own controllers, or by a client of the same process?"""
+        """Reports whether the cluster's own controllers or a client in the same process sent the request."""
         return OWN in self._environ
 
     @property
     def of_fault(self) -> bool:
-        """Was it sent by a fault, as somebody else?"""
+        """Reports whether a fault sent the request."""
         return OWN in self._environ and self.agent == FAULTS_USER_AGENT
 
-    # ------------------------------------------------------------ what it is about
+    # ------------------------------------------------------------ the request
 
     @property
     def verb(self) -> str:
@@ -127,7 +127,7 @@ class Exchange:
 
     @property
     def name(self) -> str:
-        """In the path, or in the body of a create."""
+        """The name in the path, or in the body of a create."""
         if self.info is None or self.info.name or self.info.verb != "create":
             return self.info.name if self.info is not None else ""
         if self._created_name is None:
@@ -151,7 +151,7 @@ class Exchange:
 
     @property
     def headers(self) -> dict[str, str]:
-        """Of the request, by lower-case name."""
+        """The headers of the request by lower-case name."""
         return {
             name.removeprefix(_PREFIX).replace("_", "-").lower(): value
             for name, value in self._environ.items()
@@ -160,12 +160,12 @@ class Exchange:
 
     @property
     def content_type(self) -> str:
-        """Of the body of the request; "" if it has none."""
+        """The Content-Type of the request; "" if it has none."""
         return self._environ.get("CONTENT_TYPE") or ""
 
     @property
     def query(self) -> dict[str, str]:
-        """The first value of each parameter."""
+        """The first value of each query parameter."""
         query = parse_qs(self._environ.get("QUERY_STRING", ""), keep_blank_values=True)
         return {name: values[0] for name, values in query.items()}
 
@@ -178,12 +178,12 @@ class Exchange:
 
     @property
     def answer_type(self) -> str:
-        """The Content-Type of the answer."""
+        """The Content-Type of the response."""
         return next((value for name, value in self.answer_headers if name == "Content-Type"), "")
 
     @property
     def answer(self) -> Any:
-        """The decoded body of the answer; None for a watch or one that was too large, bytes if it cannot be decoded."""
+        """The decoded body of the response; None for a watch or a body that is too large, bytes if it cannot be decoded."""
         answer = self.raw_answer
         if answer is None:
             return None
@@ -191,7 +191,7 @@ class Exchange:
 
     @property
     def revision(self) -> int | None:
-        """The resourceVersion in the metadata of the answer."""
+        """The resourceVersion in the metadata of the response."""
         return _revision_of(self.answer)
 
     @property
@@ -200,7 +200,7 @@ class Exchange:
         return _revision_of(decoded_event(self.last_frame, self.answer_type))
 
     def end(self, why: str) -> None:
-        """Of a watch: it ends now, unless it has ended before."""
+        """Records the end of a watch; later calls have no effect."""
         if self.ended is None:
             self.ended = why
             self.ended_at = time.monotonic()

@@ -1,6 +1,6 @@
-"""What a cluster holds as manifests that another cluster can load.
+"""Exports the objects of a cluster as manifests that another cluster can load.
 
-Invariant: an export contains what was asked for, and nothing that only had a meaning in its cluster.
+Invariant: an export contains no field that the exported cluster assigned (uids, revisions, timestamps, managedFields).
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ __all__ = ["NOT_EXPORTED", "as_list", "as_yaml", "export", "without_secret_data"
 
 Object = dict[str, Any]
 
-#: What an export leaves out: it is made anew in every cluster, or says what was and not what should be.
+#: Resources that an export omits by default: controllers create their objects in every cluster, or they record the past.
 NOT_EXPORTED = frozenset(
     {"events", "events.events.k8s.io", "endpoints", "endpointslices.discovery.k8s.io", "leases.coordination.k8s.io"}
 )
 
-#: Metadata that says what happened in the cluster that an object comes from.
+#: Fields of metadata that the API server assigns.
 _NOT_EXPORTED_METADATA = frozenset(
     {
         "managedFields",
@@ -38,28 +38,28 @@ _NOT_EXPORTED_METADATA = frozenset(
 
 
 class Reader(Protocol):
-    """What an export asks of a client, of this cluster (`client.Client`) or of another one (`client.remote`)."""
+    """The part of a client that an export uses; `client.Client` and `client.remote.RemoteClient` have it."""
 
     def resource(self, name: str, /) -> Place:
-        """The resource of a name that kubectl knows."""
+        """Returns the resource for a name that kubectl accepts. Raises UnknownResource."""
 
     def listable_resources(self) -> Sequence[Place]:
-        """One version of every resource whose objects are stored."""
+        """Returns one version of every resource whose objects are stored."""
 
     def path(self, resource: Place, namespace: str | None = None, /) -> str:
-        """The path of a collection."""
+        """Returns the path of a collection."""
 
     def call(self, method: str, path: str, /) -> Object:
-        """The answer to a request."""
+        """Sends a request and returns the object in the response. Raises ApiError."""
 
 
 def export(client: Reader, *, namespace: str | None = None, kinds: Sequence[str] = (), redact: bool = True) -> list[Object]:
-    """What a cluster holds, as objects that can be loaded into another one: definitions and namespaces first.
+    """Returns the objects of a cluster in a form that another one can load: definitions and namespaces first.
 
     Args:
         client: reads the cluster.
-        namespace: only what is in it.
-        kinds: resources as kubectl names them; all by default, but for events, endpoints and leases.
+        namespace: only objects in this namespace; by default all.
+        kinds: resources as kubectl names them; by default all except events, endpoints and leases.
         redact: leave out the data of Secrets.
 
     Raises ApiError and UnknownResource.
@@ -84,15 +84,15 @@ def _exported(obj: Object, redact: bool) -> Object:
 
 
 def without_secret_data(obj: Object) -> Object:
-    """Returns an object; of a Secret, without the values of its data."""
+    """Returns the object; if it is a Secret, with empty values in its data."""
     return {**obj, "data": dict.fromkeys(obj["data"], "")} if obj["kind"] == "Secret" and obj.get("data") else obj
 
 
 def as_yaml(objects: Sequence[Object]) -> bytes:
-    """A stream of YAML documents."""
+    """Encodes objects as a stream of YAML documents."""
     return b"---\n".join(yaml.dumps(obj) for obj in objects)
 
 
 def as_list(objects: Sequence[Object]) -> bytes:
-    """A v1 List as JSON."""
+    """Encodes objects as a v1 List in JSON."""
     return json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)}) + b"\n"

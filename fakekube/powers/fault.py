@@ -1,6 +1,6 @@
-"""A fault: which requests it meets, what happens to them, how often.
+"""A fault: the criteria of requests, the action that happens to them, and how often.
 
-Invariant: a request is counted by a fault once, under the fault's lock; `hits` never exceeds `times`.
+Invariant: a fault counts each request once, under its lock; `hits` never exceeds `times`.
 """
 
 from __future__ import annotations
@@ -28,39 +28,40 @@ _ids = itertools.count(1)
 
 @dataclass(slots=True, frozen=True)
 class Frequency:
-    """How often a fault happens."""
+    """How often a fault happens; the arguments that every action takes."""
 
     times: int | None = None
-    """To so many requests; None: to all."""
+    """The maximum number of requests to which it happens; None for no limit."""
     after: int = 0
-    """How many matching requests pass first."""
+    """The number of matching requests that pass first."""
     every: int = 1
-    """The first of each so many."""
+    """It happens to the first of each `every` matching requests."""
     probability: float = 1.0
+    """The probability, from 0 to 1, with which it happens to a matching request."""
     lasts: float | None = None
-    """Seconds of the cluster's clock."""
+    """The fault ends after this number of seconds of the cluster's clock; None for never."""
 
     def __post_init__(self) -> None:
-        """Raises ValueError for numbers that mean nothing."""
+        """Checks the values. Raises ValueError."""
         check_arguments(self)
 
 
 @dataclass(eq=False)
 class Fault:
-    """See the module; a context manager that removes the fault at its end."""
+    """An armed fault; a context manager that removes it at the end of the block."""
 
     criteria: Criteria
     own: bool
-    """Whether the cluster's own controllers and clients of the same process are met."""
+    """Whether requests of the cluster's own controllers and of clients in the same process count."""
     action: Action
     frequency: Frequency
     label: str | None
     clock: Clock
     dice: random.Random
     on_removal: Callable[[Fault, bool], None]
-    """Is told whether it was removed by hand, and not by the end of a `with`."""
+    """Called when the fault is removed, with True after `remove()` and False at the end of a `with` block."""
     hits: int = 0
-    """Requests that it has happened to."""
+    """The number of requests to which it has happened."""
     id: int = field(default_factory=lambda: next(_ids))
 
     def __post_init__(self) -> None:
@@ -69,7 +70,7 @@ class Fault:
         self.removed = False
         lasts = self.frequency.lasts
         self.until = None if lasts is None else self.clock.monotonic() + lasts
-        """When it ends by the clock."""
+        """The time of the clock at which it ends; None if it does not."""
 
     @property
     def name(self) -> str:
@@ -78,18 +79,19 @@ class Fault:
 
     @property
     def exhausted(self) -> bool:
-        """It will not happen any more."""
+        """Reports whether the fault will not happen again."""
         spent = self.frequency.times is not None and self.hits >= self.frequency.times
         return spent or self.removed or (self.until is not None and self.clock.monotonic() >= self.until)
 
     def meets(self, exchange: Exchange) -> bool:
-        """Is this a request that it is about? None that a fault has sent is; calls of webhooks are if they are named."""
+        """Reports whether a request meets the criteria. Requests that a fault sends never do; calls of webhooks do only if the
+        verbs contain `call`."""
         if exchange.verb == CALL:
             return CALL in (self.criteria.verb or ()) and self.criteria.matches(exchange)
         return (not exchange.own or (self.own and not exchange.of_fault)) and self.action.meets(self.criteria, exchange)
 
     def take(self) -> bool:
-        """Count a request that it meets; does the fault happen to it?"""
+        """Counts a request that meets the criteria, and reports whether the fault happens to it."""
         often = self.frequency
         with self._lock:
             if self.exhausted:
@@ -102,7 +104,7 @@ class Fault:
             return True
 
     def remove(self) -> None:
-        """It does not happen any more; requests that it holds up go on. May be called twice."""
+        """Removes the fault; requests that it delays continue. May be called twice."""
         self._end(by_hand=True)
 
     def _end(self, *, by_hand: bool) -> None:
@@ -119,7 +121,7 @@ class Fault:
         return f"fault {self.name} ({self.action} on {self.criteria})"
 
     def describe(self) -> dict[str, Any]:
-        """As the control prefix tells it."""
+        """Returns the fault as the control API shows it."""
         often, on = self.frequency, self.criteria
         return {
             "id": self.id,

@@ -1,4 +1,4 @@
-"""Finds the faults that may be about a request among thousands, by the criteria that are compared for equality.
+"""An index of faults by the criteria that are compared for equality, so that thousands of faults cost a request little.
 
 Invariant: `candidates` contains every fault in the index whose criteria the exchange meets. Not thread-safe: `Faults` holds
 the lock.
@@ -17,23 +17,23 @@ if TYPE_CHECKING:
 __all__ = ["FaultIndex"]
 
 _Key = tuple[str | None, str | None, str | None, str | None, str | None]
-"""Verb, plural, and what `_NAMED` says; None: any."""
+"""Verb, plural, and the criteria of `_NAMED`; None matches any value."""
 
-#: Criteria that are looked up if there is a fault with them: a name may have to be read from a body.
+#: Criteria that are only looked up if a fault has them, because reading a name may require decoding a body.
 _NAMED = ("name", "namespace", "user")
 
 _id = attrgetter("id")
 
 
 class FaultIndex:
-    """See the module; false if it is empty."""
+    """The faults by their keys; false if there are none."""
 
     __slots__ = ("_by_key", "_counts")
 
     def __init__(self) -> None:
         self._by_key: dict[_Key, dict[int, Fault]] = {}
         self._counts = dict.fromkeys(_NAMED, 0)
-        """How many faults have each of these criteria."""
+        """The number of faults with each of these criteria."""
 
     def __bool__(self) -> bool:
         return bool(self._by_key)
@@ -61,7 +61,7 @@ class FaultIndex:
                 self._counts[name] += number
 
     def candidates(self, exchange: Exchange) -> list[Fault]:
-        """The faults that may be about an exchange, in the order in which they were armed."""
+        """Returns the faults whose criteria an exchange may meet, in the order in which they were armed."""
         named = ((getattr(exchange, name), None) if self._counts[name] else (None,) for name in _NAMED)
         keys = set(product((exchange.verb, None), (exchange.resource or None, None), *named))
         found = [faults for key in keys if (faults := self._by_key.get(key))]

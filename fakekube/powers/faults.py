@@ -1,10 +1,10 @@
-"""The faults of a cluster: `faults.on(…)` says which requests, an action what happens to them.
+"""The faults of a cluster: `faults.on(…)` selects requests, an action defines what happens to them.
 
     cluster.faults.on("update", "deployments", name="web").conflict(times=2)
     with cluster.faults.on("list").status(429, retry_after=2):
         ...
 
-Invariant: requests read one tuple of faults; arming and removing put another in its place.
+Invariant: arming and removing take the lock; a request of a cluster without faults takes none.
 """
 
 from __future__ import annotations
@@ -37,21 +37,21 @@ __all__ = ["Faults", "On", "Surroundings"]
 
 _log = logging.getLogger(__name__)
 
-#: The annotation that a conflict writes where a test does not say what.
+#: The annotation that a conflict writes by default.
 ANNOTATION = "fakekube.dev/conflict"
 
-#: How many faults that never happened before the end of their `with` are remembered.
+#: The number of latest faults whose `with` block ended before they happened, for `unfired`.
 _KEPT_UNFIRED = 1000
 
 _FREQUENCY = ("times", "after", "every", "probability", "lasts")
 
 
 class Surroundings:
-    """What actions may do to the cluster.
+    """The operations of a cluster that actions use.
 
     Args:
         backend: of the cluster.
-        client: in process, which writes as somebody else.
+        client: a client in the same process; its user agent is that of faults.
     """
 
     def __init__(self, backend: Backend, client: Client) -> None:
@@ -63,7 +63,7 @@ class Surroundings:
         self._stopped = False
 
     def wait_until(self, is_over: Callable[[], bool], due: float | None = None, timeout: float | None = None) -> bool:
-        """Wait until something is so, the clock reaches `due`, or the cluster stops; False after `timeout` real seconds."""
+        """Waits until `is_over()`, the clock reaches `due`, or the cluster stops; returns False after `timeout` real seconds."""
         timer = None if due is None else self.clock.call_at(due, self.notify)
         with self._changed:
             in_time = self._changed.wait_for(
@@ -74,17 +74,22 @@ class Surroundings:
         return in_time
 
     def notify(self) -> None:
-        """Something may be so now that somebody waits for."""
+        """Makes `wait_until` test its condition again."""
         with self._changed:
             self._changed.notify_all()
 
     def stop(self) -> None:
-        """Nobody waits any longer."""
+        """Ends all waits, now and in future."""
         self._stopped = True
         self.notify()
 
     def write(self, info: RequestInfo, change: Callable[[dict[str, Any]], dict[str, Any] | None] | None) -> None:
-        """Write the object of a request as somebody else, through the API; nothing if there is none."""
+        """Updates the object of a request through the API, as another client; does nothing if the object does not exist.
+
+        Args:
+            info: the request.
+            change: changes the object, or returns another one; by default an annotation is set.
+        """
         resource = self._backend.registry.get(info.group, info.version, info.resource)
         if resource is None or not info.name:
             return
@@ -101,11 +106,11 @@ class Surroundings:
             if "status" in resource.subresources and obj.get("status") != before.get("status"):
                 self._client.call("PUT", f"{path}/status", {**written, "status": obj.get("status")})
         except ApiError as error:
-            if error.code not in (404, 409):  # the change of the test is invalid
+            if error.code not in (404, 409):  # the API server refuses what `change` made
                 _log.warning("%s could not be written by a fault: %s", path, error)
 
     def compact(self) -> None:
-        """Compact the history, the newest revision that anybody knows of included."""
+        """Compacts the history, including the newest revision that a client can have seen."""
         store = self._backend.store
         store.advance()
         store.compact()
@@ -113,102 +118,108 @@ class Surroundings:
             store.bucket(resource.bucket).forget()
 
     def revision_ago(self, by: int) -> int:
-        """The revision of so many writes ago, as far as the history goes back."""
+        """Returns the revision `by` revisions ago, but none that is compacted."""
         store = self._backend.store
         return max(store.revision - by, store.compacted, 1)
 
 
 @dataclass(slots=True, frozen=True)
 class On:
-    """Which requests; one action follows, which arms a fault and returns it."""
+    """A selection of requests. Each method arms a fault for them, and returns it; `often` are the fields of `Frequency`:
+    times, after, every, probability, lasts. All raise ValueError for an invalid argument."""
 
     faults: Faults
     criteria: Criteria
     own: bool
 
     def arm(self, name: str, *, label: str | None = None, **arguments: Any) -> Fault:
-        """Arm a fault with an action by its name. Raises TypeError or ValueError for arguments that mean nothing."""
+        """Arms a fault with the action of this name. Raises TypeError for an unknown argument, ValueError for an invalid one."""
         often = Frequency(**{key: arguments.pop(key) for key in _FREQUENCY if key in arguments})
         return self.faults.arm(self.criteria, self.own, ACTIONS[name](**arguments), often, label)
 
     def status(
         self, code: int, *, reason: str | None = None, message: str | None = None, retry_after: int | None = None, **often: Any
     ) -> Fault:
-        """Not performed; the Status that the real server gives with that code."""
+        """Responds with a Status and does not perform the request; reason and message are by default those of the real server."""
         return self.arm("status", code=code, reason=reason, message=message, retry_after=retry_after, **often)
 
     def refuse(self, **often: Any) -> Fault:
-        """Not performed; the connection drops before an answer."""
+        """Drops the connection and does not perform the request."""
         return self.arm("refuse", **often)
 
     def lose(self, **often: Any) -> Fault:
-        """Performed; the connection drops before the answer."""
+        """Performs the request and drops the connection before the response."""
         return self.arm("lose", **often)
 
     def delay(self, seconds: float, *, jitter: float = 0.0, **often: Any) -> Fault:
-        """Performed later, by the clock; several delays add up."""
+        """Performs the request after `seconds` plus a random part of `jitter` seconds of the clock; several delays add up."""
         return self.arm("delay", seconds=seconds, jitter=jitter, **often)
 
     def hang(self, **often: Any) -> Fault:
-        """No answer until the fault is removed; then it is performed."""
+        """Performs the request when the fault is removed, and not before."""
         return self.arm("hang", **often)
 
     def conflict(self, change: Callable[[dict[str, Any]], dict[str, Any] | None] | None = None, **often: Any) -> Fault:
-        """Just before it is performed somebody else writes the object: an annotation, or what `change(object)` makes of it."""
+        """Updates the object as another client just before the request is performed: sets an annotation, or calls
+        `change(object)`, which changes the object or returns another one."""
         return self.arm("conflict", change=change, **often)
 
     def gone(self, **often: Any) -> Fault:
-        """The history is compacted, now and for each request that it meets; open watches end with the 410."""
+        """Compacts the history, now and before each matching request; open watches end with 410 Gone."""
         return self.arm("gone", **often)
 
     def stale(self, by: int, **often: Any) -> Fault:
-        """A read that may be stale is answered from so many revisions ago, never below what it asks for."""
+        """Serves reads that accept stale data (with a resourceVersion) from the state `by` revisions ago, but not from before
+        that resourceVersion."""
         return self.arm("stale", by=by, **often)
 
     def end(self, after_events: int = 0, **often: Any) -> Fault:
-        """A watch closes cleanly after so many events."""
+        """Ends a watch cleanly after this number of events."""
         return self.arm("end", after_events=after_events, **often)
 
     def cut(self, after_events: int | None = None, after_bytes: int | None = None, **often: Any) -> Fault:
-        """The connection is reset there; without arguments right after the headers."""
+        """Resets the connection after this number of events or bytes; without arguments right after the header."""
         return self.arm("cut", after_events=after_events, after_bytes=after_bytes, **often)
 
     def slice(self, size: int, **often: Any) -> Fault:
-        """What is sent arrives in pieces of so many bytes."""
+        """Sends the response in pieces of `size` bytes."""
         return self.arm("slice", size=size, **often)
 
     def silence(self, after_events: int = 0, **often: Any) -> Fault:
-        """Nothing more is sent after so many events; the connection stays."""
+        """Sends nothing more after this number of events; the connection stays open."""
         return self.arm("silence", after_events=after_events, **often)
 
     def error_event(self, code: int, *, reason: str | None = None, message: str | None = None, **often: Any) -> Fault:
-        """An ERROR event with that Status, then the end of the watch."""
+        """Sends an ERROR event with a Status, and ends the watch."""
         return self.arm("error_event", code=code, reason=reason, message=message, **often)
 
     def bookmarks(self, when: str, **often: Any) -> Fault:
-        """Bookmarks come "never" (but the one that ends the initial events), "often", "at end", or one more "now"."""
+        """Changes when a watch gets bookmarks: "never" (except the one that ends the initial events), "often" (after every batch
+        of changes),
+        "at end", or one additional bookmark "now"."""
         return self.arm("bookmarks", when=when, **often)
 
     def intercept(self, function: Callable[[Exchange], tuple[int, Any] | None], **often: Any) -> Fault:
-        """`function(exchange)` gives a code and an object as the answer, or None."""
+        """Calls `function(exchange)`: it returns a status code and an object to respond with, or None to perform the request."""
         return self.arm("intercept", function=function, **often)
 
     def malformed(self, **often: Any) -> Fault:
-        """Performed; half of the answer arrives as if it were the whole. A watch gets half an event, and ends."""
+        """Performs the request and sends the first half of the response as a complete body. A watch gets half an event, and
+        ends."""
         return self.arm("malformed", **often)
 
     def unavailable(self, **often: Any) -> Fault:
-        """The server of an API group cannot be reached: with the resource "*.GROUP", its resources and its discovery get a
-        503, and the aggregated discovery says that its versions are stale."""
+        """Simulates an API group whose server cannot be reached. With the resource "*.GROUP", requests for its resources and
+        its discovery get a 503, and the aggregated discovery marks its versions as stale."""
         return self.arm("unavailable", **often)
 
     def expire_tokens(self, **often: Any) -> Fault:
-        """Bearer tokens that were issued before are refused with a 401, those that are issued from now on are good."""
+        """Refuses bearer tokens that were issued before with a 401; tokens that are issued from now on are accepted."""
         return self.arm("expire_tokens", **often)
 
 
 class Faults:
-    """The faults of one cluster; iterates over those that are armed, in their order."""
+    """The faults of one cluster; iterates over the armed ones in the order in which they were armed."""
 
     def __init__(self, observer: Observer, clock: Clock, resolve: Callable[[str], str]) -> None:
         self._observer = observer
@@ -219,7 +230,7 @@ class Faults:
         self._armed: dict[int, Fault] = {}
         self._index = FaultIndex()
         self.of_tokens: tuple[Fault, ...] = ()
-        """Those that happen when it is known who asks."""
+        """The faults whose actions happen at authentication."""
         self._ended_unfired: deque[Fault] = deque(maxlen=_KEPT_UNFIRED)
 
     def on(
@@ -234,22 +245,21 @@ class Faults:
         path: str | None = None,
         own: bool = False,
     ) -> On:
-        """Say which requests a fault meets.
+        """Selects the requests of a fault; one of the methods of the result arms it.
 
         Args:
             verbs: "watch", "get,list", or "*" for all; "call" are the calls of webhooks by the API server.
-            resource: "pods" (of any group, the main resource), "deployments.apps", "pods/status", "pods/*" (its
-                subresources), "*.apps" (the whole group), "*" (every resource and subresource). Of a call, what the
-                review is about.
+            resource: "pods" (of any group, without subresources), "deployments.apps", "pods/status", "pods/*" (its
+                subresources), "*.apps" (the whole group), "*" (every resource and subresource). For a call, the resource in
+                the review.
             namespace: of the request.
             name: in the path, or in the body of a create.
-            user: who asks, after impersonation.
+            user: the user name after impersonation.
             agent: a prefix of the User-Agent.
-            path: a glob for requests that are not about resources, and for the URLs of webhooks; then `resource` does
-                not count.
-            own: also meet the cluster's own controllers and clients of the same process.
+            path: a glob for the paths of requests that are not for resources, and of webhooks; then `resource` is ignored.
+            own: also match requests of the cluster's own controllers and of clients in the same process.
 
-        Raises ValueError for a verb that does not exist, and for criteria that are no texts.
+        Raises ValueError for a verb that does not exist, and for criteria that are not strings.
         """
         require_text(resource=resource, namespace=namespace, name=name, user=user, agent=agent, path=path)
         if not isinstance(own, bool):
@@ -258,7 +268,7 @@ class Faults:
         return On(self, Criteria(verbs_of(verbs), named, namespace, name, user, agent, None, path), own)
 
     def arm(self, criteria: Criteria, own: bool, action: Action, often: Frequency, label: str | None) -> Fault:
-        """Arm a fault. Raises ValueError for a label that is no text."""
+        """Arms a fault. Raises ValueError for a label that is not a string."""
         require_text(label=label)
         fault = Fault(criteria, own, action, often, label, self._clock, self._dice, self._removed)
         with self._changing:
@@ -272,11 +282,11 @@ class Faults:
         return fault
 
     def seed(self, number: int) -> None:
-        """Have probabilities and jitters fall as they did with this number before."""
+        """Seeds the random numbers for probabilities and jitter; the initial seed is 0."""
         self._dice.seed(number)
 
     def clear(self) -> None:
-        """Remove all faults; requests that they hold up go on."""
+        """Removes all faults; requests that they delay continue."""
         with self._changing:
             faults, self._armed = self._armed, {}
             self._index, self.of_tokens = FaultIndex(), ()
@@ -287,28 +297,28 @@ class Faults:
         self._observer.surroundings.notify()
 
     def unfired(self) -> list[Fault]:
-        """The faults that have never happened, also those that ended with their `with`; not those that were removed by hand."""
+        """Returns the faults that never happened: armed ones, and those whose `with` block has ended, but not removed ones."""
         with self._changing:
             return [fault for fault in (*self._ended_unfired, *self._armed.values()) if not fault.hits]
 
     def find(self, number: int) -> Fault | None:
-        """The fault with that id."""
+        """Returns the armed fault with this id; None if there is none."""
         return self._armed.get(number)
 
     def candidates(self, exchange: Exchange) -> list[Fault]:
-        """The faults that may be about an exchange, in the order in which they were armed."""
+        """Returns the faults whose criteria an exchange may meet, in the order in which they were armed."""
         if not self._index:
             return []
         with self._changing:
             return self._index.candidates(exchange)
 
     def retire(self, fault: Fault) -> None:
-        """No request has to be compared with a fault any more: it is exhausted."""
+        """Removes an exhausted fault from the index; it is still among the armed ones."""
         with self._changing:
             self._index.discard(fault)
 
     def issued(self, request: Any) -> None:
-        """Tell the faults of the token in a TokenRequest."""
+        """Passes the token in a TokenRequest to the faults of tokens."""
         status = request.get("status") if isinstance(request, dict) else None
         token = status.get("token") if isinstance(status, dict) else None
         if isinstance(token, str):

@@ -1,6 +1,6 @@
-"""The life of one object, and the whole cluster as it was: read from the versions that the store still has.
+"""Reads the history: the versions of one object, and the state of the cluster at a revision.
 
-Invariant: nothing here writes, and what was compacted is not made up.
+Invariant: this module only reads; compacted versions are not reconstructed.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ class Version:
 
     revision: int
     time: datetime
-    """When it came to be, by the cluster's clock."""
+    """When it was written, by the cluster's clock."""
     type: str
     """ADDED, MODIFIED or DELETED."""
     object: Object
-    """As it was stored; of a deletion the last state. Not to be changed."""
+    """The object as stored; for a deletion its last state. Must not be changed."""
     changed: Sequence[str]
     """The paths of the fields that differ from the version before, such as `spec.replicas`."""
 
 
 def history(bucket: Bucket[Document], resource: Resource, key: str, clock: Clock) -> list[Version]:
-    """The versions of an object that are still kept, oldest first."""
+    """Returns the versions of an object that are not compacted, oldest first."""
     kind = {} if resource.custom else {"kind": resource.kind, "apiVersion": resource.api_version}
     now, monotonic = clock.now(), clock.monotonic()
     found: list[Version] = []
@@ -66,7 +66,7 @@ def history(bucket: Bucket[Document], resource: Resource, key: str, clock: Clock
 
 
 def _time_of(obj: Mapping[str, Any], now: datetime) -> datetime:
-    """Of a version whose event is forgotten: when the object was created."""
+    """Returns the time of a version whose event is compacted: the creation time of the object."""
     stamp = obj["metadata"].get("creationTimestamp")
     return datetime.fromisoformat(stamp) if stamp else now
 
@@ -83,11 +83,11 @@ def _changed(old: Any, new: Any, path: str = "") -> Iterator[str]:
 
 
 class Past:
-    """A cluster as it was at a revision; it can only be read.
+    """The state of a cluster at a revision, to read.
 
     Args:
         client: of the cluster.
-        revision: at which it is shown.
+        revision: of the state.
     """
 
     def __init__(self, client: Client, revision: int) -> None:
@@ -97,9 +97,9 @@ class Past:
     def list(
         self, resource: str, *, namespace: str | None = None, label_selector: str = "", field_selector: str = ""
     ) -> list[Object]:
-        """The objects of one namespace, or (without one) of all.
+        """Lists the objects of one namespace, or of all if it is None.
 
-        Raises ApiError 410 if that revision is compacted, and UnknownResource.
+        Raises ApiError (410) if the revision is compacted, and UnknownResource.
         """
         found = self._client.resource(resource)
         query = {
@@ -114,7 +114,7 @@ class Past:
         return [{**kind, **item} for item in answer["items"]]
 
     def get(self, resource: str, name: str, *, namespace: str | None = None) -> Object:
-        """One object; the namespace is `default` if none is given. Raises LookupError if it was not there, and as `list`."""
+        """Gets one object; the default namespace is `default`. Raises LookupError if it did not exist, and errors of `list`."""
         found = self.list(resource, namespace=namespace or "default", field_selector=f"metadata.name={name}")
         if not found:
             raise LookupError(f"there was no {resource} {name} at revision {self.revision}")

@@ -1,6 +1,6 @@
-"""Which requests are meant: verbs, resources with subresources, namespaces, names, users, user agents.
+"""Criteria for requests: verbs, resources with subresources, namespaces, names, users, user agents.
 
-Invariant: matching reads what an exchange knows and changes nothing; an absent criterion matches everything.
+Invariant: matching changes nothing; an absent criterion matches every request.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CALL", "Criteria", "ResourceName"]
 
-#: The verb of what the API server asks of webhooks.
+#: The verb of calls of webhooks by the API server.
 CALL = "call"
 #: The verbs of requests about resources; others are lower-case methods of requests about other paths.
 VERBS = frozenset({"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "proxy", "connect", CALL})
@@ -34,25 +34,25 @@ class ResourceName:
 
     @classmethod
     def of(cls, text: str, resolve: Callable[[str], str] = str) -> ResourceName:
-        """Read a name; `resolve` makes a plural of a short name, a kind or a singular."""
+        """Parses a name; `resolve` returns the plural for a short name, a kind or a singular."""
         resource, _, subresource = text.partition("/")
         plural, _, group = resource.partition(".")
         return cls(plural if plural == "*" else resolve(plural), group or None, subresource, text)
 
     def matches(self, exchange: Exchange) -> bool:
-        """Is the exchange about this resource?"""
+        """Reports whether the exchange is a request for this resource."""
         if self.text == "*":
             return exchange.is_resource_request
         if self.plural not in ("*", exchange.resource) or self.group not in (None, exchange.group):
             return False
-        if self.plural == "*" and not self.subresource:  # all of a group
+        if self.plural == "*" and not self.subresource:  # all resources and subresources of a group
             return exchange.is_resource_request
         return self.subresource == exchange.subresource or (self.subresource == "*" and bool(exchange.subresource))
 
 
 @dataclass(slots=True, frozen=True)
 class Criteria:
-    """What a request must be; None: whatever it is."""
+    """The properties that a request must have; None matches any value."""
 
     verb: tuple[str, ...] | None = None
     resource: ResourceName | None = None
@@ -66,11 +66,11 @@ class Criteria:
     """A glob, for requests that are not about resources."""
 
     def misses(self, exchange: Exchange) -> list[str]:
-        """The criteria that an exchange does not meet."""
+        """Returns the names of the criteria that an exchange does not meet."""
         return [field.name for field in fields(self) if not self._meets(field.name, exchange)]
 
     def matches(self, exchange: Exchange) -> bool:
-        """Does the exchange meet all criteria?"""
+        """Reports whether the exchange meets all criteria."""
         return all(self._meets(field.name, exchange) for field in fields(self))
 
     def _meets(self, criterion: str, exchange: Exchange) -> bool:
@@ -100,7 +100,7 @@ def _text(value: object) -> str:
 
 
 def verbs_of(text: str | Iterable[str]) -> tuple[str, ...] | None:
-    """The verbs that a text names (`get,list`), None for `*`. Raises ValueError for one that does not exist."""
+    """Parses verbs (`get,list`); returns None for `*`. Raises ValueError for a verb that does not exist."""
     verbs = tuple(part.strip() for part in (text.split(",") if isinstance(text, str) else text))
     if verbs == ("*",):
         return None

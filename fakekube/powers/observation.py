@@ -1,9 +1,9 @@
-"""What stands at the seams of the API: it records every exchange and lets faults happen.
+"""Records every exchange and applies faults.
 
-`Observer` is given to the application (`api.application.Application.observer`), which tells it of every request: when it
-comes in, when it is about to be performed, and what it is answered.
+`Observer` is installed in the application (`api.application.Application.observer`), which calls it for every request: when it
+arrives, after authentication, before it is performed, and with the response.
 
-Invariant: without faults an exchange passes unchanged.
+Invariant: without faults requests and responses pass unchanged.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ class Observer:
 
     Args:
         backend: of the cluster.
-        client: in process, for what faults write.
-        keep: how many exchanges are kept.
+        client: a client in the same process, for the writes of faults.
+        keep: the maximum number of recorded exchanges.
     """
 
     def __init__(self, backend: Backend, client: Client, keep: int) -> None:
@@ -57,14 +57,14 @@ class Observer:
         self._streams: weakref.WeakSet[ObservedStream] = weakref.WeakSet()
         self._sources: weakref.WeakValueDictionary[int, SharedSource] = weakref.WeakValueDictionary()
         self._own: tuple[Fault, ...] = ()
-        self.calm = True
-        """No fault is armed."""
+        self.has_faults = False
+        """Whether any fault is armed."""
         self.recorder = Recorder(keep, resolve)
         self.requests = Requests(self.recorder)
         self.faults = Faults(self, backend.clock, resolve)
 
     def observe(self, environ: Mapping[str, Any], path: str) -> Observation:
-        """A request comes in."""
+        """Called when a request arrives; returns its exchange."""
         recorder = self.recorder
         observation = Observation(recorder.next_number(), environ, path, self._clock)
         observation.observer = self
@@ -72,7 +72,7 @@ class Observer:
         return observation
 
     def observe_call(self, endpoint: Endpoint, body: bytes, review: Object, seconds: float) -> CallObservation:
-        """The API server calls a webhook."""
+        """Called when the API server calls a webhook; returns the exchange with the faults that happen to the call."""
         from fakekube.powers.webhook_faults import ObservedCall, exchange_of
 
         exchange = exchange_of(self.recorder.next_number(), endpoint, body, review, self._clock)
@@ -84,7 +84,7 @@ class Observer:
         return ObservedCall(exchange, endpoint, seconds, hits, around=self.surroundings, notify=self.recorder.notify)
 
     def armed(self, fault: Fault) -> None:
-        """A fault is armed: open watches may be met at once."""
+        """Called when a fault is armed: applies it to open watches, if its action can happen to them."""
         fault.action.armed(self.surroundings)
         if not fault.action.on_open:
             return
@@ -96,7 +96,7 @@ class Observer:
                 stream.wake()
 
     def arm_own(self, action: Action, lasts: float) -> None:
-        """Let something happen to every request for so many seconds of the clock; it is no fault that a test armed."""
+        """Applies an action to every request for `lasts` seconds of the clock, without an armed fault that tests can see."""
         fault = Fault(
             Criteria(resource=ResourceName.of("*")),
             False,
@@ -115,26 +115,26 @@ class Observer:
         self.refresh()
 
     def refresh(self) -> None:
-        """Faults were armed or removed."""
-        self.calm = not self._own and not len(self.faults)
+        """Called after faults were armed or removed."""
+        self.has_faults = bool(self._own) or len(self.faults) > 0
 
     def candidates(self, exchange: Exchange) -> list[Fault]:
-        """What may happen to a request now, first what the cluster does itself."""
+        """Returns the faults that may happen to a request: first those of the cluster itself, then those of tests."""
         return [*self._own, *self.faults.candidates(exchange)]
 
     def stop(self) -> None:
-        """The cluster stops: requests that wait for something go on."""
+        """Called when the cluster stops: delayed requests continue."""
         self.surroundings.stop()
 
     def require_hits(self) -> None:
-        """Raises AssertionError if a fault never happened; says which requests came closest."""
+        """Raises AssertionError, with the most similar requests, if an armed fault never happened."""
         unfired = self.faults.unfired()
         if unfired:
             near = (f"{fault} never happened{self.requests.nearest(fault.criteria)}" for fault in unfired)
             raise AssertionError("\n".join(near))
 
     def stream(self, exchange: Exchange, stream: Any) -> ObservedStream:
-        """The observed stream of a watch."""
+        """Wraps the stream of a watch."""
         source = self._sources.get(id(stream.source))
         if source is None or source.source is not stream.source:
             source = self._sources[id(stream.source)] = SharedSource(stream.source)
@@ -146,14 +146,14 @@ class Observer:
 
 
 class Observation(Exchange):
-    """One exchange on its way: what the application tells of it, and what faults do to it."""
+    """An exchange in progress. The application calls its methods; they record and apply faults."""
 
     observer: Observer
     request: Request | None = None
     _hits: Sequence[Fault] = ()
 
     def authenticated(self, user: str) -> None:
-        """It is known who asks; the user may not be allowed to. Raises StatusError 401."""
+        """Called after authentication and before authorization. Raises StatusError 401 if a fault refuses the token."""
         self.user = user
         for fault in self.observer.faults.of_tokens:
             if fault.action.concerns(self) and fault.meets(self) and fault.take():
@@ -161,9 +161,9 @@ class Observation(Exchange):
                 fault.action.authenticated(fault, self)
 
     def perform(self, request: Request, perform: Callable[[], Response]) -> Response:
-        """Perform the request, unless a fault answers in its place. Raises StatusError and BrokenStreamError."""
+        """Performs the request, unless a fault responds in its place. Raises StatusError and BrokenStreamError."""
         if self.verb in ("create", "update", "patch"):
-            self.raw_body = request.read_body()  # for names and functions; `answered` keeps what is not too large
+            self.raw_body = request.read_body()  # criteria and functions may read it; `answered` drops it if it is too large
         candidates = self.observer.candidates(self)
         fitting = [one for one in candidates if one.action.concerns(self) and one.meets(self)]
         self._hits = hits = choose(fitting, self, self.observer.faults.retire)
@@ -175,7 +175,7 @@ class Observation(Exchange):
         return perform()
 
     def answered(self, response: Response) -> None:
-        """The answer is made; faults may change its body. Raises BrokenStreamError if it is lost."""
+        """Called with the response; faults may change its body. Raises BrokenStreamError if a fault drops it."""
         request, body, observer = self.request, response.body, self.observer
         if request is not None:
             sent = request.sent_body
@@ -186,7 +186,7 @@ class Observation(Exchange):
         if body.__class__ is bytes or isinstance(body, bytes | Chunks):
             self.raw_answer = body if len(body) <= KEPT_BYTES else None
         elif hasattr(body, "take") and not hasattr(body, "receive"):
-            # a stream of ours; what an extension server sends, and another protocol, is passed on as it is
+            # a watch of this API server; streams of extension API servers and tunnels pass unchanged
             self._observe_stream(response)
         self.seconds = time.monotonic() - self.began
         self.status = response.status
@@ -196,7 +196,7 @@ class Observation(Exchange):
             for fault in self._hits:
                 if isinstance(body, bytes | Chunks) or fault.action.loses_streams:
                     fault.action.after(fault, self, response)
-        if not observer.calm and self.subresource == "token" and response.status == 201:
+        if observer.has_faults and self.subresource == "token" and response.status == 201:
             observer.faults.issued(self.answer)
 
     def _observe_stream(self, response: Response) -> None:
@@ -206,14 +206,15 @@ class Observation(Exchange):
             fault.action.stream(observed, self.observer.surroundings)
 
     def dropped(self) -> None:
-        """The connection dropped before an answer."""
+        """Called when the connection drops before a response."""
         self.raw_body = self.raw_body if len(self.raw_body) <= KEPT_BYTES else b""
         self.seconds = time.monotonic() - self.began
         self.observer.recorder.notify()
 
 
 def choose(faults: Sequence[Fault], exchange: Exchange, retire: Callable[[Fault], None]) -> list[Fault]:
-    """The faults that happen to an exchange, of those that fit; of those that exclude each other the first armed one."""
+    """Returns the faults of those that match which happen to an exchange: at most one whose action does not `adds_up`, the
+    one armed first. Exhausted faults are passed to `retire`."""
     hits: list[Fault] = []
     decided = False
     for fault in faults:

@@ -1,6 +1,6 @@
-"""Keeps the last exchanges of a cluster in a ring.
+"""Keeps the latest exchanges of a cluster in a ring buffer.
 
-Invariant: keeping an exchange takes no lock; whoever waits is told only if there is somebody.
+Invariant: keeping an exchange takes no lock, and notifying costs one comparison while no test waits.
 """
 
 from __future__ import annotations
@@ -17,32 +17,32 @@ __all__ = ["Recorder"]
 
 
 class Recorder:
-    """See the module.
+    """The ring of exchanges of one cluster.
 
     Args:
-        keep: how many exchanges are kept; 0 keeps none.
-        resolve: makes the plural of a resource of any name that kubectl knows.
+        keep: the maximum number of exchanges; 0 keeps none.
+        resolve: returns the plural of a resource for a name that kubectl accepts.
     """
 
     def __init__(self, keep: int, resolve: Callable[[str], str]) -> None:
         self.resolve = resolve
         self.keep_frames = False
-        """Whether exchanges of watches keep all frames; off, because a test may watch for long."""
+        """Whether exchanges of watches keep all frames. Off by default, because watches may be long."""
         self._ring: deque[Exchange] = deque(maxlen=keep)
         self.keep = self._ring.append
-        """Puts an exchange into the ring."""
+        """Adds an exchange to the ring."""
         self.next_number = itertools.count().__next__
-        """Gives the number of a new exchange, which is put into the ring next."""
+        """Returns the number for the next exchange."""
         self._cleared_at = -1
         """The number of the newest exchange when the ring was cleared."""
         self._changed = threading.Condition()
         self.waiting_views = 0
-        """How many wait for an exchange to be answered."""
+        """The number of threads in `waiting`."""
         self.changes = 0
-        """Counts answers and opened watches, while somebody waits."""
+        """Counts responses and opened watches while there are threads in `waiting`."""
 
     def notify(self) -> None:
-        """A request is answered, or a watch is open."""
+        """Wakes waiting threads: a request has got its response, or a watch is open."""
         if self.waiting_views:
             with self._changed:
                 self.changes += 1
@@ -50,28 +50,28 @@ class Recorder:
 
     @property
     def newest(self) -> int:
-        """The number of the newest exchange; -1 if there is none."""
+        """The number of the newest exchange; -1 before the first."""
         try:
             return self._ring[-1].number
         except IndexError:
             return self._cleared_at
 
     def kept(self) -> list[Exchange]:
-        """The exchanges in the ring, oldest first."""
+        """Returns the exchanges in the ring, oldest first."""
         while True:
             try:
                 return list(self._ring)
-            except RuntimeError:  # another thread has put one in
+            except RuntimeError:  # another thread has added one
                 continue
 
     def clear(self) -> None:
-        """Forget all exchanges."""
+        """Removes all exchanges."""
         self._cleared_at = self.newest
         self._ring.clear()
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """Have changes counted."""
+        """Counts changes within the block."""
         with self._changed:
             self.waiting_views += 1
         try:
@@ -81,6 +81,6 @@ class Recorder:
                 self.waiting_views -= 1
 
     def wait_for_change(self, seen: int, timeout: float) -> bool:
-        """Within `waiting`: wait until `changes` is another than `seen`; False after `timeout` real seconds."""
+        """Waits, within `waiting`, until `changes` differs from `seen`; returns False after `timeout` real seconds."""
         with self._changed:
             return self._changed.wait_for(lambda: self.changes != seen, max(timeout, 0.0))

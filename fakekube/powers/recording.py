@@ -6,11 +6,11 @@
     target: {name: a, namespace: default}
     durationNanosecond: 1500000000        # since the recording began
     method: patch                         # or create, delete
-    template: {data: {x: "1"}}            # the object, or a strategic merge patch
+    template: {data: {x: "1"}}            # the object, or a patch
 
 The format is that of `kwokctl snapshot record` and `replay`, which read and write the same.
 
-Invariant: `read` of what `Writer` has written gives the same objects and changes.
+Invariant: `read` returns the objects and changes that a `Writer` wrote.
 
 Specified by: sigs.k8s.io/kwok pkg/apis/action/v1alpha1/resource_patch_types.go, pkg/kwokctl/snapshot/save.go.
 """
@@ -34,7 +34,7 @@ __all__ = ["NOT_RECORDED", "Contents", "RecordingError", "ResourcePatch", "Write
 
 API_VERSION, KIND = "action.kwok.x-k8s.io/v1alpha1", "ResourcePatch"
 METHODS = ("create", "patch", "delete")
-#: What clusters write all the time, and recordings leave out by default.
+#: Resources that clusters write all the time; recordings omit them by default.
 NOT_RECORDED = frozenset({"events", "events.events.k8s.io", "leases.coordination.k8s.io"})
 NANOSECONDS = 1_000_000_000
 
@@ -44,12 +44,12 @@ Object = dict[str, Any]
 
 
 class RecordingError(ValueError):
-    """A file is not a recording; says why."""
+    """A file is not a valid recording; the text is the reason."""
 
 
 @dataclass(slots=True, frozen=True)
 class ResourcePatch:
-    """One timed change."""
+    """One change with its time."""
 
     group: str
     version: str
@@ -65,7 +65,7 @@ class ResourcePatch:
     """The whole object, or a patch: strategic for built-in kinds, a JSON merge patch for others."""
 
     def document(self) -> Object:
-        """As it is written."""
+        """Returns the document for the file."""
         resource = {"group": self.group, "version": self.version, "resource": self.resource}
         target = {"name": self.name, "namespace": self.namespace}
         document: Object = {
@@ -81,12 +81,12 @@ class ResourcePatch:
 
 @dataclass(slots=True)
 class Contents:
-    """A recording that was read."""
+    """The content of a recording."""
 
     objects: list[Object] = field(default_factory=list)
-    """What there was in the beginning."""
+    """The initial objects."""
     patches: list[ResourcePatch] = field(default_factory=list)
-    """By time."""
+    """Sorted by time."""
 
 
 class Writer:
@@ -95,14 +95,23 @@ class Writer:
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
         self._began = False
+        self.changes = 0
+        """The number of changes written so far."""
 
     def write_object(self, obj: Object) -> None:
-        """Writes an object that there was in the beginning."""
+        """Writes an initial object."""
         self._write(obj)
+
+    def write_change(self, place: Place, type: Type | None, old: Object | None, new: Object | None, seconds: float) -> None:
+        """Writes the change from one state of an object to another, if they differ; see `patch_between` for the arguments."""
+        patch = patch_between(place, type, old, new, seconds)
+        if patch is not None:
+            self.write_patch(patch)
 
     def write_patch(self, patch: ResourcePatch) -> None:
         """Writes a change."""
         self._write(patch.document())
+        self.changes += 1
 
     def _write(self, document: Object) -> None:
         self._file.write((b"---\n" if self._began else b"") + yaml.dumps(document))
@@ -110,7 +119,7 @@ class Writer:
 
 
 def plain_copy(obj: Mapping[str, Any]) -> Object:
-    """Returns an object as recordings contain it: without its revision."""
+    """Returns an object without resourceVersion and selfLink, as recordings contain it."""
     metadata = {name: value for name, value in obj["metadata"].items() if name not in ("resourceVersion", "selfLink")}
     return {**obj, "metadata": metadata}
 

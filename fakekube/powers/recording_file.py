@@ -1,4 +1,4 @@
-"""Recordings of a cluster of this process into a file: the resources that are recorded, and who closes the file.
+"""Starts recordings of a cluster of this process: selects the resources and opens the file.
 
 Invariant: a file that was opened here is closed when the recording stops, also if it cannot start.
 """
@@ -30,12 +30,12 @@ class Recording:
 
     @property
     def changes(self) -> int:
-        """How many changes have been written."""
+        """The number of changes written so far."""
         return self._recorder.changes
 
     @property
     def finished(self) -> bool:
-        """Whether it was stopped."""
+        """Reports whether the recording was stopped."""
         return self._recorder.stopped
 
     def flush(self) -> None:
@@ -60,7 +60,7 @@ class Recording:
 def start_recording(
     backend: Backend, client: Client, target: Path | str | IO[bytes], *, kinds: Sequence[str], namespace: str | None, redact: bool
 ) -> Recording:
-    """See `Cluster.record`."""
+    """Starts a recording; the arguments are those of `Cluster.record`. Raises OSError and UnknownResource."""
     wanted = [client.resource(name) for name in kinds] or [
         one for one in client.listable_resources() if one.group_resource not in NOT_RECORDED
     ]

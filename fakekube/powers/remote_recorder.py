@@ -1,9 +1,9 @@
-"""Records the changes of any cluster, by its kubeconfig: lists every resource, then watches it.
+"""Records the changes of any cluster, through a kubeconfig: lists every resource, then watches it.
 
-A watch that ends is opened again. Where the history was compacted, the collection is listed again, and what differs is
-recorded as changed now.
+A watch that ends is opened again. After a 410 the collection is listed again, and differences are recorded with the present
+time.
 
-Invariant: what the objects of the beginning and the changes make, is what the watches have shown.
+Invariant: the initial objects and the recorded changes result in the state that the watches have shown.
 
 Specified by: sigs.k8s.io/kwok pkg/kwokctl/snapshot/save.go; k8s.io/client-go/tools/cache/reflector.go (lists and watches).
 """
@@ -19,7 +19,7 @@ from typing import IO, Any
 from fakekube.client.errors import ApiError
 from fakekube.client.remote import RemoteClient, RemoteWatch
 from fakekube.powers.export import without_secret_data
-from fakekube.powers.recording import NOT_RECORDED, Writer, patch_between, plain_copy
+from fakekube.powers.recording import NOT_RECORDED, Writer, plain_copy
 from fakekube.schema.builtin import kind_type
 
 __all__ = ["RemoteRecorder"]
@@ -31,13 +31,13 @@ _RETRY = 1.0
 
 
 class RemoteRecorder:
-    """A recording in progress of the cluster of a kubeconfig.
+    """A recording in progress of another cluster.
 
     Args:
         client: reads the cluster.
-        file: binary; not closed.
-        kinds: resources as kubectl names them; by default all but events and leases.
-        namespace: only what is in it.
+        file: a binary file, which is not closed.
+        kinds: resources as kubectl names them; by default all except events and leases.
+        namespace: record only objects in this namespace; None for all.
         redact: leave out the data of Secrets.
 
     Raises ApiError and UnknownResource.
@@ -67,8 +67,6 @@ class RemoteRecorder:
         ]
         self._namespace = namespace
         self._watches: dict[int, RemoteWatch] = {}
-        self.changes = 0
-        """How many changes have been written."""
         known = [self._list(number) for number in range(len(self._resources))]
         for objects, _ in known:
             for obj in objects.values():
@@ -81,6 +79,11 @@ class RemoteRecorder:
         ]
         for thread in self._threads:
             thread.start()
+
+    @property
+    def changes(self) -> int:
+        """The number of changes written so far."""
+        return self._writer.changes
 
     def stop(self) -> None:
         """Ends the recording. May be called twice."""
@@ -149,11 +152,9 @@ class RemoteRecorder:
             known[key] = new
         type_ = kind_type(resource.group, resource.version, resource.kind)
         with self._writing:
-            patch = patch_between(resource, type_, old, new, time.monotonic() - self._began_at)
-            if patch is not None and not self._stopping.is_set():
-                self._writer.write_patch(patch)
+            if not self._stopping.is_set():
+                self._writer.write_change(resource, type_, old, new, time.monotonic() - self._began_at)
                 self._file.flush()
-                self.changes += 1
 
 
 def _key(obj: Object) -> tuple[str, str]:

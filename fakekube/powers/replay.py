@@ -1,10 +1,11 @@
-"""Plays a recording back, at any speed, by the cluster's clock.
+"""Plays a recording back by the cluster's clock, at any speed.
 
-Changes are written to the store as they were recorded, with status and all, as they came to the etcd of the recorded
-cluster: neither validation nor admission nor controllers stand in their way, and watchers see one event for each. Objects
-get uids of this cluster, and whatever names a uid of the recording (owner references, claims, labels) gets the new one.
+Changes are written directly to the store, including status: without validation and admission. Watchers get one event for each
+change. Objects get new uids; every string that is a uid of the recording (owner references, claims, labels) is replaced with the
+new uid.
 
-Invariant: a change is written in full or not at all; what cannot be written is told in `skipped` and stops nothing.
+Invariant: a change is written in full or not at all; a change that cannot be written is added to `skipped`, and the replay
+continues.
 """
 
 from __future__ import annotations
@@ -36,28 +37,28 @@ __all__ = ["Replay"]
 Object = dict[str, Any]
 
 _FIRST = ("CustomResourceDefinition", "Namespace")
-#: How many texts of skipped changes are kept.
+#: The number of latest texts in `skipped`.
 _KEPT_TEXTS = 100
 
 
 class _SkippedError(Exception):
-    """A change cannot be written; says why."""
+    """A change cannot be written; the text is the reason."""
 
 
 class Replay:
-    """A recording that is played back. Objects of the beginning are there at once.
+    """A replay in progress. The initial objects are written when it is created.
 
     Args:
         backend: of the cluster.
         contents: the recording.
-        speed: recorded seconds a second of the clock; `math.inf` plays everything at once.
+        speed: recorded seconds per second of the clock; `math.inf` writes all changes at once.
 
     Raises ValueError for a speed that is not positive.
     """
 
     def __init__(self, backend: Backend, contents: Contents, speed: float = 1.0) -> None:
         if isinstance(speed, bool) or not isinstance(speed, int | float) or not speed > 0:
-            raise ValueError(f"a recording is played at a positive speed, not {speed!r}")
+            raise ValueError(f"the speed must be a positive number, not {speed!r}")
         self._clock: Clock = backend.clock
         self._writes = _StoreWrites(backend)
         self._speed = speed
@@ -66,12 +67,12 @@ class Replay:
         self._playing = threading.RLock()
         self._timer: Timer | None = None
         self.total = len(contents.patches)
-        """How many changes there are."""
+        """The number of changes in the recording."""
         self.applied = 0
-        """How many changes have been written."""
+        """The number of changes written so far."""
         self.skipped_count = 0
         self.skipped: deque[str] = deque(maxlen=_KEPT_TEXTS)
-        """What could not be written, and why."""
+        """The latest changes that could not be written, with the reasons."""
         self._writes.prepare(contents.objects)
         for obj in sorted(contents.objects, key=lambda obj: _FIRST.index(obj["kind"]) if obj["kind"] in _FIRST else len(_FIRST)):
             self._attempt(partial(self._writes.put, obj), f"{obj['kind']} {obj['metadata']['name']}")
@@ -80,7 +81,7 @@ class Replay:
 
     @property
     def finished(self) -> bool:
-        """All changes have been played, or `stop` was called."""
+        """Reports whether all changes have been played, or `stop` was called."""
         return not self._left
 
     def wait(self, timeout: float = 10.0) -> Replay:
@@ -99,7 +100,7 @@ class Replay:
         self._tell()
 
     def _play(self) -> None:
-        """Writes what is due, and sets the timer for the next change."""
+        """Writes the changes that are due, and sets the timer for the next one."""
         with self._playing:
             self._timer = None
             reached = math.inf if self._speed == math.inf else (self._clock.monotonic() - self._began_at) * self._speed
@@ -127,7 +128,7 @@ class Replay:
             self._changed.notify_all()
 
     def describe(self) -> dict[str, Any]:
-        """As the control prefix shows it."""
+        """Returns the replay as the control API shows it."""
         return {
             "total": self.total,
             "applied": self.applied,
@@ -145,10 +146,10 @@ class _StoreWrites:
         self._backend = backend
         self._registry = backend.registry
         self._uids: dict[str, str] = {}
-        """uid of the recording → uid here."""
+        """uid of the recording → uid in this cluster."""
 
     def prepare(self, objects: list[Object]) -> None:
-        """Chooses the uids of objects, so that their order does not matter for references."""
+        """Chooses the uids of all objects first, because references may precede the objects that they refer to."""
         for obj in objects:
             resource = self._of_kind(obj)
             if resource is not None:
@@ -194,7 +195,7 @@ class _StoreWrites:
         bucket.commit(key, None, partial(stamped, _stored(resource, obj)))
 
     def _adopt_uid(self, resource: Resource, obj: Object) -> None:
-        """Finds the uid here of a recorded object: that of an object of its name, else a new one."""
+        """Chooses the uid for a recorded object: that of the existing object of its name, else a new one."""
         metadata = obj["metadata"]
         uid = metadata.get("uid")
         if not isinstance(uid, str) or not uid:
@@ -207,7 +208,7 @@ class _StoreWrites:
             self._uids.setdefault(uid, str(uuid.uuid4()))
 
     def _ensure_namespace(self, name: str) -> None:
-        """Creates a namespace that was not recorded."""
+        """Creates a namespace that the recording does not contain."""
         namespaces = self._registry.get("", "v1", "namespaces")
         assert namespaces is not None
         if not name:
@@ -225,7 +226,7 @@ class _StoreWrites:
 
 
 def _stored(resource: Resource, obj: Object) -> Object:
-    """Returns an object in the stored form. Raises DecodeError."""
+    """Converts an object to its stored form. Raises DecodeError."""
     metadata = {name: value for name, value in obj["metadata"].items() if name != "resourceVersion"}
     obj = {**obj, "metadata": {**metadata, "resourceVersion": "0"}}
     if not resource.custom:
@@ -236,7 +237,7 @@ def _stored(resource: Resource, obj: Object) -> Object:
 
 
 def _relinked(value: Any, uids: dict[str, str]) -> Any:
-    """Returns a value with the uids of this cluster; shares what does not change."""
+    """Replaces the uids of the recording in a value; unchanged parts are shared."""
     if isinstance(value, str):
         return uids.get(value, value)
     if isinstance(value, dict):

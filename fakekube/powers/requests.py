@@ -1,8 +1,8 @@
-"""What was asked of a cluster, as a sequence that a test narrows and waits for.
+"""The recorded requests of a cluster, as a sequence that a test can filter and wait for.
 
     cluster.requests.where(verb="patch", resource="pods/status", agent="my-operator").wait(1)
 
-Invariant: a view holds no exchanges; every look reads the recorder's ring anew.
+Invariant: a view keeps no exchanges; every access reads the recorder's ring again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SHOWN = 10
 
 
 class Requests(Sequence[Exchange]):
-    """See the module. Exchanges stand in the order of their beginning; those in flight are among them."""
+    """A view of the exchanges of a cluster, in the order in which they began, including those in flight."""
 
     def __init__(self, recorder: Recorder, criteria: tuple[Criteria, ...] = (), *, own: bool = False, after: int = -1) -> None:
         self._recorder = recorder
@@ -47,15 +47,15 @@ class Requests(Sequence[Exchange]):
         status: int | None = None,
         own: bool = False,
     ) -> Requests:
-        """The exchanges that also meet these criteria.
+        """Returns the exchanges of this view that meet all criteria; None matches any value.
 
         Args:
-            verb: such as "patch" or "get,list".
-            resource: as `faults.on` names it, such as "pods/status" or "deployments.apps".
-            namespace, name, user: as they are.
+            verb: one or more verbs, such as "patch" or "get,list".
+            resource: in the syntax of `faults.on`, such as "pods/status" or "deployments.apps".
+            namespace, name, user: exact values.
             agent: a prefix of the User-Agent.
-            status: the code of the answer.
-            own: also those of the cluster's own controllers and of clients in the same process.
+            status: the status code of the response.
+            own: also return requests of the cluster's own controllers and of clients in the same process.
 
         Raises ValueError for a verb that does not exist.
         """
@@ -71,11 +71,11 @@ class Requests(Sequence[Exchange]):
         return Requests(self._recorder, (*self._criteria, criteria), own=own or self._own, after=self._after)
 
     def mark(self) -> int:
-        """A mark behind the newest exchange, for `since`."""
+        """Returns a mark after the newest exchange, for `since`."""
         return self._recorder.newest
 
     def since(self, mark: int) -> Requests:
-        """The exchanges that began after a mark."""
+        """Returns the exchanges of this view that began after a mark."""
         return Requests(self._recorder, self._criteria, own=self._own, after=max(mark, self._after))
 
     # ------------------------------------------------------------ looking
@@ -103,7 +103,7 @@ class Requests(Sequence[Exchange]):
 
     @property
     def one(self) -> Exchange:
-        """The only exchange. Raises AssertionError, which shows near misses, if there is none or more than one."""
+        """The only exchange. Raises AssertionError, with the most similar requests, if there is none or more than one."""
         found = self._found()
         if len(found) != 1:
             raise AssertionError(f"{len(found)} requests with {self}, not one{self._near(found)}")
@@ -111,21 +111,21 @@ class Requests(Sequence[Exchange]):
 
     @property
     def last(self) -> Exchange:
-        """The newest exchange. Raises AssertionError, which shows near misses, if there is none."""
+        """The newest exchange. Raises AssertionError, with the most similar requests, if there is none."""
         found = self._found()
         if not found:
             raise AssertionError(f"no request with {self}{self._near(found)}")
         return found[-1]
 
     def none(self) -> None:
-        """Raises AssertionError, which shows them, if there are any."""
+        """Raises AssertionError, with the requests, if there are any."""
         found = self._found()
         if found:
             raise AssertionError(f"{len(found)} requests with {self}:{_lines(found)}")
 
     def in_order(self, *verbs: str) -> None:
-        """Raises AssertionError, which shows the requests, unless there are requests with these verbs in this order;
-        others may lie between them."""
+        """Raises AssertionError, with the requests, unless there are requests with these verbs in this order, possibly
+        with others between them."""
         left = iter(verbs)
         wanted = next(left, None)
         found = self._found()
@@ -137,7 +137,7 @@ class Requests(Sequence[Exchange]):
             raise AssertionError(f"no {missing} after the others of {', '.join(verbs)} with {self}:{_lines(found)}")
 
     def save(self, path: Path | str) -> None:
-        """Writes the exchanges to a file, one a line, as JSON with the members of `GET /fakekube/v1/requests`. Raises
+        """Writes the exchanges to a file as lines of JSON, with the members of `GET /fakekube/v1/requests`. Raises
         OSError."""
         from fakekube.powers.shown import json_line, shown
 
@@ -146,9 +146,9 @@ class Requests(Sequence[Exchange]):
     # ------------------------------------------------------------ waiting
 
     def wait(self, count: int = 1, timeout: float = 5.0) -> Requests:
-        """Wait until so many of the requests are answered, or are watches that are open; returns this view.
+        """Waits until `count` of the requests have a response, or are open watches; returns this view.
 
-        `timeout` is in real seconds. Raises TimeoutError, which shows near misses.
+        `timeout` is in real seconds. Raises TimeoutError, with the most similar requests.
         """
         end = time.monotonic() + timeout
         with self._recorder.waiting():
@@ -161,14 +161,14 @@ class Requests(Sequence[Exchange]):
                     raise TimeoutError(f"{len(found)} of {count} requests with {self} after {timeout} s{self._near(found)}")
 
     def keep_frames(self) -> None:
-        """Have watches that begin from now on keep all that they deliver (`Exchange.frames`)."""
+        """Makes watches that begin from now on keep all events that they deliver (`Exchange.frames`)."""
         self._recorder.keep_frames = True
 
     def clear(self) -> None:
-        """Forget all exchanges of the cluster."""
+        """Removes all recorded exchanges of the cluster."""
         self._recorder.clear()
 
-    # ------------------------------------------------------------ words
+    # ------------------------------------------------------------ texts
 
     def __str__(self) -> str:
         return "; ".join(map(str, self._criteria)) or "no criteria"
@@ -180,7 +180,7 @@ class Requests(Sequence[Exchange]):
         return f"<Requests {self}:{_lines(self._found())}>"
 
     def nearest(self, *criteria: Criteria) -> str:
-        """Which of the exchanges miss the fewest of some criteria, in words."""
+        """Describes the exchanges that meet most of the criteria, for error messages."""
         missing = [([miss for one in criteria for miss in one.misses(exchange)], exchange) for exchange in self._candidates()]
         if not missing:
             return "; nothing was asked"

@@ -1,6 +1,6 @@
-"""Actions on answers, groups and tokens: malformed answers, groups that are unavailable, tokens that have expired.
+"""Actions of faults: malformed responses, unavailable API groups, expired tokens.
 
-Invariant: an action never makes up state; what these answer in place of the API is what clients see of servers that are broken.
+Invariant: an action never makes up state; the responses are those that clients get from broken servers and proxies.
 
 Specified by: k8s.io/kube-aggregator/pkg/apiserver (handler_proxy.go: service unavailable; handler_discovery.go: stale versions);
 k8s.io/apiserver/pkg/endpoints/filters/authentication.go.
@@ -29,7 +29,7 @@ __all__ = ["ExpireTokens", "Malformed", "Unavailable"]
 
 @dataclass(slots=True, frozen=True)
 class Malformed(Action):
-    """The request is performed, and half of the answer arrives as if it were the whole; a watch gets half an event."""
+    """Performs the request and sends the first half of the response as a complete body; sends a watch half an event."""
 
     name = "malformed"
     on_open = True
@@ -46,7 +46,8 @@ class Malformed(Action):
 
 @dataclass(slots=True, frozen=True)
 class Unavailable(Action):
-    """The server of an API group cannot be reached: a 503 for its resources and its discovery, which is stale elsewhere."""
+    """Simulates an API group whose server cannot be reached: 503 for its resources and its discovery; its versions are marked as
+    stale in the aggregated discovery document."""
 
     name = "unavailable"
     on_open = True
@@ -61,7 +62,7 @@ class Unavailable(Action):
         return exchange.path in ("/apis", root) or exchange.path.startswith(f"{root}/")
 
     def before(self, fault: Fault, exchange: Exchange, request: Request, around: Surroundings) -> Response | None:
-        if exchange.path == "/apis":  # which others serve
+        if exchange.path == "/apis":  # kube-apiserver itself serves this document
             return None
         return Response(503, [("Content-Type", "text/plain; charset=utf-8")], b"service unavailable\n")
 
@@ -94,15 +95,15 @@ def _mark_stale(response: Response, group: str) -> None:
 
 @dataclass(slots=True, frozen=True)
 class ExpireTokens(Action):
-    """Bearer tokens that were issued before are refused with a 401; those that are issued from now on are good."""
+    """Refuses bearer tokens that were issued before the fault was armed with a 401; later ones are accepted."""
 
     name = "expire_tokens"
     at_authentication = True
     fresh: set[str] = field(default_factory=set, init=False, compare=False, repr=False)
-    """The tokens that were issued since the fault was armed."""
+    """The tokens issued since the fault was armed."""
 
     def __post_init__(self) -> None:
-        """It has no arguments."""
+        """Accepts the field `fresh`, which is not an argument."""
 
     def concerns(self, exchange: Exchange) -> bool:
         return bool(exchange.token) and exchange.token not in self.fresh
@@ -110,7 +111,7 @@ class ExpireTokens(Action):
     def meets(self, criteria: Criteria, exchange: Exchange) -> bool:
         misses = criteria.misses(exchange)
         everything = criteria.resource is not None and criteria.resource.text == "*"
-        return not misses or (everything and misses == ["resource"])  # discovery needs a token, too
+        return not misses or (everything and misses == ["resource"])  # with "*", also requests that are not for resources
 
     def authenticated(self, fault: Fault, exchange: Exchange) -> None:
         raise status.unauthorized()

@@ -1,6 +1,6 @@
-"""Exchanges as plain data, for the control prefix and for files.
+"""Converts exchanges to plain data, for the control API and for files.
 
-Invariant: what is shown can be written as JSON.
+Invariant: the result can be encoded as JSON.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ __all__ = ["json_line", "shown"]
 
 
 def json_line(value: Any) -> bytes:
-    """A value as a line of JSON; whole numbers keep all their digits."""
+    """Encodes a value as a line of JSON; integers keep all their digits."""
     try:
         return json.dumps(value, separators=(",", ":"), default=_text_of).encode() + b"\n"
-    except RecursionError:  # an object that a client has sent
+    except RecursionError:  # a client sent a deeply nested object
         return deep_json.dumps(value) + b"\n"
 
 
@@ -30,7 +30,7 @@ def _text_of(value: Any) -> str:
 
 
 def shown(one: Exchange) -> dict[str, Any]:
-    """An exchange as plain data; bodies that cannot be decoded are texts."""
+    """Returns an exchange as plain data; bodies that cannot be decoded are strings."""
     found: dict[str, Any] = {
         "number": one.number,
         "verb": one.verb,

@@ -1,4 +1,4 @@
-"""The whole state of a cluster as a document: readable YAML, or a compact form; with its history if wanted.
+"""The whole state of a cluster as a document: readable YAML or a compact form, optionally with its history.
 
     apiVersion: fakekube.dev/v1
     kind: ClusterState
@@ -12,13 +12,13 @@
       resources:
         configmaps:
           floor: 200
-          before: []              # what the keys of the events held before the first of them
+          before: []              # the versions before the first event of each key
           events:
             - {key: default/a, created: 240, revision: 240, age: 12.5, object: {…}}   # without an object: deleted
 
 The compact form is the same document as JSON, compressed by gzip.
 
-Invariant: loading a document that was saved gives objects with the same uids and revisions, and the same history.
+Invariant: loading a saved document results in objects with the same uids and revisions, and the same history.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ _HEAD = re.compile(rb'^kind: ClusterState\s*$|^\s*\{.*"kind":\s*"ClusterState"',
 
 
 class StateError(ValueError):
-    """A document that is no state of a cluster of this minor; says why."""
+    """A document is not a valid state of a cluster of this minor version; the text is the reason."""
 
 
 @dataclass(slots=True, frozen=True)
 class SavedState:
-    """A state that was read."""
+    """A state that was read from a document."""
 
     snapshot: Snapshot[Document]
     since: int | None
@@ -70,7 +70,7 @@ class SavedState:
 
 
 def state_of(backend: Backend, *, history: bool = False) -> Object:
-    """The state of a cluster as plain data."""
+    """Returns the state of a cluster as plain data."""
     store = backend.store
     buckets = store.buckets()
     state: Object = {
@@ -88,7 +88,7 @@ def state_of(backend: Backend, *, history: bool = False) -> Object:
 
 
 def _number(revision: int) -> int | str:
-    """A revision as a number, where every reader keeps all its digits."""
+    """Returns a revision as a number, or as a string if it does not fit into an int64."""
     return revision if revision < _INT64 else str(revision)
 
 
@@ -102,7 +102,7 @@ def _row(record: _Record) -> Object:
 
 
 def _past(bucket: Bucket[Document], now: float) -> Object:
-    """The kept events of a bucket; empty if there never was anything."""
+    """Returns the events of a bucket that are not compacted; an empty object if the bucket was never used."""
     events, floor = bucket.past()
     before: dict[str, _Record | None] = {}
     rows = []
@@ -119,7 +119,7 @@ def _past(bucket: Bucket[Document], now: float) -> Object:
 
 
 def written(state: Object, *, compact: bool = False) -> bytes:
-    """A state as text: YAML, or the compact form."""
+    """Encodes a state as YAML, or in the compact form."""
     return gzip.compress(json.dumps(state), compresslevel=6, mtime=0) if compact else yaml.dumps(state)
 
 
@@ -127,12 +127,20 @@ def written(state: Object, *, compact: bool = False) -> bytes:
 
 
 def is_state_text(text: bytes) -> bool:
-    """Does this look like a state, in either form?"""
+    """Reports whether a text looks like a saved state in either form."""
     return text.startswith(_GZIP) or (b"ClusterState" in text and _HEAD.search(text) is not None)
 
 
 def read_state(text: bytes, version: str, now: float = 0.0) -> SavedState:
-    """The state in a document; events get times by their ages at `now`. Raises StateError."""
+    """Reads a saved state.
+
+    Args:
+        text: YAML, or the compact form.
+        version: the minor version of the cluster that loads it.
+        now: the present time of its clock, to which the ages of saved events are relative.
+
+    Raises StateError.
+    """
     value = _value_of(text)
     if not isinstance(value, Mapping) or (value.get("apiVersion"), value.get("kind")) != (API_VERSION, KIND):
         raise StateError(f"no {KIND} of {API_VERSION}")

@@ -1,4 +1,4 @@
-"""The Status that a real server gives with a code, where a test names nothing but the code.
+"""The reason and the message of a Status for each status code, for faults that give only the code.
 
 Specified by: k8s.io/apimachinery/pkg/api/errors/errors.go (the constructors, NewGenericServerResponse);
 k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/errors.go.
@@ -42,7 +42,14 @@ _STATUSES: Mapping[int, tuple[str, str]] = {
 def status_of(
     info: RequestInfo | None, code: int, reason: str | None, message: str | None, retry_after: int | None
 ) -> StatusError:
-    """The error of that code, about the object of the request."""
+    """Returns the error with a code, about the object of the request.
+
+    Args:
+        info: the request; None if its path could not be parsed.
+        code: the HTTP status code.
+        reason, message: of the Status; by default those that the real server has for the code.
+        retry_after: seconds for details.retryAfterSeconds; None for none.
+    """
     known_reason, known_message = _STATUSES.get(code, ("", "unknown"))
     group, resource, name = (info.group, info.resource, info.name) if info is not None else ("", "", "")
     what = f"{resource}.{group}" if group else resource

@@ -1,6 +1,6 @@
-"""The stream of a watch on its way to the client: counted for the recorder, and disturbed by faults.
+"""Wraps the stream of a watch: counts its events for the recorder, and applies faults.
 
-Invariant: without faults every frame passes as it is, in the same portions.
+Invariant: without faults the frames pass unchanged and in the same portions.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ TOO_OLD = "The resourceVersion for the provided watch is too old."
 
 
 class ObservedStream:
-    """Stands before the stream of a watch; see `streams.Stream`."""
+    """The stream of a watch between the handler and the server; implements `streams.Stream`."""
 
     def __init__(
         self, stream: Stream, exchange: Exchange, source: SharedSource, clock: Clock, closed: Callable[[ObservedStream], None]
@@ -36,61 +36,61 @@ class ObservedStream:
         self._ended = False
         self._halves = False
         self._begun = False
-        """Somebody has taken from it: the head of the answer is sent."""
+        """Whether `take` was called: the header of the response has been sent."""
         self._end_after: int | None = None
         self._silent_after: int | None = None
         self._cut_after_events: int | None = None
         self._cut_after_bytes: int | None = None
         self._size: int | None = None
         self._pieces: list[bytes] = []
-        """Frames that are sent in pieces, and where the next piece of the first one starts."""
+        """Frames that are still to be sent in pieces; the first from `_piece_start` on."""
         self._piece_start = 0
         self._sent_bytes = 0
         exchange.events = 0
 
-    # ------------------------------------------------------------ what faults do
+    # ------------------------------------------------------------ for faults
 
     def wake(self) -> None:
-        """Have whoever serves the stream look at it."""
+        """Makes the server call `take`."""
         self._wake()
 
     def end_after(self, events: int) -> None:
-        """Close cleanly after so many events of now on."""
+        """Ends the stream cleanly after this number of further events."""
         self._end_after = _sooner(self._end_after, events + (self.exchange.events or 0))
 
     def silence_after(self, events: int) -> None:
-        """Send nothing after so many events of now on."""
+        """Sends nothing after this number of further events; the connection stays open."""
         self._silent_after = _sooner(self._silent_after, events + (self.exchange.events or 0))
 
     def cut_after_events(self, events: int) -> None:
-        """Break the connection after so many events of now on."""
+        """Breaks the connection after this number of further events."""
         self._cut_after_events = _sooner(self._cut_after_events, events + (self.exchange.events or 0))
 
     def cut_after_bytes(self, size: int) -> None:
-        """Break the connection after so many bytes of now on."""
+        """Breaks the connection after this number of further bytes."""
         self._cut_after_bytes = _sooner(self._cut_after_bytes, size + self._sent_bytes)
 
     def slice(self, size: int) -> None:
-        """Send at most so many bytes at once."""
+        """Sends at most this number of bytes at once."""
         self._size = size if self._size is None else min(self._size, size)
 
     def halve(self) -> None:
-        """Send half of the next event, and end."""
+        """Sends half of the next event, and ends the stream."""
         self._halves = True
 
     def expire(self) -> None:
-        """End with the 410 of a watch that has fallen out of the history."""
+        """Ends the stream with the 410 of a watch whose revision is compacted."""
         self.fail(status.expired(TOO_OLD))
 
     def fail(self, error: StatusError) -> None:
-        """End with an ERROR event."""
+        """Ends the stream with an ERROR event."""
         fail: Any = getattr(self._stream, "fail", None)
         if fail is not None:
             fail(error)
             self.exchange.end(f"error {error.code}")
 
     def set_bookmarks(self, when: str) -> None:
-        """See `actions.Bookmarks`."""
+        """Changes when the watch gets bookmarks; see `actions.Bookmarks`."""
         change: Any = getattr(self._stream, "set_bookmarks", None)
         if change is not None:
             change(when)
@@ -115,7 +115,7 @@ class ObservedStream:
         if self._is_due_to_break():
             if self._begun:
                 raise self._broken()
-            self._begun = True  # the head of the answer goes first
+            self._begun = True  # the header of the response is sent first
             return []
         self._begun = True
         if self._is_past(self._end_after):
@@ -148,7 +148,7 @@ class ObservedStream:
             self.exchange.frames.extend(frames)
 
     def _next_piece(self) -> bytes:
-        """The next bytes, cut to size."""
+        """Returns the next piece of the pending frames."""
         frame, start = self._pieces[0], self._piece_start
         size = len(frame) - start if self._size is None else min(self._size, len(frame) - start)
         if self._cut_after_bytes is not None:
@@ -192,7 +192,7 @@ class ObservedStream:
 
 
 class SharedSource:
-    """The source of all observed streams of one collection, which a fault can wake, too."""
+    """The source of all observed streams of one collection; faults can wake its subscribers."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -209,7 +209,7 @@ class SharedSource:
         self.source.unsubscribe(wake)
 
     def wake(self) -> None:
-        """Have whoever serves the streams look at them."""
+        """Makes the server call `take` of the streams."""
         for wake in self._wakes:
             wake()
 

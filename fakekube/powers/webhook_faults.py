@@ -1,9 +1,9 @@
-"""Calls of webhooks by the API server: recorded as exchanges with the verb `call`, and disturbed by faults on that verb.
+"""Records the API server's calls of webhooks as exchanges with the verb `call`, and applies faults with that verb to them.
 
     cluster.faults.on("call", "pods").refuse()
     cluster.faults.on("call", path="/validate*").delay(20)      # longer than its timeoutSeconds
 
-Invariant: errors have the words of Go's net/http, so that the API answers as with a real webhook that fails in this way.
+Invariant: errors have the texts of Go's net/http, so that the API responds as with a real webhook that fails in this way.
 
 Specified by: k8s.io/apiserver/pkg/util/webhook/client.go; net/http of Go.
 """
@@ -38,7 +38,7 @@ JSON = "application/json"
 
 
 def exchange_of(number: int, endpoint: Endpoint, body: bytes, review: Object, clock: Clock) -> Exchange:
-    """The record of a call: about the resource and the object that the review is about."""
+    """Returns the exchange of a call, with the resource and the object of the review."""
     url = urlsplit(endpoint.url)
     environ = {
         "REQUEST_METHOD": "POST",
@@ -68,7 +68,7 @@ def exchange_of(number: int, endpoint: Endpoint, body: bytes, review: Object, cl
 
 
 class ObservedCall:
-    """One call on its way; see `webhooks.caller.CallObservation`."""
+    """A call in progress; implements `webhooks.caller.CallObservation`."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class ObservedCall:
     def perform(self, send: Callable[[], Answer]) -> Answer:
         """See `CallObservation`."""
         for fault in self._hits:
-            send = _HOW[fault.action.name](self, fault, send)
+            send = _WRAPPERS[fault.action.name](self, fault, send)
         try:
             answer = send()
             self.exchange.status = answer.status
@@ -107,11 +107,11 @@ class ObservedCall:
             self._notify()
 
     def failed(self, problem: str) -> CallError:
-        """A failed call, in the words of the client."""
+        """Returns the error of a failed call with the text of Go's HTTP client."""
         return CallError(f"Post {go_quote(self.endpoint.url)}: {problem}")
 
     def wait(self, is_over: Callable[[], bool], due: float | None = None) -> None:
-        """Waits until something is so or the clock reaches `due`. Raises CallTimeoutError when the call has no time left."""
+        """Waits until `is_over()` or until the clock reaches `due`. Raises CallTimeoutError after the timeout of the call."""
         if not self.around.wait_until(is_over, due, max(self._deadline - time.monotonic(), 0.0)):
             raise CallTimeoutError(f"Post {go_quote(self.endpoint.url)}: context deadline exceeded")
 
@@ -177,8 +177,8 @@ def _intercept(call: ObservedCall, fault: Fault, send: Send) -> Send:
     return asked
 
 
-#: Name of an action → how it changes the sending of a call.
-_HOW: Mapping[str, Callable[[ObservedCall, Fault, Send], Send]] = {
+#: Name of an action → the function that wraps the sending of a call.
+_WRAPPERS: Mapping[str, Callable[[ObservedCall, Fault, Send], Send]] = {
     "status": _status,
     "refuse": _refuse,
     "lose": _lose,

@@ -22,16 +22,16 @@ _PRIORITIES = {"groupPriorityMinimum": 100, "versionPriority": 100}
 
 
 class AggregatedAPI:
-    """An aggregated API; made by `Cluster.aggregate`."""
+    """An aggregated API that is served; a context manager that removes it. See `Cluster.aggregate` for arguments and errors."""
 
     def __init__(
         self, client: Client, aggregator: Aggregator, group_version: str, application: Application, timeout: float
     ) -> None:
         group, slash, version = group_version.partition("/")
         if not (group and slash and version) or "/" in version:
-            raise ValueError(f"a group version is named group/version, not {group_version!r}")
+            raise ValueError(f"a group version has the form group/version: {group_version!r}")
         self.name = f"{version}.{group}"
-        """Of the APIService."""
+        """The name of the APIService."""
         self._client, self._aggregator = client, aggregator
         self._registered = self._register(group, version)
         aggregator.mount(self.name, application)
@@ -42,11 +42,11 @@ class AggregatedAPI:
             raise RuntimeError(problem)
 
     def remove(self) -> None:
-        """Stops serving the API, and deletes the APIService if it was created for it; may be called twice."""
+        """Stops serving the API, and deletes the APIService if this object created it. May be called twice."""
         self._aggregator.unmount(self.name)
         if self._registered:
             self._registered = False
-            with suppress(ApiError):  # it has gone already
+            with suppress(ApiError):  # it may be deleted already
                 self._client.delete(_RESOURCE, self.name)
 
     def __enter__(self) -> Self:
@@ -56,7 +56,7 @@ class AggregatedAPI:
         self.remove()
 
     def _register(self, group: str, version: str) -> bool:
-        """Creates the APIService; False if there is one with a Service."""
+        """Creates the APIService; returns False if there is one with a Service already."""
         service = {"namespace": _NAMESPACE, "name": group.replace(".", "-"), "port": 443}
         spec = {"group": group, "version": version, "service": service, "insecureSkipTLSVerify": True, **_PRIORITIES}
         obj = {"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": {"name": self.name}, "spec": spec}
@@ -75,5 +75,5 @@ class AggregatedAPI:
         conditions = self._client.get(_RESOURCE, self.name).get("status", {}).get("conditions", [])
         found = next((one for one in conditions if one["type"] == "Available"), None)
         if found is None:
-            return f"{self.name} did not answer in time"
+            return f"{self.name} did not respond in time"
         return "" if found["status"] == "True" else str(found["message"])

@@ -29,9 +29,10 @@ class ManifestError(ValueError):
 
 
 def objects(*sources: Source) -> list[Object]:
-    """Returns all objects of some sources, in the order in which they can be created.
+    """Returns the objects in manifests, in the order in which they can be created.
 
-    A string with a line break, or that is not the path of a file or folder, is parsed as YAML. Raises ManifestError.
+    A string that contains a line break or starts with a brace is parsed as YAML, any other string is the path of a file or
+    folder. Raises ManifestError.
     """
     found = [obj for source in sources for obj in _objects(source)]
     return sorted(found, key=lambda obj: _FIRST.index(obj["kind"]) if obj["kind"] in _FIRST else len(_FIRST))
@@ -80,8 +81,8 @@ def _of_text(text: str, origin: str) -> Iterator[Object]:
 
 @lru_cache(maxsize=256)
 def _documents(text: str) -> bytes:
-    """Returns the documents of a text, pickled: suites load the same manifests for every test, and YAML parsing takes
-    forty times as long."""
+    """Returns the documents of a text, pickled. The result is cached because suites load the same manifests for every test, and
+    parsing YAML takes forty times as long as unpickling."""
     import yaml
 
     _check_depth(text)
@@ -92,19 +93,20 @@ def _documents(text: str) -> bytes:
 
 
 class _TooLargeError(Exception):
-    """A text would take more stack or memory than a manifest ever needs."""
+    """A text is nested more deeply, or expands to more values, than any manifest."""
 
 
-#: Levels of a document: libyaml's composer has no limit of its own, and overflows the stack of the process.
-_DEEPEST = 1000
-#: Values of a text in which every alias is replaced by what it stands for.
-_LARGEST = 10_000_000
-_INDENTATION = re.compile(rf"^[ ?:-]{{{_DEEPEST // 2},}}", re.MULTILINE)
+#: The maximum depth of a document: libyaml's composer has no limit and overflows the stack of the process.
+_MAX_DEPTH = 1000
+#: The maximum number of values in a text whose aliases are expanded.
+_MAX_VALUES = 10_000_000
+_INDENTATION = re.compile(rf"^[ ?:-]{{{_MAX_DEPTH // 2},}}", re.MULTILINE)
 
 
 def _check_depth(text: str) -> None:
-    """Raises _TooLargeError for a text that is nested too deeply. Most texts have too few brackets and too little indentation."""
-    if text.count("[") + text.count("{") < _DEEPEST // 2 and not _INDENTATION.search(text):
+    """Raises _TooLargeError for a text that is nested too deeply. Texts with few brackets and little indentation are not parsed
+    for this."""
+    if text.count("[") + text.count("{") < _MAX_DEPTH // 2 and not _INDENTATION.search(text):
         return
     import yaml
 
@@ -112,14 +114,14 @@ def _check_depth(text: str) -> None:
     for event in yaml.parse(text, Loader=yaml.CSafeLoader):
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
-            if depth > _DEEPEST:
+            if depth > _MAX_DEPTH:
                 raise _TooLargeError("nested too deeply")
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
 
 
 def _check_size(documents: list[Any]) -> None:
-    """Raises _TooLargeError for documents whose aliases contain themselves, or stand for too much."""
+    """Raises _TooLargeError for documents whose aliases contain themselves, or expand to too many values."""
     sizes: dict[int, int] = {}
 
     def size_of(value: Any) -> int:
@@ -127,18 +129,18 @@ def _check_size(documents: list[Any]) -> None:
             return 1
         known = sizes.get(id(value))
         if known is None:
-            sizes[id(value)] = _LARGEST + 1  # of a value that contains itself
+            sizes[id(value)] = _MAX_VALUES + 1  # of a value that contains itself
             parts = value.values() if isinstance(value, dict) else value
             known = sizes[id(value)] = 1 + sum(map(size_of, parts))
         return known
 
-    if size_of(documents) > _LARGEST:
-        raise _TooLargeError("its aliases stand for too much, or for themselves")
+    if size_of(documents) > _MAX_VALUES:
+        raise _TooLargeError("its aliases contain themselves or expand to too many values")
 
 
 @cache
 def _loader() -> type[yaml.CSafeLoader]:
-    """Returns a YAML loader with the rules of Kubernetes: times and a single `=` are strings."""
+    """Returns a YAML loader with the scalar rules of Kubernetes: timestamps and a single `=` are strings."""
     import yaml
 
     class Loader(yaml.CSafeLoader):

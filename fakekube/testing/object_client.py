@@ -1,8 +1,7 @@
-"""The operations on objects for tests, with one user: create, apply, get, list, patch, delete, wait.
+"""The operations on objects for tests, as one user: create, apply, get, list, patch, delete, wait.
 
-`Cluster` is such a client for its administrator, `Cluster.as_user` makes others. All operations use the API;
-`wait_for` is
-notified by the store, so that it does not poll.
+`Cluster` is such a client with an administrator as its user, `Cluster.as_user` returns others. All operations use the API;
+`wait_for` subscribes to the store and does not poll.
 """
 
 from __future__ import annotations
@@ -60,7 +59,7 @@ def _owners_first(found: list[Object]) -> list[Object]:
 
 
 def _relinked(obj: Object, loaded: Mapping[_Reference, Object]) -> Object:
-    """Returns the object with the uids of the owners that were loaded before it."""
+    """Returns the object with ownerReferences that have the uids of the owners loaded before it."""
     if not any(_owner(owner) in loaded for owner in _owners(obj)):
         return obj
     owners = [
@@ -70,11 +69,14 @@ def _relinked(obj: Object, loaded: Mapping[_Reference, Object]) -> Object:
 
 
 class ObjectClient:
-    """Works with the objects of one cluster, with one user.
+    """Reads and writes the objects of one cluster as one user.
+
+    Resources have the names that kubectl accepts: plural, singular, short name, kind, or plural.group. Objects are JSON data;
+    returned objects belong to the caller.
 
     Args:
-        client: The client with that user.
-        store: The store of the cluster.
+        client: sends the requests.
+        store: the store of the cluster, for `wait_for`.
     """
 
     def __init__(self, client: Client, store: Store[Document]) -> None:
@@ -82,11 +84,14 @@ class ObjectClient:
         self._store = store
 
     def load(self, *sources: Source) -> list[Object]:
-        """Applies manifests: files, folders, YAML text or objects; definitions and namespaces first, owners before
-        dependents.
+        """Applies manifests, and returns the objects: definitions and namespaces first, owners before dependents.
 
-        Owner references to objects of the same call get the new uids of those.
-        Raises ManifestError for an invalid manifest, and ApiError for an error response.
+        Owner references to objects of the same call get the uids of these objects.
+
+        Args:
+            sources: files, folders, YAML text or objects.
+
+        Raises ManifestError for an invalid manifest, ApiError for an error response, and UnknownResource.
         """
         made: list[Object] = []
         loaded: dict[_Reference, Object] = {}
@@ -96,31 +101,60 @@ class ObjectClient:
         return made
 
     def create(self, obj: Object, *, namespace: str | None = None) -> Object:
-        """Creates an object. Raises ApiError."""
+        """Creates an object, and returns it as stored.
+
+        Args:
+            obj: with apiVersion, kind and metadata.
+            namespace: by default that of the object, else `default`.
+
+        Raises ApiError for an error response, and UnknownResource if there is no resource for the kind.
+        """
         return self._client.create(obj, namespace=namespace)
 
     def apply(
         self, obj: Object, *, field_manager: str = FIELD_MANAGER, force: bool = True, namespace: str | None = None
     ) -> Object:
-        """Applies an object (server-side apply). Raises ApiError."""
+        """Applies an object (server-side apply), and returns it as stored.
+
+        Args:
+            obj: with apiVersion, kind and metadata.name.
+            field_manager: the name of the field manager.
+            force: take over fields of other managers; False raises ApiError (409) for a conflict.
+            namespace: by default that of the object, else `default`.
+
+        Raises ApiError and UnknownResource.
+        """
         return self._client.apply(obj, field_manager=field_manager, force=force, namespace=namespace)
 
     def get(self, resource: str, name: str, *, namespace: str | None = None) -> Object:
-        """Gets one object; the resource has a name that kubectl accepts. Raises ApiError and UnknownResource."""
+        """Gets one object; the default namespace is `default`. Raises ApiError (404 if it does not exist) and UnknownResource."""
         return self._client.get(resource, name, namespace=namespace)
 
     def list(
         self, resource: str, *, namespace: str | None = None, label_selector: str = "", field_selector: str = ""
     ) -> list[Object]:
-        """Lists the objects of one namespace, or of all if it is None. Raises ApiError and UnknownResource."""
+        """Lists the objects of one namespace, or of all if it is None.
+
+        Args:
+            label_selector, field_selector: in the syntax of kubectl's -l and --field-selector.
+
+        Raises ApiError and UnknownResource.
+        """
         return self._client.list(resource, namespace=namespace, label_selector=label_selector, field_selector=field_selector)
 
     def patch(self, resource: str, name: str, patch: Object, *, namespace: str | None = None, subresource: str = "") -> Object:
-        """Patches an object, or its status with `subresource="status"`. Raises ApiError."""
+        """Patches an object, or a subresource such as "status", with a JSON merge patch; returns the object as stored.
+
+        The default namespace is `default`. Raises ApiError and UnknownResource.
+        """
         return self._client.patch(resource, name, patch, namespace=namespace, subresource=subresource)
 
     def delete(self, resource: str, name: str, *, namespace: str | None = None, **options: Any) -> Object:
-        """Deletes an object; `options` are fields of DeleteOptions. Raises ApiError."""
+        """Deletes an object, and returns the response: the object or a Status.
+
+        The default namespace is `default`. `options` are fields of DeleteOptions, such as `gracePeriodSeconds=0`.
+        Raises ApiError and UnknownResource.
+        """
         return self._client.delete(resource, name, namespace=namespace, **options)
 
     def resource_name(self, obj: Mapping[str, Any]) -> str:
@@ -129,7 +163,16 @@ class ObjectClient:
         return f"{resource.plural}.{resource.group}" if resource.group else resource.plural
 
     def request(self, method: str, path: str, body: Object | None = None, query: Mapping[str, str] | None = None) -> Object:
-        """Sends any request and returns the object in the response. Raises ApiError."""
+        """Sends a request, and returns the object in the response.
+
+        Args:
+            method: of HTTP.
+            path: such as "/api/v1/pods".
+            body: a JSON object; None for no body.
+            query: the query parameters.
+
+        Raises ApiError for an error response.
+        """
         return self._client.call(method, path, body, query)
 
     def wait_for(
@@ -142,9 +185,15 @@ class ObjectClient:
         gone: bool = False,
         timeout: float = 10.0,
     ) -> Object | None:
-        """Waits until an object exists and `until` is true for it, or until it is `gone` (then returns None).
+        """Waits until an object exists and `until(object)` is true, and returns it; or until it is `gone`, and returns None.
 
-        `timeout` is in real seconds. Raises TimeoutError, with the last state of the object.
+        Args:
+            resource, name, namespace: of the object; the default namespace is `default`.
+            until: a condition on the object; by default none.
+            gone: wait until the object does not exist.
+            timeout: real seconds.
+
+        Raises TimeoutError, with the last state of the object, ApiError and UnknownResource.
         """
         found = self._client.resource(resource)
         changed = threading.Event()
@@ -160,8 +209,8 @@ class ObjectClient:
                 if not gone and obj is not None and (until is None or until(obj)):
                     return obj
                 if not changed.wait(max(end - time.monotonic(), 0)):
-                    goal = "is still there" if gone else "is not as it should be" if obj else "is not there"
-                    raise TimeoutError(f"{resource} {name} {goal} after {timeout} s: {obj}")
+                    state = "still exists" if gone else "does not meet the condition" if obj else "does not exist"
+                    raise TimeoutError(f"{resource} {name} {state} after {timeout} s: {obj}")
         finally:
             bucket.unsubscribe(changed.set)
 

@@ -1,6 +1,6 @@
-"""What a failing test tells of its cluster: the requests of its clients, and the lives of the objects that the error names.
+"""Reports about the cluster of a failing test: its recorded requests, and the histories of objects that the error names.
 
-Invariant: a report never raises, and has a bounded length.
+Invariant: a report has a bounded length.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ if TYPE_CHECKING:
 
 __all__ = ["report_of"]
 
-#: Requests that a report shows.
+#: The number of latest requests in a report.
 REQUESTS = 50
-#: Objects whose history it shows, and versions of each.
+#: The maximum numbers of objects with a history, and of versions of each.
 OBJECTS, VERSIONS = 5, 20
 
 _WORD = re.compile(r"[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?")
 
 
 def report_of(cluster: Cluster, error: str) -> list[tuple[str, str]]:
-    """Returns titles and texts; `error` is the text of the failure, which may name objects."""
+    """Returns the sections of a report, as titles and texts; `error` is the text of the failure, which may name objects."""
     asked = list(cluster.requests)[-REQUESTS:]
     report = [("requests to fakekube", "\n".join(map(str, asked)))] if asked else []
     return report + _histories(cluster, set(_WORD.findall(error)))
 
 
 def _histories(cluster: Cluster, words: set[str]) -> list[tuple[str, str]]:
-    """The histories of the objects that were written, and whose names are among these words."""
+    """Returns the histories of written objects whose names are among these words."""
     writes = cluster.requests.where(verb="create,update,patch,delete", own=True)
     places = {(one.group, one.resource, one.namespace, one.name): None for one in writes if one.name in words}
     found = []

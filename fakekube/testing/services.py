@@ -25,13 +25,14 @@ class ServingCertificate:
     certificate: str
     key: str
     ca_bundle: str
-    """The CA, in base64 as a caBundle is."""
+    """The CA certificate in base64, as in `caBundle`."""
     context: ssl.SSLContext
     """For a server in Python: `context.wrap_socket(socket, server_side=True)`."""
 
     def write(self, folder: Path | str) -> tuple[Path, Path]:
-        """Writes `tls.crt` and `tls.key`, as controller-runtime's servers read them, to a folder, which is created if
-        necessary. Returns both paths. Raises OSError.
+        """Writes `tls.crt` and `tls.key`, the files that controller-runtime's webhook server reads, and returns their paths.
+
+        The folder is created if necessary. Raises OSError.
         """
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
@@ -43,22 +44,26 @@ class ServingCertificate:
 
 
 class ForwardedServices:
-    """See the module."""
+    """The attribute `services` of a cluster.
+
+    Args:
+        resolver: the API server's table of forwarded Services.
+    """
 
     def __init__(self, resolver: ServiceResolver) -> None:
         self._forwards = resolver.forwards
 
     def forward(self, service: str, port: int | None, *, host: str = "127.0.0.1") -> None:
-        """Forwards requests of the API server to a Service to a local port, regardless of the port of the Service:
-        calls of webhooks, requests for aggregated APIs, services/proxy. The Service need not exist.
+        """Forwards the API server's requests to a Service, for any of its ports, to a local port.
+
+        These are calls of webhooks, requests for aggregated APIs, and services/proxy. The Service need not exist.
 
         Args:
             service: `namespace/name`.
             port: a TCP port; None ends the forwarding.
             host: the host of the port.
 
-        Raises:
-            ValueError: the Service is not named `namespace/name`, or the port is not between 1 and 65535.
+        Raises ValueError if `service` does not have the form `namespace/name`, or the port is not between 1 and 65535.
         """
         namespace, name = _parts(service)
         if port is None:
@@ -74,7 +79,7 @@ class ForwardedServices:
 
         Webhooks of forwarded Services without a caBundle are verified with this CA.
 
-        Raises ValueError for a Service that is not named `namespace/name`.
+        Raises ValueError if `service` does not have the form `namespace/name`.
         """
         from fakekube.server.certificates import credentials
 
@@ -87,5 +92,5 @@ class ForwardedServices:
 def _parts(service: str) -> tuple[str, str]:
     namespace, slash, name = service.partition("/")
     if not (namespace and slash and name) or "/" in name:
-        raise ValueError(f"a Service is named namespace/name, not {service!r}")
+        raise ValueError(f"a Service has the form namespace/name: {service!r}")
     return namespace, name

@@ -17,8 +17,8 @@ class Stages:
     """The stages of a cluster. If there are stages for pods, they replace the default behaviour of pods.
 
     Args:
-        known: The stages by name, which controllers read.
-        changed: Called after each change.
+        known: the stages by name, which the controllers read.
+        changed: called after each change.
     """
 
     def __init__(self, known: dict[str, Any], changed: Callable[[], None]) -> None:

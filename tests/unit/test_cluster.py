@@ -75,7 +75,7 @@ def test_wait_for_sees_what_another_thread_does(cluster: Cluster) -> None:
 
 
 def test_wait_for_gives_up(cluster: Cluster) -> None:
-    with pytest.raises(TimeoutError, match="cm never is not there after 0"):
+    with pytest.raises(TimeoutError, match="cm never does not exist after 0"):
         cluster.wait_for("cm", "never", timeout=0)
 
 
