@@ -1,8 +1,8 @@
 """The command line: `fakekube serve`, `run`, `envtest`, `check` and `export`.
 
-Exit codes: 0 when a served cluster was ended by a signal, the command's own code for `run`, 2 for errors before a
-cluster is ready (an invalid flag, a busy port, an invalid manifest), which are reported in one line. For `check` 0 says that
-nothing is broken, 1 that something is, 3 that the client never came or did not finish its calm run.
+Exit codes: 0 if a signal ended a served cluster, the exit code of the command for `run`, 2 for errors before a cluster is ready
+(an invalid flag, a port in use, an invalid manifest), which are reported in one line. `check` exits with 0 if no rule is broken,
+with 1 if one is, and with 3 if the client sent no requests or did not finish its run without faults.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 @contextmanager
 def _cluster(options: Options) -> Iterator[Cluster]:
-    """Starts a cluster and loads its manifests. Raises UsageError."""
+    """Starts a cluster, loads manifests and writes kubeconfigs; stops it at the end of the block. Raises UsageError."""
     from fakekube.client import ApiError, UnknownResource
     from fakekube.cluster import Cluster
     from fakekube.nodes.stages.errors import StageError
@@ -112,16 +112,16 @@ def _replay(cluster: Cluster, options: Options) -> None:
 
 
 def _kubeconfig_of(options: Options, cluster: Cluster, user: str) -> Path:
-    """Returns the path for the kubeconfig of a user, in the folder of the administrator's."""
+    """Returns the path for the kubeconfig of a user, in the folder of the administrator's kubeconfig."""
     name = re.sub("[^A-Za-z0-9.-]", "-", user)
     return (options.kubeconfig or cluster.kubeconfig).parent / f"{name}.kubeconfig"
 
 
 def _collect_seldom() -> None:
-    """Makes Python's garbage collector run less often, because this process only serves.
+    """Makes Python's garbage collector run less often in a process that only serves.
 
-    Objects are trees without cycles. By default, collections take a tenth of the time, and with 5,000 pods up to 100
-    ms each.
+    Objects of the API are trees without cycles. With Python's defaults, collections take a tenth of the time, and up to 100 ms
+    each with 5,000 pods.
     """
     gc.freeze()
     gc.set_threshold(10_000, 20, 100)
@@ -144,7 +144,7 @@ def _serve(options: Options) -> int:
         with _ready_file(options.ready_file, cluster.url):
             if options.ready_message:
                 print(options.ready_message, flush=True)
-            while not ended.wait(3600):  # a wait without end would not hear signals on every platform
+            while not ended.wait(3600):  # a wait without a timeout would block signals on some platforms
                 pass
     return 0
 
@@ -229,7 +229,7 @@ def _export(options: Options) -> int:
 
 
 def _envtest(options: Options) -> int:
-    """Writes the stand-ins and prints the variable that names their folder."""
+    """Writes the replacements for envtest's binaries, and prints the shell command that sets KUBEBUILDER_ASSETS."""
     from fakekube.api.version import git_version
     from fakekube.data import NEWEST
     from fakekube.envtest.folder import default_folder, installed_folder, write_folder
@@ -255,7 +255,7 @@ def _check(options: Options) -> int:
     if shutil.which(options.rest[0]) is None:
         raise UsageError(f"{options.rest[0]}: no such command")
     started = time.monotonic()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends as Ctrl-C does, with all clients
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends all clients, as Ctrl-C does
     _collect_seldom()
 
     def progress(line: str) -> None:

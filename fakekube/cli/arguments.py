@@ -1,4 +1,4 @@
-"""Parses the command line. Errors are one line."""
+"""Parses the command line into `Options`. Every error is a `UsageError` with a text of one line."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ class Options:
     feature_gates: dict[str, bool] = field(default_factory=dict)
     load: list[Path] = field(default_factory=list)
     users: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
-    """Names and groups of whom kubeconfigs are written for."""
+    """Names and groups of the users for whom kubeconfigs are written."""
     flags: dict[str, Any] = field(default_factory=dict)
-    """Of kube-apiserver, with underscores; see `fakekube.options`."""
+    """Flags of kube-apiserver, with underscores; see `fakekube.options`."""
     rest: list[str] = field(default_factory=list)
-    """The command of `run`."""
+    """The command of `run` and `check`, and the arguments of `server`."""
     controllers: list[str] | None = None
-    """Switches: *, name, -name."""
+    """The items of --controllers: *, name, -name."""
     control: bool | None = None
     nodes: int | None = None
     stages: list[Path] | None = None
@@ -55,7 +55,7 @@ class Options:
     secrets: bool = False
     output: Path | None = None
     duration: float | None = None
-    """Of a recording, in seconds."""
+    """The duration of a recording in seconds; None for no limit."""
     replay: Path | None = None
     speed: float = 1.0
     dir: Path | None = None
@@ -65,11 +65,12 @@ class Options:
     ready_message: str = ""
     sample: list[Path] | None = None
     rules: str | None = None
-    """Of `check`: ids, by commas."""
+    """The ids of rules for `check`, separated by commas."""
     legality: str = "A,C"
     idle: float | None = None
-    """Seconds, as the next."""
+    """Seconds."""
     seconds: float = 10.0
+    """How long `check` provokes repeated failures."""
     expect: list[str] = field(default_factory=list)
     seed: int = 0
     report: Path | None = None
@@ -77,7 +78,7 @@ class Options:
 
 
 _PARTS_OF_NAMES = {"system:serviceaccount": 4, "system:node": 3}
-"""Of how many parts, separated by colons, a user name of the system consists."""
+"""The beginning of a user name with colons → the number of its parts."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -92,9 +93,9 @@ def parse(arguments: Sequence[str]) -> Options:
     arguments, rest = _split(arguments)
     parsed = _parser().parse_args(arguments)
     if parsed.command in ("run", "check") and not rest:
-        raise UsageError(f"{parsed.command}: say what to run after --")
+        raise UsageError(f"{parsed.command}: a command is required after --")
     if parsed.command == "serve" and rest:
-        raise UsageError("serve takes no command; did you mean run?")
+        raise UsageError("serve does not run a command; did you mean run?")
     options = {name: value for name, value in vars(parsed).items() if value is not None}
     given = {flag.name: options.pop(flag.name) for flag in flags() if flag.name in options}
     return Options(**options, flags=given, rest=list(rest))
@@ -124,30 +125,39 @@ def _parser() -> argparse.ArgumentParser:
     _add_check(
         commands.add_parser(
             "check",
-            help="say which obligations of the Kubernetes API a client breaks",
+            help="check whether a client handles what a Kubernetes API server may do",
             usage="fakekube check [options] -- COMMAND [ARGUMENT ...]",
         )
     )
-    _add_export(commands.add_parser("export", help="print what a cluster holds, to be loaded with --load"))
-    _add_record(commands.add_parser("record", help="record what happens in a cluster, to be played back with --replay"))
+    _add_export(commands.add_parser("export", help="print the objects of a cluster, for --load"))
+    _add_record(commands.add_parser("record", help="record the changes in a cluster, for --replay"))
     serve.add_argument(
-        "--ready-file", type=Path, metavar="PATH", help="a file that has the URL as soon as the cluster is ready, until it ends"
+        "--ready-file",
+        type=Path,
+        metavar="PATH",
+        help="write the URL to this file when the cluster is ready, and delete it at the end",
     )
-    serve.add_argument("--ready-message", metavar="TEXT", help="a line that is printed when the cluster is ready")
-    commands.add_parser("server", help="a cluster with the arguments of `k3s server`, for images", add_help=False)
-    _add_envtest(commands.add_parser("envtest", help="write stand-ins for kube-apiserver, etcd and kubectl"))
+    serve.add_argument("--ready-message", metavar="TEXT", help="print this line when the cluster is ready")
+    commands.add_parser("server", help="serve a cluster with the arguments of `k3s server`, for container images", add_help=False)
+    _add_envtest(commands.add_parser("envtest", help="write replacements for kube-apiserver, etcd and kubectl"))
     for command in (serve, run):
-        command.add_argument("--host", help="where to listen (127.0.0.1)")
-        command.add_argument("--port", type=_port, help="0 is a free one (0)")
+        command.add_argument("--host", help="the address to listen on (127.0.0.1)")
+        command.add_argument("--port", type=_port, help="the port to listen on; 0 is a free one (0)")
         command.add_argument(
             "--profile",
             choices=PROFILES,
-            help="apiserver has no controllers, envtest only those that end namespaces and collect dependents (cluster)",
+            help="cluster runs all controllers, envtest those for namespaces and garbage collection, apiserver none (cluster)",
         )
-        command.add_argument("--tls", action="store_true", default=None, help="serve HTTPS with a CA of its own")
+        command.add_argument(
+            "--tls", action="store_true", default=None, help="serve HTTPS with a certificate of the cluster's own CA"
+        )
         command.add_argument("--kubeconfig", type=Path, metavar="PATH", help="where to write the kubeconfig")
-        command.add_argument("--compaction-interval", type=_duration, metavar="5s", help="how soon the past is forgotten (5m)")
-        command.add_argument("--feature-gates", type=_gates, metavar="A=true,…", help="feature gates that are not as by default")
+        command.add_argument(
+            "--compaction-interval", type=_duration, metavar="5s", help="the interval between compactions of the history (5m)"
+        )
+        command.add_argument(
+            "--feature-gates", type=_gates, metavar="A=true,…", help="feature gates that differ from their defaults"
+        )
         command.add_argument(
             "--controllers",
             type=_controllers,
@@ -155,29 +165,35 @@ def _parser() -> argparse.ArgumentParser:
             help="which controllers run: * for all, NAME, or -NAME to leave one out (those of the profile)",
         )
         command.add_argument(
-            "--stages", type=Path, action="append", metavar="FILE_OR_DIR", help="kwok's Stage files; may be given again"
+            "--stages", type=Path, action="append", metavar="FILE_OR_DIR", help="load Stage files of kwok; may be repeated"
         )
-        command.add_argument("--nodes", type=_count, metavar="N", help="how many nodes there are (1 with kubelets, else 0)")
+        command.add_argument("--nodes", type=_count, metavar="N", help="the number of initial nodes (1 if kubelets run, else 0)")
         command.add_argument(
             "--control",
             type=_boolean,
             nargs="?",
             const=True,
             metavar="true|false",
-            help="serve /fakekube/v1 (true where only this machine is heard)",
+            help="serve the control API, /fakekube/v1 (true on a loopback address)",
         )
         command.add_argument(
-            "--load", type=Path, action="append", metavar="FILE_OR_DIR", help="apply manifests; may be given again"
+            "--load",
+            type=Path,
+            action="append",
+            metavar="FILE_OR_DIR",
+            help="apply manifests, or restore a saved state; may be repeated",
         )
         command.add_argument("--replay", type=Path, metavar="FILE", help="play back a recording of `fakekube record` or kwokctl")
-        command.add_argument("--speed", type=_speed, metavar="N", help="recorded seconds a second (1); inf plays all at once")
+        command.add_argument(
+            "--speed", type=_speed, metavar="N", help="recorded seconds per second (1); inf applies all changes at once"
+        )
         command.add_argument(
             "--user",
             type=_user,
             action="append",
             dest="users",
             metavar="NAME[:GROUP,…]",
-            help="write a kubeconfig of this user beside the administrator's; may be given again",
+            help="write a kubeconfig for this user beside the administrator's; may be repeated",
         )
         _add_server_flags(command)
     return parser
@@ -191,16 +207,20 @@ def _add_export(export: argparse.ArgumentParser) -> None:
 def _add_record(record: argparse.ArgumentParser) -> None:
     _add_source(record)
     record.add_argument("--output", "-o", type=Path, metavar="FILE", help="where to write the recording (standard output)")
-    record.add_argument("--duration", type=_duration, metavar="30s", help="how long (until Ctrl-C)")
+    record.add_argument("--duration", type=_duration, metavar="30s", help="how long to record (until Ctrl-C)")
 
 
 def _add_source(command: argparse.ArgumentParser) -> None:
     """Adds the arguments of commands that read another cluster."""
-    command.add_argument("--kubeconfig", type=Path, metavar="PATH", help="of the cluster (KUBECONFIG, else ~/.kube/config)")
-    command.add_argument("--context", metavar="NAME", help="one of the kubeconfig's (the current one)")
-    command.add_argument("--namespace", "-n", metavar="NAME", help="only what is in this namespace")
-    command.add_argument("--kinds", type=lambda text: text.split(","), metavar="pods,deployments.apps", help="only these (all)")
-    command.add_argument("--secrets", action="store_true", default=None, help="also the data of Secrets")
+    command.add_argument(
+        "--kubeconfig", type=Path, metavar="PATH", help="the kubeconfig of the cluster (KUBECONFIG, else ~/.kube/config)"
+    )
+    command.add_argument("--context", metavar="NAME", help="the context in the kubeconfig (the current one)")
+    command.add_argument("--namespace", "-n", metavar="NAME", help="only objects in this namespace (all)")
+    command.add_argument(
+        "--kinds", type=lambda text: text.split(","), metavar="pods,deployments.apps", help="only these resources (all)"
+    )
+    command.add_argument("--secrets", action="store_true", default=None, help="include the data of Secrets")
 
 
 def _add_envtest(envtest: argparse.ArgumentParser) -> None:
@@ -211,13 +231,15 @@ def _add_envtest(envtest: argparse.ArgumentParser) -> None:
         "--profile",
         default="envtest",
         choices=PROFILES,
-        help="what runs beside the API server: nothing (apiserver), what ends namespaces and collects dependents (envtest), "
-        "or everything (cluster); envtest is the default",
+        help="the controllers: none (apiserver), those for namespaces and garbage collection (envtest), or all (cluster); "
+        "envtest is the default",
     )
     envtest.add_argument(
         "--controllers", type=_controllers, metavar="*,-NAME,…", help="which controllers run (those of the profile)"
     )
-    envtest.add_argument("--powers", action="store_true", default=None, help="serve /fakekube/v1 to administrators")
+    envtest.add_argument(
+        "--powers", action="store_true", default=None, help="serve the control API, /fakekube/v1, to administrators"
+    )
 
 
 def _add_check(check: argparse.ArgumentParser) -> None:
@@ -226,25 +248,27 @@ def _add_check(check: argparse.ArgumentParser) -> None:
         type=Path,
         action="append",
         metavar="FILE_OR_DIR",
-        help="manifests: definitions are created first, all else is copied as a stimulus; may be given again "
+        help="manifests: definitions are created first, copies of the other objects trigger the client; may be repeated "
         "(an object of each resource that the client watches)",
     )
     which = check.add_mutually_exclusive_group()
-    which.add_argument("--rules", metavar="W1,R2", help="only these, with all their provocations (all rules)")
+    which.add_argument("--rules", metavar="W1,R2", help="check only these rules, with all their provocations (all rules)")
     which.add_argument("--all", action="store_const", const="A,B,C", dest="legality", help="provocations of all classes")
     which.add_argument(
         "--legality", metavar="A,C", help="provocations of these classes: A kube-apiserver, B contract, C network (A,C)"
     )
-    check.add_argument("--idle", type=_seconds, metavar="SECONDS", help="the silence after which the client gives up on a watch")
-    check.add_argument("--seconds", type=_seconds, metavar="N", help="how long repeated failures are provoked (10)")
+    check.add_argument(
+        "--idle", type=_seconds, metavar="SECONDS", help="the time without events after which the client ends a watch"
+    )
+    check.add_argument("--seconds", type=_seconds, metavar="N", help="how long to provoke repeated failures (10)")
     check.add_argument(
         "--expect",
         action="append",
         metavar="RESOURCE/NAME[:PATH[=VALUE]]",
-        help="a sign of the client's reaction, with {name} for the name of a copy; may be given again",
+        help="an object or field that shows the client's reaction, with {name} for the name of a copy; may be repeated",
     )
-    check.add_argument("--seed", type=int, metavar="N", help="what random choices follow from (0)")
-    check.add_argument("--profile", choices=PROFILES, help="apiserver has no controllers, as envtest (cluster)")
+    check.add_argument("--seed", type=int, metavar="N", help="the seed of random choices (0)")
+    check.add_argument("--profile", choices=PROFILES, help="cluster runs all controllers, apiserver none (cluster)")
     check.add_argument("--report", type=Path, metavar="FILE", help="write report.json")
     check.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit XML")
 
@@ -276,7 +300,7 @@ class _Version(argparse.Action):
 
 
 class _Values(argparse.Action):
-    """Collects the values of a flag that may be repeated, with several values separated by commas."""
+    """Collects the values of a flag that may be repeated and contain several values, separated by commas."""
 
     def __call__(self, parser: object, namespace: argparse.Namespace, values: Any, option_string: str | None = None) -> None:
         known = getattr(namespace, self.dest) or ()
@@ -301,7 +325,7 @@ def _port(text: str) -> int:
 
 def _count(text: str) -> int:
     if not text.isdigit() or int(text) > 5000:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of nodes")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of nodes")
     return int(text)
 
 

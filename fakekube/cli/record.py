@@ -1,4 +1,4 @@
-"""`fakekube record`: records what happens in another cluster, until a signal arrives or for some seconds."""
+"""`fakekube record`: records the changes in another cluster, until a signal arrives or --duration has passed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["kubeconfig_to_read", "record"]
 
 
 def kubeconfig_to_read(options: Options) -> Path:
-    """Returns the path of the kubeconfig of another cluster."""
+    """Returns the path of the kubeconfig: of --kubeconfig, else the first of KUBECONFIG, else ~/.kube/config."""
     return options.kubeconfig or Path(os.environ.get("KUBECONFIG", "").split(os.pathsep)[0] or "~/.kube/config").expanduser()
 
 
@@ -36,7 +36,7 @@ def record(options: Options) -> int:
         client = RemoteClient.of_kubeconfig(kubeconfig_to_read(options), options.context)
         with _output(options) as file:
             recorder = RemoteRecorder(client, file, kinds=options.kinds, namespace=options.namespace, redact=not options.secrets)
-            print("fakekube records; Ctrl-C ends it", file=sys.stderr, flush=True)
+            print("recording; Ctrl-C ends it", file=sys.stderr, flush=True)
             ended.wait(options.duration)
             recorder.stop()
     except (KubeconfigError, ApiError, UnknownResource) as problem:

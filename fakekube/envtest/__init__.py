@@ -1,7 +1,8 @@
-"""Stand-ins for the binaries that envtest and its relatives start: kube-apiserver, etcd and kubectl.
+"""Replacements for the binaries that envtest and similar libraries start: kube-apiserver, etcd and kubectl.
 
-`folder` writes them; `kube_apiserver` is a cluster behind kube-apiserver's command line; `etcd` is as much of etcd as
-start-up needs, because the API server keeps its objects itself; `kubectl` is for machines without the real one.
+`folder` writes them; `kube_apiserver` is a cluster with kube-apiserver's command line; `etcd` implements the part of etcd that
+the start of a control plane needs, because the API server keeps its objects itself; `kubectl` is for machines without the real
+one.
 
-Nothing is imported here: the stand-ins start in a process of their own, and each imports what it needs.
+This module imports nothing: each replacement runs in a process of its own, which imports only the modules that it needs.
 """

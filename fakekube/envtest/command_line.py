@@ -1,10 +1,10 @@
-"""What a command line of kube-apiserver asks of a cluster.
+"""Translates a command line of kube-apiserver into arguments of a cluster.
 
-Every flag of the real server is in one of four groups: those that a cluster has itself (`fakekube.options`), those that
-`_READERS` translates, those that cannot be noticed by a client of a server in memory, which are ignored, and those in `REFUSED`,
-which ask for what is not there. Flags of other releases and made up ones are ignored, as suites carry them along.
+Flags of `fakekube.options` are passed on; `read` translates those about address, certificates, feature gates and etcd; those in
+`REFUSED` are errors, because they require a feature that a cluster does not have. All others are ignored: flags whose effect
+clients of a server in memory cannot observe, and flags of other releases, which suites often keep.
 
-Invariant: what is refused is refused before the port is opened, with the flag's name and the reason.
+Invariant: an unsupported flag is refused before the port is opened, with its name and the reason.
 
 Specified by: k8s.io/kubernetes/cmd/kube-apiserver/app/options (options.go, validation.go), k8s.io/apiserver/pkg/server/options
 (serving.go, etcd.go, authentication.go).
@@ -25,7 +25,7 @@ __all__ = ["REFUSED", "CommandLine", "FlagError", "read"]
 
 SECURE_PORT = 6443
 LOOPBACK = "127.0.0.1"
-"""Without --bind-address. The real server listens everywhere then, which a test does not need."""
+"""The default of --bind-address. That of the real server is all addresses, which would expose a test to the network."""
 
 #: The boolean flags of kube-apiserver that `fakekube.options` does not have.
 _SWITCHES = frozenset((
@@ -39,14 +39,14 @@ _SWITCHES = frozenset((
     "shutdown-send-retry-after", "version", "watch-cache",
 ))  # fmt: skip
 
-#: The flags with values of kube-apiserver that are read here, or whose value could look like a flag.
+#: The flags with values that are read here, or whose value may begin with a dash.
 _KNOWN = frozenset((
     "admission-control", "advertise-address", "bind-address", "cert-dir", "emulated-version", "etcd-servers",
     "feature-gates", "insecure-bind-address", "insecure-port", "runtime-config", "secure-port",
     "v", "vmodule", "watch-cache-sizes",
 ))  # fmt: skip
 
-#: Flags that ask for what a cluster does not have, and the reason, for any value but the empty one.
+#: Flags that are not supported with a non-empty value → what to use instead.
 REFUSED: Mapping[str, str] = {
     "authentication-token-webhook-config-file": "use --authentication-config or --token-auth-file",
     "authorization-policy-file": "the mode ABAC is not supported; use RBAC or Webhook",
@@ -58,17 +58,17 @@ REFUSED: Mapping[str, str] = {
 
 @dataclass(slots=True)
 class CommandLine:
-    """What was asked for."""
+    """A parsed command line."""
 
     host: str = LOOPBACK
     port: int = SECURE_PORT
     feature_gates: dict[str, bool] = field(default_factory=dict)
     flags: dict[str, Any] = field(default_factory=dict)
-    """Those of `fakekube.options`, with underscores."""
+    """The flags of `fakekube.options`, with underscores."""
     certificates: Path | None = None
-    """--cert-dir, if --tls-cert-file does not replace it."""
+    """The value of --cert-dir, unless --tls-cert-file is set."""
     etcd: str = ""
-    """--etcd-servers."""
+    """The value of --etcd-servers."""
     wants: str = "serve"
     """serve, help or version."""
 
@@ -124,7 +124,7 @@ def _port(text: str) -> int:
 
 
 def _gates(texts: Sequence[str]) -> dict[str, bool]:
-    """Returns the feature gates; a component before the name (kube:NAME=true) is left out."""
+    """Returns the feature gates of kube-apiserver; a name may have a component as its prefix (kube:NAME=true)."""
     gates = {}
     for name, text in mapping("feature-gates", texts).items():
         component, _, gate = name.rpartition(":")

@@ -1,12 +1,11 @@
-"""The stand-in for etcd: takes etcd's command line and answers /health, so that the API server is started after it.
+"""The replacement for etcd: accepts etcd's command line and serves /health, so that envtest considers etcd started.
 
-It also tells the API server where its data folder is, see `storage`.
+The API server also reads from it the path of etcd's data folder, see `storage`.
 
-This file runs as a script, with Python's `-I -S` and the standard library's smallest modules, because its start is a part
-of each start of a control plane. No object is ever stored here. One thread serves all connections, and the default action
-of SIGTERM ends the process.
+This file runs as a script, with Python's `-I -S` and few modules of the standard library, because its start is part of each start
+of a control plane. It stores no objects. One thread serves all connections, and the default action of SIGTERM ends the process.
 
-Invariant: the process has no children and owns no file, so that nothing is left of it after SIGKILL.
+Invariant: the process has no children and no files, so that nothing remains after SIGKILL.
 
 Specified by: go.etcd.io/etcd/server/v3/etcdmain (config.go, help.go) and server/etcdserver/api/etcdhttp (health.go, version.go).
 """
@@ -25,12 +24,12 @@ _DATA = "data-dir"
 
 _BACKLOG = 128
 _ORPHAN_SECONDS = 300.0
-"""So long it stays when the process that started it has gone, and nobody is connected."""
+"""The process ends after this time without connections if its parent has ended."""
 _LOOK_SECONDS = 10.0
 _HEAD_BYTES = 16384
-"""The longest request that is read; a longer one ends its connection."""
+"""The maximum size of a request; a larger one ends its connection."""
 
-#: Path → code and body. The path is that of the real server, so that probes of it are answered.
+#: Path → status code and body, as in the real server.
 _ANSWERS = {
     "/health": (200, '{"health":"true","reason":""}'),
     "/livez": (200, "ok"),
@@ -41,7 +40,7 @@ _NOT_FOUND = (404, "404 page not found\n")
 
 
 class UsageError(Exception):
-    """The command line asks for what this stand-in cannot do."""
+    """The command line requires something that is not supported."""
 
 
 def addresses(arguments: list[str]) -> list[tuple[str, int]]:
@@ -67,12 +66,12 @@ def _address(url: str) -> tuple[str, int]:
     scheme, _, rest = url.partition("://")
     host, _, port = rest.rstrip("/").rpartition(":")
     if scheme != "http" or not port.isdigit() or int(port) > 65535:
-        raise UsageError(f'--{_ADDRESSES}: "{url}" is not http://ADDRESS:PORT; the stand-in for etcd serves plain HTTP only')
+        raise UsageError(f'--{_ADDRESSES}: "{url}" is not http://ADDRESS:PORT; this replacement of etcd serves plain HTTP only')
     return host.strip("[]"), int(port)
 
 
 def serve(listeners: list[socket.socket]) -> None:
-    """Answers requests on all connections; returns when the parent has gone and nobody is connected for a long time."""
+    """Serves all connections; returns after `_ORPHAN_SECONDS` without a parent and without connections."""
     poll = select.poll()
     listening = {listener.fileno(): listener for listener in listeners}
     connections: dict[int, tuple[socket.socket, bytes]] = {}
@@ -106,7 +105,7 @@ def _accept(listener: socket.socket, poll: select.poll, connections: dict[int, t
 
 
 def _answer_all(connected: socket.socket, before: bytes) -> bytes | None:
-    """Reads, answers every whole request, and returns what is left over; None when the connection is to be closed."""
+    """Reads from a connection and responds to every complete request. Returns the remaining bytes; None to close it."""
     try:
         data = connected.recv(_HEAD_BYTES)
         rest = before + data
@@ -129,7 +128,7 @@ def _answer(head: bytes) -> bytes:
 
 
 def main(arguments: list[str]) -> int:
-    """Serves until a signal ends the process. Returns 1 after an error in the command line, or for a port that is taken."""
+    """Serves until a signal ends the process. Returns 1 for an invalid command line, or a port that is in use."""
     try:
         listeners = [_listen(*address) for address in addresses(arguments)]
         data = flag(arguments, _DATA)
@@ -138,7 +137,9 @@ def main(arguments: list[str]) -> int:
     except (UsageError, OSError) as problem:
         print(f"etcd: {problem}", file=sys.stderr)
         return 1
-    print("etcd: fakekube's stand-in is ready to serve client requests; the API server keeps the objects", file=sys.stderr)
+    print(
+        "etcd: the replacement of fakekube is ready to serve client requests; the API server keeps the objects", file=sys.stderr
+    )
     serve(listeners)
     return 0
 

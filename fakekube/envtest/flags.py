@@ -1,10 +1,10 @@
-"""Reads command lines as Go programs do, in every spelling that users of the stand-ins give them.
+"""Parses command lines as Go programs do.
 
 A flag is `--name=value`, `--name value`, `-name value` (Go's flag package, in old etcd), `-nvalue` for one letter, or a bare
-`--name` for a switch; underscores count as dashes. A switch takes the next argument only if that is true or false. A flag that
-nobody knows takes the next argument if that is no flag itself. Repeated flags keep all their values, in order.
+`--name` for a switch; underscores count as dashes. A switch takes the next argument only if it is true or false. An unknown flag
+takes the next argument if it is not a flag. Repeated flags keep all their values, in order.
 
-Invariant: every argument is read exactly once, and none is lost.
+Invariant: every argument is read exactly once.
 
 Specified by: github.com/spf13/pflag (flag.go, bool.go, string_slice.go) and k8s.io/component-base/cli/flag
 (WordSepNormalizeFunc).
@@ -26,7 +26,7 @@ _NANOSECONDS = 1e9
 
 
 class FlagError(ValueError):
-    """A flag has no value, or one that cannot be read; the text is pflag's."""
+    """A flag has no value or an invalid one; the text is that of pflag."""
 
 
 def parse(arguments: Sequence[str], *, switches: Collection[str], known: Collection[str]) -> dict[str, list[str]]:
@@ -37,14 +37,14 @@ def parse(arguments: Sequence[str], *, switches: Collection[str], known: Collect
 def split(
     arguments: Sequence[str], *, switches: Collection[str], known: Collection[str]
 ) -> tuple[dict[str, list[str]], list[str]]:
-    """Returns the values of each flag, by its name without dashes, and the arguments that are no flags.
+    """Returns the values of each flag, by its name without dashes, and the arguments that are not flags.
 
     Args:
         arguments: the command line, without the program.
         switches: the names of boolean flags.
         known: the names of flags that take a value.
 
-    Raises FlagError for a flag at the end that lacks its value.
+    Raises FlagError if the last argument is a flag that needs a value.
     """
     found: dict[str, list[str]] = {}
     words: list[str] = []
@@ -68,7 +68,7 @@ def split(
 
 
 def _following(name: str, rest: list[str], switches: Collection[str], known: Collection[str]) -> str:
-    """Returns the value of a flag that has none in its own argument, and takes it from the arguments that follow."""
+    """Returns the value of a flag without `=`, and removes it from the following arguments if it is one of them."""
     following = rest[-1] if rest else None
     if name in switches:
         return rest.pop() if following in _TRUE | _FALSE else "true"
@@ -83,7 +83,7 @@ def _following(name: str, rest: list[str], switches: Collection[str], known: Col
 
 
 def boolean(name: str, text: str) -> bool:
-    """Returns what strconv.ParseBool reads. Raises FlagError."""
+    """Parses a boolean as strconv.ParseBool does. Raises FlagError."""
     if text in _TRUE:
         return True
     if text in _FALSE:
@@ -92,7 +92,7 @@ def boolean(name: str, text: str) -> bool:
 
 
 def integer(name: str, text: str) -> int:
-    """Returns a decimal integer. Raises FlagError."""
+    """Parses a decimal integer. Raises FlagError."""
     try:
         return int(text)
     except ValueError:
@@ -100,7 +100,7 @@ def integer(name: str, text: str) -> int:
 
 
 def fraction(name: str, text: str) -> float:
-    """Returns a number. Raises FlagError."""
+    """Parses a number. Raises FlagError."""
     try:
         return float(text)
     except ValueError:
@@ -108,7 +108,7 @@ def fraction(name: str, text: str) -> float:
 
 
 def seconds(name: str, text: str) -> float:
-    """Returns a Go duration in seconds. Raises FlagError."""
+    """Parses a Go duration, and returns seconds. Raises FlagError."""
     try:
         return parse_duration(text) / _NANOSECONDS
     except ValueError as error:
@@ -116,7 +116,7 @@ def seconds(name: str, text: str) -> float:
 
 
 def values(texts: Sequence[str]) -> tuple[str, ...]:
-    """Returns the items of a flag that may be repeated, with commas between several."""
+    """Returns the items of a flag that may be repeated and contain several items, separated by commas."""
     return tuple(part for text in texts for part in text.split(",") if part)
 
 
@@ -134,7 +134,7 @@ def _pairs(name: str, texts: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def read_value(name: str, kind: str, texts: Sequence[str]) -> Any:
-    """Returns the value of a flag whose dataclass field has the type `kind`: of a sequence all, else the last one.
+    """Parses the value of a flag whose dataclass field has the annotation `kind`: all values for a sequence, else the last one.
 
     Raises FlagError.
     """

@@ -1,11 +1,11 @@
-"""Writes a folder with stand-ins for kube-apiserver, etcd and kubectl, as KUBEBUILDER_ASSETS names it.
+"""Writes a folder for KUBEBUILDER_ASSETS with replacements for kube-apiserver, etcd and kubectl.
 
-Each stand-in is a small shell script. It answers --help and --version itself, because envtest asks for them at each start,
-and becomes Python by `exec` for the rest, so that the process that was started is the one that serves. Python starts
-without site and with the folders of modules written down, which takes half as long; a folder therefore belongs to the
-environment of Python that wrote it.
+Each replacement is a small shell script. It handles --help and --version itself, because envtest calls them at each start, and
+otherwise executes Python with `exec`, so that the started process is the one that serves. Python runs without the module `site`
+and with a fixed sys.path, which halves its start time; a folder can therefore only be used with the Python environment that wrote
+it.
 
-Invariant: a file is replaced as a whole, so that suites that run meanwhile are not disturbed.
+Invariant: files are replaced atomically, so that suites can run meanwhile.
 
 Specified by: sigs.k8s.io/controller-runtime/pkg/internal/testing/process (bin_path_finder.go, process.go: CheckFlag) and
 tools/setup-envtest (store/store.go, versions/version.go).
@@ -26,7 +26,7 @@ __all__ = ["BINARIES", "default_folder", "installed_folder", "write_folder"]
 
 BINARIES = ("etcd", "kube-apiserver", "kubectl")
 
-#: How Go names this machine's architecture; others as Python names them.
+#: Python's name of an architecture → Go's name, if they differ.
 _ARCHITECTURES = {"x86_64": "amd64", "AMD64": "amd64", "aarch64": "arm64", "i686": "386"}
 
 _HELP = """\
@@ -51,7 +51,7 @@ _API_SERVER_CODE = (
 
 _KUBECTL = """\
 #!/bin/sh
-# kubectl of fakekube: the first other kubectl on the PATH, else a small one of its own. Written by `fakekube envtest`.
+# kubectl of fakekube: executes the first other kubectl on the PATH, else a small replacement. Written by `fakekube envtest`.
 here=$(dirname -- "$0") && here=$(cd -- "$here" && pwd -P)
 IFS=:
 for folder in $PATH; do
@@ -68,7 +68,7 @@ _KUBECTL_CODE = "import sys; sys.path[:] = {path}; from fakekube.envtest.kubectl
 
 
 def default_folder() -> Path:
-    """Returns the folder of `fakekube envtest` without --dir: in the user's cache."""
+    """Returns the default of --dir of `fakekube envtest`: a folder in the user's cache."""
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(cache) / "fakekube" / "envtest"
 
@@ -87,14 +87,14 @@ def _data_home() -> str:
 def write_folder(
     folder: Path, *, version: str, profile: str = "envtest", controllers: Sequence[str] | None = None, control: bool = False
 ) -> None:
-    """Writes the stand-ins to a folder, which is made if need be. Raises OSError.
+    """Writes the replacements to a folder, which is created if necessary. Raises OSError.
 
     Args:
-        folder: where; files of the same names are replaced.
-        version: what `--version` says, such as v1.36.3.
-        profile: that of the API server's cluster.
-        controllers: which controllers run, as `Cluster` takes them; None for those of the profile.
-        control: whether the API server has the control prefix /fakekube/v1.
+        folder: where to write; files of the same names are replaced.
+        version: the output of `--version`, such as v1.36.3.
+        profile: the profile of the cluster.
+        controllers: the argument `controllers` of `Cluster`; None for the controllers of the profile.
+        control: whether to serve the control API, /fakekube/v1.
     """
     folder.mkdir(parents=True, exist_ok=True)
     python, path = shlex.quote(sys.executable), json.dumps(_module_path())
@@ -116,7 +116,7 @@ def _head(name: str, text: str, version: str) -> str:
 
 
 def _module_path() -> list[str]:
-    """Returns where this process finds modules: this package first, then the rest as it stands, without the working folder."""
+    """Returns the sys.path for the replacements: this package first, then that of this process without the working folder."""
     own = str(Path(__file__).parents[2])
     return list(dict.fromkeys([own, *(str(Path(entry).absolute()) for entry in sys.path if entry and Path(entry).exists())]))
 
@@ -131,12 +131,12 @@ def _replace(path: Path, text: str) -> None:
 
 # ---------------------------------------------------------------- help texts
 
-#: Searched for lines that begin with the flags that envtest knows only of some releases.
+#: envtest searches these texts for lines that begin with flags that only some releases have.
 _ETCD_HELP = """\
 Usage:
 
   etcd [flags]
-    Start an etcd server: fakekube's stand-in, whose API server keeps the objects itself.
+    Start an etcd server: the replacement of fakekube, whose API server keeps the objects itself.
 
 Flags with an effect:
   --listen-client-urls 'http://localhost:2379'
@@ -150,7 +150,7 @@ Flags without one, among others:
   --unsafe-no-fsync 'false'"""
 
 _API_SERVER_HELP = """\
-The Kubernetes API server validates and configures data for the api objects. This is fakekube's stand-in, in memory.
+The Kubernetes API server validates and configures data for the api objects. This is the replacement of fakekube, in memory.
 
 Usage:
   kube-apiserver [flags]

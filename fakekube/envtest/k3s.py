@@ -1,8 +1,8 @@
-"""`fakekube server`: a living cluster behind the command line of `k3s server`, for images in place of k3s' own.
+"""`fakekube server`: a cluster with the command line of `k3s server`, for container images that replace those of k3s.
 
-Testcontainers' modules start the image with k3s' arguments, wait for a line of its log, and read the kubeconfig at its known
-place. Manifests in the data folder are applied before the line is printed. Flags that are not listed here are
-ignored, as most are about what a real node needs.
+The k3s modules of Testcontainers start the image with arguments of k3s, wait for a line of its log, and read the kubeconfig at a
+fixed path. Manifests in the data folder are applied before the line is printed. Flags that are not listed here are ignored;
+most of them concern real nodes.
 
 Invariant: when the line is printed, the port is open, the kubeconfig is written and every manifest is applied.
 
@@ -48,22 +48,22 @@ _PASSED_ON = {"service-cidr": "service-cluster-ip-range", "service-node-port-ran
 
 @dataclass(slots=True)
 class Arguments:
-    """What was asked for, with k3s' defaults."""
+    """A parsed command line, with the defaults of k3s."""
 
     host: str = "0.0.0.0"
     port: int = 6443
     kubeconfig: Path = Path("/etc/rancher/k3s/k3s.yaml")
     data: Path = Path("/var/lib/rancher/k3s")
     names: tuple[str, ...] = ()
-    """Further names and addresses of the certificate."""
+    """Additional names and addresses in the certificate."""
     scheduler: bool = True
     feature_gates: dict[str, bool] = field(default_factory=dict)
     flags: dict[str, Any] = field(default_factory=dict)
-    """Of kube-apiserver, as `Cluster` takes them."""
+    """Flags of kube-apiserver, as arguments of `Cluster`."""
 
 
 def read(arguments: Sequence[str]) -> Arguments:
-    """Reads the command line of `k3s server`, without the program and `server`. Raises FlagError."""
+    """Parses the command line of `k3s server`, without the program and `server`. Raises FlagError."""
     given, _ = split(arguments, switches=_SWITCHES, known=_KNOWN)
     found = {_LONG.get(name, name): texts for name, texts in given.items()}
     passed = [f"--{_PASSED_ON[name]}={','.join(texts)}" for name, texts in found.items() if name in _PASSED_ON]
@@ -104,7 +104,7 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _started(asked: Arguments) -> Cluster:
+def _started(arguments: Arguments) -> Cluster:
     """Starts the cluster, applies the manifests and writes the kubeconfig.
 
     Raises OptionError, OSError, ManifestError, ApiError and UnknownResource.
@@ -112,17 +112,22 @@ def _started(asked: Arguments) -> Cluster:
     from fakekube.cluster import Cluster
     from fakekube.envtest.serving_certificates import serving_files
 
-    certificate, key = serving_files(asked.data / "server" / "tls", asked.names)
-    flags = {"tls_cert_file": certificate, "tls_private_key_file": key, **asked.flags}
-    controllers = None if asked.scheduler else ["*", "-kube-scheduler"]
+    certificate, key = serving_files(arguments.data / "server" / "tls", arguments.names)
+    flags = {"tls_cert_file": certificate, "tls_private_key_file": key, **arguments.flags}
+    controllers = None if arguments.scheduler else ["*", "-kube-scheduler"]
     cluster = Cluster(
-        host=asked.host, port=asked.port, tls=True, controllers=controllers, feature_gates=asked.feature_gates, **flags
+        host=arguments.host,
+        port=arguments.port,
+        tls=True,
+        controllers=controllers,
+        feature_gates=arguments.feature_gates,
+        **flags,
     ).start()
     try:
-        manifests = asked.data / "server" / "manifests"
+        manifests = arguments.data / "server" / "manifests"
         if manifests.is_dir():
             cluster.load(manifests)
-        cluster.write_kubeconfig(asked.kubeconfig)
+        cluster.write_kubeconfig(arguments.kubeconfig)
     except BaseException:
         cluster.stop()
         raise

@@ -1,8 +1,8 @@
-"""The stand-in for kube-apiserver: a cluster behind the real one's command line, until SIGTERM or SIGINT.
+"""The replacement for kube-apiserver: serves a cluster with the command line of the real one, until SIGTERM or SIGINT.
 
-Readiness is what the real server has: /healthz, /readyz and /livez answer when the port is open. A signal ends it within a
-second, whatever streams are open. It starts no process and keeps no file, but for the certificate that --cert-dir asks for, so
-that nothing is left of it after SIGKILL; several may share a folder.
+/healthz, /readyz and /livez succeed when the port is open. A signal ends the process within a second, also with open streams. It
+starts no processes and writes no files except the certificate in --cert-dir and the state in etcd's data folder (`storage`), so
+that nothing else remains after SIGKILL.
 
 Invariant: the exit code is 0 after a signal and 1 after an error, which is one line on standard error.
 
@@ -26,16 +26,15 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
-#: Profile → the one with the same objects whose admission plugins are those of the real server: which of them are off is told by
-#: flags here.
+#: Profile of this module → profile of the cluster with the admission plugins of the real server, which flags can disable.
 _WITH_ALL_PLUGINS = {"apiserver": "envtest"}
 
 ORPHAN_SECONDS = 300.0
-"""So long a server stays whose suite was killed, and to which nobody is connected."""
+"""The process ends after this time without connections if its parent has ended."""
 _LOOK_SECONDS = 10.0
 
 _STOP_SECONDS = 0.8
-"""A signal ends the process after so long even if something holds on to it."""
+"""The process ends at most this time after a signal, even if stopping the cluster takes longer."""
 
 
 def main(
@@ -45,9 +44,9 @@ def main(
 
     Args:
         arguments: the command line, without the program.
-        profile: that of the cluster.
-        controllers: which controllers run, as `Cluster` takes them; None for those of the profile.
-        control: whether /fakekube/v1 is served.
+        profile: the profile of the cluster.
+        controllers: the argument `controllers` of `Cluster`; None for the controllers of the profile.
+        control: whether to serve the control API, /fakekube/v1.
     """
     from fakekube.envtest.command_line import FlagError, read
     from fakekube.envtest.storage import data_folder, save
@@ -60,14 +59,14 @@ def main(
             return _print_version()
         if line.wants == "help":
             return _print_help()
-        signal.signal(signal.SIGINT, signal.SIG_DFL)  # until it serves, a signal ends it at once
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # before it serves, a signal ends the process at once
         cluster = _started(line, profile, controllers, control)
         ended = _signals()
     except (FlagError, OptionError, StateError, OSError) as problem:
         print(f"Error: {problem}", file=sys.stderr)
         return 1
     print(f"Serving securely on {line.host}:{line.port}", file=sys.stderr, flush=True)
-    gc.freeze()  # the launcher has disabled collections: a start makes no garbage to speak of, and takes a tenth longer with them
+    gc.freeze()  # the launcher disabled collections: a start creates little garbage, and collections make it a tenth slower
     gc.enable()
     _wait(ended, cluster)
     threading.Timer(_STOP_SECONDS, os._exit, (0,)).start()
@@ -77,13 +76,13 @@ def main(
         save(cluster, folder)
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(0)  # threads that still answer do not hold it up
+    os._exit(0)  # does not wait for threads that still serve requests
 
 
 def _wait(ended: threading.Event, cluster: Cluster) -> None:
-    """Waits for a signal, or until the process that started this one has gone and nobody is connected for a long time.
+    """Waits for a signal, or for `ORPHAN_SECONDS` without a parent process and without connections.
 
-    A suite that is killed stops nothing; without this its servers would run until the machine is restarted.
+    A suite that is killed does not stop its servers; they would run until the machine is restarted.
     """
     parent, last_use = os.getppid(), time.monotonic()
     while not ended.wait(_LOOK_SECONDS):
@@ -102,7 +101,7 @@ def _signals() -> threading.Event:
 
 
 def _started(line: CommandLine, profile: str, controllers: Sequence[str] | None, control: bool) -> Cluster:
-    """Starts the cluster, with the state of the one before it on this etcd.
+    """Starts the cluster, with the state that the previous one with the same etcd has saved.
 
     Raises OptionError, also if the port is taken, StateError for a damaged state, and OSError.
     """
@@ -147,7 +146,7 @@ def _print_version() -> int:
 def _print_help() -> int:
     from fakekube.options import flags
 
-    print("Usage:\n  kube-apiserver [flags]\n\nThis is fakekube's stand-in. Flags with an effect:\n")
+    print("Usage:\n  kube-apiserver [flags]\n\nThis is the replacement of fakekube. Flags with an effect:\n")
     for flag in sorted(flag.name.replace("_", "-") for flag in flags()):
         print(f"      --{flag}")
     return 0

@@ -1,9 +1,9 @@
-"""The stand-in for kubectl, used where there is no real one: what suites call beside the API server.
+"""The replacement for kubectl, for machines without the real one.
 
-It has `get`, `create`, `apply`, `delete`, `config` and `version`, with the flags that say which server and who asks.
-`apply` is a server-side apply. All other commands end with an error that says so.
+It has the commands `get`, `create`, `apply`, `delete`, `config` and `version`, with the flags for the server and the user.
+`apply` is a server-side apply. All other commands are errors.
 
-Invariant: what it prints is what the real kubectl prints for the same command, except for the wording of usage errors.
+Invariant: the output is that of the real kubectl for the same command, except for the texts of usage errors.
 
 Specified by: k8s.io/kubectl/pkg/cmd (get, create, apply, delete, version) and k8s.io/cli-runtime/pkg/genericclioptions
 (config_flags.go).
@@ -49,12 +49,12 @@ _SHORT = {"A": "all-namespaces", "f": "filename", "l": "selector", "n": "namespa
 
 
 class CommandError(Exception):
-    """The command cannot be done; the text is printed after `error: `."""
+    """The command failed; the text is printed after `error: `."""
 
 
 @dataclass(slots=True)
 class Session:
-    """Who asks whom, and where."""
+    """The client, the default namespace and the flags of one command."""
 
     client: RemoteClient
     namespace: str
@@ -62,7 +62,7 @@ class Session:
     _resources: list[ResourceElsewhere] | None = None
 
     def resource(self, name: str) -> ResourceElsewhere:
-        """Returns the resource of a name, a short name or a kind, with an optional group. Raises CommandError."""
+        """Returns the resource for a name, a short name or a kind, with an optional group. Raises CommandError."""
         wanted, _, group = name.lower().partition(".")
         for one in self._all():
             if wanted in one.names and (not group or group in (one.group, f"{one.version}.{one.group}")):
@@ -102,7 +102,7 @@ def main(arguments: Sequence[str]) -> int:
         if command == "config":
             return kubectl_config.run(words[1:], flags)
         if command not in _COMMANDS:
-            raise CommandError(f'unknown command "{command}"; this stand-in has {", ".join([*_COMMANDS, "config"])}')
+            raise CommandError(f'unknown command "{command}"; this replacement has {", ".join([*_COMMANDS, "config"])}')
         return _COMMANDS[command](words[1:], flags)
     except ApiError as error:
         reason = f" ({error.reason})" if error.reason else ""
@@ -115,7 +115,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _session(flags: Flags) -> Session:
-    """Returns the session that flags and kubeconfig ask for. Raises KubeconfigError."""
+    """Returns the session for flags and kubeconfig. Raises KubeconfigError."""
     path = kubectl_config.path_of(flags)
     empty = KubeconfigContext({}, {}, "")
     context = empty if _last(flags, "server") and not path.is_file() else read_context(path, _last(flags, "context"))

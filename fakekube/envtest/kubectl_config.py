@@ -1,7 +1,6 @@
-"""`kubectl config` of the stand-in: changes a kubeconfig file entry by entry.
+"""`config` of the replacement for kubectl: reads and changes kubeconfig files.
 
-Invariant: entries and fields that a command does not name stay as they are; the file is replaced as a whole, and only its
-owner can read it.
+Invariant: a command changes only the entries and fields that it names; only the owner can read a written file.
 
 Specified by: k8s.io/kubectl/pkg/cmd/config (set_cluster.go, set_credentials.go, set_context.go, unset.go …) and
 k8s.io/client-go/tools/clientcmd/loader.go.
@@ -24,10 +23,10 @@ __all__ = ["path_of", "run"]
 Object: TypeAlias = dict[str, Any]
 Flags: TypeAlias = Mapping[str, Sequence[str]]
 
-#: List in the file → the member that holds the content of an entry.
+#: Name of a list in the file → the field with the content of an entry.
 _CONTENT = {"clusters": "cluster", "contexts": "context", "users": "user"}
 
-#: Flags that name files, which are made absolute, or put into the kubeconfig with --embed-certs.
+#: Flags with paths of files. The paths are made absolute; with --embed-certs the content is put into the kubeconfig.
 _FILES = frozenset({"certificate-authority", "client-certificate", "client-key"})
 _BOOLEANS = frozenset({"insecure-skip-tls-verify"})
 
@@ -51,16 +50,16 @@ def run(words: Sequence[str], flags: Flags) -> int:
     command, name = [*words, "", ""][:2]
     if command not in _COMMANDS:
         raise KubeconfigError(f'unknown command "config {command}"')
-    changed, said = _COMMANDS[command](config, name, flags)
+    changed, output = _COMMANDS[command](config, name, flags)
     if changed:
         write_kubeconfig(path, config)
-    if said:
-        print(said)
+    if output:
+        print(output)
     return 0
 
 
 def _entries(config: Object, part: str) -> list[Object]:
-    """Returns the list of a kubeconfig, which may be missing or null."""
+    """Returns a list of a kubeconfig; creates it if it is missing or null."""
     found: list[Object] = config.get(part) or []
     config[part] = found
     return found
@@ -71,7 +70,7 @@ def _entry(config: Object, part: str, name: str) -> Object | None:
 
 
 def _set(part: str, names: Sequence[str], label: str) -> Callable[[Object, str, Flags], tuple[bool, str]]:
-    """Returns the command that sets the fields of an entry that flags name."""
+    """Returns the command that sets fields of an entry from flags."""
 
     def command(config: Object, name: str, flags: Flags) -> tuple[bool, str]:
         if part == "contexts" and "current" in flags:

@@ -1,7 +1,7 @@
-"""The certificate and key that kube-apiserver keeps in --cert-dir: used if they are there, else made and written.
+"""The certificate and the key in --cert-dir: created and written if they do not exist.
 
-Invariant: readers never see half a file, and several servers that share the folder serve a certificate that fits its key. The
-lock is on the folder itself, so that it ends with the process and leaves no file.
+Invariant: files are replaced atomically, and servers that share a folder use a certificate and a key that match. The lock is on
+the folder itself, so that it ends with the process and leaves no file.
 
 Specified by: k8s.io/apiserver/pkg/server/options/serving.go (MaybeDefaultWithSelfSignedCerts).
 """
@@ -23,11 +23,11 @@ CERTIFICATE, KEY = "apiserver.crt", "apiserver.key"
 
 
 def serving_files(folder: Path, hosts: Sequence[str]) -> tuple[Path, Path]:
-    """Returns the paths of certificate and key, and makes both if one is missing. Raises OptionError.
+    """Returns the paths of certificate and key; creates both files if one is missing. Raises OptionError.
 
     Args:
-        folder: --cert-dir.
-        hosts: names and addresses that clients use, for a new certificate.
+        folder: the value of --cert-dir.
+        hosts: names and addresses for a new certificate.
     """
     paths = (folder / CERTIFICATE, folder / KEY)
     if all(path.is_file() for path in paths):
@@ -44,7 +44,7 @@ def serving_files(folder: Path, hosts: Sequence[str]) -> tuple[Path, Path]:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Holds the only lock on a folder. Raises OSError."""
+    """Holds an exclusive lock on a folder within the block. Raises OSError."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -54,7 +54,7 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 def _write(paths: tuple[Path, Path], hosts: Sequence[str]) -> None:
-    """Writes the key last: a reader that finds both finds them complete."""
+    """Writes a new certificate and its key."""
     from fakekube.server.certificates import authority
 
     issued = authority().issue_server(*hosts)

@@ -1,12 +1,12 @@
-"""Keeps the objects of the stand-in for kube-apiserver in etcd's data folder while no API server runs.
+"""Keeps the objects of `kube_apiserver` in etcd's data folder while no API server runs.
 
-A suite may stop kube-apiserver and start it again with the same etcd, and expects its objects then. The API server
-asks etcd for its data folder, writes the state there when a signal ends it, and reads it when it starts. After SIGKILL
-there is nothing to be read, and the next API server is a fresh one.
+Suites may stop kube-apiserver and start it again with the same etcd, and expect that the objects still exist. The API server
+gets the path of the data folder from etcd, writes its state there when a signal ends it, and reads it when it starts. After
+SIGKILL there is no state, and the next API server starts empty.
 
-Invariant: a state is read at most once, and never half written.
+Invariant: a state is read at most once, and replaced atomically.
 
-Specified by: k8s.io/apiserver/pkg/storage/etcd3 (what is written is there after a restart).
+Specified by: k8s.io/apiserver/pkg/storage/etcd3 (objects are durable).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["data_folder", "restore", "save"]
 
 FILE = "fakekube-state.gz"
 PATH = "/fakekube/data-dir"
-"""Of the stand-in for etcd; see `etcd.py`."""
+"""The path at which `etcd` serves the path of its data folder."""
 
 _TIMEOUT = 0.3
 """Seconds. Both run on one machine."""
@@ -33,7 +33,7 @@ _ANSWER_BYTES = 8192
 
 
 def data_folder(servers: str) -> Path | None:
-    """Returns the data folder of the first of --etcd-servers; None if it is no stand-in, or has no such folder."""
+    """Returns the data folder of the first of --etcd-servers; None if that is not `etcd`, or the folder does not exist."""
     parts = urlsplit(servers.partition(",")[0])
     try:
         address = (parts.hostname or "", parts.port or 2379)
@@ -52,7 +52,8 @@ def data_folder(servers: str) -> Path | None:
 
 
 def restore(cluster: Cluster, folder: Path) -> None:
-    """Gives a cluster the state in a folder, if there is one, and removes it. Raises StateError and OSError."""
+    """Loads the state in a folder into a cluster and deletes the file; does nothing if there is none. Raises StateError and
+    OSError."""
     path = folder / FILE
     if path.exists():
         text = path.read_bytes()
@@ -61,7 +62,7 @@ def restore(cluster: Cluster, folder: Path) -> None:
 
 
 def save(cluster: Cluster, folder: Path) -> None:
-    """Writes the state of a cluster to a folder; does nothing if it cannot be written, as after etcd's end."""
+    """Writes the state of a cluster to a folder; ignores errors, because the folder may be deleted already."""
     temporary = folder / f".{FILE}-{os.getpid()}"
     with suppress(OSError):
         cluster.save(temporary, compact=True)

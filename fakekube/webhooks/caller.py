@@ -56,17 +56,17 @@ _META_KINDS = frozenset({"Status", "APIVersions", "APIGroup", "APIGroupList", "A
 
 
 class CallObservation(Protocol):
-    """Observes one call."""
+    """Observes one call, and may change it."""
 
     has_faults: bool
-    """It changes the call, or takes time."""
+    """Whether `perform` may change the call or delay it."""
 
     def perform(self, send: Callable[[], Answer]) -> Answer:
-        """Makes the call, or answers in its place. Raises CallError."""
+        """Sends the request with `send`, or returns a response in its place. Raises CallError."""
 
 
 Observe = Callable[[Endpoint, bytes, Object, float], CallObservation]
-"""Called with the endpoint, the body, the review and the seconds that the call may take."""
+"""Called before each call with the endpoint, the body, the review and the timeout in seconds."""
 
 
 class Caller:
@@ -76,7 +76,7 @@ class Caller:
         self._resolver = resolver
         self._transport = Transport()
         self.observe = observe
-        """Is told of every call, and may let it fail."""
+        """Called before every call; None if calls are not observed."""
 
     def close(self) -> None:
         """Closes the idle connections."""

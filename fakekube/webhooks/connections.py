@@ -1,11 +1,11 @@
 """Connections to webhooks: dialing, TLS, and a pool of idle connections.
 
-Reads and writes have a deadline and the size of a response is limited, so a webhook that sends slowly or without end costs
+Reads and writes have a deadline and the size of a response is limited, so that a webhook that sends slowly or endlessly takes
 no more time and memory than one that sends nothing. As in net/http, a connection is kept for reuse after a complete response.
 
 Invariant: a connection is used by one call at a time, and is in the pool only between calls.
 
-Specified by: net/http (Transport: idle connections) and net (Dialer) of Go, as far as their errors are seen.
+Specified by: net/http (Transport: idle connections) and net (Dialer) of Go, for the errors that clients see.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import NamedTuple
 from fakekube.webhooks.trust import UntrustedError, connected
 
 __all__ = [
-    "LARGEST_ANSWER",
+    "MAX_RESPONSE_BYTES",
     "BrokenError",
     "Connection",
     "ConnectionFailedError",
@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 #: The maximum size of a response in bytes, including headers and chunk framing.
-LARGEST_ANSWER = 32 * 1024 * 1024
+MAX_RESPONSE_BYTES = 32 * 1024 * 1024
 
 #: The time in seconds after which an idle connection is dropped, and the maximum number of them for a server
 #: (IdleConnTimeout, MaxIdleConnsPerHost).
@@ -81,7 +81,7 @@ class Connection:
 
     def send(self, data: bytes, deadline: float) -> None:
         """Sends a request; its response must be read before `deadline`. Raises TimeoutError, BrokenError."""
-        self._deadline, self._left, self.answered = deadline, LARGEST_ANSWER, False
+        self._deadline, self._left, self.answered = deadline, MAX_RESPONSE_BYTES, False
         self._socket.settimeout(_left(deadline))
         try:
             self._socket.sendall(data)

@@ -2,7 +2,7 @@
 
 It follows redirects, decompresses responses and reuses connections; one deadline covers the whole exchange.
 
-Specified by: net/http (Client, Transport) of Go, as far as its errors are seen.
+Specified by: net/http (Client, Transport) of Go, for the errors that clients see.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from fakekube.golang.quoting import go_quote
 from fakekube.golang.urls import parse_url
 from fakekube.registry.webhook_calls import CallError, CallTimeoutError
 from fakekube.webhooks.connections import (
-    LARGEST_ANSWER,
+    MAX_RESPONSE_BYTES,
     BrokenError,
     Connection,
     ConnectionFailedError,
@@ -114,11 +114,11 @@ class Transport:
     def _followed(self, endpoint: Endpoint, body: bytes, answer: Answer, deadline: float) -> Answer:
         """Follows the redirects of a response. Raises CallError."""
         method, first = "POST", endpoint
-        for asked in range(1, _MAXIMUM_REDIRECTS + 1):
+        for redirect in range(1, _MAXIMUM_REDIRECTS + 1):
             place = answer.headers.get("location", "")
             if answer.status not in _REDIRECTS or not place:
                 return answer
-            if asked == _MAXIMUM_REDIRECTS:
+            if redirect == _MAXIMUM_REDIRECTS:
                 raise _failed(place, f"stopped after {_MAXIMUM_REDIRECTS} redirects")
             if answer.status < 307:
                 method, body = "GET", b""
@@ -231,7 +231,7 @@ def _answered(endpoint: Endpoint, connection: Connection, message: bytes, deadli
     try:
         if message:
             connection.send(message, deadline)
-        return read_answer(source, LARGEST_ANSWER)
+        return read_answer(source, MAX_RESPONSE_BYTES)
     except (TimeoutError, TooLargeError, OverflowError):  # a response without end times out in Go
         if connection.answered and source.headed:
             raise CallTimeoutError(f"{UNREADABLE}{_TOO_SLOW}") from None

@@ -133,10 +133,10 @@ def _certificate_error(peer: tuple[str, int], timeout: float | None, name: str, 
 
 def _wrong_time(leaf: x509.Certificate) -> str:
     now, begins, ends = datetime.now(UTC), leaf.not_valid_before_utc, leaf.not_valid_after_utc
-    said = f"certificate has expired or is not yet valid: current time {_time(now)} is "
+    problem = f"certificate has expired or is not yet valid: current time {_time(now)} is "
     if now < begins:
-        return f"{said}before {_time(begins)}"
-    return f"{said}after {_time(ends)}" if now > ends else ""
+        return f"{problem}before {_time(begins)}"
+    return f"{problem}after {_time(ends)}" if now > ends else ""
 
 
 def _time(moment: datetime) -> str:
@@ -183,7 +183,7 @@ def _matches(pattern: str, name: str) -> bool:
 
 def _unknown_issuer(leaf: x509.Certificate, authorities: bytes) -> str:
     """Returns the error message; it names a CA that has the name of the issuer but not its key."""
-    said = "certificate signed by unknown authority"
+    problem = "certificate signed by unknown authority"
     for authority in x509.load_pem_x509_certificates(authorities) if authorities else ():
         if authority.subject != leaf.issuer:
             continue
@@ -194,8 +194,8 @@ def _unknown_issuer(leaf: x509.Certificate, authorities: bytes) -> str:
             hint = "crypto/rsa: verification error" if is_rsa else "x509: ECDSA verification failure"
             common = authority.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
             name = str(common[0].value) if common else f"serial:{authority.serial_number}"
-            return f'{said} (possibly because of "{hint}" while trying to verify candidate authority certificate "{name}")'
-    return said
+            return f'{problem} (possibly because of "{hint}" while trying to verify candidate authority certificate "{name}")'
+    return problem
 
 
 def _handshake_error(peer: tuple[str, int], timeout: float | None, error: ssl.SSLError) -> str:

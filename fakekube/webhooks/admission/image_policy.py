@@ -43,7 +43,7 @@ class _Configuration:
 
 
 class ImagePolicyWebhook(Plugin):
-    """See the module."""
+    """The admission plugin; it caches the responses of the backend by the spec of the ImageReview."""
 
     name = "ImagePolicyWebhook"
     operations = frozenset({Operation.CREATE, Operation.UPDATE})
@@ -61,16 +61,16 @@ class ImagePolicyWebhook(Plugin):
         """Creates the plugin from its configuration. Raises ConfigurationError."""
         from fakekube.webhooks.kubeconfig import KubeconfigError, endpoint_of
 
-        said: Mapping[str, Any] = (configuration or {}).get("imagePolicy") or {}
+        given: Mapping[str, Any] = (configuration or {}).get("imagePolicy") or {}
         if configuration is None:
             raise ConfigurationError("no config specified")
         try:
-            endpoint = endpoint_of(said.get("kubeConfigFile", ""))
+            endpoint = endpoint_of(given.get("kubeConfigFile", ""))
         except KubeconfigError as error:
             raise ConfigurationError(str(error)) from None
         return cls(
             _Configuration(
-                endpoint, _ttl(said, "allowTTL", _ALLOW_TTL), _ttl(said, "denyTTL", _DENY_TTL), bool(said.get("defaultAllow"))
+                endpoint, _ttl(given, "allowTTL", _ALLOW_TTL), _ttl(given, "denyTTL", _DENY_TTL), bool(given.get("defaultAllow"))
             )
         )
 
@@ -80,11 +80,11 @@ class ImagePolicyWebhook(Plugin):
         fields = ("ephemeralContainers",) if attributes.subresource == _EPHEMERAL else ("containers", "initContainers")
         images = [{"image": container.get("image", "")} for name in fields for container in spec.get(name) or ()]
         annotations = {key: text for key, text in (meta.get("annotations") or {}).items() if _ANNOTATIONS in key}
-        asked: Object = {"containers": images} if images else {}
-        asked |= {"annotations": annotations} if annotations else {}
-        asked["namespace"] = attributes.namespace
+        review_spec: Object = {"containers": images} if images else {}
+        review_spec |= {"annotations": annotations} if annotations else {}
+        review_spec["namespace"] = attributes.namespace
         try:
-            answer = self._answer(asked, attributes.context.clock.monotonic)
+            answer = self._answer(review_spec, attributes.context.clock.monotonic)
         except CallError as error:
             if not self._configuration.default_allow:
                 raise forbidden(attributes, str(error)) from None
@@ -125,9 +125,9 @@ class ImagePolicyWebhook(Plugin):
         return status if isinstance(status, dict) else {}
 
 
-def _ttl(said: Mapping[str, Any], name: str, default: int) -> float:
+def _ttl(given: Mapping[str, Any], name: str, default: int) -> float:
     """Returns a TTL in seconds; a configured -1 disables the cache, 0 is the default. Raises ConfigurationError."""
-    value = said.get(name) or 0
+    value = given.get(name) or 0
     if value == -1:
         return 0
     if not value:

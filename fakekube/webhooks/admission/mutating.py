@@ -47,7 +47,11 @@ class _Reinvocation:
 
 
 class MutatingAdmissionWebhook(Plugin):
-    """See the module."""
+    """The admission plugin.
+
+    Args:
+        call: sends the requests.
+    """
 
     name = "MutatingAdmissionWebhook"
     operations = frozenset(Operation)
@@ -89,8 +93,8 @@ class MutatingAdmissionWebhook(Plugin):
                 raise status.internal(str(error)) from None
             attributes.add_annotation(f"failed-open.{_MUTATION}{place}", webhook.name)
         finally:
-            said = {"configuration": webhook.configuration, "webhook": webhook.name, "mutated": changed}
-            attributes.add_annotation(f"{_MUTATION}{place}", go_json(said))
+            annotation = {"configuration": webhook.configuration, "webhook": webhook.name, "mutated": changed}
+            attributes.add_annotation(f"{_MUTATION}{place}", go_json(annotation))
         return changed
 
     def _changed_by(self, webhook: Webhook, match: Match, versioned: VersionedAttributes, place: str) -> bool:
@@ -114,10 +118,10 @@ class MutatingAdmissionWebhook(Plugin):
 
 
 def _annotate_patch(attributes: Attributes, webhook: Webhook, operations: Sequence[PatchOperation], place: str) -> None:
-    said = {
+    annotation = {
         "configuration": webhook.configuration,
         "webhook": webhook.name,
         "patch": [dict(sorted(operation.items())) for operation in operations],
         "patchType": "JSONPatch",
     }
-    attributes.add_annotation(f"{_PATCH}{place}", go_json(said), "Request")
+    attributes.add_annotation(f"{_PATCH}{place}", go_json(annotation), "Request")

@@ -23,7 +23,11 @@ _FAILED_OPEN = "failed-open.validating.webhook.admission.k8s.io/"
 
 
 class ValidatingAdmissionWebhook(Plugin):
-    """See the module."""
+    """The admission plugin.
+
+    Args:
+        call: sends the requests.
+    """
 
     name = "ValidatingAdmissionWebhook"
     operations = frozenset(Operation)

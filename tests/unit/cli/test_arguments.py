@@ -55,8 +55,8 @@ def test_a_command_stands_after_two_dashes() -> None:
         ("serve --compaction-interval 0s", "the interval must not be zero"),
         ("serve --feature-gates A", "'A' is not GATE=true or GATE=false"),
         ("serve --nope", "unrecognized arguments: --nope"),
-        ("serve -- ls", "serve takes no command; did you mean run?"),
-        ("run", "run: say what to run after --"),
+        ("serve -- ls", "serve does not run a command; did you mean run?"),
+        ("run", "run: a command is required after --"),
     ],
 )
 def test_what_is_wrong_is_one_line(line: str, words: str) -> None:

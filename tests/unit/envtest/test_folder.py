@@ -1,4 +1,4 @@
-"""The folder of stand-ins: what is in it, what the scripts say by themselves, and the pair at work as envtest starts it."""
+"""The folder of replacements for envtest's binaries: what is in it, what the scripts say by themselves, and the pair at work as envtest starts it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long the stand-in for kube-apiserver serves."""
+"""how long the replacement for kube-apiserver serves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The stand-in for kubectl: what it prints, its exit codes, and the kubeconfigs that it writes."""
+"""The replacement for kubectl: what it prints, its exit codes, and the kubeconfigs that it writes."""
 
 from __future__ import annotations
 

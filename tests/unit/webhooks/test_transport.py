@@ -145,7 +145,7 @@ def test_byte_after_byte(transport: Transport, head: bytes, piece: bytes, messag
 
 
 def test_an_endless_body_takes_no_more_memory_than_is_allowed(transport: Transport, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "LARGEST_ANSWER", 1 << 20)
+    monkeypatch.setattr(connections, "MAX_RESPONSE_BYTES", 1 << 20)
     sent = 0
 
     def endless(connection: socket.socket) -> None:
