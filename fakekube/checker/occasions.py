@@ -68,7 +68,7 @@ def require_resumption(spell: Spell) -> None:
     """
     try:
         ended = {call.stream for call in spell.end_watches()}
-        if spell.await_until(lambda: ended <= {call.stream for call in spell.trace.open_watches()}, spell.patience()):
+        if spell.await_until(lambda: ended <= {call.stream for call in spell.trace.open_watches()}, spell.patience):
             return
     except (ClientEnded, HotLoop):
         pass

@@ -112,6 +112,8 @@ def _judged(rule: Rule, spell: Spell) -> Verdict:
         return rule.judge(spell)
     except NotExercised as problem:
         return Verdict.not_exercised(str(problem))
+    except ClientEnded as problem:  # on the calm cluster: no rule is to be blamed for it
+        return Verdict.not_exercised(str(problem))
 
 
 def _cast(rule: Rule, spell: Spell) -> None:

@@ -41,6 +41,11 @@ _WATCHES_BEFORE = 2
 #: Seconds between two looks at a condition: the first, and the longest.
 _FIRST_LOOK, _LONGEST_LOOK = 0.01, 0.1
 
+#: Seconds: the first pause of a backoff that is assumed of a client that has shown none; the longest that is waited for.
+_FIRST_PAUSE, _LONGEST_PAUSE = 2.0, 60.0
+#: How much longer than the longest pause of a backoff the next may be: it doubles, and jitter doubles it again.
+_GROWTH = 4.5
+
 #: An object that no client looks at.
 _UNWATCHED = {
     "apiVersion": "v1",
@@ -231,18 +236,25 @@ class Spell:
 
     # ------------------------------------------------------------ waiting
 
-    def await_until(self, condition: Callable[[], bool], seconds: float) -> bool:
+    def await_until(self, condition: Callable[[], bool], seconds: float | Callable[[float], float]) -> bool:
         """Waits until a condition holds; returns whether it does. Seconds that this process was held up do not count.
+
+        Args:
+            condition: asked again and again.
+            seconds: how long; or a function, such as `patience`, that is given when the waiting began, in seconds of the
+                spell, and asked again when that time is over.
 
         Raises ClientEnded and HotLoop.
         """
-        look, waited, checked = _FIRST_LOOK, 0.0, 0.0
-        seconds *= self.bench.slowness()
+        look, waited, checked, since = _FIRST_LOOK, 0.0, 0.0, self.now
+        allowed = seconds(since) if callable(seconds) else self.bench.slowness() * seconds
         while not condition():
             if self.bench.stopping.is_set():
                 raise NotExercised("the check was broken off")
-            if waited >= seconds:
-                return False
+            if waited >= allowed:
+                allowed = seconds(since) if callable(seconds) else allowed
+                if waited >= allowed:
+                    return False
             if waited - checked >= 0.3:
                 checked = waited
                 self.look_at_client()
@@ -302,17 +314,30 @@ class Spell:
         """Was the client told of a copy, and is its reaction complete?"""
         return self.is_told(copy) and not self.missing_of(copy) and self.bench.expects.met(self, copy)
 
-    def await_reaction(self, copy: Copy, seconds: float | None = None) -> bool:
+    def await_reaction(self, copy: Copy, seconds: float | Callable[[float], float] | None = None) -> bool:
         """Waits for the reaction to a copy, by default as long as `patience` says. Raises ClientEnded and HotLoop."""
-        return self.await_until(lambda: self.has_reacted(copy), self.patience() if seconds is None else seconds)
+        return self.await_until(lambda: self.has_reacted(copy), self.patience if seconds is None else seconds)
 
-    def patience(self) -> float:
-        """Returns how long a good client may take now: as on the calm cluster, and the pause that its backoff has
-        reached."""
-        gaps = [gap for stream in self.trace.streams(self.provoked_at).values() for gap in stream.gaps()]
-        backoff = min(4.5 * max(gaps, default=2.0), 45.0)
-        retry_after = max((self._retry_after(call) for call in self.trace.since(self.provoked_at)), default=0.0)
-        return max(8.0 + 8 * self.calm.reaction_seconds + backoff + retry_after, 16.0)
+    def patience(self, since: float) -> float:
+        """Returns for how many seconds a good client may be waited for that began `since`, in seconds of the spell.
+
+        It has the time of the calm run, many times over, from when all its streams are connected again, and all that it could
+        not write may be tried again. A pause that it makes now may be a few times as long as the longest before, as the pauses
+        of a backoff grow. Who has failed again and again since the waiting began is waited for no longer.
+        """
+        calls = self.trace.since(self.provoked_at)
+        retry_after = max((self._retry_after(call) for call in calls), default=0.0)
+        usual = self.bench.slowness() * (8.0 + 8 * self.calm.reaction_seconds) + retry_after
+        tried = [one for one in self._attempts() if not one.keeps_failing(since)]
+        longest = max((pause for one in tried for pause in one.pauses()), default=0.0)
+        pause = min(_GROWTH * max(longest, _FIRST_PAUSE), _LONGEST_PAUSE)
+        ready = max((one.connected_at(pause) for one in tried), default=since)
+        return usual + min(max(ready - since, _GROWTH * _FIRST_PAUSE), 1.5 * pause)
+
+    def _attempts(self) -> list[Stream]:
+        """Returns what the client tries until it succeeds: its streams, and its writes that were refused."""
+        streams = [one for key, one in self.trace.streams().items() if key in self.calm.streams or not self.calm.streams]
+        return [*streams, *self.trace.refused_writes(self.provoked_at)]
 
     @staticmethod
     def _retry_after(call: Call) -> float:
@@ -337,7 +362,7 @@ class Spell:
             waiting[:] = [copy for copy in waiting if not self.has_reacted(copy)]
             return not waiting and all(self.has_reacted(copy) for copy in alive)
 
-        if self.await_until(all_reacted, self.patience()):
+        if self.await_until(all_reacted, self.patience):
             return
         self.missing = [(copy, self.missing_of(copy)) for copy in alive if self.missing_of(copy)]
         self.untold = [copy for copy in alive if not self.is_told(copy)]
@@ -374,7 +399,7 @@ class Spell:
             found[:] = [call for call in self.trace.open_watches() if call.stream in self.calm.streams]
             return bool(found)
 
-        self.await_until(are_open, self.patience())
+        self.await_until(are_open, self.patience)
         return found
 
     def end_watches(self) -> list[Call]:

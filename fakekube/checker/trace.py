@@ -275,6 +275,23 @@ class Stream:
                 found.append(max(following.at - end, 0.0))
         return found
 
+    def pauses(self) -> list[float]:
+        """The times in which nothing of the stream was asked for or open, in seconds."""
+        return [max(following.at - one.end, 0.0) for one, following in pairwise(self.calls) if one.end is not None]
+
+    def connected_at(self, pause: float) -> float:
+        """When the newest call began, in seconds of the spell; after one that has ended, when the next begins if the client
+        pauses for so long."""
+        last = self.calls[-1]
+        if last.end is None or (last.is_write and last.succeeded):
+            return last.at
+        return last.end + pause
+
+    def keeps_failing(self, since: float) -> bool:
+        """Have the newest calls since a time all failed, one after the other?"""
+        newest = self.calls[-_AGAIN:]
+        return len(newest) == _AGAIN and newest[0].at > since and all(map(failed, newest))
+
     def knows(self, revision: int, before: Call) -> bool:
         """Has the client been told this revision on this stream before a call?"""
         for one in self.calls:
@@ -285,6 +302,10 @@ class Stream:
             if one.is_watch and any(event.revision == revision for event in one.events):
                 return True
         return False
+
+
+#: So many failures on end, with nothing provoked any more, are no accident.
+_AGAIN = 5
 
 
 def failed(call: Call) -> bool:
@@ -333,6 +354,14 @@ class Trace:
             if call.is_watch or (call.is_list and call.resource):
                 found.setdefault(call.stream, []).append(call)
         return {key: Stream(key, calls) for key, calls in found.items()}
+
+    def refused_writes(self, mark: int = -1) -> list[Stream]:
+        """Writes that have failed at least once after a mark, as streams: the same write of the same object is one."""
+        found: dict[tuple[str, str], list[Call]] = {}
+        for call in self.since(mark):
+            if call.is_write:
+                found.setdefault((call.verb, call.path), []).append(call)
+        return [Stream(StreamKey(path, "", ""), calls) for (_, path), calls in found.items() if any(map(failed, calls))]
 
     def open_watches(self) -> list[Call]:
         """The watches that are open now."""

@@ -234,7 +234,7 @@ class Finalizers(Rule):
             return
         spell.delete(subject)
         own = {name for _, names in self._finalizers(spell, subject) for name in names} - {self.FINALIZER}
-        spell.await_until(lambda: not any(own & set(names) for _, names in self._finalizers(spell, subject)), spell.patience())
+        spell.await_until(lambda: not any(own & set(names) for _, names in self._finalizers(spell, subject)), spell.patience)
         self._judge_kept(spell, subject, "when the client removed its own")
         for resource, obj in own_objects(spell, subject):
             drop_finalizers(spell, resource, obj["metadata"]["name"], obj["metadata"].get("namespace"))
@@ -278,7 +278,7 @@ class RemovedFinalizer(Finalizers):
         for name in subject.names():
             spell.faults.on("update,patch", name=name).conflict(without, label="another finalizer is removed")
         spell.delete(subject)
-        gone = spell.await_until(lambda: not own_objects(spell, subject), spell.patience())
+        gone = spell.await_until(lambda: not own_objects(spell, subject), spell.patience)
         if not gone:
             spell.memory["lost"] = (
                 f"{subject.names()[0]} is still there: the client did not remove its finalizer after a conflict"

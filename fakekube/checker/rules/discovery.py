@@ -62,6 +62,7 @@ class ReinstalledDefinitions(Rule):
         remove_definitions(spell)
         spell.faults.on("watch").end(label="ended").remove()
         spell.wait(_WITHOUT)
+        spell.compact()  # else a list in pages from an old revision would show the time before, as it may for some minutes
         install_definitions(spell)
 
     def judge(self, spell: Spell) -> Verdict:

@@ -58,7 +58,7 @@ class Recreated(Rule):
         for resource in resources:
             spell.faults.on("delete", resource).intercept(replace, times=1, label="created again by somebody else")
         spell.delete(subject)
-        spell.await_until(lambda: len(replaced) == len(resources) and not own_objects(spell, subject), spell.patience())
+        spell.await_until(lambda: len(replaced) == len(resources) and not own_objects(spell, subject), spell.patience)
         spell.memory["replaced"] = replaced
 
     def judge(self, spell: Spell) -> Verdict:
@@ -135,9 +135,9 @@ class NewOwner(Rule):
         generated = [one for one in generated_children(spell) if children.get(one)]
         spell.memory["new"] = new
         spell.memory["lacks"] = []
-        spell.await_until(lambda: bool(spell.trace.open_watches()), spell.patience())
+        spell.await_until(lambda: bool(spell.trace.open_watches()), spell.patience)
         if generated:
-            spell.await_until(lambda: not self._lacking(spell, new, generated), spell.patience())
+            spell.await_until(lambda: not self._lacking(spell, new, generated), spell.patience)
             spell.memory["lacks"] = self._lacking(spell, new, generated)
         else:
             spell.wait(5.0)
@@ -227,7 +227,7 @@ class AlreadyGone(Rule):
         for resource in resources:
             spell.faults.on("delete", resource).intercept(remove, times=2, label="gone already")
         spell.delete(subject)
-        spell.memory["gone"] = spell.await_until(lambda: not own_objects(spell, subject), spell.patience())
+        spell.memory["gone"] = spell.await_until(lambda: not own_objects(spell, subject), spell.patience)
 
     def judge(self, spell: Spell) -> Verdict:
         if not (spell.ended or spell.loop) and spell.memory.get("gone") is False:
@@ -306,7 +306,7 @@ class VanishedMeanwhile(Rule):
         with spell.faults.on(verb, resource).intercept(remove, label="deleted"):
             subject = spell.stimulate(token=token)
             subject.judged = False
-            spell.await_until(lambda: bool(removed), spell.patience())
+            spell.await_until(lambda: bool(removed), spell.patience)
         subject.deleted = bool(removed)
 
     def broken(self, spell: Spell) -> Verdict | None:
@@ -349,7 +349,7 @@ class OwnWrites(Rule):
             raise NotExercised("the client makes no children with generated names")
         faults = [spell.faults.on("watch", resource).silence(label="late") for resource in resources]
         subject = spell.stimulate()
-        spell.await_until(lambda: all(children_of(spell.cluster, subject, resource) for resource in resources), spell.patience())
+        spell.await_until(lambda: all(children_of(spell.cluster, subject, resource) for resource in resources), spell.patience)
         for number in range(4):
             self._touch(spell, subject, number)
             spell.wait(0.7)

@@ -97,7 +97,7 @@ class SkewedClock(Election):
 
     def provoke(self, spell: Spell) -> None:
         lease = spell.memory["lease"]
-        seen = spell.await_until(lambda: any(call.collection == LEASES for call in spell.trace.since()), spell.patience())
+        seen = spell.await_until(lambda: any(call.collection == LEASES for call in spell.trace.since()), spell.patience)
         if not seen:
             raise NotExercised("the client did not ask for its lease")
         end = spell.now + lease["spec"]["leaseDurationSeconds"] + 2.0
@@ -138,7 +138,7 @@ class LongerDuration(Election):
     def provoke(self, spell: Spell) -> None:
         lease = spell.memory["lease"]
         name, duration = lease["metadata"]["name"], lease["spec"]["leaseDurationSeconds"]
-        spell.await_until(lambda: bool(_takeovers(spell, name)), duration * 2.5 + spell.patience())
+        spell.await_until(lambda: bool(_takeovers(spell, name)), lambda since: duration * 2.5 + spell.patience(since))
 
     def broken(self, spell: Spell) -> Verdict | None:
         lease = spell.memory["lease"]

@@ -63,7 +63,10 @@ class Warnings(Content):
         )
 
     def judge_trace(self, spell: Spell) -> Verdict:
-        warned = [call for call in spell.trace.since() if "Warning" in dict(call.exchange.answer_headers)]
+        deprecated = {definition["metadata"]["name"] for definition in spell.sample.definitions}
+        warned = [
+            call for call in spell.trace.since() if call.collection in deprecated or (call.is_write and call.status is not None)
+        ]
         return (
             Verdict.passed(f"{len(warned)} answers with warnings") if warned else Verdict.not_exercised("no answer had a warning")
         )
@@ -81,7 +84,7 @@ class UnknownEvent(Content):
         for resource in watches:
             spell.faults.on("watch", resource).intercept(_future_event, times=1, label="an event of the future")
         spell.faults.on("watch").end(label="ended").remove()
-        spell.await_until(lambda: any(call.exchange.fault for call in spell.trace.since(spell.provoked_at)), spell.patience())
+        spell.await_until(lambda: any(call.exchange.fault for call in spell.trace.since(spell.provoked_at)), spell.patience)
 
 
 def _future_event(exchange: Exchange) -> tuple[int, Any] | None:
@@ -176,23 +179,24 @@ class Economy(Rule):
     def judge(self, spell: Spell) -> Verdict:
         if spell.bench.ends_by_itself:
             return Verdict.not_exercised("the client ends by itself")
-        spell.stimulate()
+        spell.await_reaction(spell.stimulate())
         spell.wait(1.0 + 3 * spell.calm.reaction_seconds)
         since = spell.now
         spell.wait(self.SECONDS)
         length = spell.now - since
-        idle = [call for call in spell.trace.since() if call.at >= since and call.collection != LEASES]
+        calls = [call for call in spell.trace.since() if call.at >= since and call.collection != LEASES]
+        idle = [call for call in calls if not call.is_write or call.succeeded]  # a refused write is tried again for a cause
         counts: Counter[tuple[str, str]] = Counter((call.verb, call.path) for call in idle if not call.is_watch)
         limit = max(self.TIMES, length / 5)
         for (verb, path), count in counts.most_common(1):
             if count > limit:
-                calls = [call for call in idle if call.path == path]
-                return Verdict.failed(f"{verb} {path} {count} times within {length:.0f} idle seconds", *spell.excerpt(calls))
+                same = [call for call in idle if call.path == path]
+                return Verdict.failed(f"{verb} {path} {count} times within {length:.0f} idle seconds", *spell.excerpt(same))
         watches = Counter(call.stream for call in idle if call.is_watch)
         for key, count in watches.most_common(1):
             if count > max(3, length / 10):
-                calls = [call for call in idle if call.stream == key]
-                return Verdict.warned(f"opens {key} {count} times within {length:.0f} idle seconds", *spell.excerpt(calls))
+                same = [call for call in idle if call.stream == key]
+                return Verdict.warned(f"opens {key} {count} times within {length:.0f} idle seconds", *spell.excerpt(same))
         return (
             self._judge_writes(spell, writes_of(idle)) or self._judge_lists(spell) or Verdict.passed(f"{length:.0f} idle seconds")
         )

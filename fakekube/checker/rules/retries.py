@@ -218,7 +218,7 @@ def judge_duplicates(spell: Spell) -> Verdict | None:
 
 
 def _await_streams(spell: Spell, mark: int, streams: set[StreamKey]) -> None:
-    spell.await_until(lambda: streams <= set(spell.trace.streams(mark)), spell.patience())
+    spell.await_until(lambda: streams <= set(spell.trace.streams(mark)), spell.patience)
 
 
 class Storm(Rule):

@@ -159,12 +159,12 @@ class Death(Rule):
 
         fault = spell.faults.on("create,update,patch,delete").intercept(count, label="killed")
         subject = spell.stimulate(token=token)
-        spell.await_until(killed.is_set, spell.patience())
+        spell.await_until(killed.is_set, spell.patience)
         fault.remove()
         if not killed.is_set():
             return
         spell.start_client()
-        spell.await_reaction(subject, spell.patience() + lease_seconds(spell))
+        spell.await_reaction(subject, lambda since: spell.patience(since) + lease_seconds(spell))
 
     def broken(self, spell: Spell) -> Verdict | None:
         return judge_duplicates(spell)
@@ -226,7 +226,7 @@ class MissedDeletion(Rule):
         with spell.disconnected():
             spell.delete(subject)
             spell.compact()
-        spell.memory["gone"] = spell.await_until(lambda: not self._left(spell, subject), spell.patience())
+        spell.memory["gone"] = spell.await_until(lambda: not self._left(spell, subject), spell.patience)
         spell.memory["left"] = self._left(spell, subject)
 
     @staticmethod

@@ -78,7 +78,7 @@ def _asked_again(spell: Spell, ended: Mapping[StreamKey, int]) -> list[Call]:
         streams = spell.streams_since().items()
         return [call for key, stream in streams for call in stream.calls if call.number > ended.get(key, 0)]
 
-    spell.await_until(lambda: ended.keys() <= {call.stream for call in found()}, spell.patience())
+    spell.await_until(lambda: ended.keys() <= {call.stream for call in found()}, spell.patience)
     return found()
 
 

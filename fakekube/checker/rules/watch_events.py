@@ -239,7 +239,7 @@ class MissedDeletions(Rule):
             spell.delete(lost)
             spell.cluster.settle()
             spell.compact()
-        spell.await_until(lambda: not self._missing(spell), spell.patience())
+        spell.await_until(lambda: not self._missing(spell), spell.patience)
 
     def _missing(self, spell: Spell) -> list[Element]:
         calls = spell.trace.since(spell.memory["mark"])
