@@ -362,7 +362,7 @@ def _speed(text: str) -> float:
 
 
 def _controllers(text: str) -> list[str]:
-    from fakekube.controllers.table import UnknownController, enabled
+    from fakekube.controllers.controller_descriptors import UnknownController, enabled
 
     switches = text.split(",")
     try:

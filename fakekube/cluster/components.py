@@ -110,7 +110,7 @@ class Components:
         """Starts the controllers."""
         self.manager.start()
         if self._runs("serviceaccount-controller"):
-            self.machinery.backend.services.others_work = lambda: self.manager.works_elsewhere
+            self.machinery.backend.services.others_work = lambda: self.manager.runs_in_another_thread
 
     def stop(self) -> None:
         """Stops the controllers and closes connections to webhooks and extension API servers. May be called twice."""
@@ -140,8 +140,8 @@ class Components:
         from fakekube.nodes.rules import RULES
         from fakekube.nodes.stages.controller import RELOAD
 
-        self.manager.ask("kwok-stage-controller", RELOAD, wake=True)
-        self.manager.ask("kubelet", RULES)
+        self.manager.enqueue("kwok-stage-controller", RELOAD, start=True)
+        self.manager.enqueue("kubelet", RULES)
 
     @property
     def pods(self) -> Pods:
@@ -149,7 +149,7 @@ class Components:
         if "pods" not in self._shared:
             from fakekube.nodes.rules import RULES, Pods
 
-            self._shared.setdefault("pods", Pods(lambda: self.manager.ask("kubelet", RULES), self._pod_inside))
+            self._shared.setdefault("pods", Pods(lambda: self.manager.enqueue("kubelet", RULES), self._pod_inside))
         rules: Pods = self._shared["pods"]
         return rules
 

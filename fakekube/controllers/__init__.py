@@ -1,13 +1,26 @@
-"""What a control plane does on its own: controllers that use the API as any client does, in process.
+"""The controllers of kube-controller-manager, in process, as clients of the API.
 
-They are driven by changes and by the clock, never by polling, and `Manager.settle` runs them until nothing is left to
-do. `table` says which there are, and which of them run; `reconciler` what a controller is; `manager` runs them.
+Changes and the clock drive them; they never poll. `Manager.settle` runs them until none has work left.
+`controller_descriptors` lists all controllers, `reconciler` defines what a controller is, `manager` runs them. A new
+controller is a subclass of `Reconciler` in a module here, and an entry of `CONTROLLERS`.
+
+Specified by: cmd/kube-controller-manager/app, pkg/controller.
 """
 
 from __future__ import annotations
 
+from fakekube.controllers.controller_descriptors import DELETION_GRACE, PROFILES, ControllerDescriptor, UnknownController, enabled
 from fakekube.controllers.manager import Manager
 from fakekube.controllers.reconciler import Context, Key, Reconciler
-from fakekube.controllers.table import DELETION_GRACE, PROFILES, Row, UnknownController, enabled
 
-__all__ = ["DELETION_GRACE", "PROFILES", "Context", "Key", "Manager", "Reconciler", "Row", "UnknownController", "enabled"]
+__all__ = [
+    "DELETION_GRACE",
+    "PROFILES",
+    "Context",
+    "ControllerDescriptor",
+    "Key",
+    "Manager",
+    "Reconciler",
+    "UnknownController",
+    "enabled",
+]

@@ -1,12 +1,12 @@
-"""Prints a PodTemplateSpec as Go's spew prints the struct: the text that pod-template-hash is computed from.
+"""Prints a PodTemplateSpec as spew prints the Go struct: the text that pod-template-hash is computed from.
 
-`%#v` of spew, with types, sorted map keys and followed pointers: `(v1.PodSpec){Volumes:([]v1.Volume)<nil> …}`. All fields
-are printed, absent ones as the zero value of their Go type, so the layout of the structs decides: names and types of the
-fields, in order, of every type that a pod template can reach. It stands in `data/go_structs_v1_36.txt`, one type a line:
-`Type: Name:json:GoType …` for structs (no JSON name: an inlined struct), `Type = GoType` for the others.
+This is `%#v` of spew with types, sorted map keys and followed pointers: `(v1.PodSpec){Volumes:([]v1.Volume)<nil> …}`. All
+fields are printed, absent ones as the zero value of their Go type. Hence the text depends on names, types and order of the
+fields of every type that a pod template can contain. `data/go_structs_v1_36.txt` lists them, one type a line:
+`Type: Name:json:GoType …` for structs (an empty JSON name marks an inlined struct), `Type = GoType` for other types.
 
-Invariant: a template prints the same, whatever the order of its keys, and whether its empty lists and maps are there or
-absent (objects reach controllers as Protobuf, which does not tell the two apart).
+Invariant: the text does not depend on the order of keys, nor on whether an empty list or map is present or absent
+(controllers receive objects as Protobuf, which does not distinguish the two).
 
 Specified by: k8s.io/utils/dump/dump.go (ForHash), github.com/davecgh/go-spew/spew/format.go.
 """
@@ -26,8 +26,9 @@ __all__ = ["print_pod_template"]
 _FILE = "go_structs_v1_36.txt"
 _NIL = "<nil>"
 _INTEGERS = frozenset({"int", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"})
+#: Decimal digits of a quantity with a binary suffix that Go keeps as an int64.
 _BINARY_DIGITS = 15
-"""Decimal digits of a quantity with a binary suffix that Go keeps as an int64."""
+#: Decimal digits of other quantities that Go keeps as an int64.
 _FAST_DIGITS = 18
 _MAX_INT64 = 2**63 - 1
 _NANO = -9
@@ -36,13 +37,13 @@ _Printer = Callable[[Any], str]
 
 
 def print_pod_template(template: dict[str, Any]) -> str:
-    """The text of a PodTemplateSpec, as it stands in a workload's `spec.template`."""
+    """Returns the text of a PodTemplateSpec, such as a workload's `spec.template`."""
     return "(v1.PodTemplateSpec)" + _value_printer("v1.PodTemplateSpec")(template)
 
 
 @cache
 def _definitions() -> dict[str, str]:
-    """What is behind each named type: the line of its fields, or another Go type."""
+    """Returns the definition of each named type: the line of its fields, or another Go type."""
     text = resources.files("fakekube.data").joinpath(_FILE).read_text()
     found = {}
     for line in text.splitlines():
@@ -53,7 +54,7 @@ def _definitions() -> dict[str, str]:
 
 @cache
 def _typed_printer(go_type: str) -> _Printer:
-    """Prints a value with its type in parentheses, as fields of structs are printed."""
+    """Returns a printer of values with their type in parentheses, as spew prints fields of structs."""
     if go_type.startswith("*"):
         absent, prefix = f"({go_type}){_NIL}", f"({go_type})"
         pointed_to = _value_printer(go_type[1:])
@@ -65,7 +66,7 @@ def _typed_printer(go_type: str) -> _Printer:
 
 @cache
 def _value_printer(go_type: str) -> _Printer:
-    """Prints a value without its type, as items of lists and maps and what pointers point to are printed."""
+    """Returns a printer of values without their type, as spew prints items of lists and maps, and targets of pointers."""
     if go_type in _SPECIAL:
         return _SPECIAL[go_type]
     if go_type == "string":
@@ -115,7 +116,7 @@ def _struct_printer(definition: str) -> _Printer:
 
 
 def _print_time(value: Any) -> str:
-    """A zero time; that of a template never holds another one."""
+    """Prints the zero time: pod templates contain no other."""
     return "{Time:(time.Time){wall:(uint64)0 ext:(int64)0 loc:(*time.Location)<nil>}}"
 
 
@@ -126,7 +127,7 @@ def _print_int_or_string(value: Any) -> str:
 
 
 def _print_quantity(value: Any) -> str:
-    """A quantity as it is after it has been read: an int64 with a scale or, where that does not do, a big decimal."""
+    """Prints a parsed quantity: an int64 with a scale, or an inf.Dec for numbers that do not fit."""
     if value is None:
         return _quantity_text(0, 0, "", "", "")
     quantity = parse_quantity(str(value))
@@ -136,7 +137,7 @@ def _print_quantity(value: Any) -> str:
 
 
 def _fits_int64(text: str, quantity: Quantity) -> bool:
-    """Does Go's parser take its fast road with this text?"""
+    """Whether Go's parser keeps this text as an int64 (the fast path of ParseQuantity)."""
     number = text.strip("+-")
     if quantity.format is Format.BINARY_SI:
         exponent = {"K": 10, "M": 20, "G": 30, "T": 40, "P": 50, "E": 60}[number[-2]]
@@ -147,7 +148,7 @@ def _fits_int64(text: str, quantity: Quantity) -> bool:
 
 
 def _decimal_text(quantity: Quantity) -> str:
-    """inf.Dec: the unscaled number in words of 64 bits, the lowest first, at nano scale."""
+    """Prints inf.Dec: the unscaled number in words of 64 bits, the lowest first, at nano scale."""
     saturated = quantity.format is Format.BINARY_SI and abs(quantity.unscaled) == _MAX_INT64 and quantity.scale == 0
     scale = 0 if saturated else -_NANO
     unscaled = abs(quantity.unscaled) * 10 ** (quantity.scale + scale)

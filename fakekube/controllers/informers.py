@@ -1,13 +1,13 @@
-"""What controllers know of the cluster: the objects of each resource that they watch, kept up to date from its changes.
+"""Informers: the objects of each resource that controllers watch, kept up to date from the changes of the store.
 
-An informer reads the changes of one resource as a watch delivers them, without encoding and decoding them: the objects
-are the stored ones, so that a cache of thousands costs little memory. A `Cache` is the set of informers of a cluster,
-each made when it is first needed.
+An informer receives the changes of one resource as a watch delivers them, but does not encode and decode them: it holds the
+stored objects themselves, so that a cache of thousands of objects needs little memory. A `Cache` holds the informers of a
+cluster; each is made when it is first needed.
 
-Invariant: between two calls of `catch_up`, `objects` is what the resource held at one revision. Objects are shared with
+Invariant: between two calls of `catch_up`, `objects` is the content of the resource at one revision. Objects are shared with
 the store and never changed.
 
-Specified by: k8s.io/client-go/tools/cache (Reflector, SharedInformer, Indexer).
+Specified by: k8s.io/client-go/tools/cache (reflector.go, shared_informer.go, thread_safe_store.go).
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fakekube.client import Client
+from fakekube.controllers.controller_ref_manager import get_controller_of
 from fakekube.registry.resource import Resource
 from fakekube.store import Bucket, Compacted, Cursor, Event, Record, Store, StoreError
 
 if TYPE_CHECKING:
     from fakekube.codecs.document import Document
 
-__all__ = ["ADDED", "DELETED", "MODIFIED", "Cache", "Change", "Informer", "controller_uid"]
+__all__ = ["ADDED", "DELETED", "MODIFIED", "Cache", "Change", "Informer"]
 
 Object = dict[str, Any]
 
@@ -33,23 +34,18 @@ class Change(NamedTuple):
     """One event of a resource."""
 
     type: str
+    """ADDED, MODIFIED or DELETED."""
     obj: Object
-    """Of a deletion the last state."""
+    """The object, after a deletion its last state."""
     old: Object | None
-    """The object before a modification."""
-
-
-def controller_uid(obj: Mapping[str, Any]) -> str | None:
-    """The uid of the owner that is the object's controller (metav1.GetControllerOf)."""
-    for reference in obj["metadata"].get("ownerReferences") or ():
-        if reference.get("controller"):
-            uid: str = reference["uid"]
-            return uid
-    return None
+    """The object before a modification, else None."""
 
 
 class Informer:
-    """The objects of one resource. One owner at a time; empty before `open`."""
+    """The objects of one resource, indexed by namespace, name and controller. It is empty before `open`.
+
+    One thread at a time uses it.
+    """
 
     def __init__(self, name: str, resource: Resource, bucket: Bucket[Document]) -> None:
         self.name = name
@@ -63,21 +59,21 @@ class Informer:
     # ------------------------------------------------------------ reads
 
     def get(self, namespace: str, name: str) -> Object | None:
-        """One object, or None."""
+        """Returns one object, or None."""
         return self._objects.get(namespace, {}).get(name)
 
     def objects(self, namespace: str = "") -> Iterable[Object]:
-        """Those of one namespace, or (without one) all."""
+        """Returns the objects of one namespace, or of all for ""."""
         if namespace:
             return list(self._objects.get(namespace, {}).values())
         return [obj for objects in self._objects.values() for obj in objects.values()]
 
-    def named(self, name: str) -> Iterable[Object]:
-        """The objects of that name in all namespaces."""
+    def by_name(self, name: str) -> Iterable[Object]:
+        """Returns the objects of that name in all namespaces."""
         return [objects[name] for objects in self._objects.values() if name in objects]
 
     def owned_by(self, uid: str) -> Iterable[Object]:
-        """The objects whose controller has this uid."""
+        """Returns the objects whose controller has this uid."""
         if self._by_owner is None:
             self._by_owner = {}
             for obj in self.objects():
@@ -85,13 +81,20 @@ class Informer:
         return list(self._by_owner.get(uid, {}).values())
 
     def orphans(self, namespace: str) -> Iterable[Object]:
-        """The objects of a namespace that have no controller."""
+        """Returns the objects of a namespace that have no controller."""
         return self.owned_by(_orphan_key(namespace))
 
-    # ------------------------------------------------------------ following
+    # ------------------------------------------------------------ changes
 
     def open(self, settled_at: int | None) -> list[Change]:
-        """Begin to follow. Returns the changes since a revision, or, if that is not known any more, all objects as added."""
+        """Starts to follow the resource.
+
+        Args:
+            settled_at: The revision from which on changes are wanted.
+
+        Returns:
+            The changes since that revision. If it is None or compacted, all objects as added ones.
+        """
         if settled_at is not None:
             try:
                 page = self._bucket.page(revision=settled_at)
@@ -100,12 +103,12 @@ class Informer:
                 self._cursor = None
             else:
                 for record in page.records:
-                    self._put(self._shown(record))
+                    self._put(self._decode(record))
                 return self.catch_up()
         return self._relist()
 
     def catch_up(self) -> list[Change]:
-        """The changes since the last time."""
+        """Returns the changes since the last call."""
         if self._cursor is not None:
             try:
                 return [self._apply(event) for event in self._cursor.take()]
@@ -114,16 +117,16 @@ class Informer:
         return self._relist()
 
     def _relist(self) -> list[Change]:
-        """The difference between what is known and what is there."""
+        """Lists the resource, and returns the differences to the known objects."""
         page = self._bucket.page()
         try:
             self._cursor = self._bucket.cursor(page.revision)
-        except Compacted:  # meanwhile: the next call looks at everything again
+        except Compacted:  # since the list; the next call lists again
             self._cursor = None
-        new = {self._place(shown): shown for shown in map(self._shown, page.records)}
-        gone = [obj for obj in self.objects() if self._place(obj) not in new]
+        new = {self._key(obj): obj for obj in map(self._decode, page.records)}
+        gone = [obj for obj in self.objects() if self._key(obj) not in new]
         for obj in gone:
-            self._drop(obj)
+            self._delete(obj)
         changes = [Change(DELETED, obj, None) for obj in gone]
         for (namespace, name), obj in new.items():
             old = self.get(namespace, name)
@@ -136,16 +139,16 @@ class Informer:
         record = event.record
         if record is None:
             assert event.previous is not None
-            last = self._shown(event.previous)
-            self._drop(last)
+            last = self._decode(event.previous)
+            self._delete(last)
             return Change(DELETED, last, None)
-        obj = self._shown(record)
-        old = self.get(*self._place(obj))
+        obj = self._decode(record)
+        old = self.get(*self._key(obj))
         self._put(obj)
         return Change(ADDED, obj, None) if event.previous is None or old is None else Change(MODIFIED, obj, old)
 
-    def _shown(self, record: Record[Document]) -> Object:
-        """A stored object in the version of this informer, with its kind."""
+    def _decode(self, record: Record[Document]) -> Object:
+        """Returns a stored object in the version of this informer, with kind and apiVersion."""
         resource, obj = self.resource, record.value.object
         if resource.custom:
             return obj
@@ -156,19 +159,19 @@ class Informer:
     # ------------------------------------------------------------ indexes
 
     @staticmethod
-    def _place(obj: Object) -> tuple[str, str]:
+    def _key(obj: Object) -> tuple[str, str]:
         metadata = obj["metadata"]
         return metadata.get("namespace", ""), metadata["name"]
 
     def _put(self, obj: Object) -> None:
-        namespace, name = self._place(obj)
+        namespace, name = self._key(obj)
         if self._by_owner is not None:
             self._unindex(self.get(namespace, name))
             self._index(obj)
         self._objects.setdefault(namespace, {})[name] = obj
 
-    def _drop(self, obj: Object) -> None:
-        namespace, name = self._place(obj)
+    def _delete(self, obj: Object) -> None:
+        namespace, name = self._key(obj)
         objects = self._objects.get(namespace, {})
         if self._by_owner is not None:
             self._unindex(objects.get(name))
@@ -178,34 +181,35 @@ class Informer:
 
     def _index(self, obj: Object) -> None:
         if self._by_owner is not None:
-            self._by_owner.setdefault(self._owner_key(obj), {})[self._place(obj)] = obj
+            self._by_owner.setdefault(self._owner_key(obj), {})[self._key(obj)] = obj
 
     def _unindex(self, obj: Object | None) -> None:
         if obj is None or self._by_owner is None:
             return
         key = self._owner_key(obj)
         owned = self._by_owner.get(key, {})
-        owned.pop(self._place(obj), None)
+        owned.pop(self._key(obj), None)
         if not owned:
             self._by_owner.pop(key, None)
 
     @staticmethod
     def _owner_key(obj: Object) -> str:
-        return controller_uid(obj) or _orphan_key(obj["metadata"].get("namespace", ""))
+        reference = get_controller_of(obj)
+        return _orphan_key(obj["metadata"].get("namespace", "")) if reference is None else str(reference["uid"])
 
 
 def _orphan_key(namespace: str) -> str:
-    """What objects without a controller are indexed under: no uid looks like this."""
+    """The index key of objects without a controller, which no uid equals."""
     return f"/{namespace}"
 
 
 class Cache:
-    """The informers of a cluster; controllers read it, the manager keeps it up to date.
+    """The informers of a cluster (SharedInformerFactory): controllers read it, the dispatcher keeps it up to date.
 
     Args:
-        client: finds resources by their names.
-        store: of the cluster.
-        opened: called with the name of an informer that a read has made, and its first changes.
+        client: Finds resources by their names.
+        store: The store of the cluster.
+        opened: Called with each new informer.
     """
 
     def __init__(self, client: Client, store: Store[Document], opened: Callable[[Informer], None]) -> None:
@@ -221,7 +225,7 @@ class Cache:
         return iter(list(self._informers.values()))
 
     def informer(self, name: str) -> Informer:
-        """The informer of a resource, made on first use. Raises UnknownResource."""
+        """Returns the informer of a resource, which the first call makes. Raises UnknownResource."""
         found = self._informers.get(name)
         if found is None:
             resource = self._client.resource(name)
@@ -232,29 +236,29 @@ class Cache:
                 self._opened(found)
         return found
 
-    def forget(self, name: str) -> None:
-        """Drop the informer of a resource that is no more."""
+    def remove(self, name: str) -> None:
+        """Removes the informer of a resource that is no longer served."""
         self._informers.pop(name, None)
 
     def get(self, resource: str, namespace: str, name: str) -> Object | None:
-        """One object, or None; never to be changed."""
+        """Returns one object, or None. It must not be changed."""
         return self.informer(resource).get(namespace, name)
 
     def list(self, resource: str, namespace: str = "", labels: Mapping[str, str] | None = None) -> Iterable[Object]:
-        """The objects of one namespace, or (if "") of all; with `labels`, those that have all of these."""
+        """Returns the objects of one namespace, or of all for ""; with `labels`, those that have all these labels."""
         found = self.informer(resource).objects(namespace)
         return found if not labels else [obj for obj in found if _has_labels(obj, labels)]
 
-    def named(self, resource: str, name: str) -> Iterable[Object]:
-        """The objects of that name in all namespaces."""
-        return self.informer(resource).named(name)
+    def by_name(self, resource: str, name: str) -> Iterable[Object]:
+        """Returns the objects of that name in all namespaces."""
+        return self.informer(resource).by_name(name)
 
     def owned_by(self, resource: str, uid: str) -> Iterable[Object]:
-        """The objects whose controller is the owner with this uid."""
+        """Returns the objects whose controller is the owner with this uid."""
         return self.informer(resource).owned_by(uid)
 
     def orphans(self, resource: str, namespace: str) -> Iterable[Object]:
-        """The objects of a namespace that have no controller."""
+        """Returns the objects of a namespace that have no controller."""
         return self.informer(resource).orphans(namespace)
 
 

@@ -1,6 +1,6 @@
-"""Which nodes have a kubelet.
+"""The label that marks nodes without a kubelet.
 
-A node with the label `fakekube.dev/kubelet: silent` has none: a test plays it, or it has failed.
+A node with the label `fakekube.dev/kubelet: silent` has none: a test does the kubelet's work, or the node has failed.
 """
 
 from __future__ import annotations
@@ -15,5 +15,5 @@ SILENT: Final = "silent"
 
 
 def has_kubelet(node: Mapping[str, Any]) -> bool:
-    """Is there a kubelet on this node?"""
+    """Whether a kubelet runs on this node."""
     return (node["metadata"].get("labels") or {}).get(LABEL) != SILENT

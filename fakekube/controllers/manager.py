@@ -1,15 +1,15 @@
-"""Runs the controllers of a cluster: wakes them, brings them the changes, and knows when all of them are quiet.
+"""Runs the controllers of a cluster: in a thread, in `settle`, and while the clock is advanced.
 
-A controller sleeps until something that its row in the table names changes: then its module is imported, its watches are
-opened at the revision at which the cluster was settled, and it hears of every change since. All controllers of a cluster
-share one cache and one queue, and work in one thread, which the first change starts. `settle` does the same work in the
-caller's thread: since informers are cursors into the store's history, what a write has caused is visible at once, and
-"nothing left to do" is exact.
+All controllers of a cluster share one work queue and run in one thread of the process, which the first change starts.
+`settle` does the same work in the caller's thread. Informers are cursors into the store's history, so that the consequences
+of a write are visible as soon as it returns, and "no controller has work left" is exact.
 
-A clock that is advanced takes the controllers along: what is due now is done before it moves, and what becomes due on
-the way is done at its own time, before the clock moves on.
+When the clock is advanced, what is due now is reconciled before it moves, and what becomes due on the way is reconciled at
+its own time, before the clock moves on.
 
-Invariant: `_working` is held while informers are read or a controller runs.
+Invariant: `_lock` is held while informers are read and while a controller runs.
+
+Specified by: cmd/kube-controller-manager/app/controllermanager.go (Run); k8s.io/client-go/util/workqueue for retries.
 """
 
 from __future__ import annotations
@@ -17,16 +17,15 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
-from functools import cache, partial
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from fakekube.client import ApiError, Client
 from fakekube.clock import Clock, Timer
-from fakekube.controllers.informers import ADDED, Cache, Change, Informer
+from fakekube.controllers.controller_descriptors import ControllerDescriptor
+from fakekube.controllers.dispatcher import Dispatcher
 from fakekube.controllers.reconciler import Context, Key, Reconciler
 from fakekube.controllers.recorder import Recorder
-from fakekube.controllers.table import ANYTHING, Row
 from fakekube.controllers.workqueue import WorkQueue
 from fakekube.store import Event, Store
 from fakekube.threads import WORKERS
@@ -38,30 +37,30 @@ __all__ = ["Manager"]
 
 _log = logging.getLogger(__name__)
 
-#: A failed item that is tried again within so many seconds counts as work that is going on.
+#: Seconds: a failed item that is retried within this time counts as work in progress.
 RETRY_HORIZON = 0.1
-#: Conflicts in a row after which an item waits as after other failures.
+#: The number of conflicts in a row that are retried at once; after further ones the item waits, as after other errors.
 CONFLICTS = 10
-#: Real seconds that a moving clock waits for a controller that is at work in another thread.
-PATIENCE = 1.0
-#: Real seconds that the work of one moment may keep a moving clock.
-LONGEST_CATCH_UP = 60.0
+#: Real seconds for which advancing the clock waits for a controller that is running in another thread.
+LOCK_TIMEOUT = 1.0
+#: Real seconds that reconciling may take at one moment of a clock that is being advanced.
+CATCH_UP_TIMEOUT = 60.0
 #: Real seconds between the first change and the thread's work.
 PAUSE = 0.001
 
-_Work = tuple[Reconciler, Key]
+_Item = tuple[Reconciler, Key]
 
 
 class Manager:
     """The controllers of one cluster.
 
     Args:
-        client_for: makes a client of the cluster for a program and the name of a part of it.
-        clock: of the cluster.
-        store: of the cluster; tells of every change.
-        rows: which controllers there are.
-        context: what controllers are told of the cluster.
-        settled_at: the revision at which they had nothing left to do, if that is known.
+        client_for: Makes a client of the cluster, from the name of a program and the name of one of its components.
+        clock: The clock of the cluster.
+        store: The store of the cluster.
+        descriptors: The controllers that are switched on.
+        context: What controllers know of the cluster beside its API.
+        settled_at: The revision at which the controllers had nothing to do; None if that is not known.
     """
 
     def __init__(
@@ -69,7 +68,7 @@ class Manager:
         client_for: Callable[[str, str], Client],
         clock: Clock,
         store: Store[Document],
-        rows: Sequence[Row],
+        descriptors: Sequence[ControllerDescriptor],
         context: Context,
         *,
         settled_at: int | None = None,
@@ -77,312 +76,200 @@ class Manager:
         self._client_for = client_for
         self._clock = clock
         self._store = store
-        self._rows = _by_resource(tuple(rows))
         self._context = context
-        self._settled_at = settled_at
-        self._served = context.registry.state
-        self._cache: Cache | None = None
-        self._active: dict[Row, Reconciler] = {}
-        self._waking: list[Row] = []
-        self._listeners: dict[str, list[Reconciler]] = {}
-        self._buckets: dict[str, list[Informer]] = {}
-        self._dirty: set[str] = set()
-        self._queue: WorkQueue[_Work] = WorkQueue()
-        self._retries: set[_Work] = set()
-        self._routine: set[_Work] = set()
+        self._queue: WorkQueue[_Item] = WorkQueue()
+        self._retries: set[_Item] = set()
+        self._periodic: set[_Item] = set()
+        self._dispatcher = Dispatcher(
+            store, context.registry, descriptors, settled_at, prepare=self._prepare, enqueue=self._enqueue
+        )
         self._current: Reconciler | None = None
-        self._worker: int | None = None
+        self._lock = threading.RLock()
+        self._lock_owner: int | None = None
         self._timer: Timer | None = None
-        self._working = threading.RLock()
-        self._wake = threading.Event()
-        self._stirred = threading.Event()
-        self._starting = threading.Lock()
-        self._started = self._running = self._stopped = self._awake = False
+        self._follows_clock = False
+        self._started = self._stopped = self._thread_running = False
+        self._thread_start = threading.Lock()
         self._thread = 0
-        self._idle = threading.Event()
-        if rows:
-            store.listen(self._hear)
-            if settled_at is None:
-                self._look_around()
+        self._thread_ended = threading.Event()
+        self._work_for_thread = threading.Event()
+        self._work_for_settle = threading.Event()
+        if descriptors:
+            store.listen(self._on_store_event)
 
     # ------------------------------------------------------------ start and stop
 
     def start(self) -> None:
-        """Work in a thread of the process whenever there is something to do."""
+        """Lets the controllers run in a thread of the process whenever they have work."""
         self._started = True
-        if self._waking or self._dirty or len(self._queue):
-            self._notice()
+        if self._dispatcher.pending or len(self._queue):
+            self._notify()
 
     def stop(self) -> None:
-        """End all work; a controller that is at work finishes its object."""
-        with self._starting:
+        """Ends all work. A running controller finishes its present object."""
+        with self._thread_start:
             self._stopped = True
-        self._store.unlisten(self._hear)
-        self._wake.set()
-        self._stirred.set()
-        if self._running and self._thread != threading.get_ident():
-            self._idle.wait()
-        with self._working:
+        self._store.unlisten(self._on_store_event)
+        self._work_for_thread.set()
+        self._work_for_settle.set()
+        if self._thread_running and self._thread != threading.get_ident():
+            self._thread_ended.wait()
+        with self._lock:
             self._set_timer(None)
 
-    def ask(self, name: str, key: Key, *, wake: bool = False) -> None:
-        """Let a controller look at a key, from any thread: if it is awake, or is to be woken for that."""
-        with self._working:
-            for row in {row for rows in self._rows.values() for row in rows if wake and row.name == name}:
-                self._activate(row)
-            for controller in self._active.values():
-                if controller.name == name:
-                    self._queue.add((controller, key))
-        self._notice()
+    def enqueue(self, name: str, key: Key, *, start: bool = False) -> None:
+        """Adds a key for a controller, from any thread.
+
+        Args:
+            name: The name of the controller. Nothing happens if it has not started.
+            key: The key to reconcile.
+            start: Starts the controller first.
+        """
+        with self._lock:
+            self._dispatcher.enqueue_for(name, key, start=start)
+        self._notify()
 
     @property
-    def works_elsewhere(self) -> bool:
-        """Do the controllers work in another thread than the one that asks?"""
-        return self._started and not self._stopped and self._worker != threading.get_ident()
+    def runs_in_another_thread(self) -> bool:
+        """Whether the controllers run in another thread than the caller's."""
+        return self._started and not self._stopped and self._lock_owner != threading.get_ident()
 
-    # ------------------------------------------------------------ quiet
+    # ------------------------------------------------------------ settle
 
     def settle(self, timeout: float = 10.0, horizon: float = 0.0) -> None:
-        """Work until the controllers have nothing left to do now or within `horizon` seconds of the clock.
+        """Runs controllers until none of them has work now or due within `horizon` seconds of the clock.
 
-        A held clock is not waited for. Raises TimeoutError, which names who still works, after `timeout` real seconds.
+        Timers of a held clock are not waited for.
+
+        Args:
+            timeout: Real seconds.
+            horizon: Seconds of the cluster's clock.
+
+        Raises:
+            TimeoutError: Controllers have still work after `timeout`; the message names them.
         """
         end = time.monotonic() + timeout
         while True:
-            self._stirred.clear()
-            while self._step(end):
+            self._work_for_settle.clear()
+            while self._process_next_item(end):
                 if time.monotonic() > end:
                     raise TimeoutError(f"still at work after {timeout} s: {', '.join(self.working(horizon))}")
             if self._clock.held or not self.working(horizon) or self._stopped:
                 return
-            if not self._stirred.wait(max(end - time.monotonic(), 0.0)):
+            if not self._work_for_settle.wait(max(end - time.monotonic(), 0.0)):
                 raise TimeoutError(f"still at work after {timeout} s: {', '.join(self.working(horizon))}")
 
     def working(self, horizon: float = 0.0) -> list[str]:
-        """The names of the controllers that have work now or within so many seconds of the clock."""
+        """Returns the names of the controllers that have work now or due within `horizon` seconds of the clock."""
         now, current = self._clock.monotonic(), self._current
         names = {controller.name for controller, _ in self._queue}
-        names |= {work[0].name for work in self._queue.due_until(now + horizon) if work not in self._routine}
-        names |= {work[0].name for work in self._queue.due_until(now + RETRY_HORIZON) if work in self._retries}
-        names |= {row.name for row in self._waking}
+        names |= {item[0].name for item in self._queue.due_until(now + horizon) if item not in self._periodic}
+        names |= {item[0].name for item in self._queue.due_until(now + RETRY_HORIZON) if item in self._retries}
+        names |= set(self._dispatcher.starting)
         return sorted(names if current is None else names | {current.name})
 
-    # ------------------------------------------------------------ waking up
+    # ------------------------------------------------------------ the thread
 
-    def _look_around(self) -> None:
-        """Nothing is known of the past: wake who has something to look at."""
-        for name, rows in self._rows.items():
-            if name != ANYTHING and not self._store.bucket(name).is_empty:
-                self._waking += [row for row in rows if row not in self._waking]
-        for row in self._rows.get(ANYTHING, ()):
-            documents = (
-                record.value.object
-                for resource in self._context.registry
-                if "list" in resource.verbs
-                for record in self._store.bucket(resource.bucket).page().records
-            )
-            if any(row.concerns(obj) for obj in documents):
-                self._waking.append(row)
+    def _on_store_event(self, bucket: str, event: Event[Document] | None) -> None:
+        if self._dispatcher.on_store_event(bucket, event):
+            self._notify()
 
-    def _hear(self, bucket: str, event: Event[Document] | None) -> None:
-        """Something has changed; called in the thread that changed it. Wakes who must look at it."""
-        needed = False
-        if event is None:  # another past was restored: what was settled is unknown
-            self._settled_at = None
-            obj = old = None
-        else:
-            previous = event.previous.value.object if event.previous is not None else None
-            obj, old = (event.record.value.object, previous) if event.record is not None else (previous, previous)
-        for row in (*self._rows.get(bucket, ()), *self._rows.get(ANYTHING, ())):
-            if row not in self._active and row not in self._waking and (obj is None or row.concerns(obj)):
-                self._waking.append(row)
-                needed = True
-        if bucket in self._buckets:
-            self._dirty.add(bucket)
-            needed = (
-                needed
-                or obj is None
-                or any(controller.concerns(bucket, obj, old) for controller in self._listeners.get(bucket, ()))
-            )
-        if needed:
-            self._notice()
-
-    def _notice(self) -> None:
-        """There is something to do: wake the thread, which the first change starts."""
-        self._wake.set()
-        self._stirred.set()
-        if not self._awake:
-            self._awake = True
+    def _notify(self) -> None:
+        """Wakes the thread and `settle`; the first call starts the thread and follows the clock."""
+        self._work_for_thread.set()
+        self._work_for_settle.set()
+        if not self._follows_clock:
+            self._follows_clock = True
             self._clock.before_advance(self._catch_up)
-        if not self._running and self._started:
-            with self._starting:
-                if not self._running and not self._stopped:
+        if not self._thread_running and self._started:
+            with self._thread_start:
+                if not self._thread_running and not self._stopped:
                     WORKERS.run(self._run)
-                    self._running = True
+                    self._thread_running = True
 
     def _run(self) -> None:
         self._thread = threading.get_ident()
         try:
             while not self._stopped:
-                self._wake.clear()
-                while not self._stopped and self._step():
+                self._work_for_thread.clear()
+                while not self._stopped and self._process_next_item():
                     pass
                 if not self._stopped:
-                    self._wake.wait()
+                    self._work_for_thread.wait()
                 if not self._stopped:
-                    time.sleep(PAUSE)  # a client that writes one object after another is not interrupted at each
+                    time.sleep(PAUSE)  # so that a client that writes many objects in a row is not interrupted at each
         finally:
-            self._idle.set()
+            self._thread_ended.set()
 
-    def _activate(self, row: Row) -> None:
-        if row in self._active:
-            return
-        controller = row.load()
+    # ------------------------------------------------------------ reconciling
+
+    def _prepare(self, controller: Reconciler) -> None:
         controller.client = self._client_for(controller.program, controller.client_name or controller.name)
         controller.clock = self._clock
-        if self._cache is None:
-            self._cache = Cache(controller.client, self._store, self._opened)
-        controller.cache = self._cache
         controller.recorder = Recorder(controller.client, self._clock, controller.component or controller.name)
         controller.context = self._context
-        controller.enqueue = lambda key: self._queue.add((controller, key))
-        controller.requeue_after = partial(self._requeue_after, controller)
-        controller.requeue_routinely = partial(self._requeue_routinely, controller)
-        controller.requeue_rate_limited = lambda key: self._retry_later((controller, key))
-        controller.also_watch = partial(self._also_watch, controller)
-        self._active[row] = controller
-        controller.started()
-        for name in controller.watches:
-            self._also_watch(controller, name)
+        controller.enqueue = lambda key: self._enqueue(controller, key)
+        controller.requeue_after = lambda key, seconds: self._requeue_after((controller, key), seconds, periodic=False)
+        controller.requeue_periodically = lambda key, seconds: self._requeue_after((controller, key), seconds, periodic=True)
+        controller.requeue_rate_limited = lambda key: self._requeue_rate_limited((controller, key))
 
-    def _also_watch(self, controller: Reconciler, name: str) -> None:
-        """Bring a controller the changes of a resource, beginning with what is new since the cluster was settled."""
-        listeners = self._listeners.setdefault(name, [])
-        if controller in listeners:
-            return
-        listeners.append(controller)
-        known = name in controller.cache
-        informer = controller.cache.informer(name)
-        if known:  # others follow it already
-            self._tell(
-                controller,
-                name,
-                [
-                    Change(ADDED, obj, None)
-                    for obj in informer.objects()
-                    if self._settled_at is None or int(obj["metadata"]["resourceVersion"]) > self._settled_at
-                ],
-            )
+    def _enqueue(self, controller: Reconciler, key: Key) -> None:
+        self._queue.add((controller, key))
 
-    def _opened(self, informer: Informer) -> None:
-        """A new informer: who listens hears of the changes since the cluster was settled."""
-        self._buckets.setdefault(informer.resource.bucket, []).append(informer)
-        self._dispatch(informer.name, informer.open(self._settled_at))
+    def _process_next_item(self, end: float | None = None) -> bool:
+        """Reads changes and reconciles one item. Returns False if there was none.
 
-    # ------------------------------------------------------------ working
-
-    def _step(self, end: float | None = None) -> bool:
-        """Look at the changes and at one object; False if there was nothing to do."""
-        if not self._working.acquire(timeout=-1 if end is None else max(end - time.monotonic(), 0.0)):
+        Args:
+            end: The time (`time.monotonic`) until which to wait for a controller in another thread; None for ever.
+        """
+        if not self._lock.acquire(timeout=-1 if end is None else max(end - time.monotonic(), 0.0)):
             return True
-        before, self._worker = self._worker, threading.get_ident()
+        before, self._lock_owner = self._lock_owner, threading.get_ident()
         try:
-            if self._stopped or self._current is not None:  # or a controller waits for itself
+            if self._stopped or self._current is not None:  # the latter: a controller has called settle or moved the clock
                 return False
-            self._activate_woken()
-            if self._served is not self._context.registry.state:
-                self._served = self._context.registry.state
-                for controller in list(self._active.values()):
-                    controller.resources_changed()
-            while self._dirty:
-                self._catch_up_informers()
-            self._queue.ripen(self._clock.monotonic())
-            work = self._queue.take()
-            if work is None:
+            self._dispatcher.dispatch()
+            self._queue.add_due(self._clock.monotonic())
+            item = self._queue.get()
+            if item is None:
                 self._set_timer(self._queue.next_due)
                 return False
-            self._reconcile(work)
+            self._reconcile(item)
             return True
         finally:
-            self._worker = before
-            self._working.release()
+            self._lock_owner = before
+            self._lock.release()
 
-    def _catch_up_informers(self) -> None:
-        """Bring every informer up to date before any controller hears of a change.
-
-        A controller that is told of one resource looks into its cache at others, which must not be older.
-        """
-        found: list[tuple[Informer, Sequence[Change]]] = []
-        while self._dirty:
-            found += [(informer, informer.catch_up()) for informer in self._buckets[self._dirty.pop()]]
-        for informer, changes in found:
-            self._wake_for(informer.resource.bucket, changes)
-        for informer, changes in found:
-            self._dispatch(informer.name, changes)
-
-    def _activate_woken(self) -> None:
-        while self._waking:
-            try:
-                self._activate(self._waking[0])
-            except Exception:
-                _log.exception("%s cannot start", self._waking[0].name)
-            self._waking.pop(0)
-
-    def _wake_for(self, bucket: str, changes: Sequence[Change]) -> None:
-        """Wake up who must not miss these changes: the writer may not have come to `_hear` yet."""
-        for row in (*self._rows.get(bucket, ()), *self._rows.get(ANYTHING, ())):
-            if row not in self._active and any(row.concerns(change.obj) for change in changes):
-                self._waking.append(row)
-        self._activate_woken()
-
-    def _dispatch(self, name: str, changes: Sequence[Change]) -> None:
-        if changes:
-            for controller in self._listeners.get(name, ()):
-                self._tell(controller, name, changes)
-
-    def _tell(self, controller: Reconciler, name: str, changes: Iterable[Change]) -> None:
-        """Bring a controller changes. One that it cannot cope with does not keep others from theirs."""
-        for change in changes:
-            try:
-                for key in controller.keys(name, change.type, change.obj, change.old):
-                    self._queue.add((controller, key))
-            except Exception:
-                _log.exception("%s cannot cope with a change of %s", controller.name, name)
-
-    def _reconcile(self, work: _Work) -> None:
-        controller, key = self._current, _ = work
-        self._retries.discard(work)
+    def _reconcile(self, item: _Item) -> None:
+        controller, key = self._current, _ = item
+        self._retries.discard(item)
         try:
             controller.reconcile(key)
         except ApiError as error:
-            if error.reason == "Conflict" and self._queue.failures(work) < CONFLICTS:
-                self._queue.failed(work)
-                self._queue.add(work)
-            elif error.code != 404:  # what is gone needs nothing more
-                self._retry_later(work)
+            if error.reason == "Conflict" and self._queue.num_requeues(item) < CONFLICTS:
+                self._queue.when(item)
+                self._queue.add(item)
+            elif error.code != 404:  # an object that is gone needs no reconciliation
+                self._requeue_rate_limited(item)
         except Exception:
-            _log.exception("%s failed at %s", controller.name, key)
-            self._retry_later(work)
+            _log.exception("%s failed to reconcile %s", controller.name, key)
+            self._requeue_rate_limited(item)
         else:
-            if work not in self._retries:
-                self._queue.succeeded(work)
+            if item not in self._retries:
+                self._queue.forget(item)
         finally:
             self._current = None
 
-    def _retry_later(self, work: _Work) -> None:
-        self._retries.add(work)
-        self._add_at(work, self._clock.monotonic() + self._queue.failed(work))
+    def _requeue_rate_limited(self, item: _Item) -> None:
+        self._retries.add(item)
+        self._add_at(item, self._clock.monotonic() + self._queue.when(item))
 
-    def _requeue_after(self, controller: Reconciler, key: Key, seconds: float) -> None:
-        self._routine.discard((controller, key))
-        self._add_at((controller, key), self._clock.monotonic() + seconds)
+    def _requeue_after(self, item: _Item, seconds: float, *, periodic: bool) -> None:
+        (self._periodic.add if periodic else self._periodic.discard)(item)
+        self._add_at(item, self._clock.monotonic() + seconds)
 
-    def _requeue_routinely(self, controller: Reconciler, key: Key, seconds: float) -> None:
-        self._routine.add((controller, key))
-        self._add_at((controller, key), self._clock.monotonic() + seconds)
-
-    def _add_at(self, work: _Work, due: float) -> None:
-        self._queue.add_at(work, due)
+    def _add_at(self, item: _Item, due: float) -> None:
+        self._queue.add_at(item, due)
         if self._timer is None or due < self._timer.due:
             self._set_timer(due)
 
@@ -395,39 +282,29 @@ class Manager:
             self._timer.cancel()
             self._timer = None
         if due is not None and not self._stopped:
-            self._timer = self._clock.call_at(due, self._ring)
+            self._timer = self._clock.call_at(due, self._on_timer)
 
-    def _ring(self) -> None:
-        """Something is due. A clock that is being moved waits until it is done."""
+    def _on_timer(self) -> None:
+        """An item is due. If the clock is being advanced, it waits here until the item is reconciled."""
         self._timer = None
         if self._clock.held:
             self._catch_up()
         else:
-            self._notice()
+            self._notify()
 
     def _catch_up(self) -> None:
-        """Do what is to be done now, in the thread that moves the clock.
+        """Reconciles all that is due, in the thread that advances the clock.
 
-        A controller that is at work in another thread is waited for, but not for long: it may wait for the clock itself.
+        Waits for a controller in another thread for LOCK_TIMEOUT only, since that controller may wait for the clock.
         """
-        if not self._working.acquire(timeout=PATIENCE):
-            self._notice()
+        if not self._lock.acquire(timeout=LOCK_TIMEOUT):
+            self._notify()
             return
         try:
-            end = time.monotonic() + LONGEST_CATCH_UP
-            while self._step():
-                if time.monotonic() > end:  # they keep each other busy
-                    self._notice()
+            end = time.monotonic() + CATCH_UP_TIMEOUT
+            while self._process_next_item():
+                if time.monotonic() > end:  # controllers that enqueue each other without end
+                    self._notify()
                     return
         finally:
-            self._working.release()
-
-
-@cache
-def _by_resource(rows: tuple[Row, ...]) -> dict[str, list[Row]]:
-    """Which controllers wake up when a resource changes."""
-    found: dict[str, list[Row]] = {}
-    for row in rows:
-        for name in row.wakes_on:
-            found.setdefault(name, []).append(row)
-    return found
+            self._lock.release()

@@ -236,7 +236,7 @@ class NodeLifecycleController(Reconciler):
             return node
         due = health.probed + (STARTUP_GRACE if ready is None else GRACE)
         if now <= due:
-            self.requeue_routinely(Key("", name), due - now + 0.001)
+            self.requeue_periodically(Key("", name), due - now + 0.001)
             return node
         return self._set_unknown(node)
 

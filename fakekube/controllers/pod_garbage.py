@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from fakekube.client import ApiError
-from fakekube.controllers.pods import is_terminal
+from fakekube.controllers.controller_utils import is_pod_terminal
 from fakekube.controllers.reconciler import Key, Object, Reconciler
 
 __all__ = ["PodGarbageCollector"]
@@ -43,7 +43,7 @@ class PodGarbageCollector(Reconciler):
     def concerns(resource: str, obj: Object, old: Object | None) -> bool:
         if resource == "nodes":
             return obj is old or _is_out_of_service(obj)
-        return old is None or "deletionTimestamp" in obj["metadata"] or is_terminal(obj) != is_terminal(old)
+        return old is None or "deletionTimestamp" in obj["metadata"] or is_pod_terminal(obj) != is_pod_terminal(old)
 
     def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
         if resource == "pods":
@@ -57,8 +57,8 @@ class PodGarbageCollector(Reconciler):
 
     def _count(self, event_type: str, pod: Object, old: Object | None) -> None:
         if event_type == "MODIFIED" and old is not None:
-            self._ended += is_terminal(pod) - is_terminal(old)
-        elif is_terminal(pod):
+            self._ended += is_pod_terminal(pod) - is_pod_terminal(old)
+        elif is_pod_terminal(pod):
             self._ended += -1 if event_type == "DELETED" else 1
 
     def _may_be_garbage(self, pod: Object) -> bool:
@@ -75,7 +75,7 @@ class PodGarbageCollector(Reconciler):
     def reconcile(self, key: Key) -> None:
         self._is_due = False
         pods = list(self.cache.list("pods"))
-        self._collect_ended([pod for pod in pods if is_terminal(pod)])
+        self._collect_ended([pod for pod in pods if is_pod_terminal(pod)])
         self._collect_orphans(pods)
         for pod in pods:
             if "deletionTimestamp" not in pod["metadata"]:
@@ -116,7 +116,7 @@ class PodGarbageCollector(Reconciler):
         """Force the deletion of a pod, after it is marked as failed unless it has ended."""
         metadata = pod["metadata"]
         try:
-            if not is_terminal(pod):
+            if not is_pod_terminal(pod):
                 self._mark_failed(pod, why)
             self.client.delete("pods", metadata["name"], namespace=metadata["namespace"], gracePeriodSeconds=0)
         except ApiError as error:

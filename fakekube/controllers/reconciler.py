@@ -1,10 +1,9 @@
-"""What a controller is: it names the resources that it watches, and brings one object at a time to its goal.
+"""The interface of controllers: a controller lists the resources that it watches, and reconciles one object at a time.
 
-Invariant: the events of a watched resource come to `keys` in order and all of them, and the cache shows at least every
-write that had returned when `reconcile` is called, the controller's own included.
+Invariant: `keys` receives all events of a watched resource in order. When `reconcile` is called, the cache contains every
+write that has returned, those of the controller included.
 
-Specified by: the controllers of pkg/controller and their event handlers; controller-runtime's reconcile.Reconciler for
-the shape.
+Specified by: controller-runtime's reconcile.Reconciler for the shape; pkg/controller for the event handlers.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ Object = dict[str, Any]
 
 
 class Key(NamedTuple):
-    """An object that needs a look. What it names is the controller's own business."""
+    """Identifies what a controller has to reconcile, mostly an object by namespace and name."""
 
     namespace: str
     name: str
@@ -36,53 +35,53 @@ class Key(NamedTuple):
 
 @dataclass(slots=True, frozen=True)
 class Context:
-    """What controllers are told of the cluster beside its API."""
+    """What controllers know of the cluster beside its API."""
 
     services: ClusterAccess
-    """What the API server offers to its strategies: token signing, feature gates."""
+    """What the API server offers to its strategies, such as token signing and feature gates."""
     registry: Registry
     """All resources that are served, in every version."""
     certificate_authority: str = ""
-    """The cluster's CA certificate in PEM; "" without TLS."""
+    """The certificate of the cluster's CA in PEM; "" without TLS."""
     version: str = "1.36"
-    """The emulated minor."""
+    """The emulated minor version."""
     controllers: frozenset[str] = frozenset()
-    """The names of those that are switched on."""
+    """The names of the controllers that are switched on."""
     settled_at: int | None = None
-    """The revision at which all of them had nothing to do when the cluster was made, if that is known."""
+    """The revision at which no controller had work left when the cluster was made; None if that is not known."""
     authority: Callable[[], Authority] | None = None
-    """The CA of the cluster, which signs certificates; made when it is first asked for."""
+    """Returns the CA of the cluster, which signs certificates; it is made at the first call."""
     deletion_grace: float = 0.0
-    """Seconds that clients have to empty and finalize a namespace, or to delete dependents, before controllers do. Suites
-    that were written for a server without controllers do so. If this is set, owners that never existed are no reason
-    to delete their dependents, because such suites make references to owners up."""
+    """Seconds for which the namespace controller and the garbage collector wait, so that a test suite which was written
+    for a server without controllers can delete contents, finalizers and dependents itself. If this is not 0, dependents of
+    owners that never existed are kept, because such suites invent owner references."""
     shared: Mapping[str, Any] = field(default_factory=dict)
-    """What a test hands to controllers, by name: `pods` are the rules of `cluster.pods`."""
+    """Objects that a test gives to controllers, by name: `pods` has the rules of `cluster.pods`."""
 
     @property
     def root_certificate(self) -> str:
-        """The certificate of the CA in PEM, also where the cluster serves without TLS."""
+        """The certificate of the CA in PEM; unlike `certificate_authority` also if the cluster serves without TLS."""
         return self.certificate_authority or (self.authority().pem if self.authority is not None else "")
 
 
 class Reconciler:
-    """A controller. One instance serves one cluster; it is called by one thread at a time.
+    """A controller. An instance belongs to one cluster; one thread at a time calls it.
 
-    The manager sets the attributes that are declared here before it calls `started`. `reconcile` must be idempotent. It
-    may raise ApiError: after a 404 nothing more is done, after a conflict the key is tried again at once, after
-    anything else with the work queue's back-off, by the clock.
+    The manager sets the attributes that are declared here before it calls `started`. `reconcile` must be idempotent. If it
+    raises ApiError, the manager retries the key: at once after a conflict, never after a 404, and after any other error
+    with the back-off of the work queue.
     """
 
     name: ClassVar[str] = ""
-    """As --controllers of kube-controller-manager has it, e.g. "replicaset-controller"."""
+    """The name in --controllers, e.g. "replicaset-controller"."""
     watches: ClassVar[tuple[str, ...]] = ()
-    """Names of the resources whose changes come to `keys`: `plural` for the core group, else `plural.group`."""
+    """The resources whose events `keys` receives: `plural` for the core group, else `plural.group`."""
     program: ClassVar[str] = "kube-controller-manager"
-    """The first part of the user agent, and so the field manager of what the controller writes."""
+    """The first part of the user agent, which is the field manager of the controller's writes."""
     client_name: ClassVar[str] = ""
-    """The last part of the user agent; the controller's name if ""."""
+    """The last part of the user agent; "" stands for the controller's name."""
     component: ClassVar[str] = ""
-    """Who its events say they come from; the controller's name if ""."""
+    """The source of the controller's events; "" stands for the controller's name."""
 
     client: Client
     clock: Clock
@@ -90,44 +89,50 @@ class Reconciler:
     recorder: Recorder
     context: Context
     enqueue: Callable[[Key], None]
-    """Look at a key soon."""
+    """Adds a key to the work queue."""
     requeue_after: Callable[[Key, float], None]
-    """Look at a key when so many seconds of the clock have passed, if nothing asks for it earlier."""
-    requeue_routinely: Callable[[Key, float], None]
-    """The same for what is done again and again, such as heartbeats: nobody who waits for quiet waits for it."""
+    """Adds a key to the work queue after so many seconds of the clock. Of two times for a key the earlier counts."""
+    requeue_periodically: Callable[[Key, float], None]
+    """As `requeue_after`, for work that never ends, such as heartbeats: `Manager.settle` does not wait for it."""
     requeue_rate_limited: Callable[[Key], None]
-    """Look at a key again after its back-off."""
+    """Adds a key to the work queue after its back-off."""
     also_watch: Callable[[str], None]
-    """Let the changes of one more resource, by its name, come to `keys`, beginning with what is new since the cluster
-    was settled."""
+    """Lets `keys` receive the events of one more resource, those since the controllers had no work left included."""
 
     def started(self) -> None:
         """Called once, before the first event."""
 
     def resources_changed(self) -> None:
-        """Called when other resources are served than before (`context.registry`)."""
+        """Called when the set of served resources (`context.registry`) has changed."""
 
     def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
-        """Returns the keys that a change of a watched object concerns; by default that of the object, unless it was deleted.
+        """The event handler: returns the keys to reconcile after a change of a watched object.
+
+        By default the key of the object, unless it was deleted.
 
         Args:
-            resource: as `watches` names it.
+            resource: The resource, named as in `watches`.
             event_type: ADDED, MODIFIED or DELETED.
-            obj: the object, after a deletion its last state; never to be changed.
-            old: the object before a modification.
+            obj: The object, after a deletion its last state. It must not be changed.
+            old: The object before a modification, else None.
         """
         metadata = obj["metadata"]
         return () if event_type == "DELETED" else (Key(metadata.get("namespace", ""), metadata["name"]),)
 
     @staticmethod
     def concerns(resource: str, obj: Object, old: Object | None) -> bool:
-        """Must the controller wake up for this change? Called in the thread of whoever writes: only look, quickly.
+        """Whether the controller must run because of this change.
 
-        What does not concern any controller waits until something does. `old` is the object before, None for a new one;
-        after a deletion both are the last state. Objects are as stored: without kind and apiVersion.
+        It is called in the thread of the writer, so it must be fast. A change that concerns no controller is read when the
+        next one does.
+
+        Args:
+            resource: The resource, named as in `watches`.
+            obj: The object as it is stored, without kind and apiVersion; after a deletion its last state.
+            old: The object before the change: None after a creation, the last state after a deletion.
         """
         return True
 
     def reconcile(self, key: Key) -> None:
-        """Bring one object to its goal. Raises ApiError: see the class."""
+        """Brings one object to its desired state. Raises ApiError, see the class."""
         raise NotImplementedError

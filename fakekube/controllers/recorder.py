@@ -1,12 +1,12 @@
-"""Events, as controllers write them: repeated ones are counted up, similar ones gathered, too many dropped.
+"""The event recorder of controllers: counts repeated events, aggregates similar ones, and limits the rate.
 
-* An event equal to a recent one raises that one's count.
-* After ten events within ten minutes that differ only in their message, further ones become one event with the message
-  "(combined from similar events): …", whose count is raised.
-* Of one source, object and type, 25 events pass in a burst, then one in five minutes; what only raises a count counts,
-  too.
+* An event equal to a recent one increments the count of that one.
+* After ten events within ten minutes that differ in the message only, further ones become a single event with the message
+  "(combined from similar events): …" and a count.
+* For each source, object and type, a burst of 25 events is written, then one every five minutes. Increments of a count are
+  limited, too.
 
-What the API refuses (an event in a namespace that ends) is dropped.
+Events that the API server rejects (for example in a terminating namespace) are dropped.
 
 Specified by: k8s.io/client-go/tools/record (event.go, events_cache.go).
 """
@@ -22,15 +22,20 @@ from typing import Any
 from fakekube.client import ApiError, Client
 from fakekube.clock import Clock
 
-__all__ = ["Recorder", "event_name", "reference"]
+__all__ = ["Recorder", "generate_event_name", "get_reference"]
 
 Object = dict[str, Any]
 
+#: Entries of each cache (maxLruCacheEntries).
 CACHED = 4096
+#: Similar events after which further ones are combined (defaultAggregateMaxEvents).
 SIMILAR = 10
+#: Seconds (defaultAggregateIntervalInSeconds).
 SIMILAR_SECONDS = 600.0
+#: Events of one source for one object (defaultSpamBurst, defaultSpamQPS).
 BURST = 25.0
 REFILL_PER_SECOND = 1 / 300.0
+#: What tokens may be short of one because of the rounding of floats.
 ROUNDING = 1e-6
 MAX_NAME = 253
 COMBINED = "(combined from similar events): "
@@ -40,10 +45,10 @@ _SUBJECT = ("kind", "namespace", "name", "uid", "apiVersion")
 _REFERENCE = (*_SUBJECT, "resourceVersion", "fieldPath")
 
 
-def reference(obj: Object) -> dict[str, str]:
-    """The ObjectReference to an object (tools/reference.GetReference)."""
+def get_reference(obj: Object) -> dict[str, str]:
+    """Returns the ObjectReference of an object (tools/reference.GetReference)."""
     metadata = obj["metadata"]
-    found = {
+    fields = {
         "kind": obj["kind"],
         "namespace": metadata.get("namespace", ""),
         "name": metadata["name"],
@@ -51,19 +56,19 @@ def reference(obj: Object) -> dict[str, str]:
         "apiVersion": obj["apiVersion"],
         "resourceVersion": metadata.get("resourceVersion", ""),
     }
-    return {name: value for name, value in found.items() if value}
+    return {name: value for name, value in fields.items() if value}
 
 
 @dataclass(slots=True)
-class _Similar:
-    """The messages of events that differ in nothing else."""
+class _AggregateRecord:
+    """The messages of events that are equal otherwise."""
 
     messages: set[str] = field(default_factory=set)
     last: float = 0.0
 
 
 @dataclass(slots=True)
-class _Logged:
+class _EventLog:
     """An event that was written."""
 
     count: int = 0
@@ -72,7 +77,7 @@ class _Logged:
 
 
 @dataclass(slots=True)
-class _Bucket:
+class _TokenBucket:
     """The tokens of one source for one object."""
 
     tokens: float
@@ -83,39 +88,40 @@ class Recorder:
     """Writes the events of one component.
 
     Args:
-        client: of the component.
-        clock: of the cluster.
-        component: who says it, e.g. "replicaset-controller".
+        client: The client of the component.
+        clock: The clock of the cluster.
+        component: The source of the events, e.g. "replicaset-controller".
     """
 
     def __init__(self, client: Client, clock: Clock, component: str) -> None:
         self._client = client
         self._clock = clock
         self._component = component
-        self._similar: OrderedDict[tuple[str, ...], _Similar] = OrderedDict()
-        self._logged: OrderedDict[tuple[str, ...], _Logged] = OrderedDict()
-        self._buckets: OrderedDict[tuple[str, ...], _Bucket] = OrderedDict()
+        self._aggregates: OrderedDict[tuple[str, ...], _AggregateRecord] = OrderedDict()
+        self._logs: OrderedDict[tuple[str, ...], _EventLog] = OrderedDict()
+        self._buckets: OrderedDict[tuple[str, ...], _TokenBucket] = OrderedDict()
 
     def event(self, obj: Object, event_type: str, reason: str, message: str, *, host: str = "") -> None:
-        """Say something about an object.
+        """Records an event about an object.
 
         Args:
-            obj: with kind and apiVersion, or a reference to an object (`reference`, with a fieldPath if need be).
+            obj: The object, with kind and apiVersion, or a reference to it (see `get_reference`), which may have a fieldPath.
             event_type: Normal or Warning.
-            reason, message: as the event shows them.
-            host: of the source.
+            reason: The reason, in CamelCase.
+            message: The message.
+            host: The host of the source.
         """
-        involved = reference(obj) if "metadata" in obj else {name: obj[name] for name in _REFERENCE if name in obj}
+        involved = get_reference(obj) if "metadata" in obj else {name: obj[name] for name in _REFERENCE if name in obj}
         now = self._clock.now()
-        subject = (self._component, host, *(involved.get(name, "") for name in _SUBJECT), event_type)
-        group = (*subject, reason)
-        combined = self._is_one_of_many(group, message)
+        source_and_object = (self._component, host, *(involved.get(name, "") for name in _SUBJECT), event_type)
+        aggregate_key = (*source_and_object, reason)
+        combined = self._aggregate(aggregate_key, message)
         if combined:
             message = COMBINED + message
-        whole = (*group, involved.get("fieldPath", ""), "" if combined else message)
-        logged = _recent(self._logged, whole, _Logged)
+        event_key = (*aggregate_key, involved.get("fieldPath", ""), "" if combined else message)
+        logged = _recent(self._logs, event_key, _EventLog)
         logged.count += 1
-        if self._passes(subject):
+        if self._take_token(source_and_object):
             time = self._client.now()
             logged.first = logged.first or time
             self._write(
@@ -123,7 +129,10 @@ class Recorder:
                 {
                     "kind": "Event",
                     "apiVersion": "v1",
-                    "metadata": {"name": event_name(involved["name"], now), "namespace": involved.get("namespace") or "default"},
+                    "metadata": {
+                        "name": generate_event_name(involved["name"], now),
+                        "namespace": involved.get("namespace") or "default",
+                    },
                     "involvedObject": involved,
                     "reason": reason,
                     "message": message,
@@ -137,9 +146,10 @@ class Recorder:
                 },
             )
 
-    def _is_one_of_many(self, group: tuple[str, ...], message: str) -> bool:
+    def _aggregate(self, key: tuple[str, ...], message: str) -> bool:
+        """Counts a message. Returns whether the event is to be combined with similar ones (EventAggregator)."""
         now = self._clock.monotonic()
-        similar = _recent(self._similar, group, _Similar)
+        similar = _recent(self._aggregates, key, _AggregateRecord)
         if now - similar.last > SIMILAR_SECONDS:
             similar.messages.clear()
         similar.messages.add(message)
@@ -149,9 +159,10 @@ class Recorder:
         similar.messages.pop()
         return True
 
-    def _passes(self, subject: tuple[str, ...]) -> bool:
+    def _take_token(self, key: tuple[str, ...]) -> bool:
+        """Whether the rate limit admits an event (EventSourceObjectSpamFilter)."""
         now = self._clock.monotonic()
-        bucket = _recent(self._buckets, subject, lambda: _Bucket(BURST, now))
+        bucket = _recent(self._buckets, key, lambda: _TokenBucket(BURST, now))
         bucket.tokens = min(BURST, bucket.tokens + (now - bucket.at) * REFILL_PER_SECOND)
         bucket.at = now
         if bucket.tokens < 1 - ROUNDING:
@@ -159,7 +170,7 @@ class Recorder:
         bucket.tokens -= 1
         return True
 
-    def _write(self, logged: _Logged, event: Object) -> None:
+    def _write(self, logged: _EventLog, event: Object) -> None:
         namespace = event["metadata"]["namespace"]
         try:
             if logged.name:
@@ -176,14 +187,14 @@ class Recorder:
             return
 
 
-def event_name(subject: str, now: datetime) -> str:
-    """GenerateEventName: the time in nanoseconds, and a number that tells events of one moment apart."""
+def generate_event_name(subject: str, now: datetime) -> str:
+    """Returns the name of an event (GenerateEventName): the time in nanoseconds, with a counter below the microseconds."""
     nanoseconds = int(now.timestamp() * 1_000_000) * 1000 + next(_number) % 1000
     return f"{subject[: MAX_NAME - 17]}.{nanoseconds:x}"
 
 
 def _recent(cache: OrderedDict[tuple[str, ...], Any], key: tuple[str, ...], make: Any) -> Any:
-    """The entry of a cache that keeps what was asked for last."""
+    """Returns the entry of a cache of the most recently used entries."""
     found = cache.get(key)
     if found is None:
         found = cache[key] = make()

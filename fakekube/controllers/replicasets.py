@@ -1,10 +1,10 @@
-"""ReplicaSets and ReplicationControllers: as many pods as `spec.replicas` says, and a status that counts them.
+"""The controllers of ReplicaSets and ReplicationControllers: keep `spec.replicas` pods running, and write the status.
 
-A controller claims the active pods in its namespace that its selector matches, creates missing ones in batches of 1, 2,
-4, … (so that a refusal costs few calls) and deletes surplus ones in the order of `pods.deletion_order`. What stops it
-stands in the condition ReplicaFailure.
+A controller claims the active pods that its selector matches, creates missing ones in batches of 1, 2, 4, … (so that a
+rejection costs few requests), and deletes surplus ones in the order of `sort_for_deletion`. The first error is reported in
+the condition ReplicaFailure.
 
-Invariant: a status is written only if something in it changes, after the pods have been taken care of.
+Invariant: the status is written after the pods, and only if it changes.
 
 Specified by: pkg/controller/replicaset/{replica_set,replica_set_utils}.go, pkg/controller/replication.
 """
@@ -12,37 +12,38 @@ Specified by: pkg/controller/replicaset/{replica_set,replica_set_utils}.go, pkg/
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
 from fakekube.client import ApiError
-from fakekube.controllers.owners import ControllerRefManager, controller_of, keys_of_controllers, selector_of
-from fakekube.controllers.pods import (
+from fakekube.controllers.controller_ref_manager import ControllerRefManager, get_controller_of, keys_of_controllers, selector_of
+from fakekube.controllers.controller_utils import (
     PodControl,
     count_ready,
-    deletion_order,
-    is_active,
-    is_terminating,
-    namespace_is_terminating,
-    next_availability,
-    pod_from_template,
+    find_min_next_pod_availability_check,
+    get_pod_from_template,
+    is_namespace_terminating,
+    is_pod_active,
+    is_pod_terminating,
+    sort_for_deletion,
 )
 from fakekube.controllers.reconciler import Key, Object, Reconciler
 from fakekube.selectors import LabelSelector, from_label_selector
 
-__all__ = ["ReplicaSetController", "ReplicationController", "create_in_batches"]
+__all__ = ["ReplicaSetController", "ReplicationController", "slow_start_batch"]
 
+#: The maximum number of pods that a sync creates or deletes.
 BURST_REPLICAS = 500
 
 
 class ReplicaSetController(Reconciler):
-    """Keeps the pods of ReplicaSets."""
+    """Creates and deletes the pods of ReplicaSets."""
 
     name = "replicaset-controller"
     kind: ClassVar[str] = "ReplicaSet"
     resource: ClassVar[str] = "replicasets.apps"
     counts_terminating: ClassVar[bool] = True
-    """The status has terminatingReplicas."""
+    """Whether the status has the field terminatingReplicas."""
     watches = ("replicasets.apps", "pods")
 
     def keys(self, resource: str, event_type: str, obj: Object, old: Object | None = None) -> Iterable[Key]:
@@ -59,7 +60,7 @@ class ReplicaSetController(Reconciler):
         selector = self.selector_of(replica_set)
         owned = list(self.cache.owned_by("pods", uid))
         active = self._claim_pods(replica_set, selector, owned)
-        terminating = [pod for pod in owned if is_terminating(pod) and selector.matches(pod["metadata"].get("labels"))]
+        terminating = [pod for pod in owned if is_pod_terminating(pod) and selector.matches(pod["metadata"].get("labels"))]
         failure = None
         if "deletionTimestamp" not in replica_set["metadata"]:
             failure = self._manage_replicas(replica_set, active)
@@ -68,12 +69,12 @@ class ReplicaSetController(Reconciler):
             raise failure
         min_ready = replica_set["spec"].get("minReadySeconds", 0)
         if min_ready and status.get("readyReplicas", 0) != status.get("availableReplicas", 0):
-            wait = next_availability(active, min_ready, self.clock.now())
+            wait = find_min_next_pod_availability_check(active, min_ready, self.clock.now())
             if wait is not None:
                 self.requeue_after(key, wait)
 
     def selector_of(self, replica_set: Object) -> LabelSelector:
-        """The selector of its pods."""
+        """Returns the selector for the pods."""
         return selector_of(replica_set)
 
     # ---- pods
@@ -84,17 +85,17 @@ class ReplicaSetController(Reconciler):
             self.client, replica_set, self.resource, "pods", lambda pod: selector.matches(pod["metadata"].get("labels"))
         )
         candidates = [*owned, *self.cache.orphans("pods", namespace)]
-        return manager.claim([pod for pod in candidates if is_active(pod)])
+        return manager.claim([pod for pod in candidates if is_pod_active(pod)])
 
     def _manage_replicas(self, replica_set: Object, active: list[Object]) -> ApiError | None:
-        """Create or delete pods; the error that stopped it."""
+        """Creates or deletes pods. Returns the first error."""
         surplus = len(active) - replica_set["spec"].get("replicas", 0)
         control = PodControl(self.client, self.recorder)
         if surplus < 0:
-            template = pod_from_template(replica_set["spec"]["template"], replica_set)
-            return create_in_batches(min(-surplus, BURST_REPLICAS), lambda: control.create(template, replica_set))
+            template = get_pod_from_template(replica_set["spec"]["template"], replica_set)
+            return slow_start_batch(min(-surplus, BURST_REPLICAS), lambda: control.create(template, replica_set))
         failure = None
-        for pod in self._to_delete(replica_set, active, min(surplus, BURST_REPLICAS)):
+        for pod in self._get_pods_to_delete(replica_set, active, min(surplus, BURST_REPLICAS)):
             try:
                 control.delete(pod, replica_set)
             except ApiError as error:
@@ -102,16 +103,17 @@ class ReplicaSetController(Reconciler):
                     failure = failure or error
         return failure
 
-    def _to_delete(self, replica_set: Object, active: list[Object], count: int) -> list[Object]:
+    def _get_pods_to_delete(self, replica_set: Object, active: list[Object], count: int) -> list[Object]:
         if not 0 < count < len(active):
             return active[:count]
-        related = Counter(pod["spec"].get("nodeName", "") for pod in self._related_pods(replica_set) if is_active(pod))
+        related_pods = self._get_indirectly_related_pods(replica_set)
+        related = Counter(pod["spec"].get("nodeName", "") for pod in related_pods if is_pod_active(pod))
         ranks = [related[pod["spec"].get("nodeName", "")] for pod in active]
-        return deletion_order(active, ranks, self.clock.now())[:count]
+        return sort_for_deletion(active, ranks, self.clock.now())[:count]
 
-    def _related_pods(self, replica_set: Object) -> Iterable[Object]:
-        """The pods of all ReplicaSets of the same Deployment."""
-        owner = controller_of(replica_set)
+    def _get_indirectly_related_pods(self, replica_set: Object) -> Iterable[Object]:
+        """Yields the pods of all ReplicaSets of the same Deployment."""
+        owner = get_controller_of(replica_set)
         if owner is None:
             return
         seen = set()
@@ -126,7 +128,7 @@ class ReplicaSetController(Reconciler):
     # ---- status
 
     def _update_status(self, replica_set: Object, active: list[Object], terminating: int, failure: ApiError | None) -> Object:
-        """Write the status if it has changed; gives the new one."""
+        """Writes the status if it has changed. Returns the new one."""
         old = replica_set.get("status") or {}
         new = self._calculate_status(replica_set, active, terminating, failure)
         new["observedGeneration"] = replica_set["metadata"].get("generation", 0)
@@ -168,7 +170,7 @@ class ReplicaSetController(Reconciler):
 
 
 class ReplicationController(ReplicaSetController):
-    """The same for ReplicationControllers, whose selector is a map."""
+    """Creates and deletes the pods of ReplicationControllers, whose selector is a map of labels."""
 
     name = "replicationcontroller-controller"
     component = "replication-controller"
@@ -182,11 +184,11 @@ class ReplicationController(ReplicaSetController):
         return from_label_selector({"matchLabels": selector} if selector else None)
 
 
-def create_in_batches(count: int, create: Any) -> ApiError | None:
-    """Call `create` so many times, in batches of 1, 2, 4, …; after a batch with a failure no further one is begun.
+def slow_start_batch(count: int, create: Callable[[], Any]) -> ApiError | None:
+    """Calls `create` so many times, in batches of 1, 2, 4, …; stops after the first batch with an error (slowStartBatch).
 
     Returns:
-        The first error of that batch; that a namespace is being deleted is none.
+        The first error of that batch. Rejections because of a terminating namespace are ignored.
     """
     batch = 1
     while count > 0:
@@ -196,7 +198,7 @@ def create_in_batches(count: int, create: Any) -> ApiError | None:
             try:
                 create()
             except ApiError as error:
-                if not namespace_is_terminating(error):
+                if not is_namespace_terminating(error):
                     failure = failure or error
         if failure is not None:
             return failure

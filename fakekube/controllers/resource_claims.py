@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from fakekube.client import ApiError
-from fakekube.controllers.informers import controller_uid
-from fakekube.controllers.pods import is_terminal
+from fakekube.controllers.controller_ref_manager import is_controlled_by
+from fakekube.controllers.controller_utils import is_pod_terminal
 from fakekube.controllers.reconciler import Key, Object, Reconciler
 
 __all__ = ["ResourceClaimController"]
@@ -56,7 +56,7 @@ class ResourceClaimController(Reconciler):
     def _of_pod(self, pod: Object, *, gone: bool) -> list[Key]:
         namespace, name = pod["metadata"]["namespace"], pod["metadata"]["name"]
         found = [] if gone else [Key(namespace, _POD + name)]
-        if gone or is_terminal(pod):
+        if gone or is_pod_terminal(pod):
             claims = (_name_of(pod, one) for one in pod["spec"]["resourceClaims"])
             found += [Key(namespace, _CLAIM + claim) for claim in claims if claim]
         return found
@@ -68,7 +68,7 @@ class ResourceClaimController(Reconciler):
                 self._sync_claim(claim)
             return
         pod = self.cache.get("pods", key.namespace, key.name.removeprefix(_POD))
-        if pod is not None and "deletionTimestamp" not in pod["metadata"] and not is_terminal(pod):
+        if pod is not None and "deletionTimestamp" not in pod["metadata"] and not is_pod_terminal(pod):
             self._sync_pod(key, pod)
 
     # ------------------------------------------------------------ pods
@@ -102,11 +102,11 @@ class ResourceClaimController(Reconciler):
         if name == "":
             return ""
         known = self.cache.get(CLAIMS, namespace, name) if name else None
-        if known is not None and controller_uid(known) == pod["metadata"]["uid"]:
+        if known is not None and is_controlled_by(known, pod):
             return ""
         for claim in self.cache.list(CLAIMS, namespace):
             annotations = claim["metadata"].get("annotations") or {}
-            if controller_uid(claim) == pod["metadata"]["uid"] and annotations.get(ANNOTATION) == wanted["name"]:
+            if is_controlled_by(claim, pod) and annotations.get(ANNOTATION) == wanted["name"]:
                 return str(claim["metadata"]["name"])
         found = self.cache.get(TEMPLATES, namespace, template)
         if found is None:
@@ -186,7 +186,7 @@ def _templates_of(pod: Object) -> set[str]:
 
 def _is_done(pod: Object) -> bool:
     """Has the pod ended, or is it deleted without ever having had a node?"""
-    return is_terminal(pod) or ("deletionTimestamp" in pod["metadata"] and not pod["spec"].get("nodeName"))
+    return is_pod_terminal(pod) or ("deletionTimestamp" in pod["metadata"] and not pod["spec"].get("nodeName"))
 
 
 def _claim(pod: Object, wanted: Object, template: Object) -> Object:

@@ -116,11 +116,11 @@ class TaintEvictionController(Reconciler):
             "lastProbeTime": None,
             "observedGeneration": metadata.get("generation", 0),
         }
-        path = self.client.path(self.client.resource("pods"), metadata["namespace"], metadata["name"], "status")
         body = {"metadata": {"uid": metadata["uid"]}, "status": {"conditions": [condition]}}
         try:
-            self.client.call("PATCH", path, body, content_type="application/strategic-merge-patch+json")
-            self.client.delete("pods", metadata["name"], namespace=metadata["namespace"])
+            name, namespace = metadata["name"], metadata["namespace"]
+            self.client.strategic_patch("pods", name, body, namespace=namespace, subresource="status")
+            self.client.delete("pods", name, namespace=namespace)
         except ApiError as error:
             if error.code != 404:
                 raise

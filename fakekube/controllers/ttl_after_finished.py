@@ -1,4 +1,4 @@
-"""A Job with ttlSecondsAfterFinished goes so many seconds after it has ended.
+"""The TTL-after-finished controller: deletes Jobs ttlSecondsAfterFinished after their end.
 
 Specified by: pkg/controller/ttlafterfinished/ttlafterfinished_controller.go.
 """
@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
+from fakekube.controllers.controller_utils import parse_time
+from fakekube.controllers.job.conditions import finished_condition
 from fakekube.controllers.reconciler import Key, Object, Reconciler
 
 __all__ = ["TTLAfterFinishedController"]
@@ -16,23 +18,23 @@ JOBS = "jobs.batch"
 
 
 class TTLAfterFinishedController(Reconciler):
-    """Keys are Jobs."""
+    """Deletes finished Jobs."""
 
     name = "ttl-after-finished-controller"
     watches = (JOBS,)
 
     @staticmethod
     def concerns(resource: str, obj: Object, old: Object | None) -> bool:
-        return obj is not old and _expires(obj) is not None
+        return obj is not old and _expiry(obj) is not None
 
     def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
-        if event_type == "DELETED" or _expires(obj) is None:
+        if event_type == "DELETED" or _expiry(obj) is None:
             return ()
         return (Key(obj["metadata"]["namespace"], obj["metadata"]["name"]),)
 
     def reconcile(self, key: Key) -> None:
         job = self.cache.get(JOBS, key.namespace, key.name)
-        expires = _expires(job) if job is not None else None
+        expires = _expiry(job) if job is not None else None
         if job is None or expires is None:
             return
         left = (expires - self.clock.now()).total_seconds()
@@ -44,13 +46,10 @@ class TTLAfterFinishedController(Reconciler):
         )
 
 
-def _expires(job: Object) -> datetime | None:
-    """When a Job is to go; None if it has not ended, is to stay, or goes already."""
+def _expiry(job: Object) -> datetime | None:
+    """Returns the time at which a Job is to be deleted; None if it has not finished, has no TTL, or is being deleted."""
     seconds = job["spec"].get("ttlSecondsAfterFinished")
     if seconds is None or "deletionTimestamp" in job["metadata"]:
         return None
-    for condition in (job.get("status") or {}).get("conditions") or ():
-        if condition["type"] in ("Complete", "Failed") and condition["status"] == "True":
-            ended: str | None = condition.get("lastTransitionTime")
-            return datetime.fromisoformat(ended) + timedelta(seconds=seconds) if ended else None
-    return None
+    finished: str | None = (finished_condition(job) or {}).get("lastTransitionTime")
+    return parse_time(finished) + timedelta(seconds=seconds) if finished else None

@@ -1,9 +1,9 @@
-"""What is to be done now, and what is to be done later: one queue for all controllers of a cluster.
+"""The work queue of the controllers of a cluster: items to process now, and items to process at a later time.
 
-An item is in the queue at most once. Items that wait do so by the cluster's clock; an item that is asked for earlier
-than it waited for comes then. Failures of one item in a row make it wait 5 ms, 10 ms, 20 ms … up to 1,000 s.
+Invariant: an item is queued at most once. Times are those of the cluster's clock; of several times for one item the earliest
+counts. Failures of one item in a row delay it by 5 ms, 10 ms, 20 ms … up to 1,000 s.
 
-Specified by: k8s.io/client-go/util/workqueue (delaying_queue.go, default_rate_limiters.go).
+Specified by: k8s.io/client-go/util/workqueue (delaying_queue.go, default_rate_limiters.go, rate_limiting_queue.go).
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ __all__ = ["WorkQueue"]
 
 T = TypeVar("T")
 
+#: Seconds.
 BASE_DELAY = 0.005
 MAX_DELAY = 1000.0
 
 
 class WorkQueue(Generic[T]):
-    """See the module. Not thread-safe; times are seconds of the clock."""
+    """A delaying, rate-limiting queue. It is not thread-safe; all times are seconds of the clock."""
 
     def __init__(self) -> None:
         self._ready: deque[T] = deque()
@@ -37,32 +38,32 @@ class WorkQueue(Generic[T]):
         return len(self._ready)
 
     def __iter__(self) -> Iterator[T]:
-        """What is to be done now, in order."""
+        """Iterates over the items to process now, in order."""
         return iter(list(self._ready))
 
     def add(self, item: T) -> None:
-        """Do it now, after what is there."""
+        """Appends an item, unless it is queued already."""
         if item not in self._queued:
             self._queued.add(item)
             self._ready.append(item)
 
     def add_at(self, item: T, due: float) -> None:
-        """Do it at a time, or earlier if it is asked for earlier."""
+        """Adds an item at a time, or earlier if it is added earlier by another call."""
         known = self._due.get(item)
         if known is None or due < known:
             self._due[item] = due
             heapq.heappush(self._waiting, (due, next(self._order), item))
 
-    def take(self) -> T | None:
-        """The next item, or None."""
+    def get(self) -> T | None:
+        """Removes and returns the next item; None if there is none."""
         if not self._ready:
             return None
         item = self._ready.popleft()
         self._queued.discard(item)
         return item
 
-    def ripen(self, now: float) -> None:
-        """Queue what is due."""
+    def add_due(self, now: float) -> None:
+        """Appends the delayed items whose time has come."""
         while self._waiting and self._waiting[0][0] <= now:
             due, _, item = heapq.heappop(self._waiting)
             if self._due.get(item) == due:
@@ -71,25 +72,25 @@ class WorkQueue(Generic[T]):
 
     @property
     def next_due(self) -> float | None:
-        """When the next waiting item is due; None if none waits."""
+        """The time of the next delayed item; None if there is none."""
         while self._waiting and self._due.get(self._waiting[0][2]) != self._waiting[0][0]:
-            heapq.heappop(self._waiting)  # it was asked for earlier
+            heapq.heappop(self._waiting)  # superseded by an earlier time
         return self._waiting[0][0] if self._waiting else None
 
     def due_until(self, time: float) -> list[T]:
-        """The items that wait, and are due until then."""
+        """Returns the delayed items whose time comes until then."""
         return [item for item, due in self._due.items() if due <= time]
 
-    def failed(self, item: T) -> float:
-        """Count a failure; returns the seconds after which the item is to be tried again."""
+    def when(self, item: T) -> float:
+        """Counts a failure of the item, and returns the seconds after which to retry it (RateLimiter.When)."""
         failures = self._failures.get(item, 0)
         self._failures[item] = failures + 1
         return min(BASE_DELAY * 2.0 ** min(failures, 32), MAX_DELAY)
 
-    def failures(self, item: T) -> int:
-        """How often the item has failed in a row."""
+    def num_requeues(self, item: T) -> int:
+        """Returns how often the item has failed in a row (RateLimiter.NumRequeues)."""
         return self._failures.get(item, 0)
 
-    def succeeded(self, item: T) -> None:
-        """Forget the failures of an item."""
+    def forget(self, item: T) -> None:
+        """Resets the failures of an item (RateLimiter.Forget)."""
         self._failures.pop(item, None)

@@ -53,6 +53,6 @@ def container_runtime(backend: Backend, client: Client, shared: MutableMapping[s
         exits.setdefault(metadata["uid"], []).append(
             Exit(container.name, container.run.attempt, code, container.main.scheduler.time)
         )
-        manager.ask("kubelet", Key(metadata["namespace"], metadata["name"]), wake=True)
+        manager.enqueue("kubelet", Key(metadata["namespace"], metadata["name"]), start=True)
 
     return Runtime(backend, client, behaviour, on_exit)

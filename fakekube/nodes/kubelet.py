@@ -145,7 +145,7 @@ class Kubelet(Reconciler):
         elif self._is_report_due(node):
             self.patch_status("nodes", node, {"conditions": renewed_conditions(node, self.client.now())})
         self._renew_lease(node)
-        self.requeue_routinely(Key("", name), self._next_renewal(name))
+        self.requeue_periodically(Key("", name), self._next_renewal(name))
 
     def _next_renewal(self, name: str) -> float:
         """Ten seconds; more while a held clock is moved in long strides."""

@@ -14,7 +14,7 @@ from typing import Any
 
 from fakekube.client import ApiError, Client
 from fakekube.clock import Clock
-from fakekube.controllers.recorder import event_name, reference
+from fakekube.controllers.recorder import generate_event_name, get_reference
 
 __all__ = ["SeriesRecorder"]
 
@@ -56,14 +56,14 @@ class SeriesRecorder:
         """Say something about an object. What the API refuses is dropped."""
         if len(note) > NOTE_LIMIT:
             note = note[: NOTE_LIMIT - len(ELLIPSIS)] + ELLIPSIS
-        about = reference(regarding)
+        about = get_reference(regarding)
         key = (event_type, action, reason, note, *about.values())
         now = self._clock.monotonic()
         known = self._series.get(key)
         if known is not None and now - known.last <= SERIES_ENDS:
             self._go_on(known, now)
             return
-        name = event_name(about["name"], self._clock.now())
+        name = generate_event_name(about["name"], self._clock.now())
         namespace = about.get("namespace") or "default"
         event = {
             "kind": "Event",
@@ -79,7 +79,7 @@ class SeriesRecorder:
             "type": event_type,
         }
         if related is not None:
-            event["related"] = reference(related)
+            event["related"] = get_reference(related)
         self._series[key] = _Series(name, namespace, 1, now)
         if len(self._series) > CACHED:
             self._series.popitem(last=False)

@@ -1,7 +1,7 @@
-"""DaemonSets: one pod on each node that will have one.
+"""The DaemonSet controller: one pod on each eligible node.
 
-`controller` wakes up and syncs; `placement` says which nodes run a pod and which pods are wrong there; `update` replaces
-outdated pods; `revisions` keeps ControllerRevisions; `template` makes the pods.
+`controller` handles events, syncs, and writes the status; `placement` decides which nodes need a pod and which pods are to be
+deleted; `update` selects outdated pods to replace; `revisions` manages ControllerRevisions; `template` builds pods.
 
 Specified by: pkg/controller/daemon.
 """

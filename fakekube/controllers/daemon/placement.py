@@ -1,7 +1,8 @@
-"""Which nodes run a pod of a DaemonSet, and which of the pods there are too many or wrong.
+"""Decides which nodes need a pod of a DaemonSet, and which of its pods are to be deleted.
 
-A node runs a pod if its name and labels fit and all of its taints NoSchedule and NoExecute are tolerated; a pod that is
-there may stay as long as no taint NoExecute drives it out. Whether it fits in, the scheduler says.
+A node should run a pod if it matches the node name and the required node affinity of the template, and all of its taints
+with the effects NoSchedule and NoExecute are tolerated. An existing pod may continue to run unless a NoExecute taint is not
+tolerated. Resources are not checked here, but by the scheduler.
 
 Specified by: pkg/controller/daemon/daemon_controller.go (NodeShouldRunDaemonPod, podsShouldBeOnNode).
 """
@@ -13,21 +14,22 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from fakekube.controllers.daemon.template import HASH_LABEL, tolerant_spec
-from fakekube.controllers.pods import is_available, is_ready, phase_of
+from fakekube.controllers.controller_utils import is_pod_available, is_pod_ready, phase_of
+from fakekube.controllers.daemon.template import HASH_LABEL, add_daemon_pod_tolerations
 from fakekube.selectors.nodes import required_node_affinity
 from fakekube.selectors.taints import untolerated
 
-__all__ = ["Backoff", "Placement", "by_age", "should_run"]
+__all__ = ["Backoff", "Placement", "by_creation", "node_should_run_daemon_pod"]
 
 Object = dict[str, Any]
 
+#: Seconds.
 FIRST_BACKOFF = 1.0
 MAX_BACKOFF = 900.0
 
 
-def should_run(node: Object, daemon_set: Object) -> tuple[bool, bool]:
-    """Is a pod to be made on the node, and may one that is there stay?"""
+def node_should_run_daemon_pod(node: Object, daemon_set: Object) -> tuple[bool, bool]:
+    """Returns whether the node should run a pod, and whether an existing pod should continue to run (NodeShouldRunDaemonPod)."""
     spec = daemon_set["spec"]["template"]["spec"]
     if spec.get("nodeName") not in (None, "", node["metadata"]["name"]):
         return False, False
@@ -37,31 +39,32 @@ def should_run(node: Object, daemon_set: Object) -> tuple[bool, bool]:
     taints = node["spec"].get("taints") or ()
     if not taints:
         return True, True
-    tolerations = tolerant_spec({**spec, "tolerations": [dict(one) for one in spec.get("tolerations") or ()]})["tolerations"]
+    spec = add_daemon_pod_tolerations({**spec, "tolerations": [dict(one) for one in spec.get("tolerations") or ()]})
+    tolerations = spec["tolerations"]
     if untolerated(taints, tolerations) is None:
         return True, True
     return False, untolerated(taints, tolerations, ("NoExecute",)) is None
 
 
-def by_age(pod: Object) -> tuple[bool, str, str]:
-    """Sorts pods: those on a node first, then the oldest."""
+def by_creation(pod: Object) -> tuple[bool, str, str]:
+    """A sort key of pods: assigned pods first, then by age, the oldest first (podByCreationTimestampAndPhase)."""
     metadata = pod["metadata"]
     return not pod["spec"].get("nodeName"), metadata["creationTimestamp"], metadata["name"]
 
 
 @dataclass(slots=True)
 class Backoff:
-    """When a failed pod may be deleted again: after one second, then twice as long each time, to 15 minutes."""
+    """The back-off before a failed pod is deleted again: one second, then twice as long each time, at most 15 minutes."""
 
     entries: dict[tuple[str, int, str], tuple[float, datetime]] = field(default_factory=dict)
 
     def remaining(self, key: tuple[str, int, str], now: datetime) -> float:
-        """How long it has to wait; 0 if it has not."""
+        """Returns the seconds to wait; 0 if the back-off is over."""
         wait, since = self.entries.get(key, (0.0, now))
         return wait if (now - since).total_seconds() < wait else 0.0
 
     def next(self, key: tuple[str, int, str], now: datetime) -> None:
-        """It is deleted now."""
+        """Starts the next back-off, when a pod is deleted."""
         wait, since = self.entries.get(key, (0.0, now))
         expired = (now - since).total_seconds() > 2 * MAX_BACKOFF
         self.entries[key] = (FIRST_BACKOFF if not wait or expired else min(2 * wait, MAX_BACKOFF)), now
@@ -69,14 +72,14 @@ class Backoff:
 
 @dataclass(slots=True)
 class Placement:
-    """What is to be done on the nodes.
+    """Collects the nodes that need a pod and the pods to delete.
 
     Args:
-        daemon_set: whose pods they are.
-        hash_: of the present template.
-        allows_surge: may there be two pods on a node during an update?
-        backoff: of failed pods.
-        now: what availability and back-off are counted to.
+        daemon_set: The DaemonSet.
+        hash_: The hash of its present template.
+        allows_surge: Whether an update may run two pods on a node.
+        backoff: The back-off of failed pods.
+        now: The time from which availability and back-off are calculated.
     """
 
     daemon_set: Object
@@ -85,27 +88,27 @@ class Placement:
     backoff: Backoff
     now: datetime
     nodes: list[str] = field(default_factory=list)
-    """That need a pod."""
+    """The names of the nodes that need a pod."""
     delete: list[Object] = field(default_factory=list)
-    """Pods that are to go."""
+    """The pods to delete."""
     events: list[tuple[str, str, str]] = field(default_factory=list)
-    """(type, reason, message) of what was found."""
-    look_again: list[float] = field(default_factory=list)
-    """Seconds after which failed pods may be deleted."""
+    """(type, reason, message) of the events to record."""
+    retry_after: list[float] = field(default_factory=list)
+    """Seconds after which the back-off of a failed pod ends."""
 
-    def look_at(self, node: Object, pods: list[Object] | None) -> None:
-        """Decide about one node and its pods (None: there are none, not even ended ones)."""
+    def pods_should_be_on_node(self, node: Object, pods: list[Object] | None) -> None:
+        """Decides about one node and the pods on it; None if there are none, terminated ones included."""
         name = node["metadata"]["name"]
-        run, stay = should_run(node, self.daemon_set)
+        run, stay = node_should_run_daemon_pod(node, self.daemon_set)
         if run and pods is None:
             self.nodes.append(name)
         elif stay:
-            self._keep(name, run, sorted(self._running(name, pods or ()), key=by_age))
+            self._keep(name, run, sorted(self._running(name, pods or ()), key=by_creation))
         elif pods:
             self.delete += [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
 
     def _running(self, node: str, pods: Iterable[Object]) -> Iterable[Object]:
-        """The pods that have not ended; those that have are deleted."""
+        """Yields the pods that have not terminated, and marks terminated ones for deletion."""
         for pod in pods:
             if "deletionTimestamp" in pod["metadata"]:
                 continue
@@ -124,14 +127,14 @@ class Placement:
         key = self.daemon_set["metadata"]["uid"], observed, node
         wait = self.backoff.remaining(key, self.now)
         if wait:
-            self.look_again.append(wait)
+            self.retry_after.append(wait)
             return
         self.backoff.next(key, self.now)
         self.events.append(("Warning", "FailedDaemonPod", message))
         self.delete.append(pod)
 
     def _keep(self, node: str, run: bool, running: list[Object]) -> None:
-        """Keep the oldest pod, and during an update with surge the oldest of each template."""
+        """Keeps the oldest pod, or with surge the oldest pod of the present template and of former ones."""
         if not self.allows_surge:
             self.delete += running[1:]
             return
@@ -139,15 +142,15 @@ class Placement:
             self.nodes.append(node)
         if len(running) <= 1:
             return
-        new, old = self._of_each_template(running)
+        new, old = self._oldest_new_and_old(running)
         self.delete += [pod for pod in running if pod is not new and pod is not old]
         if new is not None and old is not None:
             min_ready = self.daemon_set["spec"].get("minReadySeconds", 0)
-            if not is_ready(old) or is_available(new, min_ready, self.now):
+            if not is_pod_ready(old) or is_pod_available(new, min_ready, self.now):
                 self.delete.append(old)
 
-    def _of_each_template(self, running: list[Object]) -> tuple[Object | None, Object | None]:
-        """The oldest pod of the present template, and of former ones."""
+    def _oldest_new_and_old(self, running: list[Object]) -> tuple[Object | None, Object | None]:
+        """Returns the oldest pod of the present template, and the oldest pod of a former one."""
 
         def is_new(pod: Object) -> bool:
             return (pod["metadata"].get("labels") or {}).get(HASH_LABEL) == self.hash_

@@ -1,4 +1,4 @@
-"""The ControllerRevisions of a DaemonSet, named by the hash of the template.
+"""Manages the ControllerRevisions of a DaemonSet, whose names contain the hash of the template.
 
 Specified by: pkg/controller/daemon/update.go (constructHistory, snapshot, cleanupHistory).
 """
@@ -10,9 +10,9 @@ from typing import Any
 
 from fakekube.client import ApiError
 from fakekube.controllers import history
+from fakekube.controllers.controller_ref_manager import ControllerRefManager, new_controller_ref, selector_of
 from fakekube.controllers.daemon.template import HASH_LABEL
 from fakekube.controllers.hashing import compute_hash
-from fakekube.controllers.owners import ControllerRefManager, controller_reference, selector_of
 from fakekube.controllers.reconciler import Reconciler
 from fakekube.schema.trees import in_order
 
@@ -25,8 +25,8 @@ class Revisions:
     """The revisions of one DaemonSet.
 
     Args:
-        controller: whose client and cache are used.
-        daemon_set: whom they belong to.
+        controller: Provides the client and the cache.
+        daemon_set: The owner of the revisions.
     """
 
     def __init__(self, controller: Reconciler, daemon_set: Object) -> None:
@@ -34,16 +34,17 @@ class Revisions:
         self._set = daemon_set
         self._data = in_order(history.template_patch(daemon_set["spec"]["template"]))
 
-    def current_and_old(self, pods: Iterable[Object]) -> tuple[Object, list[Object]]:
-        """The revision of the present template, made if need be, and the others.
+    def construct_history(self, pods: Iterable[Object]) -> tuple[Object, list[Object]]:
+        """Returns the revision of the present template, which it creates if it is missing, and the other revisions.
 
         Args:
-            pods: of the DaemonSet; relabelled if two revisions have the same data, of which one is kept.
+            pods: The pods of the DaemonSet. If several revisions have the present template, one is kept, and the pods of
+                the others get its label.
 
         Raises:
-            ApiError: the API refused, or the name is taken (status.collisionCount has been raised then).
+            ApiError: The API server rejected a request, or the name is taken; status.collisionCount has been incremented then.
         """
-        found = history.sort_revisions(self._claimed())
+        found = history.sort_controller_revisions(self._controlled_histories())
         current = [one for one in found if one.get("data") == self._data]
         old = [one for one in found if one.get("data") != self._data]
         number = history.next_revision(old)
@@ -51,13 +52,13 @@ class Revisions:
             return self._snapshot(number), old
         kept = current[-1]
         for one in current[:-1]:
-            self._drop(one, kept, pods)
+            self._dedup(one, kept, pods)
         if kept.get("revision", 0) < number:
-            history.with_number(self._controller.client, kept, number)
+            history.update_controller_revision(self._controller.client, kept, number)
         return kept, old
 
-    def _claimed(self) -> list[Object]:
-        """The revisions of the DaemonSet, each with a label that tells its hash."""
+    def _controlled_histories(self) -> list[Object]:
+        """Returns the revisions of the DaemonSet, and adds the hash label where it is missing."""
         selector = selector_of(self._set)
         manager = ControllerRefManager(
             self._controller.client,
@@ -81,7 +82,7 @@ class Revisions:
         hash_ = compute_hash(self._set["spec"]["template"], status.get("collisionCount"))
         labels = (self._set["spec"]["template"].get("metadata") or {}).get("labels") or {}
         name = f"{metadata['name']}-{hash_}"
-        wanted = {
+        revision = {
             "kind": "ControllerRevision",
             "apiVersion": "apps/v1",
             "metadata": {
@@ -89,25 +90,25 @@ class Revisions:
                 "namespace": metadata["namespace"],
                 "labels": {**labels, HASH_LABEL: hash_},
                 "annotations": dict(metadata.get("annotations") or {}),
-                "ownerReferences": [controller_reference(self._set)],
+                "ownerReferences": [new_controller_ref(self._set)],
             },
             "data": self._data,
             "revision": number,
         }
         try:
-            return client.create(wanted)
+            return client.create(revision)
         except ApiError as error:
             if error.reason != "AlreadyExists":
                 raise
-            present = client.get(history.RESOURCE, name, namespace=metadata["namespace"])
-            if present.get("data") == self._data:
-                return present
+            existing = client.get(history.RESOURCE, name, namespace=metadata["namespace"])
+            if existing.get("data") == self._data:
+                return existing
             collided = {**status, "collisionCount": (status.get("collisionCount") or 0) + 1}
             client.update({**self._set, "status": collided}, subresource="status")
             raise
 
-    def _drop(self, revision: Object, kept: Object, pods: Iterable[Object]) -> None:
-        """Delete a revision that is like the one that is kept, after its pods have got that one's label."""
+    def _dedup(self, revision: Object, kept: Object, pods: Iterable[Object]) -> None:
+        """Labels the pods of a duplicate revision with the hash of the kept one, and deletes the duplicate."""
         client, hash_ = self._controller.client, kept["metadata"]["labels"][HASH_LABEL]
         for pod in pods:
             metadata = pod["metadata"]
@@ -120,8 +121,8 @@ class Revisions:
         metadata = revision["metadata"]
         self._controller.client.delete(history.RESOURCE, metadata["name"], namespace=metadata["namespace"])
 
-    def clean_up(self, old: list[Object], pods: Iterable[Object]) -> None:
-        """Delete the oldest revisions without pods, as far as there are more than revisionHistoryLimit."""
+    def cleanup_history(self, old: list[Object], pods: Iterable[Object]) -> None:
+        """Deletes the oldest revisions without pods, until revisionHistoryLimit is kept."""
         surplus = len(old) - self._set["spec"].get("revisionHistoryLimit", 10)
         live = {(pod["metadata"].get("labels") or {}).get(HASH_LABEL) for pod in pods}
         unused = [one for one in old if one["metadata"]["labels"].get(HASH_LABEL) not in live]

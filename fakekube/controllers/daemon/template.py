@@ -1,4 +1,4 @@
-"""Pods of a DaemonSet: bound to their node by an affinity to its name, and tolerant of what nodes suffer from.
+"""Builds the pods of a DaemonSet: adds the affinity for the name of the node, and the default tolerations of daemons.
 
 Specified by: pkg/controller/daemon/util/daemonset_util.go.
 """
@@ -7,7 +7,14 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["HASH_LABEL", "is_updated", "node_of", "pod_template", "template_generation", "tolerant_spec"]
+__all__ = [
+    "HASH_LABEL",
+    "add_daemon_pod_tolerations",
+    "create_pod_template",
+    "get_target_node_name",
+    "get_template_generation",
+    "is_pod_updated",
+]
 
 Object = dict[str, Any]
 
@@ -27,8 +34,8 @@ _NETWORK = ("node.kubernetes.io/network-unavailable", "NoSchedule")
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
-def template_generation(daemon_set: Object) -> int | None:
-    """The generation of the template, which an annotation tells."""
+def get_template_generation(daemon_set: Object) -> int | None:
+    """Returns the generation of the template from its annotation; None if that is absent or not a number."""
     text = (daemon_set["metadata"].get("annotations") or {}).get(GENERATION_ANNOTATION, "")
     try:
         return int(text)
@@ -36,58 +43,58 @@ def template_generation(daemon_set: Object) -> int | None:
         return None
 
 
-def is_updated(pod: Object, hash_: str, generation: int | None) -> bool:
-    """Was the pod made of the present template?"""
+def is_pod_updated(pod: Object, hash_: str, generation: int | None) -> bool:
+    """Whether the pod was created from the present template."""
     labels = pod["metadata"].get("labels") or {}
     by_generation = generation is not None and labels.get(GENERATION_LABEL) == str(generation)
     return by_generation or (bool(hash_) and labels.get(HASH_LABEL) == hash_)
 
 
-def tolerant_spec(spec: Object) -> Object:
-    """The pod's spec with the tolerations of every daemon."""
+def add_daemon_pod_tolerations(spec: Object) -> Object:
+    """Returns the pod spec with the tolerations that every daemon pod has (AddOrUpdateDaemonPodTolerations)."""
     tolerations = list(spec.get("tolerations") or ())
     for key, effect in (*_TOLERATED, *((_NETWORK,) if spec.get("hostNetwork") else ())):
-        wanted = {"key": key, "operator": "Exists", "effect": effect}
-        if not any(_matches(one, wanted) for one in tolerations):
-            tolerations.append(wanted)
+        added = {"key": key, "operator": "Exists", "effect": effect}
+        if not any(_replace_matching(one, added) for one in tolerations):
+            tolerations.append(added)
     return {**spec, "tolerations": tolerations}
 
 
-def _matches(one: Object, wanted: Object) -> bool:
-    """Do they differ at most in seconds? Then the wanted one takes its place."""
-    if any((one.get(name) or "") != wanted.get(name, "") for name in ("key", "operator", "effect", "value")):
+def _replace_matching(one: Object, added: Object) -> bool:
+    """Replaces a toleration that equals the added one but for tolerationSeconds. Returns whether it does."""
+    if any((one.get(name) or "") != added.get(name, "") for name in ("key", "operator", "effect", "value")):
         return False
     one.pop("tolerationSeconds", None)
     return True
 
 
-def pod_template(daemon_set: Object, node: str, hash_: str) -> Object:
-    """The template of the pod for a node."""
+def create_pod_template(daemon_set: Object, node: str, hash_: str) -> Object:
+    """Returns the template of the pod for a node (CreatePodTemplate)."""
     template = daemon_set["spec"]["template"]
     metadata = template.get("metadata") or {}
     labels = dict(metadata.get("labels") or {})
-    generation = template_generation(daemon_set)
+    generation = get_template_generation(daemon_set)
     if generation is not None:
         labels[GENERATION_LABEL] = str(generation)
     if hash_:
         labels[HASH_LABEL] = hash_
     spec = dict(template["spec"])
     spec["tolerations"] = [dict(one) for one in spec.get("tolerations") or ()]
-    spec = tolerant_spec(spec)
-    spec["affinity"] = _bound(spec.get("affinity") or {}, node)
+    spec = add_daemon_pod_tolerations(spec)
+    spec["affinity"] = _replace_node_affinity(spec.get("affinity") or {}, node)
     return {**template, "metadata": {**metadata, "labels": labels}, "spec": spec}
 
 
-def _bound(affinity: Object, node: str) -> Object:
-    """The affinity with the node's name in place of all node selector terms."""
+def _replace_node_affinity(affinity: Object, node: str) -> Object:
+    """Returns the affinity with a term for the node's name instead of all node selector terms."""
     of_nodes = affinity.get("nodeAffinity") or {}
     term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
     required = {**(of_nodes.get(_REQUIRED) or {}), "nodeSelectorTerms": [term]}
     return {**affinity, "nodeAffinity": {**of_nodes, _REQUIRED: required}}
 
 
-def node_of(pod: Object) -> str | None:
-    """The node that the pod is on, or is made for; None if it does not say."""
+def get_target_node_name(pod: Object) -> str | None:
+    """Returns the node that the pod is assigned to or was created for; None if it names none (GetTargetNodeName)."""
     name: str = pod["spec"].get("nodeName", "")
     if name:
         return name

@@ -1,7 +1,7 @@
-"""Which outdated pods of a DaemonSet are replaced next.
+"""Selects the pods of a DaemonSet that a rolling update replaces next.
 
-Without surge an old pod is deleted and the new one follows: at once where the old one is not available, else as far as
-maxUnavailable allows. With surge the new pod comes first, and the old one goes when the new one is available.
+Without surge an old pod is deleted first, and `manage` creates the new one: unavailable old pods at once, others as far as
+maxUnavailable allows. With surge the new pod is created first, and the old one is deleted when the new one is available.
 
 Specified by: pkg/controller/daemon/update.go (rollingUpdate).
 """
@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from fakekube.controllers.daemon.placement import should_run
-from fakekube.controllers.daemon.template import is_updated, template_generation
-from fakekube.controllers.percentages import scaled_value
-from fakekube.controllers.pods import is_available
+from fakekube.controllers.controller_utils import is_pod_available
+from fakekube.controllers.daemon.placement import node_should_run_daemon_pod
+from fakekube.controllers.daemon.template import get_template_generation, is_pod_updated
+from fakekube.controllers.intstr import get_scaled_value
 
 __all__ = ["allows_surge", "rolling_update"]
 
@@ -29,14 +29,14 @@ def _rolling(daemon_set: Object) -> Object | None:
 
 
 def allows_surge(daemon_set: Object) -> bool:
-    """May an update run two pods on a node?"""
+    """Whether an update may run two pods on a node."""
     rolling = _rolling(daemon_set)
-    return rolling is not None and scaled_value(rolling.get("maxSurge"), 1, round_up=True) > 0
+    return rolling is not None and get_scaled_value(rolling.get("maxSurge"), 1, round_up=True) > 0
 
 
 @dataclass(slots=True)
 class _Plan:
-    """What an update does next."""
+    """Pods to delete, and nodes to create pods for."""
 
     delete: list[Object] = field(default_factory=list)
     nodes: list[str] = field(default_factory=list)
@@ -45,29 +45,26 @@ class _Plan:
 def rolling_update(
     daemon_set: Object, nodes: Sequence[Object], pods_of: Mapping[str, list[Object]], hash_: str, now: datetime
 ) -> tuple[list[Object], list[str]]:
-    """The next step.
+    """Returns the pods to delete next, and the names of the nodes to create pods for.
 
     Args:
-        daemon_set: to update.
-        nodes: all nodes.
-        pods_of: the pods by the node that they are made for.
-        hash_: of the present template.
-        now: what availability is counted to.
-
-    Returns:
-        The pods to delete, and the names of the nodes to make pods for.
+        daemon_set: The DaemonSet.
+        nodes: All nodes.
+        pods_of: The pods by their target node.
+        hash_: The hash of the present template.
+        now: The time from which availability is calculated.
     """
-    wanted = [node["metadata"]["name"] for node in nodes if should_run(node, daemon_set)[0]]
+    desired = [node["metadata"]["name"] for node in nodes if node_should_run_daemon_pod(node, daemon_set)[0]]
     rolling = _rolling(daemon_set) or {}
-    surge = scaled_value(rolling.get("maxSurge"), len(wanted), round_up=True)
-    unavailable = scaled_value(rolling.get("maxUnavailable"), len(wanted), round_up=True)
-    if wanted and not surge and not unavailable:
+    surge = get_scaled_value(rolling.get("maxSurge"), len(desired), round_up=True)
+    unavailable = get_scaled_value(rolling.get("maxUnavailable"), len(desired), round_up=True)
+    if desired and not surge and not unavailable:
         unavailable = 1
-    present = {**{name: [] for name in wanted}, **pods_of}
+    pods_by_node = {**{name: [] for name in desired}, **pods_of}
     update = _Update(daemon_set, hash_, now, {node["metadata"]["name"]: node for node in nodes})
     if surge:
-        return update.with_surge(present, surge, len(wanted))
-    return update.without_surge(present, unavailable), []
+        return update.with_surge(pods_by_node, surge, len(desired))
+    return update.without_surge(pods_by_node, unavailable), []
 
 
 @dataclass(slots=True)
@@ -78,23 +75,23 @@ class _Update:
     nodes: Mapping[str, Object]
 
     def _available(self, pod: Object) -> bool:
-        return is_available(pod, self.daemon_set["spec"].get("minReadySeconds", 0), self.now)
+        return is_pod_available(pod, self.daemon_set["spec"].get("minReadySeconds", 0), self.now)
 
-    def _pair(self, pods: Sequence[Object]) -> tuple[Object | None, Object | None] | None:
-        """The new and the old pod of a node; None if there are two of a kind."""
-        generation = template_generation(self.daemon_set)
+    def _find_updated_pods(self, pods: Sequence[Object]) -> tuple[Object | None, Object | None] | None:
+        """Returns the new and the old pod of a node; None if there are several new or several old ones."""
+        generation = get_template_generation(self.daemon_set)
         alive = [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
-        new = [pod for pod in alive if is_updated(pod, self.hash_, generation)]
-        old = [pod for pod in alive if not is_updated(pod, self.hash_, generation)]
+        new = [pod for pod in alive if is_pod_updated(pod, self.hash_, generation)]
+        old = [pod for pod in alive if not is_pod_updated(pod, self.hash_, generation)]
         if len(new) > 1 or len(old) > 1:
             return None
         return new[0] if new else None, old[0] if old else None
 
-    def without_surge(self, present: Mapping[str, list[Object]], limit: int) -> list[Object]:
-        """The old pods to delete."""
+    def without_surge(self, pods_by_node: Mapping[str, list[Object]], limit: int) -> list[Object]:
+        """Returns the old pods to delete."""
         at_once, candidates, unavailable = [], [], 0
-        for pods in present.values():
-            new, old = self._pair(pods) or (None, None)
+        for pods in pods_by_node.values():
+            new, old = self._find_updated_pods(pods) or (None, None)
             if (new is None) == (old is None):
                 unavailable += 1
             elif new is not None:
@@ -106,18 +103,18 @@ class _Update:
                 candidates.append(old)
         return at_once + candidates[: max(limit - unavailable, 0)]
 
-    def with_surge(self, present: Mapping[str, list[Object]], limit: int, wanted: int) -> tuple[list[Object], list[str]]:
-        """The old pods to delete, and the nodes to make new ones for."""
+    def with_surge(self, pods_by_node: Mapping[str, list[Object]], limit: int, desired: int) -> tuple[list[Object], list[str]]:
+        """Returns the old pods to delete, and the names of the nodes to create new ones for."""
         plan, candidates, misplaced = _Plan(), _Plan(), []
         surging = available = 0
-        for name, pods in present.items():
-            pair = self._pair(pods)
+        for name, pods in pods_by_node.items():
+            pair = self._find_updated_pods(pods)
             if pair is None:
                 surging += 1
                 continue
             new, old = pair
-            shown = old or new
-            available += shown is not None and self._available(shown)
+            oldest = old or new
+            available += oldest is not None and self._available(oldest)
             if old is None:
                 continue
             if new is not None:
@@ -126,7 +123,7 @@ class _Update:
                 else:
                     surging += 1
                 continue
-            runs = name in self.nodes and should_run(self.nodes[name], self.daemon_set)[0]
+            runs = name in self.nodes and node_should_run_daemon_pod(self.nodes[name], self.daemon_set)[0]
             if not self._available(old):
                 if runs:
                     plan.nodes.append(name)
@@ -136,5 +133,5 @@ class _Update:
                 misplaced.append(old)
             elif surging < limit:
                 candidates.nodes.append(name)
-        plan.delete += misplaced[: max(available - wanted, 0)]
+        plan.delete += misplaced[: max(available - desired, 0)]
         return plan.delete, plan.nodes + candidates.nodes[: max(limit - surging, 0)]

@@ -1,8 +1,8 @@
-"""Deployments: a ReplicaSet for each pod template, and replicas moved from the old ones to the new one.
+"""The Deployment controller: a ReplicaSet for each pod template, and the rollout from the old ones to the new one.
 
-`controller` decides what a sync does; `replica_sets` finds, makes, scales and cleans up ReplicaSets; `strategies` moves
-replicas (RollingUpdate, Recreate) and rolls back; `status` counts and judges progress. `arithmetic` and `annotations` are
-functions of objects.
+`controller` handles events and syncs; `replica_sets` finds, creates, scales and cleans up ReplicaSets; `strategies` implements
+RollingUpdate, Recreate and rollback; `status` calculates the status with its conditions; `replica_counts` calculates the size
+of each ReplicaSet (maxSurge, maxUnavailable, proportional scaling); `annotations` reads and sets revisions.
 
 Specified by: pkg/controller/deployment.
 """

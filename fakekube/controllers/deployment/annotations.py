@@ -1,4 +1,4 @@
-"""The annotations by which a Deployment and its ReplicaSets know revisions, and sizes before they were scaled.
+"""Annotations of Deployments and ReplicaSets: the revision, and the size of the Deployment when it was last scaled.
 
 Specified by: pkg/controller/deployment/util/deployment_util.go.
 """
@@ -12,14 +12,14 @@ __all__ = [
     "REVISION",
     "ROLLBACK_TO",
     "annotations_of",
-    "desired_replicas",
+    "get_desired_replicas_annotation",
+    "get_max_replicas_annotation",
     "last_revision",
-    "max_replicas",
     "max_revision",
-    "replica_annotations",
-    "restored_annotations",
+    "new_replica_set_annotations",
+    "replicas_annotations",
     "revision_of",
-    "updated_annotations",
+    "rollback_annotations",
 ]
 
 Object = dict[str, Any]
@@ -33,70 +33,67 @@ LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 ROLLBACK_TO = "deprecated.deployment.rollback.to"
 
 _NOT_COPIED = frozenset({LAST_APPLIED, REVISION, REVISION_HISTORY, DESIRED_REPLICAS, MAX_REPLICAS, ROLLBACK_TO})
+#: Characters of the annotation with former revisions (maxRevHistoryLengthInChars).
 _MAX_HISTORY = 2000
-"""Characters of the annotation that lists former revisions."""
 _MAX_INT32 = 2**31 - 1
 
 
 def annotations_of(obj: Object) -> Annotations:
-    """metadata.annotations, a dict of its own."""
+    """Returns a copy of metadata.annotations."""
     return dict(obj["metadata"].get("annotations") or {})
 
 
 def _integer(text: str) -> int | None:
-    """What strconv.ParseInt reads."""
+    """Parses a number as strconv.ParseInt does; None if it is malformed."""
     digits = text[1:] if text[:1] in ("+", "-") else text
     return int(text) if digits.isascii() and digits.isdigit() else None
 
 
 def revision_of(obj: Object) -> int | None:
-    """The revision that an annotation tells; 0 without one, None if it is not a number."""
+    """Returns the revision in the annotation; 0 if it is absent, None if it is not a number."""
     text = (obj["metadata"].get("annotations") or {}).get(REVISION)
     return 0 if text is None else _integer(text)
 
 
 def max_revision(replica_sets: Iterable[Object]) -> int:
-    """The highest revision; 0 if there is none."""
+    """Returns the highest revision; 0 if there is none."""
     return max((revision_of(one) or 0 for one in replica_sets), default=0)
 
 
 def last_revision(replica_sets: Iterable[Object]) -> int:
-    """The second highest revision; 0 if there is none."""
+    """Returns the second highest revision; 0 if there is none."""
     known = [revision for one in replica_sets if (revision := revision_of(one)) is not None]
     return sorted([0, 0, *known])[-2]
 
 
-def _count(obj: Object, name: str) -> int | None:
-    """A number that is not negative; None if there is none."""
+def _non_negative_annotation(obj: Object, name: str) -> int | None:
+    """Returns the non-negative number in an annotation; None if it is absent or malformed."""
     text = (obj["metadata"].get("annotations") or {}).get(name, "")
     return int(text) if text.isascii() and text.isdigit() and int(text) <= _MAX_INT32 else None
 
 
-def desired_replicas(replica_set: Object) -> int | None:
-    """How many replicas the Deployment had when the ReplicaSet was last scaled."""
-    return _count(replica_set, DESIRED_REPLICAS)
+def get_desired_replicas_annotation(replica_set: Object) -> int | None:
+    """Returns spec.replicas of the Deployment at the time when the ReplicaSet was last scaled."""
+    return _non_negative_annotation(replica_set, DESIRED_REPLICAS)
 
 
-def max_replicas(replica_set: Object) -> int | None:
-    """How many pods the Deployment could have then."""
-    return _count(replica_set, MAX_REPLICAS)
+def get_max_replicas_annotation(replica_set: Object) -> int | None:
+    """Returns spec.replicas plus maxSurge of the Deployment at the time when the ReplicaSet was last scaled."""
+    return _non_negative_annotation(replica_set, MAX_REPLICAS)
 
 
-def replica_annotations(desired: int, maximum: int) -> Annotations:
-    """What a ReplicaSet is told when it is scaled."""
+def replicas_annotations(desired: int, maximum: int) -> Annotations:
+    """Returns the annotations that a ReplicaSet gets when it is scaled (SetReplicasAnnotations)."""
     return {DESIRED_REPLICAS: str(desired), MAX_REPLICAS: str(maximum)}
 
 
-def updated_annotations(deployment: Object, annotations: Annotations, new_revision: int) -> tuple[Annotations, bool]:
-    """The annotations of the ReplicaSet of the present template.
+def new_replica_set_annotations(deployment: Object, annotations: Annotations, new_revision: int) -> tuple[Annotations, bool]:
+    """Returns the annotations of the new ReplicaSet, and whether they have changed (SetNewReplicaSetAnnotations).
 
     Args:
-        deployment: whose annotations are copied, but for those that are its own.
-        annotations: that the ReplicaSet has.
-        new_revision: of the present template.
-
-    Returns:
-        The new annotations, and whether they differ in a way that is worth a write.
+        deployment: Its annotations are copied, except those that belong to the Deployment itself.
+        annotations: The present annotations of the ReplicaSet.
+        new_revision: The revision of the present template.
     """
     copied = {name: value for name, value in annotations_of(deployment).items() if name not in _NOT_COPIED}
     result = {**annotations, **copied}
@@ -114,7 +111,7 @@ def updated_annotations(deployment: Object, annotations: Annotations, new_revisi
 
 
 def _append_history(annotations: Annotations, revision: str) -> None:
-    """Remember a former revision; the oldest are forgotten if the text gets too long."""
+    """Appends a former revision; removes the oldest ones if the text gets too long."""
     text = annotations.get(REVISION_HISTORY, "")
     revisions = text.split(",")
     if not revisions[0]:
@@ -128,8 +125,11 @@ def _append_history(annotations: Annotations, revision: str) -> None:
         annotations[REVISION_HISTORY] = ",".join([*revisions[start:], revision])
 
 
-def restored_annotations(deployment: Object, replica_set: Object) -> Annotations:
-    """The annotations of a Deployment that is rolled back: its own, and those that the ReplicaSet was given then."""
+def rollback_annotations(deployment: Object, replica_set: Object) -> Annotations:
+    """Returns the annotations of a Deployment that is rolled back (SetDeploymentAnnotationsTo).
+
+    They are the Deployment's own ones, and those that the ReplicaSet copied from it.
+    """
     own = {name: value for name, value in annotations_of(deployment).items() if name in _NOT_COPIED}
-    given = {name: value for name, value in annotations_of(replica_set).items() if name not in _NOT_COPIED}
-    return own | given
+    copied = {name: value for name, value in annotations_of(replica_set).items() if name not in _NOT_COPIED}
+    return own | copied

@@ -1,4 +1,4 @@
-"""The deployment controller: what a sync of a Deployment does, and what wakes it.
+"""The Deployment controller: events, and the sync of a Deployment.
 
 Specified by: pkg/controller/deployment/deployment_controller.go.
 """
@@ -7,18 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from fakekube.controllers.deployment.conditions import condition_of, has_progress_deadline, made_condition, with_condition
+from fakekube.controllers.conditions import find_condition
+from fakekube.controllers.controller_ref_manager import ControllerRefManager, get_controller_of, keys_of_controllers, selector_of
+from fakekube.controllers.deployment.conditions import has_progress_deadline, new_deployment_condition, set_condition
 from fakekube.controllers.deployment.replica_sets import Rollout
-from fakekube.controllers.deployment.status import sync_status
-from fakekube.controllers.deployment.strategies import recreate, roll_back, roll_out, rollback_revision
-from fakekube.controllers.owners import ControllerRefManager, controller_of, keys_of_controllers, selector_of
+from fakekube.controllers.deployment.status import sync_deployment_status
+from fakekube.controllers.deployment.strategies import get_rollback_to, rollback, rollout_recreate, rollout_rolling
 from fakekube.controllers.reconciler import Key, Object, Reconciler
 
 __all__ = ["DeploymentController"]
 
 
 class DeploymentController(Reconciler):
-    """Rolls Deployments out."""
+    """Creates and scales the ReplicaSets of Deployments."""
 
     name = "deployment-controller"
     watches = ("deployments.apps", "replicasets.apps", "pods")
@@ -32,12 +33,12 @@ class DeploymentController(Reconciler):
         return keys_of_controllers(self.cache, obj, old, kind="Deployment", resource="deployments.apps")
 
     def _keys_of_pod(self, pod: Object) -> Iterable[Key]:
-        """A Deployment that recreates its pods waits for the last old one."""
-        owner, namespace = controller_of(pod), pod["metadata"]["namespace"]
+        """Yields the key of a Deployment with the strategy Recreate, which waits for the deletion of its old pods."""
+        owner, namespace = get_controller_of(pod), pod["metadata"]["namespace"]
         if owner is None or owner["kind"] != "ReplicaSet":
             return
         replica_set = self.cache.get("replicasets.apps", namespace, owner["name"])
-        if replica_set is None or (found := controller_of(replica_set)) is None:
+        if replica_set is None or (found := get_controller_of(replica_set)) is None:
             return
         deployment = self.cache.get("deployments.apps", namespace, found["name"])
         if deployment is not None and deployment["spec"]["strategy"].get("type") == "Recreate":
@@ -48,27 +49,27 @@ class DeploymentController(Reconciler):
         if deployment is None:
             return
         if not any((deployment["spec"].get("selector") or {}).values()):
-            self._refuse_everything(deployment)
+            self._report_empty_selector(deployment)
             return
-        rollout = Rollout(self, deployment, self._claimed(deployment))
+        rollout = Rollout(self, deployment, self._claim_replica_sets(deployment))
         if "deletionTimestamp" in deployment["metadata"]:
-            sync_status(rollout, *rollout.synced(create=False))
+            sync_deployment_status(rollout, *rollout.get_all_and_sync_revision(create=False))
             return
-        self._check_paused(rollout)
+        self._check_paused_conditions(rollout)
         if deployment["spec"].get("paused"):
             self._sync(rollout)
-        elif rollback_revision(rollout.deployment) is not None:
-            roll_back(rollout)
-        elif rollout.is_scaling():
+        elif get_rollback_to(rollout.deployment) is not None:
+            rollback(rollout)
+        elif rollout.is_scaling_event():
             self._sync(rollout)
         elif deployment["spec"]["strategy"].get("type") == "Recreate":
             uids = [one["metadata"]["uid"] for one in rollout.replica_sets]
-            recreate(rollout, {uid: list(self.cache.owned_by("pods", uid)) for uid in uids}, key)
+            rollout_recreate(rollout, {uid: list(self.cache.owned_by("pods", uid)) for uid in uids}, key)
         else:
-            roll_out(rollout, key)
+            rollout_rolling(rollout, key)
 
-    def _refuse_everything(self, deployment: Object) -> None:
-        """A selector that matches all pods is not acted upon."""
+    def _report_empty_selector(self, deployment: Object) -> None:
+        """Records an event and the generation for a Deployment whose selector matches all pods; it is not rolled out."""
         text = "This deployment is selecting all pods. A non-empty selector is required."
         self.recorder.event(deployment, "Warning", "SelectingAll", text)
         status, generation = deployment.get("status") or {}, deployment["metadata"].get("generation", 0)
@@ -76,8 +77,8 @@ class DeploymentController(Reconciler):
             changed = {**deployment, "status": {**status, "observedGeneration": generation}}
             self.client.update(changed, subresource="status")
 
-    def _claimed(self, deployment: Object) -> list[Object]:
-        """The ReplicaSets of the Deployment."""
+    def _claim_replica_sets(self, deployment: Object) -> list[Object]:
+        """Returns the ReplicaSets of the Deployment, after adoption and release."""
         selector = selector_of(deployment)
         manager = ControllerRefManager(
             self.client,
@@ -88,23 +89,24 @@ class DeploymentController(Reconciler):
         )
         return manager.claim_from(self.cache)
 
-    def _check_paused(self, rollout: Rollout) -> None:
-        """Say that the Deployment is paused, or no longer: the time until the progress deadline begins anew then."""
+    def _check_paused_conditions(self, rollout: Rollout) -> None:
+        """Writes the condition for a Deployment that was paused or resumed, which restarts the progress deadline."""
         if not has_progress_deadline(rollout.deployment):
             return
-        condition = condition_of(rollout.status, "Progressing")
+        condition = find_condition(rollout.status, "Progressing")
         reason = condition.get("reason") if condition is not None else None
         paused = bool(rollout.deployment["spec"].get("paused"))
         if reason == "ProgressDeadlineExceeded" or paused == (reason == "DeploymentPaused"):
             return
         word = "paused" if paused else "resumed"
-        made = made_condition("Progressing", "Unknown", f"Deployment{word.title()}", f"Deployment is {word}", self.client.now())
-        rollout.write_status(with_condition(rollout.status, made))
+        reason = f"Deployment{word.title()}"
+        made = new_deployment_condition("Progressing", "Unknown", reason, f"Deployment is {word}", self.client.now())
+        rollout.write_status(set_condition(rollout.status, made))
 
     def _sync(self, rollout: Rollout) -> None:
-        """Scale without rolling out."""
-        new, old = rollout.synced(create=False)
+        """Scales the ReplicaSets without a rollout."""
+        new, old = rollout.get_all_and_sync_revision(create=False)
         rollout.scale(new, old)
-        if rollout.deployment["spec"].get("paused") and rollback_revision(rollout.deployment) is None:
-            rollout.clean_up(old)
-        sync_status(rollout, new, old)
+        if rollout.deployment["spec"].get("paused") and get_rollback_to(rollout.deployment) is None:
+            rollout.cleanup(old)
+        sync_deployment_status(rollout, new, old)

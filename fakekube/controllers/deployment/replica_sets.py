@@ -1,9 +1,9 @@
-"""The ReplicaSets of one Deployment: found, made, scaled and cleaned up.
+"""Finds, creates, scales and cleans up the ReplicaSets of one Deployment.
 
-Invariant: the ReplicaSet of a template is found by the template alone (without its hash label); its name only has to be
-free. A name that is taken by something else raises status.collisionCount, which changes the hash.
+Invariant: the ReplicaSet of a template is found by comparing templates (without the hash label), not by name. If the name of
+a new ReplicaSet is taken by another one, status.collisionCount is incremented, which changes the hash.
 
-Specified by: pkg/controller/deployment/sync.go.
+Specified by: pkg/controller/deployment/sync.go, pkg/controller/deployment/util/deployment_util.go.
 """
 
 from __future__ import annotations
@@ -13,33 +13,34 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fakekube.client import ApiError
+from fakekube.controllers.conditions import find_condition
+from fakekube.controllers.controller_ref_manager import is_controlled_by, new_controller_ref
+from fakekube.controllers.controller_utils import is_namespace_terminating
 from fakekube.controllers.deployment.annotations import (
     REVISION,
     annotations_of,
-    desired_replicas,
+    get_desired_replicas_annotation,
     max_revision,
-    replica_annotations,
+    new_replica_set_annotations,
+    replicas_annotations,
     revision_of,
-    updated_annotations,
 )
-from fakekube.controllers.deployment.arithmetic import (
+from fakekube.controllers.deployment.conditions import has_progress_deadline, new_deployment_condition, set_condition
+from fakekube.controllers.deployment.replica_counts import (
+    get_proportion,
+    get_replica_count,
     is_rolling_update,
     is_saturated,
     max_surge,
-    new_replicas,
-    proportion,
+    new_rs_new_replicas,
     replicas_of,
-    specified,
 )
-from fakekube.controllers.deployment.conditions import condition_of, has_progress_deadline, made_condition, with_condition
 from fakekube.controllers.hashing import compute_hash
-from fakekube.controllers.owners import controller_reference, is_controlled_by
-from fakekube.controllers.pods import namespace_is_terminating
 from fakekube.controllers.reconciler import Object, Reconciler
 from fakekube.golang.quoting import go_quote
 from fakekube.validation.semantic_equality import same
 
-__all__ = ["Rollout", "by_creation", "same_template"]
+__all__ = ["Rollout", "by_creation", "equal_ignore_hash"]
 
 HASH_LABEL = "pod-template-hash"
 _MAX_NAME = 253
@@ -47,16 +48,16 @@ _MAX_INT32 = 2**31 - 1
 
 
 def by_creation(replica_set: Object) -> tuple[str, str]:
-    """Sorts ReplicaSets, the oldest first."""
+    """A sort key of ReplicaSets: the oldest first."""
     return replica_set["metadata"]["creationTimestamp"], replica_set["metadata"]["name"]
 
 
-def same_template(one: Object, other: Object) -> bool:
-    """Are these pod templates equal, but for the label with the hash?"""
-    return same(_without_hash(one), _without_hash(other))
+def equal_ignore_hash(one: Object, other: Object) -> bool:
+    """Whether two pod templates are equal but for the label with the hash (EqualIgnoreHash)."""
+    return same(without_hash(one), without_hash(other))
 
 
-def _without_hash(template: Object) -> Object:
+def without_hash(template: Object) -> Object:
     metadata = template.get("metadata") or {}
     labels = metadata.get("labels") or {}
     if HASH_LABEL not in labels:
@@ -70,9 +71,9 @@ class Rollout:
     """One sync of a Deployment.
 
     Args:
-        controller: writes, and records events.
-        deployment: as it stands; replaced when the sync changes its status or annotations.
-        replica_sets: those that it controls.
+        controller: Provides the client, the cache, the clock and the recorder.
+        deployment: The Deployment; replaced when the sync changes its status or annotations.
+        replica_sets: The ReplicaSets that it controls.
     """
 
     controller: Reconciler
@@ -87,7 +88,7 @@ class Rollout:
         return self.deployment.get("status") or {}
 
     def write_status(self, status: Object) -> None:
-        """Write the status (and the annotations, which the status may be written with)."""
+        """Writes the status and the annotations, both of which the status subresource of Deployments accepts."""
         self.deployment = {**self.deployment, "status": status}
         written = self.controller.client.update(self.deployment, subresource="status")
         self.deployment = {**self.deployment, "metadata": written["metadata"]}
@@ -95,50 +96,50 @@ class Rollout:
     def _event(self, reason: str, message: str, type_: str = "Normal") -> None:
         self.controller.recorder.event(self.deployment, type_, reason, message)
 
-    # ---- finding and making
+    # ---- find and create
 
-    def new_replica_set(self) -> Object | None:
-        """The oldest ReplicaSet with the present template."""
+    def find_new_replica_set(self) -> Object | None:
+        """Returns the oldest ReplicaSet with the present template (FindNewReplicaSet)."""
         return next(filter(self._has_template, sorted(self.replica_sets, key=by_creation)), None)
 
     def _has_template(self, replica_set: Object) -> bool:
-        return same_template(replica_set["spec"]["template"], self.deployment["spec"]["template"])
+        return equal_ignore_hash(replica_set["spec"]["template"], self.deployment["spec"]["template"])
 
-    def synced(self, *, create: bool) -> tuple[Object | None, list[Object]]:
-        """The ReplicaSet of the present template with its revision up to date, and the others, the oldest first.
+    def get_all_and_sync_revision(self, *, create: bool) -> tuple[Object | None, list[Object]]:
+        """Returns the new ReplicaSet and the old ones, the oldest first, after the update of revisions.
 
         Args:
-            create: make the ReplicaSet if there is none.
+            create: Creates the new ReplicaSet if there is none (getAllReplicaSetsAndSyncRevision).
         """
-        new = self.new_replica_set()
+        new = self.find_new_replica_set()
         old = sorted((one for one in self.replica_sets if one is not new), key=by_creation)
         revision = max_revision(old) + 1
         if new is not None:
-            return self._updated(new, revision), old
-        return (self._created(old, revision) if create else None), old
+            return self._update_new_replica_set(new, revision), old
+        return (self._create_new_replica_set(old, revision) if create else None), old
 
-    def _updated(self, new: Object, revision: int) -> Object:
-        annotations, changed = updated_annotations(self.deployment, annotations_of(new), revision)
+    def _update_new_replica_set(self, new: Object, revision: int) -> Object:
+        annotations, changed = new_replica_set_annotations(self.deployment, annotations_of(new), revision)
         min_ready = self.deployment["spec"].get("minReadySeconds", 0)
         if changed or new["spec"].get("minReadySeconds", 0) != min_ready:
             spec = {**new["spec"], "minReadySeconds": min_ready}
             return self._write({**new, "metadata": {**new["metadata"], "annotations": annotations}, "spec": spec}, new)
         status = self.status
-        if has_progress_deadline(self.deployment) and condition_of(status, "Progressing") is None:
+        if has_progress_deadline(self.deployment) and find_condition(status, "Progressing") is None:
             text = f"Found new replica set {go_quote(new['metadata']['name'])}"
-            status = with_condition(status, self._condition("True", "FoundNewReplicaSet", text))
-        if self._set_revision(annotations.get(REVISION, "")) or status is not self.status:
+            status = set_condition(status, self._progressing("True", "FoundNewReplicaSet", text))
+        if self._set_deployment_revision(annotations.get(REVISION, "")) or status is not self.status:
             self.write_status(status)
         return new
 
     def _write(self, changed: Object, old: Object) -> Object:
-        """Write a ReplicaSet, and know it as it is now."""
+        """Updates a ReplicaSet in the API and in `replica_sets`. Returns the updated one."""
         written = self.controller.client.update(changed)
         self.replica_sets = [written if one is old else one for one in self.replica_sets]
         return written
 
-    def _set_revision(self, revision: str) -> bool:
-        """Tell the Deployment its revision; was that new?"""
+    def _set_deployment_revision(self, revision: str) -> bool:
+        """Sets the revision annotation of the Deployment, without a write. Returns whether it has changed."""
         annotations = annotations_of(self.deployment)
         if annotations.get(REVISION, "") == revision:
             return False
@@ -146,46 +147,46 @@ class Rollout:
         self.deployment = {**self.deployment, "metadata": metadata}
         return True
 
-    def _condition(self, status: str, reason: str, message: str) -> Object:
-        return made_condition("Progressing", status, reason, message, self.controller.client.now())
+    def _progressing(self, status: str, reason: str, message: str) -> Object:
+        return new_deployment_condition("Progressing", status, reason, message, self.controller.client.now())
 
-    def _created(self, old: Sequence[Object], revision: int) -> Object:
-        wanted = self._made(old, revision)
-        name = wanted["metadata"]["name"]
+    def _create_new_replica_set(self, old: Sequence[Object], revision: int) -> Object:
+        replica_set = self._build_replica_set(old, revision)
+        name = replica_set["metadata"]["name"]
         try:
-            created = self.controller.client.create(wanted)
+            created = self.controller.client.create(replica_set)
         except ApiError as error:
-            present = self._after_failure(error, name)
-            self.replica_sets = [*self.replica_sets, present]
-            if self._set_revision(str(revision)):
+            existing = self._handle_create_error(error, name)
+            self.replica_sets = [*self.replica_sets, existing]
+            if self._set_deployment_revision(str(revision)):
                 self.write_status(self.status)
-            return present
+            return existing
         self.replica_sets = [*self.replica_sets, created]
         if replicas_of(created):
             self._event("ScalingReplicaSet", f"Scaled up replica set {name} from 0 to {replicas_of(created)}")
         status = self.status
         if has_progress_deadline(self.deployment):
             text = f"Created new replica set {go_quote(name)}"
-            status = with_condition(status, self._condition("True", "NewReplicaSetCreated", text))
-        if self._set_revision(str(revision)) or status is not self.status:
+            status = set_condition(status, self._progressing("True", "NewReplicaSetCreated", text))
+        if self._set_deployment_revision(str(revision)) or status is not self.status:
             self.write_status(status)
         return created
 
-    def _made(self, old: Sequence[Object], revision: int) -> Object:
-        """The ReplicaSet of the present template."""
+    def _build_replica_set(self, old: Sequence[Object], revision: int) -> Object:
+        """Returns the ReplicaSet of the present template, for a creation."""
         spec, metadata = self.deployment["spec"], self.deployment["metadata"]
         hash_ = compute_hash(spec["template"], self.status.get("collisionCount"))
         template_metadata = spec["template"].get("metadata") or {}
         labels = {**(template_metadata.get("labels") or {}), HASH_LABEL: hash_}
         selector = {**spec["selector"], "matchLabels": {**(spec["selector"].get("matchLabels") or {}), HASH_LABEL: hash_}}
-        made: Object = {
+        built: Object = {
             "kind": "ReplicaSet",
             "apiVersion": "apps/v1",
             "metadata": {
                 "name": f"{metadata['name'][: _MAX_NAME - 1 - len(hash_)]}-{hash_}",
                 "namespace": metadata["namespace"],
                 "labels": labels,
-                "ownerReferences": [controller_reference(self.deployment)],
+                "ownerReferences": [new_controller_ref(self.deployment)],
             },
             "spec": {
                 "replicas": 0,
@@ -194,40 +195,39 @@ class Rollout:
                 "template": {**spec["template"], "metadata": {**template_metadata, "labels": labels}},
             },
         }
-        made["spec"]["replicas"] = new_replicas(self.deployment, [*old, made], made)
-        annotations, _ = updated_annotations(self.deployment, {}, revision)
+        built["spec"]["replicas"] = new_rs_new_replicas(self.deployment, [*old, built], built)
+        annotations, _ = new_replica_set_annotations(self.deployment, {}, revision)
         desired = replicas_of(self.deployment)
-        made["metadata"]["annotations"] = annotations | replica_annotations(desired, desired + max_surge(self.deployment))
-        return made
+        built["metadata"]["annotations"] = annotations | replicas_annotations(desired, desired + max_surge(self.deployment))
+        return built
 
-    def _after_failure(self, error: ApiError, name: str) -> Object:
-        """The ReplicaSet that has the name already, if it is ours. Raises the error if it is not, or another one."""
+    def _handle_create_error(self, error: ApiError, name: str) -> Object:
+        """Returns the existing ReplicaSet of this name, if it is the new one; else raises the error, with status and event."""
         if error.reason == "AlreadyExists":
             namespace = self.deployment["metadata"]["namespace"]
-            present = self.controller.cache.get("replicasets.apps", namespace, name)
-            ours = present is not None and is_controlled_by(present, self.deployment)
-            if present is not None and ours and self._has_template(present):
-                return present
+            existing = self.controller.cache.get("replicasets.apps", namespace, name)
+            if existing is not None and is_controlled_by(existing, self.deployment) and self._has_template(existing):
+                return existing
             self.write_status({**self.status, "collisionCount": self.status.get("collisionCount", 0) + 1})
-        elif not namespace_is_terminating(error):
+        elif not is_namespace_terminating(error):
             text = f"Failed to create new replica set {go_quote(name)}: {error}"
             if has_progress_deadline(self.deployment):
-                self.write_status(with_condition(self.status, self._condition("False", "ReplicaSetCreateError", text)))
+                self.write_status(set_condition(self.status, self._progressing("False", "ReplicaSetCreateError", text)))
             self._event("ReplicaSetCreateError", text, "Warning")
         raise error
 
     # ---- scaling
 
-    def is_scaling(self) -> bool:
-        """Was the Deployment scaled since its ReplicaSets were?"""
-        new, old = self.synced(create=False)
+    def is_scaling_event(self) -> bool:
+        """Whether spec.replicas of the Deployment has changed since its ReplicaSets were scaled."""
+        new, old = self.get_all_and_sync_revision(create=False)
         active = [one for one in (*old, new) if one is not None and replicas_of(one)]
-        wanted = [desired_replicas(one) for one in active]
-        return any(one is not None and one != replicas_of(self.deployment) for one in wanted)
+        annotated = [get_desired_replicas_annotation(one) for one in active]
+        return any(one is not None and one != replicas_of(self.deployment) for one in annotated)
 
     def scale(self, new: Object | None, old: list[Object]) -> None:
-        """Bring the ReplicaSets to the Deployment's size, without moving the rollout on."""
-        only = _active_or_latest(new, old)
+        """Scales the ReplicaSets to the Deployment's size, in get_proportion if a rollout is in progress."""
+        only = _find_active_or_latest(new, old)
         desired = replicas_of(self.deployment)
         if only is not None:
             self.scale_replica_set(only, desired)
@@ -236,42 +236,42 @@ class Rollout:
                 if replicas_of(one):
                     self.scale_replica_set(one, 0)
         elif is_rolling_update(self.deployment):
-            self._scale_in_proportion([one for one in (*old, new) if one is not None and replicas_of(one)])
+            self._scale_proportionally([one for one in (*old, new) if one is not None and replicas_of(one)])
 
-    def _scale_in_proportion(self, active: list[Object]) -> None:
+    def _scale_proportionally(self, active: list[Object]) -> None:
         desired = replicas_of(self.deployment)
-        to_add = (desired + max_surge(self.deployment) if desired else 0) - specified(active)
+        to_add = (desired + max_surge(self.deployment) if desired else 0) - get_replica_count(active)
         ordered = _by_size(active, newest_first=to_add > 0) if to_add else active
         sizes, added = [], 0
         for one in ordered:
-            share = proportion(one, self.deployment, to_add, added)
-            sizes.append(replicas_of(one) + share)
-            added += share
+            proportion = get_proportion(one, self.deployment, to_add, added)
+            sizes.append(replicas_of(one) + proportion)
+            added += proportion
         if to_add and sizes:
             sizes[0] = max(sizes[0] + to_add - added, 0)
         for one, size in zip(ordered, sizes, strict=True):
             self.scale_replica_set(one, size, force=True)
 
     def scale_replica_set(self, replica_set: Object, size: int, *, force: bool = False) -> tuple[bool, Object]:
-        """Give a ReplicaSet a size, and tell it that of the Deployment.
+        """Sets the size of a ReplicaSet, and the annotations with the size of the Deployment.
 
         Args:
-            replica_set: to scale.
-            size: the new spec.replicas.
-            force: bring the annotations up to date even if the size stays.
+            replica_set: The ReplicaSet.
+            size: The new spec.replicas.
+            force: Updates the annotations also if the size is unchanged.
 
         Returns:
-            Whether the size has changed, and the ReplicaSet as it is now.
+            Whether the size has changed, and the updated ReplicaSet.
         """
         before = replicas_of(replica_set)
         if not force and before == size:
             return False, replica_set
         desired = replicas_of(self.deployment)
-        wanted = replica_annotations(desired, desired + max_surge(self.deployment))
+        annotations = replicas_annotations(desired, desired + max_surge(self.deployment))
         present = annotations_of(replica_set)
-        if before == size and wanted.items() <= present.items():
+        if before == size and annotations.items() <= present.items():
             return False, replica_set
-        metadata = {**replica_set["metadata"], "annotations": present | wanted}
+        metadata = {**replica_set["metadata"], "annotations": present | annotations}
         changed = {**replica_set, "metadata": metadata, "spec": {**replica_set["spec"], "replicas": size}}
         written = self._write(changed, replica_set)
         if before != size:
@@ -281,8 +281,8 @@ class Rollout:
 
     # ---- history
 
-    def clean_up(self, old: Sequence[Object]) -> None:
-        """Delete the oldest ReplicaSets without pods, as far as there are more than revisionHistoryLimit."""
+    def cleanup(self, old: Sequence[Object]) -> None:
+        """Deletes the oldest ReplicaSets without pods, until revisionHistoryLimit is kept (cleanupDeployment)."""
         limit = self.deployment["spec"].get("revisionHistoryLimit")
         if limit in (None, _MAX_INT32):
             return
@@ -301,8 +301,8 @@ class Rollout:
                     raise
 
 
-def _active_or_latest(new: Object | None, old: Sequence[Object]) -> Object | None:
-    """The only ReplicaSet with replicas, or the latest if none has any; None if several have."""
+def _find_active_or_latest(new: Object | None, old: Sequence[Object]) -> Object | None:
+    """Returns the only ReplicaSet with replicas, or the latest if none has replicas; None if several have."""
     active = [one for one in (*old, new) if one is not None and replicas_of(one)]
     if len(active) > 1:
         return None
@@ -312,6 +312,6 @@ def _active_or_latest(new: Object | None, old: Sequence[Object]) -> Object | Non
 
 
 def _by_size(replica_sets: list[Object], *, newest_first: bool) -> list[Object]:
-    """The largest first; of equal ones the newest or the oldest."""
+    """Sorts by size, the largest first; equal sizes by age."""
     ordered: list[Any] = sorted(replica_sets, key=by_creation, reverse=newest_first)
     return sorted(ordered, key=lambda one: -replicas_of(one))

@@ -1,8 +1,8 @@
-"""How replicas move from the old ReplicaSets to the new one, and back to a former template.
+"""The strategies of Deployments: RollingUpdate, Recreate and rollback.
 
-RollingUpdate: as many new pods as maxSurge allows, as few available ones as maxUnavailable allows, and of the old ones
-those that are not healthy go first. Recreate: no new pod before the last old one has ended. A rollback writes a former
-template into the Deployment, which then rolls as after any other change.
+RollingUpdate scales the new ReplicaSet up within maxSurge, and the old ones down within maxUnavailable; unhealthy old pods are
+removed first. Recreate creates no new pod before all old ones have terminated. A rollback writes a former template into the
+Deployment, which is then rolled out as after any other change.
 
 Specified by: pkg/controller/deployment/{rolling,recreate,rollback}.go.
 """
@@ -12,28 +12,28 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from fakekube.controllers.controller_utils import is_pod_terminal
 from fakekube.controllers.deployment.annotations import (
     ROLLBACK_TO,
     annotations_of,
     last_revision,
-    restored_annotations,
     revision_of,
+    rollback_annotations,
 )
-from fakekube.controllers.deployment.arithmetic import (
-    is_complete,
+from fakekube.controllers.deployment.replica_counts import (
+    deployment_complete,
+    get_replica_count,
     max_unavailable,
-    new_replicas,
+    new_rs_new_replicas,
     replicas_of,
-    specified,
-    status_sum,
+    sum_status,
 )
-from fakekube.controllers.deployment.replica_sets import HASH_LABEL, Rollout, by_creation, same_template
+from fakekube.controllers.deployment.replica_sets import Rollout, by_creation, equal_ignore_hash, without_hash
 from fakekube.controllers.deployment.status import sync_rollout_status
-from fakekube.controllers.pods import is_terminal
 from fakekube.controllers.reconciler import Key
 from fakekube.golang.quoting import go_quote
 
-__all__ = ["recreate", "roll_back", "roll_out", "rollback_revision"]
+__all__ = ["get_rollback_to", "rollback", "rollout_recreate", "rollout_rolling"]
 
 Object = dict[str, Any]
 
@@ -42,51 +42,52 @@ def _active(replica_sets: Iterable[Object]) -> list[Object]:
     return [one for one in replica_sets if replicas_of(one)]
 
 
-def roll_out(rollout: Rollout, key: Key) -> None:
-    """One step of a RollingUpdate."""
-    new, old = rollout.synced(create=True)
+def rollout_rolling(rollout: Rollout, key: Key) -> None:
+    """Does one step of a RollingUpdate (rolloutRolling)."""
+    new, old = rollout.get_all_and_sync_revision(create=True)
     assert new is not None
-    if not _grow(rollout, new, old) and not _shrink(rollout, new, old) and is_complete(rollout.deployment, rollout.status):
-        rollout.clean_up(old)
+    scaled = _reconcile_new_replica_set(rollout, new, old) or _reconcile_old_replica_sets(rollout, new, old)
+    if not scaled and deployment_complete(rollout.deployment, rollout.status):
+        rollout.cleanup(old)
     sync_rollout_status(rollout, new, old, key)
 
 
-def _grow(rollout: Rollout, new: Object, old: list[Object]) -> bool:
-    """Scale the new ReplicaSet; was there anything to scale?"""
+def _reconcile_new_replica_set(rollout: Rollout, new: Object, old: list[Object]) -> bool:
+    """Scales the new ReplicaSet. Returns whether its size has changed."""
     desired = replicas_of(rollout.deployment)
     if replicas_of(new) == desired:
         return False
-    size = desired if replicas_of(new) > desired else new_replicas(rollout.deployment, [*old, new], new)
+    size = desired if replicas_of(new) > desired else new_rs_new_replicas(rollout.deployment, [*old, new], new)
     return rollout.scale_replica_set(new, size)[0]
 
 
-def _shrink(rollout: Rollout, new: Object, old: list[Object]) -> bool:
-    """Scale old ReplicaSets down, as far as enough pods stay available; was there anything to scale?"""
+def _reconcile_old_replica_sets(rollout: Rollout, new: Object, old: list[Object]) -> bool:
+    """Scales old ReplicaSets down, as far as maxUnavailable allows. Returns whether a size has changed."""
     active = sorted(_active(old), key=by_creation)
-    least = replicas_of(rollout.deployment) - max_unavailable(rollout.deployment)
-    unavailable = replicas_of(new) - status_sum([new], "availableReplicas")
-    surplus = specified(active) + replicas_of(new) - least - unavailable
-    if not active or surplus <= 0:
+    min_available = replicas_of(rollout.deployment) - max_unavailable(rollout.deployment)
+    new_unavailable = replicas_of(new) - sum_status([new], "availableReplicas")
+    max_scaled_down = get_replica_count(active) + replicas_of(new) - min_available - new_unavailable
+    if not active or max_scaled_down <= 0:
         return False
-    if any(status_sum([one], "availableReplicas") > replicas_of(one) for one in active):
-        return False  # it was scaled, and has not followed yet
-    active, cleaned = _remove_unhealthy(rollout, active, surplus)
-    surplus = status_sum([*active, new], "availableReplicas") - least
-    return cleaned + _remove_healthy(rollout, active, surplus) > 0
+    if any(sum_status([one], "availableReplicas") > replicas_of(one) for one in active):
+        return False  # a ReplicaSet was scaled down, and its status does not show it yet
+    active, cleaned = _cleanup_unhealthy_replicas(rollout, active, max_scaled_down)
+    surplus = sum_status([*active, new], "availableReplicas") - min_available
+    return cleaned + _scale_down_old_replica_sets(rollout, active, surplus) > 0
 
 
-def _remove_unhealthy(rollout: Rollout, active: list[Object], surplus: int) -> tuple[list[Object], int]:
-    """Take away the pods that are not available; gives the ReplicaSets as they are then, and the number of pods."""
+def _cleanup_unhealthy_replicas(rollout: Rollout, active: list[Object], surplus: int) -> tuple[list[Object], int]:
+    """Removes unavailable pods. Returns the updated ReplicaSets and the number of removed pods."""
     removed, result = 0, []
     for one in active:
-        count = min(surplus - removed, replicas_of(one) - status_sum([one], "availableReplicas"))
+        count = min(surplus - removed, replicas_of(one) - sum_status([one], "availableReplicas"))
         if count > 0:
             removed += count
         result.append(rollout.scale_replica_set(one, replicas_of(one) - max(count, 0))[1])
     return result, removed
 
 
-def _remove_healthy(rollout: Rollout, active: list[Object], surplus: int) -> int:
+def _scale_down_old_replica_sets(rollout: Rollout, active: list[Object], surplus: int) -> int:
     removed = 0
     for one in active:
         count = min(replicas_of(one), surplus - removed)
@@ -96,40 +97,40 @@ def _remove_healthy(rollout: Rollout, active: list[Object], surplus: int) -> int
     return removed
 
 
-def recreate(rollout: Rollout, pods: dict[str, list[Object]], key: Key) -> None:
-    """One step of Recreate.
+def rollout_recreate(rollout: Rollout, pods: dict[str, list[Object]], key: Key) -> None:
+    """Does one step of Recreate (rolloutRecreate).
 
     Args:
-        rollout: to move on.
-        pods: those of each ReplicaSet, by its uid.
-        key: of the Deployment.
+        rollout: The sync of the Deployment.
+        pods: The pods of each ReplicaSet, by its uid.
+        key: The key of the Deployment.
     """
-    new, old = rollout.synced(create=False)
+    new, old = rollout.get_all_and_sync_revision(create=False)
     scaled = [rollout.scale_replica_set(one, 0)[0] for one in _active(old)]
-    if any(scaled) or _old_pods_run(new, old, pods):
+    if any(scaled) or _old_pods_running(new, old, pods):
         sync_rollout_status(rollout, new, old, key)
         return
     if new is None:
-        new, old = rollout.synced(create=True)
+        new, old = rollout.get_all_and_sync_revision(create=True)
         assert new is not None
     rollout.scale_replica_set(new, replicas_of(rollout.deployment))
-    if is_complete(rollout.deployment, rollout.status):
-        rollout.clean_up(old)
+    if deployment_complete(rollout.deployment, rollout.status):
+        rollout.cleanup(old)
     sync_rollout_status(rollout, new, old, key)
 
 
-def _old_pods_run(new: Object | None, old: list[Object], pods: dict[str, list[Object]]) -> bool:
-    if status_sum(old, "replicas"):
+def _old_pods_running(new: Object | None, old: list[Object], pods: dict[str, list[Object]]) -> bool:
+    if sum_status(old, "replicas"):
         return True
     kept = new["metadata"]["uid"] if new is not None else None
-    return any(not is_terminal(pod) for uid, found in pods.items() if uid != kept for pod in found)
+    return any(not is_pod_terminal(pod) for uid, found in pods.items() if uid != kept for pod in found)
 
 
 # ---------------------------------------------------------------- rollback
 
 
-def rollback_revision(deployment: Object) -> int | None:
-    """The revision that an annotation asks to go back to (0: the last one); None if nothing is asked."""
+def get_rollback_to(deployment: Object) -> int | None:
+    """Returns the revision in the rollback annotation (0: the previous revision); None if there is none (getRollbackTo)."""
     text = annotations_of(deployment).get(ROLLBACK_TO, "")
     try:
         return int(text) if text else None
@@ -137,12 +138,12 @@ def rollback_revision(deployment: Object) -> int | None:
         return None
 
 
-def roll_back(rollout: Rollout) -> None:
-    """Write the template of the revision that is asked for into the Deployment, and take the request away."""
-    new, old = rollout.synced(create=True)
+def rollback(rollout: Rollout) -> None:
+    """Writes the template of the requested revision into the Deployment, and removes the rollback annotation."""
+    new, old = rollout.get_all_and_sync_revision(create=True)
     assert new is not None
     replica_sets = [*old, new]
-    revision = rollback_revision(rollout.deployment) or last_revision(replica_sets)
+    revision = get_rollback_to(rollout.deployment) or last_revision(replica_sets)
     if not revision:
         _refuse(rollout, "DeploymentRollbackRevisionNotFound", "Unable to find last revision.")
         return
@@ -151,28 +152,21 @@ def roll_back(rollout: Rollout) -> None:
         _refuse(rollout, "DeploymentRollbackRevisionNotFound", "Unable to find the revision to rollback to.")
         return
     name = rollout.deployment["metadata"]["name"]
-    if same_template(rollout.deployment["spec"]["template"], found["spec"]["template"]):
+    if equal_ignore_hash(rollout.deployment["spec"]["template"], found["spec"]["template"]):
         text = f"The rollback revision contains the same template as current deployment {go_quote(name)}"
         _refuse(rollout, "DeploymentRollbackTemplateUnchanged", text)
         return
-    spec = {**rollout.deployment["spec"], "template": _plain_template(found)}
-    _write(rollout, {**rollout.deployment, "spec": spec}, restored_annotations(rollout.deployment, found))
+    spec = {**rollout.deployment["spec"], "template": without_hash(found["spec"]["template"])}
+    _update_and_clear_rollback(rollout, {**rollout.deployment, "spec": spec}, rollback_annotations(rollout.deployment, found))
     text = f"Rolled back deployment {go_quote(name)} to revision {revision}"
     rollout.controller.recorder.event(rollout.deployment, "Normal", "DeploymentRollback", text)
 
 
 def _refuse(rollout: Rollout, reason: str, message: str) -> None:
     rollout.controller.recorder.event(rollout.deployment, "Warning", reason, message)
-    _write(rollout, rollout.deployment, annotations_of(rollout.deployment))
+    _update_and_clear_rollback(rollout, rollout.deployment, annotations_of(rollout.deployment))
 
 
-def _write(rollout: Rollout, deployment: Object, annotations: dict[str, str]) -> None:
+def _update_and_clear_rollback(rollout: Rollout, deployment: Object, annotations: dict[str, str]) -> None:
     kept = {name: value for name, value in annotations.items() if name != ROLLBACK_TO}
     rollout.controller.client.update({**deployment, "metadata": {**deployment["metadata"], "annotations": kept}})
-
-
-def _plain_template(replica_set: Object) -> Object:
-    """The template of a ReplicaSet without the label with the hash."""
-    template = replica_set["spec"]["template"]
-    labels = {name: value for name, value in template["metadata"].get("labels", {}).items() if name != HASH_LABEL}
-    return {**template, "metadata": {**template["metadata"], "labels": labels}}

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from fakekube.controllers.owners import controller_reference
+from fakekube.controllers.controller_ref_manager import new_controller_ref
 
 __all__ = ["Group", "Plan", "new_slice", "plan", "port_key"]
 
@@ -56,7 +56,7 @@ def new_slice(
             "generateName": f"{owner['metadata']['name']}-",
             "namespace": owner["metadata"]["namespace"],
             **metadata,
-            "ownerReferences": [controller_reference(owner)],
+            "ownerReferences": [new_controller_ref(owner)],
         },
         "addressType": family,
         "endpoints": endpoints,

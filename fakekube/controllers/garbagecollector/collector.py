@@ -270,7 +270,8 @@ class GarbageCollector(Reconciler):
 
     def _is_elsewhere(self, resource: Resource, reference: Reference) -> bool:
         return any(
-            owner["metadata"]["uid"] == reference["uid"] for owner in self.cache.named(resource.group_resource, reference["name"])
+            owner["metadata"]["uid"] == reference["uid"]
+            for owner in self.cache.by_name(resource.group_resource, reference["name"])
         )
 
     def _report_foreign_owners(self, node: Node) -> None:

@@ -1,51 +1,60 @@
-"""Conditions of a Job's status.
+"""Conditions in the status of a Job.
 
-A Job that is over is marked twice: SuccessCriteriaMet or FailureTarget as soon as that is decided, Complete or Failed when
-all of its pods are gone or counted.
+SuccessCriteriaMet or FailureTarget is set when the outcome of the Job is decided; Complete or Failed is set when all pods have
+terminated and are counted.
 
-Specified by: pkg/controller/job/job_controller.go (ensureJobConditionStatus), pkg/controller/job/util.
+Specified by: pkg/controller/job/job_controller.go (ensureJobConditionStatus), pkg/controller/job/util/utils.go.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["condition_of", "ensured", "finished_condition", "is_finished", "made_condition"]
+from fakekube.controllers.conditions import find_condition
+
+__all__ = [
+    "ensure_condition_status",
+    "find_true_condition",
+    "finished_condition",
+    "finished_type",
+    "is_job_finished",
+    "new_condition",
+]
 
 Object = dict[str, Any]
 
 
-def made_condition(type_: str, reason: str, message: str, now: str, status: str = "True") -> Object:
-    """A condition that begins now."""
+def new_condition(type_: str, reason: str, message: str, now: str, status: str = "True") -> Object:
+    """Returns a new condition with both times set to `now`."""
     times = {"lastProbeTime": now, "lastTransitionTime": now}
     return {"type": type_, "status": status, **times, "reason": reason, "message": message}
 
 
-def condition_of(status: Object, type_: str, *, true: bool = True) -> Object | None:
-    """The condition of a type; only if it is True, if `true`."""
-    for condition in status.get("conditions") or ():
-        if condition["type"] == type_ and (not true or condition.get("status") == "True"):
-            return condition  # type: ignore[no-any-return]
-    return None
+def find_true_condition(status: Object, type_: str) -> Object | None:
+    """Returns the condition of this type, if its status is True."""
+    condition = find_condition(status, type_)
+    return condition if condition is not None and condition.get("status") == "True" else None
 
 
-def finished_condition(job: Object) -> str:
-    """Complete or Failed; "" for a Job that is not over."""
+def finished_condition(job: Object) -> Object | None:
+    """Returns the condition Complete or Failed whose status is True; None if the Job has not finished (FinishedCondition)."""
     status = job.get("status") or {}
-    return next((one["type"] for one in status.get("conditions") or () if _is_final(one)), "")
+    return find_true_condition(status, "Complete") or find_true_condition(status, "Failed")
 
 
-def _is_final(condition: Object) -> bool:
-    return condition["type"] in ("Complete", "Failed") and condition.get("status") == "True"
+def finished_type(job: Object) -> str:
+    """Returns "Complete" or "Failed"; "" if the Job has not finished."""
+    condition = finished_condition(job)
+    return "" if condition is None else str(condition["type"])
 
 
-def is_finished(job: Object) -> bool:
-    """Is it Complete or Failed?"""
-    return bool(finished_condition(job))
+def is_job_finished(job: Object) -> bool:
+    """Whether the Job is Complete or Failed (IsJobFinished)."""
+    return finished_condition(job) is not None
 
 
-def ensured(status: Object, condition: Object) -> bool:
-    """Put a condition into the status; was it another one before? One that is False is not begun with."""
+def ensure_condition_status(status: Object, condition: Object) -> bool:
+    """Sets a condition in the status. Returns whether it has changed; a condition with the status False is not added."""
     conditions = list(status.get("conditions") or ())
     for index, one in enumerate(conditions):
         if one["type"] == condition["type"]:

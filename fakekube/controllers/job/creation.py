@@ -1,4 +1,4 @@
-"""The pods of a Job: how they are made, and which go first when there are too many.
+"""Builds the pods of a Job, and selects the pods to remove when there are too many.
 
 Specified by: pkg/controller/job/{job_controller,indexed_job_utils}.go (manageJob, activePodsForRemoval).
 """
@@ -10,12 +10,12 @@ from datetime import datetime
 from itertools import groupby
 from typing import Any
 
-from fakekube.controllers.job.indexes import COMPLETION_INDEX, completion_index
-from fakekube.controllers.job.pass_state import FINALIZER, Pass
-from fakekube.controllers.job.policies import new_failure_counts
-from fakekube.controllers.pods import deletion_order, pod_from_template
+from fakekube.controllers.controller_utils import get_pod_from_template, sort_for_deletion
+from fakekube.controllers.job.indexes import COMPLETION_INDEX, get_completion_index
+from fakekube.controllers.job.policies import new_index_failure_counts
+from fakekube.controllers.job.sync_context import FINALIZER, SyncContext
 
-__all__ = ["made_pod", "to_remove"]
+__all__ = ["active_pods_for_removal", "new_job_pod"]
 
 Object = dict[str, Any]
 
@@ -23,14 +23,14 @@ ENVIRONMENT = "JOB_COMPLETION_INDEX"
 _MAX_GENERATE_NAME = 58
 
 
-def made_pod(state: Pass, index: int | None) -> Object:
-    """A new pod of the Job.
+def new_job_pod(state: SyncContext, index: int | None) -> Object:
+    """Returns a new pod of the Job.
 
     Args:
-        state: of the Job.
-        index: that the pod works on, None if the Job is not Indexed.
+        state: The state of the pass.
+        index: The completion index of the pod; None if the Job is not Indexed.
     """
-    pod = pod_from_template(state.spec["template"], state.job)
+    pod = get_pod_from_template(state.spec["template"], state.job)
     metadata, spec = pod["metadata"], pod["spec"]
     finalizers = metadata.get("finalizers", [])
     metadata["finalizers"] = finalizers if FINALIZER in finalizers else [*finalizers, FINALIZER]
@@ -44,16 +44,16 @@ def made_pod(state: Pass, index: int | None) -> Object:
     metadata["annotations"] = {**metadata.get("annotations", {}), COMPLETION_INDEX: text}
     metadata["labels"] = {**metadata.get("labels", {}), COMPLETION_INDEX: text}
     if state.limits_indexes:
-        metadata["annotations"] |= new_failure_counts(state.job, state.delayed.get(index))
+        metadata["annotations"] |= new_index_failure_counts(state.job, state.delayed.get(index))
     pod["spec"] = {**spec, "hostname": f"{name}-{index}"}
     for containers in ("initContainers", "containers"):
         if spec.get(containers):
-            pod["spec"][containers] = [_with_index(container) for container in spec[containers]]
+            pod["spec"][containers] = [_add_index_variable(container) for container in spec[containers]]
     return pod
 
 
-def _with_index(container: Object) -> Object:
-    """The container with the index in its environment."""
+def _add_index_variable(container: Object) -> Object:
+    """Returns the container with the completion index in its environment."""
     environment = container.get("env") or []
     if any(variable["name"] == ENVIRONMENT for variable in environment):
         return container
@@ -61,28 +61,28 @@ def _with_index(container: Object) -> Object:
     return {**container, "env": [*environment, {"name": ENVIRONMENT, "valueFrom": source}]}
 
 
-def to_remove(state: Pass, count: int, now: datetime) -> list[Object]:
-    """The active pods that are to be deleted: at least so many, and all but one of each index."""
+def active_pods_for_removal(state: SyncContext, count: int, now: datetime) -> list[Object]:
+    """Returns the active pods to delete: at least `count`, and for Indexed Jobs all but one of each index."""
     removed, left = _duplicates(state.active, state.spec["completions"], now) if state.is_indexed else ([], state.active)
     missing = count - len(removed)
-    return [*removed, *_ordered(left, now)[:missing]] if missing > 0 else removed
+    return [*removed, *_sorted_for_deletion(left, now)[:missing]] if missing > 0 else removed
 
 
-def _ordered(pods: Iterable[Object], now: datetime) -> list[Object]:
+def _sorted_for_deletion(pods: Iterable[Object], now: datetime) -> list[Object]:
     pods = list(pods)
-    return deletion_order(pods, [0] * len(pods), now) if len(pods) > 1 else pods
+    return sort_for_deletion(pods, [0] * len(pods), now) if len(pods) > 1 else pods
 
 
 def _duplicates(pods: list[Object], completions: int, now: datetime) -> tuple[list[Object], list[Object]]:
-    """The pods without an index of the Job's or whose index another one has, too; and the others."""
+    """Returns the pods to remove, whose index is invalid or a duplicate, and the other pods (appendDuplicatedIndexPodsForRemoval)."""
     removed: list[Object] = []
     left: list[Object] = []
-    for index, found in groupby(sorted(pods, key=completion_index), key=completion_index):
+    for index, found in groupby(sorted(pods, key=get_completion_index), key=get_completion_index):
         same = list(found)
         if not 0 <= index < completions:
             removed += same
             continue
-        *surplus, kept = _ordered(same, now)
+        *surplus, kept = _sorted_for_deletion(same, now)
         removed += surplus
         left.append(kept)
     return removed, left

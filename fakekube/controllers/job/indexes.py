@@ -11,42 +11,42 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["COMPLETION_INDEX", "Intervals", "completion_index", "first_pending", "parse_indexes"]
+__all__ = ["COMPLETION_INDEX", "OrderedIntervals", "first_pending_indexes", "get_completion_index", "parse_indexes"]
 
 Object = dict[str, Any]
 
+#: The annotation and the label of the pods of an Indexed Job.
 COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
-"""Annotation and label of the pods of an Indexed Job."""
 
 
 @dataclass(slots=True, frozen=True)
-class Intervals:
+class OrderedIntervals:
     """A set of indexes."""
 
     items: tuple[tuple[int, int], ...] = ()
-    """First and last index of each interval."""
+    """The first and the last index of each interval."""
 
     @classmethod
-    def of(cls, indexes: Iterable[int]) -> Intervals:
-        """The set of these indexes, in any order."""
+    def of(cls, indexes: Iterable[int]) -> OrderedIntervals:
+        """Returns the set of these indexes, which may have any order."""
         return cls().merge(cls(tuple((index, index) for index in sorted(indexes))))
 
-    def merge(self, other: Intervals) -> Intervals:
-        """The indexes of both."""
+    def merge(self, other: OrderedIntervals) -> OrderedIntervals:
+        """Returns the union."""
         merged: list[tuple[int, int]] = []
         for first, last in sorted(self.items + other.items):
             if merged and first <= merged[-1][1] + 1:
                 merged[-1] = merged[-1][0], max(merged[-1][1], last)
             else:
                 merged.append((first, last))
-        return Intervals(tuple(merged))
+        return OrderedIntervals(tuple(merged))
 
     def total(self) -> int:
-        """How many indexes there are."""
+        """Returns the number of indexes."""
         return sum(last - first + 1 for first, last in self.items)
 
-    def overlap(self, other: Intervals) -> int:
-        """How many indexes are in both."""
+    def overlap(self, other: OrderedIntervals) -> int:
+        """Returns the number of indexes that are in both sets."""
         return sum(max(min(last, end) - max(first, start) + 1, 0) for first, last in self.items for start, end in other.items)
 
     def __contains__(self, index: int) -> bool:
@@ -56,14 +56,14 @@ class Intervals:
         return bool(self.items)
 
     def __str__(self) -> str:
-        """Two neighbours are written as two numbers, more as a range."""
+        """Formats the set. Two consecutive indexes are written as two numbers, more as a range."""
         return ",".join(
             str(first) if first == last else f"{first}{',' if last == first + 1 else '-'}{last}" for first, last in self.items
         )
 
 
-def parse_indexes(text: str, completions: int) -> Intervals:
-    """The indexes that a text lists, below `completions`; malformed parts are skipped."""
+def parse_indexes(text: str, completions: int) -> OrderedIntervals:
+    """Parses a list of indexes below `completions`; malformed parts are skipped."""
     found = []
     for part in text.split(",") if text else ():
         limits = part.split("-")
@@ -74,18 +74,18 @@ def parse_indexes(text: str, completions: int) -> Intervals:
         if first >= completions:
             break
         found.append((first, min(last, completions - 1)))
-    return Intervals().merge(Intervals(tuple(found)))
+    return OrderedIntervals().merge(OrderedIntervals(tuple(found)))
 
 
-def completion_index(pod: Object) -> int:
-    """The index that the pod's annotation tells; -1 if there is none."""
+def get_completion_index(pod: Object) -> int:
+    """Returns the completion index in the pod's annotation; -1 if there is none."""
     text = (pod["metadata"].get("annotations") or {}).get(COMPLETION_INDEX, "")
     digits = text.removeprefix("+")
     return int(digits) if digits.isascii() and digits.isdigit() else -1
 
 
-def first_pending(taken: Intervals, count: int, completions: int) -> list[int]:
-    """The lowest indexes that are not taken, at most `count`."""
+def first_pending_indexes(taken: OrderedIntervals, count: int, completions: int) -> list[int]:
+    """Returns the lowest indexes that are not taken, at most `count`."""
     found: list[int] = []
     candidate = 0
     for first, last in (*taken.items, (completions, completions)):

@@ -1,6 +1,6 @@
-"""podFailurePolicy and successPolicy of a Job.
+"""Evaluates podFailurePolicy, successPolicy, podReplacementPolicy and backoffLimitPerIndex of a Job.
 
-Specified by: pkg/controller/job/{pod_failure_policy,success_policy}.go.
+Specified by: pkg/controller/job/{pod_failure_policy,success_policy,backoff_utils,indexed_job_utils}.go.
 """
 
 from __future__ import annotations
@@ -8,19 +8,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from fakekube.controllers.job.indexes import Intervals, parse_indexes
-from fakekube.controllers.pods import phase_of
+from fakekube.controllers.controller_utils import phase_of
+from fakekube.controllers.job.indexes import OrderedIntervals, parse_indexes
 
 __all__ = [
-    "FailureMatch",
+    "FailurePolicyMatch",
     "absolute_failure_count",
     "index_failure_count",
     "is_index_failed",
     "is_pod_failed",
-    "match_failure",
-    "match_success",
-    "new_failure_counts",
-    "replaces_failed_only",
+    "match_pod_failure_policy",
+    "match_success_policy",
+    "new_index_failure_counts",
+    "only_replace_failed_pods",
 ]
 
 Object = dict[str, Any]
@@ -30,49 +30,49 @@ IGNORED_FAILURE_COUNT = "batch.kubernetes.io/job-index-ignored-failure-count"
 _MAX_INT32 = 2**31 - 1
 
 
-class FailureMatch(NamedTuple):
-    """What a failure policy says of a failed pod."""
+class FailurePolicyMatch(NamedTuple):
+    """The result of a podFailurePolicy for a failed pod."""
 
     message: str | None = None
-    """Why the whole Job fails; None if it does not."""
+    """The reason for which the Job fails; None if it does not."""
     counts: bool = True
-    """The failure counts towards the back-off limit."""
+    """Whether the failure counts towards the back-off limit."""
     action: str | None = None
-    """The action of the rule that matched."""
+    """The action of the matching rule."""
 
 
-def replaces_failed_only(job: Object) -> bool:
-    """Are pods that are being deleted replaced only when they have failed?"""
+def only_replace_failed_pods(job: Object) -> bool:
+    """Whether terminating pods are replaced only after they have failed (onlyReplaceFailedPods)."""
     spec = job["spec"]
     return spec.get("podReplacementPolicy") == "Failed" or spec.get("podFailurePolicy") is not None
 
 
 def is_pod_failed(pod: Object, job: Object) -> bool:
-    """Does the Job take the pod for failed?"""
+    """Whether the pod counts as failed for the Job (isPodFailed)."""
     phase = phase_of(pod)
     if phase == "Failed":
         return True
-    return not replaces_failed_only(job) and "deletionTimestamp" in pod["metadata"] and phase != "Succeeded"
+    return not only_replace_failed_pods(job) and "deletionTimestamp" in pod["metadata"] and phase != "Succeeded"
 
 
 # ---------------------------------------------------------------- podFailurePolicy
 
 
-def match_failure(job: Object, pod: Object) -> FailureMatch:
-    """What the Job's podFailurePolicy says of a failed pod."""
+def match_pod_failure_policy(job: Object, pod: Object) -> FailurePolicyMatch:
+    """Returns the result of the Job's podFailurePolicy for a failed pod (matchPodFailurePolicy)."""
     policy = job["spec"].get("podFailurePolicy") or {}
     for index, rule in enumerate(policy.get("rules") or ()):
-        reason = _matched(rule, pod)
+        reason = _match_rule(rule, pod)
         if reason is None:
             continue
         action = rule["action"]
         message = f"{reason} matching {action} rule at index {index}" if action == "FailJob" else None
-        return FailureMatch(message, action != "Ignore", action)
-    return FailureMatch()
+        return FailurePolicyMatch(message, action != "Ignore", action)
+    return FailurePolicyMatch()
 
 
-def _matched(rule: Object, pod: Object) -> str | None:
-    """Why the rule matches; None if it does not."""
+def _match_rule(rule: Object, pod: Object) -> str | None:
+    """Returns why the rule matches; None if it does not."""
     place = f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
     status = pod.get("status") or {}
     codes = rule.get("onExitCodes")
@@ -91,7 +91,7 @@ def _matched(rule: Object, pod: Object) -> str | None:
 
 
 def _failed_container(statuses: Iterable[Mapping[str, Any]], codes: Object) -> Mapping[str, Any] | None:
-    """The first container that has ended with one of the exit codes (or another one, as the operator says)."""
+    """Returns the first terminated container whose exit code matches the requirement; None if there is none."""
     for container in statuses:
         ended = (container.get("state") or {}).get("terminated")
         if not ended or codes.get("containerName") not in (None, container["name"]):
@@ -105,46 +105,46 @@ def _failed_container(statuses: Iterable[Mapping[str, Any]], codes: Object) -> M
 # ---------------------------------------------------------------- backoffLimitPerIndex
 
 
-def _count(pod: Object, name: str) -> int:
+def _count_in_annotation(pod: Object, name: str) -> int:
     text = (pod["metadata"].get("annotations") or {}).get(name, "")
     return int(text) if text.isascii() and text.isdigit() and int(text) <= _MAX_INT32 else 0
 
 
 def index_failure_count(pod: Object) -> int:
-    """How many pods of the index had failed before this one, those ignored by the policy not counted."""
-    return _count(pod, FAILURE_COUNT)
+    """Returns the number of failed pods of the index before this one, without those that the policy ignores."""
+    return _count_in_annotation(pod, FAILURE_COUNT)
 
 
 def absolute_failure_count(pod: Object) -> int:
-    """How many pods of the index had failed before this one."""
-    return _count(pod, FAILURE_COUNT) + _count(pod, IGNORED_FAILURE_COUNT)
+    """Returns the number of failed pods of the index before this one."""
+    return _count_in_annotation(pod, FAILURE_COUNT) + _count_in_annotation(pod, IGNORED_FAILURE_COUNT)
 
 
 def is_index_failed(job: Object, pod: Object) -> bool:
-    """Does the failure of this pod make its index fail?"""
+    """Whether the index fails because of this pod (isIndexFailed)."""
     if not is_pod_failed(pod, job):
         return False
-    match = match_failure(job, pod)
+    match = match_pod_failure_policy(job, pod)
     if match.action == "FailIndex":
         return True
     return match.counts and index_failure_count(pod) >= job["spec"]["backoffLimitPerIndex"]
 
 
-def new_failure_counts(job: Object, replaced: Object | None) -> dict[str, str]:
-    """The annotations of the pod that replaces a failed one (None: the first of its index)."""
+def new_index_failure_counts(job: Object, replaced: Object | None) -> dict[str, str]:
+    """Returns the annotations of the pod that replaces a failed one; None for the first pod of an index."""
     if replaced is None:
         return {FAILURE_COUNT: "0"}
-    counted = match_failure(job, replaced).counts
-    failures = _count(replaced, FAILURE_COUNT) + counted
-    ignored = _count(replaced, IGNORED_FAILURE_COUNT) + (not counted)
+    counted = match_pod_failure_policy(job, replaced).counts
+    failures = _count_in_annotation(replaced, FAILURE_COUNT) + counted
+    ignored = _count_in_annotation(replaced, IGNORED_FAILURE_COUNT) + (not counted)
     return {FAILURE_COUNT: str(failures), **({IGNORED_FAILURE_COUNT: str(ignored)} if ignored else {})}
 
 
 # ---------------------------------------------------------------- successPolicy
 
 
-def match_success(job: Object, succeeded: Intervals) -> str | None:
-    """Which rule of the successPolicy is met; None if none is."""
+def match_success_policy(job: Object, succeeded: OrderedIntervals) -> str | None:
+    """Returns the message about the rule of the successPolicy that is met; None if none is (matchSuccessPolicy)."""
     if not succeeded:
         return None
     policy = job["spec"].get("successPolicy") or {}
@@ -154,7 +154,7 @@ def match_success(job: Object, succeeded: Intervals) -> str | None:
     return None
 
 
-def _is_met(rule: Object, succeeded: Intervals, completions: int) -> bool:
+def _is_met(rule: Object, succeeded: OrderedIntervals, completions: int) -> bool:
     count = rule.get("succeededCount")
     if rule.get("succeededIndexes") is None:
         return count is not None and succeeded.total() >= count

@@ -1,4 +1,4 @@
-"""One pass over a Job: is it over, and if not, which pods does it need?
+"""One pass over a Job: decides whether it has finished, and creates or deletes pods.
 
 Specified by: pkg/controller/job/job_controller.go (syncJob, manageJob).
 """
@@ -10,32 +10,38 @@ from datetime import timedelta
 from typing import Any
 
 from fakekube.client import ApiError
-from fakekube.controllers.job.backoff import BackoffRecord, remaining_for_index
-from fakekube.controllers.job.conditions import condition_of, ensured, made_condition
-from fakekube.controllers.job.creation import made_pod, to_remove
-from fakekube.controllers.job.indexes import first_pending
-from fakekube.controllers.job.pass_state import Pass, has_finalizer
-from fakekube.controllers.job.policies import is_pod_failed, match_failure, match_success, replaces_failed_only
-from fakekube.controllers.job.tracking import Tracker, remove_finalizer
-from fakekube.controllers.pods import PodControl, is_ready, moment, namespace_is_terminating
+from fakekube.controllers.controller_utils import PodControl, is_namespace_terminating, is_pod_ready, parse_time
+from fakekube.controllers.job.backoff import BackoffRecord, get_remaining_time_per_index
+from fakekube.controllers.job.conditions import ensure_condition_status, find_true_condition, new_condition
+from fakekube.controllers.job.creation import active_pods_for_removal, new_job_pod
+from fakekube.controllers.job.indexes import first_pending_indexes
+from fakekube.controllers.job.policies import (
+    is_pod_failed,
+    match_pod_failure_policy,
+    match_success_policy,
+    only_replace_failed_pods,
+)
+from fakekube.controllers.job.sync_context import SyncContext, has_job_tracking_finalizer
+from fakekube.controllers.job.tracking import StatusTracker, remove_finalizer
 from fakekube.controllers.reconciler import Key, Object, Reconciler
 
 __all__ = ["JobSync"]
 
+#: The maximum number of pods that a pass creates or deletes (MaxPodCreateDeletePerSync).
 MAX_PODS_PER_SYNC = 500
+#: The minimum delay of a delayed pass, in seconds (syncJobBatchPeriod).
 SYNC_BATCH = 1.0
-"""Seconds that a delayed sync waits at least."""
 
 
 class JobSync:
-    """A pass.
+    """One pass.
 
     Args:
-        controller: whose client, clock and recorder are used.
-        key: of the Job.
-        job: as it stands.
-        pods: of the Job.
-        backoff: what is remembered of its failures.
+        controller: Provides the client, the clock and the recorder.
+        key: The key of the Job.
+        job: The Job.
+        pods: The pods of the Job.
+        backoff: The back-off record of the Job.
     """
 
     def __init__(self, controller: Reconciler, key: Key, job: Object, pods: list[Object], backoff: BackoffRecord) -> None:
@@ -44,78 +50,78 @@ class JobSync:
         self._backoff = backoff
         self._control = PodControl(controller.client, controller.recorder)
         self._now = controller.clock.now()
-        self.state = Pass(job, pods)
+        self.state = SyncContext(job, pods)
         self._active = len(self.state.active)
         self._failure: ApiError | None = None
 
     def run(self) -> BackoffRecord:
-        """Do the pass.
+        """Runs the pass.
 
         Returns:
-            What is to be remembered of the Job's failures.
+            The new back-off record of the Job.
 
         Raises:
-            ApiError: the pass is to be repeated later.
+            ApiError: A request failed, and the pass must be repeated.
         """
         state, old = self.state, self.state.job.get("status") or {}
-        state.count_ended(self._backoff)
+        state.count_terminated(self._backoff)
         if "startTime" not in state.status and not state.is_suspended:
             state.status["startTime"] = self._controller.client.now()
-        state.finished = self._decided() or self._past_limits()
+        state.finished = self._check_decided() or self._check_limits()
         if state.is_indexed:
-            self._judge_indexes()
-        turned = False
+            self._sync_indexes()
+        suspension_changed = False
         if state.finished is not None:
-            self._delete_active()
+            self._delete_active_pods()
         else:
-            turned = self._manage()
+            suspension_changed = self._manage_job()
         new = {"active": self._active, "ready": state.ready, "terminating": state.terminating}
-        changed = turned or self._active != old.get("active", 0)
+        changed = suspension_changed or self._active != old.get("active", 0)
         changed |= any(old.get(name) != new[name] for name in ("ready", "terminating"))
         state.status.update(new)
-        flushed = Tracker(self._controller.client, self._controller.recorder, state).run(changed)
+        flushed = StatusTracker(self._controller.client, self._controller.recorder, state).run(changed)
         if self._failure is not None:
             raise self._failure
         return state.backoff if flushed else self._backoff
 
     def _condition(self, type_: str, reason: str, message: str) -> Object:
-        return made_condition(type_, reason, message, self._controller.client.now())
+        return new_condition(type_, reason, message, self._controller.client.now())
 
-    # ---- is it over?
+    # ---- has the Job finished
 
-    def _decided(self) -> Object | None:
-        """What was decided in a former pass, or what the podFailurePolicy decides."""
+    def _check_decided(self) -> Object | None:
+        """Returns the condition of a decision in a former pass, or of the podFailurePolicy; None if neither decides."""
         state = self.state
-        success = condition_of(state.status, "SuccessCriteriaMet")
+        success = find_true_condition(state.status, "SuccessCriteriaMet")
         if success is not None:
             return success
-        failure = condition_of(state.status, "FailureTarget")
+        failure = find_true_condition(state.status, "FailureTarget")
         if failure is not None:
             return self._condition("Failed", failure.get("reason", ""), failure.get("message", ""))
         if state.spec.get("podFailurePolicy") is None:
             return None
         failed = (pod for pod in state.pods if is_pod_failed(pod, state.job))
-        message = next((found for pod in failed if (found := match_failure(state.job, pod).message)), None)
+        message = next((found for pod in failed if (found := match_pod_failure_policy(state.job, pod).message)), None)
         return self._condition("FailureTarget", "PodFailurePolicy", message) if message else None
 
-    def _past_limits(self) -> Object | None:
-        """backoffLimit and activeDeadlineSeconds; if the latter is not over yet, look again when it is."""
+    def _check_limits(self) -> Object | None:
+        """Checks backoffLimit and activeDeadlineSeconds; requeues the key for the end of the latter."""
         state, spec = self.state, self.state.spec
-        if state.failed > spec["backoffLimit"] or self._restarted_too_often():
+        if state.failed > spec["backoffLimit"] or self._past_backoff_limit_on_failure():
             text = "Job has reached the specified backoff limit"
             return self._condition("FailureTarget", "BackoffLimitExceeded", text)
         deadline = spec.get("activeDeadlineSeconds")
         if deadline is None or state.is_suspended:
             return None
-        left = (moment(state.status["startTime"]) + timedelta(seconds=deadline) - self._now).total_seconds()
-        if left <= 0:
+        remaining = (parse_time(state.status["startTime"]) + timedelta(seconds=deadline) - self._now).total_seconds()
+        if remaining <= 0:
             text = "Job was active longer than specified deadline"
             return self._condition("FailureTarget", "DeadlineExceeded", text)
-        self._controller.requeue_after(self._key, left)
+        self._controller.requeue_after(self._key, remaining)
         return None
 
-    def _restarted_too_often(self) -> bool:
-        """With restartPolicy OnFailure the restarts of containers count."""
+    def _past_backoff_limit_on_failure(self) -> bool:
+        """Whether the restarts of containers exceed backoffLimit; they count with restartPolicy OnFailure."""
         spec = self.state.spec
         if spec["template"]["spec"].get("restartPolicy") != "OnFailure":
             return False
@@ -127,54 +133,54 @@ class JobSync:
                     restarts += sum(container.get("restartCount", 0) for container in containers or ())
         return restarts >= limit
 
-    def _judge_indexes(self) -> None:
-        """maxFailedIndexes, failed indexes and the successPolicy of an Indexed Job."""
+    def _sync_indexes(self) -> None:
+        """Checks maxFailedIndexes, failed indexes and the successPolicy of an Indexed Job."""
         state = self.state
         state.count_indexes()
         if state.failed_indexes is not None:
             if state.finished is None:
-                state.finished = self._past_failed_indexes(state.failed_indexes.total())
+                state.finished = self._check_failed_indexes(state.failed_indexes.total())
             state.find_delayed()
         if state.finished is None:
-            message = match_success(state.job, state.succeeded_indexes)
+            message = match_success_policy(state.job, state.succeeded_indexes)
             if message is not None:
                 state.finished = self._condition("SuccessCriteriaMet", "SuccessPolicy", message)
 
-    def _past_failed_indexes(self, failed: int) -> Object | None:
-        state, most = self.state, self.state.spec.get("maxFailedIndexes")
-        if most is not None and failed > most:
+    def _check_failed_indexes(self, failed: int) -> Object | None:
+        state, maximum = self.state, self.state.spec.get("maxFailedIndexes")
+        if maximum is not None and failed > maximum:
             text = "Job has exceeded the specified maximal number of failed indexes"
             return self._condition("FailureTarget", "MaxFailedIndexesExceeded", text)
         if failed and failed + state.succeeded_indexes.total() >= state.spec["completions"]:
             return self._condition("FailureTarget", "FailedIndexes", "Job has failed indexes")
         return None
 
-    def _delete_active(self) -> None:
-        """The Job is over: delete what still runs. It is not over yet if that fails."""
-        self._delete(self.state.active, free=False)
+    def _delete_active_pods(self) -> None:
+        """Deletes the active pods of a Job that has finished. If that fails, the outcome is not recorded yet."""
+        self._delete(self.state.active, remove_finalizers=False)
         if self._failure is not None:
             self.state.finished = None
 
-    # ---- which pods does it need?
+    # ---- pods
 
-    def _manage(self) -> bool:
-        """Create and delete pods; was the Job suspended or resumed?"""
+    def _manage_job(self) -> bool:
+        """Creates and deletes pods. Returns whether the Job was suspended or resumed."""
         state, deleted = self.state, "deletionTimestamp" in self.state.job["metadata"]
         if not deleted:
-            self._adjust()
+            self._adjust_pods()
         completions = state.spec.get("completions")
         enough = state.succeeded > 0 if completions is None else state.succeeded >= completions
         if enough and not self._active:
             text = "Reached expected number of succeeded pods"
             state.finished = self._condition("SuccessCriteriaMet", "CompletionsReached", text)
             return False
-        return not deleted and self._tell_suspended()
+        return not deleted and self._set_suspended_condition()
 
-    def _tell_suspended(self) -> bool:
+    def _set_suspended_condition(self) -> bool:
         state, now = self.state, self._controller.client.now()
         word, status = ("suspended", "True") if state.is_suspended else ("resumed", "False")
         message = f"Job {word}"
-        if not ensured(state.status, made_condition("Suspended", f"Job{word.title()}", message, now, status)):
+        if not ensure_condition_status(state.status, new_condition("Suspended", f"Job{word.title()}", message, now, status)):
             return False
         self._controller.recorder.event(state.job, "Normal", word.title(), message)
         if state.is_suspended:
@@ -183,23 +189,23 @@ class JobSync:
             state.status["startTime"] = now
         return True
 
-    def _adjust(self) -> None:
+    def _adjust_pods(self) -> None:
         state = self.state
         if state.is_suspended:
-            self._delete(to_remove(state, self._active, self._now), free=True)
+            self._delete(active_pods_for_removal(state, self._active, self._now), remove_finalizers=True)
             return
-        wanted = self._wanted()
-        surplus = to_remove(state, max(self._active - wanted, 0), self._now)[:MAX_PODS_PER_SYNC]
+        wanted = self._wanted_active()
+        surplus = active_pods_for_removal(state, max(self._active - wanted, 0), self._now)[:MAX_PODS_PER_SYNC]
         if surplus:
-            self._delete(surplus, free=True)
+            self._delete(surplus, remove_finalizers=True)
             return
-        waiting = state.terminating if replaces_failed_only(state.job) else 0
-        missing = wanted - waiting - self._active
+        terminating = state.terminating if only_replace_failed_pods(state.job) else 0
+        missing = wanted - terminating - self._active
         if missing > 0:
             self._create(min(missing, MAX_PODS_PER_SYNC))
 
-    def _wanted(self) -> int:
-        """How many pods are to run."""
+    def _wanted_active(self) -> int:
+        """Returns the number of pods that should be active."""
         state = self.state
         parallelism: int = state.spec.get("parallelism", 1)
         completions: int | None = state.spec.get("completions")
@@ -212,9 +218,9 @@ class JobSync:
         wait = 0.0 if state.limits_indexes else state.backoff.remaining(self._now)
         indexes: list[int | None] = [None] * count
         if wait <= 0 and state.is_indexed:
-            taken = state.taken_indexes(replaces_failed_only(state.job))
-            pending = first_pending(taken, count, state.spec["completions"])
-            waits = {index: remaining_for_index(state.delayed.get(index), self._now) for index in pending}
+            taken = state.taken_indexes(only_replace_failed_pods(state.job))
+            pending = first_pending_indexes(taken, count, state.spec["completions"])
+            waits = {index: get_remaining_time_per_index(state.delayed.get(index), self._now) for index in pending}
             indexes = [index for index in pending if waits[index] <= 0]
             wait = 0.0 if indexes else min(waits.values(), default=0.0)
         if wait > 0:
@@ -223,7 +229,7 @@ class JobSync:
         self._create_in_batches(indexes)
 
     def _create_in_batches(self, indexes: list[int | None]) -> None:
-        """Create a pod for each index, in batches of 1, 2, 4, …; after a batch with a failure no further one is begun."""
+        """Creates a pod for each index, in batches of 1, 2, 4, …; stops after the first batch with an error."""
         size = 1
         while indexes and self._failure is None:
             batch, indexes = indexes[:size], indexes[size:]
@@ -233,22 +239,22 @@ class JobSync:
 
     def _create_one(self, index: int | None) -> None:
         try:
-            self._control.create(made_pod(self.state, index), self.state.job)
+            self._control.create(new_job_pod(self.state, index), self.state.job)
         except ApiError as error:
-            if not namespace_is_terminating(error):
+            if not is_namespace_terminating(error):
                 raise
         self._active += 1
 
-    def _delete(self, pods: list[Object], *, free: bool) -> None:
-        """Delete pods, and take their finalizers off first if they are not to be counted (`free`)."""
+    def _delete(self, pods: list[Object], *, remove_finalizers: bool) -> None:
+        """Deletes pods; with `remove_finalizers` so that they are not counted."""
         for pod in pods:
-            if self._attempt(lambda pod=pod: self._delete_one(pod, free)):  # type: ignore[misc]
+            if self._attempt(lambda pod=pod: self._delete_one(pod, remove_finalizers)):  # type: ignore[misc]
                 self._active -= 1
                 self.state.terminating += 1
-                self.state.ready -= is_ready(pod)
+                self.state.ready -= is_pod_ready(pod)
 
-    def _delete_one(self, pod: Object, free: bool) -> None:
-        if free and has_finalizer(pod):
+    def _delete_one(self, pod: Object, remove_finalizers: bool) -> None:
+        if remove_finalizers and has_job_tracking_finalizer(pod):
             remove_finalizer(self._controller.client, pod)
         try:
             self._control.delete(pod, self.state.job)
@@ -257,7 +263,7 @@ class JobSync:
                 raise
 
     def _attempt(self, action: Callable[[], Any]) -> bool:
-        """Do something that the API may refuse; the first refusal is remembered."""
+        """Runs an action; keeps the first ApiError in `_failure`. Returns whether it succeeded."""
         try:
             action()
         except ApiError as error:

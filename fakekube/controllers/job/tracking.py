@@ -1,9 +1,9 @@
-"""Counts each ended pod of a Job exactly once, though controller and API may fail in between.
+"""Counts each terminated pod of a Job exactly once, also if requests fail in between.
 
-First the pod's uid is written into status.uncountedTerminatedPods, then the pod loses its finalizer, then the uid leaves the
-list and the count grows. Indexed Jobs count successes by index instead.
+First the pod's uid is added to status.uncountedTerminatedPods, then the finalizer of the pod is removed, and then the uid is
+removed from the list and the count is incremented. Successes of Indexed Jobs are recorded as completed indexes instead.
 
-Invariant: a pod with the finalizer is not counted; a pod without it is counted, or never was the Job's.
+Invariant: a pod with the finalizer is not in a count; a pod without it is, or does not belong to the Job.
 
 Specified by: pkg/controller/job/job_controller.go (trackJobStatusAndRemoveFinalizers).
 """
@@ -13,91 +13,94 @@ from __future__ import annotations
 from typing import Any
 
 from fakekube.client import ApiError, Client
-from fakekube.controllers.job.conditions import condition_of, ensured, made_condition
-from fakekube.controllers.job.indexes import Intervals, completion_index
-from fakekube.controllers.job.pass_state import FINALIZER, Pass, has_finalizer
-from fakekube.controllers.job.policies import is_pod_failed, match_failure
-from fakekube.controllers.owners import STRATEGIC_MERGE_PATCH
-from fakekube.controllers.pods import phase_of
+from fakekube.controllers.controller_utils import phase_of
+from fakekube.controllers.job.conditions import ensure_condition_status, find_true_condition, new_condition
+from fakekube.controllers.job.indexes import OrderedIntervals, get_completion_index
+from fakekube.controllers.job.policies import is_pod_failed, match_pod_failure_policy
+from fakekube.controllers.job.sync_context import FINALIZER, SyncContext, has_job_tracking_finalizer
 
-__all__ = ["Tracker", "remove_finalizer"]
+__all__ = ["StatusTracker", "remove_finalizer"]
 
 Object = dict[str, Any]
 
+#: The maximum number of uncounted pods in a status (MaxUncountedPods).
 MAX_UNCOUNTED = 500
-_ALWAYS_THERE = frozenset({"ready", "terminating", "failedIndexes", "uncountedTerminatedPods"})
-"""Pointers in Go: they are kept though they are empty."""
+#: Fields that are pointers in Go: empty values are written.
+_POINTERS = frozenset({"ready", "terminating", "failedIndexes", "uncountedTerminatedPods"})
 
 
 def remove_finalizer(client: Client, pod: Object) -> None:
-    """Let the pod go, as far as the Job is concerned. Raises ApiError, unless the pod is gone."""
+    """Removes the tracking finalizer of a pod. Raises ApiError, unless the pod is not found."""
     metadata = pod["metadata"]
     patch = {"metadata": {"$deleteFromPrimitiveList/finalizers": [FINALIZER]}}
-    path = client.path(client.resource("pods"), metadata["namespace"], metadata["name"])
     try:
-        client.call("PATCH", path, patch, content_type=STRATEGIC_MERGE_PATCH)
+        client.strategic_patch("pods", metadata["name"], patch, namespace=metadata["namespace"])
     except ApiError as error:
         if error.code != 404:
             raise
 
 
-class Tracker:
+class StatusTracker:
     """Writes the status of one Job in a pass.
 
     Args:
-        client: writes.
-        recorder: records that the Job is over.
-        state: of the pass.
+        client: The client of the controller.
+        recorder: The recorder of the controller.
+        state: The state of the pass.
     """
 
-    def __init__(self, client: Client, recorder: Any, state: Pass) -> None:
+    def __init__(self, client: Client, recorder: Any, state: SyncContext) -> None:
         self._client = client
         self._recorder = recorder
         self._state = state
-        self._with_finalizer = {pod["metadata"]["uid"] for pod in state.pods if has_finalizer(pod)}
+        self._with_finalizer = {pod["metadata"]["uid"] for pod in state.pods if has_job_tracking_finalizer(pod)}
 
     def run(self, changed: bool) -> bool:
-        """Count ended pods, and finish the Job if it is over.
+        """Counts terminated pods, and marks the Job as finished if it is.
 
         Args:
-            changed: the status differs already from the one that is stored.
+            changed: Whether the new status already differs from the stored one.
 
         Returns:
-            Whether the status was written with uncounted pods in it, after which the back-off may be remembered.
+            Whether the status with the uncounted pods was written, after which the back-off record may be updated.
         """
-        changed |= self._count_freed()
+        changed |= self._count_released()
         counted, more, changed = self._list_uncounted(changed)
-        changed |= self._decide()
+        changed |= self._set_interim_condition()
         flushed = changed
         if changed:
             self._write()
-        self._free(counted)
-        changed = self._count_freed()
-        over = not more and self._finish()
-        if changed or over:
+        self._remove_finalizers(counted)
+        changed = self._count_released()
+        finished = not more and self._set_finished_condition()
+        if changed or finished:
             self._write()
-        if over:
-            self._record()
+        if finished:
+            self._record_finished()
         return flushed
 
-    # ---- the three steps of counting
+    # ---- counting
 
     def _list_uncounted(self, changed: bool) -> tuple[list[Object], bool, bool]:
-        """List the ended pods as uncounted; gives those to be freed, whether there are more, and whether the status changed."""
-        state, freed = self._state, []
+        """Adds terminated pods to the list of uncounted ones.
+
+        Returns:
+            The pods whose finalizers are to be removed, whether there are more, and whether the status has changed.
+        """
+        state, released = self._state, []
         uncounted = state.status["uncountedTerminatedPods"]
         new_indexes: list[int] = []
         more = False
-        for pod in sorted(state.pods, key=completion_index) if state.is_indexed else state.pods:
+        for pod in sorted(state.pods, key=get_completion_index) if state.is_indexed else state.pods:
             failed = is_pod_failed(pod, state.job)
-            if not has_finalizer(pod) or not self._may_be_freed(pod, failed):
+            if not has_job_tracking_finalizer(pod) or not self._can_remove_finalizer(pod, failed):
                 continue
-            freed.append(pod)
+            released.append(pod)
             uid = pod["metadata"]["uid"]
             if phase_of(pod) == "Succeeded" and uid not in state.uncounted_failed:
                 if state.is_indexed:
-                    if state.has_index(pod) and completion_index(pod) not in state.former_indexes:
-                        new_indexes.append(completion_index(pod))
+                    if state.has_index(pod) and get_completion_index(pod) not in state.former_indexes:
+                        new_indexes.append(get_completion_index(pod))
                 elif uid not in state.uncounted_succeeded:
                     uncounted["succeeded"].append(uid)
                     changed = True
@@ -108,14 +111,14 @@ class Tracker:
             if more:
                 break
         if state.is_indexed:
-            changed |= self._tell_indexes(new_indexes)
-        return freed, more, changed
+            changed |= self._update_indexes(new_indexes)
+        return released, more, changed
 
-    def _may_be_freed(self, pod: Object, failed: bool) -> bool:
+    def _can_remove_finalizer(self, pod: Object, failed: bool) -> bool:
         state = self._state
         if "deletionTimestamp" in state.job["metadata"] or state.finished or phase_of(pod) == "Succeeded":
             return True
-        last = state.delayed.get(completion_index(pod))
+        last = state.delayed.get(get_completion_index(pod))
         return failed and (last is None or last["metadata"]["uid"] != pod["metadata"]["uid"])
 
     def _is_failing(self) -> bool:
@@ -124,22 +127,22 @@ class Tracker:
 
     def _failure_counts(self, pod: Object) -> bool:
         state = self._state
-        return (not state.is_indexed or state.has_index(pod)) and match_failure(state.job, pod).counts
+        return (not state.is_indexed or state.has_index(pod)) and match_pod_failure_policy(state.job, pod).counts
 
-    def _tell_indexes(self, new: list[int]) -> bool:
-        """Bring the indexes in the status up to date; have they changed?"""
+    def _update_indexes(self, new: list[int]) -> bool:
+        """Sets the indexes in the status. Returns whether they have changed."""
         state, status = self._state, self._state.status
-        state.succeeded_indexes = state.succeeded_indexes.merge(Intervals.of(new))
-        told: Object = {"succeeded": state.succeeded_indexes.total(), "completedIndexes": str(state.succeeded_indexes)}
-        changed = bool(new) or told["completedIndexes"] != status.get("completedIndexes", "")
+        state.succeeded_indexes = state.succeeded_indexes.merge(OrderedIntervals.of(new))
+        fields: Object = {"succeeded": state.succeeded_indexes.total(), "completedIndexes": str(state.succeeded_indexes)}
+        changed = bool(new) or fields["completedIndexes"] != status.get("completedIndexes", "")
         if state.failed_indexes is not None:
-            told["failedIndexes"] = str(state.failed_indexes)
-            changed |= told["failedIndexes"] != status.get("failedIndexes")
-        status.update(told)
+            fields["failedIndexes"] = str(state.failed_indexes)
+            changed |= fields["failedIndexes"] != status.get("failedIndexes")
+        status.update(fields)
         return changed
 
-    def _free(self, pods: list[Object]) -> None:
-        """Take the finalizers off. Raises ApiError, after the status has been written."""
+    def _remove_finalizers(self, pods: list[Object]) -> None:
+        """Removes the finalizers of pods. Raises the first ApiError, after the status was written."""
         failure = None
         for pod in pods:
             try:
@@ -149,12 +152,12 @@ class Tracker:
             else:
                 self._with_finalizer.discard(pod["metadata"]["uid"])
         if failure is not None:
-            if self._count_freed():
+            if self._count_released():
                 self._write()
             raise failure
 
-    def _count_freed(self) -> bool:
-        """Count the listed pods that have lost their finalizers; were there any?"""
+    def _count_released(self) -> bool:
+        """Counts the listed pods that have lost their finalizers. Returns whether there were any."""
         status, found = self._state.status, False
         for name, uids in status["uncountedTerminatedPods"].items():
             kept = [uid for uid in uids if uid in self._with_finalizer]
@@ -164,33 +167,33 @@ class Tracker:
                 found = True
         return found
 
-    # ---- the end of a Job
+    # ---- the outcome
 
-    def _decide(self) -> bool:
-        """Put the condition that decides about the Job into the status; the other one follows when all pods are gone."""
+    def _set_interim_condition(self) -> bool:
+        """Adds SuccessCriteriaMet or FailureTarget to the status, if that was decided. Returns whether it is new."""
         state, now = self._state, self._client.now()
         finished = state.finished
         if finished is None or finished["type"] not in ("FailureTarget", "SuccessCriteriaMet"):
             return False
         final = "Failed" if finished["type"] == "FailureTarget" else "Complete"
-        known = condition_of(state.status, finished["type"]) is not None
+        known = find_true_condition(state.status, finished["type"]) is not None
         if not known:
             state.status["conditions"] = [*(state.status.get("conditions") or ()), finished]
-        state.finished = made_condition(final, finished["reason"], finished["message"], now)
+        state.finished = new_condition(final, finished["reason"], finished["message"], now)
         return not known
 
-    def _finish(self) -> bool:
-        """Mark the Job as over, if all of its pods are counted and gone."""
+    def _set_finished_condition(self) -> bool:
+        """Adds Complete or Failed to the status, if all pods have terminated and are counted. Returns whether it did."""
         state = self._state
         if state.finished is None or any(state.status["uncountedTerminatedPods"].values()) or state.terminating > 0:
             return False
         condition = {**state.finished, "lastProbeTime": self._client.now(), "lastTransitionTime": self._client.now()}
-        ensured(state.status, condition)
+        ensure_condition_status(state.status, condition)
         if condition["type"] == "Complete":
             state.status["completionTime"] = state.finished["lastTransitionTime"]
         return True
 
-    def _record(self) -> None:
+    def _record_finished(self) -> None:
         state = self._state
         assert state.finished is not None
         if state.finished["type"] != "Complete":
@@ -204,7 +207,7 @@ class Tracker:
 
     def _write(self) -> None:
         state = self._state
-        status = {name: value for name, value in state.status.items() if value or name in _ALWAYS_THERE}
+        status = {name: value for name, value in state.status.items() if value or name in _POINTERS}
         uncounted = {name: list(uids) for name, uids in status["uncountedTerminatedPods"].items() if uids}
         status["uncountedTerminatedPods"] = uncounted
         written = self._client.update({**state.job, "status": status}, subresource="status")

@@ -11,7 +11,7 @@ from datetime import datetime
 from math import ceil
 from typing import Any
 
-from fakekube.controllers.disruption import go_text
+from fakekube.controllers.disruption import label_selector_string
 from fakekube.controllers.podautoscaler.metrics_client import MetricError, MetricsClient, milli
 from fakekube.controllers.podautoscaler.replica_calculator import Calculator, Tolerances, replicas_by_ratio, requests_of
 from fakekube.schema.quantity import Format, Quantity
@@ -208,7 +208,7 @@ def _quantity(thousandths: int, resource: str = "") -> str:
 def _go_selector(metric: Object) -> str:
     """A selector as %+v prints it."""
     selector = metric.get("selector")
-    return "nil" if selector is None else go_text(selector)
+    return "nil" if selector is None else label_selector_string(selector)
 
 
 def _external_name(metric: Object) -> str:

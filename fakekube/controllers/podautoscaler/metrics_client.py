@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import quote
 
 from fakekube.client import ApiError, Client
-from fakekube.controllers.pods import moment
+from fakekube.controllers.controller_utils import parse_time
 from fakekube.golang.durations import parse_duration
 from fakekube.schema.quantity import parse as parse_quantity
 
@@ -78,7 +78,7 @@ def plain_message(error: ApiError, request: str = "") -> str:
 def _time_of(item: Object) -> datetime:
     """When a metric was measured; the beginning of time if it does not say."""
     time = item.get("timestamp")
-    return moment(time) if time else datetime.min.replace(tzinfo=UTC)
+    return parse_time(time) if time else datetime.min.replace(tzinfo=UTC)
 
 
 @contextmanager

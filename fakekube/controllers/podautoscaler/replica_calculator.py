@@ -14,8 +14,8 @@ from datetime import UTC, datetime, timedelta
 from math import ceil
 from typing import Any
 
+from fakekube.controllers.controller_utils import get_pod_ready_condition, is_pod_ready, parse_time, phase_of
 from fakekube.controllers.podautoscaler.metrics_client import MetricError, PodMetric, milli
-from fakekube.controllers.pods import is_ready, moment, phase_of, ready_condition
 
 __all__ = ["Calculator", "Grouped", "Tolerances", "group_pods", "replicas_by_ratio", "requests_of"]
 
@@ -67,15 +67,15 @@ def group_pods(pods: Iterable[Object], metrics: Mapping[str, PodMetric], resourc
 
 
 def _is_starting(pod: Object, metric: PodMetric, now: datetime) -> bool:
-    condition, start = ready_condition(pod), pod["status"].get("startTime")
+    condition, start = get_pod_ready_condition(pod), pod["status"].get("startTime")
     if condition is None or start is None:
         return True
     since = condition.get("lastTransitionTime")
-    changed = moment(since) if since else datetime.min.replace(tzinfo=UTC)
+    changed = parse_time(since) if since else datetime.min.replace(tzinfo=UTC)
     unready = condition["status"] == "False"
-    if moment(start) + CPU_INITIALIZATION > now:
+    if parse_time(start) + CPU_INITIALIZATION > now:
         return unready or metric.time < changed + metric.window
-    return unready and moment(start) + INITIAL_READINESS_DELAY > changed
+    return unready and parse_time(start) + INITIAL_READINESS_DELAY > changed
 
 
 _Ratio = Callable[[Mapping[str, PodMetric]], tuple[float, Any]]
@@ -173,7 +173,7 @@ def replicas_by_ratio(ratio: float, present: int, pods: list[Object], tolerances
     if not pods:
         text = "no pods returned by selector while calculating replica count"
         raise MetricError(f"unable to calculate ready pods: {text}")
-    ready = sum(phase_of(pod) == "Running" and is_ready(pod) for pod in pods)
+    ready = sum(phase_of(pod) == "Running" and is_pod_ready(pod) for pod in pods)
     return min(ceil(ratio * ready), _MAX_INT32)
 
 

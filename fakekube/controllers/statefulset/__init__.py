@@ -1,7 +1,7 @@
-"""StatefulSets: pods with a fixed identity, made, updated and deleted in order.
+"""The StatefulSet controller: pods with a stable identity, created, updated and deleted in order.
 
-`controller` wakes up and syncs; `update` walks over the replicas; `pod_control` makes and deletes pods with their claims;
-`claims` names claims and decides who owns them; `identity` names pods.
+`controller` handles events, revisions and the status; `update` processes the replicas in order; `pod_control` creates, updates
+and deletes pods with their claims; `claims` builds claims and their owner references; `identity` has names, ordinals and labels.
 
 Specified by: pkg/controller/statefulset.
 """

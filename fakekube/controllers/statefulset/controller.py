@@ -1,4 +1,4 @@
-"""The StatefulSet controller: what wakes it, revisions of templates, and the status.
+"""The StatefulSet controller: events, revisions and status.
 
 Specified by: pkg/controller/statefulset/{stateful_set,stateful_set_control}.go.
 """
@@ -9,17 +9,17 @@ from collections.abc import Iterable
 
 from fakekube.client import ApiError
 from fakekube.controllers import history
-from fakekube.controllers.owners import ControllerRefManager, controller_of, keys_of_controllers, selector_of
-from fakekube.controllers.pods import next_availability
+from fakekube.controllers.controller_ref_manager import ControllerRefManager, get_controller_of, keys_of_controllers, selector_of
+from fakekube.controllers.controller_utils import find_min_next_pod_availability_check
 from fakekube.controllers.reconciler import Key, Object, Reconciler
-from fakekube.controllers.statefulset.identity import is_member, revision_of
+from fakekube.controllers.statefulset.identity import get_pod_revision, is_member_of
 from fakekube.controllers.statefulset.pod_control import StatefulPodControl
-from fakekube.controllers.statefulset.update import Update
+from fakekube.controllers.statefulset.update import StatefulSetUpdate
 from fakekube.schema.trees import in_order
 
 __all__ = ["StatefulSetController"]
 
-_COMPARED = (
+_COMPARED_STATUS_FIELDS = (
     "replicas",
     "currentReplicas",
     "readyReplicas",
@@ -31,7 +31,7 @@ _COMPARED = (
 
 
 class StatefulSetController(Reconciler):
-    """Keeps the pods of StatefulSets."""
+    """Creates, updates and deletes the pods of StatefulSets."""
 
     name = "statefulset-controller"
     watches = ("statefulsets.apps", "pods", "persistentvolumeclaims", "controllerrevisions.apps")
@@ -49,28 +49,28 @@ class StatefulSetController(Reconciler):
         if stateful_set is None:
             return
         revisions = self._revisions(stateful_set)
-        if any(controller_of(one) is None for one in revisions):
-            history.adopt(self.client, stateful_set, revisions)
+        if any(get_controller_of(one) is None for one in revisions):
+            history.adopt_controller_revisions(self.client, stateful_set, revisions)
             revisions = self._revisions(stateful_set)
-        pods = self._claimed(stateful_set)
-        current, update, collisions = self._current_and_update(stateful_set, revisions)
-        walk = Update(StatefulPodControl(self, stateful_set), stateful_set, current, update, self.clock.now())
-        numbers, failure = walk.run(pods)
-        status = self._update_status(stateful_set, numbers, current, update, collisions)
-        self._truncate(stateful_set, pods, revisions, current, update)
+        pods = self._claim_pods(stateful_set)
+        current, update, collisions = self._get_stateful_set_revisions(stateful_set, revisions)
+        set_update = StatefulSetUpdate(StatefulPodControl(self, stateful_set), stateful_set, current, update, self.clock.now())
+        counts, failure = set_update.run(pods)
+        status = self._update_status(stateful_set, counts, current, update, collisions)
+        self._truncate_history(stateful_set, pods, revisions, current, update)
         if failure is not None:
             raise failure
         min_ready = stateful_set["spec"].get("minReadySeconds", 0)
         if min_ready and status["readyReplicas"] != status["availableReplicas"]:
-            wait = next_availability(pods, min_ready, self.clock.now())
+            wait = find_min_next_pod_availability_check(pods, min_ready, self.clock.now())
             if wait is not None:
                 self.requeue_after(key, wait)
 
-    def _claimed(self, stateful_set: Object) -> list[Object]:
+    def _claim_pods(self, stateful_set: Object) -> list[Object]:
         selector = selector_of(stateful_set)
 
         def matches(pod: Object) -> bool:
-            return selector.matches(pod["metadata"].get("labels")) and is_member(pod, stateful_set)
+            return selector.matches(pod["metadata"].get("labels")) and is_member_of(pod, stateful_set)
 
         manager = ControllerRefManager(self.client, stateful_set, "statefulsets.apps", "pods", matches)
         return manager.claim_from(self.cache)
@@ -78,10 +78,10 @@ class StatefulSetController(Reconciler):
     # ---- revisions
 
     def _revisions(self, stateful_set: Object) -> list[Object]:
-        return history.list_revisions(self.cache, stateful_set, selector_of(stateful_set))
+        return history.list_controller_revisions(self.cache, stateful_set, selector_of(stateful_set))
 
-    def _current_and_update(self, stateful_set: Object, revisions: list[Object]) -> tuple[Object, Object, int]:
-        """The revisions of the former and the present template, and status.collisionCount; the latter is made if need be."""
+    def _get_stateful_set_revisions(self, stateful_set: Object, revisions: list[Object]) -> tuple[Object, Object, int]:
+        """Returns the current revision, the update revision, which it creates if it is missing, and status.collisionCount."""
         status = stateful_set.get("status") or {}
         collisions = status.get("collisionCount") or 0
         data = in_order(history.template_patch(stateful_set["spec"]["template"]))
@@ -90,17 +90,17 @@ class StatefulSetController(Reconciler):
         if equal and equal[-1] is revisions[-1]:
             update = revisions[-1]
         elif equal:
-            update = history.with_number(self.client, equal[-1], number)
+            update = history.update_controller_revision(self.client, equal[-1], number)
         else:
-            update, collisions = history.create_revision(self.client, stateful_set, data, number, collisions)
+            update, collisions = history.create_controller_revision(self.client, stateful_set, data, number, collisions)
         known = {one["metadata"]["name"]: one for one in revisions}
         return known.get(status.get("currentRevision", ""), update), update, collisions
 
-    def _truncate(
+    def _truncate_history(
         self, stateful_set: Object, pods: list[Object], revisions: list[Object], current: Object, update: Object
     ) -> None:
-        """Delete the oldest revisions that nothing is made of, as far as there are more than revisionHistoryLimit."""
-        live = {current["metadata"]["name"], update["metadata"]["name"], *map(revision_of, pods)}
+        """Deletes the oldest revisions that are not in use, until revisionHistoryLimit is kept."""
+        live = {current["metadata"]["name"], update["metadata"]["name"], *map(get_pod_revision, pods)}
         unused = [one for one in revisions if one["metadata"]["name"] not in live]
         limit = stateful_set["spec"].get("revisionHistoryLimit", 10)
         for one in unused[: max(len(unused) - limit, 0)]:
@@ -113,12 +113,12 @@ class StatefulSetController(Reconciler):
 
     # ---- status
 
-    def _update_status(self, stateful_set: Object, numbers: Object, current: Object, update: Object, collisions: int) -> Object:
-        """Write the status if it has changed; gives the new one."""
+    def _update_status(self, stateful_set: Object, counts: Object, current: Object, update: Object, collisions: int) -> Object:
+        """Writes the status if it has changed. Returns the new one."""
         spec, old = stateful_set["spec"], stateful_set.get("status") or {}
         status = {
             "observedGeneration": stateful_set["metadata"].get("generation", 0),
-            **numbers,
+            **counts,
             "currentRevision": current["metadata"]["name"],
             "updateRevision": update["metadata"]["name"],
             "collisionCount": collisions,
@@ -129,6 +129,6 @@ class StatefulSetController(Reconciler):
             status["currentReplicas"] = status["updatedReplicas"]
             status["currentRevision"] = status["updateRevision"]
         observed = status["observedGeneration"] <= old.get("observedGeneration", 0)
-        if not observed or any((old.get(name) or 0) != (status[name] or 0) for name in _COMPARED):
+        if not observed or any((old.get(name) or 0) != (status[name] or 0) for name in _COMPARED_STATUS_FIELDS):
             self.client.update({**stateful_set, "status": status}, subresource="status")
         return status

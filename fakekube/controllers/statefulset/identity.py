@@ -1,4 +1,4 @@
-"""Names, ordinals and revisions of a StatefulSet's pods.
+"""The identity of a StatefulSet's pods: names, ordinals, labels, volumes and revisions.
 
 Specified by: pkg/controller/statefulset/stateful_set_utils.go.
 """
@@ -9,23 +9,23 @@ import re
 from datetime import datetime
 from typing import Any
 
-from fakekube.controllers.pods import is_available, is_ready, phase_of, pod_from_template
-from fakekube.controllers.statefulset.claims import claim_name
+from fakekube.controllers.controller_utils import get_pod_from_template, is_pod_available, is_pod_ready, phase_of
+from fakekube.controllers.statefulset.claims import get_persistent_volume_claim_name
 
 __all__ = [
+    "get_ordinal",
+    "get_pod_revision",
+    "get_start_ordinal",
     "identity_matches",
-    "in_range",
     "is_created",
-    "is_member",
+    "is_member_of",
     "is_running_and_ready",
     "is_unavailable",
-    "made_pod",
-    "ordinal_of",
-    "revision_of",
-    "start_ordinal",
+    "new_versioned_pod",
+    "pod_in_ordinal_range",
     "storage_matches",
-    "with_identity",
-    "with_storage",
+    "update_identity",
+    "update_storage",
 ]
 
 Object = dict[str, Any]
@@ -37,8 +37,8 @@ _NAME = re.compile(r"(.*)-([0-9]+)$")
 _MAX_INT32 = 2**31 - 1
 
 
-def _parent_and_ordinal(pod: Object) -> tuple[str, int]:
-    """The name before the last dash, and the number after it; -1 if there is none."""
+def _get_parent_name_and_ordinal(pod: Object) -> tuple[str, int]:
+    """Returns the part of the name before the last dash, and the number after it; ("", -1) if there is none."""
     match = _NAME.match(pod["metadata"]["name"])
     if match is None:
         return "", -1
@@ -46,30 +46,30 @@ def _parent_and_ordinal(pod: Object) -> tuple[str, int]:
     return match[1], ordinal if ordinal <= _MAX_INT32 else -1
 
 
-def ordinal_of(pod: Object) -> int:
-    """The number in the pod's name; -1 if there is none."""
-    return _parent_and_ordinal(pod)[1]
+def get_ordinal(pod: Object) -> int:
+    """Returns the ordinal in the pod's name; -1 if there is none."""
+    return _get_parent_name_and_ordinal(pod)[1]
 
 
-def is_member(pod: Object, stateful_set: Object) -> bool:
-    """Is the pod named after the StatefulSet?"""
-    return bool(_parent_and_ordinal(pod)[0] == stateful_set["metadata"]["name"])
+def is_member_of(pod: Object, stateful_set: Object) -> bool:
+    """Whether the pod's name is that of a pod of the StatefulSet."""
+    return bool(_get_parent_name_and_ordinal(pod)[0] == stateful_set["metadata"]["name"])
 
 
-def start_ordinal(stateful_set: Object) -> int:
-    """The lowest ordinal."""
+def get_start_ordinal(stateful_set: Object) -> int:
+    """Returns the lowest ordinal."""
     return (stateful_set["spec"].get("ordinals") or {}).get("start", 0)  # type: ignore[no-any-return]
 
 
-def in_range(pod: Object, stateful_set: Object) -> bool:
-    """Is the pod's ordinal one of the replicas'?"""
-    start = start_ordinal(stateful_set)
+def pod_in_ordinal_range(pod: Object, stateful_set: Object) -> bool:
+    """Whether the pod's ordinal is one of the replicas."""
+    start = get_start_ordinal(stateful_set)
     replicas: int = stateful_set["spec"].get("replicas", 0)
-    return start <= ordinal_of(pod) < start + replicas
+    return start <= get_ordinal(pod) < start + replicas
 
 
-def revision_of(pod: Object) -> str:
-    """The name of the ControllerRevision that the pod was made of."""
+def get_pod_revision(pod: Object) -> str:
+    """Returns the name of the ControllerRevision that the pod was created from."""
     return (pod["metadata"].get("labels") or {}).get(REVISION_LABEL, "")  # type: ignore[no-any-return]
 
 
@@ -77,69 +77,70 @@ def revision_of(pod: Object) -> str:
 
 
 def is_created(pod: Object) -> bool:
-    """Is it in the API?"""
+    """Whether the pod exists in the API."""
     return phase_of(pod) != ""
 
 
 def is_running_and_ready(pod: Object) -> bool:
-    """Running and ready."""
-    return phase_of(pod) == "Running" and is_ready(pod)
+    """Whether the pod is running and ready."""
+    return phase_of(pod) == "Running" and is_pod_ready(pod)
 
 
 def is_unavailable(pod: Object, min_ready_seconds: int, now: datetime) -> bool:
-    """Not available, or being deleted."""
-    return "deletionTimestamp" in pod["metadata"] or not is_available(pod, min_ready_seconds, now)
+    """Whether the pod is not available, or is being deleted."""
+    return "deletionTimestamp" in pod["metadata"] or not is_pod_available(pod, min_ready_seconds, now)
 
 
-# ---------------------------------------------------------------- making pods
+# ---------------------------------------------------------------- pods
 
 
-def made_pod(stateful_set: Object, ordinal: int, revision: str) -> Object:
-    """A new pod of the StatefulSet's template, which is that of `revision`."""
+def new_versioned_pod(stateful_set: Object, ordinal: int, revision: str) -> Object:
+    """Returns a new pod of the StatefulSet's template, which must be that of `revision`."""
     name = f"{stateful_set['metadata']['name']}-{ordinal}"
-    pod = pod_from_template(stateful_set["spec"]["template"], stateful_set)
+    pod = get_pod_from_template(stateful_set["spec"]["template"], stateful_set)
     metadata = {**pod["metadata"], "name": name}
     metadata["labels"] = {**metadata.get("labels", {}), REVISION_LABEL: revision}
     spec = {**pod["spec"], "hostname": name}
     service = stateful_set["spec"].get("serviceName")
     if service:
         spec["subdomain"] = service
-    return with_storage(with_identity({**pod, "metadata": metadata, "spec": spec}), stateful_set)
+    return update_storage(update_identity({**pod, "metadata": metadata, "spec": spec}), stateful_set)
 
 
 def identity_matches(pod: Object, stateful_set: Object) -> bool:
-    """Are name and labels what they are to be?"""
-    parent, ordinal = _parent_and_ordinal(pod)
+    """Whether the pod has the right name and the label with its name."""
+    parent, ordinal = _get_parent_name_and_ordinal(pod)
     metadata = pod["metadata"]
     name = f"{stateful_set['metadata']['name']}-{ordinal}"
     labelled = (metadata.get("labels") or {}).get(NAME_LABEL) == metadata["name"]
     return ordinal >= 0 and parent == stateful_set["metadata"]["name"] and metadata["name"] == name and labelled
 
 
-def with_identity(pod: Object) -> Object:
-    """The pod with the labels that tell its name and ordinal."""
+def update_identity(pod: Object) -> Object:
+    """Returns the pod with the labels for its name and ordinal."""
     metadata = pod["metadata"]
-    labels = {**(metadata.get("labels") or {}), NAME_LABEL: metadata["name"], INDEX_LABEL: str(ordinal_of(pod))}
+    labels = {**(metadata.get("labels") or {}), NAME_LABEL: metadata["name"], INDEX_LABEL: str(get_ordinal(pod))}
     return {**pod, "metadata": {**metadata, "labels": labels}}
 
 
 def storage_matches(pod: Object, stateful_set: Object) -> bool:
-    """Does the pod have a volume for each claim template?"""
+    """Whether the pod has a volume for each claim template."""
     volumes = {volume["name"]: volume for volume in pod["spec"].get("volumes") or ()}
     for template in stateful_set["spec"].get("volumeClaimTemplates") or ():
         volume = volumes.get(template["metadata"]["name"]) or {}
         claim = (volume.get("persistentVolumeClaim") or {}).get("claimName")
-        if claim != claim_name(stateful_set, template, ordinal_of(pod)):
+        if claim != get_persistent_volume_claim_name(stateful_set, template, get_ordinal(pod)):
             return False
     return True
 
 
-def with_storage(pod: Object, stateful_set: Object) -> Object:
-    """The pod with a volume for each claim template, in front of the volumes of other names."""
+def update_storage(pod: Object, stateful_set: Object) -> Object:
+    """Returns the pod with a volume for each claim template, before its other volumes."""
     templates = stateful_set["spec"].get("volumeClaimTemplates") or ()
     if not templates:
         return pod
-    made = {template["metadata"]["name"]: claim_name(stateful_set, template, ordinal_of(pod)) for template in templates}
-    volumes = [{"name": name, "persistentVolumeClaim": {"claimName": claim}} for name, claim in made.items()]
-    others = [volume for volume in pod["spec"].get("volumes") or () if volume["name"] not in made]
+    ordinal = get_ordinal(pod)
+    claims = {one["metadata"]["name"]: get_persistent_volume_claim_name(stateful_set, one, ordinal) for one in templates}
+    volumes = [{"name": name, "persistentVolumeClaim": {"claimName": claim}} for name, claim in claims.items()]
+    others = [volume for volume in pod["spec"].get("volumes") or () if volume["name"] not in claims]
     return {**pod, "spec": {**pod["spec"], "volumes": [*volumes, *others]}}

@@ -1,6 +1,6 @@
-"""Makes, mends and deletes the pods of a StatefulSet, with their claims and the events that say so.
+"""Creates, updates and deletes the pods of a StatefulSet with their claims, and records the events.
 
-Invariant: a pod is created only when all of its claims are there, and none of them is being deleted.
+Invariant: a pod is created only when all of its claims exist and none of them is being deleted.
 
 Specified by: pkg/controller/statefulset/stateful_pod_control.go.
 """
@@ -12,20 +12,20 @@ from typing import Any
 from fakekube.client import ApiError
 from fakekube.controllers.reconciler import Reconciler
 from fakekube.controllers.statefulset.claims import (
-    has_stale_owner,
+    get_persistent_volume_claim_retention_policy,
+    get_persistent_volume_claims,
+    has_stale_owner_ref,
     has_unexpected_controller,
-    made_claims,
-    owner_is_up_to_date,
-    retention_policy,
-    with_owner,
+    is_claim_owner_up_to_date,
+    update_claim_owner_refs,
 )
 from fakekube.controllers.statefulset.identity import (
+    get_ordinal,
     identity_matches,
-    in_range,
-    ordinal_of,
+    pod_in_ordinal_range,
     storage_matches,
-    with_identity,
-    with_storage,
+    update_identity,
+    update_storage,
 )
 
 __all__ = ["StatefulPodControl"]
@@ -34,11 +34,11 @@ Object = dict[str, Any]
 
 
 class StatefulPodControl:
-    """Writes pods and claims for one StatefulSet.
+    """Writes the pods and claims of one StatefulSet.
 
     Args:
-        controller: whose client, cache and recorder are used.
-        stateful_set: whom the pods belong to, and the events are about.
+        controller: Provides the client, the cache and the recorder.
+        stateful_set: The owner of the pods, and the subject of the events.
     """
 
     def __init__(self, controller: Reconciler, stateful_set: Object) -> None:
@@ -48,47 +48,47 @@ class StatefulPodControl:
     # ---- pods
 
     def create(self, pod: Object) -> Object:
-        """Create a pod and its claims. Raises ApiError, after an event unless the pod is there already."""
+        """Creates a pod and its claims. Raises ApiError, after an event unless the pod exists already."""
         try:
             self._create_claims(pod)
             try:
                 created = self._controller.client.create(pod)
             except ApiError as error:
                 if error.reason == "AlreadyExists":
-                    raise _Present(error) from error
+                    raise _PodExists(error) from error
                 raise
-        except _Present as present:
-            raise present.error from None
+        except _PodExists as exists:
+            raise exists.error from None
         except ApiError as error:
             self._record("create", pod, error)
             raise
-        self.update_claims(created)
+        self.update_claim_owners(created)
         self._record("create", pod)
         return created
 
     def update(self, pod: Object) -> None:
-        """Give a pod its identity, volumes and claims again, if they are not as they are to be. Raises ApiError."""
-        wanted = pod
-        if not identity_matches(wanted, self._set):
-            wanted = with_identity(wanted)
+        """Restores the identity, the volumes and the claims of a pod. Raises ApiError."""
+        updated = pod
+        if not identity_matches(updated, self._set):
+            updated = update_identity(updated)
         try:
-            if not storage_matches(wanted, self._set):
-                wanted = with_storage(wanted, self._set)
-                self._create_claims(wanted)
-            changed = wanted is not pod
-            if not self.claims_match(wanted):
-                self.update_claims(wanted)
+            if not storage_matches(updated, self._set):
+                updated = update_storage(updated, self._set)
+                self._create_claims(updated)
+            changed = updated is not pod
+            if not self.claims_match_retention_policy(updated):
+                self.update_claim_owners(updated)
                 changed = True
             if not changed:
                 return
-            self._controller.client.update(wanted)
+            self._controller.client.update(updated)
         except ApiError as error:
             self._record("update", pod, error)
             raise
         self._record("update", pod)
 
     def delete(self, pod: Object) -> None:
-        """Delete a pod. Raises ApiError, after an event."""
+        """Deletes a pod. Raises ApiError, after an event."""
         metadata = pod["metadata"]
         try:
             self._controller.client.delete("pods", metadata["name"], namespace=metadata["namespace"])
@@ -101,52 +101,52 @@ class StatefulPodControl:
     # ---- claims
 
     def create_missing_claims(self, pod: Object) -> None:
-        """Create what is missing for a pod that waits. Raises ApiError."""
+        """Creates the missing claims of a pending pod. Raises ApiError."""
         self._create_claims(pod)
-        self.update_claims(pod)
+        self.update_claim_owners(pod)
 
-    def claims_match(self, pod: Object) -> bool:
-        """Do the owners of the pod's claims follow the retention policy?"""
-        scaled_down = not in_range(pod, self._set)
-        return all(owner_is_up_to_date(claim, self._set, pod, scaled_down) for claim in self._present_claims(pod))
+    def claims_match_retention_policy(self, pod: Object) -> bool:
+        """Whether the owner references of the pod's claims follow the retention policy."""
+        scaled_down = not pod_in_ordinal_range(pod, self._set)
+        return all(is_claim_owner_up_to_date(claim, self._set, pod, scaled_down) for claim in self._existing_claims(pod))
 
-    def update_claims(self, pod: Object) -> None:
-        """Make the owners of the pod's claims follow the retention policy. Raises ApiError, after an event."""
-        scaled_down = not in_range(pod, self._set)
-        for claim in self._present_claims(pod):
+    def update_claim_owners(self, pod: Object) -> None:
+        """Sets the owner references of the pod's claims by the retention policy. Raises ApiError."""
+        scaled_down = not pod_in_ordinal_range(pod, self._set)
+        for claim in self._existing_claims(pod):
             if has_unexpected_controller(claim, self._set, pod):
                 text = (
                     f"PersistentVolumeClaim {claim['metadata']['name']} has a conflicting OwnerReference that acts as a "
                     "manging controller, the retention policy is ignored for this claim"
                 )
                 self._event("Warning", "ConflictingController", text)
-            if not owner_is_up_to_date(claim, self._set, pod, scaled_down):
-                self._controller.client.update(with_owner(claim, self._set, pod, scaled_down))
+            if not is_claim_owner_up_to_date(claim, self._set, pod, scaled_down):
+                self._controller.client.update(update_claim_owner_refs(claim, self._set, pod, scaled_down))
 
-    def claim_is_stale(self, pod: Object) -> bool:
-        """Is a claim still owned by a former pod of this name, and so about to go?"""
-        if not retention_policy(self._set)[1]:
+    def pod_claim_is_stale(self, pod: Object) -> bool:
+        """Whether a former pod of this name still owns a claim, which is therefore about to be deleted."""
+        if not get_persistent_volume_claim_retention_policy(self._set)[1]:
             return False
-        return any(has_stale_owner(claim, pod) for claim in self._present_claims(pod))
+        return any(has_stale_owner_ref(claim, pod) for claim in self._existing_claims(pod))
 
-    def _present_claims(self, pod: Object) -> list[Object]:
-        found = (self._claim(wanted) for wanted in made_claims(self._set, ordinal_of(pod)))
+    def _existing_claims(self, pod: Object) -> list[Object]:
+        found = (self._get_claim(claim) for claim in get_persistent_volume_claims(self._set, get_ordinal(pod)))
         return [claim for claim in found if claim is not None]
 
-    def _claim(self, wanted: Object) -> Object | None:
-        metadata = wanted["metadata"]
+    def _get_claim(self, claim: Object) -> Object | None:
+        metadata = claim["metadata"]
         return self._controller.cache.get("persistentvolumeclaims", metadata["namespace"], metadata["name"])
 
     def _create_claims(self, pod: Object) -> None:
         failures = []
-        for wanted in made_claims(self._set, ordinal_of(pod)):
-            name, present = wanted["metadata"]["name"], self._claim(wanted)
-            if present is not None:
-                if "deletionTimestamp" in present["metadata"]:
+        for claim in get_persistent_volume_claims(self._set, get_ordinal(pod)):
+            name, existing = claim["metadata"]["name"], self._get_claim(claim)
+            if existing is not None:
+                if "deletionTimestamp" in existing["metadata"]:
                     failures.append(f"pvc {name} is being deleted")
                 continue
             try:
-                self._controller.client.create(wanted)
+                self._controller.client.create(claim)
             except ApiError as error:
                 failures.append(f"failed to create PVC {name}: {error}")
                 if error.reason != "AlreadyExists":
@@ -178,8 +178,8 @@ class StatefulPodControl:
             self._event("Warning", "FailedCreate", f"Create Claim {claim} for {of_set} failed error: {error}")
 
 
-class _Present(Exception):
-    """There is a pod of that name already: an error without an event."""
+class _PodExists(Exception):
+    """A pod of that name exists already; no event is recorded for this error."""
 
     def __init__(self, error: ApiError) -> None:
         super().__init__(str(error))

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Iterator
 
 from fakekube.apis.core.pods.references import claim_names
 from fakekube.client import ApiError
+from fakekube.controllers.controller_utils import is_pod_terminal
 from fakekube.controllers.informers import DELETED
-from fakekube.controllers.pods import is_terminal
 from fakekube.controllers.reconciler import Key, Object, Reconciler
 from fakekube.controllers.volumes.matching import uses_claim
 
@@ -78,7 +78,7 @@ class AttachDetachController(Reconciler):
     def _used(self, node: str) -> Iterator[tuple[Object, Object]]:
         """The pods of a node that have not ended, each with the CSI volumes that they use."""
         for pod in self.cache.list("pods"):
-            if pod["spec"].get("nodeName") != node or is_terminal(pod):
+            if pod["spec"].get("nodeName") != node or is_pod_terminal(pod):
                 continue
             for claim_name in claim_names(pod["spec"], pod["metadata"]["name"]):
                 claim = self.cache.get("persistentvolumeclaims", pod["metadata"]["namespace"], claim_name)

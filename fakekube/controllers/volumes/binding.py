@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from fakekube.controllers.recorder import reference
+from fakekube.controllers.recorder import get_reference
 from fakekube.controllers.volumes.matching import BIND_COMPLETED, BOUND_BY_CONTROLLER, has_annotation, is_bound_to
 from fakekube.validation.resource_lists import quantity
 
@@ -109,7 +109,7 @@ class Binding:
         fields, known = ("namespace", "name", "uid"), volume["spec"].get("claimRef") or {}
         changed = volume
         if [known.get(field) for field in fields] != [claim["metadata"][field] for field in fields]:
-            changed = {**changed, "spec": {**changed["spec"], "claimRef": reference(claim)}}
+            changed = {**changed, "spec": {**changed["spec"], "claimRef": get_reference(claim)}}
         if not is_bound_to(volume, claim) and not has_annotation(volume, BOUND_BY_CONTROLLER):
             changed = annotated(changed, {BOUND_BY_CONTROLLER: "yes"})
         return volume if changed is volume else self._client.update(changed)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from fakekube.admission.defaults import newest_default
 from fakekube.admission.storage import DEFAULT_MARKS
-from fakekube.controllers.pods import is_terminal
+from fakekube.controllers.controller_utils import is_pod_terminal
 from fakekube.controllers.volumes.binding import Binding, annotated
 from fakekube.controllers.volumes.matching import (
     BIND_COMPLETED,
@@ -97,7 +97,7 @@ class ClaimSync:
         return [
             pod["metadata"]["name"]
             for pod in self._controller.cache.list("pods", metadata["namespace"])
-            if not pod["spec"].get("nodeName") and not is_terminal(pod) and uses_claim(pod, metadata["name"])
+            if not pod["spec"].get("nodeName") and not is_pod_terminal(pod) and uses_claim(pod, metadata["name"])
         ]
 
     def _assign_default_class(self, claim: Object) -> bool:

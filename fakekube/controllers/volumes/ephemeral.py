@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from fakekube.client import ApiError
-from fakekube.controllers.informers import controller_uid
-from fakekube.controllers.owners import controller_reference
+from fakekube.controllers.controller_ref_manager import is_controlled_by, new_controller_ref
 from fakekube.controllers.reconciler import Key, Object, Reconciler
 
 __all__ = ["EphemeralVolumeController"]
@@ -57,7 +56,7 @@ class EphemeralVolumeController(Reconciler):
             except ApiError as error:
                 self._report(pod, volume, f"create PVC {name}: {error}")
                 raise
-        if controller_uid(claim) != metadata["uid"]:
+        if not is_controlled_by(claim, pod):
             where = metadata["namespace"]
             self._report(pod, volume, f"PVC {where}/{name} was not created for pod {where}/{metadata['name']} (pod is not owner)")
             self.requeue_rate_limited(Key(where, metadata["name"]))
@@ -78,5 +77,5 @@ def _claim(pod: Object, volume: Object, name: str) -> Object:
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
         "spec": template["spec"],
-        "metadata": {"name": name, "namespace": metadata["namespace"], "ownerReferences": [controller_reference(pod)], **kept},
+        "metadata": {"name": name, "namespace": metadata["namespace"], "ownerReferences": [new_controller_ref(pod)], **kept},
     }

@@ -14,7 +14,7 @@ from typing import Any
 
 from fakekube.client import ApiError
 from fakekube.controllers.reconciler import Key, Object, Reconciler
-from fakekube.controllers.recorder import reference
+from fakekube.controllers.recorder import get_reference
 from fakekube.controllers.volumes.claims import PROVISIONER as WANTED
 from fakekube.controllers.volumes.expander import asks_for_more
 from fakekube.controllers.volumes.matching import DELAYED, PROVISIONED_BY, SELECTED_NODE, requested, size_of, storage_class
@@ -129,7 +129,7 @@ def _volume(name: str, claim: Object, found: Object) -> Object:
             "capacity": {"storage": spec["resources"]["requests"]["storage"]},
             "accessModes": spec["accessModes"],
             "persistentVolumeReclaimPolicy": found.get("reclaimPolicy", "Delete"),
-            "claimRef": reference(claim),
+            "claimRef": get_reference(claim),
             "storageClassName": found["metadata"]["name"],
             "volumeMode": spec.get("volumeMode", "Filesystem"),
             "hostPath": {"path": f"/var/lib/fakekube/volumes/{name}", "type": "DirectoryOrCreate"},

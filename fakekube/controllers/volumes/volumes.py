@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fakekube.client import ApiError
-from fakekube.controllers.pods import is_terminal
+from fakekube.controllers.controller_utils import is_pod_terminal
 from fakekube.controllers.volumes.binding import Binding, phase_of
 from fakekube.controllers.volumes.matching import PROVISIONED_BY, has_annotation, mode_of, uses_claim
 from fakekube.controllers.volumes.plugins import PluginError, deleter_of, is_recyclable
@@ -120,5 +120,5 @@ class VolumeSync:
         return sorted(
             f"{namespace}/{pod['metadata']['name']}"
             for pod in self._controller.cache.list("pods", namespace)
-            if not is_terminal(pod) and uses_claim(pod, claim)
+            if not is_pod_terminal(pod) and uses_claim(pod, claim)
         )

@@ -10,7 +10,7 @@ import pytest
 
 from fakekube import Cluster
 from fakekube.apis.batch.schedules import parse_schedule
-from fakekube.controllers.cronjob_times import TooFrequent, most_recent, next_in
+from fakekube.controllers.cronjob.utils import TooFrequent, most_recent_schedule_time, next_requeue_duration
 from tests.unit.controllers.workloads import names, reasons, template
 
 
@@ -112,15 +112,15 @@ def cron_job(**spec: Any) -> dict[str, Any]:
 )
 def test_the_most_recent_start(now: tuple[int, int], hour: int | None, missed: int) -> None:
     moment = datetime(2026, 1, 1, *now, tzinfo=UTC)
-    found = most_recent(cron_job(), moment, HOURLY, deadline=True)
+    found = most_recent_schedule_time(cron_job(), moment, HOURLY, include_deadline=True)
     assert (found.time.hour if found.time else None, found.missed) == (hour, missed)
     if hour is not None:
-        limited = most_recent(cron_job(startingDeadlineSeconds=10), moment, HOURLY, deadline=True)
+        limited = most_recent_schedule_time(cron_job(startingDeadlineSeconds=10), moment, HOURLY, include_deadline=True)
         assert (limited.time is not None) == (now[1] == 0)
 
 
 def test_the_next_look_is_a_moment_after_the_next_start() -> None:
-    assert next_in(cron_job(), datetime(2026, 1, 1, 0, 59, 30, tzinfo=UTC), HOURLY) == pytest.approx(30.1)
+    assert next_requeue_duration(cron_job(), datetime(2026, 1, 1, 0, 59, 30, tzinfo=UTC), HOURLY) == pytest.approx(30.1)
     never = parse_schedule("0 0 30 2 *")
     with pytest.raises(TooFrequent):
-        most_recent(cron_job(), datetime(2026, 1, 1, 1, tzinfo=UTC), never, deadline=True)
+        most_recent_schedule_time(cron_job(), datetime(2026, 1, 1, 1, tzinfo=UTC), never, include_deadline=True)

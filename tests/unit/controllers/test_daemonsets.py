@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from fakekube import Cluster
-from fakekube.controllers.daemon.placement import Backoff, should_run
-from fakekube.controllers.daemon.template import node_of, pod_template
+from fakekube.controllers.daemon.placement import Backoff, node_should_run_daemon_pod
+from fakekube.controllers.daemon.template import create_pod_template, get_target_node_name
 from fakekube.controllers.daemon.update import rolling_update
 from tests.unit.controllers.workloads import condition, image, reasons, workload
 
@@ -130,13 +130,13 @@ def pod(name: str, hash_: str, ready: bool = True) -> dict[str, Any]:
     ],
 )
 def test_which_taints_are_tolerated(taint: dict[str, str], found: tuple[bool, bool]) -> None:
-    assert should_run(node("a", taint), daemon_set()) == found
+    assert node_should_run_daemon_pod(node("a", taint), daemon_set()) == found
 
 
 def test_a_pod_is_bound_to_its_node_by_its_name() -> None:
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": []}]}}
-    made = pod_template(daemon_set(affinity={"nodeAffinity": required}, hostNetwork=True), "a", "h")
-    assert node_of(made) == "a" and made["metadata"]["labels"] == {"controller-revision-hash": "h"}
+    made = create_pod_template(daemon_set(affinity={"nodeAffinity": required}, hostNetwork=True), "a", "h")
+    assert get_target_node_name(made) == "a" and made["metadata"]["labels"] == {"controller-revision-hash": "h"}
     assert len(made["spec"]["tolerations"]) == 7
 
 

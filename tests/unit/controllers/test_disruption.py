@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fakekube import ApiError, Cluster
-from fakekube.controllers.disruption import go_text
+from fakekube.controllers.disruption import label_selector_string
 from tests.unit.controllers.workloads import condition, make_ready, names, reasons, workload
 
 
@@ -125,7 +125,7 @@ def test_a_mark_of_disruption_that_comes_to_nothing_goes(cluster: Cluster) -> No
 
 def test_a_selector_prints_as_in_go() -> None:
     expressions = [{"key": "k", "operator": "In", "values": ["a", "b"]}]
-    assert go_text({"matchLabels": {"b": "2", "a": "1"}, "matchExpressions": expressions}) == (
+    assert label_selector_string({"matchLabels": {"b": "2", "a": "1"}, "matchExpressions": expressions}) == (
         "&LabelSelector{MatchLabels:map[string]string{a: 1,b: 2,},"
         "MatchExpressions:[]LabelSelectorRequirement{LabelSelectorRequirement{Key:k,Operator:In,Values:[a b],},},}"
     )

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from fakekube import Cluster
 from fakekube.codecs import json
 from fakekube.controllers.go_structs import print_pod_template
-from fakekube.controllers.hashing import compute_hash, fnv1, fnv1a, hash_controller_revision, safe_encode
+from fakekube.controllers.hashing import compute_hash, fnv1, fnv1a, hash_controller_revision, safe_encode_string
 from fakekube.controllers.history import template_patch
 from fakekube.schema.trees import in_order
 
@@ -144,4 +144,4 @@ def test_a_revision_of_a_stateful_set_has_the_real_hash(image: str, hash_: str) 
 def test_the_functions_below() -> None:
     assert fnv1(b"") == fnv1a(b"") == 2166136261
     assert (fnv1(b"foobar"), fnv1a(b"foobar")) == (0x31F0B262, 0xBF9CF968)
-    assert safe_encode("0123456789") == "456789bcdf"
+    assert safe_encode_string("0123456789") == "456789bcdf"

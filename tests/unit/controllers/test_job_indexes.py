@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fakekube.controllers.job.indexes import Intervals, first_pending, parse_indexes
+from fakekube.controllers.job.indexes import OrderedIntervals, first_pending_indexes, parse_indexes
 
 INDEXES = st.sets(st.integers(0, 30))
 
 
-def numbers(intervals: Intervals) -> set[int]:
+def numbers(intervals: OrderedIntervals) -> set[int]:
     return {index for first, last in intervals.items for index in range(first, last + 1)}
 
 
@@ -19,8 +19,8 @@ def numbers(intervals: Intervals) -> set[int]:
     ("indexes", "text"), [((), ""), ((3,), "3"), ((1, 2), "1,2"), ((1, 2, 3), "1-3"), ((0, 2, 3, 4, 7), "0,2-4,7")]
 )
 def test_text(indexes: tuple[int, ...], text: str) -> None:
-    assert str(Intervals.of(indexes)) == text
-    assert parse_indexes(text, 10) == Intervals.of(indexes)
+    assert str(OrderedIntervals.of(indexes)) == text
+    assert parse_indexes(text, 10) == OrderedIntervals.of(indexes)
 
 
 @pytest.mark.parametrize(("text", "found"), [("0,x,2", {0, 2}), ("1-9", {1, 2, 3}), ("1,2,4", {1, 2}), ("0,1-2", {0, 1, 2})])
@@ -30,7 +30,7 @@ def test_what_does_not_fit_is_left_out(text: str, found: set[int]) -> None:
 
 @given(INDEXES, INDEXES)
 def test_merge_total_overlap_and_membership(one: set[int], other: set[int]) -> None:
-    left, right = Intervals.of(one), Intervals.of(other)
+    left, right = OrderedIntervals.of(one), OrderedIntervals.of(other)
     assert numbers(left.merge(right)) == one | other
     assert left.total() == len(one)
     assert left.overlap(right) == len(one & other)
@@ -41,4 +41,4 @@ def test_merge_total_overlap_and_membership(one: set[int], other: set[int]) -> N
 @given(INDEXES, st.integers(0, 8), st.integers(0, 31))
 def test_the_lowest_free_indexes_are_pending(taken: set[int], count: int, completions: int) -> None:
     free = [index for index in range(completions) if index not in taken]
-    assert first_pending(Intervals.of(taken), count, completions) == free[:count]
+    assert first_pending_indexes(OrderedIntervals.of(taken), count, completions) == free[:count]

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from fakekube import Cluster
-from fakekube.controllers.job.backoff import BackoffRecord, finished_time, remaining_time
-from fakekube.controllers.job.indexes import COMPLETION_INDEX, Intervals
-from fakekube.controllers.job.policies import FailureMatch, match_failure, match_success
-from fakekube.controllers.pods import moment
+from fakekube.controllers.controller_utils import parse_time
+from fakekube.controllers.job.backoff import BackoffRecord, get_finished_time, get_remaining_time
+from fakekube.controllers.job.indexes import COMPLETION_INDEX, OrderedIntervals
+from fakekube.controllers.job.policies import FailurePolicyMatch, match_pod_failure_policy, match_success_policy
 from tests.unit.controllers.workloads import condition, job, make_ready, names, reasons, write_status
 
 FINALIZER = "batch.kubernetes.io/job-tracking"
@@ -179,42 +179,42 @@ def pod(finished: str, phase: str = "Failed", code: int = 1, **conditions: str) 
 
 @pytest.mark.parametrize(("failures", "wait"), [(0, 0), (1, 10), (2, 20), (6, 320), (7, 600), (99, 600)])
 def test_waits_double(failures: int, wait: float) -> None:
-    at = moment("2026-01-01T00:00:00Z")
-    assert remaining_time(failures, at, at) == wait
-    assert remaining_time(failures, at, moment("2026-01-01T00:00:04Z")) == max(wait - 4, 0)
+    at = parse_time("2026-01-01T00:00:00Z")
+    assert get_remaining_time(failures, at, at) == wait
+    assert get_remaining_time(failures, at, parse_time("2026-01-01T00:00:04Z")) == max(wait - 4, 0)
 
 
 def test_a_success_sets_the_wait_back() -> None:
     early, late = pod("2026-01-01T00:00:10Z"), pod("2026-01-01T00:00:30Z")
-    record = BackoffRecord().after([], [early, late])
-    assert (record.failures, record.last_failure) == (2, finished_time(late))
-    assert record.after([], []) == record
-    assert record.after([pod("2026-01-01T00:00:20Z")], [late]) == BackoffRecord(1, finished_time(late))
-    assert record.after([pod("2026-01-01T00:00:40Z")], [late]) == BackoffRecord()
+    record = BackoffRecord().updated([], [early, late])
+    assert (record.failures, record.last_failure) == (2, get_finished_time(late))
+    assert record.updated([], []) == record
+    assert record.updated([pod("2026-01-01T00:00:20Z")], [late]) == BackoffRecord(1, get_finished_time(late))
+    assert record.updated([pod("2026-01-01T00:00:40Z")], [late]) == BackoffRecord()
 
 
 @pytest.mark.parametrize(
     ("rule", "found"),
     [
-        ({"action": "Count", "onExitCodes": {"operator": "NotIn", "values": [2]}}, FailureMatch(None, True, "Count")),
+        ({"action": "Count", "onExitCodes": {"operator": "NotIn", "values": [2]}}, FailurePolicyMatch(None, True, "Count")),
         (
             {"action": "FailIndex", "onExitCodes": {"operator": "In", "values": [1], "containerName": "c"}},
-            FailureMatch(None, True, "FailIndex"),
+            FailurePolicyMatch(None, True, "FailIndex"),
         ),
-        ({"action": "Ignore", "onExitCodes": {"operator": "In", "values": [1], "containerName": "d"}}, FailureMatch()),
+        ({"action": "Ignore", "onExitCodes": {"operator": "In", "values": [1], "containerName": "d"}}, FailurePolicyMatch()),
         (
             {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
-            FailureMatch(None, False, "Ignore"),
+            FailurePolicyMatch(None, False, "Ignore"),
         ),
         (
             {"action": "FailJob", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
-            FailureMatch("Pod ns/p has condition DisruptionTarget matching FailJob rule at index 0", True, "FailJob"),
+            FailurePolicyMatch("Pod ns/p has condition DisruptionTarget matching FailJob rule at index 0", True, "FailJob"),
         ),
     ],
 )
-def test_failure_policies(rule: dict[str, Any], found: FailureMatch) -> None:
+def test_failure_policies(rule: dict[str, Any], found: FailurePolicyMatch) -> None:
     policy = {"spec": {"podFailurePolicy": {"rules": [rule]}}}
-    assert match_failure(policy, pod("2026-01-01T00:00:10Z", DisruptionTarget="True")) == found
+    assert match_pod_failure_policy(policy, pod("2026-01-01T00:00:10Z", DisruptionTarget="True")) == found
 
 
 @pytest.mark.parametrize(
@@ -231,4 +231,4 @@ def test_failure_policies(rule: dict[str, Any], found: FailureMatch) -> None:
 )
 def test_success_policies(rule: dict[str, Any], succeeded: list[int], met: bool) -> None:
     policy = {"spec": {"completions": 10, "successPolicy": {"rules": [rule]}}}
-    assert match_success(policy, Intervals.of(succeeded)) == ("Matched rules at index 0" if met else None)
+    assert match_success_policy(policy, OrderedIntervals.of(succeeded)) == ("Matched rules at index 0" if met else None)

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import pytest
 
 from fakekube import ApiError, Cluster
-from fakekube.controllers import manager, table
+from fakekube.controllers import controller_descriptors, manager
 from fakekube.controllers.manager import Manager
 from fakekube.controllers.reconciler import Key, Object, Reconciler
 
@@ -50,7 +50,14 @@ class Probe(Reconciler):
 
 @pytest.fixture(autouse=True)
 def probe(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(table, "ROWS", (*table.ROWS, table.Row("probe", f"{__name__}:Probe", ("configmaps",))))
+    monkeypatch.setattr(
+        controller_descriptors,
+        "CONTROLLERS",
+        (
+            *controller_descriptors.CONTROLLERS,
+            controller_descriptors.ControllerDescriptor("probe", f"{__name__}:Probe", ("configmaps",)),
+        ),
+    )
     monkeypatch.setitem(sys.modules, __name__, sys.modules[__name__])
     monkeypatch.setattr(Probe, "work", nothing)
     Probe.made.clear()
@@ -196,7 +203,7 @@ def test_a_failing_controller_does_not_stop_the_others(
     assert "ZeroDivisionError" in caplog.text
 
 
-def test_a_change_that_a_controller_cannot_cope_with_is_passed_over(
+def test_a_change_that_a_controller_cannot_handle_is_skipped(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     keys = Probe.keys
@@ -211,7 +218,7 @@ def test_a_change_that_a_controller_cannot_cope_with_is_passed_over(
     cluster.create(config_map("good"))
     cluster.settle()
     assert [name for name, _ in Probe.made[0].done] == ["good"]
-    assert "probe cannot cope with a change of configmaps" in caplog.text
+    assert "probe cannot handle an event of configmaps" in caplog.text
 
 
 def test_a_controller_that_cannot_start_is_left_out(
@@ -235,8 +242,8 @@ def test_a_moving_clock_takes_the_controllers_along(cluster: Cluster, monkeypatc
 
 
 def test_a_moving_clock_waits_for_work_however_long_it_takes(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Patience is for controllers that are at work in another thread."""
-    monkeypatch.setattr(manager, "PATIENCE", 0.0)
+    """LOCK_TIMEOUT limits the wait for controllers that run in another thread only."""
+    monkeypatch.setattr(manager, "LOCK_TIMEOUT", 0.0)
     test_a_moving_clock_takes_the_controllers_along(cluster, monkeypatch)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fakekube import Cluster
-from fakekube.controllers.statefulset.claims import owner_is_up_to_date, with_owner
+from fakekube.controllers.statefulset.claims import is_claim_owner_up_to_date, update_claim_owner_refs
 from tests.unit.controllers.workloads import image, make_ready, names, reasons, workload
 
 
@@ -121,12 +121,12 @@ def test_owners_of_claims_follow_the_policy(deleted: bool, scaled: bool, beyond:
     }
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "db-1", "uid": "p"}}
     claim: dict[str, Any] = {"metadata": {"name": "data-db-1"}}
-    mended = with_owner(claim, owner, pod, beyond)
+    mended = update_claim_owner_refs(claim, owner, pod, beyond)
     by_set, by_pod = deleted and not (scaled and beyond), scaled and beyond
     expected = {uid for uid, owns in (("s", by_set), ("p", by_pod)) if owns}
     assert {one["uid"] for one in mended["metadata"]["ownerReferences"]} == expected
-    assert owner_is_up_to_date(mended, owner, pod, beyond)
-    assert owner_is_up_to_date(claim, owner, pod, beyond) is not bool(expected)
+    assert is_claim_owner_up_to_date(mended, owner, pod, beyond)
+    assert is_claim_owner_up_to_date(claim, owner, pod, beyond) is not bool(expected)
     stranger = {"apiVersion": "x/v1", "kind": "X", "name": "x", "uid": "x", "controller": True}
     taken = {"metadata": {"name": "data-db-1", "ownerReferences": [stranger]}}
-    assert with_owner(taken, owner, pod, beyond) == taken
+    assert update_claim_owner_refs(taken, owner, pod, beyond) == taken

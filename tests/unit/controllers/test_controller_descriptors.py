@@ -5,19 +5,26 @@ from __future__ import annotations
 import pytest
 
 from fakekube import Cluster
-from fakekube.controllers.table import ALIASES, ANYTHING, ROWS, Row, UnknownController, enabled
+from fakekube.controllers.controller_descriptors import (
+    ALIASES,
+    ANY_RESOURCE,
+    CONTROLLERS,
+    ControllerDescriptor,
+    UnknownController,
+    enabled,
+)
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
-def test_a_row_leads_to_a_controller_of_its_name(row: Row) -> None:
-    controller = row.load()
-    assert controller.name == row.name
+@pytest.mark.parametrize("descriptor", CONTROLLERS, ids=lambda descriptor: descriptor.name)
+def test_a_descriptor_leads_to_a_controller_of_its_name(descriptor: ControllerDescriptor) -> None:
+    controller = descriptor.new_controller()
+    assert controller.name == descriptor.name
     chooses_itself = not controller.watches  # by also_watch
-    assert chooses_itself or ANYTHING in row.wakes_on or set(row.wakes_on) <= set(controller.watches)
+    assert chooses_itself or ANY_RESOURCE in descriptor.starts_on or set(descriptor.starts_on) <= set(controller.watches)
 
 
 def test_names_are_unique() -> None:
-    names = [row.name for row in ROWS]
+    names = [descriptor.name for descriptor in CONTROLLERS]
     assert len(set(names)) == len(names)
 
 
@@ -26,20 +33,23 @@ def test_names_are_unique() -> None:
     [
         ([], set()),
         (["namespace-controller"], {"namespace-controller"}),
-        (["*"], {row.name for row in ROWS if row.by_default}),
-        (["*", "-namespace-controller"], {row.name for row in ROWS if row.by_default} - {"namespace-controller"}),
+        (["*"], {descriptor.name for descriptor in CONTROLLERS if descriptor.by_default}),
+        (
+            ["*", "-namespace-controller"],
+            {descriptor.name for descriptor in CONTROLLERS if descriptor.by_default} - {"namespace-controller"},
+        ),
         (["-namespace-controller", "namespace-controller"], {"namespace-controller"}),
         ([""], set()),
     ],
 )
 def test_switches(switches: list[str], names: set[str]) -> None:
-    assert {row.name for row in enabled(switches)} == names
+    assert {descriptor.name for descriptor in enabled(switches)} == names
 
 
 @pytest.mark.parametrize(("alias", "name"), ALIASES.items())
 def test_names_of_old_are_understood(alias: str, name: str) -> None:
-    assert [row.name for row in enabled([alias])] == [name]
-    assert name not in {row.name for row in enabled(["*", f"-{alias}"])}
+    assert [descriptor.name for descriptor in enabled([alias])] == [name]
+    assert name not in {descriptor.name for descriptor in enabled(["*", f"-{alias}"])}
 
 
 def test_an_unknown_controller_is_refused() -> None:

@@ -6,8 +6,14 @@ from typing import Any
 
 import pytest
 
-from fakekube.controllers.deployment.annotations import last_revision, max_revision, updated_annotations
-from fakekube.controllers.deployment.arithmetic import max_surge, max_unavailable, new_replicas, proportion, resolve_fenceposts
+from fakekube.controllers.deployment.annotations import last_revision, max_revision, new_replica_set_annotations
+from fakekube.controllers.deployment.replica_counts import (
+    get_proportion,
+    max_surge,
+    max_unavailable,
+    new_rs_new_replicas,
+    resolve_fenceposts,
+)
 
 REVISION = "deployment.kubernetes.io/revision"
 HISTORY = "deployment.kubernetes.io/revision-history"
@@ -55,30 +61,30 @@ def test_no_more_than_all_may_be_unavailable() -> None:
 @pytest.mark.parametrize(("old", "new", "found"), [(10, 0, 3), (0, 0, 10), (13, 0, 0), (5, 5, 8), (0, 12, 10)])
 def test_the_new_one_fills_up_to_the_surge(old: int, new: int, found: int) -> None:
     fresh = replica_set(new)
-    assert new_replicas(deployment(10), [replica_set(old), fresh], fresh) == found
+    assert new_rs_new_replicas(deployment(10), [replica_set(old), fresh], fresh) == found
 
 
 def test_a_scaled_rollout_is_shared_by_size() -> None:
     scaled = deployment(12, 2, 0)
     old, new = replica_set(6, max_replicas="8"), replica_set(2, max_replicas="8")
-    first = proportion(old, scaled, 6, 0)
-    assert (first, proportion(new, scaled, 6, first)) == (5, 1)
+    first = get_proportion(old, scaled, 6, 0)
+    assert (first, get_proportion(new, scaled, 6, first)) == (5, 1)
 
 
 def test_revisions_are_remembered_in_the_annotations() -> None:
     owner = deployment(1, mine="x")
-    made, changed = updated_annotations(owner, {}, 1)
+    made, changed = new_replica_set_annotations(owner, {}, 1)
     assert changed and made == {"mine": "x", REVISION: "1"}
-    again, changed = updated_annotations(owner, made, 3)
+    again, changed = new_replica_set_annotations(owner, made, 3)
     assert changed and (again[REVISION], again[HISTORY]) == ("3", "1")
-    assert updated_annotations(owner, again, 2) == (again, False)
-    third, _ = updated_annotations(owner, again, 5)
+    assert new_replica_set_annotations(owner, again, 2) == (again, False)
+    third, _ = new_replica_set_annotations(owner, again, 5)
     assert third[HISTORY] == "1,3"
 
 
 def test_a_long_history_forgets_the_oldest() -> None:
     past = ",".join(str(number) for number in range(1000, 1400))
-    made, _ = updated_annotations(deployment(1), {REVISION: "1400", HISTORY: past}, 1401)
+    made, _ = new_replica_set_annotations(deployment(1), {REVISION: "1400", HISTORY: past}, 1401)
     assert len(made[HISTORY]) <= 2000
     assert made[HISTORY].endswith("1399,1400") and not made[HISTORY].startswith("1000")
 

@@ -1,7 +1,7 @@
-"""CronJobs: a Job at each time that a schedule names, by the cluster's clock.
+"""The CronJob controller: creates a Job at each time of a schedule, by the cluster's clock.
 
-A CronJob is looked at a moment after each start, and whenever it or one of its Jobs changes. Its status lists the Jobs that
-run, so that concurrencyPolicy can be judged; finished ones leave the list, and the oldest are deleted.
+A CronJob is synced shortly after each scheduled time, and when it or one of its Jobs changes. Its status lists the active Jobs,
+on which concurrencyPolicy depends. Finished Jobs are removed from the list, and the oldest are deleted.
 
 Specified by: pkg/controller/cronjob/{cronjob_controllerv2,utils}.go.
 """
@@ -14,12 +14,12 @@ from typing import Any
 
 from fakekube.apis.batch.schedules import Schedule, ScheduleError, parse_schedule, schedule_problem, time_zone, time_zone_problem
 from fakekube.client import ApiError
-from fakekube.controllers.cronjob_times import MANY, TooFrequent, most_recent, next_in
-from fakekube.controllers.job.conditions import finished_condition
-from fakekube.controllers.owners import controller_of, controller_reference, is_controlled_by
-from fakekube.controllers.pods import moment, namespace_is_terminating
+from fakekube.controllers.controller_ref_manager import get_controller_of, is_controlled_by, new_controller_ref
+from fakekube.controllers.controller_utils import is_namespace_terminating, parse_time
+from fakekube.controllers.cronjob.utils import MANY, TooFrequent, most_recent_schedule_time, next_requeue_duration
+from fakekube.controllers.job.conditions import finished_type
 from fakekube.controllers.reconciler import Key, Object, Reconciler
-from fakekube.controllers.recorder import reference
+from fakekube.controllers.recorder import get_reference
 from fakekube.golang.quoting import go_quote
 from fakekube.golang.timestamps import print_time
 
@@ -29,39 +29,39 @@ SCHEDULED = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 
 
 class CronJobController(Reconciler):
-    """Starts Jobs."""
+    """Creates and deletes the Jobs of CronJobs."""
 
     name = "cronjob-controller"
     watches = ("cronjobs.batch", "jobs.batch")
 
-    # ---- what wakes it
+    # ---- events
 
     def keys(self, resource: str, event_type: str, obj: Object, old: Object | None = None) -> Iterable[Key]:
         metadata = obj["metadata"]
         if resource == "cronjobs.batch":
             key = Key(metadata["namespace"], metadata["name"])
             return self._keys_after_change(key, obj) if old is not None and _timing(obj) != _timing(old) else (key,)
-        owner, former = controller_of(obj), None if old is None else controller_of(old)
+        owner, former = get_controller_of(obj), None if old is None else get_controller_of(old)
         names = {one["name"] for one in (former, owner) if one and one["kind"] == "CronJob"}
         return [Key(metadata["namespace"], name) for name in sorted(names)]
 
     def _keys_after_change(self, key: Key, cron_job: Object) -> Iterable[Key]:
-        """A new schedule is waited for: what the old one has missed is not made up."""
-        text = _schedule_text(cron_job)
+        """Requeues the key for the next time of a changed schedule; times that the old one has missed are skipped."""
+        text = _format_schedule(cron_job)
         if schedule_problem(text):
             message = f"unparseable schedule for cronjob: {cron_job['spec']['schedule']}"
             self.recorder.event(cron_job, "Warning", "UnParseableCronJobSchedule", message)
         else:
-            self.requeue_after(key, next_in(cron_job, self.clock.now(), parse_schedule(text)))
+            self.requeue_after(key, next_requeue_duration(cron_job, self.clock.now(), parse_schedule(text)))
         return ()
 
     def reconcile(self, key: Key) -> None:
         cron_job = self.cache.get("cronjobs.batch", key.namespace, key.name)
         if cron_job is None:
             return
-        jobs = [job for job in self.cache.list("jobs.batch", key.namespace) if _is_named_by(job, key.name)]
+        jobs = [job for job in self.cache.list("jobs.batch", key.namespace) if _is_controlled_by_name(job, key.name)]
         sync = _Sync(self, cron_job)
-        sync.clean_up(jobs)
+        sync.cleanup_finished_jobs(jobs)
         failure, wait = None, None
         try:
             wait = sync.run(jobs)
@@ -71,7 +71,7 @@ class CronJobController(Reconciler):
             self.client.update({**cron_job, "status": sync.status}, subresource="status")
         if wait is not None:
             self.requeue_after(key, wait)
-        if failure is not None and not namespace_is_terminating(failure):
+        if failure is not None and not is_namespace_terminating(failure):
             raise failure
 
 
@@ -79,13 +79,13 @@ def _timing(cron_job: Object) -> tuple[Any, Any]:
     return cron_job["spec"]["schedule"], cron_job["spec"].get("timeZone")
 
 
-def _is_named_by(job: Object, name: str) -> bool:
-    owner = controller_of(job)
+def _is_controlled_by_name(job: Object, name: str) -> bool:
+    owner = get_controller_of(job)
     return owner is not None and owner["name"] == name
 
 
-def _schedule_text(cron_job: Object) -> str:
-    """The schedule, with the time zone in front if it is known."""
+def _format_schedule(cron_job: Object) -> str:
+    """Returns the schedule, with the time zone as a prefix if it is valid (formatSchedule)."""
     schedule, zone = _timing(cron_job)
     if "TZ" in schedule or zone is None or time_zone_problem(zone):
         return str(schedule)
@@ -93,11 +93,11 @@ def _schedule_text(cron_job: Object) -> str:
 
 
 class _Sync:
-    """One look at a CronJob.
+    """One sync of a CronJob.
 
     Args:
-        controller: whose client, clock and recorder are used.
-        cron_job: as it stands.
+        controller: Provides the client, the clock and the recorder.
+        cron_job: The CronJob.
     """
 
     def __init__(self, controller: CronJobController, cron_job: Object) -> None:
@@ -111,16 +111,16 @@ class _Sync:
     def _event(self, type_: str, reason: str, message: str) -> None:
         self._controller.recorder.event(self._cron_job, type_, reason, message)
 
-    # ---- Jobs that are there
+    # ---- existing Jobs
 
-    def clean_up(self, jobs: list[Object]) -> None:
-        """Delete the oldest finished Jobs beyond the history limits."""
+    def cleanup_finished_jobs(self, jobs: list[Object]) -> None:
+        """Deletes the oldest finished Jobs beyond the history limits."""
         spec = self._cron_job["spec"]
         for limit, condition in (("successfulJobsHistoryLimit", "Complete"), ("failedJobsHistoryLimit", "Failed")):
             most = spec.get(limit)
             if most is None:
                 continue
-            finished = sorted((job for job in jobs if finished_condition(job) == condition), key=_by_start)
+            finished = sorted((job for job in jobs if finished_type(job) == condition), key=_by_start_time)
             for job in finished[: max(len(finished) - most, 0)]:
                 self.changed |= self._delete(job)
 
@@ -133,47 +133,47 @@ class _Sync:
         except ApiError as error:
             self._event("Warning", "FailedDelete", f"Deleted job: {error}")
             return False
-        self._forget(metadata["uid"])
+        self._remove_active(metadata["uid"])
         self._event("Normal", "SuccessfulDelete", f"Deleted job {metadata['name']}")
         return True
 
-    def _forget(self, uid: str) -> None:
+    def _remove_active(self, uid: str) -> None:
         self.status["active"] = [one for one in self.status["active"] if one["uid"] != uid]
 
     def _is_active(self, uid: str) -> bool:
         return any(one["uid"] == uid for one in self.status["active"])
 
-    def _look_at_jobs(self, jobs: list[Object]) -> None:
-        """Bring the list of active Jobs, and the last success, up to date. Raises ApiError."""
+    def _sync_jobs(self, jobs: list[Object]) -> None:
+        """Updates the list of active Jobs and lastSuccessfulTime. Raises ApiError."""
         for job in jobs:
-            name, uid, finished = job["metadata"]["name"], job["metadata"]["uid"], finished_condition(job)
+            name, uid, finished = job["metadata"]["name"], job["metadata"]["uid"], finished_type(job)
             if not finished:
-                if not self._is_active(uid) and not self._was_started_meanwhile(uid):
+                if not self._is_active(uid) and not self._is_active_in_api(uid):
                     text = f"Saw a job that the controller did not create or forgot: {name}"
                     self._event("Warning", "UnexpectedJob", text)
                 continue
             if self._is_active(uid):
-                self._forget(uid)
+                self._remove_active(uid)
                 self._event("Normal", "SawCompletedJob", f"Saw completed job: {name}, condition: {finished}")
                 self.changed = True
             if finished == "Complete":
-                self._remember_success((job.get("status") or {}).get("completionTime"))
+                self._set_last_success((job.get("status") or {}).get("completionTime"))
         known = {job["metadata"]["uid"] for job in jobs}
         for one in self.status["active"]:
             if one["uid"] not in known and not self._exists(one):
                 self._event("Normal", "MissingJob", f"Active job went missing: {one['name']}")
-                self._forget(one["uid"])
+                self._remove_active(one["uid"])
                 self.changed = True
 
-    def _was_started_meanwhile(self, uid: str) -> bool:
-        """Does the CronJob as it is now know the Job?"""
+    def _is_active_in_api(self, uid: str) -> bool:
+        """Whether the stored CronJob, which may be newer, lists the Job as active."""
         metadata = self._cron_job["metadata"]
         fresh = self._controller.client.get("cronjobs.batch", metadata["name"], namespace=metadata["namespace"])
         return any(one["uid"] == uid for one in (fresh.get("status") or {}).get("active") or ())
 
-    def _remember_success(self, time: str | None) -> None:
+    def _set_last_success(self, time: str | None) -> None:
         last = self.status.get("lastSuccessfulTime")
-        if time is not None and (last is None or moment(time) > moment(last)):
+        if time is not None and (last is None or parse_time(time) > parse_time(last)):
             self.status["lastSuccessfulTime"] = time
             self.changed = True
 
@@ -189,15 +189,15 @@ class _Sync:
     # ---- the next start
 
     def run(self, jobs: list[Object]) -> float | None:
-        """Do what is due.
+        """Creates the Job that is due.
 
         Returns:
-            Seconds until the next look, None if only a change makes one necessary.
+            Seconds until the next sync; None if only a change requires one.
 
         Raises:
-            ApiError: to be tried again.
+            ApiError: A request failed, and the sync must be repeated.
         """
-        self._look_at_jobs(jobs)
+        self._sync_jobs(jobs)
         spec = self._cron_job["spec"]
         if "deletionTimestamp" in self._cron_job["metadata"]:
             return None
@@ -207,19 +207,19 @@ class _Sync:
             return None
         if spec.get("suspend"):
             return None
-        schedule = self._schedule()
+        schedule = self._parse_schedule()
         if schedule is None:
             return None
         try:
-            time = self._due(schedule)
+            time = self._next_schedule_time(schedule)
         except TooFrequent as error:
             self._event("Warning", "InvalidSchedule", f"invalid schedule: {spec['schedule']} : {error}")
             return None
-        if time is not None and self._may_start(time) and not self._start(time):
+        if time is not None and self._may_start(time) and not self._create_job(time):
             return None
-        return next_in({**self._cron_job, "status": self.status}, self._now, schedule)
+        return next_requeue_duration({**self._cron_job, "status": self.status}, self._now, schedule)
 
-    def _schedule(self) -> Schedule | None:
+    def _parse_schedule(self) -> Schedule | None:
         text = self._cron_job["spec"]["schedule"]
         if "TZ" in text:
             self._event(
@@ -229,21 +229,21 @@ class _Sync:
                 "https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details",
             )
         try:
-            return parse_schedule(_schedule_text(self._cron_job))
+            return parse_schedule(_format_schedule(self._cron_job))
         except ScheduleError as error:
             self._event("Warning", "UnparseableSchedule", f"unparseable schedule: {go_quote(text)} : {error}")
             return None
 
-    def _due(self, schedule: Schedule) -> datetime | None:
-        """The start that is due; None if none is. Raises TooFrequent."""
-        recent = most_recent(self._cron_job, self._now, schedule, deadline=True)
+    def _next_schedule_time(self, schedule: Schedule) -> datetime | None:
+        """Returns the scheduled time that is due; None if none is. Raises TooFrequent."""
+        recent = most_recent_schedule_time(self._cron_job, self._now, schedule, include_deadline=True)
         if recent.time is not None and recent.missed > MANY:
             text = "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew"
             self._event("Warning", "TooManyMissedTimes", text)
         return recent.time
 
     def _may_start(self, time: datetime) -> bool:
-        """Is it not too late, not done yet, and allowed beside the Jobs that run?"""
+        """Whether the start is within the deadline, was not done before, and is allowed by concurrencyPolicy."""
         spec = self._cron_job["spec"]
         deadline = spec.get("startingDeadlineSeconds")
         if deadline is not None and (self._now - time).total_seconds() > deadline:
@@ -253,7 +253,7 @@ class _Sync:
         last = self.status.get("lastScheduleTime")
         if any(one["name"] == self._job_name(time) for one in self.status["active"]):
             return False
-        if last is not None and moment(last) == time:
+        if last is not None and parse_time(last) == time:
             return False
         if spec.get("concurrencyPolicy") == "Forbid" and self.status["active"]:
             text = "Not starting job because prior execution is running and concurrency policy is Forbid"
@@ -264,31 +264,31 @@ class _Sync:
     def _job_name(self, time: datetime) -> str:
         return f"{self._cron_job['metadata']['name']}-{int(time.timestamp()) // 60}"
 
-    def _start(self, time: datetime) -> bool:
-        """Make the Job; False if somebody else's has its name, or it is there already. Raises ApiError."""
+    def _create_job(self, time: datetime) -> bool:
+        """Creates the Job. Returns False if the name belongs to another owner's Job or to an active Job. Raises ApiError."""
         if self._cron_job["spec"].get("concurrencyPolicy") == "Replace":
             self._replace()
-        wanted = self._made(time)
+        new_job = self._build_job(time)
         try:
-            job = self._controller.client.create(wanted)
+            job = self._controller.client.create(new_job)
         except ApiError as error:
             if error.reason != "AlreadyExists":
-                if not namespace_is_terminating(error):
+                if not is_namespace_terminating(error):
                     self._event("Warning", "FailedCreate", f"Error creating job: {error}")
                 raise
-            metadata = wanted["metadata"]
+            metadata = new_job["metadata"]
             job = self._controller.client.get("jobs.batch", metadata["name"], namespace=metadata["namespace"])
             if not is_controlled_by(job, self._cron_job) or self._is_active(job["metadata"]["uid"]):
                 return False
         else:
             self._event("Normal", "SuccessfulCreate", f"Created job {job['metadata']['name']}")
-        self.status["active"].append(reference(job))
+        self.status["active"].append(get_reference(job))
         self.status["lastScheduleTime"] = print_time(time)
         self.changed = True
         return True
 
     def _replace(self) -> None:
-        """Delete the Jobs that run. Raises ApiError."""
+        """Deletes the active Jobs. Raises ApiError."""
         for one in list(self.status["active"]):
             try:
                 job = self._controller.client.get("jobs.batch", one["name"], namespace=one["namespace"])
@@ -300,11 +300,11 @@ class _Sync:
                 raise ApiError({"code": 500, "reason": "InternalError", "message": text})
             self.changed = True
 
-    def _made(self, time: datetime) -> Object:
+    def _build_job(self, time: datetime) -> Object:
         template = self._cron_job["spec"]["jobTemplate"]
         metadata = template.get("metadata") or {}
         zone = time_zone(self._cron_job["spec"].get("timeZone") or "")
-        shown = time.astimezone(zone).isoformat(timespec="seconds").replace("+00:00", "Z")
+        timestamp = time.astimezone(zone).isoformat(timespec="seconds").replace("+00:00", "Z")
         return {
             "kind": "Job",
             "apiVersion": "batch/v1",
@@ -312,14 +312,14 @@ class _Sync:
                 "name": self._job_name(time),
                 "namespace": self._cron_job["metadata"]["namespace"],
                 "labels": dict(metadata.get("labels") or {}),
-                "annotations": {**(metadata.get("annotations") or {}), SCHEDULED: shown},
-                "ownerReferences": [controller_reference(self._cron_job)],
+                "annotations": {**(metadata.get("annotations") or {}), SCHEDULED: timestamp},
+                "ownerReferences": [new_controller_ref(self._cron_job)],
             },
             "spec": template["spec"],
         }
 
 
-def _by_start(job: Object) -> tuple[bool, str, str]:
-    """Sorts Jobs by their start; those that have not started come last."""
+def _by_start_time(job: Object) -> tuple[bool, str, str]:
+    """A sort key of Jobs: by startTime, those without one last (byJobStartTime)."""
     start = (job.get("status") or {}).get("startTime")
     return start is None, start or "", job["metadata"]["name"]

@@ -1,8 +1,8 @@
-"""What workload controllers ask of pods, and how they make and delete them.
+"""Functions that workload controllers share: states of pods, the order of their deletion, creation and deletion.
 
-A pod is *active* while it has not ended and is not being deleted, *ready* when its Ready condition is True, *available* when
-it has been ready for minReadySeconds. The order in which surplus pods are deleted is a comparison of many aspects; where
-ages decide they do so by powers of two, so that of pods that are about as old a random one goes.
+A pod is *active* if it has not terminated and is not being deleted, *ready* if its condition Ready is True, and *available*
+if it has been ready for minReadySeconds. `sort_for_deletion` compares ages by powers of two, so that among pods of about the
+same age the one to delete is random.
 
 Specified by: pkg/controller/controller_utils.go (ActivePodsWithRanks, FindMinNextPodAvailabilityCheck, RealPodControl),
 pkg/api/v1/pod/util.go.
@@ -18,21 +18,23 @@ from math import log2
 from typing import Any
 
 from fakekube.client import ApiError, Client
-from fakekube.controllers.owners import controller_reference
+from fakekube.controllers.conditions import find_condition
+from fakekube.controllers.controller_ref_manager import new_controller_ref
 
 __all__ = [
     "PodControl",
     "count_ready",
-    "deletion_order",
-    "is_active",
-    "is_available",
-    "is_ready",
-    "is_terminal",
-    "is_terminating",
-    "moment",
-    "namespace_is_terminating",
-    "next_availability",
-    "pod_from_template",
+    "find_min_next_pod_availability_check",
+    "get_pod_from_template",
+    "is_namespace_terminating",
+    "is_pod_active",
+    "is_pod_available",
+    "is_pod_ready",
+    "is_pod_terminal",
+    "is_pod_terminating",
+    "parse_time",
+    "phase_of",
+    "sort_for_deletion",
 ]
 
 Object = dict[str, Any]
@@ -43,99 +45,97 @@ _PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
 _MAX_INT32 = 2**31 - 1
 
 
-def moment(text: str) -> datetime:
-    """A time as objects hold it."""
+def parse_time(text: str) -> datetime:
+    """Parses a timestamp of an object."""
     return datetime.fromisoformat(text).astimezone(UTC)
 
 
 # ---------------------------------------------------------------- states
 
 
-def ready_condition(pod: Object) -> Mapping[str, Any] | None:
-    """The condition of type Ready."""
-    for condition in pod.get("status", {}).get("conditions") or ():
-        if condition["type"] == "Ready":
-            return condition  # type: ignore[no-any-return]
-    return None
+def get_pod_ready_condition(pod: Object) -> Mapping[str, Any] | None:
+    """Returns the condition Ready; None if there is none."""
+    return find_condition(pod.get("status") or {}, "Ready")
 
 
-def is_ready(pod: Object) -> bool:
-    """Is the Ready condition True?"""
-    condition = ready_condition(pod)
+def is_pod_ready(pod: Object) -> bool:
+    """Whether the condition Ready is True."""
+    condition = get_pod_ready_condition(pod)
     return condition is not None and condition.get("status") == "True"
 
 
-def is_available(pod: Object, min_ready_seconds: int, now: datetime) -> bool:
-    """Has it been ready for so many seconds?"""
-    condition = ready_condition(pod)
+def is_pod_available(pod: Object, min_ready_seconds: int, now: datetime) -> bool:
+    """Whether the pod has been ready for so many seconds."""
+    condition = get_pod_ready_condition(pod)
     if condition is None or condition.get("status") != "True":
         return False
     if not min_ready_seconds:
         return True
     since = condition.get("lastTransitionTime")
-    return since is not None and moment(since) + timedelta(seconds=min_ready_seconds) <= now
+    return since is not None and parse_time(since) + timedelta(seconds=min_ready_seconds) <= now
 
 
 def phase_of(pod: Object) -> str:
-    """status.phase, "" if it is absent."""
+    """Returns status.phase; "" if it is absent."""
     return pod.get("status", {}).get("phase", "")  # type: ignore[no-any-return]
 
 
-def is_terminal(pod: Object) -> bool:
-    """Has it failed or succeeded?"""
+def is_pod_terminal(pod: Object) -> bool:
+    """Whether the pod has failed or succeeded."""
     return phase_of(pod) in ("Failed", "Succeeded")
 
 
-def is_active(pod: Object) -> bool:
-    """Neither ended nor being deleted."""
-    return "deletionTimestamp" not in pod["metadata"] and not is_terminal(pod)
+def is_pod_active(pod: Object) -> bool:
+    """Whether the pod has not terminated and is not being deleted."""
+    return "deletionTimestamp" not in pod["metadata"] and not is_pod_terminal(pod)
 
 
-def is_terminating(pod: Object) -> bool:
-    """Being deleted, and not ended yet."""
-    return "deletionTimestamp" in pod["metadata"] and not is_terminal(pod)
+def is_pod_terminating(pod: Object) -> bool:
+    """Whether the pod is being deleted and has not terminated yet."""
+    return "deletionTimestamp" in pod["metadata"] and not is_pod_terminal(pod)
 
 
 def count_ready(pods: Iterable[Object], min_ready_seconds: int, now: datetime) -> tuple[int, int]:
-    """How many are ready, and how many available."""
-    ready = [pod for pod in pods if is_ready(pod)]
+    """Returns the numbers of ready and of available pods."""
+    ready = [pod for pod in pods if is_pod_ready(pod)]
     if not min_ready_seconds:
         return len(ready), len(ready)
-    return len(ready), sum(is_available(pod, min_ready_seconds, now) for pod in ready)
+    return len(ready), sum(is_pod_available(pod, min_ready_seconds, now) for pod in ready)
 
 
-def next_availability(pods: Iterable[Object], min_ready_seconds: int, now: datetime) -> float | None:
-    """Seconds until the next of the ready pods becomes available; None if time makes none available."""
+def find_min_next_pod_availability_check(pods: Iterable[Object], min_ready_seconds: int, now: datetime) -> float | None:
+    """Returns the seconds until the next ready pod becomes available; None if none will."""
     waits = []
     for pod in pods:
-        condition = ready_condition(pod)
+        condition = get_pod_ready_condition(pod)
         if condition is None or condition.get("status") != "True" or not condition.get("lastTransitionTime"):
             continue
-        wait = moment(condition["lastTransitionTime"]) + timedelta(seconds=min_ready_seconds) - now
+        wait = parse_time(condition["lastTransitionTime"]) + timedelta(seconds=min_ready_seconds) - now
         if wait > timedelta():
             waits.append(wait.total_seconds())
     return min(waits, default=None)
 
 
-# ---------------------------------------------------------------- which pods are deleted first
+# ---------------------------------------------------------------- order of deletion
 
 
-def deletion_order(pods: Sequence[Object], ranks: Sequence[int], now: datetime) -> list[Object]:
-    """The pods, those that are to be deleted first in front.
+def sort_for_deletion(pods: Sequence[Object], ranks: Sequence[int], now: datetime) -> list[Object]:
+    """Sorts pods so that those to delete come first (ActivePodsWithRanks).
 
     Args:
-        pods: active pods of one controller.
-        ranks: for each pod, how many related pods are on its node: of equal pods the one on the fuller node goes first.
-        now: what ages are counted to.
+        pods: Active pods of one controller.
+        ranks: For each pod the number of related pods on its node; of otherwise equal pods the one with the higher rank
+            is first.
+        now: The time from which ages are calculated.
     """
-    aspects = [_Aspects.of(pod, rank, now) for pod, rank in zip(pods, ranks, strict=True)]
-    aspects.sort(key=cmp_to_key(_compare))
-    return [one.pod for one in aspects]
+    ranked = [_RankedPod.of(pod, rank, now) for pod, rank in zip(pods, ranks, strict=True)]
+    ranked.sort(key=cmp_to_key(_compare))
+    return [one.pod for one in ranked]
 
 
 @dataclass(slots=True)
-class _Aspects:
-    """What decides about a pod. The fields of `first` are compared in order; the smaller goes first."""
+class _RankedPod:
+    """What the order depends on. The fields of `first` are compared in order; the smaller comes first."""
 
     pod: Object
     first: tuple[bool, int, bool, int, int]
@@ -145,8 +145,8 @@ class _Aspects:
     uid: str
 
     @classmethod
-    def of(cls, pod: Object, rank: int, now: datetime) -> _Aspects:
-        condition = ready_condition(pod)
+    def of(cls, pod: Object, rank: int, now: datetime) -> _RankedPod:
+        condition = get_pod_ready_condition(pod)
         ready = condition is not None and condition.get("status") == "True"
         since = condition.get("lastTransitionTime") if condition is not None and ready else None
         created = pod["metadata"].get("creationTimestamp")
@@ -160,7 +160,7 @@ class _Aspects:
         )
 
 
-def _compare(one: _Aspects, other: _Aspects) -> int:
+def _compare(one: _RankedPod, other: _RankedPod) -> int:
     if one.first != other.first:
         return -1 if one.first < other.first else 1
     if one.first[2] and one.ready_age != other.ready_age:
@@ -173,7 +173,7 @@ def _compare(one: _Aspects, other: _Aspects) -> int:
 
 
 def _compare_ages(one: float | None, other: float | None, uid: str, other_uid: str) -> int:
-    """The pod without a time goes first, then the one whose age has the smaller power of two, then the smaller uid."""
+    """Compares ages: no time is first, then the age with the smaller power of two, then the smaller uid."""
     if one is None or other is None:
         return -1 if one is None else 1
     difference = _power(one) - _power(other)
@@ -187,11 +187,11 @@ def _power(seconds: float) -> int:
 
 
 def _seconds(since: str | None, now: datetime) -> float | None:
-    return None if since is None else (now - moment(since)).total_seconds()
+    return None if since is None else (now - parse_time(since)).total_seconds()
 
 
 def _deletion_cost(pod: Object) -> int:
-    """The cost that an annotation gives; 0 where it is absent or malformed (a sign `+` and leading zeros are)."""
+    """Returns the cost in the annotation; 0 if it is absent or malformed, as with a sign `+` or leading zeros."""
     text = (pod["metadata"].get("annotations") or {}).get(DELETION_COST, "0")
     try:
         cost = int(text)
@@ -202,7 +202,7 @@ def _deletion_cost(pod: Object) -> int:
 
 
 def _restarts(pod: Object) -> tuple[int, int]:
-    """The most restarts of a container, and of a sidecar."""
+    """Returns the highest number of restarts of a container, and of a sidecar."""
     status = pod.get("status", {})
     containers = max((one.get("restartCount", 0) for one in status.get("containerStatuses") or ()), default=0)
     names = {one["name"] for one in pod["spec"].get("initContainers") or () if one.get("restartPolicy") == "Always"}
@@ -210,11 +210,11 @@ def _restarts(pod: Object) -> tuple[int, int]:
     return containers, max(sidecars, default=0)
 
 
-# ---------------------------------------------------------------- making and deleting
+# ---------------------------------------------------------------- creation and deletion
 
 
-def pod_from_template(template: Object, owner: Object) -> Object:
-    """A pod of a template that the owner controls, without a name."""
+def get_pod_from_template(template: Object, owner: Object) -> Object:
+    """Returns a new pod of a template, controlled by the owner and with generateName (GetPodFromTemplate)."""
     metadata = template.get("metadata") or {}
     name = owner["metadata"]["name"]
     prefix = f"{name}-" if len(name) < _MAX_NAME else name
@@ -222,43 +222,43 @@ def pod_from_template(template: Object, owner: Object) -> Object:
     for field in ("labels", "annotations"):
         if metadata.get(field):
             made[field] = dict(metadata[field])
-    made["ownerReferences"] = [controller_reference(owner)]
+    made["ownerReferences"] = [new_controller_ref(owner)]
     if metadata.get("finalizers"):
         made["finalizers"] = list(metadata["finalizers"])
     return {"kind": "Pod", "apiVersion": "v1", "metadata": made, "spec": template.get("spec") or {}}
 
 
-def namespace_is_terminating(error: ApiError) -> bool:
-    """Was a creation refused because the namespace is being deleted?"""
+def is_namespace_terminating(error: ApiError) -> bool:
+    """Whether a creation was rejected because the namespace is being deleted."""
     causes = (error.status.get("details") or {}).get("causes") or ()
     return any(cause.get("reason") == "NamespaceTerminating" for cause in causes)
 
 
 @dataclass(slots=True)
 class PodControl:
-    """Creates and deletes pods for a controller, with the events that say so.
+    """Creates and deletes pods for a controller, and records events about the owner (RealPodControl).
 
     Args:
-        client: writes.
-        recorder: records the events, about the owner of the pods.
+        client: The client of the controller.
+        recorder: The recorder of the controller.
     """
 
     client: Client
     recorder: Any
 
     def create(self, pod: Object, owner: Object) -> Object:
-        """Raises ApiError, after an event unless the namespace is being deleted."""
+        """Creates a pod. Raises ApiError, after an event unless the namespace is being deleted."""
         try:
-            made = self.client.create(pod)
+            created = self.client.create(pod)
         except ApiError as error:
-            if not namespace_is_terminating(error):
+            if not is_namespace_terminating(error):
                 self.recorder.event(owner, "Warning", "FailedCreate", f"Error creating: {error}")
             raise
-        self.recorder.event(owner, "Normal", "SuccessfulCreate", f"Created pod: {made['metadata']['name']}")
-        return made
+        self.recorder.event(owner, "Normal", "SuccessfulCreate", f"Created pod: {created['metadata']['name']}")
+        return created
 
     def delete(self, pod: Object, owner: Object) -> None:
-        """Raises ApiError, after an event unless the pod is gone."""
+        """Deletes a pod. Raises ApiError, after an event unless the pod is not found."""
         name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
         try:
             self.client.delete("pods", name, namespace=namespace)

@@ -7,7 +7,12 @@ from typing import Any
 
 import pytest
 
-from fakekube.controllers.pods import deletion_order, is_available, next_availability, pod_from_template
+from fakekube.controllers.controller_utils import (
+    find_min_next_pod_availability_check,
+    get_pod_from_template,
+    is_pod_available,
+    sort_for_deletion,
+)
 
 NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
 
@@ -49,25 +54,25 @@ EARLY, LATE = "2026-01-01T11:00:00Z", "2026-01-01T11:59:58Z"
     ],
 )
 def test_order(first: dict[str, Any], second: dict[str, Any]) -> None:
-    found = deletion_order([second, first], [0, 0], NOW)
+    found = sort_for_deletion([second, first], [0, 0], NOW)
     assert [one["metadata"]["name"] for one in found] == [first["metadata"]["name"], second["metadata"]["name"]]
 
 
 def test_the_fuller_node_is_relieved() -> None:
-    assert [one["metadata"]["name"] for one in deletion_order([pod("a"), pod("b")], [1, 2], NOW)] == ["b", "a"]
+    assert [one["metadata"]["name"] for one in sort_for_deletion([pod("a"), pod("b")], [1, 2], NOW)] == ["b", "a"]
 
 
 def test_available_when_ready_long_enough() -> None:
     late = pod("a", ready=LATE)
-    assert is_available(late, 0, NOW) and is_available(late, 2, NOW) and not is_available(late, 3, NOW)
-    assert not is_available(pod("a"), 0, NOW)
-    assert next_availability([late, pod("b", ready=EARLY)], 10, NOW) == 8.0
-    assert next_availability([pod("b", ready=EARLY)], 10, NOW) is None
+    assert is_pod_available(late, 0, NOW) and is_pod_available(late, 2, NOW) and not is_pod_available(late, 3, NOW)
+    assert not is_pod_available(pod("a"), 0, NOW)
+    assert find_min_next_pod_availability_check([late, pod("b", ready=EARLY)], 10, NOW) == 8.0
+    assert find_min_next_pod_availability_check([pod("b", ready=EARLY)], 10, NOW) is None
 
 
 def test_a_pod_of_a_template() -> None:
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "web", "namespace": "ns", "uid": "u"}}
-    made = pod_from_template({"metadata": {"labels": {"a": "b"}, "name": "no"}, "spec": {"containers": []}}, owner)
+    made = get_pod_from_template({"metadata": {"labels": {"a": "b"}, "name": "no"}, "spec": {"containers": []}}, owner)
     reference = {
         "apiVersion": "apps/v1",
         "kind": "ReplicaSet",

@@ -1,14 +1,15 @@
-"""Controller references: who controls an object, and how a controller adopts and releases objects.
+"""Controller references: reads the controller of an object; adopts and releases the dependents of a controller.
 
-Invariant: an object has at most one controller. A controller adopts only objects without one, in its own namespace, that
-its selector matches, and only while neither of the two is being deleted; it releases what its selector no longer matches.
+Invariant: an object has at most one controller. A controller adopts only objects of its own namespace that have no controller
+and match its selector, and only while neither of the two is being deleted. It releases objects that its selector no longer
+matches.
 
 Specified by: pkg/controller/controller_ref_manager.go, k8s.io/apimachinery/pkg/apis/meta/v1/controller_ref.go.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,22 +21,19 @@ if TYPE_CHECKING:
     from fakekube.controllers.informers import Cache
 
 __all__ = [
-    "STRATEGIC_MERGE_PATCH",
     "ControllerRefManager",
-    "controller_of",
-    "controller_reference",
+    "get_controller_of",
     "is_controlled_by",
     "keys_of_controllers",
+    "new_controller_ref",
     "selector_of",
 ]
 
 Object = dict[str, Any]
 
-STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 
-
-def controller_of(obj: Object) -> Object | None:
-    """The owner reference that says `controller: true`, if there is one."""
+def get_controller_of(obj: Mapping[str, Any]) -> Object | None:
+    """Returns the owner reference with `controller: true`, or None (metav1.GetControllerOf)."""
     for reference in obj["metadata"].get("ownerReferences") or ():
         if reference.get("controller"):
             return reference  # type: ignore[no-any-return]
@@ -43,13 +41,13 @@ def controller_of(obj: Object) -> Object | None:
 
 
 def is_controlled_by(obj: Object, owner: Object) -> bool:
-    """Is this the controller of the object?"""
-    reference = controller_of(obj)
+    """Whether the owner is the controller of the object (metav1.IsControlledBy)."""
+    reference = get_controller_of(obj)
     return reference is not None and reference["uid"] == owner["metadata"]["uid"]
 
 
-def controller_reference(owner: Object) -> Object:
-    """The owner reference that makes an object the controller of another one."""
+def new_controller_ref(owner: Object) -> Object:
+    """Returns an owner reference that makes the owner the controller of an object (metav1.NewControllerRef)."""
     return {
         "apiVersion": owner["apiVersion"],
         "kind": owner["kind"],
@@ -61,7 +59,7 @@ def controller_reference(owner: Object) -> Object:
 
 
 def selector_of(owner: Object) -> LabelSelector:
-    """The selector of a workload."""
+    """Returns the label selector in the spec of a workload."""
     return from_label_selector(owner["spec"].get("selector"))
 
 
@@ -74,18 +72,21 @@ def keys_of_controllers(
     resource: str,
     selects: Callable[[Object], LabelSelector] = selector_of,
 ) -> Iterator[Key]:
-    """Whom a change of a dependent object wakes: its controllers, now and before; if it has none, those that may adopt it.
+    """Returns the keys of the controllers that a change of a dependent object concerns.
+
+    These are the present and the former controller of the object. If it has no controller, they are those whose selector
+    matches it, because they may adopt it.
 
     Args:
-        cache: knows the controllers.
-        obj: the object, after a deletion its last state.
-        old: the object before a modification.
-        kind: of the controllers.
-        resource: of the controllers.
-        selects: the selector of a controller.
+        cache: Contains the controllers.
+        obj: The object, after a deletion its last state.
+        old: The object before a modification, else None.
+        kind: The kind of the controllers.
+        resource: The resource of the controllers.
+        selects: Returns the selector of a controller.
     """
     metadata = obj["metadata"]
-    owner, former = controller_of(obj), None if old is None else controller_of(old)
+    owner, former = get_controller_of(obj), None if old is None else get_controller_of(old)
     for name in dict.fromkeys(one["name"] for one in (former, owner) if one is not None and one["kind"] == kind):
         yield Key(metadata["namespace"], name)
     labels = metadata.get("labels")
@@ -101,15 +102,15 @@ def keys_of_controllers(
 
 @dataclass(slots=True)
 class ControllerRefManager:
-    """Decides which objects a controller owns, and adopts and releases objects so that it is true.
+    """Finds the objects that a controller owns, and adopts and releases objects accordingly.
 
     Args:
-        client: writes the owner references.
-        owner: the controller, with kind and apiVersion.
-        owner_resource: the resource of the controller ("replicasets.apps").
-        resource: the resource of the objects ("pods").
-        matches: does the controller's selector match an object?
-        finalizers: given to adopted objects, and taken from released ones.
+        client: Writes the owner references.
+        owner: The controller, with kind and apiVersion.
+        owner_resource: The resource of the controller ("replicasets.apps").
+        resource: The resource of the objects ("pods").
+        matches: Whether the controller's selector matches an object.
+        finalizers: Added to adopted objects, and removed from released ones.
     """
 
     client: Client
@@ -121,16 +122,16 @@ class ControllerRefManager:
     _may_adopt: bool = False
 
     def claim_from(self, cache: Cache) -> list[Object]:
-        """The objects that the controller owns now, of those that it owned before and those of nobody. Raises ApiError."""
+        """Claims objects of those that the controller owns and those without a controller. Raises ApiError, as `claim`."""
         metadata = self.owner["metadata"]
         owned = cache.owned_by(self.resource, metadata["uid"])
         return self.claim([*owned, *cache.orphans(self.resource, metadata["namespace"])])
 
     def claim(self, objects: Iterable[Object]) -> list[Object]:
-        """Those of the objects that the controller owns now.
+        """Adopts matching objects without a controller, releases owned objects that do not match, and returns the owned ones.
 
         Raises:
-            ApiError: the first one that a patch was answered with; the other objects were claimed nevertheless.
+            ApiError: The first error of a patch. The other objects were claimed nevertheless.
         """
         claimed, failure = [], None
         for obj in list(objects):
@@ -144,7 +145,7 @@ class ControllerRefManager:
         return claimed
 
     def _claims(self, obj: Object) -> bool:
-        reference = controller_of(obj)
+        reference = get_controller_of(obj)
         deleted = "deletionTimestamp" in self.owner["metadata"]
         if reference is not None:
             if reference["uid"] != self.owner["metadata"]["uid"]:
@@ -160,13 +161,13 @@ class ControllerRefManager:
 
     def _adopt(self, obj: Object) -> bool:
         self._check_adoption()
-        metadata = {"ownerReferences": [controller_reference(self.owner)], "uid": obj["metadata"]["uid"]}
+        metadata = {"ownerReferences": [new_controller_ref(self.owner)], "uid": obj["metadata"]["uid"]}
         if self.finalizers:
             metadata["finalizers"] = list(self.finalizers)
         return self._patch(obj, {"metadata": metadata}, ignored=(404,))
 
     def _check_adoption(self) -> None:
-        """The first adoption asks the API whether the controller is still there. Raises ApiError."""
+        """Before the first adoption, checks with the API that the controller exists and is not being deleted. Raises ApiError."""
         if self._may_adopt:
             return
         metadata = self.owner["metadata"]
@@ -186,11 +187,10 @@ class ControllerRefManager:
         self._patch(obj, {"metadata": metadata}, ignored=(404, 422))
 
     def _patch(self, obj: Object, patch: Object, ignored: tuple[int, ...]) -> bool:
-        """Patch the object; False if the answer was one of those that mean that it is gone."""
+        """Patches the object. Returns False if the status code is an ignored one, which means that the object is gone."""
         metadata = obj["metadata"]
-        path = self.client.path(self.client.resource(self.resource), metadata["namespace"], metadata["name"])
         try:
-            self.client.call("PATCH", path, patch, content_type=STRATEGIC_MERGE_PATCH)
+            self.client.strategic_patch(self.resource, metadata["name"], patch, namespace=metadata["namespace"])
         except ApiError as error:
             if error.code not in ignored:
                 raise

@@ -1,0 +1,246 @@
+"""Starts the controllers that a change concerns, and turns changes into keys in the work queue.
+
+A controller starts when a resource changes that its descriptor lists in `starts_on`: its module is imported, and its watches
+open at the revision at which all controllers were last idle, so that it receives every change since. All controllers of a
+cluster share one cache of informers.
+
+Invariants: no controller misses a change of a resource that it watches. All informers are up to date before any controller
+receives an event: a controller that handles an event of one resource reads others in its cache, which must not be older.
+
+Specified by: k8s.io/client-go/informers/factory.go and tools/cache/shared_informer.go for the events; that controllers start
+late is our own.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from typing import TYPE_CHECKING
+
+from fakekube.controllers.controller_descriptors import ANY_RESOURCE, ControllerDescriptor
+from fakekube.controllers.informers import ADDED, Cache, Change, Informer
+from fakekube.controllers.reconciler import Key, Reconciler
+from fakekube.registry.resource import Registry
+from fakekube.store import Event, Store
+
+if TYPE_CHECKING:
+    from fakekube.codecs.document import Document
+
+__all__ = ["Dispatcher"]
+
+_log = logging.getLogger(__name__)
+
+
+class Dispatcher:
+    """The started controllers of one cluster, and their informers.
+
+    All methods but `on_store_event` are called by one thread at a time.
+
+    Args:
+        store: The store of the cluster.
+        registry: The resources that the cluster serves.
+        descriptors: The controllers that are switched on.
+        settled_at: The revision at which the controllers had nothing to do; None if that is not known.
+        prepare: Sets the attributes of a new controller, but for `cache` and `also_watch`.
+        enqueue: Adds a key of a controller to the work queue.
+    """
+
+    def __init__(
+        self,
+        store: Store[Document],
+        registry: Registry,
+        descriptors: Sequence[ControllerDescriptor],
+        settled_at: int | None,
+        *,
+        prepare: Callable[[Reconciler], None],
+        enqueue: Callable[[Reconciler, Key], None],
+    ) -> None:
+        self._store = store
+        self._registry = registry
+        self._descriptors = _by_resource(tuple(descriptors))
+        self._settled_at = settled_at
+        self._prepare = prepare
+        self._enqueue = enqueue
+        self._served = registry.state
+        self._cache: Cache | None = None
+        self._started: dict[ControllerDescriptor, Reconciler] = {}
+        self._to_start: list[ControllerDescriptor] = []
+        self._listeners: dict[str, list[Reconciler]] = {}
+        """Resource → the controllers that receive its events."""
+        self._informers: dict[str, list[Informer]] = {}
+        """Bucket → the informers that follow it."""
+        self._stale: set[str] = set()
+        """The buckets that have changed since their informers read them."""
+        if settled_at is None:
+            self._start_for_existing_objects()
+
+    @property
+    def pending(self) -> bool:
+        """Whether a controller is to be started or an informer is to be updated."""
+        return bool(self._to_start or self._stale)
+
+    @property
+    def starting(self) -> list[str]:
+        """The names of the controllers that are about to start."""
+        return [descriptor.name for descriptor in self._to_start]
+
+    # ------------------------------------------------------------ changes of the store
+
+    def on_store_event(self, bucket: str, event: Event[Document] | None) -> bool:
+        """Takes note of a change; called in the thread that writes.
+
+        Args:
+            bucket: The bucket of the store that has changed.
+            event: The change; None if the whole bucket was restored from a snapshot.
+
+        Returns:
+            Whether a controller must run for it now. A change that concerns no controller is read together with the next
+            one that does.
+        """
+        if event is None:  # the history was replaced, so it is not known since when the controllers are idle
+            self._settled_at = None
+            obj = old = None
+        else:
+            previous = event.previous.value.object if event.previous is not None else None
+            obj, old = (event.record.value.object, previous) if event.record is not None else (previous, previous)
+        urgent = False
+        for descriptor in self._descriptors_for(bucket):
+            if (
+                descriptor not in self._started
+                and descriptor not in self._to_start
+                and (obj is None or descriptor.starts_for(obj))
+            ):
+                self._to_start.append(descriptor)
+                urgent = True
+        if bucket not in self._informers:
+            return urgent
+        self._stale.add(bucket)
+        return (
+            urgent or obj is None or any(controller.concerns(bucket, obj, old) for controller in self._listeners.get(bucket, ()))
+        )
+
+    def dispatch(self) -> None:
+        """Starts the controllers that have to start, and enqueues the keys of all changes since the last call."""
+        self._start_pending()
+        if self._served is not self._registry.state:
+            self._served = self._registry.state
+            for controller in list(self._started.values()):
+                controller.resources_changed()
+        while self._stale:
+            self._update_informers()
+
+    def enqueue_for(self, name: str, key: Key, *, start: bool) -> None:
+        """Adds a key for the controller of that name, if it has started; with `start`, starts it before."""
+        if start:
+            for descriptor in {one for group in self._descriptors.values() for one in group if one.name == name}:
+                self._start(descriptor)
+        for controller in self._started.values():
+            if controller.name == name:
+                self._enqueue(controller, key)
+
+    def _update_informers(self) -> None:
+        found: list[tuple[Informer, Sequence[Change]]] = []
+        while self._stale:
+            found += [(informer, informer.catch_up()) for informer in self._informers[self._stale.pop()]]
+        for informer, changes in found:
+            self._start_for_changes(informer.resource.bucket, changes)
+        for informer, changes in found:
+            self._distribute(informer.name, changes)
+
+    def _distribute(self, name: str, changes: Sequence[Change]) -> None:
+        if changes:
+            for controller in self._listeners.get(name, ()):
+                self._enqueue_keys(controller, name, changes)
+
+    def _enqueue_keys(self, controller: Reconciler, name: str, changes: Iterable[Change]) -> None:
+        """Enqueues the keys of changes. An exception for one change does not affect the others."""
+        for change in changes:
+            try:
+                for key in controller.keys(name, change.type, change.obj, change.old):
+                    self._enqueue(controller, key)
+            except Exception:
+                _log.exception("%s cannot handle an event of %s", controller.name, name)
+
+    # ------------------------------------------------------------ starting controllers
+
+    def _descriptors_for(self, bucket: str) -> tuple[ControllerDescriptor, ...]:
+        return (*self._descriptors.get(bucket, ()), *self._descriptors.get(ANY_RESOURCE, ()))
+
+    def _start_for_existing_objects(self) -> None:
+        """Marks the controllers for starting that an object in the store concerns."""
+        for name, descriptors in self._descriptors.items():
+            if name != ANY_RESOURCE and not self._store.bucket(name).is_empty:
+                self._to_start += [one for one in descriptors if one not in self._to_start]
+        for descriptor in self._descriptors.get(ANY_RESOURCE, ()):
+            documents = (
+                record.value.object
+                for resource in self._registry
+                if "list" in resource.verbs
+                for record in self._store.bucket(resource.bucket).page().records
+            )
+            if any(descriptor.starts_for(obj) for obj in documents):
+                self._to_start.append(descriptor)
+
+    def _start_for_changes(self, bucket: str, changes: Sequence[Change]) -> None:
+        """Starts the controllers that these changes concern: their writer may not have called `on_store_event` yet."""
+        for descriptor in self._descriptors_for(bucket):
+            if descriptor not in self._started and any(descriptor.starts_for(change.obj) for change in changes):
+                self._to_start.append(descriptor)
+        self._start_pending()
+
+    def _start_pending(self) -> None:
+        while self._to_start:
+            try:
+                self._start(self._to_start[0])
+            except Exception:
+                _log.exception("%s cannot start", self._to_start[0].name)
+            self._to_start.pop(0)
+
+    def _start(self, descriptor: ControllerDescriptor) -> None:
+        if descriptor in self._started:
+            return
+        controller = descriptor.new_controller()
+        self._prepare(controller)
+        if self._cache is None:
+            self._cache = Cache(controller.client, self._store, self._informer_opened)
+        controller.cache = self._cache
+        controller.also_watch = lambda name: self._also_watch(controller, name)
+        self._started[descriptor] = controller
+        controller.started()
+        for name in controller.watches:
+            self._also_watch(controller, name)
+
+    def _also_watch(self, controller: Reconciler, name: str) -> None:
+        """Sends a controller the changes of a resource, those since the controllers were idle included."""
+        listeners = self._listeners.setdefault(name, [])
+        if controller in listeners:
+            return
+        listeners.append(controller)
+        is_open = name in controller.cache
+        informer = controller.cache.informer(name)
+        if is_open:  # for another controller, which has had the changes
+            self._enqueue_keys(
+                controller,
+                name,
+                [
+                    Change(ADDED, obj, None)
+                    for obj in informer.objects()
+                    if self._settled_at is None or int(obj["metadata"]["resourceVersion"]) > self._settled_at
+                ],
+            )
+
+    def _informer_opened(self, informer: Informer) -> None:
+        """Opens a new informer, and sends its first changes to the controllers that watch the resource."""
+        self._informers.setdefault(informer.resource.bucket, []).append(informer)
+        self._distribute(informer.name, informer.open(self._settled_at))
+
+
+@cache
+def _by_resource(descriptors: tuple[ControllerDescriptor, ...]) -> dict[str, list[ControllerDescriptor]]:
+    """The controllers that a change of each resource starts."""
+    found: dict[str, list[ControllerDescriptor]] = {}
+    for descriptor in descriptors:
+        for name in descriptor.starts_on:
+            found.setdefault(name, []).append(descriptor)
+    return found
