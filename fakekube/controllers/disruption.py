@@ -136,11 +136,12 @@ class DisruptionController(Reconciler):
                 uid, scale = self._find_controller_scale(pod, owner)
                 scales[uid] = scale
         if unmanaged:
+            selector = label_selector_string(budget["spec"].get("selector"))
             self.recorder.event(
                 budget,
                 "Warning",
                 "UnmanagedPods",
-                f"Pods selected by this PodDisruptionBudget (selector: {label_selector_string(budget['spec'].get('selector'))}) were "
+                f"Pods selected by this PodDisruptionBudget (selector: {selector}) were "
                 "found to be unmanaged. As a result, the status of the PDB cannot be calculated correctly, which may result "
                 'in undefined behavior. To account for these pods please set ".spec.minAvailable" field of the PDB to an '
                 "integer value.",

@@ -74,7 +74,7 @@ def _sorted_for_deletion(pods: Iterable[Object], now: datetime) -> list[Object]:
 
 
 def _duplicates(pods: list[Object], completions: int, now: datetime) -> tuple[list[Object], list[Object]]:
-    """Returns the pods to remove, whose index is invalid or a duplicate, and the other pods (appendDuplicatedIndexPodsForRemoval)."""
+    """Returns the pods whose index is invalid or a duplicate, which are to be removed, and the other pods."""
     removed: list[Object] = []
     left: list[Object] = []
     for index, found in groupby(sorted(pods, key=get_completion_index), key=get_completion_index):
