@@ -61,7 +61,8 @@ class Stream(Protocol):
     """The body of a streaming response. Not thread-safe: one owner at a time.
 
     A stream of binary frames has the attribute `binary` with the value true, which sets the type of WebSocket
-    messages.
+    messages. A stream whose connection a fault may silence has a method `when_silent(call)`, for servers whose
+    connections serve several streams: `call` is called when nothing more may be sent on the connection.
     """
 
     @property

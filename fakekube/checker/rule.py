@@ -92,6 +92,9 @@ class Rule:
     token_file: ClassVar[bool] = False
     """The kubeconfig refers to a file with the token."""
 
+    otherwise: ClassVar[type[Rule] | None] = None
+    """The rule to run in place of this one for a client that never comes."""
+
     def cluster_arguments(self) -> Mapping[str, Any]:
         """Returns arguments of `Cluster` for this rule."""
         return {}

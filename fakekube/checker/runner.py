@@ -90,9 +90,13 @@ def run_rule(bench: Bench, rule: Rule) -> Verdict:
     try:
         try:
             _cast(rule, spell)
+        except _NeverCame:
+            return _run_otherwise(bench, rule, spell)
         except Decided:
             pass
         except (ClientEnded, HotLoop):
+            if not spell.provoked and rule.otherwise is not None:
+                return _run_otherwise(bench, rule, spell)
             if not spell.provoked:
                 return Verdict.not_exercised(f"before the provocation: {spell.ended or spell.loop}")
         return _judged(rule, spell)
@@ -105,6 +109,18 @@ def run_rule(bench: Bench, rule: Rule) -> Verdict:
         )
     finally:
         spell.close()
+
+
+class _NeverCame(NotExercised):
+    """The client did nothing, or could not work with what it found."""
+
+
+def _run_otherwise(bench: Bench, rule: Rule, spell: Spell) -> Verdict:
+    """Runs the rule that stands in for one that the client cannot be judged by. Raises NotExercised if there is none."""
+    if rule.otherwise is None:
+        raise NotExercised("the client did not react as on the calm cluster before anything was provoked")
+    spell.close()
+    return run_rule(bench, rule.otherwise())
 
 
 def _judged(rule: Rule, spell: Spell) -> Verdict:
@@ -125,9 +141,11 @@ def _cast(rule: Rule, spell: Spell) -> None:
         spell.start_client()
     else:
         spell.start_client()
+        if rule.otherwise is not None and not spell.trace.count_since(-1):
+            raise _NeverCame
         spell.stimulate()
         if not spell.await_reaction(spell.copies[0], 20.0 + 5 * spell.calm.reaction_seconds + 3 * spell.calm.start_seconds):
-            raise NotExercised("the client did not react as on the calm cluster before anything was provoked")
+            raise _NeverCame
         spell.provoke_now()
     rule.provoke(spell)
     if rule.converges:

@@ -159,7 +159,10 @@ class Spell:
     def _wait_for_first_call(self) -> None:
         """Holds the turn of a starting client until it has come, so that not too many start at once."""
         mark = self.trace.mark()
-        self.await_until(lambda: self.trace.count_since(mark) > 0, self.bench.start_patience)
+        patience = self.bench.start_patience
+        if self.rule is not None and self.rule.otherwise is not None:
+            patience = min(10.0 + 5 * self.calm.start_seconds, patience)
+        self.await_until(lambda: self.trace.count_since(mark) > 0, patience)
 
     def kill_client(self) -> None:
         """Kills the client; until the next start there is none."""

@@ -338,10 +338,12 @@ class Trace:
         return self._requests.mark()
 
     def since(self, mark: int = -1) -> list[Call]:
-        """The calls that began after a mark, or all."""
+        """The calls that began after a mark, or all; without those of which it is not known yet what they ask for."""
         known = self._calls
         return [
-            known.get(one.number) or known.setdefault(one.number, Call(one, self._zero)) for one in self._requests.since(mark)
+            known.get(one.number) or known.setdefault(one.number, Call(one, self._zero))
+            for one in self._requests.since(mark)
+            if one.info is not None or one.status is not None or one.seconds is not None
         ]
 
     def __iter__(self) -> Iterator[Call]:

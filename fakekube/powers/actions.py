@@ -204,16 +204,20 @@ class Slice(Action):
 
 @dataclass(slots=True, frozen=True)
 class Silence(Action):
-    """Sends nothing more after a number of events; the connection stays open."""
+    """Sends nothing more after a number of events; the connection stays open.
+
+    `connection`: with HTTP/2, nothing more is sent on the connection of the watch either, as if its peer could not be reached.
+    """
 
     name = "silence"
     adds_up = True
     on_others = False
     on_open = True
     after_events: int = 0
+    connection: bool = False
 
     def stream(self, stream: ObservedStream, around: Surroundings) -> None:
-        stream.silence_after(self.after_events)
+        stream.silence_after(self.after_events, connection=self.connection)
 
 
 @dataclass(slots=True, frozen=True)

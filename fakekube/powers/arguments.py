@@ -51,6 +51,7 @@ _TYPES: Mapping[str, tuple[Reader, str]] = {
     "int": (_is_count, "an integer that is not negative"),
     "float": (_is_seconds, "a number that is not negative"),
     "str": (_is_text, "a string"),
+    "bool": (lambda value: isinstance(value, bool), "true or false"),
 }
 
 #: Name of the field → the same, for fields that are more restricted than their type.

@@ -139,6 +139,11 @@ class Exchange:
         return self._created_name
 
     @property
+    def protocol(self) -> str:
+        """Such as HTTP/1.1 or HTTP/2.0."""
+        return str(self._environ.get("SERVER_PROTOCOL", ""))
+
+    @property
     def agent(self) -> str:
         """The User-Agent."""
         return str(self._environ.get("HTTP_USER_AGENT", ""))

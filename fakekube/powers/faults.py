@@ -185,9 +185,12 @@ class On:
         """Sends the response in pieces of `size` bytes."""
         return self.arm("slice", size=size, **often)
 
-    def silence(self, after_events: int = 0, **often: Any) -> Fault:
-        """Sends nothing more after this number of events; the connection stays open."""
-        return self.arm("silence", after_events=after_events, **often)
+    def silence(self, after_events: int = 0, *, connection: bool = False, **often: Any) -> Fault:
+        """Sends nothing more after this number of events; the connection stays open.
+
+        `connection`: with HTTP/2, PINGs and other requests on the connection are not answered either.
+        """
+        return self.arm("silence", after_events=after_events, connection=connection, **often)
 
     def error_event(self, code: int, *, reason: str | None = None, message: str | None = None, **often: Any) -> Fault:
         """Sends an ERROR event with a Status, and ends the watch."""

@@ -46,6 +46,8 @@ class ObservedStream:
         """Frames that are still to be sent in pieces; the first from `_piece_start` on."""
         self._piece_start = 0
         self._sent_bytes = 0
+        self._silences_connection = False
+        self._when_silent: Callable[[], None] | None = None
         exchange.events = 0
 
     # ------------------------------------------------------------ for faults
@@ -58,9 +60,14 @@ class ObservedStream:
         """Ends the stream cleanly after this number of further events."""
         self._end_after = _sooner(self._end_after, events + (self.exchange.events or 0))
 
-    def silence_after(self, events: int) -> None:
-        """Sends nothing after this number of further events; the connection stays open."""
+    def silence_after(self, events: int, *, connection: bool = False) -> None:
+        """Sends nothing after this number of further events; if `connection` is set, nor does an HTTP/2 connection."""
+        self._silences_connection |= connection
         self._silent_after = _sooner(self._silent_after, events + (self.exchange.events or 0))
+
+    def when_silent(self, call: Callable[[], None]) -> None:
+        """Says what to call, in the thread that serves the stream, when a fault silences the connection with it."""
+        self._when_silent = call
 
     def cut_after_events(self, events: int) -> None:
         """Breaks the connection after this number of further events."""
@@ -122,6 +129,8 @@ class ObservedStream:
             self._end("ended by a fault")
             return []
         if self._is_past(self._silent_after):
+            if self._silences_connection and self._when_silent is not None:
+                self._when_silent()
             return []
         frames = self._within_limits(self._stream.take())
         if self._stream.ended:

@@ -10,6 +10,7 @@ from fakekube.checker.judges import judge_backoff
 from fakekube.checker.occasions import generated_children, require_resumption, require_writes, writes_of
 from fakekube.checker.reaction import children_of
 from fakekube.checker.rule import NotExercised, Rule, Verdict
+from fakekube.checker.trace import excerpt
 from fakekube.client import ApiError
 
 if TYPE_CHECKING:
@@ -226,8 +227,8 @@ class Storm(Rule):
 
     id = "R4"
     provocation = "all connections are reset, again and again"
-    obligation = "reconnect after a drop at a random moment, so that many clients do not come at once"
-    advice = "add a random part to each pause before a reconnect, the first one included"
+    obligation = "after a drop many clients do not list at once: watches are resumed, and pauses before a list have a random part"
+    advice = "resume the watch, or add a random part to each pause before a reconnect, the first one included"
     source = "kubernetes#6770; client-go reflector (jitter 1.0)"
     legality = "C"
     lasts = 25.0
@@ -241,6 +242,7 @@ class Storm(Rule):
         spell.require_watch()
         spell.require_restartable()
         pauses: list[list[float]] = []
+        relists: list[Call] = []
         for number in range(self.ROUNDS):
             if number:
                 spell.restart_client()
@@ -253,15 +255,20 @@ class Storm(Rule):
             _await_streams(spell, mark, streams)
             found = spell.trace.streams(mark)
             pauses.append([found[key].calls[0].at - dropped_at for key in streams if key in found])
-        spell.memory["pauses"] = pauses
+            first = [found[key].calls[0] for key in streams if key in found]
+            relists += [call for call in first if not call.resumes and call.at - dropped_at < self.AT_ONCE]
+        spell.memory["pauses"], spell.memory["relists"] = pauses, relists
 
     def judge_trace(self, spell: Spell) -> Verdict:
         pauses = [pause for some in spell.memory.get("pauses", ()) for pause in some[:1]]
         if len(pauses) < self.ROUNDS:
             return Verdict.not_exercised("the client did not reconnect often enough to be judged")
         shown = ", ".join(f"{pause:.2f}" for pause in pauses)
-        if max(pauses) < self.AT_ONCE:
-            return Verdict.warned(f"reconnects at once after each drop (after {shown} s): many clients would come together")
+        relists: list[Call] = spell.memory["relists"]
+        if len(relists) >= self.ROUNDS:
+            return Verdict.warned(
+                f"lists again at once after each drop (after {shown} s): many clients would do so together", *excerpt(relists)
+            )
         if min(pauses) > self.AT_ONCE and max(pauses) - min(pauses) < self.EQUAL and statistics.pstdev(pauses) < self.EQUAL:
             return Verdict.failed(f"no jitter: reconnects after {shown} s", *spell.excerpt())
         return Verdict.passed(f"reconnects after {shown} s")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from fakekube.checker.judges import judge_backoff, judge_resumption
@@ -75,7 +76,7 @@ class ImmediateEnds(Rule):
         return judge_backoff(list(spell.streams_since().values())) or Verdict.passed()
 
 
-class HalfOpen(Rule):
+class HalfOpenPlain(Rule):
     """Nothing arrives any more, and the connection stays."""
 
     id = "W7"
@@ -88,11 +89,12 @@ class HalfOpen(Rule):
     converges = False
 
     def provoke(self, spell: Spell) -> None:
-        spell.require_watch()
-        spell.faults.on("watch").silence(label="silent").remove()
+        over_http2 = any(call.exchange.protocol.startswith("HTTP/2") for call in spell.require_watch())
+        spell.faults.on("watch").silence(connection=True, label="silent").remove()
         spell.stimulate()
         told = spell.bench.idle
-        limit = _GUESS if told is None else 2 * told + 5.0
+        guess = spell.memory["guess"] = _GUESS_PINGS if over_http2 else _GUESS
+        limit = guess if told is None else 2 * told + 5.0
         spell.memory["back"] = spell.await_until(lambda: spell.has_reacted(spell.copies[-1]), limit)
         if spell.memory["back"]:
             spell.converge()
@@ -103,7 +105,7 @@ class HalfOpen(Rule):
         idle = spell.bench.idle
         if idle is None:
             return Verdict.warned(
-                f"the client did not notice within {_GUESS:.0f} s that its watches are dead; say with --idle when it should",
+                f"the client did not notice within {spell.memory['guess']:.0f} s that its watches are dead; say with --idle when it should",
                 *spell.excerpt(),
             )
         return Verdict.failed(
@@ -113,8 +115,18 @@ class HalfOpen(Rule):
         )
 
 
-#: Seconds of silence after which a client that tells no idle limit is suspected.
-_GUESS = 25.0
+#: Seconds of silence after which a client that tells no idle limit is suspected; the same where it may send PINGs, which
+#: client-go does after 30 s, and waits 15 s for the answer.
+_GUESS, _GUESS_PINGS = 25.0, 55.0
+
+
+class HalfOpen(HalfOpenPlain):
+    """The same over TLS, where clients may speak HTTP/2 and notice by its PINGs."""
+
+    otherwise = HalfOpenPlain
+
+    def cluster_arguments(self) -> Mapping[str, Any]:
+        return {"tls": True}
 
 
 class BrokenFrames(Rule):

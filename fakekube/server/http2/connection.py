@@ -80,6 +80,7 @@ class MultiplexedConnection:
         """The thread of the worker that waits for the next request, or is about to."""
         self._flush_called = False
         self._ended = self._closed = False
+        self._is_silent = False
         self._running = 0
         self._threads: set[int] = set()
         self._listeners: dict[RequestStream, StreamTransport] = {}
@@ -139,11 +140,19 @@ class MultiplexedConnection:
         protocol = self._protocol
         output = protocol.output
         while output:
-            sent = self._transport.send_ready(output)
+            sent = len(output) if self._is_silent else self._transport.send_ready(output)
             if not sent:
                 break
             del output[:sent]
             protocol.drained()
+
+    def fall_silent(self) -> None:
+        """See `exchange.Host`."""
+        if self._is_silent:
+            return
+        with self._lock, suppress(Disconnected):
+            self._send()  # what was before it
+        self._is_silent = True
 
     def _lose(self) -> None:
         """The client is gone."""

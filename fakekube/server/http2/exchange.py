@@ -45,6 +45,9 @@ class Host(AnswerSink, BodySource, Multiplexer, Protocol):
     def released(self, stream: RequestStream, is_complete: bool) -> None:
         """Called when the pump is done with a stream."""
 
+    def fall_silent(self) -> None:
+        """Send nothing more, not even answers to PINGs, as if the other side could not be reached any more."""
+
 
 def exchange(host: Host, stream: RequestStream) -> bool:
     """Answer a request; true if the answer goes on in the pump.
@@ -101,6 +104,9 @@ def _stream(host: Host, stream: RequestStream, answer: StreamAnswer, body: Strea
         if answer.status.startswith("101"):
             host.break_stream(stream)  # protocols are switched on HTTP/1.1 only
         elif answer.begin():
+            when_silent = getattr(body, "when_silent", None)
+            if when_silent is not None:
+                when_silent(host.fall_silent)
             delivery = Delivery(body, Unframed(), StreamTransport(host, stream), functools.partial(host.released, stream))
             if delivery.begin(b"") is Progress.ENDED:
                 host.send_end(stream)

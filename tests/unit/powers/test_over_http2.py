@@ -220,6 +220,19 @@ def test_the_recorder(cluster: Cluster, session: Session) -> None:
     assert watched.ended == "closed by the client"
 
 
+def test_silence_of_the_whole_connection(cluster: Cluster, session: Session) -> None:
+    """Clients notice a dead connection by PINGs that are not answered."""
+    answer = session.watch()
+    cluster.faults.on("watch", "configmaps").silence(times=1, connection=True)
+    cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "default"}})
+    session.socket.settimeout(0.3)
+    with pytest.raises(TimeoutError):
+        for _ in range(1000):
+            session.h2.ping(b"silence?")
+            session.receive()
+    assert (answer.data, answer.ended, answer.reset) == (b"", False, None)
+
+
 def test_the_identity_of_a_client_certificate(cluster: Cluster) -> None:
     from fakekube.server.certificates import client_credentials
 
