@@ -105,7 +105,7 @@ class HalfOpenPlain(Rule):
         idle = spell.bench.idle
         if idle is None:
             return Verdict.warned(
-                f"the client did not notice within {spell.memory['guess']:.0f} s that its watches are dead; say with --idle when it should",
+                f"the client did not notice within {spell.memory['guess']:.0f} s that its watches are dead; tell --idle if it does",
                 *spell.excerpt(),
             )
         return Verdict.failed(
