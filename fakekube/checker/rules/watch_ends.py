@@ -105,7 +105,7 @@ class HalfOpenPlain(Rule):
         idle = spell.bench.idle
         if idle is None:
             return Verdict.warned(
-                f"the client did not notice within {spell.memory['guess']:.0f} s that its watches are dead; tell --idle if it does",
+                f"{spell.memory['guess']:.0f} s after its watches fell silent the client has not noticed; tell --idle if it does",
                 *spell.excerpt(),
             )
         return Verdict.failed(
