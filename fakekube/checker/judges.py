@@ -22,6 +22,7 @@ __all__ = [
     "judge_misread",
     "judge_process",
     "judge_resumption",
+    "judge_untold",
     "revision_of",
 ]
 
@@ -122,6 +123,31 @@ def judge_resumption(spell: Spell, ended: Sequence[Call], *, bookmarks: bool) ->
                 f"the watch of {one.stream} was resumed from resourceVersion {following.asked_revision}, though {what} {last}",
                 *excerpt([one, following]),
             )
+    return None
+
+
+def judge_untold(spell: Spell) -> Verdict | None:
+    """Says whether a client watches from a revision that it was not told of this resource: one of another resource, or one that
+    it has computed; None if it does not."""
+    calls = spell.trace.since()
+    told: dict[str, set[int]] = {}
+    unreadable: set[str] = set()
+    for call in calls:
+        known = told.setdefault(call.collection, set())
+        known.update(event.revision for event in call.events if call.is_watch)
+        if call.revision:
+            known.add(call.revision)
+        elif call.succeeded and not call.is_watch:
+            unreadable.add(call.collection)
+    for call in calls:
+        asked = revision_of(call)
+        if not call.resumes or call.collection in unreadable or asked in told[call.collection]:
+            continue
+        others = sorted(resource for resource, known in told.items() if asked in known)
+        what = f"which it was told of {others[0]} only" if others else "which it was never told"
+        return Verdict.failed(
+            f"watches {call.stream} from resourceVersion {asked}, {what}", *excerpt(spell.trace.streams()[call.stream].calls)
+        )
     return None
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from fakekube.checker.judges import revision_of
+from fakekube.checker.judges import judge_untold, revision_of
 from fakekube.checker.occasions import require_resumption
 from fakekube.checker.rule import Rule, Verdict
 
@@ -48,22 +48,7 @@ class LargeRevisions(Rule):
             require_resumption(spell)
 
     def broken(self, spell: Spell) -> Verdict | None:
-        streams = spell.trace.streams()
-        known = {call.exchange.revision for call in spell.trace.since() if call.is_list}
-        for stream in streams.values():
-            for call in stream.watches:
-                asked = revision_of(call)
-                if asked and _is_rounded(asked) and asked not in known and not stream.knows(asked, call):
-                    return Verdict.failed(
-                        f"watches {stream.key} from resourceVersion {asked}, which it was never told",
-                        *spell.excerpt(stream.calls),
-                    )
-        return None
-
-
-def _is_rounded(revision: int) -> bool:
-    """Is it one of the few numbers of its size that a floating point number can be?"""
-    return revision > 1 << 53 and int(float(revision)) == revision
+        return judge_untold(spell)
 
 
 class LargerRevisions(LargeRevisions):
@@ -104,7 +89,7 @@ class MoreDigits(LargeRevisions):
                         "it does not take the longer number for the newer one",
                         *spell.excerpt([before, call]),
                     )
-        return None
+        return judge_untold(spell)
 
 
 RULES = (LargeRevisions, LargerRevisions, MoreDigits)

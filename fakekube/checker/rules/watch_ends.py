@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from fakekube.checker.judges import judge_backoff, judge_resumption
+from fakekube.checker.judges import judge_backoff, judge_resumption, judge_untold
 from fakekube.checker.rule import Rule, Verdict
 from fakekube.checker.rules.watch_errors import CONCEPTS, REFLECTOR, judge_only_failures
 from fakekube.checker.trace import excerpt
@@ -28,14 +28,14 @@ class NormalEnd(Rule):
 
     def provoke(self, spell: Spell) -> None:
         ended: list[Call] = []
-        for _ in range(2):
+        for _ in range(4):
             spell.stimulate()
             spell.await_all()
             ended += spell.end_watches()
             spell.memory["ended"] = ended
 
     def broken(self, spell: Spell) -> Verdict | None:
-        return judge_resumption(spell, spell.memory.get("ended", ()), bookmarks=False)
+        return judge_resumption(spell, spell.memory.get("ended", ()), bookmarks=False) or judge_untold(spell)
 
     def judge_trace(self, spell: Spell) -> Verdict:
         relisted: list[Call] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from fakekube.checker.judges import judge_misread, judge_resumption, revision_of
+from fakekube.checker.judges import judge_misread, judge_resumption, judge_untold, revision_of
 from fakekube.checker.reaction import Copy, Element, ElementKind, children_of
 from fakekube.checker.rule import NotExercised, Rule, Verdict
 from fakekube.checker.rules.initial_events import require_lists
@@ -153,6 +153,9 @@ class RevisionOfList(Rule):
                         f"that of the list is {before[-1].revision}",
                         *spell.excerpt([before[-1], call]),
                     )
+        untold = judge_untold(spell)
+        if untold is not None:
+            return untold
         if not compared:
             raise NotExercised("the client does not watch from the revision of a list")
         return Verdict.passed()
