@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 __all__ = [
     "EDITOR",
     "LEASES",
+    "asked_again",
+    "await_long_watches",
     "drop_finalizers",
     "edited",
     "generated_children",
@@ -73,6 +75,27 @@ def require_resumption(spell: Spell) -> None:
     except (ClientEnded, HotLoop):
         pass
     raise NotExercised("the client does not resume a watch that ended normally")
+
+
+def asked_again(spell: Spell, ended: Iterable[Call]) -> list[Call]:
+    """Waits until the client asks for the streams of watches that have ended; returns what it has asked of them since."""
+    last = {call.stream: call.number for call in ended}
+
+    def found() -> list[Call]:
+        streams = spell.streams_since().items()
+        return [call for key, stream in streams for call in stream.calls if call.number > last.get(key, 0)]
+
+    spell.await_until(lambda: last.keys() <= {call.stream for call in found()}, spell.patience)
+    return found()
+
+
+def await_long_watches(spell: Spell) -> None:
+    """Waits until no watch is so short that many clients would list after its end."""
+    spell.await_until(lambda: all(spell.now - call.at > _SHORT for call in spell.require_watch()), 4 * _SHORT)
+
+
+#: Below how many seconds a watch counts as short.
+_SHORT = 1.2
 
 
 def generated_children(spell: Spell) -> dict[str, int]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fakekube.powers.streams import ObservedStream
     from fakekube.registry.request import Request
 
-__all__ = ["EndExpired", "ExpireContinue", "PlainBookmarkFirst", "ShortPages", "arm", "status_object"]
+__all__ = ["EndExpired", "ExpireContinue", "PlainBookmarkFirst", "RefuseInText", "ShortPages", "arm", "status_object"]
 
 
 def arm(on: On, action: Action, *, label: str, **often: Any) -> Fault:
@@ -58,6 +58,26 @@ class EndExpired(End):
     def concerns(self, exchange: Exchange) -> bool:
         initial = exchange.query.get("sendInitialEvents") in ("true", "1")
         return exchange.verb == "watch" and not initial and 0 < asked_revision(exchange) < self.oldest
+
+
+@dataclass(slots=True, frozen=True)
+class RefuseInText(Action):
+    """The request is answered with a text in place of a Status, as filters and proxies do; several codes take turns."""
+
+    name = "refuse in text"
+    codes: tuple[int, ...]
+    text: str
+    content_type: str = "text/plain; charset=utf-8"
+    retry_after: int | None = None
+
+    def __post_init__(self) -> None:
+        """It is not armed by tests."""
+
+    def before(self, fault: Fault, exchange: Exchange, request: Request, around: Surroundings) -> Response | None:
+        headers = [("Content-Type", self.content_type)]
+        if self.retry_after is not None:
+            headers.append(("Retry-After", str(self.retry_after)))
+        return Response(self.codes[fault.hits % len(self.codes)], headers, self.text.encode())
 
 
 @dataclass(slots=True, frozen=True)

@@ -6,9 +6,19 @@ import itertools
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from fakekube.checker.occasions import EDITOR, LEASES, drop_finalizers, edited, learned_writes, own_objects, require_writes
+from fakekube.checker.occasions import (
+    EDITOR,
+    LEASES,
+    drop_finalizers,
+    edited,
+    is_apply,
+    learned_writes,
+    own_objects,
+    require_writes,
+)
 from fakekube.checker.reaction import Copy, ElementKind
 from fakekube.checker.rule import NotExercised, Rule, Verdict
+from fakekube.checker.sample import new_token
 from fakekube.client import ApiError
 
 if TYPE_CHECKING:
@@ -45,7 +55,7 @@ class Conflicts(Rule):
 
     def meet(self, spell: Spell) -> None:
         """Has each of the client's updates meet the write of another editor."""
-        values = itertools.count()
+        values = itertools.count(1)
 
         def edit(obj: Object) -> Object:
             return edited(obj, str(next(values)))
@@ -81,6 +91,12 @@ class LostUpdates(Conflicts):
     provocation = "another editor writes between the client's read and its update"
     obligation = "an update carries the resourceVersion that was read, so that nobody's change is lost"
     every = 1
+
+    def provoke(self, spell: Spell) -> None:
+        self.meet(spell)
+        spell.stimulate(_edited_before)  # so that there is something to be put back
+        spell.await_all()
+
     advice = "keep metadata.resourceVersion of the object that was read, or send a patch of the own fields"
     source = _CONVENTIONS
 
@@ -118,6 +134,10 @@ class LostUpdates(Conflicts):
         return Verdict.passed()
 
 
+def _edited_before(obj: Object) -> None:
+    edited(obj, "0")
+
+
 class ForeignFields(Rule):
     """The copies have fields that the client does not know, and labels and annotations of others."""
 
@@ -142,14 +162,19 @@ class ForeignFields(Rule):
 
     def _foreign(self, obj: Object) -> None:
         metadata = obj["metadata"]
-        metadata.setdefault("labels", {})["check.fakekube.dev/other"] = "kept"
-        metadata.setdefault("annotations", {})[EDITOR] = "später: \u0085\U0001f680"
+        metadata.setdefault("labels", {}).update({_OTHER: "kept", f"{_OTHER}-empty": ""})
+        metadata.setdefault("annotations", {}).update({EDITOR: "später: \u0085\U0001f680", f"{EDITOR}-empty": ""})
         if "." in obj["apiVersion"].partition("/")[0] and isinstance(obj.get("spec"), dict):
-            obj["spec"][self.FIELD] = {"kept": True}
+            obj["spec"][self.FIELD] = {"kept": True, "off": False, "none": 0, "empty": {}, "text": ""}
         if obj["kind"] == "ConfigMap" and obj["apiVersion"] == "v1":
             obj["binaryData"] = {"check": "3q2+7w=="}
 
     def judge(self, spell: Spell) -> Verdict:
+        for call in spell.trace.since(spell.provoked_at):
+            if is_apply(call) and call.succeeded and call.mentions(_OTHER):
+                return Verdict.failed(
+                    f"applies {call.path} with labels of others, and so becomes their manager", *spell.excerpt([call])
+                )
         written = _written_paths(spell)
         for subject in spell.copies:
             for resource, now in own_objects(spell, subject):
@@ -169,6 +194,10 @@ class ForeignFields(Rule):
                             f"{resource}/{name} has lost {shown}, which the client does not write", *spell.excerpt(calls)
                         )
         return super().judge(spell)
+
+
+#: The label of somebody else.
+_OTHER = "check.fakekube.dev/other"
 
 
 def _add_field(spell: Spell, name: str, field: str) -> None:
@@ -247,7 +276,8 @@ class Finalizers(Rule):
 
     def _judge_kept(self, spell: Spell, subject: Copy, when: str) -> None:
         found = self._finalizers(spell, subject)
-        if len(found) < len(subject.objects) or any(self.FINALIZER not in names for _, names in found):
+        lost = not all(self.FINALIZER in names for _, names in found)
+        if len(found) < len(subject.objects) or lost:
             spell.memory["lost"] = f"{subject.names()[0]} lost the finalizer {self.FINALIZER} of somebody else {when}"
 
     def judge(self, spell: Spell) -> Verdict:
@@ -255,6 +285,41 @@ class Finalizers(Rule):
             calls = [call for call in spell.trace.since(spell.memory["copy"].mark) if call.is_write]
             return Verdict.failed(spell.memory["lost"], *spell.excerpt(calls))
         return super().judge(spell)
+
+
+class AddedFinalizer(Finalizers):
+    """Another finalizer comes between the client's read and its write."""
+
+    provocation = "somebody else adds a finalizer just before the client adds its own"
+
+    def provoke(self, spell: Spell) -> None:
+        if not spell.calm.holds:
+            raise NotExercised("the client sets no finalizer")
+
+        def add(obj: Object) -> Object | None:
+            finalizers = obj["metadata"].setdefault("finalizers", [])
+            if self.FINALIZER in finalizers or obj["metadata"].get("deletionTimestamp"):
+                return None
+            finalizers.append(self.FINALIZER)
+            return obj
+
+        token = new_token(spell.random)
+        faults = [
+            spell.faults.on("update,patch", name=obj["metadata"]["name"]).conflict(add, label="another finalizer is added")
+            for obj in spell.sample.copies(token)
+        ]
+        subject = spell.memory["copy"] = spell.stimulate(token=token)
+        spell.await_reaction(subject)
+        for fault in faults:
+            fault.remove()
+        if any(fault.hits for fault in faults):
+            self._judge_kept(spell, subject, "when the client added its own")
+        for resource, obj in own_objects(spell, subject):
+            metadata = obj["metadata"]
+            kept = [name for name in metadata.get("finalizers") or () if name != self.FINALIZER]
+            spell.cluster.patch(
+                resource, metadata["name"], {"metadata": {"finalizers": kept}}, namespace=metadata.get("namespace")
+            )
 
 
 class RemovedFinalizer(Finalizers):
@@ -285,4 +350,4 @@ class RemovedFinalizer(Finalizers):
             )
 
 
-RULES = (Conflicts, LostUpdates, ForeignFields, Finalizers, RemovedFinalizer)
+RULES = (Conflicts, LostUpdates, ForeignFields, Finalizers, AddedFinalizer, RemovedFinalizer)

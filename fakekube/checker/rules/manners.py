@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from fakekube.checker.occasions import LEASES, require_resumption, writes_of
-from fakekube.checker.rule import Rule, Verdict, Word
+from fakekube.checker.occasions import LEASES, asked_again, await_long_watches, require_resumption, writes_of
+from fakekube.checker.provocations import asked_revision
+from fakekube.checker.rule import NotExercised, Rule, Verdict, Word
+from fakekube.checker.rules.initial_events import require_lists
+from fakekube.checker.rules.watch_errors import expire
 
 if TYPE_CHECKING:
     from fakekube.checker.spell import Spell
@@ -79,18 +83,60 @@ class UnknownEvent(Content):
     legality = "B"
 
     def provoke(self, spell: Spell) -> None:
-        require_resumption(spell)
-        watches = {call.collection: call for call in spell.require_watch()}
-        for resource in watches:
-            spell.faults.on("watch", resource).intercept(_future_event, times=1, label="an event of the future")
-        spell.faults.on("watch").end(label="ended").remove()
-        spell.await_until(lambda: any(call.exchange.fault for call in spell.trace.since(spell.provoked_at)), spell.patience)
+        told: set[str] = set()
+
+        def answer(exchange: Exchange) -> tuple[int, Any] | None:
+            if asked_revision(exchange) == 0 or "sendInitialEvents" in exchange.query or exchange.path in told:
+                return None
+            told.add(exchange.path)
+            return _future_event(exchange)
+
+        for _ in range(_ROUNDS):
+            require_resumption(spell)
+            spell.stimulate()
+            spell.await_all()
+            await_long_watches(spell)
+            with spell.faults.on("watch").intercept(answer, label="an event of the future"):
+                asked_again(spell, spell.end_watches())
+            if told:
+                return
+        raise NotExercised("the client does not resume a watch from a revision")
+
+
+#: How often watches are ended until the client resumes one.
+_ROUNDS = 3
 
 
 def _future_event(exchange: Exchange) -> tuple[int, Any] | None:
     revision = exchange.query.get("resourceVersion", "")
     kind = {"kind": "Future", "apiVersion": "v1"}
     return 200, {"type": "FUTURE", "object": {**kind, "metadata": {"resourceVersion": revision}}}
+
+
+class CompressedLists(Content):
+    """A list is so large that it is compressed for who says that it may be."""
+
+    provocation = "a list beyond 128 KiB is compressed"
+
+    def provoke(self, spell: Spell) -> None:
+        if not any("gzip" in call.headers.get("accept-encoding", "") for call in spell.trace if call.is_list):
+            raise NotExercised("the client does not accept compressed lists")
+        spell.stimulate(_enlarged)
+        spell.await_all()
+        expire(spell)
+        require_lists(spell)
+
+    def judge_trace(self, spell: Spell) -> Verdict:
+        compressed = [call for call in spell.trace.since(spell.provoked_at) if call.is_list and _is_compressed(call)]
+        return Verdict.passed() if compressed else Verdict.not_exercised("no list was compressed")
+
+
+def _enlarged(obj: dict[str, Any]) -> None:
+    obj["metadata"].setdefault("annotations", {})["check.fakekube.dev/large"] = "large " * 40_000
+
+
+def _is_compressed(call: Call) -> bool:
+    return dict(call.exchange.answer_headers).get("Content-Encoding") == "gzip"
 
 
 class UnknownFields(Content):
@@ -128,39 +174,65 @@ class UserAgent(Rule):
     source = "API Priority and Fairness; managedFields (the default manager is the User-Agent's first part)"
     on_calm = True
 
-    #: First parts that say which library sent a request, not which program.
-    HTTP_LIBRARIES = (
-        "python-urllib",
-        "python-requests",
-        "python-httpx",
-        "python/",
-        "aiohttp",
-        "openapi-generator",
-        "go-http-client",
-        "okhttp",
-        "java",
-        "apache-httpclient",
-        "axios",
-        "node-fetch",
-        "node",
-        "undici",
-        "curl",
-        "wget",
-        "swagger-codegen",
+    #: Products that are HTTP libraries or languages, and do not say which program sent a request.
+    HTTP_LIBRARIES = frozenset(
+        {
+            "python-urllib",
+            "python-urllib3",
+            "python-requests",
+            "python-httpx",
+            "python",
+            "urllib3",
+            "aiohttp",
+            "openapi-generator",
+            "swagger-codegen",
+            "go-http-client",
+            "okhttp",
+            "java",
+            "java-http-client",
+            "apache-httpclient",
+            "jersey",
+            "axios",
+            "node-fetch",
+            "node",
+            "undici",
+            "got",
+            "curl",
+            "libcurl",
+            "wget",
+            "ruby",
+            "faraday",
+            "rest-client",
+            "php",
+            "guzzlehttp",
+            "reqwest",
+            "hyper",
+            "dart",
+            "perl",
+            "libwww-perl",
+        }
     )
-    LIBRARIES = ("kr8s", "lightkube", "pykube", "fabric8", "kubernetes-client", "kube-rs", "kubernetesclient")
+    #: Products that are client libraries of Kubernetes.
+    LIBRARIES = frozenset(
+        {"kr8s", "lightkube", "pykube", "pykube-ng", "fabric8", "kubernetes-client", "kube-rs", "kubernetesclient"}
+    )
 
     def judge(self, spell: Spell) -> Verdict:
         agents = list(dict.fromkeys(call.exchange.agent for call in spell.trace.since()))
         for agent in agents:
             if not agent:
                 return Verdict.failed("sends no User-Agent")
-            if agent.lower().startswith(self.HTTP_LIBRARIES):
+            if _product(agent) in self.HTTP_LIBRARIES:
                 return Verdict.failed(f"sends the User-Agent of a library: {agent!r}")
         for agent in agents:
-            if agent.lower().startswith(self.LIBRARIES):
+            if _product(agent) in self.LIBRARIES:
                 return Verdict.warned(f"sends the default User-Agent of a client library: {agent!r}")
         return Verdict.passed(", ".join(agents))
+
+
+def _product(agent: str) -> str:
+    """Returns the name of the first product of a User-Agent, in lower case."""
+    return re.split(r"[/ ;(]", agent.strip().lower(), maxsplit=1)[0]
 
 
 class Economy(Rule):
@@ -218,4 +290,4 @@ class Economy(Rule):
         return None
 
 
-RULES = (Warnings, UnknownEvent, UnknownFields, UserAgent, Economy)
+RULES = (Warnings, CompressedLists, UnknownEvent, UnknownFields, UserAgent, Economy)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from fakekube.checker.judges import judge_backoff
 from fakekube.checker.occasions import generated_children, require_resumption, require_writes, writes_of
+from fakekube.checker.provocations import RefuseInText, arm
 from fakekube.checker.reaction import children_of
 from fakekube.checker.rule import NotExercised, Rule, Verdict
 from fakekube.checker.trace import excerpt
@@ -45,32 +48,45 @@ class RetryAfter(Rule):
     obligation = "429 or 503 with Retry-After: wait at least that long, then go on"
     advice = "read the Retry-After header (or details.retryAfterSeconds) and send the request again no sooner"
     source = "client-go rest/with_retry.go; API Priority and Fairness; KEP-4568"
-    lasts = 12.0
+    lasts = 15.0
 
     def judge_trace(self, spell: Spell) -> Verdict:
         refused = [call for call in spell.trace.since(spell.provoked_at) if _told_to_wait(call)]
         if not refused:
             return Verdict.not_exercised("the client sent nothing that could be refused")
-        return Verdict.passed(f"{len(refused)} refusals with Retry-After {_RETRY_AFTER} s")
+        for stream in spell.streams_since().values():
+            for call, following in pairwise(stream.calls):
+                end, told = call.end, _told_to_wait(call)
+                if end is not None and following.at - end < told - _TOLERANCE and not _is_shared(spell, call):
+                    return Verdict.warned(
+                        f"{following.verb} {stream.key} came {following.at - end:.2f} s after a {call.verb} of it was refused "
+                        f"with Retry-After: {told}",
+                        *spell.excerpt(stream.calls),
+                    )
+        return Verdict.passed(f"{len(refused)} refusals with Retry-After {_told_to_wait(refused[0])} s")
 
     def broken(self, spell: Spell) -> Verdict | None:
         calls = spell.trace.since(spell.provoked_at)
         for call, following in _attempts(calls):
-            end = call.end
-            if end is None or following is None or not _told_to_wait(call) or _is_shared(spell, call):
+            end, told = call.end, _told_to_wait(call)
+            if end is None or following is None or not told or _is_shared(spell, call):
                 continue
             pause = following.at - end
-            if pause < _RETRY_AFTER - _TOLERANCE:
+            if pause < told - _TOLERANCE:
                 return Verdict.failed(
-                    f"{call.verb} {call.path} came again {pause:.2f} s after a {call.status} with Retry-After: {_RETRY_AFTER}",
+                    f"{call.verb} {call.path} came again {pause:.2f} s after a {call.status} with Retry-After: {told}",
                     *spell.excerpt([call, following]),
                     *spell.excerpt(),
                 )
         return None
 
 
-def _told_to_wait(call: Call) -> bool:
-    return call.status in (429, 503) and "Retry-After" in dict(call.exchange.answer_headers)
+def _told_to_wait(call: Call) -> int:
+    """Returns how many seconds a call was told to wait; 0 if it was not."""
+    if call.status not in (429, 503):
+        return 0
+    text = dict(call.exchange.answer_headers).get("Retry-After", "0")
+    return int(text) if text.isdigit() else 0
 
 
 def _attempts(calls: Sequence[Call]) -> Iterator[tuple[Call, Call | None]]:
@@ -101,55 +117,127 @@ class RetryAfterAtStart(RetryAfter):
     provocation = "lists and watches are refused with 429 at the start"
     at_start = True
 
+    retry_after = _RETRY_AFTER
+    #: For how many seconds after the client's first request.
+    seconds = 2.0
+
     def prepare(self, spell: Spell) -> None:
         message = "storage is (re)initializing"
-        spell.faults.on("list,watch").status(429, message=message, retry_after=_RETRY_AFTER, lasts=2.0, label="initializing")
+        refusing = spell.faults.on("list,watch").status(429, message=message, retry_after=self.retry_after, label="initializing")
+        spell.memory["refusing"] = refusing
+
+    def provoke(self, spell: Spell) -> None:
+        spell.wait(self.seconds)
+        spell.memory["refusing"].remove()
+
+
+class RetryAfterAgainAndAgain(RetryAfterAtStart):
+    """The same for longer than a client may think that it should try."""
+
+    provocation = "lists and watches are refused with 429 again and again"
+    retry_after = 1
+    seconds = 8.0
 
 
 class RetryAfterOnWatch(RetryAfter):
-    """A watch ends and is refused."""
+    """A watch ends and is refused: with a Status, and with a text as the filters of API Priority and Fairness send it."""
 
-    provocation = "a watch that reconnects is refused with 429"
+    provocation = "a watch that reconnects is refused with 429 and 503"
 
     def provoke(self, spell: Spell) -> None:
         require_resumption(spell)
-        spell.faults.on("list,watch").status(
-            429, message="too many requests", retry_after=_RETRY_AFTER, lasts=2.0, label="too many requests"
-        )
-        spell.faults.on("watch").end().remove()
+        with spell.faults.on("list,watch").status(
+            429, message="too many requests", retry_after=_RETRY_AFTER, label="too many requests"
+        ):
+            spell.faults.on("watch").end().remove()
+            spell.wait(2.0)
+        spell.converge()
+        with arm(spell.faults.on("list,watch"), RefuseInText((503, 429), _TEXT, retry_after=_RETRY_AFTER), label="in text"):
+            spell.end_watches()
+            spell.wait(2.0)
+
+
+#: What filters of the API server write in place of a Status.
+_TEXT = "Too many requests, please try again later.\n"
 
 
 class RetryAfterOnWrite(RetryAfter):
-    """A write is refused."""
+    """A write is refused, with a Status and with a text."""
 
-    provocation = "a write is refused with 429"
+    provocation = "a write is refused with 429 and 503"
 
     def provoke(self, spell: Spell) -> None:
-        for verb, resource in require_writes(spell)[:2]:
+        writes = require_writes(spell)[:2]
+        for verb, resource in writes:
             spell.faults.on(verb, resource).status(
                 429, message="too many requests", retry_after=_RETRY_AFTER, times=1, label="too many requests"
             )
+        spell.converge()
+        refused = RefuseInText((503,), _TEXT, retry_after=_RETRY_AFTER)
+        for verb, resource in writes[:1]:
+            arm(spell.faults.on(verb, resource), refused, times=1, label="in text")
 
 
 class ServerErrors(Rule):
     """All reads fail for a while."""
 
     id = "R2"
-    provocation = "a spell of 503 without Retry-After"
+    provocation = "a spell of 500 and 503 without Retry-After"
     obligation = "server errors without Retry-After: exponential backoff with jitter, and no end of it"
     advice = "double the pause between attempts from about a second up to half a minute, and add a random part"
     source = "client-go tools/cache/reflector.go (backoff 800 ms to 30 s, jitter 1.0)"
-    lasts = 25.0
+    lasts = 45.0
+
+    #: How many times the seconds of repeated failures it lasts.
+    TIMES = 2.0
 
     def provoke(self, spell: Spell) -> None:
         spell.require_watch()
-        fault = spell.faults.on("list,watch").status(503, message="the server is currently unable to handle the request")
-        with fault:
+        with self.failing(spell):
             spell.faults.on("watch").cut(label="disconnected").remove()
-            spell.wait(spell.bench.seconds)
+            spell.wait(self.TIMES * spell.bench.seconds)
+
+    @contextmanager
+    def failing(self, spell: Spell) -> Iterator[None]:
+        """All reads fail within the context."""
+        reads = spell.faults.on("list,watch")
+        with reads.status(500, message="etcdserver: leader changed", every=2), reads.status(503, message=_UNAVAILABLE):
+            yield
 
     def judge_trace(self, spell: Spell) -> Verdict:
         return judge_backoff(list(spell.streams_since().values())) or super().judge_trace(spell)
+
+
+_UNAVAILABLE = "the server is currently unable to handle the request"
+
+
+class ProxyErrors(ServerErrors):
+    """A proxy before the server answers, with pages of HTML."""
+
+    provocation = "a proxy answers 502 and 504 with a page of HTML"
+    legality = "C"
+    lasts = 20.0
+    TIMES = 0.6
+
+    @contextmanager
+    def failing(self, spell: Spell) -> Iterator[None]:
+        page = "<html><body><h1>502 Bad Gateway</h1>The server did not answer.</body></html>\n"
+        with arm(spell.faults.on("list,watch"), RefuseInText((502, 504), page, "text/html"), label="proxy"):
+            yield
+
+
+class RefusedConnections(ServerErrors):
+    """Connections are dropped before an answer, as while a server starts again."""
+
+    provocation = "connections drop before an answer"
+    legality = "C"
+    lasts = 20.0
+    TIMES = 0.6
+
+    @contextmanager
+    def failing(self, spell: Spell) -> Iterator[None]:
+        with spell.disconnected():
+            yield
 
 
 class LostAnswer(Rule):
@@ -274,4 +362,15 @@ class Storm(Rule):
         return Verdict.passed(f"reconnects after {shown} s")
 
 
-RULES = (RetryAfterAtStart, RetryAfterOnWatch, RetryAfterOnWrite, ServerErrors, LostAnswer, TimedOutCreate, Storm)
+RULES = (
+    RetryAfterAtStart,
+    RetryAfterAgainAndAgain,
+    RetryAfterOnWatch,
+    RetryAfterOnWrite,
+    ServerErrors,
+    ProxyErrors,
+    RefusedConnections,
+    LostAnswer,
+    TimedOutCreate,
+    Storm,
+)

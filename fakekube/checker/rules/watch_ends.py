@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from fakekube.checker.judges import judge_backoff, judge_resumption, judge_untold
+from fakekube.checker.occasions import asked_again, require_resumption
 from fakekube.checker.rule import Rule, Verdict
 from fakekube.checker.rules.watch_errors import CONCEPTS, REFLECTOR, judge_only_failures
 from fakekube.checker.trace import excerpt
@@ -179,4 +180,24 @@ def _with_text(obj: dict[str, Any]) -> None:
     annotations["a.check.fakekube.dev/text"] = _TEXT * 300
 
 
-RULES = (NormalEnd, ImmediateEnds, HalfOpen, BrokenFrames)
+class Bursts(Rule):
+    """Several events are there when a watch is resumed, and arrive together."""
+
+    id = "W8"
+    provocation = "several events arrive at once"
+    obligation = "what one read returns may hold several events"
+    advice = "take every whole line out of the buffer before the next read"
+    source = "RFC 9112 (chunked transfer coding); kube-apiserver flushes when no event is waiting"
+
+    EVENTS = 3
+
+    def provoke(self, spell: Spell) -> None:
+        require_resumption(spell)
+        with spell.faults.on("watch").hang(label="held up"):
+            asked_again(spell, spell.end_watches())
+            for _ in range(self.EVENTS):
+                spell.stimulate()
+        spell.await_all()
+
+
+RULES = (NormalEnd, ImmediateEnds, HalfOpen, BrokenFrames, Bursts)

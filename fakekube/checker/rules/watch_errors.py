@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from fakekube.checker.judges import judge_backoff, judge_expired, judge_misread, revision_of
+from fakekube.checker.occasions import asked_again, await_long_watches
 from fakekube.checker.provocations import EndExpired, arm, asked_revision, status_object
 from fakekube.checker.rule import NotExercised, Rule, Verdict, Word
 
 if TYPE_CHECKING:
     from fakekube.checker.spell import Spell
-    from fakekube.checker.trace import Call, StreamKey
     from fakekube.powers.exchange import Exchange
 
 __all__ = ["RULES", "expire"]
@@ -62,28 +62,16 @@ def end_expired(spell: Spell, prepare: Callable[[int], object] = lambda oldest: 
     for _ in range(_ROUNDS):
         spell.stimulate()
         spell.await_all()
-        spell.await_until(lambda: all(spell.now - call.at > _SHORT for call in spell.require_watch()), 4 * _SHORT)
+        await_long_watches(spell)
         oldest = spell.memory["oldest"] = spell.compact()
         prepare(oldest)
-        ended = {call.stream: call.number for call in spell.end_watches()}
-        if any(call.resumes and revision_of(call) < oldest for call in _asked_again(spell, ended)):
+        if any(call.resumes and revision_of(call) < oldest for call in asked_again(spell, spell.end_watches())):
             return
     raise NotExercised("the client does not watch from where a watch has ended")
 
 
-def _asked_again(spell: Spell, ended: Mapping[StreamKey, int]) -> list[Call]:
-    """Waits until the client asks for streams again; returns what it asks after the calls with these numbers."""
-
-    def found() -> list[Call]:
-        streams = spell.streams_since().items()
-        return [call for key, stream in streams for call in stream.calls if call.number > ended.get(key, 0)]
-
-    spell.await_until(lambda: ended.keys() <= {call.stream for call in found()}, spell.patience)
-    return found()
-
-
-#: How often watches are ended until the client resumes one; below how many seconds a watch counts as short.
-_ROUNDS, _SHORT = 3, 1.2
+#: How often watches are ended until the client resumes one.
+_ROUNDS = 3
 
 
 class ExpiredOnReconnect(ExpiredInStream):
@@ -189,6 +177,10 @@ class FutureRevision(Rule):
 
         spell.faults.on("list,watch").intercept(answer, label="lags behind")
         expire(spell)
+        spell.stimulate()
+        spell.await_all()
+        spell.require_watch()
+        spell.faults.on("watch").cut(label="disconnected").remove()
 
     def broken(self, spell: Spell) -> Verdict | None:
         return judge_only_failures(spell)
