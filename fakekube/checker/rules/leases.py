@@ -20,6 +20,8 @@ _OTHER = "check-another-candidate"
 
 #: How much earlier than allowed a takeover may seem, in seconds.
 _TOLERANCE = 0.5
+#: How far ahead the clock of a dead holder was, in seconds.
+_AHEAD = 3600.0
 #: For how many more seconds than the client's own duration the other candidate holds the lease.
 _LONGER = 7
 
@@ -125,15 +127,15 @@ class SkewedClock(Election):
 
 
 class LongerDuration(Election):
-    """The lease is held for longer than the client itself would hold it."""
+    """A candidate that is dead has held the lease, for longer than the client itself would; its clock was an hour ahead."""
 
-    provocation = "the record of the lease says a longer duration than the client's own"
+    provocation = "the record of a dead holder says a longer duration than the client's own, and its clock was an hour ahead"
     at_start = True
     lasts = 35.0
 
     def prepare(self, spell: Spell) -> None:
         lease = self.lease_of(spell)
-        self.create(spell, lease, duration=int(lease["spec"]["leaseDurationSeconds"]) + _LONGER, renewed_ago=0.0)
+        self.create(spell, lease, duration=int(lease["spec"]["leaseDurationSeconds"]) + _LONGER, renewed_ago=-_AHEAD)
 
     def provoke(self, spell: Spell) -> None:
         lease = spell.memory["lease"]
@@ -165,14 +167,18 @@ class LostLease(Election):
     def provoke(self, spell: Spell) -> None:
         lease = self.lease_of(spell)
         duration = lease["spec"]["leaseDurationSeconds"]
-        spell.faults.on("get,list,update,patch,create", LEASES).status(
-            500, message="etcdserver: request timed out", label="not renewed"
-        )
+        self.disturb(spell)
         spell.wait(duration + 1.0)
         self.hold(spell, lease, holderIdentity=_OTHER, renewTime=_time(), leaseDurationSeconds=3600)
         spell.memory["mark"] = spell.trace.mark()
         spell.memory["copy"] = spell.stimulate()
         spell.wait(4.0 + 2 * spell.calm.reaction_seconds)
+
+    def disturb(self, spell: Spell) -> None:
+        """Has the client not renew its lease from now on."""
+        spell.faults.on("get,list,update,patch,create", LEASES).status(
+            500, message="etcdserver: request timed out", label="not renewed"
+        )
 
     def judge(self, spell: Spell) -> Verdict:
         if "copy" in spell.memory:
@@ -185,6 +191,15 @@ class LostLease(Election):
         if spell.loop:
             return Verdict.failed(f"hot loop: {spell.loop}", *spell.excerpt())
         return Verdict.passed(spell.ended or "it stopped writing")
+
+
+class HangingRenewal(LostLease):
+    """The requests that renew the lease are never answered."""
+
+    provocation = "renewing hangs until another candidate has the lease"
+
+    def disturb(self, spell: Spell) -> None:
+        spell.faults.on("get,list,update,patch,create", LEASES).hang(label="not answered")
 
 
 class GuardedUpdate(Election):
@@ -210,12 +225,15 @@ class GuardedUpdate(Election):
         name = lease["metadata"]["name"]
         fault = spell.faults.on("update,patch", LEASES, name=name).conflict(take, times=1, label="another candidate")
         if not spell.await_until(lambda: fault.hits > 0, duration * 2.0):
-            raise NotExercised(f"the client does not renew the lease {name}")
+            spell.memory["idle"] = f"leads, but has not renewed the lease {name} for {duration * 2.0:.0f} s; it says {duration} s"
+            return
         spell.memory["duration"] = duration
         spell.memory["mark"] = spell.trace.mark()
         spell.wait(min(duration - 2 * _TOLERANCE, 5.0))
 
     def judge(self, spell: Spell) -> Verdict:
+        if "idle" in spell.memory:
+            return Verdict.failed(spell.memory["idle"], *spell.excerpt(), by_time=True)
         if "taken_at" not in spell.memory:
             return super().judge(spell)
         taken_at, duration = spell.memory["taken_at"], spell.memory.get("duration", 1)
@@ -228,4 +246,4 @@ class GuardedUpdate(Election):
         return Verdict.passed(spell.ended or "")
 
 
-RULES = (SkewedClock, LongerDuration, LostLease, GuardedUpdate)
+RULES = (SkewedClock, LongerDuration, LostLease, HangingRenewal, GuardedUpdate)

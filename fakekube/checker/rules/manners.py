@@ -68,12 +68,9 @@ class Warnings(Content):
 
     def judge_trace(self, spell: Spell) -> Verdict:
         deprecated = {definition["metadata"]["name"] for definition in spell.sample.definitions}
-        warned = [
-            call for call in spell.trace.since() if call.collection in deprecated or (call.is_write and call.status is not None)
-        ]
-        return (
-            Verdict.passed(f"{len(warned)} answers with warnings") if warned else Verdict.not_exercised("no answer had a warning")
-        )
+        calls = [call for call in spell.trace.since() if call.succeeded]
+        warned = len({call.number for call in [*writes_of(calls), *(call for call in calls if call.collection in deprecated)]})
+        return Verdict.passed(f"{warned} answers with warnings") if warned else Verdict.not_exercised("no answer had a warning")
 
 
 class UnknownEvent(Content):
