@@ -236,7 +236,7 @@ class RefusedConnections(ServerErrors):
 
     @contextmanager
     def failing(self, spell: Spell) -> Iterator[None]:
-        with spell.disconnected():
+        with spell.faults.on("list,watch").refuse(label="dropped"):
             yield
 
 
