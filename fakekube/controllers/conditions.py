@@ -10,4 +10,4 @@ __all__ = ["find_condition"]
 
 def find_condition(status: Mapping[str, Any], type_: str) -> dict[str, Any] | None:
     """Returns the condition of this type; None if the status has none."""
-    return next((one for one in status.get("conditions") or () if one["type"] == type_), None)
+    return next((one for one in status.get("conditions") or () if one.get("type") == type_), None)

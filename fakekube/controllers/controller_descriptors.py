@@ -222,7 +222,7 @@ CONTROLLERS: tuple[ControllerDescriptor, ...] = (
         _is_claim_or_pod_with_claims,
     ),
     ControllerDescriptor(
-        "pod-garbage-collector-controller", _PACKAGE + "pod_garbage:PodGarbageCollector", ("pods",), _is_assigned_or_terminating
+        "pod-garbage-collector-controller", _PACKAGE + "pod_gc:PodGarbageCollector", ("pods",), _is_assigned_or_terminating
     ),
     ControllerDescriptor(
         "ttl-after-finished-controller", _PACKAGE + "ttl_after_finished:TTLAfterFinishedController", ("jobs.batch",)

@@ -1,4 +1,4 @@
-"""Drives pods out of nodes that are tainted NoExecute, at once or when the time for which they tolerate it is over.
+"""The taint eviction controller: deletes pods from nodes with NoExecute taints, when their tolerationSeconds are over.
 
 Specified by: pkg/controller/tainteviction/taint_eviction.go.
 """
@@ -12,18 +12,18 @@ from fakekube.client import ApiError
 from fakekube.controllers.reconciler import Key, Object, Reconciler
 from fakekube.selectors.taints import tolerates
 
-__all__ = ["TaintEvictionController", "toleration_seconds"]
+__all__ = ["TaintEvictionController", "get_min_toleration_time"]
 
 NO_EXECUTE: Final = "NoExecute"
 
 
-def no_execute_taints(node: Object | None) -> list[Object]:
-    """The taints of a node that drive pods out."""
+def get_no_execute_taints(node: Object | None) -> list[Object]:
+    """Returns the taints of a node with the effect NoExecute."""
     return [one for one in ((node or {}).get("spec") or {}).get("taints") or () if one.get("effect") == NO_EXECUTE]
 
 
-def toleration_seconds(taints: Sequence[Object], tolerations: Sequence[Object]) -> float | None:
-    """How long a pod may stay: 0 if one of the taints is not tolerated, None for ever."""
+def get_min_toleration_time(taints: Sequence[Object], tolerations: Sequence[Object]) -> float | None:
+    """Returns for how many seconds the taints are tolerated: 0 if one is not tolerated, None for ever (getMinTolerationTime)."""
     used = []
     for taint in taints:
         tolerating = [one for one in tolerations if tolerates(one, taint)]
@@ -34,20 +34,21 @@ def toleration_seconds(taints: Sequence[Object], tolerations: Sequence[Object]) 
     return float(min(limits)) if limits else None
 
 
-def _decisive(pod: Object) -> tuple[object, object]:
-    """What of a pod decides whether it may stay."""
+def _eviction_fields(pod: Object) -> tuple[object, object]:
+    """Returns the fields of a pod that its eviction depends on."""
     return pod["spec"].get("nodeName"), pod["spec"].get("tolerations")
 
 
 class TaintEvictionController(Reconciler):
-    """Keys are pods."""
+    """Deletes pods; keys are pods."""
 
     name: ClassVar[str] = "taint-eviction-controller"
     watches: ClassVar[tuple[str, ...]] = ("nodes", "pods")
 
     def started(self) -> None:
         self._scheduled: dict[Key, tuple[str, float, float]] = {}
-        self._tainted: set[str] = {node["metadata"]["name"] for node in self.cache.list("nodes") if no_execute_taints(node)}
+        """Pod → its uid, the time since when it is tainted, and the time of its deletion."""
+        self._tainted: set[str] = {node["metadata"]["name"] for node in self.cache.list("nodes") if get_no_execute_taints(node)}
         for pod in self.cache.list("pods"):
             if pod["spec"].get("nodeName") in self._tainted:
                 self.enqueue(Key(pod["metadata"]["namespace"], pod["metadata"]["name"]))
@@ -55,7 +56,7 @@ class TaintEvictionController(Reconciler):
     @staticmethod
     def concerns(resource: str, obj: Object, old: Object | None) -> bool:
         if resource == "nodes":
-            return bool(no_execute_taints(obj) or no_execute_taints(old))
+            return bool(get_no_execute_taints(obj) or get_no_execute_taints(old))
         return old is None or obj is old or obj["spec"] != old["spec"]
 
     def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
@@ -65,9 +66,9 @@ class TaintEvictionController(Reconciler):
             if event_type == "DELETED":
                 self._scheduled.pop(key, None)
                 return ()
-            unchanged = old is not None and _decisive(obj) == _decisive(old)
+            unchanged = old is not None and _eviction_fields(obj) == _eviction_fields(old)
             return (key,) if not unchanged and obj["spec"].get("nodeName") in self._tainted else ()
-        taints = [] if event_type == "DELETED" else no_execute_taints(obj)
+        taints = [] if event_type == "DELETED" else get_no_execute_taints(obj)
         known = metadata["name"] in self._tainted
         if not taints and not known:
             return ()
@@ -82,8 +83,8 @@ class TaintEvictionController(Reconciler):
         pod = self.cache.get("pods", key.namespace, key.name)
         if pod is None or not pod["spec"].get("nodeName"):
             return
-        taints = no_execute_taints(self.cache.get("nodes", "", pod["spec"]["nodeName"]))
-        seconds = toleration_seconds(taints, pod["spec"].get("tolerations") or ()) if taints else None
+        taints = get_no_execute_taints(self.cache.get("nodes", "", pod["spec"]["nodeName"]))
+        seconds = get_min_toleration_time(taints, pod["spec"].get("tolerations") or ()) if taints else None
         if seconds is None:
             self._cancel(key, pod)
             return
@@ -101,11 +102,11 @@ class TaintEvictionController(Reconciler):
 
     def _cancel(self, key: Key, pod: Object) -> None:
         if self._scheduled.pop(key, None) is not None:
-            self._say(pod, f"Cancelling deletion of Pod {key.namespace}/{key.name}")
+            self._record(pod, f"Cancelling deletion of Pod {key.namespace}/{key.name}")
 
     def _evict(self, pod: Object) -> None:
         metadata = pod["metadata"]
-        self._say(pod, f"Marking for deletion Pod {metadata['namespace']}/{metadata['name']}")
+        self._record(pod, f"Marking for deletion Pod {metadata['namespace']}/{metadata['name']}")
         now = self.client.now()
         condition: dict[str, Any] = {
             "type": "DisruptionTarget",
@@ -125,7 +126,7 @@ class TaintEvictionController(Reconciler):
             if error.code != 404:
                 raise
 
-    def _say(self, pod: Object, message: str) -> None:
+    def _record(self, pod: Object, message: str) -> None:
         metadata = pod["metadata"]
         about = {"kind": "Pod", "apiVersion": "v1", "namespace": metadata["namespace"], "name": metadata["name"]}
         self.recorder.event(about, "Normal", "TaintManagerEviction", message)

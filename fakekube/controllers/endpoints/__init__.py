@@ -1,7 +1,10 @@
-"""Endpoints and EndpointSlices: which pods are behind a service.
+"""The controllers of Endpoints, EndpointSlices, and of EndpointSlices that mirror Endpoints.
 
-`membership` says which pods belong to which services, and when a change matters; `subsets` is the canonical form of Endpoints;
-`slices` distributes endpoints over slices; the other modules are the three controllers.
+`pod_endpoints` decides which pods are endpoints of a Service; `subsets` computes the canonical form of Endpoints; `slices`
+distributes endpoints over EndpointSlices; `service_reconciler` is the base class of the two controllers of Services;
+`controller`, `slice_controller` and `mirroring_controller` are the controllers.
+
+Specified by: pkg/controller/endpoint, pkg/controller/endpointslice, pkg/controller/endpointslicemirroring.
 """
 
 from __future__ import annotations

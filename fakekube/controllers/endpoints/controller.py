@@ -1,4 +1,4 @@
-"""The Endpoints of services with a selector.
+"""The Endpoints controller: writes the Endpoints of Services that have a selector.
 
 Specified by: pkg/controller/endpoint/endpoints_controller.go.
 """
@@ -10,17 +10,17 @@ from ipaddress import ip_address
 from typing import Any, ClassVar, Final
 
 from fakekube.client import ApiError
-from fakekube.controllers.endpoints.membership import (
+from fakekube.controllers.controller_utils import is_namespace_terminating, is_pod_ready
+from fakekube.controllers.endpoints.pod_endpoints import (
     LAST_CHANGE,
-    TriggerTimes,
-    endpoint_ports,
-    has_hostname,
-    is_endpoint,
+    TriggerTimeTracker,
+    get_endpoint_ports,
     is_headless,
-    is_ready,
+    should_pod_be_in_endpoints,
+    should_set_hostname,
 )
-from fakekube.controllers.endpoints.services import ServiceReconciler
-from fakekube.controllers.endpoints.subsets import repack
+from fakekube.controllers.endpoints.service_reconciler import ServiceReconciler
+from fakekube.controllers.endpoints.subsets import repack_subsets
 from fakekube.controllers.reconciler import Key, Object
 
 __all__ = ["EndpointsController"]
@@ -29,39 +29,40 @@ MANAGED_BY: Final = "endpoints.kubernetes.io/managed-by"
 MANAGER: Final = "endpoint-controller"
 HEADLESS: Final = "service.kubernetes.io/headless"
 OVER_CAPACITY: Final = "endpoints.kubernetes.io/over-capacity"
+#: The maximum number of addresses (maxCapacity).
 MAX_CAPACITY: Final = 1000
 
 
 class EndpointsController(ServiceReconciler):
-    """Keys are services."""
+    """Writes Endpoints; keys are Services."""
 
     name: ClassVar[str] = "endpoints-controller"
     client_name: ClassVar[str] = "endpoint-controller"
     component: ClassVar[str] = MANAGER
     watches: ClassVar[tuple[str, ...]] = ("services", "pods", "endpoints")
-    own: ClassVar[str] = "endpoints"
+    managed: ClassVar[str] = "endpoints"
 
     def started(self) -> None:
         super().started()
-        self._times = TriggerTimes()
+        self._times = TriggerTimeTracker()
 
-    def keys_of_own(self, event_type: str, obj: Object) -> Iterable[Key]:
+    def keys_of_managed(self, event_type: str, obj: Object) -> Iterable[Key]:
         metadata = obj["metadata"]
         return (Key(metadata["namespace"], metadata["name"]),) if event_type == "DELETED" else ()
 
     def sync(self, key: Key, service: Object | None) -> None:
         if service is None:
-            self._times.forget(*key)
+            self._times.delete_service(*key)
             if self.cache.get("endpoints", key.namespace, key.name) is not None:
                 self.client.delete("endpoints", key.name, namespace=key.namespace)
             return
         if service["spec"].get("type") == "ExternalName" or service["spec"].get("selector") is None:
             return
         pods = self.pods_of(service)
-        since = self._times.observe(service, pods)
-        self._write(service, self.cache.get("endpoints", key.namespace, key.name), _subsets(service, pods), since)
+        trigger_time = self._times.compute(service, pods)
+        self._write(service, self.cache.get("endpoints", key.namespace, key.name), _subsets(service, pods), trigger_time)
 
-    def _write(self, service: Object, current: Object | None, subsets: list[Object], since: str | None) -> None:
+    def _write(self, service: Object, current: Object | None, subsets: list[Object], trigger_time: str | None) -> None:
         labels = dict(service["metadata"].get("labels") or {})
         if is_headless(service):
             labels[HEADLESS] = ""
@@ -73,7 +74,7 @@ class EndpointsController(ServiceReconciler):
             if current is not None
             else {"name": service["metadata"]["name"], "namespace": service["metadata"]["namespace"]}
         )
-        truncated = _truncated(subsets)
+        truncated = _truncate(subsets)
         annotations = {
             name: value for name, value in (metadata.get("annotations") or {}).items() if name not in (LAST_CHANGE, OVER_CAPACITY)
         }
@@ -81,14 +82,14 @@ class EndpointsController(ServiceReconciler):
             annotations[OVER_CAPACITY] = "truncated"
         if (
             current is not None
-            and repack(current.get("subsets") or ()) == truncated
+            and repack_subsets(current.get("subsets") or ()) == truncated
             and metadata.get("labels") == labels
             and ((OVER_CAPACITY in (metadata.get("annotations") or {})) == (OVER_CAPACITY in annotations))
         ):
             return
-        if since is not None:
-            annotations[LAST_CHANGE] = since
-        made = {
+        if trigger_time is not None:
+            annotations[LAST_CHANGE] = trigger_time
+        endpoints = {
             "kind": "Endpoints",
             "apiVersion": "v1",
             "subsets": truncated or None,
@@ -96,16 +97,15 @@ class EndpointsController(ServiceReconciler):
         }
         try:
             if current is None:
-                self.client.create(made)
+                self.client.create(endpoints)
             else:
-                self.client.update(made)
+                self.client.update(endpoints)
         except ApiError as error:
-            self._failed(service, error, created=current is None)
+            self._handle_write_error(service, error, created=current is None)
 
-    def _failed(self, service: Object, error: ApiError, *, created: bool) -> None:
+    def _handle_write_error(self, service: Object, error: ApiError, *, created: bool) -> None:
         namespace, name = service["metadata"]["namespace"], service["metadata"]["name"]
-        causes = (error.status.get("details") or {}).get("causes") or ()
-        if created and any(cause.get("reason") == "NamespaceTerminating" for cause in causes):
+        if created and is_namespace_terminating(error):
             return
         about = {"kind": "Endpoints", "apiVersion": "v1", "name": name}
         if created:
@@ -114,7 +114,7 @@ class EndpointsController(ServiceReconciler):
         else:
             message = f"Failed to update endpoint {namespace}/{name}: {error}"
             self.recorder.event({**about, "namespace": namespace}, "Warning", "FailedToUpdateEndpoint", message)
-        if error.code != 422:  # what is invalid stays so until something changes
+        if error.code != 422:  # an invalid object is not retried before something changes
             raise error
 
 
@@ -123,21 +123,21 @@ def _subsets(service: Object, pods: Iterable[Object]) -> list[Object]:
     publish = bool(spec.get("publishNotReadyAddresses"))
     subsets = []
     for pod in pods:
-        if not is_endpoint(pod, terminating=publish):
+        if not should_pod_be_in_endpoints(pod, include_terminating=publish):
             continue
         address = _address(service, pod)
         if address is None:
             continue
-        field = "addresses" if publish or is_ready(pod) else "notReadyAddresses"
+        field = "addresses" if publish or is_pod_ready(pod) else "notReadyAddresses"
         if not spec.get("ports"):
             if spec.get("clusterIP") == "None":
                 subsets.append({field: [address]})
             continue
         subsets += [
             {field: [address], "ports": [{name: value for name, value in port.items() if value != ""}]}
-            for port in endpoint_ports(service, pod)
+            for port in get_endpoint_ports(service, pod)
         ]
-    return repack(subsets)
+    return repack_subsets(subsets)
 
 
 def _address(service: Mapping[str, Any], pod: Mapping[str, Any]) -> Object | None:
@@ -148,27 +148,27 @@ def _address(service: Mapping[str, Any], pod: Mapping[str, Any]) -> Object | Non
         if found.version == version:
             metadata = pod["metadata"]
             reference = {"kind": "Pod", "namespace": metadata["namespace"], "name": metadata["name"], "uid": metadata["uid"]}
-            made = {"ip": str(found), "nodeName": pod["spec"].get("nodeName") or "", "targetRef": reference}
-            return made | ({"hostname": pod["spec"]["hostname"]} if has_hostname(pod, service) else {})
+            address = {"ip": str(found), "nodeName": pod["spec"].get("nodeName") or "", "targetRef": reference}
+            return address | ({"hostname": pod["spec"]["hostname"]} if should_set_hostname(pod, service) else {})
     return None
 
 
-def _truncated(subsets: list[Object]) -> list[Object]:
-    """At most a thousand addresses, the ready ones first, shared out among the subsets by their sizes."""
+def _truncate(subsets: list[Object]) -> list[Object]:
+    """Reduces subsets to MAX_CAPACITY addresses, in proportion to their sizes; ready addresses are kept first."""
     ready = sum(len(one.get("addresses") or ()) for one in subsets)
     others = sum(len(one.get("notReadyAddresses") or ()) for one in subsets)
     if ready + others <= MAX_CAPACITY:
         return subsets
-    field, total, left = (
+    field, total, capacity = (
         ("addresses", ready, MAX_CAPACITY) if ready > MAX_CAPACITY else ("notReadyAddresses", others, MAX_CAPACITY - ready)
     )
-    room = left
-    made = []
+    remaining = capacity
+    result = []
     for subset in subsets:
         count = len(subset.get(field) or ())
-        share = min(-(-count * left // total), room)
-        room -= share
+        share = min(-(-count * capacity // total), remaining)
+        remaining -= share
         cut = {name: value for name, value in subset.items() if name != "notReadyAddresses" or field != "addresses"}
         cut[field] = (subset.get(field) or [])[:share]
-        made.append({name: value for name, value in cut.items() if value})
-    return made
+        result.append({name: value for name, value in cut.items() if value})
+    return result

@@ -1,4 +1,4 @@
-"""EndpointSlices that mirror Endpoints which somebody writes by hand, for services without a selector.
+"""The EndpointSlice mirroring controller: mirrors Endpoints of Services without a selector, which users write.
 
 Specified by: pkg/controller/endpointslicemirroring/{endpointslicemirroring_controller,reconciler,utils}.go.
 """
@@ -10,25 +10,33 @@ from functools import partial
 from ipaddress import ip_address
 from typing import Any, ClassVar, Final
 
-from fakekube.controllers.endpoints.membership import LAST_CHANGE
-from fakekube.controllers.endpoints.slices import Group, Plan, new_slice, plan, port_key
-from fakekube.controllers.endpoints.subsets import repack
+from fakekube.controllers.endpoints.pod_endpoints import LAST_CHANGE
+from fakekube.controllers.endpoints.slices import (
+    MANAGED_BY,
+    SERVICE_NAME,
+    SLICES,
+    DesiredEndpoints,
+    SliceChanges,
+    new_slice,
+    port_key,
+    reconcile_by_port_mapping,
+    with_nil_lists,
+)
+from fakekube.controllers.endpoints.subsets import repack_subsets
 from fakekube.controllers.reconciler import Key, Object, Reconciler
 
 __all__ = ["EndpointSliceMirroringController"]
 
-SERVICE_NAME: Final = "kubernetes.io/service-name"
-MANAGED_BY: Final = "endpointslice.kubernetes.io/managed-by"
 MANAGER: Final = "endpointslicemirroring-controller.k8s.io"
 SKIP: Final = "endpointslice.kubernetes.io/skip-mirror"
 LEADER: Final = "control-plane.alpha.kubernetes.io/leader"
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
-SLICES: Final = "endpointslices.discovery.k8s.io"
+#: Addresses of a subset that are mirrored, and endpoints in a slice.
 LIMIT: Final = 1000
 
 
 class EndpointSliceMirroringController(Reconciler):
-    """Keys are Endpoints, and the services of the same name."""
+    """Writes mirrored EndpointSlices; keys are Endpoints and Services, which have the same name."""
 
     name: ClassVar[str] = "endpointslice-mirroring-controller"
     component: ClassVar[str] = "endpoint-slice-mirroring-controller"
@@ -55,39 +63,39 @@ class EndpointSliceMirroringController(Reconciler):
                 self.client.delete(SLICES, slice_["metadata"]["name"], namespace=key.namespace)
             return
         if "deletionTimestamp" not in endpoints["metadata"]:
-            self._carry_out(self._plan(endpoints, slices))
+            self._apply(self._compute_changes(endpoints, slices))
 
-    def _plan(self, endpoints: Object, slices: Iterable[Object]) -> Plan:
+    def _compute_changes(self, endpoints: Object, slices: Iterable[Object]) -> SliceChanges:
         existing: dict[tuple[str, str], list[Object]] = {}
         for slice_ in slices:
             existing.setdefault((slice_["addressType"], port_key(slice_.get("ports"))), []).append(slice_)
-        made = Plan()
-        for (family, key), group in self._groups(endpoints).items():
-            found = plan(
-                existing.pop((family, key), []),
-                group,
-                partial(_new, endpoints, family, group.ports),
-                partial(_relabelled, endpoints),
-                LIMIT,
+        changes = SliceChanges()
+        for (family, key), desired in self._desired_endpoints(endpoints).items():
+            changes.add(
+                reconcile_by_port_mapping(
+                    existing.pop((family, key), []),
+                    desired,
+                    partial(_new, endpoints, family, desired.ports),
+                    partial(_updated_metadata, endpoints),
+                    LIMIT,
+                )
             )
-            made.create += found.create
-            made.update += found.update
-            made.delete += found.delete
-        made.delete += [slice_ for others in existing.values() for slice_ in others]
-        made.recycle(lambda old, new: old["addressType"] == new["addressType"])
-        return made
+        changes.delete += [slice_ for others in existing.values() for slice_ in others]
+        changes.recycle(lambda old, new: old["addressType"] == new["addressType"])
+        return changes
 
-    def _groups(self, endpoints: Object) -> dict[tuple[str, str], Group]:
-        groups: dict[tuple[str, str], Group] = {}
+    def _desired_endpoints(self, endpoints: Object) -> dict[tuple[str, str], DesiredEndpoints]:
+        groups: dict[tuple[str, str], DesiredEndpoints] = {}
         skipped = 0
-        for subset in repack(endpoints.get("subsets") or ()):
+        for subset in repack_subsets(endpoints.get("subsets") or ()):
             ports = [{"name": "", **port} for port in subset.get("ports") or ()]
             addresses = [(one, True) for one in subset.get("addresses") or ()]
             addresses += [(one, False) for one in subset.get("notReadyAddresses") or ()]
             skipped += max(len(addresses) - LIMIT, 0)
             for address, ready in addresses[:LIMIT]:
                 ip = ip_address(address["ip"])
-                groups.setdefault((f"IPv{ip.version}", port_key(ports)), Group(ports)).add(_endpoint(address, str(ip), ready))
+                group = groups.setdefault((f"IPv{ip.version}", port_key(ports)), DesiredEndpoints(ports))
+                group.add(_endpoint(address, str(ip), ready))
         if skipped:
             message = (
                 f"A max of {LIMIT} addresses can be mirrored to EndpointSlices per Endpoints subset. "
@@ -96,12 +104,12 @@ class EndpointSliceMirroringController(Reconciler):
             self.recorder.event(endpoints, "Warning", "TooManyAddressesToMirror", message)
         return groups
 
-    def _carry_out(self, made: Plan) -> None:
-        for slice_ in made.create:
-            self.client.create(_written(slice_))
-        for slice_ in made.update:
-            self.client.update(_written(slice_))
-        for slice_ in made.delete:
+    def _apply(self, changes: SliceChanges) -> None:
+        for slice_ in changes.create:
+            self.client.create(with_nil_lists(slice_))
+        for slice_ in changes.update:
+            self.client.update(with_nil_lists(slice_))
+        for slice_ in changes.delete:
             self.client.delete(SLICES, slice_["metadata"]["name"], namespace=slice_["metadata"]["namespace"])
 
 
@@ -111,17 +119,17 @@ def _is_mirrored(endpoints: Object) -> bool:
 
 
 def _endpoint(address: Mapping[str, Any], ip: str, ready: bool) -> Object:
-    made: Object = {"addresses": [ip], "conditions": {"ready": ready}}
+    endpoint: Object = {"addresses": [ip], "conditions": {"ready": ready}}
     if address.get("hostname"):
-        made["hostname"] = address["hostname"]
+        endpoint["hostname"] = address["hostname"]
     for name in ("targetRef", "nodeName"):
         if address.get(name):
-            made[name] = address[name]
-    return made
+            endpoint[name] = address[name]
+    return endpoint
 
 
 def _metadata(endpoints: Object) -> tuple[dict[str, str], dict[str, str]]:
-    """The labels and annotations of its slices."""
+    """Returns the labels and annotations of the slices."""
     metadata = endpoints["metadata"]
     labels = {**(metadata.get("labels") or {}), SERVICE_NAME: metadata["name"], MANAGED_BY: MANAGER}
     annotations = {
@@ -130,7 +138,8 @@ def _metadata(endpoints: Object) -> tuple[dict[str, str], dict[str, str]]:
     return labels, annotations
 
 
-def _relabelled(endpoints: Object, slice_: Object) -> Object | None:
+def _updated_metadata(endpoints: Object, slice_: Object) -> Object | None:
+    """Returns the slice with its labels and annotations; None if it has them."""
     labels, annotations = _metadata(endpoints)
     metadata = slice_["metadata"]
     if metadata.get("labels") == labels and (metadata.get("annotations") or {}) == annotations:
@@ -141,8 +150,3 @@ def _relabelled(endpoints: Object, slice_: Object) -> Object | None:
 def _new(endpoints: Object, family: str, ports: list[Object], found: list[Object]) -> Object:
     labels, annotations = _metadata(endpoints)
     return new_slice(endpoints, {"labels": labels, "annotations": annotations}, family, ports, found)
-
-
-def _written(slice_: Object) -> Object:
-    made: dict[str, Any] = {**slice_, "endpoints": slice_["endpoints"] or None, "ports": slice_["ports"] or None}
-    return made

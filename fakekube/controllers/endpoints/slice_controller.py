@@ -1,4 +1,4 @@
-"""The EndpointSlices of services with a selector.
+"""The EndpointSlice controller: writes the EndpointSlices of Services that have a selector.
 
 Specified by: pkg/controller/endpointslice/endpointslice_controller.go, k8s.io/endpointslice/{reconciler,utils}.go,
 k8s.io/endpointslice/trafficdist/trafficdist.go.
@@ -7,70 +7,80 @@ k8s.io/endpointslice/trafficdist/trafficdist.go.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from ipaddress import ip_address
 from typing import Any, ClassVar, Final
 
 from fakekube.client import ApiError
-from fakekube.controllers.endpoints.membership import (
+from fakekube.controllers.controller_utils import is_namespace_terminating, is_pod_ready
+from fakekube.controllers.endpoints.pod_endpoints import (
     LAST_CHANGE,
-    TriggerTimes,
-    endpoint_ports,
-    has_hostname,
-    is_endpoint,
+    TriggerTimeTracker,
+    get_endpoint_ports,
     is_headless,
-    is_ready,
+    should_pod_be_in_endpoints,
+    should_set_hostname,
 )
-from fakekube.controllers.endpoints.services import ServiceReconciler
-from fakekube.controllers.endpoints.slices import Group, Plan, new_slice, plan, port_key
+from fakekube.controllers.endpoints.service_reconciler import ServiceReconciler
+from fakekube.controllers.endpoints.slices import (
+    MANAGED_BY,
+    SERVICE_NAME,
+    SLICES,
+    DesiredEndpoints,
+    SliceChanges,
+    new_slice,
+    port_key,
+    reconcile_by_port_mapping,
+    with_nil_lists,
+)
 from fakekube.controllers.reconciler import Key, Object
 
-__all__ = ["EndpointSliceController", "endpoint_of"]
+__all__ = ["EndpointSliceController", "pod_to_endpoint"]
 
-SERVICE_NAME: Final = "kubernetes.io/service-name"
-MANAGED_BY: Final = "endpointslice.kubernetes.io/managed-by"
 MANAGER: Final = "endpointslice-controller.k8s.io"
 HEADLESS: Final = "service.kubernetes.io/headless"
 RESERVED: Final = frozenset({SERVICE_NAME, MANAGED_BY, HEADLESS})
 ZONE: Final = "topology.kubernetes.io/zone"
-SLICES: Final = "endpointslices.discovery.k8s.io"
+#: The maximum number of endpoints in a slice (--max-endpoints-per-slice).
 LIMIT: Final = 100
+#: Values of trafficDistribution that give hints.
 CLOSE: Final = frozenset({"PreferClose", "PreferSameZone", "PreferSameNode"})
 
 
 class EndpointSliceController(ServiceReconciler):
-    """Keys are services."""
+    """Writes EndpointSlices; keys are Services."""
 
     name: ClassVar[str] = "endpointslice-controller"
     component: ClassVar[str] = "endpoint-slice-controller"
     watches: ClassVar[tuple[str, ...]] = ("services", "pods", "nodes", SLICES)
-    own: ClassVar[str] = SLICES
+    managed: ClassVar[str] = SLICES
 
     def started(self) -> None:
         super().started()
-        self._times = TriggerTimes()
-        self._missing: dict[Key, set[str]] = {}
+        self._times = TriggerTimeTracker()
+        self._missing_nodes: dict[Key, set[str]] = {}
+        """Service → the nodes of its pods that do not exist."""
 
-    def keys_of_own(self, event_type: str, obj: Object) -> Iterable[Key]:
-        """Only what others do to a slice needs a look."""
+    def keys_of_managed(self, event_type: str, obj: Object) -> Iterable[Key]:
         labels = obj["metadata"].get("labels") or {}
         if labels.get(MANAGED_BY) != MANAGER or not labels.get(SERVICE_NAME):
             return ()
         return (Key(obj["metadata"]["namespace"], labels[SERVICE_NAME]),)
 
     def keys_of_node(self, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
-        """A node that pods waited for has come, or one has moved to another zone."""
+        """Returns the keys of Services whose pods are on a node that was created, or whose zone has changed."""
         name = obj["metadata"]["name"]
         if event_type == "ADDED":
-            return [key for key, names in self._missing.items() if name in names]
+            return [key for key, names in self._missing_nodes.items() if name in names]
         if old is not None and _zone(old) != _zone(obj):
             pods = [pod for pod in self.cache.list("pods") if pod["spec"].get("nodeName") == name]
-            return [key for pod in pods for key in self._of_pod(pod, None)]
+            return [key for pod in pods for key in self.keys_of_pod(pod, None)]
         return ()
 
     def sync(self, key: Key, service: Object | None) -> None:
-        self._missing.pop(key, None)
+        self._missing_nodes.pop(key, None)
         if service is None:
-            self._times.forget(*key)
+            self._times.delete_service(*key)
             return
         if service["spec"].get("type") == "ExternalName" or service["spec"].get("selector") is None:
             return
@@ -80,12 +90,12 @@ class EndpointSliceController(ServiceReconciler):
             if "deletionTimestamp" not in one["metadata"]
         ]
         pods = self.pods_of(service)
-        since = self._times.observe(service, pods)
+        trigger_time = self._times.compute(service, pods)
         families = [f"IPv{family.removeprefix('IPv')}" for family in service["spec"].get("ipFamilies") or ("IPv4",)]
         errors: list[str] = []
         for family in families:
             of_family = [one for one in slices if one["addressType"] == family]
-            self._carry_out(service, self._plan(service, pods, of_family, family, errors), since)
+            self._apply(service, self._compute_changes(service, pods, of_family, family, errors), trigger_time)
         for one in slices:
             if one["addressType"] not in families:
                 self.client.delete(SLICES, one["metadata"]["name"], namespace=key.namespace)
@@ -94,107 +104,108 @@ class EndpointSliceController(ServiceReconciler):
             about = f"Error updating Endpoint Slices for Service {key.namespace}/{key.name}: {message}"
             self.recorder.event(service, "Warning", "FailedToUpdateEndpointSlices", about)
 
-    # ------------------------------------------------------------ planning
+    # ------------------------------------------------------------ changes
 
-    def _plan(self, service: Object, pods: Iterable[Object], slices: list[Object], family: str, errors: list[str]) -> Plan:
+    def _compute_changes(
+        self, service: Object, pods: Iterable[Object], slices: list[Object], family: str, errors: list[str]
+    ) -> SliceChanges:
         existing: dict[str, list[Object]] = {}
-        made = Plan()
+        changes = SliceChanges()
         for slice_ in slices:
-            if _owned(slice_, service):
+            if _is_owned_by(slice_, service):
                 existing.setdefault(port_key(slice_.get("ports")), []).append(slice_)
             else:
-                made.delete.append(slice_)
-        groups = self._groups(service, pods, family, errors)
-        for key, group in groups.items():
-            found = plan(
-                existing.pop(key, []),
-                group,
-                lambda endpoints, group=group: _new(service, family, group.ports, endpoints),  # type: ignore[misc]
-                lambda slice_: _relabelled(slice_, service),
-                LIMIT,
+                changes.delete.append(slice_)
+        for key, desired in self._desired_endpoints(service, pods, family, errors).items():
+            changes.add(
+                reconcile_by_port_mapping(
+                    existing.pop(key, []),
+                    desired,
+                    partial(_new, service, family, desired.ports),
+                    partial(_updated_labels, service),
+                    LIMIT,
+                )
             )
-            made.create += found.create
-            made.update += found.update
-            made.delete += found.delete
-        made.delete += [slice_ for others in existing.values() for slice_ in others]
-        if len(made.delete) == len(slices) and not made.create:
-            self._add_placeholder(made, service, family)
-        made.recycle(lambda old, new: _owned(old, service))
-        return made
+        changes.delete += [slice_ for others in existing.values() for slice_ in others]
+        if len(changes.delete) == len(slices) and not changes.create:
+            self._add_placeholder(changes, service, family)
+        changes.recycle(lambda old, new: _is_owned_by(old, service))
+        return changes
 
-    def _groups(self, service: Object, pods: Iterable[Object], family: str, errors: list[str]) -> dict[str, Group]:
-        groups: dict[str, Group] = {}
+    def _desired_endpoints(
+        self, service: Object, pods: Iterable[Object], family: str, errors: list[str]
+    ) -> dict[str, DesiredEndpoints]:
+        groups: dict[str, DesiredEndpoints] = {}
         publish = service["spec"].get("publishNotReadyAddresses")
         for pod in pods:
-            if not is_endpoint(pod, terminating=True):
+            if not should_pod_be_in_endpoints(pod, include_terminating=True):
                 continue
             headless_without_ports = not service["spec"].get("ports") and service["spec"].get("clusterIP") == "None"
-            ports = [] if headless_without_ports else endpoint_ports(service, pod)
-            group = groups.setdefault(port_key(ports), Group(ports))
+            ports = [] if headless_without_ports else get_endpoint_ports(service, pod)
+            group = groups.setdefault(port_key(ports), DesiredEndpoints(ports))
             node_name = pod["spec"].get("nodeName") or ""
             node = self.cache.get("nodes", "", node_name)
             if node is None and not publish:
                 where = f"{service['metadata']['namespace']}/{service['metadata']['name']}"
                 errors.append(f"skipping Pod {pod['metadata']['name']} for Service {where}: Node {node_name} Not Found")
-                self._missing.setdefault(Key(service["metadata"]["namespace"], service["metadata"]["name"]), set()).add(node_name)
+                key = Key(service["metadata"]["namespace"], service["metadata"]["name"])
+                self._missing_nodes.setdefault(key, set()).add(node_name)
                 continue
-            endpoint = endpoint_of(pod, node, service, family)
+            endpoint = pod_to_endpoint(pod, node, service, family)
             if endpoint is not None:
                 group.add(endpoint)
         return groups
 
     @staticmethod
-    def _add_placeholder(made: Plan, service: Object, family: str) -> None:
-        """A service without endpoints has one empty slice."""
+    def _add_placeholder(changes: SliceChanges, service: Object, family: str) -> None:
+        """Keeps or creates the empty slice of a Service without endpoints (newEndpointSlice placeholder)."""
         placeholder = _new(service, family, [], [])
-        if len(made.delete) == 1:
-            known = made.delete[0]
-            same = not known.get("endpoints") and not known.get("ports") and _owned(known, service)
-            if same and _relabelled(known, service) is None:
-                made.delete.clear()
+        if len(changes.delete) == 1:
+            known = changes.delete[0]
+            same = not known.get("endpoints") and not known.get("ports") and _is_owned_by(known, service)
+            if same and _updated_labels(service, known) is None:
+                changes.delete.clear()
                 return
-        made.create.append(placeholder)
+        changes.create.append(placeholder)
 
-    # ------------------------------------------------------------ writing
+    # ------------------------------------------------------------ writes
 
-    def _carry_out(self, service: Object, made: Plan, since: str | None) -> None:
-        namespace = service["metadata"]["namespace"]
+    def _apply(self, service: Object, changes: SliceChanges, trigger_time: str | None) -> None:
         if "deletionTimestamp" not in service["metadata"]:
-            for slice_ in made.create:
+            for slice_ in changes.create:
                 try:
-                    self.client.create(_stamped(slice_, since))
+                    self.client.create(_with_trigger_time(slice_, trigger_time))
                 except ApiError as error:
-                    causes = (error.status.get("details") or {}).get("causes") or ()
-                    if any(cause.get("reason") == "NamespaceTerminating" for cause in causes):
+                    if is_namespace_terminating(error):
                         return
                     raise
-        for slice_ in made.update:
-            self.client.update(_stamped(slice_, since))
-        for slice_ in made.delete:
-            self.client.delete(SLICES, slice_["metadata"]["name"], namespace=namespace)
+        for slice_ in changes.update:
+            self.client.update(_with_trigger_time(slice_, trigger_time))
+        for slice_ in changes.delete:
+            self.client.delete(SLICES, slice_["metadata"]["name"], namespace=service["metadata"]["namespace"])
 
 
-def endpoint_of(pod: Object, node: Mapping[str, Any] | None, service: Object, family: str) -> Object | None:
-    """A pod as an endpoint; None if it has no address of that family."""
+def pod_to_endpoint(pod: Object, node: Mapping[str, Any] | None, service: Object, family: str) -> Object | None:
+    """Returns the endpoint of a pod; None if it has no address of that family (podToEndpoint)."""
     version = 6 if family == "IPv6" else 4
     ips = [ip_address(one["ip"]) for one in pod["status"].get("podIPs") or ()]
     addresses = [str(ip) for ip in ips if ip.version == version]
     if not addresses:
         return None
-    serving, terminating = is_ready(pod), "deletionTimestamp" in pod["metadata"]
+    serving, terminating = is_pod_ready(pod), "deletionTimestamp" in pod["metadata"]
     ready = bool(service["spec"].get("publishNotReadyAddresses")) or (serving and not terminating)
     metadata = pod["metadata"]
-    made: Object = {"addresses": addresses, "conditions": {"ready": ready, "serving": serving, "terminating": terminating}}
-    if has_hostname(pod, service):
-        made["hostname"] = pod["spec"]["hostname"]
-    made["targetRef"] = {"kind": "Pod", "namespace": metadata["namespace"], "name": metadata["name"], "uid": metadata["uid"]}
+    endpoint: Object = {"addresses": addresses, "conditions": {"ready": ready, "serving": serving, "terminating": terminating}}
+    if should_set_hostname(pod, service):
+        endpoint["hostname"] = pod["spec"]["hostname"]
+    endpoint["targetRef"] = {"kind": "Pod", "namespace": metadata["namespace"], "name": metadata["name"], "uid": metadata["uid"]}
     if pod["spec"].get("nodeName"):
-        made["nodeName"] = pod["spec"]["nodeName"]
+        endpoint["nodeName"] = pod["spec"]["nodeName"]
     zone = _zone(node) if node is not None else None
     if zone:
-        made["zone"] = zone
-    hints = _hints(service["spec"].get("trafficDistribution"), made) if ready else None
-    return made | ({"hints": hints} if hints else {})
+        endpoint["zone"] = zone
+    hints = _hints(service["spec"].get("trafficDistribution"), endpoint) if ready else None
+    return endpoint | ({"hints": hints} if hints else {})
 
 
 def _hints(distribution: str | None, endpoint: Object) -> Object | None:
@@ -212,7 +223,7 @@ def _zone(node: Mapping[str, Any]) -> str | None:
     return (node["metadata"].get("labels") or {}).get(ZONE)
 
 
-def _owned(slice_: Object, service: Object) -> bool:
+def _is_owned_by(slice_: Object, service: Object) -> bool:
     uid = service["metadata"]["uid"]
     return any(
         one.get("uid") == uid and one.get("kind") == "Service" and one.get("apiVersion") == "v1"
@@ -227,28 +238,23 @@ def _labels(service: Object) -> dict[str, str]:
     return labels | {SERVICE_NAME: service["metadata"]["name"], MANAGED_BY: MANAGER}
 
 
-def _relabelled(slice_: Object, service: Object) -> Object | None:
-    labels, wanted = slice_["metadata"].get("labels") or {}, _labels(service)
+def _updated_labels(service: Object, slice_: Object) -> Object | None:
+    """Returns the slice with its labels; None if it has them."""
+    labels, expected = slice_["metadata"].get("labels") or {}, _labels(service)
     own = {key: value for key, value in labels.items() if key not in RESERVED}
-    if own == {key: value for key, value in wanted.items() if key not in RESERVED}:
+    if own == {key: value for key, value in expected.items() if key not in RESERVED}:
         return None
-    return {**slice_, "metadata": {**slice_["metadata"], "labels": wanted}}
+    return {**slice_, "metadata": {**slice_["metadata"], "labels": expected}}
 
 
 def _new(service: Object, family: str, ports: list[Object], endpoints: list[Object]) -> Object:
     return new_slice(service, {"labels": _labels(service)}, family, ports, endpoints)
 
 
-def _stamped(slice_: Object, since: str | None) -> Object:
-    """The slice as it is written: with the time of the change, and empty lists as nil ones."""
+def _with_trigger_time(slice_: Object, trigger_time: str | None) -> Object:
+    """Returns the slice as it is written, with the annotation for the time of the change."""
     metadata = slice_["metadata"]
     annotations = {name: value for name, value in (metadata.get("annotations") or {}).items() if name != LAST_CHANGE}
-    if since is not None:
-        annotations[LAST_CHANGE] = since
-    made: dict[str, Any] = {
-        **slice_,
-        "metadata": {**metadata, "annotations": annotations},
-        "endpoints": slice_["endpoints"] or None,
-        "ports": slice_["ports"] or None,
-    }
-    return made
+    if trigger_time is not None:
+        annotations[LAST_CHANGE] = trigger_time
+    return with_nil_lists({**slice_, "metadata": {**metadata, "annotations": annotations}})

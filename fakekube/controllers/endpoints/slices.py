@@ -1,9 +1,10 @@
-"""How endpoints are distributed over EndpointSlices: as few changes as possible, no slice over its limit.
+"""Distributes endpoints over EndpointSlices, with as few writes as possible.
 
-Endpoints of the same ports stand together. A slice keeps the endpoints that are still wanted; new ones go into slices that
-change anyway, then into the fullest that has room for all that are left, then into new slices.
+Endpoints with the same ports are in the same slices. A slice keeps its endpoints that are still desired. New ones are added to
+slices that are written anyway, then to the fullest slice that can take all remaining ones, then to new slices.
 
-Invariant: after the plan is carried out each wanted endpoint is in exactly one slice of its ports.
+Invariants: no slice exceeds the limit, but for the existing endpoints that it keeps. After the changes each desired endpoint is
+in exactly one slice with its ports.
 
 Specified by: k8s.io/endpointslice/reconciler.go (reconcileByPortMapping), utils.go (getSliceToFill), util/endpointset.go.
 """
@@ -13,23 +14,37 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from fakekube.controllers.controller_ref_manager import new_controller_ref
 
-__all__ = ["Group", "Plan", "new_slice", "plan", "port_key"]
+__all__ = [
+    "MANAGED_BY",
+    "SERVICE_NAME",
+    "SLICES",
+    "DesiredEndpoints",
+    "SliceChanges",
+    "new_slice",
+    "port_key",
+    "reconcile_by_port_mapping",
+    "with_nil_lists",
+]
 
 Object = dict[str, Any]
 EndpointKey = tuple[tuple[str, ...], str, str, str]
 
+SLICES: Final = "endpointslices.discovery.k8s.io"
+SERVICE_NAME: Final = "kubernetes.io/service-name"
+MANAGED_BY: Final = "endpointslice.kubernetes.io/managed-by"
+
 
 def port_key(ports: Iterable[Mapping[str, Any]] | None) -> str:
-    """What tells sets of ports apart."""
+    """Returns a key that is equal for equal sets of ports (NewPortMapKey)."""
     return json.dumps(sorted(json.dumps(port, sort_keys=True) for port in ports or ()))
 
 
 def endpoint_key(endpoint: Mapping[str, Any]) -> EndpointKey:
-    """What tells endpoints apart."""
+    """Returns a key that identifies an endpoint (hashEndpoint)."""
     reference = endpoint.get("targetRef") or {}
     return (
         tuple(sorted(endpoint.get("addresses") or ())),
@@ -42,12 +57,14 @@ def endpoint_key(endpoint: Mapping[str, Any]) -> EndpointKey:
 def new_slice(
     owner: Object, metadata: Mapping[str, Any], family: str, ports: Sequence[Object], endpoints: Sequence[Object]
 ) -> Object:
-    """An EndpointSlice that is not yet created, named after its owner.
+    """Returns an EndpointSlice for a creation, with a generated name that begins with that of its owner.
 
     Args:
-        owner: the Service or the Endpoints that the slice belongs to.
-        metadata: the labels, and the annotations if there are any.
-        family: the addressType, IPv4 or IPv6.
+        owner: The Service or the Endpoints that the slice belongs to.
+        metadata: The labels, and the annotations if there are any.
+        family: The addressType, IPv4 or IPv6.
+        ports: The ports of the slice.
+        endpoints: The endpoints of the slice.
     """
     return {
         "kind": "EndpointSlice",
@@ -64,62 +81,77 @@ def new_slice(
     }
 
 
+def with_nil_lists(slice_: Object) -> Object:
+    """Returns the slice as it is written: empty lists are null, as nil slices of Go are."""
+    return {**slice_, "endpoints": slice_["endpoints"] or None, "ports": slice_["ports"] or None}
+
+
 @dataclass(slots=True)
-class Group:
-    """The endpoints that are wanted with the same ports."""
+class DesiredEndpoints:
+    """The desired endpoints with the same ports."""
 
     ports: list[Object]
     endpoints: dict[EndpointKey, Object] = field(default_factory=dict)
 
     def add(self, endpoint: Object) -> None:
-        """One more endpoint."""
+        """Adds an endpoint."""
         self.endpoints[endpoint_key(endpoint)] = endpoint
 
 
 @dataclass(slots=True)
-class Plan:
-    """What is to be written."""
+class SliceChanges:
+    """The slices to write, and those that stay as they are."""
 
     create: list[Object] = field(default_factory=list)
     update: list[Object] = field(default_factory=list)
     delete: list[Object] = field(default_factory=list)
     unchanged: list[Object] = field(default_factory=list)
 
+    def add(self, other: SliceChanges) -> None:
+        """Adds the writes of other changes."""
+        self.create += other.create
+        self.update += other.update
+        self.delete += other.delete
+
     def recycle(self, usable: Callable[[Object, Object], bool]) -> None:
-        """Let slices that would be deleted become those that would be created."""
+        """Replaces pairs of a deletion and a creation by updates (recycleSlices).
+
+        Args:
+            usable: Whether the slice to delete, the first argument, can become the new one, the second argument.
+        """
         for slice_ in list(self.delete):
             if self.create and usable(slice_, self.create[-1]):
                 self.delete.remove(slice_)
-                made = self.create.pop()
-                metadata = {**made["metadata"], "name": slice_["metadata"]["name"]}
-                self.update.append({**made, "metadata": metadata})
+                new = self.create.pop()
+                metadata = {**new["metadata"], "name": slice_["metadata"]["name"]}
+                self.update.append({**new, "metadata": metadata})
 
 
-def plan(
+def reconcile_by_port_mapping(
     existing: Sequence[Object],
-    group: Group,
+    desired: DesiredEndpoints,
     new: Callable[[list[Object]], Object],
-    labelled: Callable[[Object], Object | None],
+    with_metadata: Callable[[Object], Object | None],
     limit: int,
-) -> Plan:
-    """The plan for the endpoints of one set of ports.
+) -> SliceChanges:
+    """Returns the changes for the endpoints with one set of ports.
 
     Args:
-        existing: the slices that have these ports.
-        group: what is wanted.
-        new: makes a slice of endpoints.
-        labelled: the slice with the labels that it should have, or None if it has them.
-        limit: most endpoints of a slice.
+        existing: The slices with these ports.
+        desired: The desired endpoints.
+        new: Returns a new slice with endpoints.
+        with_metadata: Returns a slice with its desired labels and annotations; None if it has them.
+        limit: The maximum number of endpoints in a slice.
     """
-    wanted = dict(group.endpoints)
-    made = Plan()
+    wanted = dict(desired.endpoints)
+    made = SliceChanges()
     for slice_ in existing:
         kept = [wanted.pop(key) for key in map(endpoint_key, slice_.get("endpoints") or ()) if key in wanted]
-        relabelled = labelled(slice_)
+        updated = with_metadata(slice_)
         if not kept:
             made.delete.append(slice_)
-        elif kept != (slice_.get("endpoints") or []) or relabelled is not None:
-            made.update.append({**(relabelled or slice_), "endpoints": kept})
+        elif kept != (slice_.get("endpoints") or []) or updated is not None:
+            made.update.append({**(updated or slice_), "endpoints": kept})
         else:
             made.unchanged.append(slice_)
     left = list(wanted.values())
@@ -128,14 +160,14 @@ def plan(
         slice_["endpoints"] = slice_["endpoints"] + left[:room]
         left = left[room:]
     while left:
-        filled = _to_fill(made.unchanged, len(left), limit) if len(left) < limit else None
+        filled = _get_slice_to_fill(made.unchanged, len(left), limit) if len(left) < limit else None
         if filled is not None:
             made.unchanged.remove(filled)
             made.update.append({**filled, "endpoints": filled["endpoints"] + left})
             left = []
         elif made.delete:
             slice_ = made.delete.pop(0)
-            made.update.append({**(labelled(slice_) or slice_), "endpoints": left[:limit]})
+            made.update.append({**(with_metadata(slice_) or slice_), "endpoints": left[:limit]})
             left = left[limit:]
         else:
             made.create.append(new(left[:limit]))
@@ -143,7 +175,7 @@ def plan(
     return made
 
 
-def _to_fill(slices: Iterable[Object], count: int, limit: int) -> Object | None:
-    """The slice that is fullest once so many endpoints are added."""
+def _get_slice_to_fill(slices: Iterable[Object], count: int, limit: int) -> Object | None:
+    """Returns the fullest slice to which so many endpoints can be added; None if there is none."""
     fitting = [one for one in slices if len(one["endpoints"]) + count <= limit]
     return max(fitting, key=lambda one: len(one["endpoints"]), default=None)

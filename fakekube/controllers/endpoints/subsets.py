@@ -1,6 +1,6 @@
-"""The canonical form of Endpoints: addresses that offer the same ports stand together.
+"""Computes the canonical form of Endpoints: addresses with the same ports are in the same subset.
 
-The real order of ports and of subsets is that of a hash of their Go structs; here it is that of their content.
+The real controller sorts ports and subsets by a hash of their Go structs; here they are sorted by their content.
 
 Specified by: pkg/api/v1/endpoints/util.go (RepackSubsets, SortSubsets).
 """
@@ -11,14 +11,14 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-__all__ = ["repack"]
+__all__ = ["repack_subsets"]
 
 Object = dict[str, Any]
 _AddressKey = tuple[str, str]
 
 
-def repack(subsets: Iterable[Mapping[str, Any]]) -> list[Object]:
-    """Subsets in their canonical form. An address that is both ready and not for a port is not."""
+def repack_subsets(subsets: Iterable[Mapping[str, Any]]) -> list[Object]:
+    """Returns subsets in their canonical form. An address that is both ready and not ready for a port is not ready."""
     addresses: dict[_AddressKey, Object] = {}
     ready_by_port: dict[str, dict[_AddressKey, bool]] = {}
     for subset in subsets:

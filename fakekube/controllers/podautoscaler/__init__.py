@@ -1,8 +1,8 @@
-"""HorizontalPodAutoscalers: replicas of a scale target, as metrics and rules want them.
+"""The HorizontalPodAutoscaler controller: scales targets according to metrics.
 
-`controller` looks at each autoscaler every 15 seconds of the clock; `metric_sources` computes what one metric proposes;
-`replica_calculator` does the arithmetic over pods; `metrics_client` asks the metrics APIs, if somebody serves them;
-`behavior` stabilizes and limits what is proposed.
+`controller` syncs each autoscaler every 15 seconds of the clock; `metric_sources` computes the replica count for one metric;
+`replica_calculator` computes it from the metrics of pods; `metrics_client` reads the metrics APIs, if they are served;
+`behavior` stabilizes and limits the replica count.
 
 Specified by: pkg/controller/podautoscaler.
 """

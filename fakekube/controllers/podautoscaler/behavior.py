@@ -1,11 +1,11 @@
-"""Keeps an autoscaler from flapping: what it recommended lately, how fast it may go, and where its limits are.
+"""Stabilizes and limits the replica count: recent recommendations, the rate of scaling, minReplicas and maxReplicas.
 
-Without `spec.behavior` the highest recommendation of the last five minutes counts, and a target may at most double (or grow
-to four). With it, both directions have windows and policies of their own.
+Without `spec.behavior` the highest recommendation of the last five minutes is used, and the replica count may at most double (or
+grow to four). With it, each direction has its own stabilization window and policies.
 
-Invariant: recommendations and scale events older than the longest window are replaced by new ones.
+Invariant: a recommendation older than the stabilization windows is replaced by a new one, so that the list does not grow.
 
-Specified by: pkg/controller/podautoscaler/horizontal.go (normalizeDesiredReplicas, …WithBehaviors).
+Specified by: pkg/controller/podautoscaler/horizontal.go (normalizeDesiredReplicas, normalizeDesiredReplicasWithBehaviors).
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ __all__ = ["Bounds", "Decision", "History"]
 
 Object = dict[str, Any]
 
+#: Seconds (--horizontal-pod-autoscaler-downscale-stabilization).
 DOWNSCALE_WINDOW = 300.0
 SCALE_UP_FACTOR = 2
 SCALE_UP_MINIMUM = 4
@@ -37,24 +38,24 @@ _DOWN_LIMIT = ("ScaleDownLimit", "the desired replica count is decreasing faster
 class Bounds(NamedTuple):
     """minReplicas and maxReplicas."""
 
-    least: int
-    most: int
+    minimum: int
+    maximum: int
 
 
 class Decision(NamedTuple):
-    """How many replicas there are to be, and why."""
+    """The replica count, and the conditions that explain it."""
 
     replicas: int
     able: tuple[str, str]
-    """Reason and message of AbleToScale."""
+    """Reason and message of the condition AbleToScale."""
     limited: bool
-    """Status of ScalingLimited."""
+    """The status of the condition ScalingLimited."""
     limit: tuple[str, str]
-    """Its reason and message."""
+    """Reason and message of the condition ScalingLimited."""
 
 
 class _Sample(NamedTuple):
-    """A recommendation, or a change of size, and when it was."""
+    """A recommendation or a change of the replica count, and its time."""
 
     value: int
     time: float
@@ -62,43 +63,43 @@ class _Sample(NamedTuple):
 
 @dataclass(slots=True)
 class History:
-    """What is remembered of one autoscaler. Times are monotonic seconds of the clock."""
+    """The recommendations and scale events of one autoscaler. Times are monotonic seconds of the clock."""
 
     recommendations: list[_Sample] = field(default_factory=list)
     ups: list[_Sample] = field(default_factory=list)
     downs: list[_Sample] = field(default_factory=list)
 
-    def begin(self, current: int, now: float) -> None:
-        """The first thing that is recommended is what is there."""
+    def record_initial_recommendation(self, current: int, now: float) -> None:
+        """Adds the current replica count, if there is no recommendation yet (recordInitialRecommendation)."""
         if not self.recommendations:
             self.recommendations.append(_Sample(current, now))
 
     # ---- without behavior
 
-    def decide(self, desired: int, current: int, bounds: Bounds, now: float) -> Decision:
-        """What becomes of a proposal.
+    def normalize(self, desired: int, current: int, bounds: Bounds, now: float) -> Decision:
+        """Stabilizes and limits a replica count (normalizeDesiredReplicas).
 
         Args:
-            desired: what the metrics propose.
-            current: replicas now.
+            desired: The replica count that the metrics recommend.
+            current: The current replica count.
             bounds: minReplicas and maxReplicas.
-            now: monotonic time.
+            now: The monotonic time.
         """
-        least, most = bounds
+        minimum, maximum = bounds
         cutoff = now - DOWNSCALE_WINDOW
         stable = max([desired, *(one.value for one in self.recommendations if one.time >= cutoff)])
-        self._remember(desired, now, cutoff)
+        self._record(desired, now, cutoff)
         able = ("ScaleDownStabilized", _HIGHER) if stable != desired else _READY
         limit = max(SCALE_UP_FACTOR * current, SCALE_UP_MINIMUM)
-        allowed, reason = (limit, _UP_LIMIT) if most > limit else (most, _TOO_MANY)
-        if stable < least:
-            return Decision(least, able, True, _TOO_FEW)
+        allowed, reason = (limit, _UP_LIMIT) if maximum > limit else (maximum, _TOO_MANY)
+        if stable < minimum:
+            return Decision(minimum, able, True, _TOO_FEW)
         if stable > allowed:
             return Decision(allowed, able, True, reason)
         return Decision(stable, able, False, _IN_RANGE)
 
-    def _remember(self, desired: int, now: float, cutoff: float) -> None:
-        """In place of the last outdated recommendation, if there is one."""
+    def _record(self, desired: int, now: float, cutoff: float) -> None:
+        """Replaces the last outdated recommendation, if there is one, by a new one; else appends it."""
         outdated = [index for index, one in enumerate(self.recommendations) if one.time < cutoff]
         if outdated:
             self.recommendations[outdated[-1]] = _Sample(desired, now)
@@ -107,43 +108,43 @@ class History:
 
     # ---- with behavior
 
-    def decide_by(self, behavior: Object, desired: int, current: int, bounds: Bounds, now: float) -> Decision:
-        """The same by `spec.behavior`."""
-        least, most = bounds
+    def normalize_with_behaviors(self, behavior: Object, desired: int, current: int, bounds: Bounds, now: float) -> Decision:
+        """As `normalize`, with the rules of `spec.behavior` (normalizeDesiredReplicasWithBehaviors)."""
+        minimum, maximum = bounds
         up, down = behavior["scaleUp"], behavior["scaleDown"]
-        stable = self._stabilized(up, down, desired, current, now)
+        stable = self._stabilize(up, down, desired, current, now)
         able = _READY
         if stable != desired:
             able = ("ScaleUpStabilized", _LOWER) if desired >= current else ("ScaleDownStabilized", _HIGHER)
         if stable > current:
-            limit = max(self._limit(up, current, now, 1), current)
-            allowed, reason = (limit, _UP_LIMIT) if most > limit else (most, _TOO_MANY)
+            limit = max(self._calculate_limit(up, current, now, 1), current)
+            allowed, reason = (limit, _UP_LIMIT) if maximum > limit else (maximum, _TOO_MANY)
             if stable > allowed:
                 return Decision(allowed, able, True, reason)
         elif stable < current:
-            limit = min(self._limit(down, current, now, -1), current)
-            allowed, reason = (limit, _DOWN_LIMIT) if least < limit else (least, _TOO_FEW)
+            limit = min(self._calculate_limit(down, current, now, -1), current)
+            allowed, reason = (limit, _DOWN_LIMIT) if minimum < limit else (minimum, _TOO_FEW)
             if stable < allowed:
                 return Decision(allowed, able, True, reason)
         return Decision(stable, able, False, _IN_RANGE)
 
-    def _stabilized(self, up: Object, down: Object, desired: int, current: int, now: float) -> int:
+    def _stabilize(self, up: Object, down: Object, desired: int, current: int, now: float) -> int:
         since_up = now - up.get("stabilizationWindowSeconds", 0)
         since_down = now - down.get("stabilizationWindowSeconds", DOWNSCALE_WINDOW)
         lowest = min([desired, *(one.value for one in self.recommendations if one.time > since_up)])
         highest = max([desired, *(one.value for one in self.recommendations if one.time > since_down)])
-        self._remember(desired, now, min(since_up, since_down))
+        self._record(desired, now, min(since_up, since_down))
         return min(max(current, lowest), highest)
 
-    def _limit(self, rules: Object, current: int, now: float, sign: int) -> int:
-        """How far the policies let the size go; `sign` is 1 up and -1 down."""
+    def _calculate_limit(self, rules: Object, current: int, now: float, sign: int) -> int:
+        """Returns the replica count that the policies allow; `sign` is 1 for scaling up and -1 for scaling down."""
         select = rules.get("selectPolicy", "Max")
         if select == "Disabled":
             return current
         choose: Callable[..., int] = max if (select == "Max") == (sign > 0) else min
         limits = []
         for policy in rules.get("policies") or ():
-            start = current - self._change(self.ups, policy, now) + self._change(self.downs, policy, now)
+            start = current - self._change_in_period(self.ups, policy, now) + self._change_in_period(self.downs, policy, now)
             if policy["type"] == "Pods":
                 limits.append(start + sign * policy["value"])
             elif sign > 0:
@@ -153,12 +154,12 @@ class History:
         return choose(limits) if limits else (-_MAX_INT32 if choose is max else _MAX_INT32)
 
     @staticmethod
-    def _change(events: list[_Sample], policy: Object, now: float) -> int:
-        """By how many replicas the size changed in the policy's period."""
+    def _change_in_period(events: list[_Sample], policy: Object, now: float) -> int:
+        """Returns the change of the replica count in the policy's period (getReplicasChangePerPeriod)."""
         return sum(event.value for event in events if event.time > now - policy["periodSeconds"])
 
-    def scaled(self, behavior: Object | None, before: int, after: int, now: float) -> None:
-        """Remember a change of size; only rules ask for it."""
+    def store_scale_event(self, behavior: Object | None, before: int, after: int, now: float) -> None:
+        """Adds a change of the replica count, if there is a `spec.behavior` (storeScaleEvent)."""
         if behavior is None:
             return
         events, rules = (self.ups, behavior["scaleUp"]) if after > before else (self.downs, behavior["scaleDown"])

@@ -1,7 +1,7 @@
-"""The autoscaler's loop: read the Scale, ask the metrics, decide, write the Scale and the status.
+"""The sync of autoscalers: reads the Scale, computes the replica count from metrics, writes the Scale and the status.
 
-An autoscaler is looked at when it is made or its spec changes, and then every 15 seconds of the clock; at once again when
-its limits alone have changed the size, for the metrics have not been asked then.
+An autoscaler is synced when it is created or its spec changes, and then every 15 seconds of the clock. If minReplicas or
+maxReplicas alone has changed the size, it is synced again at once, because metrics were not read.
 
 Specified by: pkg/controller/podautoscaler/horizontal.go.
 """
@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from fakekube.client import ApiError
 from fakekube.controllers.podautoscaler.behavior import Bounds, Decision, History
 from fakekube.controllers.podautoscaler.metric_sources import FailedMetric, MetricSources, Proposal
-from fakekube.controllers.podautoscaler.metrics_client import MetricsClient, plain_message
+from fakekube.controllers.podautoscaler.metrics_client import MetricsClient, client_go_message
 from fakekube.controllers.podautoscaler.replica_calculator import Tolerances
 from fakekube.controllers.reconciler import Key, Object, Reconciler
 from fakekube.registry.resource import Resource
@@ -22,6 +22,7 @@ from fakekube.selectors import LabelSelector, SelectorError, parse_labels
 
 __all__ = ["HorizontalPodAutoscalerController"]
 
+#: Seconds (--horizontal-pod-autoscaler-sync-period).
 SYNC_PERIOD = 15.0
 RESOURCE = "horizontalpodautoscalers.autoscaling"
 _ABOVE = "Current number of replicas above Spec.MaxReplicas"
@@ -29,7 +30,7 @@ _BELOW = "Current number of replicas below Spec.MinReplicas"
 
 
 class HorizontalPodAutoscalerController(Reconciler):
-    """Scales what autoscalers name."""
+    """Scales the targets of autoscalers."""
 
     name = "horizontal-pod-autoscaler-controller"
     component = "horizontal-pod-autoscaler"
@@ -38,7 +39,7 @@ class HorizontalPodAutoscalerController(Reconciler):
     def started(self) -> None:
         self._histories: dict[Key, History] = {}
         self.selectors: dict[Key, LabelSelector] = {}
-        """Of the scale targets, by autoscaler: no two may select the same pod."""
+        """Autoscaler → the selector of its target; two of them must not select the same pod."""
 
     @staticmethod
     def concerns(resource: str, obj: Object, old: Object | None) -> bool:
@@ -59,16 +60,16 @@ class HorizontalPodAutoscalerController(Reconciler):
         if autoscaler is None:
             return
         self.requeue_after(key, SYNC_PERIOD)
-        look = _Look(self, key, autoscaler, self._histories.setdefault(key, History()))
+        sync = _Sync(self, key, autoscaler, self._histories.setdefault(key, History()))
         try:
-            look.run()
-        except _GiveUp:
+            sync.run()
+        except _StopSync:
             pass
         finally:
-            look.write_status()
+            sync.write_status()
 
-    def ambiguous(self, key: Key, selector: LabelSelector, pods: list[Object]) -> list[Key]:
-        """The autoscalers whose targets have some of these pods."""
+    def autoscalers_for_pods(self, key: Key, selector: LabelSelector, pods: list[Object]) -> list[Key]:
+        """Stores the selector of an autoscaler, and returns all autoscalers that select some of these pods."""
         self.selectors[key] = selector
         return [
             other
@@ -77,18 +78,18 @@ class HorizontalPodAutoscalerController(Reconciler):
         ]
 
 
-class _GiveUp(Exception):
-    """Nothing more can be done until the next look."""
+class _StopSync(Exception):
+    """The sync ends here; its conditions are written."""
 
 
-class _Look:
-    """One look at an autoscaler.
+class _Sync:
+    """One sync of an autoscaler.
 
     Args:
-        controller: whose client, clock and recorder are used.
-        key: of the autoscaler.
-        autoscaler: as it stands.
-        history: what is remembered of it.
+        controller: Provides the client, the clock and the recorder.
+        key: The key of the autoscaler.
+        autoscaler: The autoscaler.
+        history: Its recommendations and scale events.
     """
 
     def __init__(self, controller: HorizontalPodAutoscalerController, key: Key, autoscaler: Object, history: History) -> None:
@@ -99,7 +100,7 @@ class _Look:
         self._now = controller.clock.monotonic()
         self.status = dict(autoscaler.get("status") or {})
 
-    # ---- what it says
+    # ---- events, conditions, status
 
     def _event(self, reason: str, message: str, type_: str = "Warning") -> None:
         self._controller.recorder.event(self._autoscaler, type_, reason, message)
@@ -124,7 +125,7 @@ class _Look:
         self.status["conditions"] = conditions
 
     def write_status(self) -> None:
-        """Write the status if it has changed."""
+        """Writes the status if it has changed."""
         if self.status == (self._autoscaler.get("status") or {}):
             return
         try:
@@ -134,14 +135,14 @@ class _Look:
 
     # ---- the target
 
-    def _fail_scale(self, message: str) -> _GiveUp:
+    def _fail_scale(self, message: str) -> _StopSync:
         self._event("FailedGetScale", message)
         text = f"the HPA controller was unable to get the target's current scale: {message}"
         self._set_condition("AbleToScale", False, "FailedGetScale", text)
-        return _GiveUp()
+        return _StopSync()
 
-    def _scale(self) -> tuple[str, Object]:
-        """The path of the target's Scale, and the Scale. Raises _GiveUp."""
+    def _get_scale(self) -> tuple[str, Object]:
+        """Returns the path of the target's Scale, and the Scale. Raises _StopSync."""
         target = self._autoscaler["spec"]["scaleTargetRef"]
         version = target.get("apiVersion", "")
         if version.count("/") > 1:
@@ -154,54 +155,55 @@ class _Look:
         try:
             scale = self._controller.client.call("GET", path)
         except ApiError as error:
-            raise self._fail_scale(plain_message(error)) from None
+            raise self._fail_scale(client_go_message(error)) from None
         text = "the HPA controller was able to get the target's current scale"
         self._set_condition("AbleToScale", True, "SucceededGetScale", text)
         return path, scale
 
     def _resource(self, kind: str, group: str) -> Resource | None:
-        """A resource of the kind and the group, of whatever version."""
+        """Returns a resource with this kind and group, in any version."""
         resources = self._controller.context.registry
         return next((one for one in resources if one.kind == kind and one.group == group and one.namespaced), None)
 
-    # ---- the decision
+    # ---- the replica count
 
     def run(self) -> None:
-        """Scale the target if need be. Raises _GiveUp."""
-        path, scale = self._scale()
+        """Scales the target if necessary. Raises _StopSync."""
+        path, scale = self._get_scale()
         spec, current = self._autoscaler["spec"], scale["spec"].get("replicas", 0)
-        bounds = least, most = Bounds(spec.get("minReplicas", 1), spec["maxReplicas"])
-        self._history.begin(current, self._now)
+        bounds = minimum, maximum = Bounds(spec.get("minReplicas", 1), spec["maxReplicas"])
+        self._history.record_initial_recommendation(current, self._now)
         if current == 0:
             text = "scaling is disabled since the replica count of the target is zero"
             self._set_condition("ScalingActive", False, "ScalingDisabled", text)
-            self._set_numbers(0, 0, None)
-        elif current > most or current < least:
-            self._rescale(path, scale, min(max(current, least), most), _ABOVE if current > most else _BELOW, None)
+            self._set_replicas(0, 0, None)
+        elif current > maximum or current < minimum:
+            bounded = min(max(current, minimum), maximum)
+            self._rescale(path, scale, bounded, _ABOVE if current > maximum else _BELOW, None)
             self._controller.enqueue(self._key)
         else:
-            self._by_metrics(path, scale, current, bounds)
+            self._scale_by_metrics(path, scale, current, bounds)
 
-    def _by_metrics(self, path: str, scale: Object, current: int, bounds: Bounds) -> None:
-        proposal, statuses = self._proposals(scale, current)
+    def _scale_by_metrics(self, path: str, scale: Object, current: int, bounds: Bounds) -> None:
+        proposal, statuses = self._compute_replicas(scale, current)
         behavior = self._autoscaler["spec"].get("behavior")
         desired = proposal.replicas
         reason = f"{proposal.name} above target" if desired > current else "All metrics below target"
         if behavior is None:
-            decision = self._history.decide(desired, current, bounds, self._now)
+            decision = self._history.normalize(desired, current, bounds, self._now)
         else:
-            decision = self._history.decide_by(behavior, desired, current, bounds, self._now)
-        self._tell(decision)
+            decision = self._history.normalize_with_behaviors(behavior, desired, current, bounds, self._now)
+        self._set_decision_conditions(decision)
         if decision.replicas == current:
-            self._set_numbers(current, current, statuses)
+            self._set_replicas(current, current, statuses)
         else:
             self._rescale(path, scale, decision.replicas, reason if desired != current else "", statuses)
 
-    def _tell(self, decision: Decision) -> None:
+    def _set_decision_conditions(self, decision: Decision) -> None:
         self._set_condition("AbleToScale", True, *decision.able)
         self._set_condition("ScalingLimited", decision.limited, *decision.limit)
 
-    def _set_numbers(self, current: int, desired: int, metrics: list[Object] | None) -> None:
+    def _set_replicas(self, current: int, desired: int, metrics: list[Object] | None) -> None:
         self.status["desiredReplicas"] = desired
         self.status["currentMetrics"] = metrics
         if current:
@@ -210,7 +212,7 @@ class _Look:
             self.status.pop("currentReplicas", None)
 
     def _rescale(self, path: str, scale: Object, desired: int, reason: str, metrics: list[Object] | None) -> None:
-        """Write the Scale. Raises _GiveUp."""
+        """Writes the Scale. Raises _StopSync."""
         client, current = self._controller.client, scale["spec"].get("replicas", 0)
         try:
             client.call("PUT", path, {**scale, "spec": {**scale["spec"], "replicas": desired}})
@@ -218,32 +220,32 @@ class _Look:
             self._event("FailedRescale", f"New size: {desired}; reason: {reason}; error: {error}")
             text = f"the HPA controller was unable to update the target scale: {error}"
             self._set_condition("AbleToScale", False, "FailedUpdateScale", text)
-            self._set_numbers(current, self.status.get("desiredReplicas", 0), metrics)
-            raise _GiveUp from None
+            self._set_replicas(current, self.status.get("desiredReplicas", 0), metrics)
+            raise _StopSync from None
         text = f"the HPA controller was able to update the target scale to {desired}"
         self._set_condition("AbleToScale", True, "SucceededRescale", text)
         self._event("SuccessfulRescale", f"New size: {desired}; reason: {reason}", "Normal")
-        self._history.scaled(self._autoscaler["spec"].get("behavior"), current, desired, self._now)
-        self._set_numbers(current, desired, metrics)
+        self._history.store_scale_event(self._autoscaler["spec"].get("behavior"), current, desired, self._now)
+        self._set_replicas(current, desired, metrics)
         self.status["lastScaleTime"] = client.now()
 
     # ---- the metrics
 
-    def _proposals(self, scale: Object, current: int) -> tuple[Proposal, list[Object]]:
-        """The largest proposal, and the status of each metric. Raises _GiveUp."""
+    def _compute_replicas(self, scale: Object, current: int) -> tuple[Proposal, list[Object]]:
+        """Returns the largest proposal, and the status of each metric. Raises _StopSync."""
         metrics = self._autoscaler["spec"].get("metrics") or []
         statuses: list[Object] = []
         failures: list[FailedMetric] = []
         best: Proposal | None = None
         try:
-            sources = self._sources(scale, current)
+            sources = self._metric_sources(scale, current)
         except _InvalidSelector as error:
-            self._set_numbers(current, self.status.get("desiredReplicas", 0), None)
+            self._set_replicas(current, self.status.get("desiredReplicas", 0), None)
             self._event("FailedComputeMetricsReplicas", str(error))
-            raise _GiveUp from None
+            raise _StopSync from None
         for metric in metrics:
             try:
-                proposal = sources.propose(metric)
+                proposal = sources.compute_replicas(metric)
             except FailedMetric as failure:
                 self._event(failure.reason, failure.text)
                 failures.append(failure)
@@ -254,7 +256,7 @@ class _Look:
                 best = proposal
         if best is None or (failures and best.replicas < current):
             self._fail_metrics(failures, len(metrics), current, statuses)
-            raise _GiveUp
+            raise _StopSync
         text = f"the HPA was able to successfully calculate a replica count from {best.name}"
         self._set_condition("ScalingActive", True, "ValidMetricFound", text)
         return best, statuses
@@ -265,10 +267,10 @@ class _Look:
             self._set_condition("ScalingActive", False, failures[0].reason, text)
             message = f"invalid metrics ({len(failures)} invalid out of {total}), first error is: {failures[0]}"
             self._event("FailedComputeMetricsReplicas", message)
-        self._set_numbers(current, self.status.get("desiredReplicas", 0), statuses)
+        self._set_replicas(current, self.status.get("desiredReplicas", 0), statuses)
 
-    def _sources(self, scale: Object, current: int) -> MetricSources:
-        """What computes proposals for the target. Raises _InvalidSelector."""
+    def _metric_sources(self, scale: Object, current: int) -> MetricSources:
+        """Returns the metric sources of the target's pods. Raises _InvalidSelector."""
         text = (scale.get("status") or {}).get("selector", "")
         if not text:
             self._event("SelectorRequired", "selector is required")
@@ -282,10 +284,10 @@ class _Look:
             raise self._invalid("InvalidSelector", f"{what}: {error}") from None
         found = self._controller.cache.list("pods", self._key.namespace)
         pods = [pod for pod in found if selector.matches(pod["metadata"].get("labels"))]
-        rivals = self._controller.ambiguous(self._key, selector, pods)
+        rivals = self._controller.autoscalers_for_pods(self._key, selector, pods)
         if len(rivals) > 1:
-            shown = " ".join(f"{rival.namespace}/{rival.name}" for rival in rivals)
-            raise self._invalid("AmbiguousSelector", f"pods by selector {text} are controlled by multiple HPAs: [{shown}]")
+            names = " ".join(f"{rival.namespace}/{rival.name}" for rival in rivals)
+            raise self._invalid("AmbiguousSelector", f"pods by selector {text} are controlled by multiple HPAs: [{names}]")
         reported = (scale.get("status") or {}).get("replicas", 0)
         client = MetricsClient(self._controller.client, self._key.namespace)
         return MetricSources(client, pods, text, current, reported, self._tolerances(), self._controller.clock.now())
@@ -305,4 +307,4 @@ class _Look:
 
 
 class _InvalidSelector(Exception):
-    """The target's pods cannot be told."""
+    """The selector of the target is missing, malformed or ambiguous."""

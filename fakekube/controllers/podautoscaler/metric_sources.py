@@ -1,6 +1,6 @@
-"""What each kind of metric of an autoscaler proposes, and what its status shows of it.
+"""Computes the replica count for each type of metric of an autoscaler, and the metric's status.
 
-Specified by: pkg/controller/podautoscaler/horizontal.go (computeReplicasForMetric and what it calls).
+Specified by: pkg/controller/podautoscaler/horizontal.go (computeReplicasForMetric).
 """
 
 from __future__ import annotations
@@ -12,8 +12,13 @@ from math import ceil
 from typing import Any
 
 from fakekube.controllers.disruption import label_selector_string
-from fakekube.controllers.podautoscaler.metrics_client import MetricError, MetricsClient, milli
-from fakekube.controllers.podautoscaler.replica_calculator import Calculator, Tolerances, replicas_by_ratio, requests_of
+from fakekube.controllers.podautoscaler.metrics_client import MetricError, MetricsClient, milli_value
+from fakekube.controllers.podautoscaler.replica_calculator import (
+    ReplicaCalculator,
+    Tolerances,
+    calculate_pod_requests,
+    get_usage_ratio_replicas,
+)
 from fakekube.schema.quantity import Format, Quantity
 from fakekube.selectors import from_label_selector
 
@@ -25,12 +30,12 @@ _MAX_INT64 = 2**63 - 1
 
 
 class FailedMetric(Exception):
-    """A metric proposes nothing.
+    """A metric could not be read or evaluated.
 
     Args:
-        reason: of the condition and the event.
-        text: of the event.
-        whole: what the autoscaler's own error says.
+        reason: The reason of the condition and the event.
+        text: The message of the event.
+        whole: The text in the error about all metrics.
     """
 
     def __init__(self, reason: str, text: str, whole: str) -> None:
@@ -41,26 +46,27 @@ class FailedMetric(Exception):
 
 @dataclass(slots=True, frozen=True)
 class Proposal:
-    """What a metric proposes."""
+    """The replica count for a metric."""
 
     replicas: int
     name: str
-    """As the reason of a rescale names it."""
+    """The name of the metric in the reason of a rescale."""
     status: Object
-    """For status.currentMetrics."""
+    """The entry of status.currentMetrics."""
 
 
 @dataclass(slots=True)
 class MetricSources:
-    """Computes proposals for one scale target.
+    """Computes replica counts for one scale target.
 
     Args:
-        client: of the metrics.
-        pods: of the target.
-        selector: of the target, as text.
-        specified, reported: replicas in the spec and the status of the Scale.
-        tolerances: of the autoscaler.
-        now: of the clock.
+        client: Reads the metrics.
+        pods: The pods of the target.
+        selector: The selector of the target.
+        specified: spec.replicas of the Scale.
+        reported: status.replicas of the Scale.
+        tolerances: The tolerances of the autoscaler.
+        now: The time of the clock.
     """
 
     client: MetricsClient
@@ -81,13 +87,18 @@ class MetricSources:
                 "failed to get {container} container metric value",
                 self._resource,
             ),
-            "Pods": ("pods", "FailedGetPodsMetric", "failed to get pods metric value", self._of_pods),
-            "Object": ("object", "FailedGetObjectMetric", "failed to get object metric value", self._of_object),
-            "External": ("external", "FailedGetExternalMetric", "failed to get {metric} external metric value", self._external),
+            "Pods": ("pods", "FailedGetPodsMetric", "failed to get pods metric value", self._pods_metric),
+            "Object": ("object", "FailedGetObjectMetric", "failed to get object metric value", self._object_metric),
+            "External": (
+                "external",
+                "FailedGetExternalMetric",
+                "failed to get {metric} external metric value",
+                self._external_metric,
+            ),
         }
 
-    def propose(self, metric: Object) -> Proposal:
-        """What a metric of the autoscaler's spec proposes. Raises FailedMetric."""
+    def compute_replicas(self, metric: Object) -> Proposal:
+        """Returns the replica count for a metric of the autoscaler's spec. Raises FailedMetric."""
         kind = self._kinds.get(metric["type"])
         if kind is None:
             text = f'unknown metric source type "{metric["type"]}"'
@@ -98,106 +109,107 @@ class MetricSources:
             proposal = compute(source)
         except MetricError as error:
             named = {**source, "metric": (source.get("metric") or {}).get("name", "")}
-            raise FailedMetric(reason, str(error), f"{prefix.format(**named)}: {error.around}{error}") from None
+            raise FailedMetric(reason, str(error), f"{prefix.format(**named)}: {error.context}{error}") from None
         return Proposal(proposal.replicas, proposal.name, {"type": metric["type"], member: proposal.status})
 
-    # ---- of the pods
+    # ---- metrics of pods
 
-    def _calculator(self) -> Calculator:
-        return Calculator(self.pods, self.specified, self.tolerances, self.now)
+    def _calculator(self) -> ReplicaCalculator:
+        return ReplicaCalculator(self.pods, self.specified, self.tolerances, self.now)
 
     def _resource(self, source: Object) -> Proposal:
         name, container, target = source["name"], source.get("container", ""), source["target"]
-        shown = {"name": name, **({"container": container} if container else {})}
+        status = {"name": name, **({"container": container} if container else {})}
         if target.get("averageValue") is not None:
             try:
                 metrics = self._resource_metrics(name, container)
-                replicas, usage = self._calculator().by_usage(metrics, milli(target["averageValue"]), name)
+                replicas, usage = self._calculator().plain_metric_replicas(metrics, milli_value(target["averageValue"]), name)
             except MetricError as error:
                 raise MetricError(f"failed to get {name} usage: {error}") from None
-            return Proposal(replicas, f"{name} resource", {**shown, "current": {"averageValue": _quantity(usage, name)}})
+            return Proposal(replicas, f"{name} resource", {**status, "current": {"averageValue": _quantity(usage, name)}})
         if target.get("averageUtilization") is None:
             missing = "neither an average utilization target nor an average value (usage) target was set"
             raise MetricError(f"invalid resource metric source: {missing}")
         try:
             metrics = self._resource_metrics(name, container)
-            requests = requests_of(self.pods, container, name) if self.pods else {}
-            wanted = target["averageUtilization"]
-            replicas, percent, usage = self._calculator().by_utilization(metrics, requests, wanted, name)
+            requests = calculate_pod_requests(self.pods, container, name) if self.pods else {}
+            utilization = target["averageUtilization"]
+            replicas, percent, usage = self._calculator().resource_replicas(metrics, requests, utilization, name)
         except MetricError as error:
             raise MetricError(f"failed to get {name} utilization: {error}") from None
         kind = "container resource" if container else "resource"
         current = {"averageUtilization": percent, "averageValue": _quantity(usage, name)}
-        return Proposal(replicas, f"{name} {kind} utilization (percentage of request)", {**shown, "current": current})
+        return Proposal(replicas, f"{name} {kind} utilization (percentage of request)", {**status, "current": current})
 
     def _resource_metrics(self, name: str, container: str) -> Any:
         try:
-            return self.client.resource(name, self.selector, container)
+            return self.client.get_resource_metric(name, self.selector, container)
         except MetricError as error:
             raise MetricError(f"unable to get metrics for resource {name}: {error}") from None
 
-    def _of_pods(self, source: Object) -> Proposal:
+    def _pods_metric(self, source: Object) -> Proposal:
         metric = source["metric"]
         try:
-            metrics = self.client.pods(metric["name"], self.selector, _text(metric.get("selector")))
+            metrics = self.client.get_raw_metric(metric["name"], self.selector, _selector_text(metric.get("selector")))
         except MetricError as error:
             raise MetricError(f"unable to get metric {metric['name']}: {error}") from None
-        target = milli(source["target"]["averageValue"])
-        replicas, usage = self._calculator().by_usage(metrics, target, "")
+        target = milli_value(source["target"]["averageValue"])
+        replicas, usage = self._calculator().plain_metric_replicas(metrics, target, "")
         status = {"metric": metric, "current": {"averageValue": _quantity(usage)}}
         return Proposal(replicas, f"pods metric {metric['name']}", status)
 
-    # ---- of other things
+    # ---- metrics of other objects
 
-    def _of_object(self, source: Object) -> Proposal:
+    def _object_metric(self, source: Object) -> Proposal:
         metric, described, target = source["metric"], source["describedObject"], source["target"]
         by_value = target["type"] == "Value" and target.get("value") is not None
         if not by_value and not (target["type"] == "AverageValue" and target.get("averageValue") is not None):
             missing = "neither a value target nor an average value target was set"
             raise MetricError(f"invalid object metric source: {missing}")
         try:
-            usage = self.client.object(metric["name"], described, _text(metric.get("selector")))
+            usage = self.client.get_object_metric(metric["name"], described, _selector_text(metric.get("selector")))
         except MetricError as error:
             place = f"{described['kind']} on {self.client.namespace} {described['name']}"
-            around = "" if by_value else f"failed to get {metric['name']} object metric: "
-            raise MetricError(f"unable to get metric {metric['name']}: {place}/{error}", around=around) from None
-        shown = {"metric": metric, "describedObject": described}
+            context = "" if by_value else f"failed to get {metric['name']} object metric: "
+            raise MetricError(f"unable to get metric {metric['name']}: {place}/{error}", context=context) from None
+        status = {"metric": metric, "describedObject": described}
         if by_value:
-            replicas = replicas_by_ratio(usage / milli(target["value"]), self.specified, self.pods, self.tolerances)
+            replicas = get_usage_ratio_replicas(usage / milli_value(target["value"]), self.specified, self.pods, self.tolerances)
             name = f"{described['kind']} metric {metric['name']}"
-            return Proposal(replicas, name, {**shown, "current": {"value": _quantity(usage)}})
-        replicas, average = self._per_pod(usage, milli(target["averageValue"]))
-        return Proposal(replicas, _external_name(metric), {**shown, "current": {"averageValue": _quantity(average)}})
+            return Proposal(replicas, name, {**status, "current": {"value": _quantity(usage)}})
+        replicas, average = self._per_pod_replicas(usage, milli_value(target["averageValue"]))
+        return Proposal(replicas, _external_name(metric), {**status, "current": {"averageValue": _quantity(average)}})
 
-    def _external(self, source: Object) -> Proposal:
+    def _external_metric(self, source: Object) -> Proposal:
         metric, target = source["metric"], source["target"]
         averages = target.get("averageValue") is not None
         if not averages and target.get("value") is None:
             missing = "neither a value target nor an average value target was set"
             raise MetricError(f"invalid external metric source: {missing}")
         try:
-            usage = min(sum(self.client.external(metric["name"], _text(metric.get("selector")))), _MAX_INT64)
+            values = self.client.get_external_metric(metric["name"], _selector_text(metric.get("selector")))
+            usage = min(sum(values), _MAX_INT64)
         except MetricError as error:
             what = f"{metric['name']} external metric" if averages else f"external metric {metric['name']}"
             text = f"unable to get external metric {self.client.namespace}/{metric['name']}/{_go_selector(metric)}: {error}"
-            raise MetricError(text, around=f"failed to get {what}: ") from None
+            raise MetricError(text, context=f"failed to get {what}: ") from None
         if averages:
-            replicas, average = self._per_pod(usage, milli(target["averageValue"]))
+            replicas, average = self._per_pod_replicas(usage, milli_value(target["averageValue"]))
             current = {"averageValue": _quantity(average)}
         else:
-            replicas = replicas_by_ratio(usage / milli(target["value"]), self.specified, self.pods, self.tolerances)
+            replicas = get_usage_ratio_replicas(usage / milli_value(target["value"]), self.specified, self.pods, self.tolerances)
             current = {"value": _quantity(usage)}
         return Proposal(replicas, _external_name(metric), {"metric": metric, "current": current})
 
-    def _per_pod(self, usage: int, target: int) -> tuple[int, int]:
-        """Replicas, and the average usage, of a metric that all pods share."""
+    def _per_pod_replicas(self, usage: int, target: int) -> tuple[int, int]:
+        """Returns the replica count, and the average usage, for a metric with a target per pod."""
         present = max(self.reported, 1)
         within = self.reported and self.tolerances.within(usage / (target * self.reported))
         return (self.reported if within else ceil(usage / target)), ceil(usage / present)
 
 
-def _text(selector: Object | None) -> str:
-    """A metric's selector as a query has it; without one all metrics are meant."""
+def _selector_text(selector: Object | None) -> str:
+    """Returns a metric's selector as a query parameter; "" selects all metrics."""
     return "" if selector is None else str(from_label_selector(selector))
 
 
@@ -206,7 +218,7 @@ def _quantity(thousandths: int, resource: str = "") -> str:
 
 
 def _go_selector(metric: Object) -> str:
-    """A selector as %+v prints it."""
+    """Formats a metric's selector as %+v of Go does."""
     selector = metric.get("selector")
     return "nil" if selector is None else label_selector_string(selector)
 

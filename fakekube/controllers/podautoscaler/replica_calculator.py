@@ -1,9 +1,9 @@
-"""How many replicas a metric asks for: the present number times usage over target, rounded up.
+"""Computes the replica count for a metric: the current count times usage over target, rounded up.
 
-Pods that are not ready yet, or have no metrics, never make the change larger: if the target would grow they count as idle,
-if it would shrink as fully used; if the direction turns with them, nothing changes.
+Pods that are not ready or have no metrics must not enlarge a change: when scaling up they count as unused, when scaling down as
+fully used. If the direction changes because of them, the count stays as it is.
 
-Specified by: pkg/controller/podautoscaler/replica_calculator.go, metrics/utilization.go.
+Specified by: pkg/controller/podautoscaler/replica_calculator.go, pkg/controller/podautoscaler/metrics/utilization.go.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from math import ceil
 from typing import Any
 
 from fakekube.controllers.controller_utils import get_pod_ready_condition, is_pod_ready, parse_time, phase_of
-from fakekube.controllers.podautoscaler.metrics_client import MetricError, PodMetric, milli
+from fakekube.controllers.podautoscaler.metrics_client import MetricError, PodMetric, milli_value
 
-__all__ = ["Calculator", "Grouped", "Tolerances", "group_pods", "replicas_by_ratio", "requests_of"]
+__all__ = ["PodGroups", "ReplicaCalculator", "Tolerances", "calculate_pod_requests", "get_usage_ratio_replicas", "group_pods"]
 
 Object = dict[str, Any]
 
@@ -28,19 +28,19 @@ _MAX_INT32 = 2**31 - 1
 
 @dataclass(slots=True, frozen=True)
 class Tolerances:
-    """How far usage over target may be from 1 before anything changes."""
+    """By how much usage over target may differ from 1 without a change."""
 
     down: float = 0.1
     up: float = 0.1
 
     def within(self, ratio: float) -> bool:
-        """Is the ratio near enough to 1?"""
+        """Whether the ratio is close enough to 1."""
         return 1.0 - self.down <= ratio <= 1.0 + self.up
 
 
 @dataclass(slots=True)
-class Grouped:
-    """Pods by what their metrics are worth."""
+class PodGroups:
+    """The names of pods, by the state of their metrics, and the number of ready pods."""
 
     ready: int = 0
     unready: set[str] = field(default_factory=set)
@@ -48,9 +48,9 @@ class Grouped:
     ignored: set[str] = field(default_factory=set)
 
 
-def group_pods(pods: Iterable[Object], metrics: Mapping[str, PodMetric], resource: str, now: datetime) -> Grouped:
-    """Sort the pods; for `cpu` the time in which a pod starts does not count."""
-    found = Grouped()
+def group_pods(pods: Iterable[Object], metrics: Mapping[str, PodMetric], resource: str, now: datetime) -> PodGroups:
+    """Groups pods (groupPods). For `cpu`, pods that are starting count as unready."""
+    found = PodGroups()
     for pod in pods:
         name, phase = pod["metadata"]["name"], phase_of(pod)
         if "deletionTimestamp" in pod["metadata"] or phase == "Failed":
@@ -82,37 +82,37 @@ _Ratio = Callable[[Mapping[str, PodMetric]], tuple[float, Any]]
 
 
 @dataclass(slots=True, frozen=True)
-class Calculator:
-    """Computes replicas from the metrics of pods.
+class ReplicaCalculator:
+    """Computes replica counts from the metrics of pods.
 
     Args:
-        pods: of the scale target.
-        present: replicas now.
-        tolerances: of the autoscaler.
-        now: of the clock.
+        pods: The pods of the scale target.
+        current: The current replica count.
+        tolerances: The tolerances of the autoscaler.
+        now: The time of the clock.
     """
 
     pods: list[Object]
-    present: int
+    current: int
     tolerances: Tolerances
     now: datetime
 
-    def by_utilization(
+    def resource_replicas(
         self, metrics: dict[str, PodMetric], requests: Mapping[str, int], target: int, resource: str
     ) -> tuple[int, int, int]:
-        """What a target in percent of the pods' requests asks for.
+        """Returns the replica count for a target in percent of the pods' requests (GetResourceReplicas).
 
         Args:
-            metrics: by pod, changed by the call.
-            requests: by pod, in thousandths.
-            target: percent.
-            resource: "cpu", "memory" …
+            metrics: The usage by pod; changed by the call.
+            requests: The requests by pod, in thousandths.
+            target: The target utilization in percent.
+            resource: The resource, such as "cpu" or "memory".
 
         Returns:
-            Replicas, utilization in percent, and the average usage in thousandths.
+            The replica count, the utilization in percent, and the average usage in thousandths.
 
         Raises:
-            MetricError: no metric fits.
+            MetricError: No metric matches a pod.
         """
 
         def ratio(known: Mapping[str, PodMetric]) -> tuple[float, tuple[int, int]]:
@@ -126,19 +126,19 @@ class Calculator:
         def full(name: str) -> int:
             return requests[name] * max(100, target) // 100
 
-        replicas, (percent, average) = self._replicas(metrics, ratio, full, resource)
+        replicas, (percent, average) = self._calculate(metrics, ratio, full, resource)
         return replicas, percent, average
 
-    def by_usage(self, metrics: dict[str, PodMetric], target: int, resource: str) -> tuple[int, int]:
-        """The same for a target that is an average value: replicas, and the average usage. Raises MetricError."""
+    def plain_metric_replicas(self, metrics: dict[str, PodMetric], target: int, resource: str) -> tuple[int, int]:
+        """Returns the replica count and the average usage for a target value (calcPlainMetricReplicas). Raises MetricError."""
 
         def ratio(known: Mapping[str, PodMetric]) -> tuple[float, int]:
             average = sum(metric.value for metric in known.values()) // len(known)
             return average / target, average
 
-        return self._replicas(metrics, ratio, lambda name: target, resource)
+        return self._calculate(metrics, ratio, lambda name: target, resource)
 
-    def _replicas(
+    def _calculate(
         self, metrics: dict[str, PodMetric], ratio_of: _Ratio, full: Callable[[str], int], resource: str
     ) -> tuple[int, Any]:
         if not self.pods:
@@ -148,28 +148,31 @@ class Calculator:
             metrics.pop(name, None)
         if not metrics:
             raise MetricError("did not receive metrics for targeted pods (pods might be unready)")
-        ratio, shown = ratio_of(metrics)
-        grows_while_starting = bool(groups.unready) and ratio > 1.0
-        if not grows_while_starting and not groups.missing:
-            return (self.present if self.tolerances.within(ratio) else ceil(ratio * groups.ready)), shown
+        ratio, values = ratio_of(metrics)
+        scale_up_with_unready = bool(groups.unready) and ratio > 1.0
+        if not scale_up_with_unready and not groups.missing:
+            return (self.current if self.tolerances.within(ratio) else ceil(ratio * groups.ready)), values
         blank = next(iter(metrics.values()))
         for name in groups.missing if ratio != 1.0 else ():
             metrics[name] = PodMetric(full(name) if ratio < 1.0 else 0, blank.time, blank.window)
-        for name in groups.unready if grows_while_starting else ():
+        for name in groups.unready if scale_up_with_unready else ():
             metrics[name] = PodMetric(0, blank.time, blank.window)
-        again, _ = ratio_of(metrics)
-        turned = (ratio < 1.0 < again) or (again < 1.0 < ratio)
-        replicas = ceil(again * len(metrics))
-        against = (again < 1.0 and replicas > self.present) or (again > 1.0 and replicas < self.present)
-        return (self.present if self.tolerances.within(again) or turned or against else replicas), shown
+        new_ratio, _ = ratio_of(metrics)
+        direction_changed = (ratio < 1.0 < new_ratio) or (new_ratio < 1.0 < ratio)
+        replicas = ceil(new_ratio * len(metrics))
+        against = (new_ratio < 1.0 and replicas > self.current) or (new_ratio > 1.0 and replicas < self.current)
+        return (self.current if self.tolerances.within(new_ratio) or direction_changed or against else replicas), values
 
 
-def replicas_by_ratio(ratio: float, present: int, pods: list[Object], tolerances: Tolerances) -> int:
-    """What a metric that is not of the pods asks for: usage over target, times the pods that are ready. Raises MetricError."""
-    if not present:
+def get_usage_ratio_replicas(ratio: float, current: int, pods: list[Object], tolerances: Tolerances) -> int:
+    """Returns the replica count for a metric that is not of the pods: usage over target times the number of ready pods.
+
+    Raises MetricError if there are no pods (getUsageRatioReplicaCount).
+    """
+    if not current:
         return ceil(ratio)
     if tolerances.within(ratio):
-        return present
+        return current
     if not pods:
         text = "no pods returned by selector while calculating replica count"
         raise MetricError(f"unable to calculate ready pods: {text}")
@@ -177,8 +180,8 @@ def replicas_by_ratio(ratio: float, present: int, pods: list[Object], tolerances
     return min(ceil(ratio * ready), _MAX_INT32)
 
 
-def requests_of(pods: Iterable[Object], container: str, resource: str) -> dict[str, int]:
-    """What the pods (or one of their containers) request, in thousandths, by the pod's name. Raises MetricError."""
+def calculate_pod_requests(pods: Iterable[Object], container: str, resource: str) -> dict[str, int]:
+    """Returns the requests of pods, or of one container of each, in thousandths, by the pod's name. Raises MetricError."""
     return {pod["metadata"]["name"]: _request(pod, container, resource) for pod in pods}
 
 
@@ -188,7 +191,7 @@ def _request(pod: Object, container: str, resource: str) -> int:
     if whole and not container:
         if resource not in whole:
             raise MetricError(f"missing pod-level request for {resource} in Pod {name}")
-        return milli(whole[resource])
+        return milli_value(whole[resource])
     sidecars = [one for one in spec.get("initContainers") or () if one.get("restartPolicy") == "Always"]
     chosen = [one for one in (*spec["containers"], *sidecars) if container in ("", one["name"])]
     if not chosen:
@@ -198,5 +201,5 @@ def _request(pod: Object, container: str, resource: str) -> int:
         requests = (one.get("resources") or {}).get("requests") or {}
         if resource not in requests:
             raise MetricError(f"missing request for {resource} in container {one['name']} of Pod {name}")
-        total += milli(requests[resource])
+        total += milli_value(requests[resource])
     return total

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fakekube import Cluster
-from fakekube.controllers.endpoints.slices import Group, plan
-from fakekube.controllers.endpoints.subsets import repack
+from fakekube.controllers.endpoints.slices import DesiredEndpoints, reconcile_by_port_mapping
+from fakekube.controllers.endpoints.subsets import repack_subsets
 
 Object = dict[str, Any]
 
@@ -21,8 +21,8 @@ def endpoint(number: int, ready: bool = True) -> Object:
     return {"addresses": [f"10.0.0.{number}"], "conditions": {"ready": ready}, "targetRef": {"name": f"p{number}"}}
 
 
-def group(numbers: Any) -> Group:
-    made = Group([])
+def group(numbers: Any) -> DesiredEndpoints:
+    made = DesiredEndpoints([])
     for number in numbers:
         made.add(endpoint(number))
     return made
@@ -36,7 +36,9 @@ def test_each_endpoint_is_in_one_slice_that_is_not_too_large(steps: list[set[int
     slices: dict[str, Object] = {}
     names = (f"s{number}" for number in count())
     for wanted in steps:
-        made = plan(list(slices.values()), group(wanted), lambda found: {"endpoints": found}, lambda slice_: None, limit)
+        made = reconcile_by_port_mapping(
+            list(slices.values()), group(wanted), lambda found: {"endpoints": found}, lambda slice_: None, limit
+        )
         for one in made.delete:
             del slices[one["name"]]
         for one in made.update:
@@ -51,7 +53,7 @@ def test_each_endpoint_is_in_one_slice_that_is_not_too_large(steps: list[set[int
 
 def test_what_is_as_it_should_be_is_not_written() -> None:
     slices = [{"name": "a", "endpoints": [endpoint(1), endpoint(2)]}]
-    made = plan(slices, group([1, 2]), lambda found: {"endpoints": found}, lambda slice_: None, 10)
+    made = reconcile_by_port_mapping(slices, group([1, 2]), lambda found: {"endpoints": found}, lambda slice_: None, 10)
     assert (made.create, made.update, made.delete, made.unchanged) == ([], [], [], slices)
 
 
@@ -62,9 +64,9 @@ def test_addresses_with_the_same_ports_stand_together() -> None:
         {"addresses": [{"ip": "10.0.0.1"}], "ports": [port]},
         {"addresses": [{"ip": "10.0.0.1"}, {"ip": "10.0.0.2"}], "ports": [other]},
     ]
-    assert repack(subsets) == [{"addresses": [{"ip": "10.0.0.1"}, {"ip": "10.0.0.2"}], "ports": [port, other]}]
+    assert repack_subsets(subsets) == [{"addresses": [{"ip": "10.0.0.1"}, {"ip": "10.0.0.2"}], "ports": [port, other]}]
     both = [{"addresses": [{"ip": "10.0.0.1"}], "notReadyAddresses": [{"ip": "10.0.0.1"}], "ports": [port]}]
-    assert repack(both) == [{"notReadyAddresses": [{"ip": "10.0.0.1"}], "ports": [port]}]
+    assert repack_subsets(both) == [{"notReadyAddresses": [{"ip": "10.0.0.1"}], "ports": [port]}]
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 from fakekube import Cluster
 from fakekube.controllers.node_lifecycle import ZoneState, condition_taints, zone_key, zone_state
 from fakekube.controllers.node_ttl import step_for
-from fakekube.controllers.taint_eviction import toleration_seconds
+from fakekube.controllers.taint_eviction import get_min_toleration_time
 from fakekube.selectors.nodes import preferred_weight, required_node_affinity, selects_node
 from fakekube.selectors.taints import tolerates, untolerated
 
@@ -85,7 +85,7 @@ def test_tolerations(toleration: Object, tolerated: bool) -> None:
     ],
 )
 def test_how_long_a_pod_may_stay(tolerations: list[Object], seconds: float | None) -> None:
-    assert toleration_seconds([FIRE], tolerations) == seconds
+    assert get_min_toleration_time([FIRE], tolerations) == seconds
 
 
 NODE = {"metadata": {"name": "n", "labels": {"disk": "ssd", "size": "3"}}}

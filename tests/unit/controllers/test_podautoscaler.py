@@ -12,7 +12,12 @@ import pytest
 from fakekube import Cluster
 from fakekube.controllers.podautoscaler.behavior import Bounds, History
 from fakekube.controllers.podautoscaler.metrics_client import MetricError, PodMetric
-from fakekube.controllers.podautoscaler.replica_calculator import Calculator, Tolerances, replicas_by_ratio, requests_of
+from fakekube.controllers.podautoscaler.replica_calculator import (
+    ReplicaCalculator,
+    Tolerances,
+    calculate_pod_requests,
+    get_usage_ratio_replicas,
+)
 from tests.unit.controllers.workloads import condition, reasons, workload
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -46,29 +51,32 @@ def used(**values: int) -> dict[str, PodMetric]:
     ],
 )
 def test_replicas_by_utilization(pods: list[dict[str, Any]], metrics: dict[str, PodMetric], found: int) -> None:
-    calculator = Calculator(pods, 2, Tolerances(), NOW)
-    assert calculator.by_utilization(metrics, requests_of(pods, "", "cpu"), 50, "cpu")[0] == found
+    calculator = ReplicaCalculator(pods, 2, Tolerances(), NOW)
+    assert calculator.resource_replicas(metrics, calculate_pod_requests(pods, "", "cpu"), 50, "cpu")[0] == found
 
 
 def test_what_cannot_be_computed() -> None:
     with pytest.raises(MetricError, match="did not receive metrics"):
-        Calculator([pod("a", "Pending")], 1, Tolerances(), NOW).by_usage(used(a=1), 1, "")
+        ReplicaCalculator([pod("a", "Pending")], 1, Tolerances(), NOW).plain_metric_replicas(used(a=1), 1, "")
     with pytest.raises(MetricError, match="missing request for memory in container c of Pod a"):
-        requests_of([pod("a")], "", "memory")
+        calculate_pod_requests([pod("a")], "", "memory")
     with pytest.raises(MetricError, match="no pods returned"):
-        replicas_by_ratio(2.0, 3, [], Tolerances())
+        get_usage_ratio_replicas(2.0, 3, [], Tolerances())
 
 
 @pytest.mark.parametrize(("ratio", "present", "found"), [(2.0, 2, 4), (1.05, 2, 2), (0.4, 2, 1), (3.0, 0, 3)])
 def test_replicas_by_ratio(ratio: float, present: int, found: int) -> None:
-    assert replicas_by_ratio(ratio, present, [pod("a"), pod("b"), pod("c", ready="False")], Tolerances()) == found
+    assert get_usage_ratio_replicas(ratio, present, [pod("a"), pod("b"), pod("c", ready="False")], Tolerances()) == found
 
 
 def test_the_highest_recent_recommendation_counts_for_five_minutes() -> None:
     history = History()
-    history.begin(5, 0.0)
-    assert history.decide(2, 5, BOUNDS, 60.0)[:2] == (5, ("ScaleDownStabilized", history.decide(2, 5, BOUNDS, 61.0).able[1]))
-    assert history.decide(2, 5, BOUNDS, 301.0).replicas == 2
+    history.record_initial_recommendation(5, 0.0)
+    assert history.normalize(2, 5, BOUNDS, 60.0)[:2] == (
+        5,
+        ("ScaleDownStabilized", history.normalize(2, 5, BOUNDS, 61.0).able[1]),
+    )
+    assert history.normalize(2, 5, BOUNDS, 301.0).replicas == 2
 
 
 @pytest.mark.parametrize(
@@ -76,7 +84,7 @@ def test_the_highest_recent_recommendation_counts_for_five_minutes() -> None:
     [(50, 10, "ScaleUpLimit"), (8, 8, "DesiredWithinRange"), (200, 10, "ScaleUpLimit"), (0, 1, "TooFewReplicas")],
 )
 def test_without_rules_it_may_double(desired: int, found: int, reason: str) -> None:
-    decision = History().decide(desired, 5, BOUNDS, 0.0)
+    decision = History().normalize(desired, 5, BOUNDS, 0.0)
     assert (decision.replicas, decision.limit[0]) == (found, reason)
 
 
@@ -100,18 +108,18 @@ PERCENT = {"type": "Percent", "value": 50, "periodSeconds": 60}
     ],
 )
 def test_rules_limit_the_rate(up: dict[str, Any], down: dict[str, Any], desired: int, found: int) -> None:
-    assert History().decide_by({"scaleUp": up, "scaleDown": down}, desired, 10, BOUNDS, 0.0).replicas == found
+    assert History().normalize_with_behaviors({"scaleUp": up, "scaleDown": down}, desired, 10, BOUNDS, 0.0).replicas == found
 
 
 def test_what_was_done_in_the_period_counts() -> None:
     behavior = {"scaleUp": rules([PODS]), "scaleDown": rules([PODS], window=300)}
     history = History()
-    history.begin(10, 0.0)
-    assert history.decide_by(behavior, 50, 10, BOUNDS, 1.0).replicas == 12
-    history.scaled(behavior, 10, 12, 1.0)
-    assert history.decide_by(behavior, 50, 12, BOUNDS, 31.0).replicas == 12
-    assert history.decide_by(behavior, 50, 12, BOUNDS, 62.0).replicas == 14
-    assert history.decide_by(behavior, 1, 12, BOUNDS, 70.0).able[0] == "ScaleDownStabilized"
+    history.record_initial_recommendation(10, 0.0)
+    assert history.normalize_with_behaviors(behavior, 50, 10, BOUNDS, 1.0).replicas == 12
+    history.store_scale_event(behavior, 10, 12, 1.0)
+    assert history.normalize_with_behaviors(behavior, 50, 12, BOUNDS, 31.0).replicas == 12
+    assert history.normalize_with_behaviors(behavior, 50, 12, BOUNDS, 62.0).replicas == 14
+    assert history.normalize_with_behaviors(behavior, 1, 12, BOUNDS, 70.0).able[0] == "ScaleDownStabilized"
 
 
 # ---------------------------------------------------------------- in a cluster

@@ -1,7 +1,7 @@
-"""Pods that nobody else takes away: of nodes that are gone, terminating without a node, and old ones that have ended.
+"""The pod garbage collector: deletes orphaned pods, terminating pods without a node, and old terminated pods.
 
-It looks every 20 seconds, as long as there is something to look for. A node that is not there is believed to be gone when
-it has been missing for 40 seconds.
+It runs every 20 seconds of the clock while there may be pods to delete. Pods are orphaned if their node has been missing for 40
+seconds.
 
 Specified by: pkg/controller/podgc/gc_controller.go.
 """
@@ -12,14 +12,16 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from fakekube.client import ApiError
+from fakekube.controllers.conditions import find_condition
 from fakekube.controllers.controller_utils import is_pod_terminal
 from fakekube.controllers.reconciler import Key, Object, Reconciler
 
 __all__ = ["PodGarbageCollector"]
 
+#: Seconds (gcCheckPeriod, quarantineTime).
 CHECK_PERIOD = 20.0
 QUARANTINE = 40.0
-#: How many ended pods are kept (--terminated-pod-gc-threshold).
+#: The number of terminated pods that are kept (--terminated-pod-gc-threshold).
 TERMINATED_PODS = 12500
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
 
@@ -27,17 +29,17 @@ _ALL = Key("", "")
 
 
 class PodGarbageCollector(Reconciler):
-    """One key: all pods."""
+    """Has a single key, which stands for all pods."""
 
     name = "pod-garbage-collector-controller"
     client_name = "pod-garbage-collector"
     watches = ("pods", "nodes")
 
     def __init__(self) -> None:
-        self._is_due = False
-        self._ended = 0
+        self._scheduled = False
+        self._terminated = 0
         self._missing: dict[str, float] = {}
-        """Nodes that are not there, and when they will have been missing for long enough."""
+        """Node that does not exist → the time at which its quarantine ends."""
 
     @staticmethod
     def concerns(resource: str, obj: Object, old: Object | None) -> bool:
@@ -47,19 +49,19 @@ class PodGarbageCollector(Reconciler):
 
     def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
         if resource == "pods":
-            self._count(event_type, obj, old)
-            looks = event_type != "DELETED" and self._may_be_garbage(obj)
+            self._count_terminated(event_type, obj, old)
+            garbage = event_type != "DELETED" and self._may_be_garbage(obj)
         else:
-            looks = event_type == "DELETED" or _is_out_of_service(obj)
-        if looks or self._ended > TERMINATED_PODS:
-            self._look_later()
+            garbage = event_type == "DELETED" or _is_out_of_service(obj)
+        if garbage or self._terminated > TERMINATED_PODS:
+            self._schedule()
         return ()
 
-    def _count(self, event_type: str, pod: Object, old: Object | None) -> None:
+    def _count_terminated(self, event_type: str, pod: Object, old: Object | None) -> None:
         if event_type == "MODIFIED" and old is not None:
-            self._ended += is_pod_terminal(pod) - is_pod_terminal(old)
+            self._terminated += is_pod_terminal(pod) - is_pod_terminal(old)
         elif is_pod_terminal(pod):
-            self._ended += -1 if event_type == "DELETED" else 1
+            self._terminated += -1 if event_type == "DELETED" else 1
 
     def _may_be_garbage(self, pod: Object) -> bool:
         node = pod["spec"].get("nodeName")
@@ -67,26 +69,26 @@ class PodGarbageCollector(Reconciler):
             return True
         return "deletionTimestamp" in pod["metadata"] and (not node or _is_out_of_service(self.cache.get("nodes", "", node)))
 
-    def _look_later(self) -> None:
-        if not self._is_due:
-            self._is_due = True
+    def _schedule(self) -> None:
+        if not self._scheduled:
+            self._scheduled = True
             self.requeue_after(_ALL, CHECK_PERIOD)
 
     def reconcile(self, key: Key) -> None:
-        self._is_due = False
+        self._scheduled = False
         pods = list(self.cache.list("pods"))
-        self._collect_ended([pod for pod in pods if is_pod_terminal(pod)])
-        self._collect_orphans(pods)
+        self._gc_terminated([pod for pod in pods if is_pod_terminal(pod)])
+        self._gc_orphaned(pods)
         for pod in pods:
             if "deletionTimestamp" not in pod["metadata"]:
                 continue
             node = pod["spec"].get("nodeName")
             if not node or _is_out_of_service(self.cache.get("nodes", "", node)):
                 self._delete(pod)
-                self._look_later()
+                self._schedule()
 
-    def _collect_ended(self, pods: Sequence[Object]) -> None:
-        """Evicted ones first, then the oldest."""
+    def _gc_terminated(self, pods: Sequence[Object]) -> None:
+        """Deletes terminated pods beyond TERMINATED_PODS: evicted ones first, then the oldest."""
         ordered = sorted(
             pods,
             key=lambda pod: (
@@ -98,7 +100,7 @@ class PodGarbageCollector(Reconciler):
         for pod in ordered[: max(len(ordered) - TERMINATED_PODS, 0)]:
             self._delete(pod)
 
-    def _collect_orphans(self, pods: Sequence[Object]) -> None:
+    def _gc_orphaned(self, pods: Sequence[Object]) -> None:
         now = self.clock.monotonic()
         orphans: dict[str, list[Object]] = {}
         for pod in pods:
@@ -110,10 +112,10 @@ class PodGarbageCollector(Reconciler):
             if self._missing[node] <= now:
                 for pod in left:
                     self._delete(pod, "PodGC: node no longer exists")
-            self._look_later()
+            self._schedule()
 
     def _delete(self, pod: Object, why: str = "") -> None:
-        """Force the deletion of a pod, after it is marked as failed unless it has ended."""
+        """Marks a pod as failed, unless it has terminated, and deletes it without a grace period."""
         metadata = pod["metadata"]
         try:
             if not is_pod_terminal(pod):
@@ -143,8 +145,8 @@ class PodGarbageCollector(Reconciler):
 
 
 def _is_out_of_service(node: Object | None) -> bool:
-    """Has somebody said that a node that is not ready will not come back?"""
+    """Whether the node is not ready and has the taint out-of-service."""
     if node is None or not any(taint.get("key") == OUT_OF_SERVICE for taint in node["spec"].get("taints") or ()):
         return False
-    conditions = (node.get("status") or {}).get("conditions") or ()
-    return not any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+    condition = find_condition(node.get("status") or {}, "Ready")
+    return condition is None or condition["status"] != "True"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fakekube import Cluster
-from fakekube.controllers import pod_garbage
+from fakekube.controllers import pod_gc
 
 
 @pytest.fixture
@@ -105,7 +105,7 @@ def test_terminating_pods_of_a_node_out_of_service_go(cluster: Cluster) -> None:
 
 
 def test_only_so_many_ended_pods_are_kept(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pod_garbage, "TERMINATED_PODS", 2)
+    monkeypatch.setattr(pod_gc, "TERMINATED_PODS", 2)
     for name in "abcd":
         pod(cluster, name, nodeName="n")
         cluster.patch(

@@ -1,4 +1,4 @@
-"""Which pods are endpoints of which services, with which ports, and since when.
+"""Decides which pods are endpoints of a Service, with which ports, and since when.
 
 Specified by: k8s.io/endpointslice/{utils.go,util/controller_utils.go,util/endpointslice_tracker.go,util/trigger_time_tracker.go}.
 """
@@ -9,16 +9,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from fakekube.controllers.conditions import find_condition
+from fakekube.controllers.controller_utils import is_pod_ready
+
 __all__ = [
     "LAST_CHANGE",
-    "TriggerTimes",
-    "endpoint_ports",
-    "fingerprint",
-    "has_hostname",
-    "is_endpoint",
+    "TriggerTimeTracker",
+    "endpoint_fields",
+    "get_endpoint_ports",
     "is_headless",
-    "is_ready",
     "selects",
+    "should_pod_be_in_endpoints",
+    "should_set_hostname",
 ]
 
 Object = Mapping[str, Any]
@@ -28,52 +30,45 @@ _TERMINAL: Final = frozenset({"Succeeded", "Failed"})
 
 
 def selects(service: Object, labels: Mapping[str, str] | None) -> bool:
-    """Does the service select pods with these labels? One without a selector selects none."""
+    """Whether the Service selects pods with these labels. A Service without a selector selects none."""
     selector = service["spec"].get("selector")
     if selector is None or service["spec"].get("type") == "ExternalName":
         return False
     return bool(selector.items() <= (labels or {}).items())
 
 
-def is_ready(pod: Object) -> bool:
-    """Is the condition Ready of the pod True?"""
-    return any(
-        one.get("type") == "Ready" and one.get("status") == "True" for one in (pod.get("status") or {}).get("conditions") or ()
-    )
-
-
-def is_endpoint(pod: Object, *, terminating: bool) -> bool:
-    """Does the pod have an address that may be used? `terminating`: even if it is being deleted."""
+def should_pod_be_in_endpoints(pod: Object, *, include_terminating: bool) -> bool:
+    """Whether the pod has an address and has not terminated (ShouldPodBeInEndpoints)."""
     status = pod.get("status") or {}
     if status.get("phase") in _TERMINAL or not (status.get("podIP") or status.get("podIPs")):
         return False
-    return terminating or "deletionTimestamp" not in pod["metadata"]
+    return include_terminating or "deletionTimestamp" not in pod["metadata"]
 
 
-def has_hostname(pod: Object, service: Object) -> bool:
-    """Is the pod known by its hostname in the service?"""
+def should_set_hostname(pod: Object, service: Object) -> bool:
+    """Whether the endpoint has the pod's hostname (ShouldSetHostname)."""
     return bool(pod["spec"].get("hostname")) and pod["spec"].get("subdomain") == service["metadata"]["name"]
 
 
 def is_headless(service: Object) -> bool:
-    """Has the service no cluster IP?"""
+    """Whether the Service has no cluster IP."""
     return service["spec"].get("clusterIP") in (None, "", "None") and service["spec"].get("type") != "ExternalName"
 
 
-def endpoint_ports(service: Object, pod: Object) -> list[dict[str, Any]]:
-    """The ports of a service on a pod; those that the pod does not have are left out."""
+def get_endpoint_ports(service: Object, pod: Object) -> list[dict[str, Any]]:
+    """Returns the Service's ports with the numbers on the pod, without ports that the pod does not have (getEndpointPorts)."""
     found = []
     for port in service["spec"].get("ports") or ():
-        number = _number(port, pod)
+        number = _find_port(port, pod)
         if number is not None:
-            made = {"name": port.get("name", ""), "port": number, "protocol": port.get("protocol", "TCP")}
+            endpoint_port = {"name": port.get("name", ""), "port": number, "protocol": port.get("protocol", "TCP")}
             if "appProtocol" in port:
-                made["appProtocol"] = port["appProtocol"]
-            found.append(made)
+                endpoint_port["appProtocol"] = port["appProtocol"]
+            found.append(endpoint_port)
     return found
 
 
-def _number(port: Object, pod: Object) -> int | None:
+def _find_port(port: Object, pod: Object) -> int | None:
     target = port.get("targetPort", port["port"])
     if isinstance(target, int):
         return target or int(port["port"])
@@ -85,13 +80,13 @@ def _number(port: Object, pod: Object) -> int | None:
     return None
 
 
-def fingerprint(pod: Object) -> tuple[Any, ...]:
-    """What of a pod, beside its labels, matters for endpoints."""
+def endpoint_fields(pod: dict[str, Any]) -> tuple[Any, ...]:
+    """Returns the fields of a pod, beside its labels, that endpoints depend on (podEndpointsChanged)."""
     status, spec = pod.get("status") or {}, pod["spec"]
     return (
         status.get("podIPs"),
         status.get("phase") in _TERMINAL,
-        is_ready(pod),
+        is_pod_ready(pod),
         "deletionTimestamp" in pod["metadata"],
         spec.get("nodeName"),
         spec.get("hostname"),
@@ -100,17 +95,17 @@ def fingerprint(pod: Object) -> tuple[Any, ...]:
 
 
 @dataclass(slots=True)
-class TriggerTimes:
-    """When what is behind a service changed: the earliest of the changes since the last look.
+class TriggerTimeTracker:
+    """Computes the time of the earliest change of a Service or its pods since the last sync.
 
-    Pods change when they become ready or not, a service when it is created.
+    A pod changes when its condition Ready does, a Service when it is created.
     """
 
     _pods: dict[tuple[str, str], dict[str, str]] = field(default_factory=dict)
     _services: dict[tuple[str, str], str] = field(default_factory=dict)
 
-    def observe(self, service: Object, pods: Iterable[Object]) -> str | None:
-        """Look at a service and all of its pods."""
+    def compute(self, service: Object, pods: Iterable[Object]) -> str | None:
+        """Returns the time for a Service and all of its pods; None if nothing has changed."""
         key = (service["metadata"]["namespace"], service["metadata"]["name"])
         before = self._pods.get(key, {})
         now = {pod["metadata"]["name"]: _ready_since(pod) for pod in pods}
@@ -121,14 +116,12 @@ class TriggerTimes:
         self._pods[key], self._services[key] = now, created
         return min(changed, default=None)
 
-    def forget(self, namespace: str, name: str) -> None:
-        """The service is gone."""
+    def delete_service(self, namespace: str, name: str) -> None:
+        """Removes a deleted Service."""
         self._pods.pop((namespace, name), None)
         self._services.pop((namespace, name), None)
 
 
 def _ready_since(pod: Object) -> str:
-    for one in (pod.get("status") or {}).get("conditions") or ():
-        if one.get("type") == "Ready":
-            return one.get("lastTransitionTime") or ""
-    return ""
+    condition = find_condition(pod.get("status") or {}, "Ready") or {}
+    return condition.get("lastTransitionTime") or ""
