@@ -152,13 +152,13 @@ CONTROLLERS: tuple[ControllerDescriptor, ...] = (
         (ANY_RESOURCE,),
         _has_owners_or_is_collected,
     ),
-    ControllerDescriptor("namespace-controller", _PACKAGE + "namespaces:NamespaceController", ("namespaces",)),
+    ControllerDescriptor("namespace-controller", _PACKAGE + "namespace:NamespaceController", ("namespaces",)),
     ControllerDescriptor(
         "serviceaccount-controller", _PACKAGE + "service_accounts:ServiceAccountController", ("namespaces", "serviceaccounts")
     ),
     ControllerDescriptor(
         "root-ca-certificate-publisher-controller",
-        _PACKAGE + "root_certificate:RootCertificatePublisher",
+        _PACKAGE + "root_ca_cert_publisher:RootCertificatePublisher",
         ("namespaces", "configmaps"),
         starts_for=_is_namespace_or_root_certificate,
     ),
@@ -170,13 +170,13 @@ CONTROLLERS: tuple[ControllerDescriptor, ...] = (
     ),
     ControllerDescriptor(
         "legacy-serviceaccount-token-cleaner-controller",
-        _PACKAGE + "legacy_tokens:LegacyTokenCleaner",
+        _PACKAGE + "legacy_service_account_token_cleaner:LegacyTokenCleaner",
         ("secrets",),
         _is_service_account_token,
     ),
     ControllerDescriptor(
         "clusterrole-aggregation-controller",
-        _PACKAGE + "cluster_roles:ClusterRoleAggregationController",
+        _PACKAGE + "cluster_role_aggregation:ClusterRoleAggregationController",
         ("clusterroles.rbac.authorization.k8s.io",),
     ),
     ControllerDescriptor("resourcequota-controller", _PACKAGE + "resource_quota:ResourceQuotaController", ("resourcequotas",)),
@@ -217,7 +217,7 @@ CONTROLLERS: tuple[ControllerDescriptor, ...] = (
     ),
     ControllerDescriptor(
         "resourceclaim-controller",
-        _PACKAGE + "resource_claims:ResourceClaimController",
+        _PACKAGE + "resource_claim:ResourceClaimController",
         ("pods", "resourceclaims.resource.k8s.io"),
         _is_claim_or_pod_with_claims,
     ),
@@ -229,14 +229,14 @@ CONTROLLERS: tuple[ControllerDescriptor, ...] = (
     ),
     ControllerDescriptor(
         "bootstrap-signer-controller",
-        _PACKAGE + "bootstrap_tokens:BootstrapSigner",
+        _PACKAGE + "bootstrap:BootstrapSigner",
         ("secrets", "configmaps"),
         _is_bootstrap_token_or_cluster_info,
         by_default=False,
     ),
     ControllerDescriptor(
         "token-cleaner-controller",
-        _PACKAGE + "bootstrap_tokens:TokenCleaner",
+        _PACKAGE + "bootstrap:TokenCleaner",
         ("secrets",),
         _is_bootstrap_token_or_cluster_info,
         by_default=False,
@@ -250,9 +250,9 @@ CONTROLLERS: tuple[ControllerDescriptor, ...] = (
         "persistentvolume-protection-controller", _PACKAGE + "volumes.protection:VolumeProtection", ("persistentvolumes",)
     ),
     ControllerDescriptor("deployment-controller", _PACKAGE + "deployment.controller:DeploymentController", ("deployments.apps",)),
-    ControllerDescriptor("replicaset-controller", _PACKAGE + "replicasets:ReplicaSetController", ("replicasets.apps",)),
+    ControllerDescriptor("replicaset-controller", _PACKAGE + "replicaset:ReplicaSetController", ("replicasets.apps",)),
     ControllerDescriptor(
-        "replicationcontroller-controller", _PACKAGE + "replicasets:ReplicationController", ("replicationcontrollers",)
+        "replicationcontroller-controller", _PACKAGE + "replicaset:ReplicationController", ("replicationcontrollers",)
     ),
     ControllerDescriptor(
         "statefulset-controller", _PACKAGE + "statefulset.controller:StatefulSetController", ("statefulsets.apps",)
@@ -278,7 +278,7 @@ CONTROLLERS: tuple[ControllerDescriptor, ...] = (
         "taint-eviction-controller", _PACKAGE + "taint_eviction:TaintEvictionController", ("nodes",), _has_no_execute_taint
     ),
     ControllerDescriptor("node-ipam-controller", _PACKAGE + "node_ipam:NodeIPAMController", ("nodes",), by_default=False),
-    ControllerDescriptor("ttl-controller", _PACKAGE + "node_ttl:TTLController", ("nodes",)),
+    ControllerDescriptor("ttl-controller", _PACKAGE + "ttl:TTLController", ("nodes",)),
     ControllerDescriptor(
         "endpoints-controller", _PACKAGE + "endpoints.controller:EndpointsController", ("services",), _has_selector
     ),
@@ -293,7 +293,7 @@ CONTROLLERS: tuple[ControllerDescriptor, ...] = (
     ),
     ControllerDescriptor(
         "validatingadmissionpolicy-status-controller",
-        _PACKAGE + "admission_policy_status:ValidatingAdmissionPolicyStatusController",
+        _PACKAGE + "validating_admission_policy_status:ValidatingAdmissionPolicyStatusController",
         ("validatingadmissionpolicies.admissionregistration.k8s.io",),
         _is_not_type_checked,
     ),

@@ -1,4 +1,4 @@
-"""Gives each node a range of pod addresses: a /24 of 10.244.0.0/16. Off by default, as in kube-controller-manager.
+"""The node IPAM controller: assigns a pod CIDR to each node, a /24 of 10.244.0.0/16. It is disabled by default, as the real one.
 
 Specified by: pkg/controller/nodeipam/ipam/range_allocator.go.
 """
@@ -13,18 +13,18 @@ from fakekube.controllers.reconciler import Key, Object, Reconciler
 
 __all__ = ["NodeIPAMController"]
 
-CLUSTER: Final = ip_network("10.244.0.0/16")
-NODE_PREFIX: Final = 24
+CLUSTER_CIDR: Final = ip_network("10.244.0.0/16")
+NODE_MASK_SIZE: Final = 24
 
 
 def pod_cidrs(node: Object) -> list[str]:
-    """The ranges that a node has."""
+    """Returns the pod CIDRs of a node."""
     spec = node.get("spec") or {}
     return list(spec.get("podCIDRs") or ([spec["podCIDR"]] if spec.get("podCIDR") else ()))
 
 
 class NodeIPAMController(Reconciler):
-    """Keys are nodes."""
+    """Assigns pod CIDRs; keys are nodes."""
 
     name: ClassVar[str] = "node-ipam-controller"
     component: ClassVar[str] = "cidrAllocator"
@@ -39,7 +39,7 @@ class NodeIPAMController(Reconciler):
         return obj is old or not pod_cidrs(obj)
 
     def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
-        if event_type == "DELETED":  # its range is free for those that wait for one
+        if event_type == "DELETED":  # other nodes may get its CIDR
             return [Key("", node["metadata"]["name"]) for node in self.cache.list("nodes") if not pod_cidrs(node)]
         return () if pod_cidrs(obj) else (Key("", obj["metadata"]["name"]),)
 
@@ -48,7 +48,7 @@ class NodeIPAMController(Reconciler):
         if node is None or pod_cidrs(node):
             return
         used = {cidr for other in self.cache.list("nodes") for cidr in pod_cidrs(other)}
-        free = next((str(one) for one in CLUSTER.subnets(new_prefix=NODE_PREFIX) if str(one) not in used), None)
+        free = next((str(one) for one in CLUSTER_CIDR.subnets(new_prefix=NODE_MASK_SIZE) if str(one) not in used), None)
         if free is None:
             about = {"kind": "Node", "apiVersion": "v1", "name": key.name, "uid": node["metadata"]["uid"]}
             self.recorder.event(about, "Normal", "CIDRNotAvailable", f"Node {key.name} status is now: CIDRNotAvailable")

@@ -1,4 +1,4 @@
-"""Taints that controllers put on nodes.
+"""Adds and removes taints of nodes.
 
 Specified by: pkg/controller/controller_utils.go (AddOrUpdateTaintOnNode, RemoveTaintOffNode),
 pkg/controller/util/node/controller_utils.go (SwapNodeControllerTaint).
@@ -14,8 +14,8 @@ from fakekube.client import Client
 __all__ = ["NOT_READY", "UNREACHABLE", "UNSCHEDULABLE", "Taint", "swap_taints", "taint_keys"]
 
 Object = dict[str, Any]
+#: (key, effect), which identify a taint of a node.
 Taint = tuple[str, str]
-"""(key, effect): what tells taints apart."""
 
 NOT_READY: Final = "node.kubernetes.io/not-ready"
 UNREACHABLE: Final = "node.kubernetes.io/unreachable"
@@ -23,16 +23,16 @@ UNSCHEDULABLE: Final = "node.kubernetes.io/unschedulable"
 
 
 def taint_keys(node: Object) -> list[Taint]:
-    """The taints of a node."""
+    """Returns the taints of a node."""
     return [(taint["key"], taint.get("effect", "")) for taint in (node.get("spec") or {}).get("taints") or ()]
 
 
 def swap_taints(client: Client, node: Object, add: Collection[Taint], remove: Collection[Taint]) -> Object:
-    """Add taints to a node, and take others off. Returns the node as it is then. Raises ApiError."""
+    """Adds and removes taints, if necessary. Returns the updated node. Raises ApiError."""
     known = (node.get("spec") or {}).get("taints") or ()
-    there = set(taint_keys(node))
-    added = [one for one in add if one not in there]
-    if not added and not there & set(remove):
+    present = set(taint_keys(node))
+    added = [one for one in add if one not in present]
+    if not added and not present & set(remove):
         return node
     kept = [taint for taint in known if (taint["key"], taint.get("effect", "")) not in remove]
     now = client.now()

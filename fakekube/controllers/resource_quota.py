@@ -1,10 +1,10 @@
-"""The status of a ResourceQuota says what its namespace uses: counted anew when the limits change, and when something goes.
+"""The resource quota controller: recalculates the usage in the status of ResourceQuotas.
 
-What comes is booked by admission before it is stored (`admission.resource_quota`); this counts what was there before the
-quota was, what has gone, and what has changed so that it uses less.
+Admission adds what is created to the usage (`admission.resource_quota`). This controller counts objects that are older than the
+quota, and recalculates when objects are deleted or changed so that they use less.
 
-Specified by: pkg/controller/resourcequota/resource_quota_{controller,monitor}.go, pkg/quota/v1/install/update_filter.go,
-k8s.io/apiserver/pkg/quota/v1/resources.go (CalculateUsage).
+Specified by: pkg/controller/resourcequota/{resource_quota_controller,resource_quota_monitor}.go,
+pkg/quota/v1/install/update_filter.go, k8s.io/apiserver/pkg/quota/v1/resources.go (CalculateUsage).
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from fakekube.registry.resource import Resource
 __all__ = ["ResourceQuotaController"]
 
 QUOTAS = "resourcequotas"
-#: Seconds between two full counts of a quota (--resource-quota-sync-period).
+#: Seconds between two full recalculations of a quota (--resource-quota-sync-period).
 SYNC_PERIOD = 300.0
 
 
 class ResourceQuotaController(Reconciler):
-    """Keys are quotas."""
+    """Writes the status of ResourceQuotas; keys are quotas."""
 
     name = "resourcequota-controller"
     watches = (QUOTAS,)
@@ -39,20 +39,20 @@ class ResourceQuotaController(Reconciler):
         if resource == QUOTAS and event_type != DELETED and (old is None or _hard(old, "spec") != _hard(obj, "spec")):
             found.append(_key(obj))
         if event_type != ADDED:
-            found += self._replenished(resource, event_type, obj, old)
+            found += self._replenish(resource, event_type, obj, old)
         return found
 
-    def _replenished(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterator[Key]:
-        """The quotas of which an object that changes or goes used something."""
+    def _replenish(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterator[Key]:
+        """Yields the quotas whose usage an update or a deletion may have reduced (replenishQuota)."""
         quotas = self.cache.list(QUOTAS, obj["metadata"].get("namespace", ""))
         plural, _, group = resource.partition(".")
         evaluator = evaluator_for(group, plural) if quotas else None
-        if evaluator is None or (event_type != DELETED and not self._uses_other(evaluator, obj, old or obj, quotas)):
+        if evaluator is None or (event_type != DELETED and not self._usage_changed(evaluator, obj, old or obj, quotas)):
             return
         yield from (_key(quota) for quota in quotas if any(map(evaluator.matches_resource, _hard(quota, "status"))))
 
-    def _uses_other(self, evaluator: Evaluator, obj: Object, old: Object, quotas: Iterable[Object]) -> bool:
-        """Does an object use something else than before, or of other quotas?"""
+    def _usage_changed(self, evaluator: Evaluator, obj: Object, old: Object, quotas: Iterable[Object]) -> bool:
+        """Whether the usage of an object has changed, or the quotas that match it."""
         if not evaluator.updates:
             return False
         now = self.clock.now()
@@ -66,13 +66,13 @@ class ResourceQuotaController(Reconciler):
             return
         self.requeue_after(key, SYNC_PERIOD)
         hard, status = _hard(quota, "spec"), quota.get("status") or {}
-        usage = {**amounts(status.get("used")), **self._count(quota, hard)}
+        usage = {**amounts(status.get("used")), **self._calculate_usage(quota, hard)}
         used = {name: str(amount) for name, amount in sorted(usage.items()) if name in hard}
         if amounts(status.get("hard")) != amounts(hard) or amounts(status.get("used")) != amounts(used) or "used" not in status:
             self.client.update({**quota, "status": {"hard": dict(hard), "used": used}}, subresource="status")
 
-    def _count(self, quota: Object, hard: Mapping[str, str]) -> Amounts:
-        """What is used of the limits that somebody can measure."""
+    def _calculate_usage(self, quota: Object, hard: Mapping[str, str]) -> Amounts:
+        """Returns the usage of the limits for which there are evaluators."""
         total: Amounts = {}
         for resource in self._countable():
             evaluator = evaluator_for(resource.group, resource.plural)
@@ -105,6 +105,6 @@ def _key(obj: Object) -> Key:
 
 
 def _hard(quota: Object, side: str) -> Mapping[str, str]:
-    """The limits as the spec or the status has them."""
+    """Returns the limits in the spec or the status."""
     hard: Mapping[str, str] = (quota.get(side) or {}).get("hard") or {}
     return hard

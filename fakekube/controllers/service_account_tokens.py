@@ -1,4 +1,5 @@
-"""Secrets of type kubernetes.io/service-account-token hold a token of the account that they name, as long as it is there.
+"""The tokens controller: writes tokens into Secrets of type kubernetes.io/service-account-token, and deletes those of deleted
+accounts.
 
 Specified by: pkg/controller/serviceaccount/tokens_controller.go, pkg/serviceaccount/legacy.go (LegacyClaims).
 """
@@ -22,7 +23,7 @@ _ACCOUNT, _SECRET = "serviceaccount", "secret"
 
 
 class TokensController(Reconciler):
-    """Keys name what has changed: an account with its uid, or a secret with the account and the uid that it names."""
+    """Keys identify an account with its uid, or a Secret with name and uid of its account."""
 
     name = "serviceaccount-token-controller"
     client_name = "tokens-controller"
@@ -35,38 +36,38 @@ class TokensController(Reconciler):
     def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
         metadata = obj["metadata"]
         if resource == "serviceaccounts":
-            return (_key(metadata["namespace"], _ACCOUNT, metadata["name"], metadata["uid"]),)
+            return (_new_key(metadata["namespace"], _ACCOUNT, metadata["name"], metadata["uid"]),)
         if obj.get("type") != TYPE:
             return ()
-        return (_key(metadata["namespace"], _SECRET, metadata["name"], *_account_of(obj)),)
+        return (_new_key(metadata["namespace"], _SECRET, metadata["name"], *_account_of(obj)),)
 
     def reconcile(self, key: Key) -> None:
         kind, name, *rest = key.name.split("/")
         if kind == _ACCOUNT:
-            self._reconcile_account(key.namespace, name, rest[0])
+            self._sync_service_account(key.namespace, name, rest[0])
         elif rest[0]:
-            self._reconcile_secret(key.namespace, name, *rest)
+            self._sync_secret(key.namespace, name, *rest)
 
-    def _reconcile_account(self, namespace: str, name: str, uid: str) -> None:
-        """The tokens of an account that has gone go too."""
-        if self._account(namespace, name, uid) is not None:
+    def _sync_service_account(self, namespace: str, name: str, uid: str) -> None:
+        """Deletes the tokens of an account that does not exist."""
+        if self._get_account(namespace, name, uid) is not None:
             return
         for secret in self.cache.list("secrets", namespace):
             if secret.get("type") == TYPE and _account_of(secret) == (name, uid):
                 self._delete(secret)
 
-    def _reconcile_secret(self, namespace: str, name: str, account: str, uid: str) -> None:
+    def _sync_secret(self, namespace: str, name: str, account: str, uid: str) -> None:
         secret = self.cache.get("secrets", namespace, name)
-        found = self._account(namespace, account, uid)
+        found = self._get_account(namespace, account, uid)
         if secret is None:
             if found is not None:
                 self._remove_reference(found, name)
         elif found is None:
             self._delete(secret)
         else:
-            self._fill(secret, found)
+            self._generate_token_if_needed(secret, found)
 
-    def _account(self, namespace: str, name: str, uid: str) -> Object | None:
+    def _get_account(self, namespace: str, name: str, uid: str) -> Object | None:
         found = self.cache.get("serviceaccounts", namespace, name)
         return found if found is not None and uid in ("", found["metadata"]["uid"]) else None
 
@@ -81,22 +82,22 @@ class TokensController(Reconciler):
                 raise
 
     def _remove_reference(self, account: Object, secret: str) -> None:
-        """An account that lists a secret that has gone does so no more."""
+        """Removes a deleted Secret from the list of an account."""
         secrets = account.get("secrets") or []
         kept = [one for one in secrets if one.get("name") != secret]
         if len(kept) != len(secrets):
             self.client.update({**account, "secrets": kept})
 
-    def _fill(self, secret: Object, account: Object) -> None:
-        """Write the authority, the namespace and the token where they are missing."""
+    def _generate_token_if_needed(self, secret: Object, account: Object) -> None:
+        """Writes the CA certificate, the namespace and the token into a Secret, where they are missing."""
         metadata, data = secret["metadata"], dict(secret.get("data") or {})
-        authority = _encoded(self.context.root_certificate)
+        authority = _encode(self.context.root_certificate)
         if data.get("ca.crt") != authority:
             data["ca.crt"] = authority
         if not data.get("namespace"):
-            data["namespace"] = _encoded(metadata["namespace"])
+            data["namespace"] = _encode(metadata["namespace"])
         if not data.get("token"):
-            data["token"] = _encoded(self.context.services.sign(_claims(account, metadata["name"])))
+            data["token"] = _encode(self.context.services.sign(_claims(account, metadata["name"])))
         if data == secret.get("data"):
             return
         own = account["metadata"]
@@ -104,12 +105,12 @@ class TokensController(Reconciler):
         self.client.update({**secret, "metadata": {**metadata, "annotations": annotations}, "data": data})
 
 
-def _key(namespace: str, *parts: str) -> Key:
+def _new_key(namespace: str, *parts: str) -> Key:
     return Key(namespace, "/".join(parts))
 
 
 def _account_of(secret: Object) -> tuple[str, str]:
-    """Name and uid of the account that a secret names; the uid may be ""."""
+    """Returns name and uid of the account in a Secret's annotations; the uid may be ""."""
     annotations: Mapping[str, str] = secret["metadata"].get("annotations") or {}
     return annotations.get(NAME, ""), annotations.get(UID, "")
 
@@ -126,5 +127,5 @@ def _claims(account: Object, secret: str) -> dict[str, str]:
     }
 
 
-def _encoded(text: str) -> str:
+def _encode(text: str) -> str:
     return base64.b64encode(text.encode()).decode()

@@ -1,4 +1,4 @@
-"""Every namespace has a ServiceAccount called default.
+"""The service account controller: creates the ServiceAccount `default` in every namespace.
 
 Specified by: pkg/controller/serviceaccount/serviceaccounts_controller.go.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from fakekube.client import ApiError
+from fakekube.controllers.controller_utils import is_namespace_terminating
 from fakekube.controllers.reconciler import Key, Object, Reconciler
 
 __all__ = ["ServiceAccountController"]
@@ -16,7 +17,7 @@ NAME = "default"
 
 
 class ServiceAccountController(Reconciler):
-    """Makes the account when a namespace appears, and again when somebody deletes it."""
+    """Creates the account of a new namespace, and creates it again when it is deleted."""
 
     name = "serviceaccount-controller"
     watches = ("namespaces", "serviceaccounts")
@@ -41,11 +42,5 @@ class ServiceAccountController(Reconciler):
         try:
             self.client.create(account)
         except ApiError as error:
-            if error.reason != "AlreadyExists" and not _is_terminating(error):
+            if error.reason != "AlreadyExists" and not is_namespace_terminating(error):
                 raise
-
-
-def _is_terminating(error: ApiError) -> bool:
-    """Did the API refuse because the namespace ends?"""
-    causes = (error.status.get("details") or {}).get("causes") or ()
-    return any(cause.get("reason") == "NamespaceTerminating" for cause in causes)

@@ -1,4 +1,5 @@
-"""A ServiceCIDR is ready as soon as it is there, and stays while addresses come from it alone.
+"""The ServiceCIDR controller: sets the condition Ready, and removes the finalizer of a deleted ServiceCIDR when no IPAddress
+depends on it.
 
 Specified by: pkg/controller/servicecidrs/servicecidrs_controller.go, pkg/api/servicecidr/servicecidr.go.
 """
@@ -6,19 +7,19 @@ Specified by: pkg/controller/servicecidrs/servicecidrs_controller.go, pkg/api/se
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import datetime
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Any
 
+from fakekube.controllers.controller_utils import parse_time
 from fakekube.controllers.reconciler import Key, Object, Reconciler
 
 __all__ = ["ServiceCIDRController"]
 
 CIDRS, ADDRESSES = "servicecidrs.networking.k8s.io", "ipaddresses.networking.k8s.io"
 FINALIZER = "networking.k8s.io/service-cidr-finalizer"
-#: The addresses that the API server allocates to Services have this label.
+#: The label of addresses that the API server allocates to Services.
 ALLOCATED = ("ipaddress.kubernetes.io/managed-by", "ipallocator.k8s.io")
-#: Seconds after its deletion that a ServiceCIDR stays, for allocators to hear of it.
+#: Seconds for which a deleted ServiceCIDR remains, so that the allocators stop using it (deletionGracePeriod).
 DELETION_GRACE_PERIOD = 10.0
 
 _TERMINATING = "There are still IPAddresses referencing the ServiceCIDR, please remove them or create a new ServiceCIDR"
@@ -27,7 +28,7 @@ Network = IPv4Network | IPv6Network
 
 
 class ServiceCIDRController(Reconciler):
-    """Keys are ServiceCIDRs."""
+    """Writes conditions and finalizers; keys are ServiceCIDRs."""
 
     name = "service-cidr-controller"
     watches = (CIDRS, ADDRESSES)
@@ -38,9 +39,9 @@ class ServiceCIDRController(Reconciler):
 
     def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
         if resource == ADDRESSES:
-            address = _allocated(obj)
-            holding = self._holding(address) if address is not None and event_type != "MODIFIED" else ()
-            return [Key("", cidr["metadata"]["name"]) for cidr in holding]
+            address = _allocated_address(obj)
+            containing = self._containing(address) if address is not None and event_type != "MODIFIED" else ()
+            return [Key("", cidr["metadata"]["name"]) for cidr in containing]
         overlapping = [Key("", other["metadata"]["name"]) for other in self.cache.list(CIDRS) if _overlap(other, obj)]
         return overlapping if event_type != "MODIFIED" else (Key("", obj["metadata"]["name"]),)
 
@@ -49,49 +50,49 @@ class ServiceCIDRController(Reconciler):
         if cidr is None:
             return
         if "deletionTimestamp" in cidr["metadata"]:
-            self._let_go(key, cidr)
+            self._finalize(key, cidr)
             return
         if FINALIZER not in cidr["metadata"].get("finalizers", ()):
             cidr = self.client.strategic_patch(CIDRS, key.name, {"metadata": {"finalizers": [FINALIZER]}})
         self._set_ready(cidr, "True", "", "Kubernetes Service CIDR is ready")
 
-    def _let_go(self, key: Key, cidr: Object) -> None:
-        if not self._can_go(cidr):
+    def _finalize(self, key: Key, cidr: Object) -> None:
+        if not self._can_delete(cidr):
             self._set_ready(cidr, "False", "Terminating", _TERMINATING)
             return
-        deleted = datetime.fromisoformat(cidr["metadata"]["deletionTimestamp"])
+        deleted = parse_time(cidr["metadata"]["deletionTimestamp"])
         left = DELETION_GRACE_PERIOD - (self.clock.now() - deleted).total_seconds()
         if left > 0:
             self.requeue_after(key, left)
         elif FINALIZER in cidr["metadata"].get("finalizers", ()):
             self.client.strategic_patch(CIDRS, key.name, {"metadata": {"$deleteFromPrimitiveList/finalizers": [FINALIZER]}})
 
-    def _can_go(self, cidr: Object) -> bool:
-        """Would no address be left without a ServiceCIDR?"""
+    def _can_delete(self, cidr: Object) -> bool:
+        """Whether every allocated address also belongs to another ServiceCIDR (canDeleteCIDR)."""
         others = [other for other in self.cache.list(CIDRS) if other["metadata"]["name"] != cidr["metadata"]["name"]]
         if all(any(_contains(other, network) for other in others) for network in _networks(cidr)):
             return True
-        addresses = (_allocated(obj) for obj in self.cache.list(ADDRESSES))
+        addresses = (_allocated_address(obj) for obj in self.cache.list(ADDRESSES))
         return not any(
-            [one["metadata"]["name"] for one in self._holding(found)] == [cidr["metadata"]["name"]]
+            [one["metadata"]["name"] for one in self._containing(found)] == [cidr["metadata"]["name"]]
             for found in addresses
             if found is not None
         )
 
-    def _holding(self, address: IPv4Address | IPv6Address) -> list[Object]:
-        """The ServiceCIDRs that an address can have come from."""
-        return [cidr for cidr in self.cache.list(CIDRS) if any(_holds(network, address) for network in _networks(cidr))]
+    def _containing(self, address: IPv4Address | IPv6Address) -> list[Object]:
+        """Returns the ServiceCIDRs to which an address can belong."""
+        return [cidr for cidr in self.cache.list(CIDRS) if any(_contains_address(one, address) for one in _networks(cidr))]
 
     def _set_ready(self, cidr: Object, status: str, reason: str, message: str) -> None:
-        told = {"type": "Ready", "status": status, "reason": reason, "message": message}
+        condition = {"type": "Ready", "status": status, "reason": reason, "message": message}
         for known in (cidr.get("status") or {}).get("conditions") or ():
-            if {name: known.get(name, "") for name in told} == told:
+            if {name: known.get(name, "") for name in condition} == condition:
                 return
         applied = {
             "apiVersion": cidr["apiVersion"],
             "kind": cidr["kind"],
             "metadata": {"name": cidr["metadata"]["name"]},
-            "status": {"conditions": [{**told, "lastTransitionTime": self.client.now()}]},
+            "status": {"conditions": [{**condition, "lastTransitionTime": self.client.now()}]},
         }
         self.client.apply(applied, field_manager=self.name, force=True, subresource="status")
 
@@ -112,14 +113,14 @@ def _contains(cidr: Object, network: Network) -> bool:
     )
 
 
-def _holds(network: Network, address: IPv4Address | IPv6Address) -> bool:
-    """Can Services have the address: is it in the network, and neither its first nor (IPv4) its last one?"""
+def _contains_address(network: Network, address: IPv4Address | IPv6Address) -> bool:
+    """Whether a Service can have the address: it is in the network, and neither its first nor (IPv4) its last one."""
     ends = {network.network_address, *([network.broadcast_address] if address.version == 4 else [])}
     return address in network and address not in ends
 
 
-def _allocated(obj: Object) -> IPv4Address | IPv6Address | None:
-    """The address of an IPAddress of a Service."""
+def _allocated_address(obj: Object) -> IPv4Address | IPv6Address | None:
+    """Returns the address of an IPAddress that is allocated to a Service; None for other ones."""
     label, value = ALLOCATED
     if (obj["metadata"].get("labels") or {}).get(label) != value:
         return None

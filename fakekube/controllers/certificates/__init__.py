@@ -1,4 +1,4 @@
-"""What becomes of CertificateSigningRequests: `approver`, `signer` and `cleaner`; `requests` reads what is asked for.
+"""The controllers of CertificateSigningRequests: `approver`, `signer` and `cleaner`; `requests` parses a request.
 
 Specified by: pkg/controller/certificates.
 """

@@ -1,7 +1,7 @@
-"""Approves the client certificates that kubelets ask for, if RBAC lets them.
+"""Approves the requests of kubelets for client certificates, if the authorizer allows them.
 
-A kubelet may ask for its own certificate (create certificatesigningrequests/selfnodeclient) or for one of a node that
-bootstraps (…/nodeclient). What is not allowed is looked at again when roles or their bindings change.
+A kubelet may request its own certificate (create certificatesigningrequests/selfnodeclient), or that of a node that bootstraps
+(…/nodeclient). Requests that are not allowed are checked again when ClusterRoles or their bindings change.
 
 Specified by: pkg/controller/certificates/approver/sarapprove.go.
 """
@@ -23,26 +23,26 @@ _NODE = ("nodeclient", "Auto approving kubelet client certificate after SubjectA
 
 
 class CSRApprovingController(Reconciler):
-    """See the module."""
+    """Approves requests of the signer kube-apiserver-client-kubelet."""
 
     name = "certificatesigningrequest-approving-controller"
     client_name = "certificate-controller"
     watches = (RESOURCE,)
 
     def __init__(self) -> None:
-        self._refused: set[Key] = set()
+        self._denied: set[Key] = set()
 
     def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
         if resource != RESOURCE:
-            return tuple(self._refused)
+            return tuple(self._denied)
         key = Key("", obj["metadata"]["name"])
         if event_type == "DELETED":
-            self._refused.discard(key)
+            self._denied.discard(key)
             return ()
         return (key,)
 
     def reconcile(self, key: Key) -> None:
-        self._refused.discard(key)
+        self._denied.discard(key)
         obj = self.cache.get(RESOURCE, "", key.name)
         if obj is None or obj["spec"].get("signerName") != SIGNER or (obj.get("status") or {}).get("certificate"):
             return
@@ -50,20 +50,20 @@ class CSRApprovingController(Reconciler):
             return
         request = requests.parse(obj)
         names = requests.names_of(request) if request is not None else None
-        if names is None or requests.kubelet_client_problem(names, set(obj["spec"].get("usages") or ())):
+        if names is None or requests.validate_kubelet_client(names, set(obj["spec"].get("usages") or ())):
             return
         own = obj["spec"].get("username") == names.common_name
         for subresource, message in (_SELF, _NODE) if own else (_NODE,):
             if self._is_allowed(obj, subresource):
                 self._approve(obj, message)
                 return
-        self._refused.add(key)
+        self._denied.add(key)
         for name in RBAC:
             self.also_watch(name)
 
     def _is_allowed(self, obj: Object, subresource: str) -> bool:
         spec = obj["spec"]
-        asker = {"user": spec.get("username", ""), **{name: spec[name] for name in ("uid", "groups", "extra") if name in spec}}
+        user = {"user": spec.get("username", ""), **{name: spec[name] for name in ("uid", "groups", "extra") if name in spec}}
         attributes = {
             "group": "certificates.k8s.io",
             "resource": "certificatesigningrequests",
@@ -75,12 +75,12 @@ class CSRApprovingController(Reconciler):
             {
                 "apiVersion": "authorization.k8s.io/v1",
                 "kind": "SubjectAccessReview",
-                "spec": {**asker, "resourceAttributes": attributes},
+                "spec": {**user, "resourceAttributes": attributes},
             }
         )
         return bool(review["status"].get("allowed"))
 
     def _approve(self, obj: Object, message: str) -> None:
         status = obj.get("status") or {}
-        conditions = [*(status.get("conditions") or ()), requests.condition("Approved", "AutoApproved", message)]
+        conditions = [*(status.get("conditions") or ()), requests.new_condition("Approved", "AutoApproved", message)]
         self.client.update({**obj, "status": {**status, "conditions": conditions}}, subresource="approval")

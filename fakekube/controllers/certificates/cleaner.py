@@ -1,7 +1,7 @@
-"""Old CertificateSigningRequests go: decided ones after an hour, others after a day, and with their certificate.
+"""Deletes old CertificateSigningRequests: one hour after a decision, 24 hours after creation, or when the certificate expires.
 
-Specified by: pkg/controller/certificates/cleaner/cleaner.go, which looks at all of them every hour; here each goes when its
-time has come.
+Specified by: pkg/controller/certificates/cleaner/cleaner.go, which lists all of them every hour; here each is deleted at its
+own time.
 """
 
 from __future__ import annotations
@@ -15,14 +15,16 @@ from fakekube.controllers.reconciler import Key, Object, Reconciler
 
 __all__ = ["CSRCleanerController"]
 
+#: How long requests are kept that were denied, have failed or were issued (deniedExpiration, approvedExpiration).
 DECIDED = timedelta(hours=1)
+#: How long other requests are kept (pendingExpiration).
 PENDING = timedelta(hours=24)
-#: Times in objects are whole seconds: one more, and an object is older than its limit.
+#: Timestamps are whole seconds, so that an object is older than a limit one second later.
 SECOND = timedelta(seconds=1)
 
 
 class CSRCleanerController(Reconciler):
-    """See the module."""
+    """Deletes old requests."""
 
     name = "certificatesigningrequest-cleaner-controller"
     client_name = "certificate-controller"
@@ -30,18 +32,18 @@ class CSRCleanerController(Reconciler):
 
     def reconcile(self, key: Key) -> None:
         obj = self.cache.get(RESOURCE, "", key.name)
-        ends = min(_ends(obj), default=None) if obj is not None else None
-        if ends is None:
+        expires = min(_expirations(obj), default=None) if obj is not None else None
+        if expires is None:
             return
-        left = (ends + SECOND - self.clock.now()).total_seconds()
+        left = (expires + SECOND - self.clock.now()).total_seconds()
         if left > 0:
             self.requeue_after(key, left)
         else:
             self.client.delete(RESOURCE, key.name)
 
 
-def _ends(obj: Object) -> Iterator[datetime]:
-    """The times after which a request is not kept, each for a reason of its own."""
+def _expirations(obj: Object) -> Iterator[datetime]:
+    """Yields the times after which the request is to be deleted; the earliest counts."""
     status = obj.get("status") or {}
     issued = bool(status.get("certificate"))
     limits = {"Approved": DECIDED if issued else PENDING, "Denied": DECIDED, "Failed": DECIDED}
@@ -53,10 +55,10 @@ def _ends(obj: Object) -> Iterator[datetime]:
         if updated and condition["type"] in limits:
             yield datetime.fromisoformat(updated) + limits[condition["type"]]
         if condition["type"] == "Approved" and issued:
-            yield from _expires(status["certificate"])
+            yield from _certificate_expiration(status["certificate"])
 
 
-def _expires(certificate: str) -> Iterator[datetime]:
+def _certificate_expiration(certificate: str) -> Iterator[datetime]:
     from cryptography import x509
 
     try:

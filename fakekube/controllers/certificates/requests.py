@@ -1,4 +1,4 @@
-"""A CertificateSigningRequest, read: the X.509 request in it, its names and usages, and its conditions.
+"""Parses a CertificateSigningRequest: its X.509 request, names, usages and conditions.
 
 Specified by: pkg/apis/certificates/helpers.go, pkg/controller/certificates/certificate_controller_utils.go.
 """
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 __all__ = [
     "RESOURCE",
     "Names",
-    "condition",
     "has_condition",
-    "kubelet_client_problem",
-    "kubelet_serving_problem",
     "names_of",
+    "new_condition",
     "parse",
+    "validate_kubelet_client",
+    "validate_kubelet_serving",
 ]
 
 RESOURCE = "certificatesigningrequests.certificates.k8s.io"
@@ -37,7 +37,7 @@ _SERVING_USAGES = {"digital signature", "key encipherment", "server auth"}
 
 @dataclass(slots=True)
 class Names:
-    """Whom a request names."""
+    """The names in the subject and the subjectAltNames of a request."""
 
     common_name: str
     organizations: list[str]
@@ -48,7 +48,7 @@ class Names:
 
 
 def parse(obj: Object) -> x509.CertificateSigningRequest | None:
-    """The X.509 request of an object, or None if there is none that can be read."""
+    """Returns the X.509 request of an object; None if it is missing or malformed (ParseCSR)."""
     from cryptography import x509
 
     try:
@@ -59,7 +59,7 @@ def parse(obj: Object) -> x509.CertificateSigningRequest | None:
 
 
 def names_of(request: x509.CertificateSigningRequest) -> Names:
-    """The names in the subject and the alternative names of a request."""
+    """Returns the names in the subject and the subjectAltNames of a request."""
     from cryptography import x509
     from cryptography.x509.oid import NameOID
 
@@ -67,21 +67,21 @@ def names_of(request: x509.CertificateSigningRequest) -> Names:
         return [str(one.value) for one in request.subject.get_attributes_for_oid(oid)]
 
     try:
-        others = request.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        alternative = request.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except (x509.ExtensionNotFound, ValueError):
-        others = x509.SubjectAlternativeName([])
+        alternative = x509.SubjectAlternativeName([])
     return Names(
         "".join(subject(NameOID.COMMON_NAME)[-1:]),
         subject(NameOID.ORGANIZATION_NAME),
-        others.get_values_for_type(x509.DNSName),
-        others.get_values_for_type(x509.IPAddress),
-        others.get_values_for_type(x509.RFC822Name),
-        others.get_values_for_type(x509.UniformResourceIdentifier),
+        alternative.get_values_for_type(x509.DNSName),
+        alternative.get_values_for_type(x509.IPAddress),
+        alternative.get_values_for_type(x509.RFC822Name),
+        alternative.get_values_for_type(x509.UniformResourceIdentifier),
     )
 
 
 Rule = tuple[Callable[[Names], bool], str]
-"""What must not be, and what is said of it."""
+"""Whether the names violate the rule, and the message about it."""
 
 _SUBJECT: Rule = (lambda names: names.organizations != _NODES, "subject organization is not system:nodes")
 _COMMON_NAME: Rule = (
@@ -107,34 +107,38 @@ _SERVING_RULES: tuple[Rule, ...] = (
 )
 
 
-def kubelet_client_problem(names: Names, usages: set[str]) -> str:
-    """Why a request is not one of a kubelet for a client certificate; "" if it is."""
-    return _first(_CLIENT_RULES, names) or _usages_problem(usages, _CLIENT_USAGES)
+def validate_kubelet_client(names: Names, usages: set[str]) -> str:
+    """Returns why a request is not for a client certificate of a kubelet; "" if it is (ValidateKubeletClientCSR)."""
+    return _first_violation(_CLIENT_RULES, names) or _check_usages(usages, _CLIENT_USAGES)
 
 
-def kubelet_serving_problem(names: Names, usages: set[str]) -> str:
-    """Why a request is not one of a kubelet for a serving certificate; "" if it is."""
-    return _first(_SERVING_RULES, names) or _usages_problem(usages, _SERVING_USAGES) or _first((_COMMON_NAME,), names)
+def validate_kubelet_serving(names: Names, usages: set[str]) -> str:
+    """Returns why a request is not for a serving certificate of a kubelet; "" if it is (ValidateKubeletServingCSR)."""
+    return (
+        _first_violation(_SERVING_RULES, names)
+        or _check_usages(usages, _SERVING_USAGES)
+        or _first_violation((_COMMON_NAME,), names)
+    )
 
 
-def _first(rules: tuple[Rule, ...], names: Names) -> str:
-    return next((problem for breaks, problem in rules if breaks(names)), "")
+def _first_violation(rules: tuple[Rule, ...], names: Names) -> str:
+    return next((message for violates, message in rules if violates(names)), "")
 
 
-def _usages_problem(usages: set[str], wanted: set[str]) -> str:
-    """Keys that are not of RSA do without key encipherment."""
-    if usages in (wanted, wanted - {"key encipherment"}):
+def _check_usages(usages: set[str], required: set[str]) -> str:
+    """Returns why the usages are wrong; "" if they are right. Key encipherment is optional, because only RSA keys have it."""
+    if usages in (required, required - {"key encipherment"}):
         return ""
-    return f"usages did not match [{' '.join(sorted(wanted))}]"
+    return f"usages did not match [{' '.join(sorted(required))}]"
 
 
-def has_condition(obj: Object, kind: str, *, true: bool = False) -> bool:
-    """Is there a condition of this type (with `true`, one that holds)?"""
+def has_condition(obj: Object, type_: str, *, true: bool = False) -> bool:
+    """Whether there is a condition of this type; with `true`, one whose status is True or empty."""
     conditions = (obj.get("status") or {}).get("conditions") or ()
-    return any(one["type"] == kind and (not true or one.get("status") in ("", None, "True")) for one in conditions)
+    return any(one["type"] == type_ and (not true or one.get("status") in ("", None, "True")) for one in conditions)
 
 
-def condition(kind: str, reason: str, message: str, updated: str = "") -> dict[str, str]:
-    """A condition that holds; `updated` is the time of it, if the writer tells one."""
+def new_condition(type_: str, reason: str, message: str, updated: str = "") -> dict[str, str]:
+    """Returns a condition with the status True; `updated` is its lastUpdateTime, if the writer sets it."""
     time = {"lastUpdateTime": updated} if updated else {}
-    return {"type": kind, "status": "True", "reason": reason, "message": message, **time}
+    return {"type": type_, "status": "True", "reason": reason, "message": message, **time}

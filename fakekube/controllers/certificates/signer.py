@@ -1,6 +1,6 @@
-"""Signs approved requests with the cluster's CA, for the signers that the control plane plays.
+"""Signs approved requests with the cluster's CA, for the signers of kube-controller-manager.
 
-A request that its signer cannot accept gets the condition Failed. Other signers' requests are left alone.
+A request that violates the rules of its signer gets the condition Failed. Requests of other signers are ignored.
 
 Specified by: pkg/controller/certificates/signer/signer.go, pkg/controller/certificates/authority/policies.go.
 """
@@ -21,31 +21,31 @@ if TYPE_CHECKING:
 
 __all__ = ["CSRSigningController"]
 
-#: How long a certificate lasts at most (--cluster-signing-duration), and at least.
-LONGEST, SHORTEST = timedelta(days=365), timedelta(minutes=10)
+#: The maximum (--cluster-signing-duration) and the minimum lifetime of a certificate.
+MAX_DURATION, MIN_DURATION = timedelta(days=365), timedelta(minutes=10)
 BACKDATE = timedelta(minutes=5)
-#: A certificate that lasts less than that ends as late as was asked for.
+#: The end of a certificate with a shorter lifetime is not brought forward by BACKDATE.
 SHORT = timedelta(hours=8)
 
-Problem = Callable[[Names, set[str]], str]
+Validation = Callable[[Names, set[str]], str]
 
 
-def _client_problem(_names: Names, usages: set[str]) -> str:
+def _validate_client(_names: Names, usages: set[str]) -> str:
     foreign = usages - {"digital signature", "key encipherment", "client auth"}
     if foreign:
         return f"invalid usage for client certificate: {sorted(foreign)[0]}"
     return "" if "client auth" in usages else "missing required usage for client certificate: client auth"
 
 
-#: Signers, and why they cannot accept a request ("" if they can).
-SIGNERS: Mapping[str, Problem] = {
-    "kubernetes.io/kube-apiserver-client": _client_problem,
-    "kubernetes.io/kube-apiserver-client-kubelet": requests.kubelet_client_problem,
-    "kubernetes.io/kubelet-serving": requests.kubelet_serving_problem,
+#: Signer → the validation of its requests, which returns "" for a valid one.
+SIGNERS: Mapping[str, Validation] = {
+    "kubernetes.io/kube-apiserver-client": _validate_client,
+    "kubernetes.io/kube-apiserver-client-kubelet": requests.validate_kubelet_client,
+    "kubernetes.io/kubelet-serving": requests.validate_kubelet_serving,
     "kubernetes.io/legacy-unknown": lambda _names, _usages: "",
 }
 
-#: Names of usages, as fields of x509.KeyUsage.
+#: Usages → fields of x509.KeyUsage.
 _KEY_USAGES = {
     "signing": "digital_signature",
     "digital signature": "digital_signature",
@@ -58,7 +58,7 @@ _KEY_USAGES = {
     "encipher only": "encipher_only",
     "decipher only": "decipher_only",
 }
-#: The others, as the last numbers of their object identifiers, in the order in which crypto/x509 knows them.
+#: Usages → object identifiers of extended key usages, in the order of crypto/x509.
 _EXTENDED_KEY_USAGES = {
     "any": "2.5.29.37.0",
     "server auth": "1.3.6.1.5.5.7.3.1",
@@ -77,7 +77,7 @@ _EXTENDED_KEY_USAGES = {
 
 
 class CSRSigningController(Reconciler):
-    """See the module."""
+    """Signs requests."""
 
     name = "certificatesigningrequest-signing-controller"
     client_name = "certificate-controller"
@@ -85,16 +85,16 @@ class CSRSigningController(Reconciler):
 
     def reconcile(self, key: Key) -> None:
         obj = self.cache.get(RESOURCE, "", key.name)
-        check = SIGNERS.get(obj["spec"].get("signerName", "")) if obj is not None else None
-        if obj is None or check is None or not _is_to_be_signed(obj):
+        validate = SIGNERS.get(obj["spec"].get("signerName", "")) if obj is not None else None
+        if obj is None or validate is None or not _is_ready_to_sign(obj):
             return
         request = requests.parse(obj)
         if request is None:
             return
         status, usages = obj.get("status") or {}, list(obj["spec"].get("usages") or ())
-        problem = check(requests.names_of(request), set(usages))
+        problem = validate(requests.names_of(request), set(usages))
         if problem:
-            failed = requests.condition("Failed", "SignerValidationFailure", problem, self.client.now())
+            failed = requests.new_condition("Failed", "SignerValidationFailure", problem, self.client.now())
             status = {**status, "conditions": [*status["conditions"], failed]}
         elif request.is_signature_valid:
             pem = self._sign(request, usages, obj["spec"].get("expirationSeconds"))
@@ -105,13 +105,15 @@ class CSRSigningController(Reconciler):
 
     def _sign(self, request: x509.CertificateSigningRequest, usages: list[str], seconds: int | None) -> str:
         assert self.context.authority is not None
-        now, lasts = self.clock.now(), LONGEST if seconds is None else min(LONGEST, max(SHORTEST, timedelta(seconds=seconds)))
-        ends = now + lasts if lasts < SHORT else now + lasts - BACKDATE
-        begins = min(now, datetime.now(UTC)) - BACKDATE  # those who check it may not have the cluster's clock
-        return self.context.authority().sign_request(request, _extensions(request, usages), begins, ends)
+        duration = MAX_DURATION if seconds is None else min(MAX_DURATION, max(MIN_DURATION, timedelta(seconds=seconds)))
+        now = self.clock.now()
+        not_after = now + duration if duration < SHORT else now + duration - BACKDATE
+        # Verifiers use the real time, which may be earlier than that of the cluster's clock.
+        not_before = min(now, datetime.now(UTC)) - BACKDATE
+        return self.context.authority().sign_request(request, _extensions(request, usages), not_before, not_after)
 
 
-def _is_to_be_signed(obj: Object) -> bool:
+def _is_ready_to_sign(obj: Object) -> bool:
     if (obj.get("status") or {}).get("certificate"):
         return False
     denied = requests.has_condition(obj, "Denied") or requests.has_condition(obj, "Failed", true=True)
@@ -119,7 +121,7 @@ def _is_to_be_signed(obj: Object) -> bool:
 
 
 def _extensions(request: x509.CertificateSigningRequest, usages: list[str]) -> list[tuple[x509.ExtensionType, bool]]:
-    """The extensions of the certificate, each with whether it is critical: of those asked for, only the names."""
+    """Returns the extensions of the certificate, and whether each is critical. Of the requested ones only names are kept."""
     from cryptography import x509
 
     found: list[tuple[x509.ExtensionType, bool]] = []

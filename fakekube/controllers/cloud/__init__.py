@@ -1,3 +1,3 @@
-"""What a cloud, or an add-on, does in a real cluster: load balancers and ingresses get addresses. Nothing listens there."""
+"""The controllers of a cloud provider and of an ingress add-on. They assign addresses, on which nothing listens."""
 
 from __future__ import annotations

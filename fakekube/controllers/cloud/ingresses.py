@@ -1,9 +1,9 @@
-"""Ingresses get an address.
+"""Assigns an address to Ingresses.
 
-Ours are those without a class, those of a class that is not there, and those of a class whose controller is
-`fakekube.dev/ingress-controller`; all others are left to their own controllers.
+It handles Ingresses without a class, with a class that does not exist, and with a class whose controller is
+`fakekube.dev/ingress-controller`. Other Ingresses are left to their own controllers.
 
-Specified by: what ingress controllers do; k8s.io/api/networking/v1 (IngressClass).
+Specified by: k8s.io/api/networking/v1/types.go (IngressClass).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ CLASS_ANNOTATION: Final = "kubernetes.io/ingress.class"
 
 
 class IngressController(Reconciler):
-    """Keys are ingresses."""
+    """Writes the load balancer status; keys are Ingresses."""
 
     name: ClassVar[str] = "ingress-controller"
     program: ClassVar[str] = "ingress-controller"
@@ -46,14 +46,14 @@ class IngressController(Reconciler):
 
     def reconcile(self, key: Key) -> None:
         ingress = self.cache.get(INGRESSES, key.namespace, key.name)
-        if ingress is None or "deletionTimestamp" in ingress["metadata"] or not self._is_ours(ingress):
+        if ingress is None or "deletionTimestamp" in ingress["metadata"] or not self._is_handled(ingress):
             return
         balancer = (ingress.get("status") or {}).get("loadBalancer") or {}
         if not balancer.get("ingress"):
             status = {"status": {"loadBalancer": {"ingress": [{"ip": ADDRESS}]}}}
             self.client.patch(INGRESSES, key.name, status, namespace=key.namespace, subresource="status")
 
-    def _is_ours(self, ingress: Object) -> bool:
+    def _is_handled(self, ingress: Object) -> bool:
         name = _class_name(ingress)
         found = self.cache.get(CLASSES, "", name) if name else None
         return found is None or found["spec"].get("controller") == CONTROLLER

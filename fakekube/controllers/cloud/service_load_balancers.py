@@ -1,7 +1,7 @@
-"""Services of type LoadBalancer get an address.
+"""Assigns an address to Services of type LoadBalancer.
 
-The address is that which the service asks for (spec.loadBalancerIP), or a free one of 172.18.255.0/24. Services with a
-loadBalancerClass are somebody else's.
+The address is spec.loadBalancerIP, or a free one of 172.18.255.0/24. Services with a loadBalancerClass are left to other
+controllers.
 
 Specified by: k8s.io/cloud-provider/controllers/service/controller.go.
 """
@@ -21,18 +21,18 @@ ADDRESSES: Final = {"IPv4": ip_network("172.18.255.0/24"), "IPv6": ip_network("f
 
 
 def wants_load_balancer(service: Object) -> bool:
-    """Is it our business to give the service an address?"""
+    """Whether this controller assigns an address to the Service."""
     return service["spec"].get("type") == "LoadBalancer" and not service["spec"].get("loadBalancerClass")
 
 
 def ingress_addresses(service: Object) -> list[str]:
-    """The addresses that its status shows."""
+    """Returns the addresses in its status."""
     balancer = (service.get("status") or {}).get("loadBalancer") or {}
     return [one["ip"] for one in balancer.get("ingress") or () if "ip" in one]
 
 
 class ServiceLoadBalancerController(Reconciler):
-    """Keys are services."""
+    """Writes the load balancer status; keys are Services."""
 
     name: ClassVar[str] = "service-lb-controller"
     program: ClassVar[str] = "cloud-controller-manager"
@@ -45,8 +45,8 @@ class ServiceLoadBalancerController(Reconciler):
             self.enqueue(Key(service["metadata"]["namespace"], service["metadata"]["name"]))
 
     def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
-        ours = wants_load_balancer(obj) or FINALIZER in (obj["metadata"].get("finalizers") or ())
-        if event_type == "DELETED" or not ours:
+        handled = wants_load_balancer(obj) or FINALIZER in (obj["metadata"].get("finalizers") or ())
+        if event_type == "DELETED" or not handled:
             return ()
         return (Key(obj["metadata"]["namespace"], obj["metadata"]["name"]),)
 
@@ -54,17 +54,17 @@ class ServiceLoadBalancerController(Reconciler):
         service = self.cache.get("services", key.namespace, key.name)
         if service is None:
             return
-        held = FINALIZER in (service["metadata"].get("finalizers") or ())
+        has_finalizer = FINALIZER in (service["metadata"].get("finalizers") or ())
         if "deletionTimestamp" in service["metadata"] or not wants_load_balancer(service):
-            if held:
-                self._take_away(service)
+            if has_finalizer:
+                self._delete_load_balancer(service)
             return
         families = service["spec"].get("ipFamilies") or ["IPv4"]
-        if held and len(ingress_addresses(service)) == len(families):
+        if has_finalizer and len(ingress_addresses(service)) == len(families):
             return
-        self._give(service, families)
+        self._ensure_load_balancer(service, families)
 
-    def _give(self, service: Object, families: Iterable[str]) -> None:
+    def _ensure_load_balancer(self, service: Object, families: Iterable[str]) -> None:
         self.recorder.event(service, "Normal", "EnsuringLoadBalancer", "Ensuring load balancer")
         finalizers = service["metadata"].get("finalizers") or []
         if FINALIZER not in finalizers:
@@ -76,13 +76,13 @@ class ServiceLoadBalancerController(Reconciler):
 
     @staticmethod
     def _address(service: Object, family: str, used: set[str]) -> str:
-        wanted = service["spec"].get("loadBalancerIP")
-        if wanted and f"IPv{ip_address(wanted).version}" == family:
-            return str(wanted)
+        requested = service["spec"].get("loadBalancerIP")
+        if requested and f"IPv{ip_address(requested).version}" == family:
+            return str(requested)
         network = ADDRESSES[family]
         return next((str(one) for one in network.hosts() if str(one) not in used), str(network[1]))
 
-    def _take_away(self, service: Object) -> None:
+    def _delete_load_balancer(self, service: Object) -> None:
         self.recorder.event(service, "Normal", "DeletingLoadBalancer", "Deleting load balancer")
         if ingress_addresses(service):
             self._patch(service, {"status": {"loadBalancer": None}}, subresource="status")

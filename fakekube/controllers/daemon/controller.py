@@ -30,7 +30,7 @@ from fakekube.controllers.daemon.template import (
 )
 from fakekube.controllers.daemon.update import allows_surge, rolling_update
 from fakekube.controllers.reconciler import Key, Object, Reconciler
-from fakekube.controllers.replicasets import slow_start_batch
+from fakekube.controllers.replicaset import slow_start_batch
 
 __all__ = ["DaemonSetController"]
 

@@ -1,7 +1,9 @@
-"""The garbage collector: objects go when the last of their owners has gone.
+"""The garbage collector: deletes objects whose owners do not exist any more.
 
-`graph` knows which objects depend on which, from the changes of all resources; `collector` asks it what to look at, and
-deletes, orphans and finalizes through the API.
+`graph` holds which objects depend on which, from the changes of all resources; `collector` deletes objects, orphans
+dependents and removes finalizers through the API.
+
+Specified by: pkg/controller/garbagecollector.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""Deletes what has no owner left, orphans what is to live on, and lets go of owners whose dependents have gone.
+"""Deletes objects without owners, orphans dependents, and removes the finalizers of owners that wait for their dependents.
 
-An object is looked at when it names new owners, when one of its owners goes, or when it waits for its dependents. Its
-owners are solid (they are there), dangling (they are not, or under another uid), or they wait for their dependents:
+An object is processed when it gets new owner references, when one of its owners is deleted, or when it waits for its
+dependents. An owner is solid (it exists), dangling (it does not exist, or has another uid), or waiting for its dependents:
 
-* some are solid: the references to all others are taken off;
-* one waits, and the object has dependents itself: it is deleted in the foreground;
-* else it is deleted, by the policy that its finalizers ask for, in the background without one.
+* If an owner is solid, the references to all others are removed.
+* Else, if an owner is waiting and the object has dependents itself, the object is deleted in the foreground.
+* Else it is deleted with the policy of its finalizers, by default in the background.
 
-References to kinds that are not served are looked at again when more is served.
+Objects with references to kinds that are not served are processed again when the set of served resources changes.
 
 Specified by: pkg/controller/garbagecollector/{garbagecollector,operations,patch}.go.
 """
@@ -35,13 +35,13 @@ from fakekube.registry.resource import Resource
 
 __all__ = ["GarbageCollector"]
 
-#: Not monitored: they come and go in numbers and own nothing.
+#: Resources that are not monitored (DefaultIgnoredResources): there are many of them, and they own nothing.
 IGNORED = frozenset({"events", "events.events.k8s.io"})
 DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 
 
-class State(Enum):
-    """How an owner is, as a dependent sees it."""
+class OwnerState(Enum):
+    """The state of an owner (classifyReferences)."""
 
     SOLID = auto()
     DANGLING = auto()
@@ -49,15 +49,15 @@ class State(Enum):
 
 
 class UnservedKind(Exception):
-    """A reference names a kind that is not served."""
+    """An owner reference has a kind that is not served."""
 
 
 class NamespacedOwner(Exception):
-    """A cluster-scoped object refers to a namespaced owner: nothing can be said of that."""
+    """A cluster-scoped object refers to an owner of a namespaced kind, so that it cannot be found."""
 
 
 class GarbageCollector(Reconciler):
-    """See the module. Keys are an action of the graph and the uid of the object that it is for."""
+    """Processes the graph. A key consists of an action of the graph and the uid of an object."""
 
     name = "garbage-collector-controller"
     client_name = "generic-garbage-collector"
@@ -67,11 +67,11 @@ class GarbageCollector(Reconciler):
         self._graph = Graph()
         self._kinds: dict[tuple[str, str], Resource] = {}
         self._unserved: set[str] = set()
-        """Objects with references to kinds that are not served."""
+        """The uids of objects with references to kinds that are not served."""
         self._foreign: dict[str, set[str]] = {}
-        """Objects with new references to owners that are in another namespace, and the uids of those."""
-        self._gone: set[str] = set()
-        """Owners that were deleted while they had dependents; kept only with a grace period."""
+        """Object → the uids of owners in new references that are in another namespace."""
+        self._deleted_owners: set[str] = set()
+        """The uids of owners that were deleted while they had dependents. It is filled only with a deletion grace."""
 
     def started(self) -> None:
         self.resources_changed()
@@ -93,11 +93,11 @@ class GarbageCollector(Reconciler):
 
     def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
         if event_type == ADDED and "ownerReferences" in obj["metadata"]:
-            self._notice_foreign_owners(obj)
+            self._record_foreign_owners(obj)
         grace, uid = self.context.deletion_grace, obj["metadata"]["uid"]
         if grace and event_type == DELETED and self._graph.dependents(uid):
-            self._gone.add(uid)
-        keys = [Key(action, uid) for action, uid in self._graph.observe(event_type, resource, obj, old)]
+            self._deleted_owners.add(uid)
+        keys = [Key(action, uid) for action, uid in self._graph.process_change(event_type, resource, obj, old)]
         if not grace:
             return keys
         for key in keys:
@@ -109,39 +109,39 @@ class GarbageCollector(Reconciler):
         if node is None:
             return
         if key.namespace == Action.ORPHAN:
-            self._orphan_dependents(node)
+            self._attempt_to_orphan(node)
             return
         self._report_foreign_owners(node)
         try:
-            self._attempt_to_delete(node)
+            self._attempt_to_delete_item(node)
         except UnservedKind:
             self._unserved.add(node.uid)
         except NamespacedOwner:
             return
 
-    # ------------------------------------------------------------ looking at one object
+    # ------------------------------------------------------------ attemptToDelete
 
-    def _attempt_to_delete(self, node: Node) -> None:
+    def _attempt_to_delete_item(self, node: Node) -> None:
         if node.being_deleted and not node.deleting_dependents:
             return
-        latest = self._object(node)
+        latest = self._get_object(node)
         if latest is None:
             return
         if node.deleting_dependents:
             self._process_deleting_dependents(node)
             return
         references = latest["metadata"].get("ownerReferences") or ()
-        states = {reference["uid"]: self._state(reference, node) for reference in references}
+        states = {reference["uid"]: self._classify(reference, node) for reference in references}
         if not references:
             return
-        if State.SOLID in states.values():
-            gone = [uid for uid, state in states.items() if state is not State.SOLID]
-            if gone:
-                self._remove_references(node, gone)
-        elif State.WAITING in states.values() and self._graph.dependents(node.uid):
+        if OwnerState.SOLID in states.values():
+            others = [uid for uid, state in states.items() if state is not OwnerState.SOLID]
+            if others:
+                self._delete_owner_references(node, others)
+        elif OwnerState.WAITING in states.values() and self._graph.dependents(node.uid):
             if any(dependent.deleting_dependents for dependent in self._graph.dependents(node.uid)):
-                self._unblock_references(node)  # a circle: nobody would go first
-                latest = self._object(node, live=True) or latest
+                self._unblock_owner_references(node)  # because a cycle of owners would block itself
+                latest = self._get_object(node, live=True) or latest
             self._delete(node, latest, "Foreground")
         else:
             self._delete(node, latest, _policy_of(latest))
@@ -154,21 +154,22 @@ class GarbageCollector(Reconciler):
             if not dependent.deleting_dependents and not dependent.being_deleted:
                 self.enqueue(Key(Action.DELETE, dependent.uid))
 
-    def _state(self, reference: Reference, node: Node) -> State:
+    def _classify(self, reference: Reference, node: Node) -> OwnerState:
         resource = self._kinds.get((reference["apiVersion"], reference["kind"]))
         if resource is None:
             raise UnservedKind
         if resource.namespaced and not node.namespace:
             raise NamespacedOwner
         namespace = node.namespace if resource.namespaced else ""
-        owner = self._get(resource, namespace, reference["name"])
+        owner = self._get_owner(resource, namespace, reference["name"])
         if owner is None or owner["metadata"]["uid"] != reference["uid"]:
-            return State.SOLID if self.context.deletion_grace and reference["uid"] not in self._gone else State.DANGLING
+            never_existed = bool(self.context.deletion_grace) and reference["uid"] not in self._deleted_owners
+            return OwnerState.SOLID if never_existed else OwnerState.DANGLING
         waits = "deletionTimestamp" in owner["metadata"] and has_finalizer(owner, FOREGROUND)
-        return State.WAITING if waits else State.SOLID
+        return OwnerState.WAITING if waits else OwnerState.SOLID
 
-    def _get(self, resource: Resource, namespace: str, name: str) -> Object | None:
-        """An owner: from the cache, which knows of everything that was there when its dependent was written."""
+    def _get_owner(self, resource: Resource, namespace: str, name: str) -> Object | None:
+        """Returns an owner, from the cache if possible: it contains every object that existed when the dependent was written."""
         informer = resource.group_resource
         if informer not in IGNORED and "watch" in resource.verbs:
             return self.cache.get(informer, namespace, name)
@@ -181,30 +182,30 @@ class GarbageCollector(Reconciler):
 
     # ------------------------------------------------------------ writes
 
-    def _orphan_dependents(self, owner: Node) -> None:
+    def _attempt_to_orphan(self, owner: Node) -> None:
         for dependent in self._graph.dependents(owner.uid):
             try:
-                self._remove_references(dependent, [owner.uid])
+                self._delete_owner_references(dependent, [owner.uid])
             except ApiError as error:
                 if error.code != 404:
                     raise
         self._remove_finalizer(owner, ORPHAN)
 
-    def _remove_references(self, node: Node, owners: Sequence[str]) -> None:
+    def _delete_owner_references(self, node: Node, owners: Sequence[str]) -> None:
         patch = [{"$patch": "delete", "uid": uid} for uid in owners]
         self._patch_references(node, patch, lambda reference: None if reference["uid"] in owners else reference)
 
-    def _unblock_references(self, node: Node) -> None:
+    def _unblock_owner_references(self, node: Node) -> None:
         patch = [{**reference, "blockOwnerDeletion": False} for reference in node.references if is_blocking(reference)]
         self._patch_references(node, patch, lambda reference: {**reference, "blockOwnerDeletion": False})
 
     def _patch_references(self, node: Node, strategic: list[dict[str, Any]], change: Any) -> None:
-        """By a strategic merge patch where there is one, else by a merge patch of the whole list."""
+        """Patches owner references: with a strategic merge patch, or for custom resources with a merge patch of the list."""
         resource = self.client.resource(node.resource)
         metadata: dict[str, Any] = {"uid": node.uid, "ownerReferences": strategic}
         media_type = STRATEGIC_MERGE_PATCH
         if resource.custom:
-            latest = self._object(node, live=True)
+            latest = self._get_object(node, live=True)
             if latest is None:
                 return
             changed = map(change, latest["metadata"].get("ownerReferences") or ())
@@ -216,7 +217,7 @@ class GarbageCollector(Reconciler):
         self.client.call("PATCH", self._path(node), {"metadata": metadata}, content_type=media_type)
 
     def _remove_finalizer(self, node: Node, finalizer: str) -> None:
-        latest = self._object(node, live=True)
+        latest = self._get_object(node, live=True)
         if latest is None or not has_finalizer(latest, finalizer):
             return
         metadata = latest["metadata"]
@@ -225,7 +226,7 @@ class GarbageCollector(Reconciler):
         self.client.call("PATCH", self._path(node), patch, content_type=MERGE_PATCH)
 
     def _delete(self, node: Node, latest: Object, policy: str) -> None:
-        """Delete the object if its owners are still those that were looked at."""
+        """Deletes the object, if its owner references are still the ones that were classified."""
         preconditions = {"uid": node.uid, "resourceVersion": latest["metadata"]["resourceVersion"]}
         options = {"preconditions": preconditions, "propagationPolicy": policy}
         try:
@@ -233,14 +234,18 @@ class GarbageCollector(Reconciler):
         except ApiError as error:
             if error.reason != "Conflict":
                 raise
-            now = self._object(node, live=True)
+            now = self._get_object(node, live=True)
             if now is None or now["metadata"].get("ownerReferences") != latest["metadata"].get("ownerReferences"):
                 raise
             options = {"preconditions": {"uid": node.uid}, "propagationPolicy": policy}
             self.client.call("DELETE", self._path(node), options)
 
-    def _object(self, node: Node, *, live: bool = False) -> Object | None:
-        """The object of a node; None if it has gone."""
+    def _get_object(self, node: Node, *, live: bool = False) -> Object | None:
+        """Returns the object of a node; None if it does not exist.
+
+        Args:
+            live: Reads the object from the API server, not from the cache.
+        """
         if live:
             try:
                 found: Object | None = self.client.call("GET", self._path(node))
@@ -257,18 +262,18 @@ class GarbageCollector(Reconciler):
 
     # ------------------------------------------------------------ owners in other namespaces
 
-    def _notice_foreign_owners(self, obj: Object) -> None:
-        """Note down the references to objects that are there, but in another namespace."""
+    def _record_foreign_owners(self, obj: Object) -> None:
+        """Stores the references to owners that exist in another namespace, for an event."""
         metadata = obj["metadata"]
         for reference in metadata["ownerReferences"]:
             resource = self._kinds.get((reference["apiVersion"], reference["kind"]))
             if resource is None or not resource.namespaced or resource.group_resource in IGNORED:
                 continue
             here = self.cache.get(resource.group_resource, metadata.get("namespace", ""), reference["name"])
-            if here is None and self._is_elsewhere(resource, reference):
+            if here is None and self._is_in_another_namespace(resource, reference):
                 self._foreign.setdefault(metadata["uid"], set()).add(reference["uid"])
 
-    def _is_elsewhere(self, resource: Resource, reference: Reference) -> bool:
+    def _is_in_another_namespace(self, resource: Resource, reference: Reference) -> bool:
         return any(
             owner["metadata"]["uid"] == reference["uid"]
             for owner in self.cache.by_name(resource.group_resource, reference["name"])
@@ -276,7 +281,7 @@ class GarbageCollector(Reconciler):
 
     def _report_foreign_owners(self, node: Node) -> None:
         owners = self._foreign.pop(node.uid, ())
-        latest = self._object(node) if owners else None
+        latest = self._get_object(node) if owners else None
         if latest is None:
             return
         subject = {"kind": latest["kind"], "apiVersion": latest["apiVersion"], "name": node.name, "uid": node.uid}
@@ -284,22 +289,22 @@ class GarbageCollector(Reconciler):
             subject["namespace"] = node.namespace
         for reference in node.references:
             if reference["uid"] in owners:
-                where = f"does not exist in namespace {_quoted(node.namespace)}"
-                self.recorder.event(subject, "Warning", "OwnerRefInvalidNamespace", f"ownerRef {_text(reference, node)} {where}")
+                text = f"ownerRef {_object_reference(reference, node)} does not exist in namespace {_quote(node.namespace)}"
+                self.recorder.event(subject, "Warning", "OwnerRefInvalidNamespace", text)
 
 
 def _policy_of(obj: Mapping[str, Any]) -> str:
-    """How an object is deleted whose finalizers say how its dependents fare."""
+    """Returns the propagation policy that the object's finalizers stand for."""
     if has_finalizer(obj, ORPHAN):
         return "Orphan"
     return "Foreground" if has_finalizer(obj, FOREGROUND) else "Background"
 
 
-def _text(reference: Reference, node: Node) -> str:
-    """A reference, as objectReference prints itself."""
+def _object_reference(reference: Reference, node: Node) -> str:
+    """Formats an owner reference as objectReference.String does."""
     kind = f"{reference['apiVersion']}/{reference['kind']}"
     return f"[{kind}, namespace: {node.namespace}, name: {reference['name']}, uid: {reference['uid']}]"
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return f'"{text}"'

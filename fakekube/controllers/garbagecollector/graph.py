@@ -1,13 +1,12 @@
-"""Which objects depend on which owners, and which owners wait for their dependents.
+"""The dependency graph: which objects depend on which owners, and which owners wait for their dependents.
 
-The graph is made from the changes of all resources. It holds only objects that name owners, and objects that are being
-deleted and wait for their dependents: an owner without owners need not be known before something happens to it.
+It is built from the changes of all resources. It contains only objects with owner references, and objects that are being deleted
+and wait for their dependents. Other owners need not be known before they are deleted.
 
-Invariant: `dependents` is the inverse of the references of all objects that are there.
+Invariant: `dependents` is the inverse of the owner references of all existing objects.
 
-Specified by: pkg/controller/garbagecollector/graph_builder.go. That one learns of owners later than of dependents, and
-keeps virtual nodes meanwhile; here every write is known in order, so that an owner that is not there has never been, or
-has gone.
+Specified by: pkg/controller/garbagecollector/{graph,graph_builder}.go. The real one may learn of a dependent before its owner,
+and has virtual nodes for such owners. Here changes are received in order: an owner that is not in the cache does not exist.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ ORPHAN = "orphan"
 
 
 class Action:
-    """What is to be done about a node."""
+    """What to do with a node: the work queue of the real controller."""
 
     DELETE = "attempt-to-delete"
     ORPHAN = "attempt-to-orphan"
@@ -45,7 +44,7 @@ class Node:
     references: Sequence[Reference] = ()
     being_deleted: bool = False
     deleting_dependents: bool = False
-    """It waits for its dependents, with the finalizer foregroundDeletion."""
+    """Whether it is being deleted in the foreground, with the finalizer foregroundDeletion."""
 
 
 @dataclass(slots=True)
@@ -54,53 +53,53 @@ class _Dependents:
 
     all: dict[str, Node] = field(default_factory=dict)
     blocking: dict[str, Node] = field(default_factory=dict)
-    """Those that the owner waits for when it is deleted in the foreground."""
+    """The dependents that block the deletion of the owner in the foreground."""
 
 
 _NONE = _Dependents()
 
 
 def is_blocking(reference: Reference) -> bool:
-    """Does the owner's deletion in the foreground wait for the dependent?"""
+    """Whether the dependent blocks the owner's deletion in the foreground."""
     return bool(reference.get("blockOwnerDeletion"))
 
 
 def has_finalizer(obj: Object, finalizer: str) -> bool:
-    """Is this among the object's finalizers?"""
+    """Whether the object has this finalizer."""
     return finalizer in (obj["metadata"].get("finalizers") or ())
 
 
 class Graph:
-    """See the module."""
+    """The dependency graph (GraphBuilder)."""
 
     def __init__(self) -> None:
         self._nodes: dict[str, Node] = {}
         self._dependents: dict[str, _Dependents] = {}
 
     def node(self, uid: str) -> Node | None:
-        """The node of an object; None if it has neither owners nor waits for dependents."""
+        """Returns the node of an object; None if the graph does not contain it."""
         return self._nodes.get(uid)
 
     def dependents(self, uid: str) -> list[Node]:
-        """The objects that name this owner."""
+        """Returns the objects that refer to this owner."""
         return list(self._dependents.get(uid, _NONE).all.values())
 
     def blocking_dependents(self, uid: str) -> Mapping[str, Node]:
-        """Those for which the owner waits."""
+        """Returns the dependents that block the owner's deletion in the foreground."""
         return self._dependents.get(uid, _NONE).blocking
 
-    def observe(self, change: str, resource: str, obj: Object, old: Object | None) -> Iterator[tuple[str, str]]:
-        """Take a change of an object in. Yields what is to be done now: an action and the uid of the object it is for."""
+    def process_change(self, change: str, resource: str, obj: Object, old: Object | None) -> Iterator[tuple[str, str]]:
+        """Applies a change of an object. Yields the actions to take, each with the uid of its object (processGraphChanges)."""
         uid: str = obj["metadata"]["uid"]
         if change == DELETED:
             yield from self._remove(uid)
             return
         yield from self._update(resource, obj)
-        if _deletion_begins(obj, old, ORPHAN):
-            self._ensure(resource, obj)
+        if _starts_deletion(obj, old, ORPHAN):
+            self._ensure_node(resource, obj)
             yield Action.ORPHAN, uid
-        elif _deletion_begins(obj, old, FOREGROUND):
-            self._ensure(resource, obj).deleting_dependents = True
+        elif _starts_deletion(obj, old, FOREGROUND):
+            self._ensure_node(resource, obj).deleting_dependents = True
             for dependent in self.dependents(uid):
                 yield Action.DELETE, dependent.uid
             yield Action.DELETE, uid
@@ -108,13 +107,13 @@ class Graph:
     # ------------------------------------------------------------ changes
 
     def _update(self, resource: str, obj: Object) -> Iterator[tuple[str, str]]:
-        """Take over the references. Yields the node if it has new ones, and owners that need not wait for it any more."""
+        """Updates the references. Yields the node if it has new ones, and owners that it no longer blocks."""
         metadata = obj["metadata"]
         references: Sequence[Reference] = metadata.get("ownerReferences") or ()
         node = self._nodes.get(metadata["uid"])
         if node is None and not references:
             return
-        node = node or self._ensure(resource, obj)
+        node = node or self._ensure_node(resource, obj)
         node.being_deleted = "deletionTimestamp" in metadata
         if node.references is references or node.references == references:
             return
@@ -134,7 +133,7 @@ class Graph:
                 yield Action.DELETE, node.uid
 
     def _remove(self, uid: str) -> Iterator[tuple[str, str]]:
-        """Yields the dependents of the object, and its owners that wait for it."""
+        """Removes a deleted object. Yields its dependents, and its owners that wait for it."""
         node = self._nodes.pop(uid, None)
         for dependent in self.dependents(uid):
             yield Action.DELETE, dependent.uid
@@ -144,7 +143,7 @@ class Graph:
             if owner is not None and owner.deleting_dependents:
                 yield Action.DELETE, owner.uid
 
-    def _ensure(self, resource: str, obj: Object) -> Node:
+    def _ensure_node(self, resource: str, obj: Object) -> Node:
         metadata = obj["metadata"]
         node = self._nodes.get(metadata["uid"])
         if node is None:
@@ -169,8 +168,8 @@ class Graph:
             del self._dependents[owner]
 
 
-def _deletion_begins(obj: Object, old: Object | None, finalizer: str) -> bool:
-    """Does the object begin to be deleted with this finalizer?"""
+def _starts_deletion(obj: Object, old: Object | None, finalizer: str) -> bool:
+    """Whether this change starts the deletion with this finalizer."""
     if "deletionTimestamp" not in obj["metadata"] or not has_finalizer(obj, finalizer):
         return False
     return old is None or "deletionTimestamp" not in old["metadata"] or not has_finalizer(old, finalizer)

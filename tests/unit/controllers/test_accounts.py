@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from fakekube import Cluster
-from fakekube.controllers.bootstrap_tokens import signature
+from fakekube.controllers.bootstrap import signature
 
 TOKEN = "kubernetes.io/service-account-token"
 NAME, UID = "kubernetes.io/service-account.name", "kubernetes.io/service-account.uid"

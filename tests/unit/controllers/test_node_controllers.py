@@ -9,8 +9,8 @@ import pytest
 
 from fakekube import Cluster
 from fakekube.controllers.node_lifecycle import ZoneState, condition_taints, zone_key, zone_state
-from fakekube.controllers.node_ttl import step_for
 from fakekube.controllers.taint_eviction import get_min_toleration_time
+from fakekube.controllers.ttl import step_for
 from fakekube.selectors.nodes import preferred_weight, required_node_affinity, selects_node
 from fakekube.selectors.taints import tolerates, untolerated
 

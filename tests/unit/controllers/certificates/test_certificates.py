@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from fakekube import Cluster
-from fakekube.controllers.certificates.requests import kubelet_client_problem, kubelet_serving_problem, names_of, parse
+from fakekube.controllers.certificates.requests import names_of, parse, validate_kubelet_client, validate_kubelet_serving
 from fakekube.server.certificates import authority
 
 CLIENT, KUBELET, SERVING = (
@@ -187,8 +187,8 @@ def test_somebody_elses_signer_is_left_alone(cluster: Cluster) -> None:
 def test_what_kubelets_may_ask_for(names: tuple[str, ...], client: str, serving: str) -> None:
     parsed = parse({"spec": {"request": request_for(*names)}})
     assert parsed is not None
-    assert kubelet_client_problem(names_of(parsed), set(KUBELET_USAGES)) == client
-    assert kubelet_serving_problem(names_of(parsed), {"digital signature", "server auth"}) == serving
+    assert validate_kubelet_client(names_of(parsed), set(KUBELET_USAGES)) == client
+    assert validate_kubelet_serving(names_of(parsed), {"digital signature", "server auth"}) == serving
 
 
 @pytest.mark.parametrize(
@@ -203,14 +203,14 @@ def test_what_kubelets_may_ask_for(names: tuple[str, ...], client: str, serving:
 def test_other_names_of_kubelets(other: x509.GeneralName, client: str, serving: str) -> None:
     parsed = parse({"spec": {"request": request_for("system:node:n", "system:nodes", others=[other])}})
     assert parsed is not None
-    assert kubelet_client_problem(names_of(parsed), set(KUBELET_USAGES)) == client
-    assert kubelet_serving_problem(names_of(parsed), {"digital signature", "server auth"}) == serving
-    assert kubelet_client_problem(names_of(parsed), {"any"}) == client
+    assert validate_kubelet_client(names_of(parsed), set(KUBELET_USAGES)) == client
+    assert validate_kubelet_serving(names_of(parsed), {"digital signature", "server auth"}) == serving
+    assert validate_kubelet_client(names_of(parsed), {"any"}) == client
 
 
 def test_usages_of_kubelets() -> None:
     parsed = parse({"spec": {"request": request_for("system:node:n", "system:nodes")}})
     assert parsed is not None
     text = "usages did not match [client auth digital signature key encipherment]"
-    assert kubelet_client_problem(names_of(parsed), {"any"}) == text
+    assert validate_kubelet_client(names_of(parsed), {"any"}) == text
     assert parse({"spec": {"request": base64.b64encode(b"nothing").decode()}}) is None

@@ -1,12 +1,12 @@
-"""A namespace that is being deleted is emptied, then let go.
+"""The namespace controller: deletes the contents of a terminating namespace, then its finalizer.
 
-Pods go first: nothing else is deleted while pods remain. Then all objects of all other namespaced resources are deleted;
-what remains (finalizers, grace periods) is told in the namespace's conditions and watched, and when nothing remains the
-finalizer `kubernetes` is taken off, and the namespace ends. It stays, too, while an aggregated API does not answer, since
-nobody knows what of it is in the namespace.
+Pods are deleted first: nothing else is deleted while pods remain. Then all objects of all other namespaced resources are deleted.
+Remaining objects, with finalizers or grace periods, are reported in the namespace's conditions. When none remain, the finalizer
+`kubernetes` is removed, and with it the namespace. The namespace also remains while an aggregated API is not available, because
+its contents are unknown.
 
-Specified by: pkg/controller/namespace/deletion/{namespaced_resources_deleter,status_condition_utils}.go. That controller
-looks again after some seconds; this one when something in the namespace changes.
+Specified by: pkg/controller/namespace/deletion/{namespaced_resources_deleter,status_condition_utils}.go. The real controller
+retries after some seconds; this one when something in the namespace changes.
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from fakekube.client import ApiError
+from fakekube.controllers.conditions import find_condition
+from fakekube.controllers.controller_utils import is_pod_terminal, parse_time
 from fakekube.controllers.reconciler import Key, Object, Reconciler
 from fakekube.registry.resource import Resource
 
@@ -24,26 +26,26 @@ __all__ = ["NamespaceController"]
 
 FINALIZER = "kubernetes"
 APISERVICES = "apiservices.apiregistration.k8s.io"
-#: Seconds after which an object that nothing holds is looked for again.
+#: Seconds after which remaining objects without finalizers are looked for again.
 UNEXPECTED_PERIOD = 60.0
 
 
 @dataclass(slots=True)
 class Remaining:
-    """What is still in a namespace: instances by resource, and finalizers on them."""
+    """The objects that remain in a namespace: their number by resource, and the finalizers on them."""
 
     resources: Counter[str] = field(default_factory=Counter)
     finalizers: Counter[str] = field(default_factory=Counter)
     errors: list[str] = field(default_factory=list)
-    """Why content could not be deleted."""
-    refused: bool = False
-    """The API has refused to delete something."""
-    unavailable: str = ""
-    """Which APIs cannot be discovered."""
+    """Why contents could not be deleted."""
+    retry: bool = False
+    """Whether a request was rejected."""
+    discovery_failure: str = ""
+    """Which APIs cannot be discovered; "" if all can."""
 
 
 class NamespaceController(Reconciler):
-    """Empties and ends namespaces."""
+    """Deletes namespaces."""
 
     name = "namespace-controller"
     watches = ("namespaces",)
@@ -79,29 +81,29 @@ class NamespaceController(Reconciler):
         if "deletionTimestamp" not in namespace["metadata"] or not namespace["spec"].get("finalizers"):
             return
         self._terminating.add(key.name)
-        remaining = Remaining(unavailable=self._unavailable())
-        pods = self._empty(namespace, self.client.resource("pods"), remaining)
+        remaining = Remaining(discovery_failure=self._get_discovery_failure())
+        pods = self._delete_contents(namespace, self.client.resource("pods"), remaining)
         if pods:
-            self._report(namespace, replace(remaining, resources=Counter(), finalizers=Counter()))
+            self._update_conditions(namespace, replace(remaining, resources=Counter(), finalizers=Counter()))
             return
         for resource in self.client.namespaced_resources():
             if {"delete", "list"} <= resource.verbs and resource.group_resource != "pods":
-                self._empty(namespace, resource, remaining)
-        self._report(namespace, remaining)
-        if remaining.refused:
+                self._delete_contents(namespace, resource, remaining)
+        self._update_conditions(namespace, remaining)
+        if remaining.retry:
             self.requeue_rate_limited(key)
-        if not remaining.resources and not remaining.errors and not remaining.unavailable:
+        if not remaining.resources and not remaining.errors and not remaining.discovery_failure:
             self._finalize(key.name)
 
-    # ------------------------------------------------------------ content
+    # ------------------------------------------------------------ contents
 
-    def _unavailable(self) -> str:
-        """What discovery says of the aggregated APIs that do not answer; "" if all do."""
+    def _get_discovery_failure(self) -> str:
+        """Returns the discovery error for aggregated APIs that are not available; "" if all are."""
         failed = {}
         for service in self.cache.list(APISERVICES):
             spec = service["spec"]
-            conditions = {one["type"]: one["status"] for one in service.get("status", {}).get("conditions") or ()}
-            if spec.get("service") and conditions.get("Available") != "True":
+            available = find_condition(service.get("status") or {}, "Available")
+            if spec.get("service") and (available is None or available["status"] != "True"):
                 version = f"{spec.get('group', '')}/{spec['version']}"
                 failed[version] = f"{version}: stale GroupVersion discovery: {version}"
         if not failed:
@@ -111,30 +113,30 @@ class NamespaceController(Reconciler):
         problem = f"unable to retrieve the complete list of server APIs: {problems}"
         return f"Discovery failed for some groups, {len(failed)} failing: {problem}"
 
-    def _empty(self, namespace: Object, resource: Resource, remaining: Remaining) -> int:
-        """Delete what a namespace has of a resource. Returns how much of it remains, and notes it down."""
-        name, place = resource.group_resource, namespace["metadata"]["name"]
-        if not self.cache.list(name, place):
+    def _delete_contents(self, namespace: Object, resource: Resource, remaining: Remaining) -> int:
+        """Deletes the objects of one resource. Returns how many remain, and adds them to `remaining`."""
+        name, namespace_name = resource.group_resource, namespace["metadata"]["name"]
+        if not self.cache.list(name, namespace_name):
             return 0
         self.also_watch(name)
         try:
-            grace = self._grace_left(namespace, resource)
-            self._delete_all(resource, place)
-            items = self._items(resource, place)
+            grace = self._estimate_grace(namespace, resource)
+            self._delete_all(resource, namespace_name)
+            items = self._list(resource, namespace_name)
         except ApiError as error:
             remaining.errors.append(str(error))
-            remaining.refused = True
+            remaining.retry = True
             return 0
         finalizers = [finalizer for item in items for finalizer in item["metadata"].get("finalizers") or ()]
         remaining.finalizers.update(finalizers)
         if items:
             remaining.resources[f"{resource.plural}.{resource.group}"] += len(items)
         if items and not finalizers:
-            self._expect(place, resource, grace, remaining)
+            self._wait_for_deletion(namespace_name, resource, grace, remaining)
         return len(items)
 
-    def _expect(self, namespace: str, resource: Resource, grace: float, remaining: Remaining) -> None:
-        """Something remains that no finalizer holds: its grace period does, or it should not be there."""
+    def _wait_for_deletion(self, namespace: str, resource: Resource, grace: float, remaining: Remaining) -> None:
+        """Requeues the namespace for objects without finalizers: at the end of their grace period, or after an error."""
         if grace > 0:
             self.requeue_after(Key("", namespace), grace)
             return
@@ -142,20 +144,16 @@ class NamespaceController(Reconciler):
         remaining.errors.append(f"unexpected items still remain in {where}")
         self.requeue_after(Key("", namespace), UNEXPECTED_PERIOD)
 
-    def _grace_left(self, namespace: Object, resource: Resource) -> float:
-        """The seconds that pods may still take to end, of the longest grace period from the namespace's deletion on."""
+    def _estimate_grace(self, namespace: Object, resource: Resource) -> float:
+        """Returns the seconds until the longest grace period of its pods ends, counted from the namespace's deletion."""
         if resource.group_resource != "pods":
             return 0.0
-        pods = self._items(resource, namespace["metadata"]["name"])
+        pods = self._list(resource, namespace["metadata"]["name"])
         grace = max(
-            (
-                float(pod["spec"].get("terminationGracePeriodSeconds") or 0)
-                for pod in pods
-                if pod.get("status", {}).get("phase") not in ("Succeeded", "Failed")
-            ),
+            (float(pod["spec"].get("terminationGracePeriodSeconds") or 0) for pod in pods if not is_pod_terminal(pod)),
             default=0.0,
         )
-        deleted = datetime.fromisoformat(namespace["metadata"]["deletionTimestamp"])
+        deleted = parse_time(namespace["metadata"]["deletionTimestamp"])
         return (deleted + timedelta(seconds=grace) - self.clock.now()).total_seconds()
 
     def _delete_all(self, resource: Resource, namespace: str) -> None:
@@ -163,28 +161,28 @@ class NamespaceController(Reconciler):
         if "deletecollection" in resource.verbs:
             self.client.call("DELETE", self.client.path(resource, namespace), options)
             return
-        for item in self._items(resource, namespace):
+        for item in self._list(resource, namespace):
             try:
                 self.client.call("DELETE", self.client.path(resource, namespace, item["metadata"]["name"]), options)
             except ApiError as error:
                 if error.code not in (404, 405):
                     raise
 
-    def _items(self, resource: Resource, namespace: str) -> list[Object]:
+    def _list(self, resource: Resource, namespace: str) -> list[Object]:
         items: list[Object] = self.client.call("GET", self.client.path(resource, namespace))["items"]
         return items
 
     # ------------------------------------------------------------ the namespace
 
-    def _report(self, namespace: Object, remaining: Remaining) -> None:
-        """Bring the conditions up to date."""
+    def _update_conditions(self, namespace: Object, remaining: Remaining) -> None:
+        """Writes the conditions, if they have changed."""
         status = namespace.get("status", {})
         old = {condition["type"]: condition for condition in status.get("conditions", ())}
-        wanted = {condition["type"]: condition for condition in _conditions(remaining)}
-        merged = [_merged(old.get(name), condition, self.client.now()) for name, condition in wanted.items()]
+        new = {condition["type"]: condition for condition in _conditions(remaining)}
+        merged = [_with_transition_time(old.get(name), condition, self.client.now()) for name, condition in new.items()]
         if all(old.get(condition["type"]) == condition for condition in merged):
             return
-        conditions = [condition for name, condition in old.items() if name not in wanted] + merged
+        conditions = [condition for name, condition in old.items() if name not in new] + merged
         try:
             self.client.update({**namespace, "status": {**status, "conditions": conditions}}, subresource="status")
         except ApiError as error:
@@ -212,7 +210,7 @@ def _conditions(remaining: Remaining) -> list[dict[str, str]]:
         _condition(
             "NamespaceDeletionDiscoveryFailure",
             "DiscoveryFailed",
-            remaining.unavailable,
+            remaining.discovery_failure,
             "ResourcesDiscovered",
             "All resources successfully discovered",
         ),
@@ -243,14 +241,14 @@ def _conditions(remaining: Remaining) -> list[dict[str, str]]:
     ]
 
 
-def _condition(kind: str, bad_reason: str, bad_message: str, good_reason: str, good_message: str) -> dict[str, str]:
+def _condition(type_: str, bad_reason: str, bad_message: str, good_reason: str, good_message: str) -> dict[str, str]:
     if bad_message:
-        return {"type": kind, "status": "True", "reason": bad_reason, "message": bad_message}
-    return {"type": kind, "status": "False", "reason": good_reason, "message": good_message}
+        return {"type": type_, "status": "True", "reason": bad_reason, "message": bad_message}
+    return {"type": type_, "status": "False", "reason": good_reason, "message": good_message}
 
 
-def _merged(old: Mapping[str, str] | None, new: dict[str, str], now: str) -> dict[str, str]:
-    """The condition with the time of its last change."""
+def _with_transition_time(old: Mapping[str, str] | None, new: dict[str, str], now: str) -> dict[str, str]:
+    """Returns the condition with lastTransitionTime."""
     if old is not None and all(old.get(name) == value for name, value in new.items()):
         return dict(old)
     same_status = old is not None and old["status"] == new["status"]

@@ -1,4 +1,4 @@
-"""The status of validating policies: which of their expressions name fields that the matched kinds do not have.
+"""The status controller of ValidatingAdmissionPolicies: type checks their expressions against the schemas of matched kinds.
 
 Specified by: pkg/controller/validatingadmissionpolicystatus/controller.go.
 """
@@ -16,7 +16,7 @@ _POLICIES = "validatingadmissionpolicies.admissionregistration.k8s.io"
 
 
 class ValidatingAdmissionPolicyStatusController(Reconciler):
-    """Checks the expressions of every generation of a policy once."""
+    """Writes the warnings of the type check into the status, once for every generation of a policy."""
 
     name = "validatingadmissionpolicy-status-controller"
     watches = (_POLICIES,)
@@ -30,13 +30,13 @@ class ValidatingAdmissionPolicyStatusController(Reconciler):
         if generation <= (policy.get("status") or {}).get("observedGeneration", 0):
             return
         warnings = expression_warnings(policy.get("spec") or {}, self.context.registry)
-        checking: dict[str, Any] = {"expressionWarnings": warnings} if warnings else {}
+        type_checking: dict[str, Any] = {"expressionWarnings": warnings} if warnings else {}
         self.client.apply(
             {
                 "apiVersion": "admissionregistration.k8s.io/v1",
                 "kind": "ValidatingAdmissionPolicy",
                 "metadata": {"name": key.name},
-                "status": {"observedGeneration": generation, "typeChecking": checking},
+                "status": {"observedGeneration": generation, "typeChecking": type_checking},
             },
             field_manager=self.field_manager,
             subresource="status",

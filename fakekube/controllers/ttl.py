@@ -1,4 +1,4 @@
-"""Tells kubelets how long they may keep secrets and config maps: the longer, the larger the cluster.
+"""The TTL controller: annotates nodes with the time for which kubelets may cache Secrets and ConfigMaps, by the cluster's size.
 
 Specified by: pkg/controller/ttl/ttl_controller.go.
 """
@@ -14,12 +14,12 @@ __all__ = ["TTLController", "step_for"]
 
 ANNOTATION: Final = "node.alpha.kubernetes.io/ttl"
 
-#: (fewest nodes, most nodes, seconds): the sizes overlap, so that a cluster on the edge does not go to and fro.
+#: (minimum of nodes, maximum of nodes, seconds). The ranges overlap, so that the value does not flap.
 STEPS: Final = ((0, 100, 0), (90, 500, 15), (450, 1000, 30), (900, 2000, 60), (1800, 10000, 300))
 
 
 def step_for(nodes: int, step: int) -> int:
-    """The step of a cluster of so many nodes that was at `step`."""
+    """Returns the step for so many nodes, given the present step."""
     while step < len(STEPS) - 1 and nodes > STEPS[step][1]:
         step += 1
     while step > 0 and nodes < STEPS[step][0]:
@@ -28,7 +28,7 @@ def step_for(nodes: int, step: int) -> int:
 
 
 class TTLController(Reconciler):
-    """Keys are nodes."""
+    """Annotates nodes; keys are nodes."""
 
     name: ClassVar[str] = "ttl-controller"
     watches: ClassVar[tuple[str, ...]] = ("nodes",)

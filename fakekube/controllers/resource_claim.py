@@ -1,6 +1,6 @@
-"""Makes the ResourceClaims of pods from their templates, and releases what pods do not need any more.
+"""The ResourceClaim controller: creates the claims of pods from templates, and releases claims that no pod uses.
 
-Allocation is the scheduler's business, or a driver's.
+It does not allocate devices, which the scheduler or a driver does.
 
 Specified by: pkg/controller/resourceclaim/controller.go, k8s.io/dynamic-resource-allocation/resourceclaim.
 """
@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from fakekube.client import ApiError
-from fakekube.controllers.controller_ref_manager import is_controlled_by
+from fakekube.controllers.controller_ref_manager import get_controller_of, is_controlled_by
 from fakekube.controllers.controller_utils import is_pod_terminal
 from fakekube.controllers.reconciler import Key, Object, Reconciler
 
@@ -20,19 +20,19 @@ __all__ = ["ResourceClaimController"]
 CLAIMS, TEMPLATES = "resourceclaims.resource.k8s.io", "resourceclaimtemplates.resource.k8s.io"
 ANNOTATION = "resource.kubernetes.io/pod-claim-name"
 FINALIZER = "resource.kubernetes.io/delete-protection"
-MANAGER = "ResourceClaimController"
-#: Characters of a generated name, before the random ones.
-BASE = 57
+FIELD_MANAGER = "ResourceClaimController"
+#: The maximum length of a generated name, without the random suffix.
+MAX_BASE = 57
 
 _POD, _CLAIM = "pod:", "claim:"
 
 
-class ClaimProblem(Exception):
-    """Why a pod does not get a claim."""
+class ClaimError(Exception):
+    """The claim of a pod cannot be created."""
 
 
 class ResourceClaimController(Reconciler):
-    """Keys are pods and claims, told apart by a prefix of the name."""
+    """Creates and releases claims. Keys are pods and claims, with a prefix of the name."""
 
     name = "resourceclaim-controller"
     component = "resource_claim"
@@ -46,18 +46,18 @@ class ResourceClaimController(Reconciler):
         metadata = obj["metadata"]
         namespace = metadata.get("namespace", "")
         if resource == "pods":
-            return self._of_pod(obj, gone=event_type == "DELETED") if obj["spec"].get("resourceClaims") else ()
+            return self._keys_of_pod(obj, deleted=event_type == "DELETED") if obj["spec"].get("resourceClaims") else ()
         if resource == TEMPLATES:
             pods = self.cache.list("pods", namespace) if event_type != "DELETED" else ()
             return [Key(namespace, _POD + pod["metadata"]["name"]) for pod in pods if metadata["name"] in _templates_of(pod)]
         owners = [Key(namespace, _POD + one["name"]) for one in metadata.get("ownerReferences") or () if one["kind"] == "Pod"]
         return [Key(namespace, _CLAIM + metadata["name"]), *owners]
 
-    def _of_pod(self, pod: Object, *, gone: bool) -> list[Key]:
+    def _keys_of_pod(self, pod: Object, *, deleted: bool) -> list[Key]:
         namespace, name = pod["metadata"]["namespace"], pod["metadata"]["name"]
-        found = [] if gone else [Key(namespace, _POD + name)]
-        if gone or is_pod_terminal(pod):
-            claims = (_name_of(pod, one) for one in pod["spec"]["resourceClaims"])
+        found = [] if deleted else [Key(namespace, _POD + name)]
+        if deleted or is_pod_terminal(pod):
+            claims = (_claim_name(pod, one) for one in pod["spec"]["resourceClaims"])
             found += [Key(namespace, _CLAIM + claim) for claim in claims if claim]
         return found
 
@@ -74,31 +74,35 @@ class ResourceClaimController(Reconciler):
     # ------------------------------------------------------------ pods
 
     def _sync_pod(self, key: Key, pod: Object) -> None:
-        made = {}
-        for wanted in pod["spec"].get("resourceClaims") or ():
+        created = {}
+        for entry in pod["spec"].get("resourceClaims") or ():
             try:
-                name = self._ensure(pod, wanted)
-            except (ApiError, ClaimProblem) as problem:
-                message = f"PodResourceClaim {wanted['name']}: {problem}"
+                name = self._handle_claim(pod, entry)
+            except (ApiError, ClaimError) as error:
+                message = f"PodResourceClaim {entry['name']}: {error}"
                 self.recorder.event(pod, "Warning", "FailedResourceClaimCreation", message)
                 self.requeue_rate_limited(key)
                 return
             if name:
-                made[wanted["name"]] = name
-        if made:
-            statuses = [{"name": name, "resourceClaimName": claim} for name, claim in made.items()]
+                created[entry["name"]] = name
+        if created:
+            statuses = [{"name": name, "resourceClaimName": claim} for name, claim in created.items()]
             metadata = {"name": pod["metadata"]["name"], "namespace": pod["metadata"]["namespace"]}
             applied = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "status": {"resourceClaimStatuses": statuses}}
-            self.client.apply(applied, field_manager=MANAGER, force=True, subresource="status")
+            self.client.apply(applied, field_manager=FIELD_MANAGER, force=True, subresource="status")
         elif pod["spec"].get("nodeName"):
-            self._reserve(pod)
+            self._reserve_for_pod(pod)
 
-    def _ensure(self, pod: Object, wanted: Object) -> str:
-        """The name of the claim that a pod is to be told of; "" if it knows of it, or needs none."""
-        template = wanted.get("resourceClaimTemplateName")
+    def _handle_claim(self, pod: Object, entry: Object) -> str:
+        """Creates the claim for an entry of spec.resourceClaims (handleClaim).
+
+        Returns:
+            The name to write into the pod's status; "" if it is there already, or the pod needs no claim.
+        """
+        template = entry.get("resourceClaimTemplateName")
         if template is None:
             return ""
-        namespace, name = pod["metadata"]["namespace"], _name_of(pod, wanted)
+        namespace, name = pod["metadata"]["namespace"], _claim_name(pod, entry)
         if name == "":
             return ""
         known = self.cache.get(CLAIMS, namespace, name) if name else None
@@ -106,19 +110,19 @@ class ResourceClaimController(Reconciler):
             return ""
         for claim in self.cache.list(CLAIMS, namespace):
             annotations = claim["metadata"].get("annotations") or {}
-            if is_controlled_by(claim, pod) and annotations.get(ANNOTATION) == wanted["name"]:
+            if is_controlled_by(claim, pod) and annotations.get(ANNOTATION) == entry["name"]:
                 return str(claim["metadata"]["name"])
         found = self.cache.get(TEMPLATES, namespace, template)
         if found is None:
             absent = f'resourceclaimtemplate.resource.k8s.io "{template}" not found'
-            raise ClaimProblem(f'resource claim template "{template}": {absent}')
-        return str(self.client.create(_claim(pod, wanted, found))["metadata"]["name"])
+            raise ClaimError(f'resource claim template "{template}": {absent}')
+        return str(self.client.create(_new_claim(pod, entry, found))["metadata"]["name"])
 
-    def _reserve(self, pod: Object) -> None:
-        """A pod that came to its node without the scheduler has its claims reserved here."""
+    def _reserve_for_pod(self, pod: Object) -> None:
+        """Reserves allocated claims for a pod that was assigned to a node without the scheduler (reserveForPod)."""
         metadata = pod["metadata"]
-        for wanted in pod["spec"].get("resourceClaims") or ():
-            name = _name_of(pod, wanted)
+        for entry in pod["spec"].get("resourceClaims") or ():
+            name = _claim_name(pod, entry)
             claim = self.cache.get(CLAIMS, metadata["namespace"], name) if name else None
             status = (claim or {}).get("status") or {}
             users = status.get("reservedFor") or []
@@ -140,14 +144,14 @@ class ResourceClaimController(Reconciler):
                 changed.pop("allocation", None)
             claim = self.client.update({**claim, "status": changed}, subresource="status")
             if protected and "allocation" not in (claim.get("status") or {}):
-                self._unprotect(claim)
+                self._remove_finalizer(claim)
         elif protected and "deletionTimestamp" in metadata and not remaining:
             if "allocation" in status:
-                freed = {name: value for name, value in status.items() if name != "allocation"}
-                claim = self.client.update({**claim, "status": freed}, subresource="status")
-            self._unprotect(claim)
+                deallocated = {name: value for name, value in status.items() if name != "allocation"}
+                claim = self.client.update({**claim, "status": deallocated}, subresource="status")
+            self._remove_finalizer(claim)
         if not remaining:
-            self._delete_if_unneeded(claim)
+            self._delete_if_pod_is_done(claim)
 
     def _is_in_use(self, namespace: str, user: Object) -> bool:
         if user.get("apiGroup") or user.get("resource") != "pods":
@@ -155,27 +159,27 @@ class ResourceClaimController(Reconciler):
         pod = self.cache.get("pods", namespace, user["name"])
         return pod is not None and pod["metadata"]["uid"] == user["uid"] and not _is_done(pod)
 
-    def _unprotect(self, claim: Object) -> None:
+    def _remove_finalizer(self, claim: Object) -> None:
         metadata = claim["metadata"]
         kept = [name for name in metadata.get("finalizers", ()) if name != FINALIZER]
         self.client.update({**claim, "metadata": {**metadata, "finalizers": kept}})
 
-    def _delete_if_unneeded(self, claim: Object) -> None:
-        """A claim that was made for a pod goes when the pod has ended."""
+    def _delete_if_pod_is_done(self, claim: Object) -> None:
+        """Deletes a claim that was created for a pod, when the pod has terminated."""
         metadata = claim["metadata"]
-        for owner in metadata.get("ownerReferences") or ():
-            if owner.get("controller") and (owner["apiVersion"], owner["kind"]) == ("v1", "Pod"):
-                pod = self.cache.get("pods", metadata["namespace"], owner["name"])
-                if pod is not None and (pod["metadata"]["uid"] != owner["uid"] or _is_done(pod)):
-                    self.client.delete(CLAIMS, metadata["name"], namespace=metadata["namespace"])
+        owner = get_controller_of(claim)
+        if owner is not None and (owner["apiVersion"], owner["kind"]) == ("v1", "Pod"):
+            pod = self.cache.get("pods", metadata["namespace"], owner["name"])
+            if pod is not None and (pod["metadata"]["uid"] != owner["uid"] or _is_done(pod)):
+                self.client.delete(CLAIMS, metadata["name"], namespace=metadata["namespace"])
 
 
-def _name_of(pod: Object, wanted: Object) -> str | None:
-    """The name of a pod's claim: None if it is not known yet, "" if the pod needs none."""
-    if "resourceClaimName" in wanted:
-        return str(wanted["resourceClaimName"])
+def _claim_name(pod: Object, entry: Object) -> str | None:
+    """Returns the name of a pod's claim: None if it is not known yet, "" if the pod needs none (resourceclaim.Name)."""
+    if "resourceClaimName" in entry:
+        return str(entry["resourceClaimName"])
     for known in (pod.get("status") or {}).get("resourceClaimStatuses") or ():
-        if known["name"] == wanted["name"]:
+        if known["name"] == entry["name"]:
             return str(known.get("resourceClaimName") or "")
     return None
 
@@ -185,17 +189,17 @@ def _templates_of(pod: Object) -> set[str]:
 
 
 def _is_done(pod: Object) -> bool:
-    """Has the pod ended, or is it deleted without ever having had a node?"""
+    """Whether the pod has terminated, or is deleted and never had a node."""
     return is_pod_terminal(pod) or ("deletionTimestamp" in pod["metadata"] and not pod["spec"].get("nodeName"))
 
 
-def _claim(pod: Object, wanted: Object, template: Object) -> Object:
+def _new_claim(pod: Object, entry: Object, template: Object) -> Object:
     metadata, spec = pod["metadata"], template["spec"]
-    told = spec.get("metadata") or {}
-    base = f"{metadata['name']}-{wanted['name']}-"
-    if len(base) > BASE:
+    template_metadata = spec.get("metadata") or {}
+    base = f"{metadata['name']}-{entry['name']}-"
+    if len(base) > MAX_BASE:
         length = len(base)
-        base = "-".join(name[: len(name) * BASE // length] for name in (metadata["name"], wanted["name"]))
+        base = "-".join(name[: len(name) * MAX_BASE // length] for name in (metadata["name"], entry["name"]))
     return {
         "apiVersion": "resource.k8s.io/v1",
         "kind": "ResourceClaim",
@@ -203,8 +207,8 @@ def _claim(pod: Object, wanted: Object, template: Object) -> Object:
         "metadata": {
             "generateName": base,
             "namespace": metadata["namespace"],
-            "annotations": {**(told.get("annotations") or {}), ANNOTATION: wanted["name"]},
-            **({"labels": told["labels"]} if told.get("labels") else {}),
+            "annotations": {**(template_metadata.get("annotations") or {}), ANNOTATION: entry["name"]},
+            **({"labels": template_metadata["labels"]} if template_metadata.get("labels") else {}),
             "ownerReferences": [
                 {"apiVersion": "v1", "kind": "Pod", "name": metadata["name"], "uid": metadata["uid"], "controller": True}
             ],

@@ -1,8 +1,8 @@
-"""Tokens that a control plane before 1.24 made for every account are marked, then deleted, when nobody has used them for a year.
+"""Labels and deletes tokens of service accounts that control planes before 1.24 generated, if they were not used for a year.
 
-Once a day: a token secret that its account lists, that is a year old, was not used for a year and is mounted by no pod gets
-the label invalid-since; if that is a year old, too, the secret is deleted. Nothing is done in the first year after the
-API server began to track uses.
+Every 24 hours: a token Secret that its account lists, that is older than a year, was not used for a year and is mounted by no
+pod gets the label invalid-since. If the label is older than a year, the Secret is deleted. Nothing is done in the first year
+after the API server began to track the use of tokens.
 
 Specified by: pkg/controller/serviceaccount/legacy_serviceaccount_token_cleaner.go.
 """
@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 
 from fakekube.apis.core.pods.references import secret_names
 from fakekube.client import ApiError
+from fakekube.controllers.controller_utils import parse_time
 from fakekube.controllers.reconciler import Key, Object, Reconciler
 from fakekube.controllers.service_account_tokens import NAME, TYPE, UID
 
@@ -29,7 +30,7 @@ _ALL = Key("", "")
 
 
 class LegacyTokenCleaner(Reconciler):
-    """One key: all token secrets of the cluster."""
+    """Has a single key, which stands for all token Secrets."""
 
     name = "legacy-serviceaccount-token-cleaner-controller"
     client_name = "legacy-service-account-token-cleaner"
@@ -49,7 +50,7 @@ class LegacyTokenCleaner(Reconciler):
         self.requeue_after(_ALL, SYNC_PERIOD.total_seconds())
         now = self.clock.now()
         tracked = self.cache.get("configmaps", *TRACKING)
-        since = _day((tracked or {}).get("data", {}).get("since", ""))
+        since = _parse_date((tracked or {}).get("data", {}).get("since", ""))
         if since is None or now < since + timedelta(days=1) + CLEAN_UP_PERIOD:
             return
         for secret in tokens:
@@ -58,10 +59,10 @@ class LegacyTokenCleaner(Reconciler):
 
     def _is_unused(self, secret: Object, now: datetime) -> bool:
         metadata = secret["metadata"]
-        if datetime.fromisoformat(metadata["creationTimestamp"]) >= now - CLEAN_UP_PERIOD or "deletionTimestamp" in metadata:
+        if parse_time(metadata["creationTimestamp"]) >= now - CLEAN_UP_PERIOD or "deletionTimestamp" in metadata:
             return False
         used = (metadata.get("labels") or {}).get(LAST_USED)
-        if used is not None and (_day(used) is None or used >= _print(now - CLEAN_UP_PERIOD)):
+        if used is not None and (_parse_date(used) is None or used >= _format_date(now - CLEAN_UP_PERIOD)):
             return False
         annotations = metadata.get("annotations") or {}
         account = self.cache.get("serviceaccounts", metadata["namespace"], annotations.get(NAME, ""))
@@ -74,26 +75,26 @@ class LegacyTokenCleaner(Reconciler):
 
     def _mark_or_delete(self, secret: Object, now: datetime) -> None:
         metadata = secret["metadata"]
-        place = metadata["namespace"]
+        name, namespace = metadata["name"], metadata["namespace"]
         marked = (metadata.get("labels") or {}).get(INVALID_SINCE, "")
-        if _day(marked) is None:
-            labels = {"metadata": {"uid": metadata["uid"], "labels": {INVALID_SINCE: _print(now)}}}
-            self.client.patch("secrets", metadata["name"], labels, namespace=place)
-        elif marked < _print(now - CLEAN_UP_PERIOD):
+        if _parse_date(marked) is None:
+            labels = {"metadata": {"uid": metadata["uid"], "labels": {INVALID_SINCE: _format_date(now)}}}
+            self.client.patch("secrets", name, labels, namespace=namespace)
+        elif marked < _format_date(now - CLEAN_UP_PERIOD):
             preconditions = {"resourceVersion": metadata["resourceVersion"]}
             try:
-                self.client.delete("secrets", metadata["name"], namespace=place, preconditions=preconditions)
+                self.client.delete("secrets", name, namespace=namespace, preconditions=preconditions)
             except ApiError as error:
                 if error.reason != "Conflict":
                     raise
 
 
-def _day(text: str) -> datetime | None:
+def _parse_date(text: str) -> datetime | None:
     try:
         return datetime.strptime(text + "+0000", "%Y-%m-%d%z")
     except ValueError:
         return None
 
 
-def _print(moment: datetime) -> str:
-    return moment.strftime("%Y-%m-%d")
+def _format_date(time: datetime) -> str:
+    return time.strftime("%Y-%m-%d")

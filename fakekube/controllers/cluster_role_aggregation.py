@@ -1,6 +1,6 @@
-"""A ClusterRole with an aggregationRule has the rules of all ClusterRoles that its selectors choose.
+"""Aggregates ClusterRoles: a role with an aggregationRule gets the rules of all ClusterRoles that its selectors match.
 
-The rules come in the order of the selectors, then of the roles' names, then as they stand; equal ones come once.
+Rules are in the order of the selectors, then of the names of the roles, then of each role; duplicates are dropped.
 
 Specified by: pkg/controller/clusterroleaggregation/clusterroleaggregation_controller.go.
 """
@@ -21,7 +21,7 @@ MANAGER = "clusterrole-aggregation-controller"
 
 
 class ClusterRoleAggregationController(Reconciler):
-    """Any change of a role may concern every role that aggregates."""
+    """Writes the rules of aggregated roles. A change of any role enqueues all of them."""
 
     name = "clusterrole-aggregation-controller"
     watches = (CLUSTER_ROLES,)
@@ -33,7 +33,7 @@ class ClusterRoleAggregationController(Reconciler):
         role = self.cache.get(CLUSTER_ROLES, "", key.name)
         if role is None or not role.get("aggregationRule"):
             return
-        rules = self._rules(role)
+        rules = self._aggregate(role)
         if rules != (role.get("rules") or []):
             applied = {
                 "apiVersion": role["apiVersion"],
@@ -43,15 +43,15 @@ class ClusterRoleAggregationController(Reconciler):
             }
             self.client.apply(applied, field_manager=MANAGER, force=True)
 
-    def _rules(self, role: Object) -> list[dict[str, Any]]:
+    def _aggregate(self, role: Object) -> list[dict[str, Any]]:
         rules: list[dict[str, Any]] = []
         for selector in role["aggregationRule"].get("clusterRoleSelectors") or ():
             matches = from_label_selector(selector).matches
-            chosen = {
+            selected = {
                 one["metadata"]["name"]: one
                 for one in self.cache.list(CLUSTER_ROLES)
                 if one["metadata"]["name"] != role["metadata"]["name"] and matches(one["metadata"].get("labels") or {})
             }
-            for _, one in sorted(chosen.items(), key=itemgetter(0)):
+            for _, one in sorted(selected.items(), key=itemgetter(0)):
                 rules += [rule for rule in one.get("rules") or () if rule not in rules]
         return rules

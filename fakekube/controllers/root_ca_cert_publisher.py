@@ -1,4 +1,4 @@
-"""Every namespace has a ConfigMap kube-root-ca.crt with the certificate of the cluster's CA.
+"""The root CA certificate publisher: writes the ConfigMap kube-root-ca.crt with the cluster's CA into every namespace.
 
 Specified by: pkg/controller/certificates/rootcacertpublisher/publisher.go.
 """
@@ -21,7 +21,7 @@ _ANNOTATIONS = {
 
 
 class RootCertificatePublisher(Reconciler):
-    """Makes the ConfigMap, and makes it right again when somebody changes or deletes it."""
+    """Creates the ConfigMap, and restores it when it is changed or deleted."""
 
     name = "root-ca-certificate-publisher-controller"
     watches = ("namespaces", "configmaps")
@@ -40,7 +40,7 @@ class RootCertificatePublisher(Reconciler):
         namespace = self.client.get("namespaces", key.name)
         if namespace["status"].get("phase") == "Terminating":
             return
-        wanted = {
+        config_map = {
             "kind": "ConfigMap",
             "apiVersion": "v1",
             "metadata": {"name": NAME, "namespace": key.name, "annotations": _ANNOTATIONS},
@@ -51,10 +51,10 @@ class RootCertificatePublisher(Reconciler):
         except ApiError as error:
             if error.code != 404:
                 raise
-            self.client.create(wanted)
+            self.client.create(config_map)
             return
         metadata = found["metadata"]
         annotations = metadata.get("annotations") or {}
-        if found.get("data") != wanted["data"] or not annotations.keys() >= _ANNOTATIONS.keys():
+        if found.get("data") != config_map["data"] or not annotations.keys() >= _ANNOTATIONS.keys():
             metadata = {**metadata, "annotations": {**annotations, **_ANNOTATIONS}}
-            self.client.update({**found, "metadata": metadata, "data": wanted["data"]})
+            self.client.update({**found, "metadata": metadata, "data": config_map["data"]})

@@ -1,4 +1,4 @@
-"""Bootstrap tokens: the ConfigMap cluster-info is signed by those that may, and those that have expired are deleted.
+"""The controllers of bootstrap tokens: one signs the ConfigMap cluster-info with them, the other deletes expired tokens.
 
 Specified by: pkg/controller/bootstrap/{bootstrapsigner,tokencleaner,util}.go, k8s.io/cluster-bootstrap/token/{jws,util}.
 """
@@ -16,27 +16,27 @@ from fakekube.client import ApiError
 from fakekube.codecs import json
 from fakekube.controllers.reconciler import Key, Object, Reconciler
 
-__all__ = ["BootstrapSigner", "TokenCleaner", "signature"]
+__all__ = ["BootstrapSigner", "TokenCleaner", "compute_detached_signature"]
 
 TYPE = "bootstrap.kubernetes.io/token"
-PLACE, INFO = "kube-system", Key("kube-public", "cluster-info")
-KUBECONFIG, SIGNATURE = "kubeconfig", "jws-kubeconfig-"
+NAMESPACE, CLUSTER_INFO = "kube-system", Key("kube-public", "cluster-info")
+KUBECONFIG, SIGNATURE_PREFIX = "kubeconfig", "jws-kubeconfig-"
 
 _NAME = re.compile(r"bootstrap-token-([a-z0-9]{6})")
 
 
 def _is_token(obj: Object) -> bool:
-    return obj.get("type") == TYPE and obj["metadata"].get("namespace") == PLACE
+    return obj.get("type") == TYPE and obj["metadata"].get("namespace") == NAMESPACE
 
 
-def _data(secret: Object) -> Mapping[str, str]:
-    """The texts in a Secret."""
+def _decode(secret: Object) -> Mapping[str, str]:
+    """Returns the decoded data of a Secret."""
     return {key: base64.b64decode(value).decode("utf-8", "replace") for key, value in (secret.get("data") or {}).items()}
 
 
-def _expires(secret: Object) -> datetime | None:
-    """When a token expires: None if never, the beginning of time if that cannot be read."""
-    text = _data(secret).get("expiration", "")
+def _expiration(secret: Object) -> datetime | None:
+    """Returns the expiration of a token: None if there is none, the earliest time if it is malformed."""
+    text = _decode(secret).get("expiration", "")
     if not text:
         return None
     try:
@@ -47,7 +47,7 @@ def _expires(secret: Object) -> datetime | None:
 
 
 class TokenCleaner(Reconciler):
-    """Keys are token Secrets."""
+    """Deletes expired tokens; keys are Secrets."""
 
     name = "token-cleaner-controller"
     client_name = "token-cleaner"
@@ -58,11 +58,11 @@ class TokenCleaner(Reconciler):
         return _is_token(obj)
 
     def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
-        return (Key(PLACE, obj["metadata"]["name"]),) if event_type != "DELETED" and _is_token(obj) else ()
+        return (Key(NAMESPACE, obj["metadata"]["name"]),) if event_type != "DELETED" and _is_token(obj) else ()
 
     def reconcile(self, key: Key) -> None:
         secret = self.cache.get("secrets", key.namespace, key.name)
-        expires = _expires(secret) if secret is not None else None
+        expires = _expiration(secret) if secret is not None else None
         if secret is None or expires is None:
             return
         left = (expires - self.clock.now()).total_seconds()
@@ -77,7 +77,7 @@ class TokenCleaner(Reconciler):
 
 
 class BootstrapSigner(Reconciler):
-    """One key: the ConfigMap."""
+    """Signs cluster-info; its key is the only one."""
 
     name = "bootstrap-signer-controller"
     client_name = "bootstrap-signer"
@@ -85,44 +85,47 @@ class BootstrapSigner(Reconciler):
 
     @staticmethod
     def concerns(resource: str, obj: Object, old: Object | None) -> bool:
-        return _is_token(obj) if resource == "secrets" else obj["metadata"]["name"] == INFO.name
+        return _is_token(obj) if resource == "secrets" else obj["metadata"]["name"] == CLUSTER_INFO.name
 
     def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
         if resource == "secrets":
-            return (INFO,) if _is_token(obj) else ()
-        is_info = Key(obj["metadata"]["namespace"], obj["metadata"]["name"]) == INFO
-        return (INFO,) if is_info and event_type != "DELETED" else ()
+            return (CLUSTER_INFO,) if _is_token(obj) else ()
+        is_info = Key(obj["metadata"]["namespace"], obj["metadata"]["name"]) == CLUSTER_INFO
+        return (CLUSTER_INFO,) if is_info and event_type != "DELETED" else ()
 
     def reconcile(self, key: Key) -> None:
-        info = self.cache.get("configmaps", *INFO)
+        info = self.cache.get("configmaps", *CLUSTER_INFO)
         data: Mapping[str, str] = (info or {}).get("data") or {}
         if info is None or KUBECONFIG not in data:
             return
-        kept = {name: value for name, value in data.items() if not name.startswith(SIGNATURE)}
-        signed = {f"{SIGNATURE}{token}": signature(data[KUBECONFIG], token, secret) for token, secret in self._tokens().items()}
-        if {**kept, **signed} != data:
-            self.client.update({**info, "data": {**kept, **signed}})
+        kept = {name: value for name, value in data.items() if not name.startswith(SIGNATURE_PREFIX)}
+        signatures = {
+            f"{SIGNATURE_PREFIX}{token}": compute_detached_signature(data[KUBECONFIG], token, secret)
+            for token, secret in self._get_tokens().items()
+        }
+        if {**kept, **signatures} != data:
+            self.client.update({**info, "data": {**kept, **signatures}})
 
-    def _tokens(self) -> dict[str, str]:
-        """The ids and secrets of the tokens that may sign."""
+    def _get_tokens(self) -> dict[str, str]:
+        """Returns the secrets of the tokens that are used for signing, by the ids of the tokens."""
         found = {}
         now = self.clock.now()
-        for secret in self.cache.list("secrets", PLACE):
-            name, data = _NAME.fullmatch(secret["metadata"]["name"]), _data(secret)
+        for secret in self.cache.list("secrets", NAMESPACE):
+            name, data = _NAME.fullmatch(secret["metadata"]["name"]), _decode(secret)
             if not _is_token(secret) or name is None or data.get("token-id") != name[1] or not data.get("token-secret"):
                 continue
-            expires = _expires(secret)
+            expires = _expiration(secret)
             if data.get("usage-bootstrap-signing") == "true" and (expires is None or expires > now):
                 found[name[1]] = data["token-secret"]
         return found
 
 
-def signature(content: str, token: str, secret: str) -> str:
-    """The detached JWS of a text by a bootstrap token (HS256)."""
-    header = _encoded(json.dumps({"alg": "HS256", "kid": token}))
-    digest = hmac.new(secret.encode(), f"{header}.{_encoded(content.encode())}".encode(), hashlib.sha256).digest()
-    return f"{header}..{_encoded(digest)}"
+def compute_detached_signature(content: str, token: str, secret: str) -> str:
+    """Returns the detached JWS (HS256) of a text with a bootstrap token (ComputeDetachedSignature)."""
+    header = _base64url(json.dumps({"alg": "HS256", "kid": token}))
+    digest = hmac.new(secret.encode(), f"{header}.{_base64url(content.encode())}".encode(), hashlib.sha256).digest()
+    return f"{header}..{_base64url(digest)}"
 
 
-def _encoded(text: bytes) -> str:
+def _base64url(text: bytes) -> str:
     return base64.urlsafe_b64encode(text).rstrip(b"=").decode()
