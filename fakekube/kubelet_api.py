@@ -1,8 +1,8 @@
-"""The interface between the API server and what runs in containers: what the API server asks of kubelets.
+"""The interface between the API server and kubelets.
 
-`endpoints/` speaks the protocols (log, exec, attach, portforward, proxy) and calls a `Kubelet`; `nodes/` implements
-one. Neither imports the other: `Backend.kubelet_of` finds the kubelet of a node. No method blocks; conversations go
-through pipes, and their ends are told by `Execution`.
+`endpoints/` implements the protocols (log, exec, attach, portforward, proxy) and calls a `Kubelet`; `runtime/` implements
+one. Neither imports the other: `Backend.kubelet_of` returns the kubelet of a node. No method blocks; data is exchanged through
+pipes, and an `Execution` reports the end of a process.
 
 Specified by: pkg/kubelet/server/server.go (HostInterface), k8s.io/cri-streaming/pkg/streaming/server.go (Runtime).
 """
@@ -33,11 +33,11 @@ __all__ = [
 Object = dict[str, Any]
 
 Destination = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]] | tuple[str, int]
-"""What answers HTTP requests: a WSGI application of this process, or a host and a port."""
+"""The destination of HTTP requests: a WSGI application of this process, or a host and a port."""
 
 
 class KubeletError(Exception):
-    """A kubelet refuses a request: its HTTP status code and the text of its answer."""
+    """A kubelet refuses a request: the status code and the text of its response."""
 
     def __init__(self, code: int, text: str) -> None:
         super().__init__(text)
@@ -46,12 +46,12 @@ class KubeletError(Exception):
 
 
 class PortForwardError(Exception):
-    """A port of a pod cannot be reached; the text says why, as the container runtime does."""
+    """A port of a pod cannot be reached; the text is that of the container runtime."""
 
 
 @dataclass(slots=True, frozen=True)
 class LogOptions:
-    """PodLogOptions, as far as they concern the kubelet. Absent options are None."""
+    """The fields of PodLogOptions that concern the kubelet. Absent options are None."""
 
     follow: bool = False
     previous: bool = False
@@ -66,8 +66,8 @@ class LogOptions:
 
 @dataclass(slots=True)
 class Streams:
-    """The streams of a process. A process reads `stdin` and writes `stdout` and `stderr`; those that the client did not
-    ask for are None."""
+    """The streams of a process, which reads `stdin` and writes `stdout` and `stderr`. Streams that the client did not request are
+    None."""
 
     stdin: Pipe | None = None
     stdout: Pipe | None = None
@@ -83,17 +83,17 @@ class ExitStatus:
 
     code: int = 0
     error: str = ""
-    """Why it could not be run; "" if it was, and ended with `code`."""
+    """Why it could not be run; "" if it ran and ended with `code`."""
 
 
 class Execution:
     """A process that runs for exec, or an attachment to one. Every method may be called from any thread.
 
     The side that runs it writes its output, closes the pipes and calls `finish`; the side of the client calls `cancel`
-    when nobody is there any more, which closes its stdin and abandons its output.
+    when it has disconnected, which closes stdin and abandons the output.
 
     Args:
-        cancel: called once when the client has gone away before the process ended.
+        cancel: called once if the client disconnects before the process ends.
     """
 
     __slots__ = ("_cancel", "_lock", "_notifier", "exit")
@@ -106,7 +106,7 @@ class Execution:
         """None until the process has ended."""
 
     def finish(self, exit_status: ExitStatus | None = None) -> None:
-        """Ends the process; nothing that is written later reaches the client. Has no effect the second time."""
+        """Records the end of the process; later output does not reach the client. The second call has no effect."""
         with self._lock:
             if self.exit is not None:
                 return
@@ -114,7 +114,7 @@ class Execution:
         self._notifier.notify()
 
     def cancel(self) -> None:
-        """Says that the client has gone away. Has no effect the second time, or after the end."""
+        """Called when the client has disconnected. Has no effect the second time, or after the end."""
         with self._lock:
             cancel, self._cancel = (None if self.exit is not None else self._cancel), None
         if cancel is not None:
@@ -133,18 +133,18 @@ class Execution:
 class Connection:
     """A connection to a port of a pod.
 
-    The pod's side ends it by closing `to_client`, the client's side by closing `from_client`; whoever goes away for
-    good also abandons the pipe that it reads.
+    The pod's side ends it by closing `to_client`, the client's side by closing `from_client`; a side that disconnects completely
+    also abandons the pipe that it reads.
     """
 
     from_client: Pipe
     to_client: Pipe
     error: str = ""
-    """Set by the pod's side before it closes `to_client`, if the connection broke; the text goes to the error stream."""
+    """Set by the pod's side before it closes `to_client`, if the connection failed; the text is sent on the error stream."""
 
 
 class Kubelet(Protocol):
-    """What runs the pods of a node."""
+    """The kubelet of a node."""
 
     def container_logs(self, pod: Object, container: str, options: LogOptions) -> Stream | bytes:
         """Returns the log of a container: all of it, or a stream that ends when the container does (`follow`).
@@ -162,8 +162,8 @@ class Kubelet(Protocol):
         """Connects to a port of a pod. Raises PortForwardError."""
 
     def pod_destination(self, pod: Object, port: int) -> Destination | None:
-        """Returns what answers HTTP requests to a port of a pod; None if nothing listens there."""
+        """Returns the destination of HTTP requests to a port of a pod; None if nothing listens there."""
 
     def node_destination(self, node: Object) -> Destination | None:
-        """Returns what answers requests to the kubelet's own endpoints (stats/summary, metrics, pods, healthz …) of a
-        node; None if it does not run."""
+        """Returns the destination of requests to the kubelet's own endpoints (stats/summary, metrics, pods, healthz …) of a
+        node; None if the kubelet does not run."""

@@ -1,10 +1,10 @@
-"""Pipes between the wire and what runs in a container: bytes in one direction, with a bounded buffer.
+"""Pipes between the connection of a client and a process in a container: bytes in one direction, with a bounded buffer.
 
-One side writes and closes, the other reads and may abandon. Neither has a thread: `write` and `read` never block, and
-whoever wants to know when to try again subscribes. Handlers that have a thread of their own use the blocking methods
-`write_all`, `read_blocking`, `readline` and iteration.
+One side writes and closes, the other reads and may abandon the pipe. `write` and `read` never block; callers subscribe to know
+when to try again. Handlers with a thread of their own use the blocking methods `write_all`, `read_blocking`, `readline` and
+iteration.
 
-Invariant: what was written is read once and in order, up to `close`; after `abandon` nothing more is kept.
+Invariant: written data is read once and in order, up to `close`; after `abandon` nothing is kept.
 
 Specified by: io.Pipe and its use in k8s.io/streaming/pkg/httpstream, here with a buffer.
 """
@@ -26,10 +26,10 @@ CAPACITY = 64 * 1024
 
 
 class Pipe:
-    """One direction of a conversation. Every method may be called from any thread.
+    """A pipe. Every method may be called from any thread.
 
     Args:
-        capacity: the largest number of bytes that are written and not yet read.
+        capacity: the maximum number of bytes that are written and not read.
     """
 
     __slots__ = ("_abandoned", "_buffer", "_capacity", "_changed", "_closed", "_notifier")
@@ -44,12 +44,12 @@ class Pipe:
 
     @property
     def closed(self) -> bool:
-        """Reports whether the writer has ended; there may be bytes left to read."""
+        """Reports whether the writer has closed the pipe; there may be bytes left to read."""
         return self._closed
 
     @property
     def abandoned(self) -> bool:
-        """Reports whether the reader has gone away."""
+        """Reports whether the reader has abandoned the pipe."""
         return self._abandoned
 
     @property
@@ -75,7 +75,7 @@ class Pipe:
     def write(self, data: bytes | memoryview) -> int:
         """Writes the beginning of `data` that fits; returns its length, 0 if the pipe is full.
 
-        Raises BrokenPipeError if the reader has gone away or the pipe has been closed.
+        Raises BrokenPipeError if the pipe is abandoned or closed.
         """
         with self._changed:
             if self._abandoned or self._closed:
@@ -98,7 +98,7 @@ class Pipe:
                     self._changed.wait_for(lambda: self.free > 0 or self._abandoned or self._closed)
 
     def close(self) -> None:
-        """Ends the data: what has been written can still be read. May be called twice."""
+        """Ends the data; written data can still be read. May be called twice."""
         with self._changed:
             if self._closed:
                 return
@@ -123,7 +123,7 @@ class Pipe:
     def read_blocking(self, size: int = CAPACITY, timeout: float | None = None) -> bytes:
         """Returns up to `size` bytes, b"" at the end of the data; blocks until there are some.
 
-        Raises TimeoutError if nothing came for `timeout` real seconds.
+        Raises TimeoutError if there is no data for `timeout` real seconds.
         """
         while (data := self.read(size)) is None:
             self._wait(lambda: bool(self._buffer) or self._closed or self._abandoned, timeout)
@@ -145,7 +145,7 @@ class Pipe:
             yield line
 
     def abandon(self) -> None:
-        """Drops what is in the pipe: its writer gets BrokenPipeError from now on. May be called twice."""
+        """Drops the data in the pipe; its writer gets BrokenPipeError from now on. May be called twice."""
         with self._changed:
             if self._abandoned:
                 return
@@ -160,7 +160,7 @@ class Pipe:
             while not ready():
                 left = None if deadline is None else deadline - time.monotonic()
                 if left is not None and left <= 0:
-                    raise TimeoutError(f"nothing came for {timeout} s")
+                    raise TimeoutError(f"no data for {timeout} s")
                 self._changed.wait(left)
 
 
@@ -172,9 +172,9 @@ class TerminalSize(NamedTuple):
 
 
 class TerminalSizeQueue:
-    """The sizes that a client's terminal gets, in order. Every method may be called from any thread."""
+    """The sizes of a client's terminal, in order. Every method may be called from any thread."""
 
-    #: Sizes that nobody takes are dropped, but for the last ones.
+    #: The maximum number of sizes; older ones are dropped.
     _KEPT = 64
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""The interface between watches and servers: streams of frames that become available over time.
+"""The interface between watches and servers: a stream returns frames as they become available.
 
 `endpoints/handlers/watch` creates streams, servers send them: the bundled server serves all streams in ONE thread
 with `take`, any other WSGI server iterates and blocks. Neither side depends on the other.
@@ -34,7 +34,7 @@ _subscribing = threading.Lock()
 
 
 class Notifier:
-    """A `Source` whose owner says when it has changed. Every method may be called from any thread."""
+    """A `Source` whose owner calls `notify`. Every method may be called from any thread."""
 
     __slots__ = ("_wakes",)
 
@@ -67,7 +67,7 @@ class Stream(Protocol):
 
     @property
     def source(self) -> Source:
-        """What changes when there may be more frames; always the same object."""
+        """The source that notifies when there may be more frames; always the same object."""
 
     @property
     def ended(self) -> bool:
@@ -88,7 +88,7 @@ class Stream(Protocol):
 
 
 class WholeStream:
-    """A `Stream` of which everything is there; it is sent without a length, as what may grow is."""
+    """A `Stream` that is complete from the beginning; the server sends it without a length, as every stream."""
 
     deadline: float | None = None
 

@@ -1,9 +1,9 @@
 """WebSocket channels: each message begins with a byte that names one of several streams.
 
-`ChannelConnection` knows the messages and nothing of what the channels are for; `ChannelTunnel` is what conversations over it
-have in common. Invariant: what a client sends cannot
-do more than end its own connection; a channel that is full makes the connection `full`, and nothing is read meanwhile,
-as the real server's read loop waits for the reader of a channel.
+`ChannelConnection` encodes and decodes messages; `ChannelTunnel` is the base class of tunnels with channels.
+
+Invariant: invalid data of a client ends its own connection only; while a channel is full, the connection is `full` and nothing is
+read from it, as the read loop of the real server blocks on the reader of a channel.
 
 Specified by: k8s.io/streaming/pkg/httpstream/wsstream/conn.go.
 """
@@ -26,24 +26,24 @@ __all__ = ["ChannelConnection", "ChannelTunnel", "UnsupportedProtocolError", "ha
 
 _CLOSE_CHANNEL = 255
 _STREAM_CLOSE = "v5.channel.k8s.io"
-#: Bytes of answers that wait for the client before nothing more is read from it.
+#: If more bytes of replies than this wait for the client, nothing more is read from it.
 _MAX_ANSWERS = 64 * 1024
 
 
 class UnsupportedProtocolError(Exception):
-    """The client offers no subprotocol that the server has."""
+    """The client offers no subprotocol that the server supports."""
 
 
 def handshake(method: str, headers: Mapping[str, str], supported: Sequence[str]) -> tuple[str, list[tuple[str, str]]]:
-    """Negotiates the subprotocol; returns it ("" if the client offers none) and the headers of the answer 101.
+    """Negotiates the subprotocol; returns it ("" if the client offers none) and the headers of the 101 response.
 
     Args:
         headers: of the request, by names in lower case.
         supported: subprotocols; "" allows none.
 
     Raises:
-        websocket.Refused: the request is not a correct one for a WebSocket
-        UnsupportedProtocolError: none of the subprotocols is supported
+        websocket.Refused: the request is not a valid WebSocket handshake.
+        UnsupportedProtocolError: none of the subprotocols is supported.
     """
     key = websocket.requested_key(method, lambda name: headers.get(name, ""))
     offered = headers.get("sec-websocket-protocol", "").strip()
@@ -63,7 +63,7 @@ class ChannelConnection:
     """Encodes and decodes the messages of one connection.
 
     Args:
-        protocol: the negotiated subprotocol; its name says whether messages are base64, and whether channels close.
+        protocol: the negotiated subprotocol, which determines whether messages are base64, and whether channels can be closed.
         count: the number of channels.
         receive: called with the channel and the data of each message.
         close: called with the channel that the client closes (v5).
@@ -80,7 +80,7 @@ class ChannelConnection:
         self._reader = websocket.FrameReader(self._piece)
         self._pieces: list[bytes] = []
         self.failed = False
-        """The client has broken the protocol: the connection ends."""
+        """Whether the client violated the protocol, which ends the connection."""
 
     @property
     def closed(self) -> bool:
@@ -88,7 +88,7 @@ class ChannelConnection:
         return self.failed or self._reader.closed
 
     def feed(self, data: bytes) -> bytes:
-        """Takes in bytes from the network; returns the answer."""
+        """Processes received bytes; returns the bytes to reply with."""
         return b"" if self.failed else self._reader.feed(data)
 
     def message(self, channel: int, data: bytes) -> bytes:
@@ -125,7 +125,7 @@ class ChannelConnection:
 
 
 class ChannelTunnel(ABC):
-    """The conversation with one client over the channels of a WebSocket: a `streams.Tunnel`.
+    """The base class of a `streams.Tunnel` over the channels of a WebSocket.
 
     Args:
         protocol: the negotiated subprotocol.
@@ -140,7 +140,7 @@ class ChannelTunnel(ABC):
         self._clock = clock
         self._connection = ChannelConnection(protocol, count, self._receive, self._close_channel)
         self._answers: list[bytes] = []
-        """Frames for the client that do not come from the pod."""
+        """Frames for the client that are replies to its frames."""
         self._ended = False
 
     @property
@@ -170,17 +170,17 @@ class ChannelTunnel(ABC):
     @property
     @abstractmethod
     def _blocked(self) -> bool:
-        """Reports whether the pod takes no more data for now."""
+        """Reports whether the pod accepts no more data for now."""
 
     @abstractmethod
     def _receive(self, channel: int, data: bytes) -> None:
-        """Takes a message of the client."""
+        """Called with each message of the client."""
 
     @abstractmethod
     def _close_channel(self, channel: int) -> None:
-        """Closes a channel that the client has closed (v5)."""
+        """Called with a channel that the client closes (v5)."""
 
     def _end(self, frames: list[bytes]) -> None:
-        """Ends the conversation after these frames."""
+        """Ends the tunnel after these frames."""
         frames.append(websocket.close())
         self._ended = True

@@ -1,7 +1,7 @@
-"""Data on its way from a client into a pipe that may be full.
+"""Buffers the data of a client for a pipe that may be full.
 
-Invariant: data is never lost while its reader is there, and what waits is bounded by what the server receives at once,
-for a connection whose inlet is `blocked` is not read.
+Invariant: no data is lost while the pipe has a reader. The buffer is bounded by the size of one receive, because a connection
+whose inlet is `blocked` is not read.
 
 Specified by: io.Pipe between the read loop of k8s.io/streaming/pkg/httpstream/wsstream and the container.
 """
@@ -16,7 +16,7 @@ __all__ = ["Inlet"]
 
 
 class Inlet:
-    """The writing end of a pipe. Belongs to one thread at a time."""
+    """The writing end of a pipe. Used by one thread at a time."""
 
     __slots__ = ("_closing", "_pending", "pipe")
 
@@ -27,22 +27,22 @@ class Inlet:
 
     @property
     def blocked(self) -> bool:
-        """Reports whether data waits for the reader."""
+        """Reports whether there is buffered data."""
         return bool(self._pending)
 
     @property
     def waiting(self) -> int:
-        """The number of bytes that wait for the reader."""
+        """The number of buffered bytes."""
         return len(self._pending)
 
     def put(self, data: bytes) -> None:
-        """Passes data on; it is dropped if the inlet has been closed or the reader has gone away."""
+        """Writes data to the pipe, or buffers it; drops it if the inlet is closed or the pipe has no reader."""
         if not self._closing:
             self._pending += data
             self.flush()
 
     def flush(self) -> None:
-        """Passes on what waits, as far as there is room."""
+        """Writes buffered data to the pipe, as far as there is space."""
         if self.pipe.abandoned:
             self._pending.clear()
         while self._pending and (free := self.pipe.free) > 0:
@@ -53,12 +53,12 @@ class Inlet:
             self.pipe.close()
 
     def close(self) -> None:
-        """Ends the data: the pipe is closed when all that waits has been passed on."""
+        """Ends the data: the pipe is closed when all buffered data is written."""
         self._closing = True
         self.flush()
 
     def abandon(self) -> None:
-        """Drops what waits and closes the pipe: the client has gone away."""
+        """Drops buffered data and closes the pipe. Called when the client has disconnected."""
         self._pending.clear()
         self._closing = True
         self.pipe.close()

@@ -1,4 +1,4 @@
-"""A log over WebSocket: the bytes of the log as messages, and nothing in the other direction.
+"""Sends a log over WebSocket, as messages; messages of the client are ignored.
 
 The first message is empty. A message has at most 2048 bytes of the log.
 
@@ -26,13 +26,13 @@ _PIECE = 2048
 
 
 def log_messages(method: str, headers: Mapping[str, str], log: Stream, clock: Clock) -> Response:
-    """Returns the answer to a request for a log over WebSocket.
+    """Returns the response to a request for a log over WebSocket.
 
     Args:
         headers: of the request, by names in lower case.
 
     Raises:
-        websocket.Refused: the request is not a correct one for a WebSocket
+        websocket.Refused: the request is not a valid WebSocket handshake.
     """
     try:
         protocol, answer = handshake(method, headers, _PROTOCOLS)
@@ -42,7 +42,7 @@ def log_messages(method: str, headers: Mapping[str, str], log: Stream, clock: Cl
 
 
 class LogMessages:
-    """A `streams.Tunnel`."""
+    """A log as messages: a `streams.Tunnel`."""
 
     full = False
 

@@ -1,4 +1,4 @@
-"""The handshake of SPDY upgrades: which version of a protocol both sides have.
+"""The handshake of SPDY upgrades: negotiates the version of the protocol.
 
 Specified by: k8s.io/streaming/pkg/httpstream/httpstream.go (Handshake), spdy/upgrade.go (UpgradeResponse).
 """
@@ -17,7 +17,7 @@ _SPDY = "SPDY/3.1"
 
 
 class HandshakeError(Exception):
-    """There is no agreement: the status code, the text and further headers of the answer."""
+    """The negotiation failed: the status code, the text and additional headers of the response."""
 
     def __init__(self, code: int, text: str, headers: Sequence[tuple[str, str]] = ()) -> None:
         super().__init__(text)
@@ -33,7 +33,7 @@ def negotiate(headers: Mapping[str, str], supported: Sequence[str]) -> str:
         headers: of the request, by names in lower case.
 
     Raises:
-        HandshakeError: there is none, or the request is not one for SPDY
+        HandshakeError: none is supported, or the request is not an upgrade to SPDY.
     """
     offered = headers.get(_VERSION_HEADER.lower())
     if offered is None:
@@ -59,5 +59,5 @@ def _canonical(name: str) -> str:
 
 
 def switching_headers(protocol: str) -> list[tuple[str, str]]:
-    """Returns the headers of the answer 101."""
+    """Returns the headers of the 101 response."""
     return [("Connection", "Upgrade"), ("Upgrade", _SPDY), (_VERSION_HEADER, protocol)]

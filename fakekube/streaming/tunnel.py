@@ -1,4 +1,4 @@
-"""SPDY inside a WebSocket: the bytes of binary messages, joined, are those of a SPDY connection.
+"""SPDY inside a WebSocket: the binary messages contain the bytes of a SPDY connection.
 
 Specified by: k8s.io/client-go/tools/portforward/tunneling_connection.go; k8s.io/apiserver/pkg/util/proxy/streamtunnel.go.
 """
@@ -24,10 +24,10 @@ def offered_protocols(headers: Mapping[str, str]) -> list[str]:
 
 
 def handshake(method: str, headers: Mapping[str, str], protocol: str) -> Sequence[tuple[str, str]]:
-    """Returns the headers of the answer 101 that tunnels a SPDY protocol.
+    """Returns the headers of the 101 response that tunnels a SPDY protocol.
 
     Raises:
-        websocket.Refused: the request is not a correct one for a WebSocket
+        websocket.Refused: the request is not a valid WebSocket handshake.
     """
     key = websocket.requested_key(method, lambda name: headers.get(name, ""))
     return [
@@ -39,7 +39,7 @@ def handshake(method: str, headers: Mapping[str, str], protocol: str) -> Sequenc
 
 
 class TunnellingWebSocket:
-    """A WebSocket around a SPDY connection: a `streams.Tunnel`."""
+    """A WebSocket that contains a SPDY connection: a `streams.Tunnel`."""
 
     def __init__(self, inner: Tunnel) -> None:
         self.source: Source = inner.source

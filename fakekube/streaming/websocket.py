@@ -1,8 +1,9 @@
-"""WebSocket (RFC 6455), the server's side, bytes only: handshake, frames out, frames in.
+"""The server side of WebSocket (RFC 6455), without sockets: handshake, encoding and parsing of frames.
 
-The API server uses two libraries. golang.org/x/net/websocket serves watches and channels: it takes each frame for a
-message, whatever its reserved bits or its opcode. github.com/gorilla/websocket serves tunnels: it is strict. In both
-the invariant is the same: what a client sends cannot do more than end its own connection.
+The API server uses two libraries: golang.org/x/net/websocket for watches and channels, which treats each frame as a message and
+ignores reserved bits and opcodes, and github.com/gorilla/websocket for tunnels, which is strict.
+
+Invariant: invalid data of a client ends its own connection only.
 
 Specified by: RFC 6455; golang.org/x/net/websocket/hybi.go; github.com/gorilla/websocket (advanceFrame).
 """
@@ -54,12 +55,12 @@ class Refused(Exception):
 
 
 def handshake(environ: Mapping[str, Any]) -> bytes:
-    """Returns the head that agrees to what the request of this WSGI environ asks for.
+    """Returns the header of the 101 response to the request of a WSGI environ.
 
-    One subprotocol is accepted, whatever it is, and an Origin is required.
+    Any single subprotocol is accepted, and an Origin is required.
 
     Raises:
-        Refused: it does not ask for a WebSocket in the right way
+        Refused: the request is not a valid WebSocket handshake.
     """
     key = requested_key(environ["REQUEST_METHOD"], lambda name: environ.get("HTTP_" + name.upper().replace("-", "_"), ""))
     if not _ORIGIN.fullmatch(environ.get("HTTP_ORIGIN", "")):
@@ -79,10 +80,10 @@ def handshake(environ: Mapping[str, Any]) -> bytes:
 
 
 def requested_key(method: str, header: Callable[[str], str]) -> str:
-    """Returns the key of a request for a WebSocket; `header` gives the value of a header, "" if it is absent.
+    """Returns the key of a handshake; `header` returns the value of a header, "" if it is absent.
 
     Raises:
-        Refused: it does not ask for a WebSocket in the right way
+        Refused: the request is not a valid WebSocket handshake.
     """
     if method != "GET":
         raise Refused("405 Method Not Allowed", "bad method")
@@ -97,7 +98,7 @@ def requested_key(method: str, header: Callable[[str], str]) -> str:
 
 
 def accept(key: str) -> str:
-    """Returns the answer to a client's Sec-WebSocket-Key (RFC 6455, 4.2.2)."""
+    """Returns the value of Sec-WebSocket-Accept for a client's Sec-WebSocket-Key (RFC 6455, 4.2.2)."""
     return base64.b64encode(hashlib.sha1(key.encode("latin-1") + _GUID).digest()).decode()
 
 
@@ -129,20 +130,20 @@ class Piece(NamedTuple):
     """A part of a data frame, as it arrives."""
 
     opcode: int
-    """Of the message: that of its first frame."""
+    """The opcode of the message: that of its first frame."""
     data: bytes
     begins: bool
-    """It is the beginning of a frame."""
+    """Whether it is the beginning of a frame."""
     ends: bool
-    """It is the end of a frame."""
+    """Whether it is the end of a frame."""
 
 
 class FrameReader:
-    """Reads what a client sends; answers pings.
+    """Parses the frames of a client; replies to pings.
 
     Args:
-        receive: gets the data of messages piece by piece; without it they are skipped.
-        strict: refuse what RFC 6455 forbids, as gorilla does; otherwise be as lenient as x/net.
+        receive: called with the data of messages in pieces; by default they are skipped.
+        strict: refuse what RFC 6455 forbids, as gorilla does; by default parse as x/net does.
     """
 
     __slots__ = ("_begins", "_buffer", "_drops", "_final", "_left", "_mask", "_opcode", "_receive", "_strict", "closed")
@@ -158,10 +159,10 @@ class FrameReader:
         self._begins = False
         self._drops = False
         self.closed = False
-        """The client has said goodbye, or something that ends the connection."""
+        """Whether the client has sent a close frame, or invalid data that ends the connection."""
 
     def feed(self, data: bytes) -> bytes:
-        """Takes in bytes from the network; returns the answer."""
+        """Processes received bytes; returns the bytes to reply with."""
         self._buffer += data
         answers: list[bytes] = []
         while not self.closed:
@@ -176,7 +177,7 @@ class FrameReader:
         return b"".join(answers)
 
     def _data(self) -> bool:
-        """Passes on what has come of a data frame; False if there is nothing."""
+        """Passes on the received part of a data frame; returns False if there is none."""
         buffer = self._buffer
         size = min(self._left, len(buffer))
         if not size and self._left:
@@ -192,7 +193,7 @@ class FrameReader:
         return True
 
     def _frame(self) -> bytes | None:
-        """Reads the head of the next frame, and a control frame wholly; None if it has not arrived."""
+        """Parses the header of the next frame, or a whole control frame; returns the reply, None if it is incomplete."""
         buffer = self._buffer
         if len(buffer) < 2:
             return None
@@ -223,7 +224,7 @@ class FrameReader:
         return b""
 
     def _fault(self, first: int, second: int) -> str:
-        """Returns what is wrong with the first two bytes of a frame; "" if nothing."""
+        """Returns the error in the first two bytes of a frame; "" if they are valid."""
         if not second & 0x80:
             return "bad MASK"
         if not self._strict:
@@ -242,7 +243,7 @@ class FrameReader:
         return "data before FIN" if opcode != _CONTINUATION and not self._final else ""
 
     def _control(self, opcode: int, start: int, length: int) -> bytes | None:
-        """Answers a control frame; None if it has not arrived. What is too long of it is dropped."""
+        """Processes a control frame; returns the reply, None if it is incomplete. Data beyond 125 bytes is dropped."""
         buffer = self._buffer
         if opcode == _CLOSE:
             self.closed = True
@@ -257,7 +258,7 @@ class FrameReader:
 
 
 def _masked(data: bytes, mask: bytes) -> bytes:
-    """Returns the data with the mask put on, or taken off."""
+    """Applies a mask to data, or removes it."""
     if not data:
         return data
     size = len(data)

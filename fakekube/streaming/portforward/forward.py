@@ -1,4 +1,4 @@
-"""One forwarded connection, whatever the protocol: data both ways, and an error if there is no connection.
+"""One forwarded connection, independent of the protocol: data in both directions, and an error if it fails.
 
 Specified by: k8s.io/cri-streaming/pkg/streaming/portforward (portforward.go, httpstream.go).
 """
@@ -23,11 +23,13 @@ _PIECE = 32 * 1024
 
 
 class Forward:
-    """A connection to a port. Data that comes before it stands waits.
+    """A connection to a port. Data of the client is buffered until it is established.
 
     Args:
-        where: names the pod in messages.
-        source: is notified when there may be something to send, or room for something that was received.
+        port: the port of the pod.
+        where: the pod, in error messages.
+        connect: connects to the port.
+        source: notified when there may be data to send, or space for received data.
     """
 
     def __init__(self, port: int, where: str, connect: Connect, source: Notifier) -> None:
@@ -41,9 +43,9 @@ class Forward:
         self._input_ended = False
         self._gone = False
         self.error = ""
-        """Why there is no connection, or no more."""
+        """The error of the connection; "" if there is none."""
         self.ended = False
-        """The pod has sent all, or there was no connection."""
+        """Whether the pod has sent all its data, or the connection failed."""
 
     @property
     def started(self) -> bool:
@@ -81,16 +83,16 @@ class Forward:
 
     @property
     def blocked(self) -> bool:
-        """Reports whether data waits for the pod."""
+        """Reports whether there is buffered data for the pod."""
         return self.waiting > 0
 
     @property
     def waiting(self) -> int:
-        """The number of bytes that wait for the pod."""
+        """The number of buffered bytes for the pod."""
         return len(self._waiting) + (self._inlet.waiting if self._inlet is not None else 0)
 
     def read(self) -> bytes:
-        """Returns data for the client, possibly none; sets `ended` at the end of it."""
+        """Returns data for the client, possibly none; sets `ended` at its end."""
         if self.ended or not self.started:
             return b""
         connection = self._connection
@@ -116,7 +118,7 @@ class Forward:
             self._inlet.close()
 
     def close(self) -> None:
-        """Says that the client has gone away."""
+        """Ends the connection, because the client has disconnected."""
         self._gone = True
         if self._connection is not None:
             self._hang_up(self._connection)

@@ -1,7 +1,7 @@
 """Port forwarding over SPDY: for each connection the client opens an error and a data stream with the same request id.
 
-A connection to the pod is opened when both streams are there. Nothing of that runs in the thread that serves the
-client.
+A connection to the pod is opened when both streams are open, in a worker thread, so that it does not block the thread that serves
+the client.
 
 Specified by: k8s.io/cri-streaming/pkg/streaming/portforward/httpstream.go.
 """
@@ -30,7 +30,7 @@ _CREATION_SECONDS = 30.0
 """DefaultStreamCreationTimeout."""
 _MAX_OUTGOING = 256
 _MAX_WAITING = 1 << 20
-"""Bytes that may wait for the pods before nothing more is received: connections do not wait for each other's."""
+"""The maximum number of buffered bytes for all pods' connections together; if it is exceeded, nothing more is received."""
 
 
 @dataclass(slots=True)
@@ -39,13 +39,13 @@ class _Pair:
 
     request_id: str
     due: float
-    """When the second stream must be there, in seconds of the clock."""
+    """The time of the clock until which the second stream must be opened."""
     data: spdy.Stream | None = None
     error: spdy.Stream | None = None
     forward: Forward | None = None
 
     def add(self, kind: str, stream: spdy.Stream) -> bool:
-        """Adds a stream; False if there is one of its kind."""
+        """Adds a stream; returns False if there is one of its kind."""
         if kind == _DATA:
             added, self.data = self.data is None, self.data or stream
         else:
@@ -123,7 +123,7 @@ class SPDYForward:
         if pair is None:
             pair = self._incomplete[request_id] = _Pair(request_id, self._clock.monotonic() + _CREATION_SECONDS)
         if not pair.add(kind, stream):
-            self._tell(pair, f"error processing stream for request {request_id}: {kind} stream already assigned")
+            self._write_error(pair, f"error processing stream for request {request_id}: {kind} stream already assigned")
         elif pair.data is not None and pair.error is not None:
             del self._incomplete[request_id]
             self._open[pair.data.stream_id] = pair
@@ -145,10 +145,10 @@ class SPDYForward:
             del self._open[stream.stream_id]
             pair.forward.close()
 
-    # ------------------------------------------------------------ what the client gets
+    # ------------------------------------------------------------ data for the client
 
     def _pump(self, pair: _Pair) -> None:
-        """Sends what a pod has sent, and the end of it."""
+        """Sends data of the pod, and its end."""
         forward, data, error = pair.forward, pair.data, pair.error
         assert forward is not None and data is not None and error is not None
         if piece := forward.read():
@@ -166,18 +166,18 @@ class SPDYForward:
             self._connection.finish(data)
 
     def _expire(self) -> None:
-        """Gives up pairs whose second stream did not come."""
+        """Drops pairs whose second stream was not opened in time."""
         now = self._clock.monotonic()
         for pair in [pair for pair in self._incomplete.values() if pair.due <= now]:
             del self._incomplete[pair.request_id]
-            self._tell(pair, f"(conn=spdy, request={pair.request_id}) timed out waiting for streams")
+            self._write_error(pair, f"(conn=spdy, request={pair.request_id}) timed out waiting for streams")
 
-    def _tell(self, pair: _Pair, problem: str) -> None:
+    def _write_error(self, pair: _Pair, problem: str) -> None:
         if pair.error is not None:
             self._connection.write(pair.error, problem.encode())
 
 
 def _request_id(stream: spdy.Stream, kind: str) -> str:
-    """Returns what pairs streams; without a header, that the data stream of old clients follows their error stream."""
+    """Returns the request id of a stream. Old clients send none; their data stream has the number after their error stream."""
     given = stream.headers.get("requestid", "")
     return given or str(stream.stream_id if kind == _ERROR else stream.stream_id - 2)

@@ -1,6 +1,6 @@
-"""Port forwarding over WebSocket channels: for the n-th port, channel 2n is its data and 2n+1 its error.
+"""Port forwarding over WebSocket channels: for the n-th port, channel 2n has its data and 2n+1 its error.
 
-The first message of each channel is the port, two bytes, the lower first.
+The first message of each channel is the port, as two bytes, little-endian.
 
 Specified by: k8s.io/cri-streaming/pkg/streaming/portforward/websocket.go.
 """
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 __all__ = ["PROTOCOLS", "WebSocketForward", "ports_of"]
 
-#: "" stands for no subprotocol.
+#: "" is no subprotocol.
 PROTOCOLS = ("", "v4.channel.k8s.io", "v4.base64.channel.k8s.io")
 
 
 def ports_of(values: Sequence[str]) -> list[int]:
-    """Returns the ports of a request's query. Raises ValueError with the text of the kubelet."""
+    """Returns the ports in the query of a request. Raises ValueError with the text of the kubelet."""
     if not values:
         raise ValueError('query parameter "port" is required')
     ports = []
@@ -43,7 +43,7 @@ def ports_of(values: Sequence[str]) -> list[int]:
 
 
 class WebSocketForward(ChannelTunnel):
-    """A client's connections to some ports of a pod, all opened at once: a `streams.Tunnel`."""
+    """A client's connections to ports of a pod, which are all opened at once: a `streams.Tunnel`."""
 
     def __init__(self, protocol: str, ports: Sequence[int], where: str, connect: Connect, clock: Clock) -> None:
         super().__init__(protocol, 2 * len(ports), clock)
@@ -88,4 +88,4 @@ class WebSocketForward(ChannelTunnel):
             self._open[number].receive(data)
 
     def _close_channel(self, channel: int) -> None:
-        """Does nothing: no subprotocol of port forwarding closes single channels."""
+        """Does nothing: the subprotocols of port forwarding do not close single channels."""

@@ -1,6 +1,6 @@
-"""One process that a client talks to, whatever the protocol: its pipes, the sizes of its terminal, its end.
+"""One process of exec or attach, independent of the protocol: its pipes, terminal sizes and exit status.
 
-Invariant: the exit status is told only after everything that the process has written before it ended.
+Invariant: the exit status is sent after all output of the process.
 
 Specified by: k8s.io/cri-streaming/pkg/streaming/remotecommand (exec.go, attach.go, httpstream.go).
 """
@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 STDIN, STDOUT, STDERR = "stdin", "stdout", "stderr"
 
 _PIECE = 32 * 1024
-"""Bytes of a stream that are sent at once (io.Copy)."""
+"""The maximum number of bytes in a message (the buffer of io.Copy)."""
 _LARGEST_SIZE = 65535
 _MAX_SIZES_TEXT = 4096
 _BLANK = re.compile(r"\s*")
@@ -33,7 +33,7 @@ _BLANK = re.compile(r"\s*")
 
 @dataclass(slots=True, frozen=True)
 class Options:
-    """The streams that a client asks for."""
+    """The streams that a client requests."""
 
     stdin: bool = False
     stdout: bool = False
@@ -43,21 +43,23 @@ class Options:
 
 @dataclass(slots=True, frozen=True)
 class Action:
-    """What is to be done with the streams: a command to run, or a process to attach to."""
+    """The operation: runs a command, or attaches to a process."""
 
     begin: Callable[[Streams], Execution]
-    """Starts it. May raise KubeletError."""
+    """Starts the operation with the streams. May raise KubeletError."""
     failure: str
-    """What an error that is no exit code begins with."""
+    """The beginning of the message of an error that is not an exit code."""
     description: str = ""
-    """What was run, for the message of an exit code."""
+    """The command, for the message of an exit code."""
 
 
 class RemoteCommand:
     """The process and its pipes.
 
     Args:
-        source: is notified when there may be something to send, or room for something that was received.
+        options: the requested streams.
+        action: the operation.
+        source: notified when there may be data to send, or space for received data.
     """
 
     def __init__(self, options: Options, action: Action, source: Notifier) -> None:
@@ -77,7 +79,7 @@ class RemoteCommand:
         self.stdin = Inlet(self.streams.stdin) if self.streams.stdin is not None else None
         pipes = {STDOUT: self.streams.stdout, STDERR: self.streams.stderr}
         self.outputs: dict[str, Pipe] = {name: pipe for name, pipe in pipes.items() if pipe is not None}
-        """Those that have not ended."""
+        """The output pipes that have not ended, by stream name."""
         for pipe in self._pipes():
             pipe.subscribe(source.notify)
 
@@ -88,7 +90,7 @@ class RemoteCommand:
     # ------------------------------------------------------------ the process
 
     def begin(self) -> None:
-        """Starts the process, in any thread. An error of the kubelet is its end. Never raises."""
+        """Starts the process, in any thread. Errors become its exit status. Never raises."""
         try:
             execution = self._action.begin(self.streams)
         except Exception as error:
@@ -104,11 +106,11 @@ class RemoteCommand:
 
     @property
     def exit(self) -> ExitStatus | None:
-        """The exit status; None while the process runs. To be read before the output."""
+        """The exit status; None while the process runs. Must be read before the output, so that no output is missed."""
         return self._execution.exit if self._execution is not None else None
 
     def cancel(self) -> None:
-        """Says that the client has gone away."""
+        """Ends the operation, because the client has disconnected."""
         self._cancelled = True
         if self.stdin is not None:
             self.stdin.abandon()
@@ -121,7 +123,7 @@ class RemoteCommand:
             self._execution.unsubscribe(self._source.notify)
             self._execution.cancel()
 
-    # ------------------------------------------------------------ what the client sends
+    # ------------------------------------------------------------ data from the client
 
     def receive(self, data: bytes) -> None:
         """Receives input."""
@@ -134,7 +136,7 @@ class RemoteCommand:
             self.stdin.close()
 
     def resize(self, data: bytes) -> None:
-        """Receives sizes of the terminal, as JSON documents one after the other; what is no size ends them."""
+        """Receives sizes of the terminal, as consecutive JSON documents; after an invalid one all others are ignored."""
         if self.streams.sizes is None or len(self._sizes_text) > _MAX_SIZES_TEXT:
             return
         self._sizes_text += data.decode("utf-8", "replace")
@@ -142,7 +144,7 @@ class RemoteCommand:
             try:
                 document, end = json.JSONDecoder().raw_decode(self._sizes_text, start)
             except ValueError:
-                return  # incomplete, or none
+                return  # incomplete or invalid
             self._sizes_text = self._sizes_text[end:]
             size = _terminal_size(document)
             if size is None:
@@ -152,13 +154,13 @@ class RemoteCommand:
 
     @property
     def blocked(self) -> bool:
-        """Reports whether input waits for the process."""
+        """Reports whether there is buffered input for the process."""
         return self.stdin is not None and self.stdin.blocked
 
-    # ------------------------------------------------------------ what the client gets
+    # ------------------------------------------------------------ data for the client
 
     def read_output(self) -> list[tuple[str, bytes]]:
-        """Returns what the process has written, by the name of the stream; b"" is the end of a stream."""
+        """Returns output of the process by the name of the stream; b"" is the end of a stream."""
         if self.stdin is not None:
             self.stdin.flush()
         found = []
@@ -172,7 +174,7 @@ class RemoteCommand:
         return found
 
     def status(self, exit_status: ExitStatus) -> Mapping[str, object]:
-        """Returns the status as the kubelet's v4 error stream has it."""
+        """Returns the Status that the kubelet sends on the error stream (v4)."""
         if exit_status.error:
             message = f"Internal error occurred: {self._action.failure}: {exit_status.error}"
             return {"status": "Failure", "message": message, "reason": "InternalError", "code": 500}
@@ -183,7 +185,7 @@ class RemoteCommand:
         return {"status": "Failure", "message": message, "reason": "NonZeroExitCode", "details": _causes(code)}
 
     def translated_status(self, exit_status: ExitStatus) -> Mapping[str, object]:
-        """Returns the status as the API server's translator (v5) has it, of what the kubelet's says."""
+        """Returns the Status that the API server's translator makes of that of the kubelet (v5)."""
         if exit_status.error:
             return internal_error(f"Internal error occurred: {self._action.failure}: {exit_status.error}")
         if not exit_status.code:
@@ -207,7 +209,7 @@ def internal_error(problem: str) -> Mapping[str, object]:
 
 
 def encode_status(status: Mapping[str, object], version: str) -> bytes:
-    """Returns what the error stream says: JSON since v4, before that the text of an error, and b"" for a success."""
+    """Encodes a status for the error stream: JSON since v4; before, the message of an error, and b"" for success."""
     if version in ("v4", "v5"):
         text = json.dumps(status, separators=(",", ":"), ensure_ascii=False)
         for character in "<>&\u2028\u2029":
@@ -226,7 +228,7 @@ def _end_of_blank(text: str) -> int:
 
 
 def _terminal_size(document: object) -> TerminalSize | None:
-    """Returns a size as Go decodes it; None for what is none."""
+    """Decodes a size as Go does; returns None for an invalid one."""
     if not isinstance(document, dict):
         return None
     members = {str(name).lower(): value for name, value in document.items()}

@@ -1,7 +1,6 @@
 """exec and attach over SPDY: the client opens a stream for each of stdin, stdout, stderr, error and resize.
 
-The process starts when all streams that the options ask for are there. Nothing of it runs in the thread that serves the
-connection.
+The process is started, in a worker thread, when all streams of the options are open.
 
 Specified by: k8s.io/cri-streaming/pkg/streaming/remotecommand/httpstream.go.
 """
@@ -32,7 +31,7 @@ _MAX_OUTGOING = 256
 
 
 class SPDYCommand:
-    """The conversation of one client with one process: a `streams.Tunnel`, and the `spdy.Handler` of its connection."""
+    """One process and its client: a `streams.Tunnel`, and the `spdy.Handler` of its connection."""
 
     def __init__(self, protocol: str, options: Options, action: Action, clock: Clock) -> None:
         self.source = Notifier()
@@ -72,7 +71,7 @@ class SPDYCommand:
             for name, data in written:
                 self._write(name, data)
             if exit_status is not None and not any(data for _, data in written):
-                self._tell(exit_status)
+                self._write_status(exit_status)
                 self._ended = True
             elif self._connection.closed or self._is_late():
                 self._ended = True
@@ -112,7 +111,7 @@ class SPDYCommand:
         if stream is self._streams.get(STDIN):
             self._command.end_input()
 
-    # ------------------------------------------------------------ what the client gets
+    # ------------------------------------------------------------ data for the client
 
     def _write(self, name: str, data: bytes) -> None:
         stream = self._streams.get(name)
@@ -124,13 +123,13 @@ class SPDYCommand:
             self._connection.finish(stream)
 
     def _end_as_v1(self) -> None:
-        """Resets the error stream and closes stdin, as the first version always does."""
+        """Resets the error stream and closes stdin, as the first version of the protocol always does."""
         self._resets_error = False
         self._connection.reset(self._streams[_ERROR])
         if STDIN in self._streams:
             self._connection.finish(self._streams[STDIN])
 
-    def _tell(self, exit_status: ExitStatus) -> None:
+    def _write_status(self, exit_status: ExitStatus) -> None:
         error = self._streams.get(_ERROR)
         text = encode_status(self._command.status(exit_status), self._version)
         if error is not None and text:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["KUBELET_PROTOCOLS", "V5", "RefusedCommand", "WebSocketCommand"]
 
 V5 = "v5.channel.k8s.io"
-#: The subprotocols of the kubelet's server; "" stands for none.
+#: The subprotocols of the kubelet's server; "" is none.
 KUBELET_PROTOCOLS = ("", "channel.k8s.io", "base64.channel.k8s.io", "v4.channel.k8s.io", "v4.base64.channel.k8s.io")
 
 _STDIN, _STDOUT, _STDERR, _ERROR, _RESIZE = range(5)
@@ -29,12 +29,12 @@ _CHANNELS = {STDOUT: _STDOUT, STDERR: _STDERR}
 
 
 def _established(options: Options) -> int:
-    """Returns the channel on which the client is told, by an empty message, that the connection stands."""
+    """Returns the channel on which an empty message shows that the connection is established."""
     return _STDOUT if options.stdout else _STDERR if options.stderr else _ERROR
 
 
 class WebSocketCommand(ChannelTunnel):
-    """The conversation of one client with one process: a `streams.Tunnel`. Starts the process at once."""
+    """One process and its client: a `streams.Tunnel`. Starts the process at once."""
 
     def __init__(self, protocol: str, options: Options, action: Action, clock: Clock) -> None:
         super().__init__(protocol, 5, clock)
@@ -57,7 +57,7 @@ class WebSocketCommand(ChannelTunnel):
         if self._connection.closed:
             self._end(frames)
         elif exit_status is not None and not any(data for _, data in written):
-            self._tell(exit_status, frames)
+            self._write_status(exit_status, frames)
             self._end(frames)
         return frames
 
@@ -75,7 +75,7 @@ class WebSocketCommand(ChannelTunnel):
         if channel == _STDIN:
             self._command.end_input()
 
-    def _tell(self, exit_status: ExitStatus, frames: list[bytes]) -> None:
+    def _write_status(self, exit_status: ExitStatus, frames: list[bytes]) -> None:
         status: Mapping[str, object]
         if self._protocol == V5:
             version, status = "v5", self._command.translated_status(exit_status)
@@ -87,7 +87,7 @@ class WebSocketCommand(ChannelTunnel):
 
 
 class RefusedCommand:
-    """A WebSocket (v5) on which only the error of the kubelet is told: a `streams.Tunnel`."""
+    """A WebSocket (v5) that only sends an error of the kubelet: a `streams.Tunnel`."""
 
     deadline: float | None = None
     full = False
@@ -100,7 +100,7 @@ class RefusedCommand:
         self._frames = [connection.message(_established(options), b""), connection.message(_ERROR, status), websocket.close()]
 
     def receive(self, data: bytes) -> None:
-        """Nobody hears what the client says."""
+        """Ignores data of the client."""
 
     def take(self) -> list[bytes]:
         frames, self._frames = self._frames, []

@@ -1,4 +1,4 @@
-"""SPDY/3.1 as far as Kubernetes uses it: streams with headers, data, half-close and reset; pings; no flow control.
+"""The part of SPDY/3.1 that Kubernetes uses: streams with headers, data, half-close and reset; pings; no flow control.
 
 Specified by: the SPDY protocol, draft 3.1; github.com/moby/spdystream.
 """

@@ -1,8 +1,9 @@
-"""The server's side of a SPDY connection: which streams there are, and what may happen to them.
+"""The server side of a SPDY connection, and its streams.
 
-Bytes go in through `receive`, events come out through the methods of a `Handler`, and what is to be sent lies in
-`outgoing`. A stream is half-closed by `finish` of one side, and gone after both sides finished or one reset it.
-Invariant: nothing that a client sends raises; what breaks the protocol ends the connection (`failed`).
+`receive` processes received bytes and calls the methods of a `Handler`; `outgoing` has the frames to send. A stream is
+half-closed when one side has finished, and is removed when both have finished or one has reset it.
+
+Invariant: no data of a client raises an exception; invalid data closes the connection.
 
 Specified by: github.com/moby/spdystream (connection.go, stream.go); k8s.io/streaming/pkg/httpstream/spdy/connection.go.
 """
@@ -30,22 +31,22 @@ class Stream:
         self.stream_id = stream_id
         self.headers = headers
         self.finished = False
-        """This side has sent all, or has reset the stream."""
+        """Whether this side has sent all its data, or the stream was reset."""
         self.remote_finished = False
-        """The client has sent all, or the stream was reset."""
+        """Whether the client has sent all its data, or the stream was reset."""
 
 
 class Handler(Protocol):
-    """What is told of a connection."""
+    """Receives the events of a connection."""
 
     def stream_opened(self, stream: Stream) -> bool:
-        """Returns whether a new stream is accepted; otherwise it is reset."""
+        """Called with a new stream; returns False to reset it."""
 
     def stream_data(self, stream: Stream, data: bytes) -> None:
-        """Receives data of a stream."""
+        """Called with data of a stream."""
 
     def stream_finished(self, stream: Stream, *, reset: bool) -> None:
-        """Called when the client has sent all, or has reset the stream."""
+        """Called when the client has sent all its data, or has reset the stream."""
 
 
 class Connection:
@@ -58,12 +59,12 @@ class Connection:
         self._next_id = 1
         self.streams: dict[int, Stream] = {}
         self.outgoing: list[bytes] = []
-        """Encoded frames that are to be sent."""
+        """Encoded frames to send."""
         self.closed = False
-        """Nothing more will be received: the client went away, or broke the protocol, or `close` was called."""
+        """Whether the connection has ended: the client sent GOAWAY or invalid data, or `close` was called."""
 
     def receive(self, data: bytes) -> None:
-        """Takes in bytes from the network."""
+        """Processes received bytes."""
         if self.closed:
             return
         try:
@@ -75,26 +76,26 @@ class Connection:
             self.closed = True
 
     def write(self, stream: Stream, data: bytes) -> None:
-        """Sends data; it is dropped if the stream is gone."""
+        """Sends data; does nothing if the stream has ended."""
         if not stream.finished and stream.stream_id in self.streams:
             self._send(Data(stream.stream_id, data))
 
     def finish(self, stream: Stream) -> None:
-        """Says that this side sends nothing more. Has no effect the second time."""
+        """Half-closes a stream: this side sends nothing more. May be called twice."""
         if not stream.finished and stream.stream_id in self.streams:
             stream.finished = True
             self._send(Data(stream.stream_id, b"", fin=True))
-            self._forget_if_gone(stream)
+            self._remove_if_ended(stream)
 
     def reset(self, stream: Stream) -> None:
-        """Ends a stream in both directions. Has no effect if it is gone."""
+        """Ends a stream in both directions; does nothing if it has ended."""
         if self.streams.pop(stream.stream_id, None) is not None:
             if not stream.finished:
                 self._send(RstStream(stream.stream_id, frames.CANCEL))
             stream.finished = stream.remote_finished = True
 
     def close(self) -> None:
-        """Resets all streams and says goodbye."""
+        """Resets all streams and sends GOAWAY."""
         if self.closed:
             return
         for stream in list(self.streams.values()):
@@ -117,7 +118,7 @@ class Connection:
                     stream.finished = stream.remote_finished = True
                     self._handler.stream_finished(stream, reset=True)
             case Ping(ping_id):
-                if ping_id & 1:  # others are answers to pings of this side
+                if ping_id & 1:  # others are replies to pings of this side
                     self._send(frame)
             case GoAway():
                 self.streams.clear()
@@ -152,9 +153,9 @@ class Connection:
 
     def _finish_remote(self, stream: Stream) -> None:
         stream.remote_finished = True
-        self._forget_if_gone(stream)
+        self._remove_if_ended(stream)
         self._handler.stream_finished(stream, reset=False)
 
-    def _forget_if_gone(self, stream: Stream) -> None:
+    def _remove_if_ended(self, stream: Stream) -> None:
         if stream.finished and stream.remote_finished:
             self.streams.pop(stream.stream_id, None)

@@ -1,4 +1,4 @@
-"""The dictionary with which headers are compressed.
+"""The dictionary for the compression of headers.
 
 Specified by: the SPDY protocol, draft 3, section 2.6.10.1.
 """

@@ -1,7 +1,7 @@
-"""Frames of SPDY/3: bytes to frames, and frames to bytes.
+"""Parses and encodes the frames of SPDY/3.
 
-Invariants: what comes out of a `FrameReader` depends on the bytes and not on where they were cut, but that the data of
-a DATA frame comes as it arrives; headers are never decompressed beyond a bound.
+Invariants: the frames of a `FrameReader` depend on the bytes and not on the sizes of the pieces, except that the data of a DATA
+frame is returned in pieces as it arrives; the size of decompressed headers is bounded.
 
 Specified by: the SPDY protocol, draft 3, section 2; github.com/moby/spdystream/spdy (read.go, write.go).
 """
@@ -41,28 +41,28 @@ _FIN = 0x01
 _MAX_CONTROL_PAYLOAD = 1 << 20
 _MAX_HEADER_BYTES = 1 << 20
 _MAX_HEADERS = 1000
-#: Headers that a request, or an answer, may not have: they belong to the connection.
+#: Connection-specific headers, which streams may not have.
 _INVALID_HEADERS = frozenset({"connection", "host", "keep-alive", "proxy-connection", "transfer-encoding"})
 _SEPARATOR = "\x00"
 
 
 class FrameError(Exception):
-    """The peer has broken the protocol; the connection is of no more use."""
+    """The peer violated the protocol; the connection must be closed."""
 
 
 @dataclass(slots=True, frozen=True)
 class SynStream:
-    """A new stream."""
+    """SYN_STREAM: a new stream."""
 
     stream_id: int
     headers: Mapping[str, str]
-    """Names in lower case; several values of one name are joined by NUL."""
+    """Names in lower case; of several values (separated by NUL) only the first one."""
     fin: bool = False
 
 
 @dataclass(slots=True, frozen=True)
 class SynReply:
-    """The peer has accepted a stream."""
+    """SYN_REPLY: the peer has accepted a stream."""
 
     stream_id: int
     headers: Mapping[str, str]
@@ -71,7 +71,7 @@ class SynReply:
 
 @dataclass(slots=True, frozen=True)
 class RstStream:
-    """A stream has ended in both directions."""
+    """RST_STREAM: a stream has ended in both directions."""
 
     stream_id: int
     status: int
@@ -79,14 +79,14 @@ class RstStream:
 
 @dataclass(slots=True, frozen=True)
 class Ping:
-    """A question that is answered with itself."""
+    """PING: the reply is the same frame."""
 
     ping_id: int
 
 
 @dataclass(slots=True, frozen=True)
 class GoAway:
-    """The peer wants no more streams."""
+    """GOAWAY: the peer accepts no more streams."""
 
     last_stream_id: int
     status: int = 0
@@ -94,7 +94,7 @@ class GoAway:
 
 @dataclass(slots=True, frozen=True)
 class HeaderBlock:
-    """More headers of a stream."""
+    """HEADERS: additional headers of a stream."""
 
     stream_id: int
     headers: Mapping[str, str]
@@ -103,7 +103,7 @@ class HeaderBlock:
 
 @dataclass(slots=True, frozen=True)
 class Data:
-    """Data of a stream: a whole frame, or a part of one that has not arrived wholly."""
+    """DATA: a whole frame, or the received part of one."""
 
     stream_id: int
     data: bytes
@@ -112,7 +112,7 @@ class Data:
 
 @dataclass(slots=True, frozen=True)
 class Unused:
-    """SETTINGS or WINDOW_UPDATE, without effect here."""
+    """SETTINGS or WINDOW_UPDATE, which have no effect here."""
 
     kind: int
 
@@ -130,10 +130,10 @@ class FrameReader:
         self._left = 0
 
     def feed(self, data: bytes) -> Iterator[Frame]:
-        """Takes in bytes from the network; iterates over the frames that they complete.
+        """Processes received bytes; yields the frames that they complete.
 
         Raises:
-            FrameError: the bytes are no frames of SPDY/3
+            FrameError: the bytes are not frames of SPDY/3.
         """
         buffer = self._buffer
         buffer += data
