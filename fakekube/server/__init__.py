@@ -1,4 +1,4 @@
-"""The bundled server for HTTP/1.1 and HTTP/2: runs any WSGI application, and serves its streams without a thread each.
+"""The HTTP server (HTTP/1.1 and HTTP/2): runs any WSGI application; streams do not need a thread each.
 
 ```
  accept ─→ connection (a thread) ─→ http1 → environ → the application → response ─→ client
@@ -6,10 +6,9 @@
          └ pump ←───────────────────────────────────────────┘ ─→ framing ─→ client
 ```
 
-A client that negotiates HTTP/2 is handed to `http2`. The server knows bytes and WSGI, nothing of Kubernetes. `http1`,
-`response`, `environ` and `framing` are free of sockets; `transport` (and `tls`) are the sockets; `loop`, `workers` and
-`server` are the threads.
-Where behaviour could be seen by a client it is that of Go's net/http, on which kube-apiserver stands.
+`http2` serves clients that negotiate HTTP/2. The server does not depend on Kubernetes. `http1`, `response`, `environ` and
+`framing` use no sockets; `transport` and `tls` wrap the sockets; `loop`, `server` and `fakekube.threads` have the threads.
+Behaviour that clients can observe is that of Go's net/http, which kube-apiserver uses.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Sends one response of the application to the client: `start_response`, and the body.
+"""Sends one response of the application over HTTP/1.1.
 
-What the application left of the request's body is read away before the head is sent, as net/http does: only
-then is it known whether the connection can go on, which the head must say. Head and body leave in one piece
-where that costs no copy worth mentioning.
+As in net/http, the rest of the request's body is read before the header of the response is sent, because the header declares
+whether the connection is kept. Header and body are sent in one piece if the body is small.
 """
 
 from __future__ import annotations
@@ -18,14 +17,14 @@ from fakekube.server.wsgi import Fields, WSGIResponse
 __all__ = ["Answer"]
 
 _MEASURED_BYTES = 2048
-"""Bodies up to this size have their length told; net/http sends longer ones in chunks (bufferBeforeChunkingSize)."""
+"""Bodies up to this size have a Content-Length; net/http sends longer ones in chunks (bufferBeforeChunkingSize)."""
 _LAST_CHUNK = b"\r\n0\r\n\r\n"
 _JOINED_BYTES = 65536
-"""Up to this size bodies are copied behind their heads."""
+"""Bodies up to this size are copied, to send them together with the header."""
 
 
 class Answer(WSGIResponse):
-    """The answer to one request."""
+    """The response to one request."""
 
     __slots__ = ("_body", "_date", "_left", "_request", "_transport", "head")
 
@@ -37,25 +36,25 @@ class Answer(WSGIResponse):
         self._date = date
         self._left: int | None = None
         self.head: Head | None = None
-        """None until it is being sent."""
+        """The header; None until it is being sent."""
 
     @property
     def is_complete(self) -> bool:
-        """Another request may follow on the connection: a body cut short can only be shown by its end."""
+        """Reports whether another request may follow on the connection. It may not after an incomplete body."""
         return self.head is not None and self.head.keep_alive and not self._left
 
     @property
     def head_sent(self) -> bool:
         return self.head is not None
 
-    def give_plain(self, status: str, fields: Fields = (), text: bytes = b"") -> None:
-        """Send an answer of the server's own, in place of any other."""
+    def send_plain(self, status: str, fields: Fields = (), text: bytes = b"") -> None:
+        """Sends a response of the server itself."""
         self.status = status
         self._fields = [*fields, ("Content-Type", "text/plain; charset=utf-8")] if text else fields
-        self._give_whole(text)
+        self._send_whole(text)
 
     def encode_head(self, length: int | None) -> Head:
-        """Decide on the head, for a body of that length if it is known; nothing is sent yet."""
+        """Encodes the header for a body of this length, or of unknown length; sends nothing."""
         if not self.status:
             raise RuntimeError("the application did not call start_response")
         body = self._body
@@ -66,12 +65,12 @@ class Answer(WSGIResponse):
         return self.head
 
     def encode_switch(self) -> bytes:
-        """The head of an answer that switches protocols: as the application gave it."""
+        """Encodes the header of a 101 response, with the fields of the application only."""
         lines = [f"HTTP/1.1 {self.status}", *(f"{name}: {value}" for name, value in self._fields)]
         return "\r\n".join([line.replace("\r", " ").replace("\n", " ") for line in lines] + ["", ""]).encode("latin-1")
 
     def _is_last(self) -> bool:
-        """The connection ends in any case: nothing needs to be read away."""
+        """Reports whether the connection ends after this response; then the request's body need not be read."""
         if not self._request.fields.keep_alive:
             return True
         return any(name.lower() == "connection" and value.lower() == "close" for name, value in self._fields)
@@ -89,10 +88,10 @@ class Answer(WSGIResponse):
         if data:
             self._transport.send(data)
 
-    def _give_whole(self, body: bytes) -> None:
+    def _send_whole(self, body: bytes) -> None:
         head = self.encode_head(len(body) if len(body) <= _MEASURED_BYTES else None)
         if head.chunked:
-            self._give_in_one_chunk(head, body)
+            self._send_in_one_chunk(head, body)
             return
         body = self._measured(body) if head.has_body else b""
         if len(body) <= _JOINED_BYTES:
@@ -105,7 +104,7 @@ class Answer(WSGIResponse):
         if self.head is not None and self.head.chunked:
             self._transport.send(b"0\r\n\r\n")
 
-    def _give_in_one_chunk(self, head: Head, body: bytes) -> None:
+    def _send_in_one_chunk(self, head: Head, body: bytes) -> None:
         begin = b"%b%x\r\n" % (head.data, len(body))
         if len(body) <= _JOINED_BYTES:
             self._transport.send(b"".join((begin, body, _LAST_CHUNK)))
@@ -114,7 +113,7 @@ class Answer(WSGIResponse):
             self._transport.send(piece)
 
     def _measured(self, piece: bytes) -> bytes:
-        """As much of a piece as still fits what the head promised."""
+        """Returns the part of a piece that does not exceed the declared length."""
         if self._left is None:
             return piece
         if len(piece) > self._left:

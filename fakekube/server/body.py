@@ -1,7 +1,7 @@
-"""A request's body as `wsgi.input`: read from the client as the application reads, and never beyond its end.
+"""The body of a request as `wsgi.input`: received from the client while the application reads.
 
-Nothing is read ahead of the application but what one receive brings, so an application that stops reading at
-its limit bounds what the server holds.
+Invariant: at most one receive is ahead of the application, so that an application that stops reading bounds the memory of the
+server.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ if TYPE_CHECKING:
 __all__ = ["MAX_DISCARDED_BYTES", "Body", "Readable", "body_stream"]
 
 MAX_DISCARDED_BYTES = 256 << 10
-"""How much of an unread body net/http reads away to keep a connection (maxPostHandlerReadBytes)."""
+"""The number of unread bytes that net/http discards to keep a connection (maxPostHandlerReadBytes)."""
 
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
 class Readable(Protocol):
-    """A body that comes piece by piece."""
+    """A body that arrives in pieces."""
 
     def read(self, limit: int, /) -> bytes:
-        """Up to `limit` bytes, `b""` at the end; waits for them."""
+        """Returns up to `limit` bytes, `b""` at the end; blocks until there are some."""
 
 
 def body_stream(body: Readable) -> IO[bytes]:
-    """A body for `wsgi.input`."""
+    """Returns a body as a file for `wsgi.input`."""
     return io.BufferedReader(_Raw(body))
 
 
 class Body:
-    """One request's body."""
+    """The body of one HTTP/1.1 request."""
 
     __slots__ = ("_awaited", "_error", "_parser", "_transport", "stream")
 
@@ -46,7 +46,7 @@ class Body:
         self._awaited = request.fields.expects_continue
         self._error: BodyError | None = None
         self.stream: IO[bytes]
-        """For `wsgi.input`."""
+        """The file for `wsgi.input`."""
         length = request.fields.length
         if length is not None and not self._awaited and length <= len(parser.buffer):
             self.stream = io.BytesIO(parser.body(length) or b"")
@@ -54,10 +54,9 @@ class Body:
             self.stream = body_stream(self)
 
     def read(self, limit: int) -> bytes:
-        """Up to `limit` bytes, `b""` at the end; tells a client that waits for it to go on.
+        """Returns up to `limit` bytes, `b""` at the end; sends `100 Continue` if the client waits for it.
 
-        Raises:
-            BodyError: the body is not framed right, or the client is gone
+        Raises BodyError if the framing is invalid, or the client has disconnected.
         """
         if self._error is not None:
             raise self._error
@@ -77,11 +76,11 @@ class Body:
 
     @property
     def unread(self) -> bool:
-        """The body's end has not been reached."""
+        """Reports whether the end of the body has not been reached."""
         return self._parser.unread != 0
 
     def discard(self) -> bool:
-        """Read away what the application has left; false if it was too much, or broken."""
+        """Reads the rest of the body; returns False if it is too long or invalid."""
         unread = self._parser.unread
         if self._awaited or self._error is not None or (unread is not None and unread >= MAX_DISCARDED_BYTES):
             return False
@@ -98,7 +97,7 @@ class Body:
 
 
 class _Raw(io.RawIOBase):
-    """What `io.BufferedReader` needs to make lines and the rest of it."""
+    """Adapts a body to `io.RawIOBase`, for `io.BufferedReader`."""
 
     def __init__(self, body: Readable) -> None:
         self._body = body

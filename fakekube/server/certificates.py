@@ -1,8 +1,8 @@
-"""Generates certificates for tests: a CA, a server certificate and an administrator's client certificate.
+"""Generates certificates: a CA, certificates of servers, and client certificates of users.
 
-They pass strict verification (Python 3.13's default, Go's): a CA with critical basicConstraints and keyUsage, leaves
-with an authority key identifier and their addresses as IP SANs. Keys are P-256, quick to make and to use. All of a
-process share one CA and one administrator, so that many clusters pay once.
+They pass strict verification (the default of Python 3.13, Go): the CA has critical basicConstraints and keyUsage, other
+certificates have an authority key identifier, and addresses as IP SANs. Keys are P-256, which are fast to generate and to use.
+All clusters of a process share one CA and one administrator certificate.
 """
 
 from __future__ import annotations
@@ -37,30 +37,31 @@ _SERVER_NAMES = (
 _SERVER_ADDRESSES = ("127.0.0.1", "::1")
 _LIFETIME = timedelta(days=3650)
 _BACKDATED = timedelta(days=1)
-"""So that a machine whose clock is a little behind believes them."""
+"""Certificates are valid from this time before now, for machines whose clocks are late."""
 
 _lock = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """What a server and its administrator need; all PEM."""
+    """The certificates and keys of a server and its administrator, in PEM."""
 
     ca_certificate: str
     server_certificate: str
     server_key: str
     client_certificate: str
-    """Of `ADMIN_NAME` in `ADMIN_GROUPS`."""
+    """The client certificate of `ADMIN_NAME` in `ADMIN_GROUPS`."""
     client_key: str
     context: ssl.SSLContext
-    """For `Server(tls=…)`."""
+    """The context for `Server(tls=…)`."""
 
 
 def credentials(host: str = "127.0.0.1", *, http2: bool = False) -> Credentials:
-    """Credentials of a server that clients call `host` (a name or an address), beside the usual names;
-    `http2` has their context offer HTTP/2.
+    """Returns the credentials of a server; the same ones for the same arguments.
 
-    Asked for again, they are the same ones.
+    Args:
+        host: a name or address that clients use, in addition to localhost and the names of the Service kubernetes.
+        http2: whether the context offers HTTP/2.
     """
     with _lock:
         return _credentials(host, http2)
@@ -83,7 +84,7 @@ def _credentials(host: str, http2: bool) -> Credentials:
 
 @functools.lru_cache(maxsize=256)
 def client_credentials(user: str, groups: tuple[str, ...] = ()) -> tuple[str, str]:
-    """Certificate and key, both PEM, of a user whom servers with `credentials` believe."""
+    """Returns certificate and key, in PEM, of a user; signed by the CA of this process."""
     with _lock:
         authority = _authority()
     issued = authority.issue_client(user, groups)
@@ -91,7 +92,7 @@ def client_credentials(user: str, groups: tuple[str, ...] = ()) -> tuple[str, st
 
 
 def authority() -> Authority:
-    """The CA of this process."""
+    """Returns the CA of this process."""
     with _lock:
         return _authority()
 
@@ -113,14 +114,14 @@ def _administrator() -> _Issued:
 
 @dataclass(frozen=True, slots=True)
 class _Issued:
-    """A certificate with its key, as PEM."""
+    """A certificate and its key, in PEM."""
 
     pem: str
     key_pem: str
 
 
 class Authority:
-    """A CA of our own."""
+    """A certificate authority."""
 
     def __init__(self) -> None:
         from cryptography import x509
@@ -138,7 +139,7 @@ class Authority:
         self.pem = self._sign(builder)
 
     def issue_server(self, *hosts: str) -> _Issued:
-        """The certificate of an API server that clients call by these names or addresses, beside the usual ones."""
+        """Issues a certificate for an API server with these names or addresses, in addition to the default ones."""
         from cryptography import x509
         from cryptography.x509.oid import ExtendedKeyUsageOID
 
@@ -153,7 +154,7 @@ class Authority:
         return self._issue(_name("kube-apiserver"), ExtendedKeyUsageOID.SERVER_AUTH, alternatives)
 
     def issue_client(self, user: str, groups: tuple[str, ...]) -> _Issued:
-        """A certificate that authenticates a user: its name as CN, its groups as O."""
+        """Issues a certificate that authenticates a user: the name is the CN, the groups are the Os."""
         from cryptography.x509.oid import ExtendedKeyUsageOID
 
         return self._issue(_name(user, groups), ExtendedKeyUsageOID.CLIENT_AUTH)
@@ -165,13 +166,13 @@ class Authority:
         begins: datetime,
         ends: datetime,
     ) -> str:
-        """The certificate, in PEM, for what somebody else asks for.
+        """Signs a certificate signing request, and returns the certificate in PEM.
 
         Args:
-            request: names the subject and holds the key.
-            extensions: of the certificate, each with whether it is critical; the CA's key identifier is added.
-            begins: when it begins to be valid.
-            ends: when it ends, if the CA is valid as long.
+            request: has the subject and the public key.
+            extensions: the extensions of the certificate, each with whether it is critical; the CA's key identifier is added.
+            begins: the beginning of its validity.
+            ends: the end of its validity, at most that of the CA.
         """
         from cryptography import x509
 

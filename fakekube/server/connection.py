@@ -1,8 +1,9 @@
-"""Serves one client connection in its own thread: reads requests, sends the application's responses.
+"""Serves one client connection in a thread: reads requests, sends the responses of the application.
 
-The thread ends when the connection does, or hands it to the pump while a streaming answer lasts; whoever
-holds the connection is the only one to touch it, but for `abort`. Keep-alive, and how the connection ends,
-follow net/http's server.
+The thread ends with the connection, or hands it to the pump for the duration of a streaming response. Keep-alive, and the end of
+the connection, are those of net/http's server.
+
+Invariant: one thread at a time owns the connection; other threads only call `abort`.
 """
 
 from __future__ import annotations
@@ -35,26 +36,26 @@ _logger = logging.getLogger(__name__)
 HANDSHAKE_SECONDS = 32.0
 HEAD_SECONDS = 32.0
 IDLE_SECONDS = 90.0
-"""As kube-apiserver sets them (secure_serving.go)."""
+"""The timeouts of kube-apiserver (secure_serving.go)."""
 
 Application = Callable[[dict[str, Any], Callable[..., Callable[[bytes], object]]], Iterable[bytes]]
 
 
 class Service(Protocol):
-    """What connections need of their server."""
+    """The part of the server that connections use."""
 
     application: Application
     pump: Pump
     max_streams: int
-    """How many requests a client may have open on a connection with HTTP/2."""
+    """The maximum number of concurrent requests on a connection with HTTP/2."""
     goaway_chance: float
-    """Of how many of these requests the connection takes no further ones."""
+    """The probability with which such a request is the last one of its connection."""
 
     def date(self) -> str:
-        """The Date of an answer that is given now."""
+        """Returns the value of Date for a response now."""
 
     def serve(self, connection: Connection) -> None:
-        """Serve the connection again, in a thread."""
+        """Serves the connection again, in a thread."""
 
     def closed(self, connection: Connection) -> None:
         """Called when the connection is closed."""
@@ -66,7 +67,7 @@ class _After(enum.Enum):
     NEXT = enum.auto()
     CLOSE = enum.auto()
     LINGER = enum.auto()
-    """The client may still be sending: a reset for that could cost it the answer."""
+    """Close after a moment: the client may still be sending, and would lose the response by a reset."""
     HANDED_OVER = enum.auto()
 
 
@@ -77,26 +78,26 @@ _NEXT, _CLOSE, _LINGER, _HANDED_OVER = _After
 class Connection:
     """A client's connection."""
 
-    __slots__ = ("_base", "_greeted", "_multiplexed", "_parser", "_served_by", "_service", "_transport", "deadline")
+    __slots__ = ("_base", "_handshake_done", "_multiplexed", "_parser", "_served_by", "_service", "_transport", "deadline")
 
     def __init__(self, transport: Transport, service: Service, base: dict[str, Any]) -> None:
-        """`base` are the variables of all its requests' environs."""
+        """`base` has the variables for the environs of all its requests."""
         self._transport = transport
         self._service = service
         self._base = base
         self._parser = RequestParser()
-        self._greeted = False
+        self._handshake_done = False
         self.deadline = math.inf
-        """When (time.monotonic) whoever looks after connections should abort this one."""
+        """The time of `time.monotonic()` at which the server aborts the connection."""
         self._served_by = 0
         self._multiplexed: MultiplexedConnection | None = None
 
     def serve(self) -> None:
-        """Everything until the connection ends or belongs to the pump. Never raises."""
+        """Serves requests until the connection ends or is handed to the pump. Never raises."""
         after = _CLOSE
         self._served_by = threading.get_ident()
         try:
-            self._greet()
+            self._handshake()
             after = _NEXT
             if self._transport.speaks_http2:
                 self._hand_over_to_http2()
@@ -118,27 +119,27 @@ class Connection:
 
     @property
     def served_by(self) -> int:
-        """The identifier of the thread that serves it."""
+        """The identifier of the thread that serves the connection."""
         return self._served_by if self._multiplexed is None else self._multiplexed.served_by
 
     def abort(self) -> None:
-        """End the connection, from any thread; the one that serves it will close it."""
+        """Ends the connection from any thread; the thread that serves it closes it."""
         if self._multiplexed is not None:
             self._multiplexed.abort()
         else:
             self._transport.abort()
 
     def close(self) -> None:
-        """End the connection; only for whoever holds it."""
+        """Closes the connection; only called by its owner."""
         self.deadline = math.inf
         self._service.closed(self)
         self._transport.close()
 
-    def _greet(self) -> None:
-        if not self._greeted:
+    def _handshake(self) -> None:
+        if not self._handshake_done:
             self.deadline = time.monotonic() + HANDSHAKE_SECONDS
             self._base |= self._transport.handshake()
-            self._greeted = True
+            self._handshake_done = True
 
     def _hand_over_to_http2(self) -> None:
         from fakekube.server.http2.connection import MultiplexedConnection
@@ -147,11 +148,7 @@ class Connection:
         self._multiplexed.start()
 
     def _next_request(self) -> Request | None:
-        """The next request; None when the client has sent its last.
-
-        Raises:
-            ProtocolError: what it sent is no request
-        """
+        """Returns the next request; None if the client has ended the connection. Raises ProtocolError for an invalid request."""
         parser = self._parser
         request = parser.request() if parser.buffer else None
         if request is None:
@@ -169,14 +166,14 @@ class Connection:
         return request
 
     def _exchange(self, request: Request) -> _After:
-        """Answer one request."""
+        """Serves one request."""
         transport = self._transport
         body = Body(request, self._parser, transport)
         answer = Answer(request, body, transport, self._service.date)
         if request.fields.expectation_failed:
-            answer.give_plain("417 Expectation Failed", [("Connection", "close")])
+            answer.send_plain("417 Expectation Failed", [("Connection", "close")])
         elif request.target == "*" and request.method == "OPTIONS":
-            answer.give_plain("200 OK")
+            answer.send_plain("200 OK")
         elif self._run(request, body, answer):
             return _HANDED_OVER
         if answer.is_complete:
@@ -184,14 +181,14 @@ class Connection:
         return _LINGER if self._parser.unread != 0 else _CLOSE
 
     def _run(self, request: Request, body: Body, answer: Answer) -> bool:
-        """Have the application answer; true if the connection is the pump's now."""
+        """Calls the application and sends its response; returns True if the connection is handed to the pump."""
         environ = make_environ(self._base, request, body.stream)
         try:
             result = self._service.application(environ, answer.start_response)
             if is_stream(result):
                 return self._stream(environ, answer, result)
             try:
-                answer.give(result)
+                answer.send_result(result)
             finally:
                 if hasattr(result, "close"):
                     result.close()
@@ -209,12 +206,12 @@ class Connection:
         except Exception:
             _logger.exception("The application failed: %s %s", request.method, request.target)
             if answer.head is not None:
-                raise Disconnected("the answer failed half-way") from None
-            answer.give_plain("500 Internal Server Error", text=b"500 Internal Server Error")
+                raise Disconnected("the application failed after the header was sent") from None
+            answer.send_plain("500 Internal Server Error", text=b"500 Internal Server Error")
         return False
 
     def _stream(self, environ: dict[str, Any], answer: Answer, stream: Stream) -> bool:
-        """Begin a streaming answer; true if it goes on, and the connection is the pump's now."""
+        """Begins a streaming response; returns True if it continues and the connection is handed to the pump."""
         handed_over = False
         try:
             begun = self._begin(environ, answer, stream)
@@ -229,7 +226,7 @@ class Connection:
                 stream.close()
 
     def _begin(self, environ: dict[str, Any], answer: Answer, stream: Stream) -> Delivery | None:
-        """Send the head, and what there is at once; None if that is all."""
+        """Sends the header and the frames that are available; returns None if the response is complete."""
         framing: Framing
         if answer.status.startswith("101") and _is_tunnel(stream):
             head = answer.encode_switch()
@@ -252,7 +249,7 @@ class Connection:
         return None
 
     def _released(self, reusable: bool) -> None:
-        """The pump is done with the connection."""
+        """Called when the pump has ended the response."""
         if reusable:
             self._transport.set_blocking(True)
             self._service.serve(self)
@@ -268,7 +265,7 @@ class Connection:
 
 
 def is_stream(result: object) -> TypeGuard[Stream]:
-    """It can be served without waiting in its iterator (`fakekube.streams`)."""
+    """Reports whether a result of the application is a `fakekube.streams.Stream`."""
     return not isinstance(result, (list, tuple)) and hasattr(result, "take") and hasattr(result, "source")
 
 

@@ -1,9 +1,8 @@
-"""A request's WSGI environ (PEP 3333).
+"""Builds the WSGI environ of a request (PEP 3333).
 
-Beside what the PEP names there are `REQUEST_URI` (path and query as sent: PATH_INFO has lost what was
-`%2F`), `REMOTE_PORT`, `wsgi.input_terminated` (a body without a length can be read to its end), and with TLS
-the variables of Apache's mod_ssl. Fields with an underscore are left out: in an environ they would pass for
-others.
+In addition to the variables of the PEP there are `REQUEST_URI` (path and query as sent, because PATH_INFO does not distinguish
+`%2F` from `/`), `REMOTE_PORT`, `wsgi.input_terminated` (a body without a length can be read to its end), and with TLS the
+variables of Apache's mod_ssl. Fields with an underscore in their names are omitted, because they would be confused with others.
 """
 
 from __future__ import annotations
@@ -20,11 +19,11 @@ __all__ = ["base_environ", "make_environ"]
 _ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:(?://([^/?]*))?")
 
 _ONCE = frozenset({"accept", "accept-encoding", "authorization", "content-type", "if-none-match", "user-agent"})
-"""Fields of which only the first counts, as with Header.Get; all others are joined (RFC 9110, 5.3)."""
+"""Fields of which only the first value is used, as by Go's Header.Get; the values of others are joined (RFC 9110, 5.3)."""
 
 
 def base_environ(server_name: str, server_port: int, scheme: str) -> dict[str, Any]:
-    """What is the same for all requests to a server."""
+    """Returns the variables that are the same for all requests to a server."""
     return {
         "SCRIPT_NAME": "",
         "SERVER_NAME": server_name,
@@ -40,7 +39,13 @@ def base_environ(server_name: str, server_port: int, scheme: str) -> dict[str, A
 
 
 def make_environ(base: dict[str, Any], request: Request, body: IO[bytes]) -> dict[str, Any]:
-    """The environ of one request, on top of what is the same for its connection."""
+    """Returns the environ of a request.
+
+    Args:
+        base: the variables of its connection.
+        request: the request.
+        body: the value of `wsgi.input`.
+    """
     target = request.target
     authority, uri = (None, target) if target.startswith("/") else _split_target(target)
     path, _, query = uri.partition("?")
@@ -64,7 +69,7 @@ def make_environ(base: dict[str, Any], request: Request, body: IO[bytes]) -> dic
 
 
 def _variables(fields: Fields) -> dict[str, str]:
-    """The variables of a request's fields, made once."""
+    """Returns the variables for a header block; computed once for each block."""
     if not fields.variables:
         fields.variables.update(_made(fields))
     return fields.variables
@@ -90,7 +95,7 @@ def _made(fields: Fields) -> dict[str, str]:
 
 
 def _split_target(target: str) -> tuple[str | None, str]:
-    """The authority of a target that is no path, if it has one, and its path with the query."""
+    """Splits a target that is not a path into its authority, if it has one, and its path with the query."""
     absolute = _ABSOLUTE.match(target)
     if absolute is None:
         return None, target if target == "*" else ""

@@ -1,8 +1,6 @@
-"""Encodes the frames of a stream on a connection: as chunks, unchanged, as WebSocket messages, or in another
-protocol.
+"""Encodes the frames of a stream for a connection: as chunks, unchanged, as WebSocket messages, or as data of another protocol.
 
-A framing is the part of a streaming answer that knows the protocol on the wire; the pump only moves its
-bytes. It also hears what the client sends meanwhile.
+A framing implements the protocol of a streaming response, in both directions; the pump only transfers its bytes.
 """
 
 from __future__ import annotations
@@ -18,35 +16,35 @@ __all__ = ["Bare", "Chunked", "Framing", "Raw", "WebSocketMessages"]
 
 
 class Framing(Protocol):
-    """One connection's side of a streaming answer."""
+    """The encoding of a streaming response on one connection."""
 
     key: str
-    """Framings with the same key make the same bytes of the same frames."""
+    """Framings with the same key encode the same frames as the same bytes."""
     last: bytes
-    """What follows the last frame."""
+    """The bytes after the last frame."""
     reusable: bool
-    """Another request may follow on the connection."""
+    """Whether another request may follow on the connection."""
 
     def frame(self, frames: list[bytes]) -> bytes:
-        """All of `frames`, ready to send."""
+        """Encodes frames."""
 
     def receive(self, data: bytes) -> bytes:
-        """Hear what the client sent; what to answer."""
+        """Processes data from the client; returns the bytes to reply with."""
 
     @property
     def hung_up(self) -> bool:
-        """True when the client has closed the stream, and only `last` remains to be sent."""
+        """Reports whether the client has closed the stream; then only `last` is sent."""
 
     @property
     def deaf(self) -> bool:
-        """True when no more data may be received."""
+        """Reports whether no data should be received for now."""
 
 
 _MAX_PIPELINED = 65536
 
 
 class Chunked:
-    """HTTP/1.1. Requests that the client sends ahead wait in the connection's parser."""
+    """Chunks of HTTP/1.1. Pipelined requests of the client are kept in the parser of the connection."""
 
     key = "chunked"
     last = b"0\r\n\r\n"
@@ -57,7 +55,7 @@ class Chunked:
         self.reusable = reusable
 
     def frame(self, frames: list[bytes]) -> bytes:
-        # An empty chunk would end the answer.
+        # An empty chunk would end the response.
         return b"".join([b"%x\r\n%b\r\n" % (len(frame), frame) for frame in frames if frame])
 
     def receive(self, data: bytes) -> bytes:
@@ -70,7 +68,7 @@ class Chunked:
 
 
 class Bare(Chunked):
-    """HTTP/1.0: the end of the connection is the end of the answer."""
+    """HTTP/1.0: the response ends with the connection."""
 
     key = "bare"
     last = b""
@@ -83,7 +81,7 @@ class Bare(Chunked):
 
 
 class WebSocketMessages:
-    """Every frame is one message."""
+    """WebSocket: every frame is one message."""
 
     last = websocket.close()
     reusable = False
@@ -106,7 +104,7 @@ class WebSocketMessages:
 
 
 class Raw:
-    """Another protocol: bytes go both ways as they are."""
+    """Another protocol, of a `Tunnel`: bytes are transferred unchanged in both directions."""
 
     key = "bare"
     last = b""
@@ -115,7 +113,7 @@ class Raw:
 
     def __init__(self, tunnel: Tunnel, parser: RequestParser) -> None:
         self._tunnel = tunnel
-        if parser.buffer:  # what the client sent behind its request
+        if parser.buffer:  # data that the client sent after its request
             tunnel.receive(bytes(parser.buffer))
             parser.buffer.clear()
 

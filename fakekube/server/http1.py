@@ -1,14 +1,14 @@
-"""Parses HTTP/1.1 requests from bytes: no sockets, no threads.
+"""Parses HTTP/1.1 requests from bytes, without sockets and threads.
 
-Bytes go in through `feed`, cut as the network cut them; `request` gives the next head once all of it is
-there, then `body` its body piece by piece until `b""`, then `request` again. The invariant: what comes out
-depends on the bytes, not on where they were cut, and no byte behind a request that was refused is ever read
+`feed` takes bytes in pieces of any size; `request` returns the next request when its header is complete, then `body` its body in
+pieces until `b""`, then `request` the next one. The parser accepts and refuses what Go's net/http does. Invalid headers are
+answered with a short text and `Connection: close`; errors of a body are raised to its reader.
+
+Invariant: the result depends on the bytes and not on the sizes of the pieces, and bytes after a refused request are never parsed
 as another request.
 
-What a request is, and what is wrong with one, is what Go's net/http says, on which kube-apiserver stands
-(readRequest and its server's checks, readTransfer, internal/chunked, textproto's ReadMIMEHeader). Its
-answers to bad heads are short texts behind `Connection: close`; errors of bodies are left to whoever reads
-the body.
+Specified by: net/http of Go (request.go: readRequest; server.go: readRequest of conn; transfer.go: readTransfer;
+internal/chunked.go), net/textproto (ReadMIMEHeader).
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from dataclasses import dataclass, field
 __all__ = ["MAX_HEAD_BYTES", "BodyError", "Fields", "ProtocolError", "Request", "RequestParser", "is_valid_target"]
 
 MAX_HEAD_BYTES = (1 << 20) + 4096
-"""MaxHeaderBytes of kube-apiserver and the slop that net/http adds to it."""
+"""MaxHeaderBytes of kube-apiserver, and the 4096 bytes that net/http adds to it."""
 
 _MAX_LINE = 4096
-"""Of a chunk's size line and of all trailers: the size of net/http's read buffer."""
+"""The maximum length of a chunk's size line and of all trailers: the size of net/http's read buffer."""
 _MAX_CHUNK_OVERHEAD = 16 * 1024
 _USUAL_BLOCK = 2048
-"""Header blocks of more characters are not remembered."""
+"""Larger header blocks are not cached."""
 
 _END_OF_HEAD = re.compile(rb"\n\r?\n")
 _TOKEN = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]"
@@ -47,79 +47,78 @@ _ABSOLUTE = re.compile(rf"[A-Za-z][A-Za-z0-9+.\-]*:(?:(?!//)|//(?:[^/?@]*@)?{_HO
 
 
 class ProtocolError(Exception):
-    """A head that net/http refuses. The connection is of no use after its `answer`."""
+    """A header that net/http refuses. The connection must be closed after its `answer`."""
 
     def __init__(self, status: str = "400 Bad Request", text: str = "") -> None:
-        """`status` is the code with its reason as sent; `text` the body, if it is not the status again."""
+        """`status` is the code with its reason phrase; `text` is the body, by default the status."""
         super().__init__(status)
         self.status = status
         self.text = text or status
 
     @property
     def answer(self) -> bytes:
-        """All bytes of the answer, as net/http writes them."""
+        """The whole response, as net/http writes it."""
         head = f"HTTP/1.1 {self.status}\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"
         return (head + self.text).encode("latin-1")
 
 
 class BodyError(OSError):
-    """A body that cannot be read to its end; the text is net/http's."""
+    """A body that cannot be read to its end; the text is that of net/http."""
 
 
 @dataclass(slots=True, frozen=True, eq=False)
 class Fields:
-    """A header block, and what it says about the request. Clients repeat themselves: each is parsed once."""
+    """A parsed header block. Header blocks that clients repeat are parsed once."""
 
     pairs: tuple[tuple[str, str], ...]
-    """Names in lower case, values without blanks around them."""
+    """Names in lower case, values without surrounding spaces."""
     length: int | None
-    """Bytes of the body; None for a chunked one."""
+    """The length of the body; None for a chunked body."""
     keep_alive: bool
-    """The client does not mind another request on this connection."""
+    """Whether the client allows another request on this connection."""
     expects_continue: bool
-    """The client waits for `100 Continue` before it sends the body."""
+    """Whether the client waits for `100 Continue` before it sends the body."""
     expectation_failed: bool
-    """There is an expectation, and it is another one."""
+    """Whether there is an Expect field with another value."""
     has_host: bool
     fault: str
-    """The status that refuses it, once nothing else does."""
+    """The status of a fault that is reported only if there is no other one; "" for none."""
     variables: dict[str, str] = field(default_factory=dict)
-    """For `environ`: the variables that were made of this block, kept as long as it is."""
+    """The variables of `environ` for this block, which are cached here."""
 
 
 @dataclass(slots=True)
 class Request:
-    """One request's head."""
+    """A parsed request without its body."""
 
     method: str
     target: str
-    """As sent, absolute forms included."""
+    """The target as sent; it may be an absolute URL."""
     version: tuple[int, int]
     fields: Fields
 
 
 class RequestParser:
-    """The reading side of one connection."""
+    """The parser of one connection."""
 
     __slots__ = ("_body", "_line_checked", "_searched", "_tolerant", "buffer")
 
     def __init__(self) -> None:
         self.buffer = bytearray()
-        """What was fed and has not come out; for looking at."""
+        """The bytes that are not parsed yet; read-only for others."""
         self._searched = 0
         self._line_checked = False
         self._tolerant = False
         self._body: _Sized | _Chunked | None = None
 
     def feed(self, data: bytes) -> None:
-        """Take in what came from the network."""
+        """Adds received bytes."""
         self.buffer += data
 
     def request(self) -> Request | None:
-        """The next request, or None until more is fed. The body of the one before must have been read.
+        """Returns the next request; None if it is incomplete. The body of the previous one must have been read.
 
-        Raises:
-            ProtocolError: it is not a request, or not one that the server takes
+        Raises ProtocolError for an invalid or unsupported request.
         """
         assert self.unread == 0, "the body of the last request has not been read"
         buffer = self.buffer
@@ -144,20 +143,17 @@ class RequestParser:
         return request
 
     def body(self, limit: int) -> bytes | None:
-        """Up to `limit` bytes of the body; `b""` at its end; None until more is fed.
-
-        Raises:
-            BodyError: it is not framed as it should be
-        """
+        """Returns up to `limit` bytes of the body, `b""` at its end, None if more must be fed. Raises BodyError for invalid
+        framing."""
         return self._body.read(limit) if self._body is not None else b""
 
     @property
     def unread(self) -> int | None:
-        """Bytes of the body that have not been read; None where that is not known before its end."""
+        """The number of bytes of the body that have not been read; None if it is unknown."""
         return self._body.unread if self._body is not None else 0
 
     def _skip_blank_lines(self) -> bool:
-        """net/http forgives up to four CRs and LFs behind a POST; false until their number is known."""
+        """Skips up to four CRs and LFs after a POST, as net/http does; returns False if more bytes may follow."""
         buffer = self.buffer
         count = 0
         while count < min(4, len(buffer)) and buffer[count] in b"\r\n":
@@ -169,7 +165,7 @@ class RequestParser:
         return True
 
     def _check_early(self) -> None:
-        """Refuse what can no longer become a request, instead of waiting for the rest of it."""
+        """Raises ProtocolError if an incomplete request is already invalid."""
         if not self._line_checked and (end := self.buffer.find(b"\n")) >= 0:
             _request_line(self.buffer[:end].decode("latin-1"))
             self._line_checked = True
@@ -178,7 +174,7 @@ class RequestParser:
 
 
 def _request(head: str) -> Request:
-    """The request of a whole head, blank line included. Faults are found in net/http's order."""
+    """Parses a complete header with its blank line. Checks are in the order of net/http."""
     line, _, block = head.partition("\n")
     method, target, version = _request_line(line)
     if len(head) > MAX_HEAD_BYTES:
@@ -206,7 +202,7 @@ def _request_line(line: str) -> tuple[str, str, tuple[int, int]]:
 
 
 def is_valid_target(method: str, target: str) -> bool:
-    """What net/url's ParseRequestURI takes, as far as a target can be served."""
+    """Reports whether net/url's ParseRequestURI accepts a target."""
     if _CONTROL.search(target):
         return False
     if target == "*" or (method == "CONNECT" and not target.startswith("/")):
@@ -217,12 +213,12 @@ def is_valid_target(method: str, target: str) -> bool:
 
 
 def _fields(block: str, is_1_1: bool) -> Fields:
-    """What a header block says. Clients repeat themselves but for the length of the body: usual blocks are remembered."""
+    """Parses a header block; small blocks are cached, because clients repeat them."""
     return _known_fields(block, is_1_1) if len(block) <= _USUAL_BLOCK else _parse_block(block, is_1_1)
 
 
 def _parse_block(block: str, is_1_1: bool) -> Fields:
-    """What a header block says, the blank line at its end included; before HTTP/1.1 it could say less."""
+    """Parses a header block with the blank line at its end; HTTP/1.0 has fewer fields with a meaning."""
     pairs = _pairs(block)
     special: dict[str, list[str]] = {name: [] for name in _SPECIAL}
     for name, value in pairs:
@@ -287,7 +283,7 @@ def _unusual_lines(block: str) -> list[str]:
 
 
 def _length(special: dict[str, list[str]], is_1_1: bool) -> int | None:
-    """Where the body ends: its length, or None for chunks. Chunks win over a length, as RFC 9112 wants it."""
+    """Returns the length of the body; None for a chunked body, which takes precedence over Content-Length (RFC 9112)."""
     encodings = special["transfer-encoding"] if is_1_1 else []
     if encodings and [encoding.lower() for encoding in encodings] != ["chunked"]:
         raise ProtocolError("501 Not Implemented", "Unsupported transfer encoding")
@@ -330,7 +326,7 @@ class _Sized:
 
 
 class _Chunked:
-    """A body in chunks. States: size line, data, the CRLF behind data, trailers, end."""
+    """A chunked body. States: size line, data, CRLF after data, trailers, end."""
 
     __slots__ = ("_buffer", "_excess", "_left", "_state", "unread")
 
@@ -391,7 +387,7 @@ class _Chunked:
         return True
 
     def _trailers(self) -> bool:
-        """Trailers are checked and forgotten: nothing in the Kubernetes API uses them."""
+        """Checks trailers and drops them, because the Kubernetes API does not use them."""
         buffer = self._buffer
         if len(buffer) < 2:
             return False

@@ -1,7 +1,7 @@
-"""Encodes response heads in the format of net/http: the fields that the server adds, and the framing of the body.
+"""Encodes response headers in the format of net/http: adds fields of the server, and chooses the framing of the body.
 
-The application's fields come first, as it gave them; then Date, Content-Length, Connection and
-Transfer-Encoding where they are needed. Bytes only: nothing here sends.
+The fields of the application come first, unchanged; then Date, Content-Length, Connection and Transfer-Encoding if needed.
+Nothing here sends.
 """
 
 from __future__ import annotations
@@ -18,26 +18,29 @@ _BODILESS = frozenset({"204", "304"})
 
 @dataclass(slots=True)
 class Head:
-    """The bytes of a head, and what they promise."""
+    """An encoded header, and what it declares."""
 
     data: bytes
     has_body: bool
-    """False for an answer to HEAD, and where the status forbids one."""
+    """False for a response to HEAD, and for statuses without a body."""
     length: int | None
-    """What is declared as the body's length."""
+    """The declared Content-Length; None if there is none."""
     chunked: bool
     keep_alive: bool
-    """Another request may follow on the connection."""
+    """Whether another request may follow on the connection."""
 
 
 def encode_head(
     request: Request, status: str, fields: Sequence[tuple[str, str]], *, date: str, length: int | None, keep_alive: bool
 ) -> Head:
-    """The head of an answer.
+    """Encodes the header of a response.
 
     Args:
-        length: of the whole body, where it is known and the application has not said it
-        keep_alive: whether the server wants to go on with the connection, if the client does
+        request: the request.
+        status, fields: those of the application.
+        date: the value of Date.
+        length: the length of the whole body, if it is known and the application has not declared it.
+        keep_alive: whether the server keeps the connection open, if the client does.
     """
     code = status[:3]
     is_bodiless = code in _BODILESS or code[0] == "1"

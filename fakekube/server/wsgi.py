@@ -1,6 +1,6 @@
-"""The application's side of a response: `start_response`, and the iteration over the body, for every version of HTTP.
+"""`start_response` and the iteration over the body of a response, for all versions of HTTP.
 
-Invariant: the head is sent before the first piece of the body, and once.
+Invariant: the header is sent once, before the first piece of the body.
 
 Specified by: PEP 3333.
 """
@@ -18,22 +18,22 @@ _ExcInfo = tuple[type[BaseException], BaseException, TracebackType]
 
 
 class WSGIResponse(ABC):
-    """The response to one request, as the application gives it."""
+    """The response of the application to one request."""
 
     __slots__ = ("_fields", "status")
 
     def __init__(self) -> None:
         self._fields: Fields = ()
         self.status = ""
-        """The application's; empty until it called `start_response`."""
+        """The status of the application; "" until it has called `start_response`."""
 
     @property
     @abstractmethod
     def head_sent(self) -> bool:
-        """Whether the head is sent, or is being sent."""
+        """Reports whether the header is sent or being sent."""
 
     def start_response(self, status: str, fields: Fields, exc_info: _ExcInfo | None = None) -> Callable[[bytes], object]:
-        """As PEP 3333 has it."""
+        """The callable of PEP 3333."""
         if exc_info is not None and self.head_sent:
             raise exc_info[1].with_traceback(exc_info[2])
         if exc_info is None and self.status:
@@ -42,14 +42,10 @@ class WSGIResponse(ABC):
         self._fields = fields
         return self.write
 
-    def give(self, result: Iterable[bytes]) -> None:
-        """Send what the application returned.
-
-        Raises:
-            Disconnected: the client is gone
-        """
+    def send_result(self, result: Iterable[bytes]) -> None:
+        """Sends the iterable that the application returned. Raises Disconnected if the client has disconnected."""
         if isinstance(result, (list, tuple)) and not self.head_sent:
-            self._give_whole(result[0] if len(result) == 1 else b"".join(result))
+            self._send_whole(result[0] if len(result) == 1 else b"".join(result))
             return
         for piece in result:
             if piece:
@@ -57,16 +53,16 @@ class WSGIResponse(ABC):
         if self.head_sent:
             self._end()
         else:
-            self._give_whole(b"")
+            self._send_whole(b"")
 
     @abstractmethod
     def write(self, piece: bytes) -> None:
-        """Send a piece of the body, and the head before the first one."""
+        """Sends a piece of the body, preceded by the header if it is the first one."""
 
     @abstractmethod
-    def _give_whole(self, body: bytes) -> None:
-        """Send head and body."""
+    def _send_whole(self, body: bytes) -> None:
+        """Sends the header and the whole body."""
 
     @abstractmethod
     def _end(self) -> None:
-        """End a body that was sent in pieces."""
+        """Ends a body that was sent in pieces."""

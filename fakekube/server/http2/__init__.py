@@ -6,9 +6,9 @@
         └ pump ─→ stream_transport ────────────┘
 ```
 
-`frames`, `header_blocks`, `stream` and `protocol` are free of sockets and threads. What a client can see is what Go's
-golang.org/x/net/http2 does with the settings of kube-apiserver, errors included. The compression of header blocks (HPACK) is the
-package hpack's. Nothing here is imported before the first client negotiates the protocol.
+`frames`, `header_blocks`, `stream` and `protocol` use no sockets and threads. Behaviour that clients can observe, including
+errors, is that of golang.org/x/net/http2 with the settings of kube-apiserver. The package hpack decompresses header blocks
+(HPACK). These modules are imported when the first client negotiates the protocol.
 """
 
 from __future__ import annotations

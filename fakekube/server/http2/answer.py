@@ -1,7 +1,7 @@
-"""Sends one response of the application on its stream: `start_response`, and the body.
+"""Sends one response of the application on its stream.
 
-A body that is whole leaves with its head in one piece, and what the client's windows do not take at once is sent by the loop's
-thread: no thread waits for it. The writer of a body in pieces waits.
+A complete body is sent together with its header; the loop's thread sends the part that exceeds the client's windows, so that no
+thread waits. An application that sends a body in pieces is blocked while the windows are full.
 
 Specified by: golang.org/x/net/http2 (server.go: responseWriterState.writeChunk).
 """
@@ -19,7 +19,7 @@ from fakekube.server.wsgi import Fields, WSGIResponse
 __all__ = ["AnswerSink", "StreamAnswer"]
 
 _MEASURED_BYTES = 4096
-"""Bodies up to this size have their length told (handlerChunkBytes)."""
+"""Bodies up to this size have a Content-Length (handlerChunkBytes)."""
 _BODILESS = frozenset({"204", "304"})
 _DROPPED = frozenset({"connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade"})
 
@@ -27,26 +27,26 @@ _NAME = operator.itemgetter(0)
 
 
 class AnswerSink(Protocol):
-    """What answers need of their connection."""
+    """The part of the connection that responses use."""
 
     def send_answer(self, stream: RequestStream, block: bytes, body: bytes | None) -> None:
-        """Send a whole answer without waiting; None is no body."""
+        """Sends a complete response without blocking; `body` is None if there is none."""
 
     def send_head(self, stream: RequestStream, block: bytes) -> None:
-        """Send the head of an answer whose body follows."""
+        """Sends the header of a response whose body follows."""
 
     def send_piece(self, stream: RequestStream, data: bytes) -> None:
-        """Send a piece of the body; waits for the client to take it."""
+        """Sends a piece of the body; blocks while the client's windows are full."""
 
     def send_end(self, stream: RequestStream) -> None:
-        """End the answer."""
+        """Ends the response."""
 
     def go_away_after(self, stream: RequestStream) -> None:
-        """Take no more requests on the connection; see `RequestStream.is_last`."""
+        """Makes this the last request of the connection; see `RequestStream.is_last`."""
 
 
 class StreamAnswer(WSGIResponse):
-    """The answer to one request."""
+    """The response to one request."""
 
     __slots__ = ("_date", "_has_body", "_head_sent", "_left", "_sink", "_stream")
 
@@ -63,14 +63,14 @@ class StreamAnswer(WSGIResponse):
     def head_sent(self) -> bool:
         return self._head_sent
 
-    def give_plain(self, status: str, fields: Fields, text: bytes) -> None:
-        """Send an answer of the server's own, in place of any other."""
+    def send_plain(self, status: str, fields: Fields, text: bytes) -> None:
+        """Sends a response of the server itself."""
         self.status = status
         self._fields = fields
-        self._give_whole(text)
+        self._send_whole(text)
 
     def begin(self) -> bool:
-        """Send the head before the first piece; false if no body may follow."""
+        """Sends the header before the first piece; returns False if there is no body."""
         block = self._encode_head(None)
         if self._has_body:
             self._sink.send_head(self._stream, block)
@@ -87,7 +87,7 @@ class StreamAnswer(WSGIResponse):
         if piece and self._has_body:
             self._sink.send_piece(self._stream, piece)
 
-    def _give_whole(self, body: bytes) -> None:
+    def _send_whole(self, body: bytes) -> None:
         is_head = self._stream.request.method == "HEAD"
         length = len(body) if len(body) <= _MEASURED_BYTES and (body or not is_head) else None
         block = self._encode_head(length)

@@ -1,4 +1,4 @@
-"""A request's body on a stream, as `wsgi.input`: what the application reads, the client may send again."""
+"""The body of a request on a stream, as `wsgi.input`. Reading enlarges the client's window."""
 
 from __future__ import annotations
 
@@ -13,19 +13,20 @@ __all__ = ["BodySource", "open_body"]
 
 
 class BodySource(Protocol):
-    """What bodies need of their connection."""
+    """The part of the connection that bodies use."""
 
     def read_body(self, stream: RequestStream, limit: int) -> bytes:
-        """Take up to `limit` bytes of a body, `b""` at its end; waits for them, and asks for them if the client waits."""
+        """Returns up to `limit` bytes of a body, `b""` at its end; blocks until there are some, and sends `100 Continue` if the
+        client waits for it."""
 
 
 def open_body(source: BodySource, stream: RequestStream, whole: bytes | None) -> IO[bytes]:
-    """The body for `wsgi.input`; `whole` is all of it, if it has come."""
+    """Returns the file for `wsgi.input`; `whole` is the complete body if it has arrived, else None."""
     return io.BytesIO(whole) if whole is not None else body_stream(_Body(source, stream))
 
 
 class _Body:
-    """A body that is still coming."""
+    """A body that has not arrived completely."""
 
     def __init__(self, source: BodySource, stream: RequestStream) -> None:
         self._source = source

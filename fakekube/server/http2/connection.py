@@ -1,12 +1,11 @@
-"""Serves a connection that speaks HTTP/2: the socket is the loop's, a request has a thread while the application answers it.
+"""Serves a connection with HTTP/2: the loop owns the socket, and each request has a thread while the application serves it.
 
-The loop's thread receives, sends what is left over, and serves all watches; worker threads run the application and send what
-the client takes. All of them hold `_lock` while they touch the protocol or the socket, and none waits for a client while it holds
-it. A worker that has answered listens to the socket itself for a moment: a client that asks one thing after the other is served
-without a change of threads. It leaves the socket to the loop while it answers.
+The loop's thread receives, sends pending bytes, and serves all watches; worker threads run the application and send as much as
+the client's windows and the socket accept. Threads hold `_lock` while they use the protocol or the socket, and do not wait for
+the client meanwhile. A worker that has sent a response polls the socket itself for a moment, so that a client with one request
+after the other is served without a change of threads. It returns the socket to the loop while it serves a request.
 
-Invariant: the socket is closed when the connection has ended and no worker serves it any more, and only then is the connection
-said to be closed.
+Invariant: the socket is closed, and the server notified, when the connection has ended and no worker serves it.
 """
 
 from __future__ import annotations
@@ -37,12 +36,12 @@ __all__ = ["MultiplexedConnection"]
 
 _logger = logging.getLogger(__name__)
 
-_GREETING_SECONDS = 10.0
-"""For the preface and the first SETTINGS (prefaceTimeout)."""
+_PREFACE_SECONDS = 10.0
+"""The timeout for the preface and the first SETTINGS (prefaceTimeout)."""
 _IDLE_SECONDS = 90.0
-"""As kube-apiserver sets it (secure_serving.go)."""
-_GOODBYE_SECONDS = 1.0
-"""For the last frames of a connection that went wrong (goAwayTimeout)."""
+"""The idle timeout of kube-apiserver (secure_serving.go)."""
+_GOAWAY_SECONDS = 1.0
+"""The time for the last frames of a connection after an error (goAwayTimeout)."""
 _LISTENING_MILLISECONDS = 100
 """How long a worker waits for the next request."""
 _CONTINUE = b"\x08\x03100"
@@ -50,19 +49,19 @@ _CONTINUE = b"\x08\x03100"
 
 
 class Owner(Protocol):
-    """The connection as its server knows it."""
+    """The connection as the server knows it."""
 
     deadline: float
 
     def close(self) -> None:
-        """Called once, when everything has ended."""
+        """Called once, when the connection has ended and no worker serves it."""
 
 
 class MultiplexedConnection:
     """Serves one connection until it ends."""
 
     def __init__(self, transport: Transport, service: Service, base: dict[str, Any], owner: Owner) -> None:
-        """`base` are the variables of all its requests' environs."""
+        """`base` has the variables for the environs of all its requests."""
         self.service = service
         self.base = base
         self._transport = transport
@@ -72,12 +71,12 @@ class MultiplexedConnection:
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
         self._waiting = 0
-        """Threads that wait for `_changed`."""
+        """The number of threads that wait for `_changed`."""
         self._events = 0
-        """What the loop watches for."""
+        """The events that the loop watches."""
         self._poll: select.poll | None = None
         self._listener = 0
-        """The thread of the worker that waits for the next request, or is about to."""
+        """The identifier of the worker thread that polls the socket for the next request, or will; 0 for none."""
         self._flush_called = False
         self._ended = self._closed = False
         self._is_silent = False
@@ -87,15 +86,15 @@ class MultiplexedConnection:
         self._blocked: dict[RequestStream, StreamTransport] = {}
 
     def start(self) -> None:
-        """Give the socket to the loop's thread."""
-        self._owner.deadline = time.monotonic() + _GREETING_SECONDS
+        """Hands the socket to the loop."""
+        self._owner.deadline = time.monotonic() + _PREFACE_SECONDS
         self._transport.set_blocking(False)
         if not self._loop.call(lambda: self._happened(READ)):
             self._ended = True
             self._owner.close()
 
     def abort(self) -> None:
-        """End the connection, from any thread; the loop's will close it."""
+        """Ends the connection from any thread; the loop's thread closes it."""
         with self._lock:
             if not self._ended:
                 self._protocol.go_away()
@@ -105,14 +104,14 @@ class MultiplexedConnection:
 
     @property
     def served_by(self) -> int:
-        """The identifier of the thread that serves it, if there is only one."""
+        """The identifier of the thread that serves the connection, if there is exactly one; else 0."""
         with self._lock:
             return next(iter(self._threads)) if len(self._threads) == self._running == 1 else 0
 
     # ------------------------------------------------------------ the socket, with the lock held
 
     def _receive(self) -> list[RequestStream]:
-        """Take in what the client sent, and send what that is answered with; the requests that are to be served now."""
+        """Receives data, processes it, and sends replies; returns the requests to serve now."""
         protocol = self._protocol
         try:
             data = self._transport.receive_ready()
@@ -136,7 +135,7 @@ class MultiplexedConnection:
         return started
 
     def _send(self) -> None:
-        """Send what the socket takes, and what it made room for."""
+        """Sends output until the socket is full."""
         protocol = self._protocol
         output = protocol.output
         while output:
@@ -155,12 +154,12 @@ class MultiplexedConnection:
         self._is_silent = True
 
     def _lose(self) -> None:
-        """The client is gone."""
+        """Ends all streams, because the client has disconnected."""
         self._protocol.close()
         self._protocol.output.clear()
 
     def _send_or_leave(self) -> None:
-        """Send what the socket takes; what else there is to do is the loop's."""
+        """Sends output until the socket is full; leaves the rest to the loop."""
         if self._ended:
             self._protocol.output.clear()
             return
@@ -171,10 +170,10 @@ class MultiplexedConnection:
         self._leave_to_loop()
 
     def _leave_to_loop(self) -> None:
-        """Have the loop's thread go on where there is more to do."""
+        """Makes the loop's thread continue, if there is work left."""
         protocol, listeners = self._protocol, self._listeners
         if protocol.ended and not any(stream in listeners for stream in protocol.ended):
-            protocol.ended.clear()  # nobody needs to be told
+            protocol.ended.clear()  # no watch is among them
         somebody_waits = protocol.ended or (protocol.changed and (self._blocked or self._waiting))
         if protocol.output or protocol.has_waiting or protocol.is_finished or somebody_waits:
             self._call_flush()
@@ -185,7 +184,7 @@ class MultiplexedConnection:
             self._loop.call(self._flush)
 
     def _watch(self, events: int) -> None:
-        """Have the loop call `_happened` for these events only."""
+        """Makes the loop call `_happened` for these events only."""
         if events != self._events:
             self._events = events
             self._loop.watch(self._transport.fileno(), events, self._happened)
@@ -215,35 +214,35 @@ class MultiplexedConnection:
                 self._changed.notify_all()
             is_gone = protocol.is_finished and not protocol.output
             if not is_gone:
-                self._attend()
+                self._update_watch()
         for stream in started:
             self._start(stream)
         if is_gone:
             self._end()
-        self._tell(ended, has_changed)
+        self._notify(ended, has_changed)
 
-    def _attend(self) -> None:
-        """Watch for what can happen next to the socket. With the lock held."""
+    def _update_watch(self) -> None:
+        """Makes the loop watch the events that the connection waits for. With the lock held."""
         protocol = self._protocol
         events = 0 if protocol.is_congested or self._listener else READ
         self._watch(events | WRITE if protocol.output else events)
         if protocol.failed:
-            self._owner.deadline = min(self._owner.deadline, time.monotonic() + _GOODBYE_SECONDS)
-        elif protocol.greeted:
+            self._owner.deadline = min(self._owner.deadline, time.monotonic() + _GOAWAY_SECONDS)
+        elif protocol.settings_received:
             self._owner.deadline = math.inf if protocol.streams else time.monotonic() + _IDLE_SECONDS
 
-    def _tell(self, ended: Iterable[RequestStream], has_changed: bool) -> None:
-        """Have the pump go on with watches whose clients take more, or that have ended."""
+    def _notify(self, ended: Iterable[RequestStream], has_changed: bool) -> None:
+        """Notifies the watches that have ended, and those that can send more."""
         for stream in ended:
             listener = self._listeners.get(stream)
             if listener is not None:
-                listener.tell()
+                listener.notify()
         if has_changed:
             for listener in list(self._blocked.values()):
-                listener.tell()
+                listener.notify()
 
     def _end(self) -> None:
-        """Nothing more will be sent: close the socket when it is not used."""
+        """Ends the connection; closes the socket if no worker uses it."""
         self._owner.deadline = math.inf
         with self._lock:
             self._ended = True
@@ -252,20 +251,20 @@ class MultiplexedConnection:
             self._changed.notify_all()
             ended, self._protocol.ended = self._protocol.ended, []
             is_unused = self._is_unused()
-        self._tell(ended, has_changed=False)
+        self._notify(ended, has_changed=False)
         if is_unused:
             self._close()
 
     def _is_unused(self) -> bool:
-        """True once: the connection has ended, and no worker serves it. With the lock held."""
+        """Reports, once, that the connection has ended and no worker serves it. With the lock held."""
         if self._closed or not self._ended or self._running:
             return False
         self._closed = True
         return True
 
     def _close(self) -> None:
-        """Close the socket; who was told of that gets to hear it before."""
-        if self._protocol.going_away or self._protocol.went_wrong:
+        """Closes the socket; after a GOAWAY or an error, first gives the client time to read it."""
+        if self._protocol.going_away or self._protocol.error_sent:
             with suppress(RuntimeError):
                 WORKERS.run(self._linger)
                 return
@@ -288,7 +287,7 @@ class MultiplexedConnection:
                 self._call_flush()
 
     def _serve(self, stream: RequestStream) -> None:
-        """Answer a request, and those that follow soon. Never raises."""
+        """Serves a request, and those that follow soon. Never raises."""
         thread = threading.get_ident()
         with self._lock:
             self._threads.add(thread)
@@ -314,7 +313,7 @@ class MultiplexedConnection:
         return False
 
     def _answered(self, goes_on: bool) -> RequestStream | None:
-        """A request is answered, or its answer goes on in the pump; the next one to be served here."""
+        """Called when a request is served, or its response is handed to the pump; returns the next request for this thread."""
         protocol = self._protocol
         with self._lock:
             if not goes_on:
@@ -328,14 +327,14 @@ class MultiplexedConnection:
         return self._listen()
 
     def _claim_listening(self) -> None:
-        """Take the socket from the loop to wait for the next request here, unless another worker does. With the lock held."""
+        """Takes the socket from the loop, to poll it in this thread, unless another worker does. With the lock held."""
         protocol = self._protocol
         if not (self._listener or self._ended or protocol.failed or protocol.is_congested) and self._loop.is_concurrent:
             self._listener = threading.get_ident()
             self._watch(self._events & WRITE)
 
     def _listen(self) -> RequestStream | None:
-        """Wait for the next request a while."""
+        """Polls the socket for the next request for a while."""
         if self._poll is None:
             self._poll = select.poll()
             self._poll.register(self._transport.fileno(), select.POLLIN)
@@ -357,10 +356,10 @@ class MultiplexedConnection:
         return started[0]
 
     def _stop_listening(self) -> None:
-        """Give the socket back to the loop. With the lock held."""
+        """Returns the socket to the loop. With the lock held."""
         self._listener = 0
         if not self._ended:
-            self._attend()
+            self._update_watch()
 
     # ------------------------------------------------------------ for exchanges
 
@@ -397,7 +396,7 @@ class MultiplexedConnection:
             protocol.send_head(stream, block, ends=not body)
             if body:
                 protocol.send_rest(stream, body)
-            # Before the client can ask again, so that the loop does not hear of that.
+            # Before the client can send its next request, so that this thread and not the loop receives it.
             self._claim_listening()
             self._send_or_leave()
 
@@ -406,7 +405,7 @@ class MultiplexedConnection:
         with self._lock:
             self._protocol.send_head(stream, block, ends=False)
             if stream.is_last:
-                self._protocol.go_away()  # what comes may last for long
+                self._protocol.go_away()  # now, because the body may take long
             self._send_or_leave()
 
     def send_piece(self, stream: RequestStream, data: bytes) -> None:
@@ -433,7 +432,7 @@ class MultiplexedConnection:
         stream.is_last = True
 
     def _wait(self) -> None:
-        """Wait until something has changed. With the lock held."""
+        """Waits for a change of the protocol. With the lock held."""
         self._waiting += 1
         try:
             self._changed.wait()
@@ -456,7 +455,7 @@ class MultiplexedConnection:
             self._call_flush()
 
     def break_stream(self, stream: RequestStream) -> None:
-        """See `stream_transport.Multiplexer`: as Go's server ends the stream of a handler that panics."""
+        """See `stream_transport.Multiplexer`. The error code is that of Go's server after a panic of the handler."""
         with self._lock:
             if not stream.closed:
                 self._protocol.reset(stream.stream_id, ErrorCode.INTERNAL_ERROR)
@@ -474,7 +473,7 @@ class MultiplexedConnection:
                 self._blocked[stream] = transport
             may_send = self._protocol.may_send(stream)
         if stream.closed or (transport.wants_write and may_send):
-            self._loop.call(transport.tell)
+            self._loop.call(transport.notify)
 
     def released(self, stream: RequestStream, is_complete: bool) -> None:
         """See `exchange.Host`."""

@@ -1,7 +1,7 @@
-"""Has the application answer one request of a connection, in a worker's thread.
+"""Serves one request of a connection in a worker thread: calls the application and sends its response.
 
-What Go's server does for a handler that panics is done for an application that fails: its stream is reset, and the connection
-goes on.
+If the application raises an exception, the stream is reset and the connection continues, as in Go's server after a panic of the
+handler.
 """
 
 from __future__ import annotations
@@ -33,37 +33,33 @@ _TOO_LARGE = b"<h1>HTTP Error 431</h1><p>Request Header Field(s) Too Large</p>"
 
 
 class Host(AnswerSink, BodySource, Multiplexer, Protocol):
-    """What an exchange needs of its connection."""
+    """The part of the connection that an exchange uses."""
 
     service: Service
     base: dict[str, Any]
-    """The variables of all environs."""
+    """The variables for all environs."""
 
     def whole_body(self, stream: RequestStream) -> bytes | None:
-        """Take the request's body, if all of it has come."""
+        """Returns the body of the request if it has arrived completely, else None."""
 
     def released(self, stream: RequestStream, is_complete: bool) -> None:
-        """Called when the pump is done with a stream."""
+        """Called when the pump has ended the response on a stream."""
 
     def fall_silent(self) -> None:
         """Send nothing more, not even answers to PINGs, as if the other side could not be reached any more."""
 
 
 def exchange(host: Host, stream: RequestStream) -> bool:
-    """Answer a request; true if the answer goes on in the pump.
-
-    Raises:
-        Disconnected: the stream has ended
-    """
+    """Serves a request; returns True if the response is handed to the pump. Raises Disconnected if the stream has ended."""
     request = stream.request
     answer = StreamAnswer(stream, host, host.service.date)
     fault = request.fields.fault
     if fault.startswith("400"):
-        answer.give_plain("400 Bad Request", _PLAIN_TEXT, fault[4:].encode() + b"\n")
+        answer.send_plain("400 Bad Request", _PLAIN_TEXT, fault[4:].encode() + b"\n")
     elif fault:
-        answer.give_plain("431 Request Header Fields Too Large", _HTML, _TOO_LARGE)
+        answer.send_plain("431 Request Header Fields Too Large", _HTML, _TOO_LARGE)
     elif request.target == "*" and request.method == "OPTIONS":
-        answer.give_plain("200 OK", (), b"")
+        answer.send_plain("200 OK", (), b"")
     else:
         return _run(host, stream, answer)
     return False
@@ -74,8 +70,8 @@ def _run(host: Host, stream: RequestStream, answer: StreamAnswer) -> bool:
     body: IO[bytes] = open_body(host, stream, host.whole_body(stream))
     environ = make_environ(host.base, request, body)
     if request.fields.length is None:
-        environ["fakekube.open_body"] = True  # there is one, of a length that is not told
-    # As WithProbabilisticGoaway does, with a field of the answer.
+        environ["fakekube.open_body"] = True  # there is a body of unknown length
+    # WithProbabilisticGoaway of kube-apiserver does this with the field Connection of the response.
     stream.is_last = host.service.goaway_chance > 0 and random.random() < host.service.goaway_chance
     application: Callable[..., Any] = host.service.application
     try:
@@ -83,7 +79,7 @@ def _run(host: Host, stream: RequestStream, answer: StreamAnswer) -> bool:
         if is_stream(result):
             return _stream(host, stream, answer, result)
         try:
-            answer.give(result)
+            answer.send_result(result)
         finally:
             if hasattr(result, "close"):
                 result.close()
@@ -98,7 +94,7 @@ def _run(host: Host, stream: RequestStream, answer: StreamAnswer) -> bool:
 
 
 def _stream(host: Host, stream: RequestStream, answer: StreamAnswer, body: Stream) -> bool:
-    """Begin a streaming answer; true if it goes on, and is the pump's."""
+    """Begins a streaming response; returns True if it is handed to the pump."""
     handed_over = False
     try:
         if answer.status.startswith("101"):

@@ -1,4 +1,4 @@
-"""The frames of HTTP/2: their types, flags and error codes, and how they are encoded.
+"""The frames of HTTP/2: types, flags, error codes and encoding.
 
 Specified by: RFC 9113, sections 4, 6 and 7.
 """
@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-"""What a client sends before its first frame."""
+"""The bytes that a client sends before its first frame."""
 HEADER_BYTES = 9
 INITIAL_WINDOW = 65535
 INITIAL_FRAME_BYTES = 16384
@@ -62,7 +62,7 @@ _STREAM_AND_VALUE = struct.Struct(">BHBBII")
 
 
 class ErrorCode(IntEnum):
-    """Section 7."""
+    """The error codes of RFC 9113, section 7."""
 
     NO_ERROR = 0
     PROTOCOL_ERROR = 1
@@ -81,7 +81,7 @@ class ErrorCode(IntEnum):
 
 
 class Setting(IntEnum):
-    """Section 6.5.2, and RFC 9218 for the last one."""
+    """The settings of RFC 9113, section 6.5.2, and of RFC 9218 (the last one)."""
 
     HEADER_TABLE_SIZE = 1
     ENABLE_PUSH = 2
@@ -93,7 +93,7 @@ class Setting(IntEnum):
 
 
 class ConnectionFailure(Exception):
-    """What the client sent ends the connection."""
+    """An error of the client that ends the connection."""
 
     def __init__(self, code: ErrorCode) -> None:
         super().__init__(code.name)
@@ -101,7 +101,7 @@ class ConnectionFailure(Exception):
 
 
 class StreamFailure(Exception):
-    """What the client sent ends one stream."""
+    """An error of the client that ends one stream."""
 
     def __init__(self, stream_id: int, code: ErrorCode) -> None:
         super().__init__(code.name)
@@ -110,33 +110,33 @@ class StreamFailure(Exception):
 
 
 def frame(kind: int, flags: int, stream_id: int, payload: bytes | memoryview = b"") -> bytes:
-    """One frame."""
+    """Encodes a frame."""
     length = len(payload)
     return struct.pack(">BHBBI", length >> 16, length & 0xFFFF, kind, flags, stream_id) + payload
 
 
 def settings(values: list[tuple[Setting, int]]) -> bytes:
-    """A SETTINGS frame."""
+    """Encodes a SETTINGS frame."""
     return frame(SETTINGS, 0, 0, b"".join([struct.pack(">HI", name, value) for name, value in values]))
 
 
 def rst_stream(stream_id: int, code: int) -> bytes:
-    """A RST_STREAM frame."""
+    """Encodes a RST_STREAM frame."""
     return _STREAM_AND_VALUE.pack(0, 4, RST_STREAM, 0, stream_id, code)
 
 
 def window_update(stream_id: int, increment: int) -> bytes:
-    """A WINDOW_UPDATE frame; stream 0 is the connection."""
+    """Encodes a WINDOW_UPDATE frame; stream 0 is the connection."""
     return _STREAM_AND_VALUE.pack(0, 4, WINDOW_UPDATE, 0, stream_id, increment)
 
 
 def goaway(last_stream_id: int, code: int) -> bytes:
-    """A GOAWAY frame."""
+    """Encodes a GOAWAY frame."""
     return frame(GOAWAY, 0, 0, struct.pack(">II", last_stream_id, code))
 
 
 def unpadded(payload: bytes) -> bytes:
-    """A payload without its padding. Raises ConnectionFailure if that is longer than the payload."""
+    """Returns a payload without its padding. Raises ConnectionFailure if the padding is longer than the payload."""
     if not payload or payload[0] >= len(payload):
         raise ConnectionFailure(ErrorCode.PROTOCOL_ERROR)
     return payload[1 : len(payload) - payload[0]]

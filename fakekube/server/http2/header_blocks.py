@@ -1,7 +1,7 @@
-"""Header blocks: requests from those of clients, and the blocks of answers.
+"""Decodes the header blocks of requests, and encodes those of responses.
 
-Answers use the static table only, no dynamic one: their blocks do not depend on each other, so that they are made without a
-lock and the encodings of fields can be kept. Names and values are never Huffman-coded.
+Responses use only the static table and no Huffman coding: their blocks do not depend on each other, are encoded without a lock,
+and encodings of names can be cached.
 
 Specified by: RFC 7541; golang.org/x/net/http2 (frame.go: readMetaFrame, checkPseudos; server.go: newWriterAndRequest,
 checkValidHTTP2RequestHeaders) and its internal/httpcommon (NewServerRequest).
@@ -23,9 +23,9 @@ from fakekube.server.http2.frames import ConnectionFailure, ErrorCode
 __all__ = ["MAX_LIST_BYTES", "BlockDecoder", "MalformedRequest", "encode_block", "parse_request"]
 
 MAX_LIST_BYTES = (1 << 20) + 320
-"""SETTINGS_MAX_HEADER_LIST_SIZE: MaxHeaderBytes of kube-apiserver, and the slop that Go adds to it."""
+"""SETTINGS_MAX_HEADER_LIST_SIZE: MaxHeaderBytes of kube-apiserver, and the 320 bytes that Go adds to it."""
 _DECODED_BYTES = MAX_LIST_BYTES + (256 << 10)
-"""Lists up to this size are decoded, to be answered with a 431."""
+"""Lists up to this size are decoded, to respond with a 431."""
 _TABLE_BYTES = 4096
 _REMEMBERED_BLOCK = 1024
 _REMEMBERED_BLOCKS = 64
@@ -42,17 +42,17 @@ _CONNECTION_FIELDS = {
     b"transfer-encoding": "Transfer-Encoding",
     b"upgrade": "Upgrade",
 }
-"""In the order in which they are looked for."""
+"""In the order of Go's checks."""
 
 Block = Sequence[tuple[bytes, bytes]]
 
 
 class MalformedRequest(Exception):
-    """The request is none; its stream ends with PROTOCOL_ERROR."""
+    """A header block is not a valid request; its stream ends with PROTOCOL_ERROR."""
 
 
 class BlockDecoder:
-    """Decodes the header blocks of one connection, in their order. Blocks that change no table are remembered until one does."""
+    """Decodes the header blocks of one connection, in their order. Results are cached until a block changes the dynamic table."""
 
     def __init__(self) -> None:
         self._decoder = hpack.Decoder(max_header_list_size=_DECODED_BYTES)
@@ -60,10 +60,7 @@ class BlockDecoder:
         self._known: dict[bytes, Block] = {}
 
     def decode(self, block: bytes) -> Block:
-        """
-        Raises:
-            ConnectionFailure: it cannot be decoded, and so no later one can
-        """
+        """Decodes a block. Raises ConnectionFailure if it is invalid, because later ones cannot be decoded either."""
         known = self._known.get(block)
         if known is not None:
             return known
@@ -85,11 +82,8 @@ class BlockDecoder:
 
 
 def parse_request(block: Block, has_body: bool) -> Request:
-    """The request of a decoded header block. Its `fields.fault` begins with the code of the answer that refuses it.
-
-    Raises:
-        MalformedRequest: it is none
-    """
+    """Returns the request of a decoded header block. If `fields.fault` is not empty, it begins with the status code of the
+    response that refuses the request. Raises MalformedRequest."""
     pseudo: dict[bytes, bytes] = {}
     start = 0
     for name, value in block:
@@ -125,7 +119,7 @@ def _request(pseudo: dict[bytes, bytes], fields: Fields) -> Request:
 
 
 def _list_bytes(block: Block) -> int:
-    """The size of a header list (RFC 9113, 6.5.2)."""
+    """Returns the size of a header list (RFC 9113, 6.5.2)."""
     return sum([len(name) + len(value) for name, value in block]) + 32 * len(block)
 
 
@@ -134,7 +128,7 @@ def _refused(fields: Fields, fault: str) -> Fields:
 
 
 def _parse_fields(regular: Block, authority: bytes, has_body: bool) -> Fields:
-    """What the regular fields of a request say. Clients repeat themselves: those of usual size are parsed once."""
+    """Parses the regular fields of a request."""
     pairs: list[tuple[str, str]] = [("host", authority.decode("latin-1"))] if authority else []
     expectations, lengths = "", []
     for name, value in regular:
@@ -175,14 +169,14 @@ def _known_fields(regular: Block, authority: bytes, has_body: bool) -> Fields:
 
 
 def _length(lengths: list[str]) -> int | None:
-    """Of the body; None if it is not told. A length that is no number counts as zero."""
+    """Returns the declared length of the body; None if there is none, 0 for an invalid one."""
     if not lengths:
         return None
     return int(lengths[0]) if _LENGTH.fullmatch(lengths[0]) and int(lengths[0]) < 1 << 63 else 0
 
 
 def _fault(regular: Block) -> str:
-    """The 400 for fields that belong to a connection (RFC 9113, 8.2.2); "" without one."""
+    """Returns the 400 for connection-specific fields (RFC 9113, 8.2.2); "" if there are none."""
     names = {name for name, _ in regular}
     for name, canonical in _CONNECTION_FIELDS.items():
         if name in names:
@@ -193,7 +187,7 @@ def _fault(regular: Block) -> str:
     return ""
 
 
-# ---------------------------------------------------------------- answers
+# ---------------------------------------------------------------- responses
 
 _STATIC = HeaderTable.STATIC_TABLE
 _STATUSES = {value.decode(): bytes([0x80 | index]) for index, (name, value) in enumerate(_STATIC, 1) if name == b":status"}
@@ -203,14 +197,14 @@ for _index, (_static_name, _) in enumerate(_STATIC, 1):
 
 
 def encode_block(status: str, fields: Sequence[tuple[str, str]]) -> bytes:
-    """The header block of an answer; `status` is the code."""
+    """Encodes the header block of a response; `status` is the code."""
     parts = [_STATUSES.get(status) or _literal(":status", status)]
     parts += [_literal(name, value) for name, value in fields]
     return b"".join(parts)
 
 
 def _literal(name: str, value: str) -> bytes:
-    """A literal field without indexing (RFC 7541, 6.2.2)."""
+    """Encodes a literal field without indexing (RFC 7541, 6.2.2)."""
     raw = value.encode("latin-1", "replace")
     if b"\n" in raw or b"\r" in raw:
         raw = raw.replace(b"\r", b" ").replace(b"\n", b" ")
@@ -229,7 +223,7 @@ def _name(name: str) -> bytes:
 
 
 def _integer(value: int, bits: int) -> bytes:
-    """An integer with a prefix of so many bits, the others zero (RFC 7541, 5.1)."""
+    """Encodes an integer with a prefix of `bits` bits; the other bits of the first byte are zero (RFC 7541, 5.1)."""
     largest = (1 << bits) - 1
     if value < largest:
         return bytes((value,))

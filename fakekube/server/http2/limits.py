@@ -1,7 +1,6 @@
-"""Tells floods from use: frames that ask for nothing, and requests that are taken back at once, are free, but not in any number.
+"""Limits the rates of frames without effect and of cancelled requests, and ends connections that exceed them.
 
-Specified by: nothing that Go's server does, which bounds only what waits; the bounds of cancelled requests are nghttp2's
-(--max-reset-stream-rate).
+Specified by: nghttp2 for the limits of cancelled requests (--max-reset-stream-rate). Go's server only limits queued frames.
 """
 
 from __future__ import annotations
@@ -14,14 +13,14 @@ __all__ = ["Limits"]
 
 _MAX_IDLE_FRAMES = 10_000
 _IDLE_FRAME_SECONDS = 30.0
-"""In which time a client may send so many frames that ask for nothing, between two that do."""
+"""A client may send `_MAX_IDLE_FRAMES` frames without effect in this time, between two with an effect."""
 _MAX_CANCELLED = 1000
 _CANCELLED_PER_SECOND = 33
-"""How many requests a client may take back unanswered at once, and in the long run."""
+"""The limits of requests that are cancelled before their responses: at once, and per second in the long run."""
 
 
 class Limits:
-    """What one client has sent lately. Its methods raise ConnectionFailure."""
+    """The counters of one connection. The methods raise ConnectionFailure if a limit is exceeded."""
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
         self._monotonic = monotonic
@@ -31,11 +30,11 @@ class Limits:
         self._cancelled_at = 0.0
 
     def useful_frame(self) -> None:
-        """A frame that asks for something."""
+        """Counts a frame with an effect: data, or a request."""
         self._idle_frames = 0
 
     def idle_frame(self) -> None:
-        """A frame that asks for nothing."""
+        """Counts a frame without an effect on a request."""
         self._idle_frames += 1
         if self._idle_frames == 1:
             self._idle_since = self._monotonic()
@@ -45,7 +44,7 @@ class Limits:
             self._idle_frames = 0
 
     def cancelled_request(self) -> None:
-        """A request that is taken back before it is answered."""
+        """Counts a request that the client cancels before its response."""
         now = self._monotonic()
         self._cancelled = max(0.0, self._cancelled - (now - self._cancelled_at) * _CANCELLED_PER_SECOND) + 1
         self._cancelled_at = now

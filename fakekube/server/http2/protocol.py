@@ -1,13 +1,13 @@
-"""The server's side of an HTTP/2 connection, without sockets and threads: bytes go in, requests and bytes come out.
+"""The server side of an HTTP/2 connection, without sockets and threads: converts bytes to requests, and responses to bytes.
 
-`receive` takes in what came, `next_request` gives the streams whose requests are to be answered, `send_head` and `send_data`
-answer; `output` is what must be sent. Invariants:
+`receive` processes received bytes, `next_request` returns requests to serve, `send_head` and `send_data` send responses; `output`
+has the bytes to send. Invariants:
 
-* What comes out depends on the bytes, not on where they were cut.
-* At most `max_streams` requests are being answered, and four times as many wait: who cancels and asks faster ends the connection.
-* `output` holds at most a portion of data; all else waits with the streams, within the client's windows.
+* The result depends on the received bytes, not on the sizes of the pieces.
+* At most `max_streams` requests are served at once, and four times as many wait; more (by cancelling) end the connection.
+* `output` has a bounded size; the rest waits in the streams, within the client's windows.
 
-Specified by: RFC 9113; golang.org/x/net/http2 (server.go, frame.go), whose reactions to wrong frames these are.
+Specified by: RFC 9113; golang.org/x/net/http2 (server.go, frame.go), also for the reactions to invalid frames.
 """
 
 from __future__ import annotations
@@ -38,36 +38,36 @@ class Protocol:
     def __init__(self, max_streams: int = 100, monotonic: Callable[[], float] = time.monotonic) -> None:
         """
         Args:
-            max_streams: how many streams a client may have open
-            monotonic: seconds, to tell how quickly frames come
+            max_streams: the maximum number of concurrent streams.
+            monotonic: returns the time in seconds, for `Limits`.
         """
         self.streams: dict[int, RequestStream] = {}
         self.going_away = False
-        """No new stream is taken: one side has said so."""
+        """Whether one side has sent GOAWAY: no new streams are accepted."""
         self.failed = False
-        """Nothing but the output matters any more."""
-        self.went_wrong = False
-        """The client has been told what it did wrong."""
-        self.greeted = False
-        """The client's first SETTINGS have come."""
+        """Whether the connection has ended, except for the bytes in `output`."""
+        self.error_sent = False
+        """Whether a GOAWAY with an error was sent."""
+        self.settings_received = False
+        """Whether the client's first SETTINGS have arrived."""
         self.changed = False
-        """Streams have more of a body, larger windows, or have ended, since somebody set this to false."""
+        """Set when a stream has more of its body, a larger window, or has ended; the connection resets it."""
         self.ended: list[RequestStream] = []
-        """Streams that have ended since somebody emptied this."""
+        """Streams that have ended; the connection empties the list."""
         self._max_streams = max_streams
         self._reader = FrameReader()
         self._decoder = BlockDecoder()
         self._limits = Limits(monotonic)
         self._sender = Sender(self._completed)
         self.output = self._sender.output
-        """What must be sent; whoever sends deletes it from here, and calls `drained`."""
+        """The bytes to send. The sender deletes sent bytes, and calls `drained`."""
         self._inflow = Inflow(frames.INITIAL_WINDOW)
         self._last_stream = 0
         self._unacknowledged = 1
         self._waiting: deque[RequestStream] = deque()
         self._answering = 0
         self._stopped: deque[int] = deque(maxlen=max_streams)
-        """Streams whose clients were told to send no more, the last of them."""
+        """The latest streams that were reset with NO_ERROR because the response was complete before the request."""
         self.output += frames.settings(
             [
                 (Setting.MAX_FRAME_SIZE, MAX_FRAME_BYTES),
@@ -80,10 +80,10 @@ class Protocol:
         increment = self._inflow.grant(min(_STREAM_BUFFER * max_streams, frames.LARGEST_WINDOW) - frames.INITIAL_WINDOW)
         self.output += frames.window_update(0, increment)
 
-    # ------------------------------------------------------------ what the client sends
+    # ------------------------------------------------------------ frames of the client
 
     def receive(self, data: bytes) -> None:
-        """Take in what came from the network. Whatever is wrong with it is answered in `output`."""
+        """Processes received bytes. Replies, also to errors, are added to `output`."""
         if self.failed:
             return
         try:
@@ -93,11 +93,11 @@ class Protocol:
                     return
         except ConnectionFailure as failure:
             self.fail(failure.code)
-        if self._reader.was_greeted_wrongly:
+        if self._reader.wrong_preface:
             self.close()
 
     def _frame(self, kind: int, flags: int, stream_id: int, payload: bytes) -> None:
-        if not self.greeted and kind != frames.SETTINGS:
+        if not self.settings_received and kind != frames.SETTINGS:
             raise ConnectionFailure(ErrorCode.PROTOCOL_ERROR)
         handle = _HANDLERS.get(kind)
         if handle is None:
@@ -120,7 +120,7 @@ class Protocol:
         if stream is None or stream.remote_ended or stream.got_trailers:
             self._discard_data(stream_id, length)
             if stream is None and stream_id in self._stopped:
-                return  # it was on its way
+                return  # sent before the client received the reset
             raise StreamFailure(stream_id, ErrorCode.STREAM_CLOSED)
         declared = stream.request.fields.length
         if declared is not None and stream.received + len(data) > declared:
@@ -143,7 +143,7 @@ class Protocol:
         self.changed = True
 
     def _discard_data(self, stream_id: int, length: int) -> None:
-        """Data that nobody reads counts for the connection's window all the same."""
+        """Discards data of a stream that is not open; it counts for the window of the connection."""
         if not self._inflow.take(length):
             raise StreamFailure(stream_id, ErrorCode.FLOW_CONTROL_ERROR)
         self._grant_connection(length)
@@ -188,7 +188,7 @@ class Protocol:
         self._limits.useful_frame()
 
     def _trailers(self, stream: RequestStream, has_pseudo: bool, ends: bool) -> None:
-        """Trailers are checked and forgotten: nothing in the Kubernetes API uses them."""
+        """Checks trailers and drops them, because the Kubernetes API does not use them."""
         if stream.remote_ended:
             raise StreamFailure(stream.stream_id, ErrorCode.STREAM_CLOSED)
         if stream.got_trailers:
@@ -242,7 +242,7 @@ class Protocol:
             raise ConnectionFailure(ErrorCode.FRAME_SIZE_ERROR)
         if stream_id != 0:
             raise ConnectionFailure(ErrorCode.PROTOCOL_ERROR)
-        self.greeted = True
+        self.settings_received = True
         self._limits.idle_frame()
         if acknowledges:
             self._unacknowledged -= 1
@@ -316,13 +316,13 @@ class Protocol:
         self._sender.fill()
 
     def _is_ignored(self, stream_id: int) -> bool:
-        """Is this a stream that was begun after a GOAWAY?"""
+        """Reports whether a stream was begun after a GOAWAY."""
         return self.going_away and stream_id > self._last_stream
 
     # ------------------------------------------------------------ requests
 
     def next_request(self) -> RequestStream | None:
-        """The next request to be answered; `answered` must be called once for each."""
+        """Returns the next request to serve; None if there is none. `answered` must be called once for each."""
         waiting = self._waiting
         while waiting and self._answering < self._max_streams:
             stream = waiting.popleft()
@@ -332,11 +332,11 @@ class Protocol:
         return None
 
     def answered(self) -> None:
-        """The application is done with a request."""
+        """Called when the application has served a request."""
         self._answering -= 1
 
     def read_body(self, stream: RequestStream, limit: int) -> bytes:
-        """Take up to `limit` bytes of what is there of a request's body, and let the client send as many."""
+        """Removes and returns up to `limit` received bytes of a body, and enlarges the client's window by as many."""
         piece = bytes(stream.body[:limit])
         del stream.body[:limit]
         self._grant(stream, len(piece))
@@ -351,25 +351,26 @@ class Protocol:
         if increment := self._inflow.grant(count):
             self._control(frames.window_update(0, increment))
 
-    # ------------------------------------------------------------ answers
+    # ------------------------------------------------------------ responses
 
     def send_head(self, stream: RequestStream, block: bytes, ends: bool) -> None:
-        """Send the head of an answer; nothing if the stream has ended."""
+        """Sends the header of a response; does nothing if the stream has ended."""
         if not stream.closed:
             stream.is_answered = True
             self._sender.head(stream, block, ends)
 
     def send_data(self, stream: RequestStream, data: bytes | bytearray | memoryview, ends: bool = False) -> int:
-        """Send as much as the windows and the output take; `ends` counts once that is all. How many bytes it was."""
+        """Sends as much as the windows and the output accept, and returns the number of bytes. `ends`: the stream ends if all are
+        sent."""
         return len(data) if stream.closed else self._sender.data(stream, data, ends)
 
     def send_rest(self, stream: RequestStream, data: bytes) -> None:
-        """Send the body of an answer, as the windows allow."""
+        """Sends the body of a response; the part that exceeds the windows waits."""
         if not stream.closed:
             self._sender.rest(stream, data)
 
     def drained(self) -> None:
-        """The socket has taken some of `output`."""
+        """Called after bytes of `output` were sent."""
         self.changed = True
         self._sender.drained()
 
@@ -379,13 +380,13 @@ class Protocol:
 
     @property
     def is_congested(self) -> bool:
-        """Nothing should be received: the client does not take what it has asked for."""
+        """Reports whether nothing should be received for now, because the client does not read responses."""
         return self._sender.is_congested
 
-    # ------------------------------------------------------------ endings
+    # ------------------------------------------------------------ ends
 
     def reset(self, stream_id: int, code: ErrorCode) -> None:
-        """End a stream before its time."""
+        """Resets a stream."""
         self._control(frames.rst_stream(stream_id, code))
         stream = self.streams.get(stream_id)
         if stream is not None:
@@ -393,21 +394,21 @@ class Protocol:
             self._close(stream)
 
     def go_away(self) -> None:
-        """Take no new streams; those that are open go on."""
+        """Sends GOAWAY: open streams continue, new ones are not accepted."""
         if not self.going_away:
             self.going_away = True
             self._control(frames.goaway(self._last_stream, ErrorCode.NO_ERROR))
 
     def fail(self, code: ErrorCode) -> None:
-        """End the connection: `output` is all that remains to be sent."""
+        """Ends the connection with an error; only the bytes in `output` are still sent."""
         if self.failed:
             return
         self.output += frames.goaway(self._last_stream, code)
-        self.went_wrong = True
+        self.error_sent = True
         self.close()
 
     def close(self) -> None:
-        """The connection is gone, and with it all streams."""
+        """Ends all streams, because the connection has ended."""
         self.failed = True
         for stream in list(self.streams.values()):
             stream.body_error = stream.body_error or "client disconnected"
@@ -416,16 +417,16 @@ class Protocol:
 
     @property
     def has_waiting(self) -> bool:
-        """Requests wait for others to be answered."""
+        """Reports whether requests wait until others are served."""
         return bool(self._waiting)
 
     @property
     def is_finished(self) -> bool:
-        """Nothing more will come of the connection once `output` is sent."""
+        """Reports whether the connection can be closed after `output` is sent."""
         return self.failed or (self.going_away and not self.streams)
 
     def _completed(self, stream: RequestStream) -> None:
-        """The answer is complete; a client that still sends the request is stopped."""
+        """Called when a response is complete; resets the stream if the client still sends its request."""
         if not stream.remote_ended:
             self._stopped.append(stream.stream_id)
             self._sender.late(frames.rst_stream(stream.stream_id, ErrorCode.NO_ERROR))

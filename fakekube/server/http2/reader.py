@@ -1,6 +1,6 @@
-"""Cuts the bytes of a client into frames, and joins header blocks that come in several.
+"""Parses the bytes of a client into frames, and joins header blocks that are split into several frames.
 
-Invariant: what comes out depends on the bytes, not on where they were cut; at most one frame and one header block are held.
+Invariant: the result depends on the bytes, not on the sizes of the pieces; at most one frame and one header block are buffered.
 
 Specified by: RFC 9113, sections 3.4 and 4; golang.org/x/net/http2 (frame.go: ReadFrame, checkFrameOrder, readMetaFrame).
 """
@@ -16,20 +16,20 @@ from fakekube.server.http2.header_blocks import MAX_LIST_BYTES
 __all__ = ["MAX_FRAME_BYTES", "FrameReader"]
 
 MAX_FRAME_BYTES = 256 << 10
-"""The largest frame that is taken (resourceBody99Percentile in secure_serving.go)."""
+"""The largest frame that is accepted (resourceBody99Percentile in secure_serving.go)."""
 _MAX_CONTINUATIONS = 10_000
 _OF_BLOCKS = frozenset({frames.HEADERS, frames.CONTINUATION})
 
 Frame = tuple[int, int, int, bytes]
-"""Type, flags, stream, payload."""
+"""Type, flags, stream identifier, payload."""
 
 
 class FrameReader:
-    """The receiving end of one connection."""
+    """The reader of one connection."""
 
     def __init__(self) -> None:
-        self.was_greeted_wrongly = False
-        """The client speaks something else."""
+        self.wrong_preface = False
+        """Whether the client did not send the preface of HTTP/2."""
         self._buffer = bytearray()
         self._preface_seen = False
         self._block: bytearray | None = None
@@ -37,10 +37,9 @@ class FrameReader:
         self._continuations = 0
 
     def feed(self, data: bytes) -> Iterator[Frame]:
-        """The frames that are complete; HEADERS have their whole header blocks, and no padding.
+        """Yields complete frames; HEADERS have their whole header blocks and no padding.
 
-        Raises:
-            ConnectionFailure: what came cannot be a frame, or not the next one
+        Raises ConnectionFailure for an invalid frame, or one that may not follow the previous one.
         """
         buffer = self._buffer
         buffer += data
@@ -69,14 +68,14 @@ class FrameReader:
     def _see_preface(self) -> bool:
         expected, buffer = frames.PREFACE, self._buffer
         if not buffer.startswith(expected[: len(buffer)]):
-            self.was_greeted_wrongly = True
+            self.wrong_preface = True
         elif len(buffer) >= len(expected):
             del buffer[: len(expected)]
             self._preface_seen = True
         return self._preface_seen
 
     def _part_of_block(self, kind: int, flags: int, stream_id: int, payload: bytes) -> Frame | None:
-        """The HEADERS that a frame completes; None if there is more to come."""
+        """Adds a frame to a header block; returns the HEADERS if it is complete, else None."""
         if self._block is None:
             if kind == frames.CONTINUATION or stream_id == 0:
                 raise ConnectionFailure(ErrorCode.PROTOCOL_ERROR)

@@ -1,7 +1,7 @@
-"""The sending end of a connection: makes frames as the client's windows and the socket take them.
+"""Encodes the frames that the server sends, within the client's windows and a bounded output.
 
-Invariant: `output` holds a portion of data at most. A body that is whole waits in its stream's outbox for the windows; outboxes
-are sent in turn, so that no stream holds up another.
+Invariant: `output` has a bounded amount of data. The rest of a complete body waits in the outbox of its stream; the outboxes are
+sent in turn, so that no stream delays another.
 
 Specified by: RFC 9113, sections 5.2 and 6; golang.org/x/net/http2 (server.go: writeFrame, processSettingInitialWindowSize).
 """
@@ -18,31 +18,31 @@ from fakekube.server.http2.stream import RequestStream
 __all__ = ["Sender"]
 
 _OUTPUT_BYTES = 256 << 10
-"""How much data is made into frames ahead of the socket."""
+"""The amount of data that is encoded before the socket has accepted it."""
 _MAX_CONTROL_FRAMES = 10_000
-"""How many of them may wait for a client that does not read (maxQueuedControlFrames)."""
+"""The maximum number of control frames that wait for a client that does not read (maxQueuedControlFrames)."""
 _FRAME_HEADER = struct.Struct(">BHBBI")
 
 
 class Sender:
-    """Not thread-safe."""
+    """The sender of one connection. Not thread-safe."""
 
     def __init__(self, completed: Callable[[RequestStream], None]) -> None:
-        """`completed` is called when an answer is complete in `output`."""
+        """`completed` is called when the last frame of a response is in `output`."""
         self.output = bytearray()
         self.window = frames.INITIAL_WINDOW
-        """Bytes that the client takes on the connection."""
+        """The client's window for the connection, in bytes."""
         self.stream_window = frames.INITIAL_WINDOW
-        """Of new streams."""
+        """The client's window for new streams, in bytes."""
         self.frame_bytes = frames.INITIAL_FRAME_BYTES
-        """The largest frame that the client takes."""
+        """The largest frame that the client accepts."""
         self._completed = completed
         self._control_frames = 0
         self._late = bytearray()
         self._with_outbox: dict[RequestStream, None] = {}
 
     def head(self, stream: RequestStream, block: bytes, ends: bool) -> None:
-        """Send the head of an answer."""
+        """Sends the header of a response."""
         size = self.frame_bytes
         flags = frames.END_STREAM if ends else 0
         if len(block) <= size:
@@ -56,7 +56,8 @@ class Sender:
             self._completed(stream)
 
     def data(self, stream: RequestStream, data: bytes | bytearray | memoryview, ends: bool) -> int:
-        """Send as much as the windows and the output take; `ends` counts once that is all. How many bytes it was."""
+        """Sends as much as the windows and the output accept, and returns the number of bytes. `ends`: the stream ends if all are
+        sent."""
         total = len(data)
         room = min(total, self.room(stream))
         if room <= 0 and total:
@@ -79,14 +80,14 @@ class Sender:
         return sent
 
     def rest(self, stream: RequestStream, data: bytes) -> None:
-        """Send the whole body of an answer, or what is left of it, as the windows allow."""
+        """Sends a body to its end; the part that exceeds the windows waits in the outbox of the stream."""
         sent = self.data(stream, data, ends=True)
         if sent < len(data):
             stream.outbox = memoryview(data)[sent:]
             self._with_outbox[stream] = None
 
     def control(self, frame: bytes) -> bool:
-        """Send a frame that is not about data; false if too many of them wait for the client."""
+        """Sends a control frame; returns False if too many of them wait for the client."""
         self._control_frames += 1
         if self._control_frames > _MAX_CONTROL_FRAMES:
             return False
@@ -94,20 +95,20 @@ class Sender:
         return True
 
     def late(self, frame: bytes) -> None:
-        """Send a frame apart from what is before it: clients that get both at once may drop an answer."""
+        """Sends a frame after the output is sent: clients that receive both at once may drop the response."""
         self._late += frame
 
     def room(self, stream: RequestStream) -> int:
-        """How many bytes of data would be sent."""
+        """Returns the number of bytes of data that `data` would send."""
         return min(stream.window, self.window, _OUTPUT_BYTES - len(self.output))
 
     @property
     def is_congested(self) -> bool:
-        """The client does not take what it has asked for."""
+        """Reports whether the client does not read responses."""
         return len(self.output) > 2 * _OUTPUT_BYTES
 
     def resize_windows(self, size: int, streams: Iterable[RequestStream]) -> None:
-        """The client has set another window for streams."""
+        """Applies a new SETTINGS_INITIAL_WINDOW_SIZE of the client. Raises ConnectionFailure if a window overflows."""
         growth, self.stream_window = size - self.stream_window, size
         for stream in streams:
             stream.window += growth
@@ -115,7 +116,7 @@ class Sender:
                 raise ConnectionFailure(ErrorCode.FLOW_CONTROL_ERROR)
 
     def drained(self) -> None:
-        """The socket has taken some of `output`."""
+        """Called after bytes of `output` were sent."""
         if len(self.output) < _OUTPUT_BYTES // 4:
             self._control_frames = 0
         if self._late and not self.output:
@@ -124,7 +125,7 @@ class Sender:
         self.fill()
 
     def fill(self) -> None:
-        """Send what waits in the streams, in turn."""
+        """Sends from the outboxes, in turn."""
         moved = True
         while moved and self._with_outbox and self.window > 0 and len(self.output) < _OUTPUT_BYTES:
             moved = False
@@ -135,6 +136,6 @@ class Sender:
                 stream.outbox = stream.outbox[sent:]
 
     def forget(self, stream: RequestStream) -> None:
-        """The stream has ended."""
+        """Drops the outbox of a stream that has ended."""
         stream.outbox = memoryview(b"")
         self._with_outbox.pop(stream, None)

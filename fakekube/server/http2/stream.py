@@ -1,7 +1,7 @@
-"""One stream of a connection: its state, its windows, and what waits in it in either direction.
+"""One stream of a connection: its state, its windows, and the data that waits in either direction.
 
-Invariant: bytes of a request's body that the application has not read are held against both windows, so that they are never more
-than the stream's window.
+Invariant: bytes of a request's body that the application has not read count against both windows, so that they never exceed the
+window of the stream.
 
 Specified by: golang.org/x/net/http2 (server.go: stream, flow.go: inflow).
 """
@@ -16,24 +16,24 @@ _LEAST_REFRESH = 4096
 
 
 class Inflow:
-    """What a client may send: a window that is refreshed in portions worth a frame."""
+    """The window for data of the client. Small increments are combined into one WINDOW_UPDATE."""
 
     __slots__ = ("available", "unsent")
 
     def __init__(self, size: int) -> None:
         self.available = size
         self.unsent = 0
-        """Bytes that may be granted, and have not been."""
+        """Bytes by which the window can be enlarged, and has not been yet."""
 
     def take(self, count: int) -> bool:
-        """Use up a part of the window; false if there is not as much."""
+        """Reduces the window; returns False if it is too small."""
         if count > self.available:
             return False
         self.available -= count
         return True
 
     def grant(self, count: int) -> int:
-        """Give back bytes; the increment to tell the client of now."""
+        """Gives back bytes; returns the increment to send now, which may be 0."""
         self.unsent += count
         if not self.unsent or (self.unsent < _LEAST_REFRESH and self.unsent < self.available):
             return 0
@@ -43,7 +43,7 @@ class Inflow:
 
 
 class RequestStream:
-    """A request with its answer. Guarded by the lock of its connection."""
+    """A request and its response. Guarded by the lock of its connection."""
 
     __slots__ = (
         "body",
@@ -66,26 +66,26 @@ class RequestStream:
         self.stream_id = stream_id
         self.request = request
         self.window = window
-        """Bytes that the client takes."""
+        """The client's window for the stream, in bytes."""
         self.inflow = Inflow(receive_window)
         self.body = bytearray()
-        """What came of the request's body and has not been read."""
+        """The received bytes of the request's body that have not been read."""
         self.received = 0
         self.body_error = ""
         self.got_trailers = False
         self.remote_ended = remote_ended
         self.is_answered = False
-        """The head of the answer was sent."""
+        """Whether the header of the response was sent."""
         self.is_last = False
-        """The connection takes no new streams behind this answer, or its head if the body comes in pieces."""
+        """Whether the connection accepts no new streams after this response, or after its header if its body comes in pieces."""
         self.continued = False
-        """`100 Continue` was sent."""
+        """Whether `100 Continue` was sent."""
         self.closed = False
-        """Both sides have ended, one has reset the stream, or the connection is gone."""
+        """Whether both sides have ended the stream, one has reset it, or the connection has ended."""
         self.outbox = memoryview(b"")
-        """What waits for the windows of a body that is all there; the answer ends with it."""
+        """The rest of a complete body that waits for the windows; the response ends with it."""
 
     @property
     def body_is_complete(self) -> bool:
-        """No more of the request's body will come."""
+        """Reports whether no more of the request's body will arrive."""
         return self.remote_ended or self.closed or bool(self.body_error)

@@ -1,7 +1,6 @@
-"""A stream as the transport of a watch, for the pump: what it sends is limited by the client's windows instead of a socket.
+"""The transport of a watch on an HTTP/2 stream, for the pump: the client's windows limit what it sends, not a socket.
 
-The pump's calls come in the loop's thread, those that begin a watch in a worker's. What happens to a stream is told to the
-pump in the loop's thread only.
+The pump calls it in the loop's thread; a worker calls it to begin a watch. Events are reported in the loop's thread only.
 """
 
 from __future__ import annotations
@@ -17,23 +16,23 @@ __all__ = ["StreamTransport", "Unframed"]
 
 
 class Multiplexer(Protocol):
-    """What streams need of their connection."""
+    """The part of the connection that streams use."""
 
     def send_now(self, stream: RequestStream, data: bytes | bytearray | memoryview) -> int:
-        """Send as much as the windows take. Raises Disconnected if the stream has ended."""
+        """Sends as much as the windows accept, and returns the number of bytes. Raises Disconnected if the stream has ended."""
 
     def end_stream(self, stream: RequestStream) -> None:
-        """End the answer."""
+        """Ends the response."""
 
     def break_stream(self, stream: RequestStream) -> None:
-        """Reset the stream."""
+        """Resets the stream."""
 
     def listen(self, stream: RequestStream, transport: StreamTransport | None) -> None:
-        """Tell `transport` what happens to the stream, nobody if it is None."""
+        """Reports the events of a stream to `transport`; None ends this."""
 
 
 class StreamTransport(Transport):
-    """One stream of a connection."""
+    """The transport of one stream."""
 
     __slots__ = ("_happened", "_multiplexer", "_stream", "wants_write")
 
@@ -47,15 +46,15 @@ class StreamTransport(Transport):
         return -1
 
     def set_blocking(self, blocking: bool) -> None:
-        """A stream never blocks."""
+        """Does nothing: a stream never blocks."""
 
     def attend(self, loop: Loop, events: int, happened: Callable[[int], None]) -> None:
         self._happened = happened if events else None
         self.wants_write = bool(events & WRITE)
         self._multiplexer.listen(self._stream, self if events else None)
 
-    def tell(self) -> None:
-        """The windows may be larger, or the stream may have ended. In the loop's thread."""
+    def notify(self) -> None:
+        """Called in the loop's thread when the windows may be larger, or the stream may have ended."""
         happened = self._happened
         if happened is None:
             return
@@ -80,7 +79,7 @@ class StreamTransport(Transport):
 
 
 class Unframed:
-    """The framing of a watch on a stream: frames are joined, and the stream's end is the end."""
+    """The framing of a watch on a stream: frames are concatenated, and the response ends with the stream."""
 
     key = "bare"
     last = b""

@@ -40,7 +40,7 @@ def headers(stream_id: int = 1, flags: int = WHOLE, *extra: tuple[str, str]) -> 
     return frame(frames.HEADERS, flags, stream_id, block(*extra))
 
 
-def greeted(**options: Any) -> Protocol:
+def settings_received(**options: Any) -> Protocol:
     protocol = Protocol(**options)
     protocol.receive(GREETING)
     protocol.output.clear()
@@ -90,13 +90,13 @@ def test_the_greeting_is_that_of_kube_apiserver() -> None:
 
 
 def test_settings_and_pings_are_acknowledged() -> None:
-    protocol = greeted()
+    protocol = settings_received()
     protocol.receive(frame(frames.SETTINGS, 0, 0, struct.pack(">HI", 99, 1)) + frame(frames.PING, 0, 0, b"12345678"))
     assert sent(protocol) == [(frames.SETTINGS, frames.ACK, 0, b""), (frames.PING, frames.ACK, 0, b"12345678")]
 
 
 def test_requests_beyond_the_limit_wait_for_others() -> None:
-    protocol = greeted(max_streams=2)
+    protocol = settings_received(max_streams=2)
     protocol.receive(headers(1) + headers(3))
     first, second = protocol.next_request(), protocol.next_request()
     assert first is not None and second is not None
@@ -111,7 +111,7 @@ def test_requests_beyond_the_limit_wait_for_others() -> None:
 
 
 def test_a_body_is_sent_as_the_windows_allow() -> None:
-    protocol = greeted()
+    protocol = settings_received()
     protocol.receive(frame(frames.SETTINGS, 0, 0, struct.pack(">HIHI", 4, 10, 5, 16_384)) + headers())
     stream = protocol.next_request()
     assert stream is not None
@@ -128,7 +128,7 @@ def test_a_body_is_sent_as_the_windows_allow() -> None:
 
 
 def test_large_bodies_share_the_output() -> None:
-    protocol = greeted()
+    protocol = settings_received()
     protocol.receive(frame(frames.SETTINGS, 0, 0, struct.pack(">HI", 4, 1 << 24)) + frames.window_update(0, 1 << 24))
     protocol.receive(headers(1) + headers(3))
     for _ in range(2):
@@ -145,7 +145,7 @@ def test_large_bodies_share_the_output() -> None:
 
 
 def test_what_is_read_of_a_body_may_be_sent_again() -> None:
-    protocol = greeted()
+    protocol = settings_received()
     protocol.receive(headers(1, OPEN))
     stream = protocol.next_request()
     assert stream is not None
@@ -159,7 +159,7 @@ def test_what_is_read_of_a_body_may_be_sent_again() -> None:
 
 
 def test_what_was_on_its_way_behind_an_answer_is_dropped() -> None:
-    protocol = greeted()
+    protocol = settings_received()
     protocol.receive(headers(1, OPEN))
     stream = protocol.next_request()
     assert stream is not None
@@ -172,7 +172,7 @@ def test_what_was_on_its_way_behind_an_answer_is_dropped() -> None:
 
 
 def test_a_long_header_block_may_be_cut() -> None:
-    protocol = greeted()
+    protocol = settings_received()
     whole = block(("x-long", "y" * 40_000))
     protocol.receive(frame(frames.HEADERS, frames.END_STREAM, 1, whole[:100]) + frame(frames.CONTINUATION, 0, 1, whole[100:200]))
     assert protocol.next_request() is None
@@ -188,7 +188,7 @@ def test_a_long_header_block_may_be_cut() -> None:
 
 
 def test_a_head_that_is_too_long_is_refused_in_words() -> None:
-    protocol = greeted()
+    protocol = settings_received()
     whole = block() + encode_block("200", [("x-long", "y" * MAX_LIST_BYTES)])[1:]
     size = 200_000
     parts = [whole[start : start + size] for start in range(0, len(whole), size)]
@@ -201,7 +201,7 @@ def test_a_head_that_is_too_long_is_refused_in_words() -> None:
 
 
 def test_going_away() -> None:
-    protocol = greeted()
+    protocol = settings_received()
     protocol.receive(headers(1) + frames.goaway(0, ErrorCode.NO_ERROR) + headers(3))
     stream = protocol.next_request()
     assert stream is not None and protocol.next_request() is None
@@ -252,7 +252,7 @@ def test_going_away() -> None:
     ],
 )
 def test_wrong_frames_end_the_connection(wrong: bytes, code: ErrorCode) -> None:
-    protocol = greeted()
+    protocol = settings_received()
     protocol.receive(wrong)
     assert ending(protocol) is code
     assert protocol.is_finished and not protocol.streams
@@ -284,7 +284,7 @@ def test_wrong_frames_end_the_connection(wrong: bytes, code: ErrorCode) -> None:
 )
 def test_wrong_frames_end_their_stream(wrong: bytes, code: ErrorCode) -> None:
     wrong = wrong if wrong[3] != frames.HEADERS or not wrong[4] & 0x20 else frame(frames.HEADERS, wrong[4], 1, wrong[9:])
-    protocol = greeted()
+    protocol = settings_received()
     protocol.receive(wrong)
     assert resets(protocol) == [(1, code)]
     protocol.receive(headers(3))
@@ -303,7 +303,7 @@ def test_another_greeting_ends_the_connection(greeting: bytes) -> None:
 
 
 def test_bodies_that_end_early_say_so() -> None:
-    protocol = greeted()
+    protocol = settings_received()
     protocol.receive(headers(1, OPEN, ("content-length", "9")) + frame(frames.DATA, frames.END_STREAM, 1, b"xyz"))
     stream = protocol.next_request()
     assert stream is not None
@@ -316,7 +316,7 @@ def test_bodies_that_end_early_say_so() -> None:
 @pytest.mark.parametrize("starts", [True, False])
 def test_rapid_resets_end_the_connection(starts: bool) -> None:
     time = Time()
-    protocol = greeted(monotonic=time)
+    protocol = settings_received(monotonic=time)
     for number in range(1, 4_000, 2):
         protocol.receive(headers(number))
         if starts:
@@ -332,7 +332,7 @@ def test_rapid_resets_end_the_connection(starts: bool) -> None:
 
 def test_requests_may_be_taken_back() -> None:
     time = Time()
-    protocol = greeted(monotonic=time)
+    protocol = settings_received(monotonic=time)
     for number in range(1, 8_000, 2):
         protocol.receive(headers(number))
         stream = protocol.next_request()
@@ -347,7 +347,7 @@ def test_requests_may_be_taken_back() -> None:
 
 @pytest.mark.parametrize("piece", [b"", b"x" * 4096])
 def test_endless_header_blocks_end_the_connection(piece: bytes) -> None:
-    protocol = greeted()
+    protocol = settings_received()
     protocol.receive(frame(frames.HEADERS, frames.END_STREAM, 1, b""))
     for _ in range(20_000):
         protocol.receive(frame(frames.CONTINUATION, 0, 1, piece))
@@ -357,7 +357,7 @@ def test_endless_header_blocks_end_the_connection(piece: bytes) -> None:
 
 
 def test_a_header_bomb_ends_the_connection() -> None:
-    protocol = greeted()
+    protocol = settings_received()
     entry = b"\x40" + b"\x01a" + b"\x7f\x81\x1e" + b"y" * 3968  # literal, indexed: 62 afterwards
     protocol.receive(frame(frames.HEADERS, WHOLE, 1, entry + b"\xbe" * 20_000))
     assert ending(protocol) is ErrorCode.PROTOCOL_ERROR
@@ -376,7 +376,7 @@ def test_a_header_bomb_ends_the_connection() -> None:
 )
 def test_floods_end_the_connection(useless: bytes) -> None:
     time = Time()
-    protocol = greeted(monotonic=time)
+    protocol = settings_received(monotonic=time)
     protocol.receive(headers(1, OPEN) + headers(3) + frames.rst_stream(3, ErrorCode.CANCEL))
     for _ in range(100):
         protocol.receive(useless * 50)
@@ -394,7 +394,7 @@ def test_floods_end_the_connection(useless: bytes) -> None:
 
 
 def test_a_client_that_does_not_read_is_left() -> None:
-    protocol = greeted()
+    protocol = settings_received()
     for _ in range(9_990):
         protocol.receive(frame(frames.PING, 0, 0, bytes(8)))
     assert not protocol.is_finished
@@ -407,7 +407,7 @@ def test_a_client_that_does_not_read_is_left() -> None:
 
 
 def test_answers_that_nobody_reads_stop_the_receiving() -> None:
-    protocol = greeted()
+    protocol = settings_received()
     stream_id = 1
     while not protocol.is_congested:
         protocol.receive(headers(stream_id))
@@ -469,7 +469,7 @@ def test_bytes_may_be_cut_anywhere(data: st.DataObject) -> None:
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 17), st.integers(0, 255), st.integers(0, 9), st.binary(max_size=40)), max_size=20))
 def test_whatever_comes_is_answered(wild: list[tuple[int, int, int, bytes]]) -> None:
-    protocol = greeted()
+    protocol = settings_received()
     for kind, flags, stream_id, payload in wild:
         protocol.receive(frame(kind, flags, stream_id, payload))
         while (stream := protocol.next_request()) is not None:
