@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from operator import itemgetter
 from typing import Any, Final
@@ -29,6 +29,7 @@ from fakekube.golang.json_writer import written
 from fakekube.golang.quoting import go_quote
 from fakekube.patch.errors import type_mismatch, unprocessable
 from fakekube.patch.literals import Literal, has_ambiguous_literals, literal_text, loads_with_literals, without_literals
+from fakekube.schema.strict import Strict
 
 __all__ = ["MAX_COPY_BYTES", "MAX_OPERATIONS", "Operation", "PatchRejected", "TestFailed", "apply", "decode", "perform"]
 
@@ -63,12 +64,16 @@ _MISSING = "missing value"
 _INVALID_INDEX = "invalid index referenced"
 
 
-def decode(patch: Any, *, strict: bool, duplicates: Sequence[str] = ()) -> tuple[list[Operation], list[str]]:
+def decode(
+    patch: Any, *, strict: bool, duplicates: Sequence[str] = (), members: Callable[[], Iterable[str]] | None = None
+) -> tuple[list[Operation], list[str]]:
     """Decodes a parsed body as the operations of a JSON patch.
 
     Args:
         strict: fieldValidation is Warn or Strict: members are checked, with other error messages than without it.
-        duplicates: the codec's messages about duplicate keys (`duplicate field "[0].path"`).
+        duplicates: the paths of duplicate members (`[0].path`), from the codec.
+        members: returns the paths of all members in the order of the document, duplicates included; the errors are in
+            this order.
 
     Returns:
         the operations, and the strict decoding errors (warnings with fieldValidation Warn).
@@ -92,8 +97,17 @@ def decode(patch: Any, *, strict: bool, duplicates: Sequence[str] = ()) -> tuple
             if member in _STRING_MEMBERS and not isinstance(value, str | None):
                 raise _undecodable(value, f"Go struct field jsonPatchOp.{member} of type string")
             if member not in _MEMBERS:
-                unknown.append(f'json patch unknown field "[{index}].{member}"')
-    return _operations(patch), unknown + [f"json patch {text}" for text in duplicates]
+                unknown.append(f"[{index}].{member}")
+    if not unknown and not duplicates:
+        return _operations(patch), []
+    errors = Strict([path for path in duplicates if not _is_below(path, unknown)], members)
+    errors.unknown = unknown
+    return _operations(patch), [f"json patch {text}" for text in errors.messages]
+
+
+def _is_below(path: str, parents: Iterable[str]) -> bool:
+    """Reports whether a path is one of the others, or a member or an item within one of them."""
+    return any(path.startswith(parent) and path[len(parent) : len(parent) + 1] in ("", ".", "[") for parent in parents)
 
 
 def _decode_leniently(patch: Any) -> list[Operation]:

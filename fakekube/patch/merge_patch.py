@@ -12,12 +12,15 @@ k8s.io/apiserver/pkg/endpoints/handlers/patch.go.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from fakekube.errors.status import bad_request
 from fakekube.patch.errors import type_mismatch
 
-__all__ = ["apply", "decode"]
+__all__ = ["INVALID", "apply", "decode"]
+
+#: The message about a body that is not a merge patch, unless strict decoding has found its own words before.
+INVALID: Final = "Invalid JSON Patch"
 
 
 def decode(patch: Any, *, strict: bool) -> Any:
@@ -33,7 +36,7 @@ def decode(patch: Any, *, strict: bool) -> Any:
         wanted = "Go value of type map[string]interface {}"
         raise bad_request(f"error decoding patch: {type_mismatch(patch, wanted)}")
     if not isinstance(patch, dict | list):
-        raise bad_request("Invalid JSON Patch")
+        raise bad_request(INVALID)
     return patch
 
 

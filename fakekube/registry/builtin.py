@@ -208,7 +208,10 @@ _NO_TABLES = frozenset(
 )
 
 #: (group, version, kind) → supported field labels that the recorded facts do not contain.
-_MORE_FIELD_LABELS: dict[tuple[str, str, str], tuple[str, ...]] = {("batch", "v1", "Job"): ("status.successful",)}
+_MORE_FIELD_LABELS: dict[tuple[str, str, str], tuple[str, ...]] = {
+    ("batch", "v1", "Job"): ("status.successful",),
+    ("", "v1", "Pod"): ("spec.host",),  # of old clients; the storage version calls it spec.nodeName
+}
 
 #: (group, version, plural) → the warning in every response.
 _DEPRECATIONS: dict[tuple[str, str, str], str] = {

@@ -337,6 +337,7 @@ def _status(obj: Object, old: Object) -> list[FieldError]:
 
 class _StatusStrategy(StatusStrategy):
     unconditional_update = False
+    checks_metadata_update = False
 
 
 STATUS = _StatusStrategy(_status, keeps_metadata=True, resets=(("spec",), ("metadata",)))

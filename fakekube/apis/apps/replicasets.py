@@ -94,17 +94,10 @@ class ReplicationControllerStrategy(_Replicated):
         return [] if prefix else names.dns_subdomain(name)
 
     def default(self, obj: Object) -> None:
-        spec, meta = obj["spec"], obj["metadata"]
-        template = spec.get("template")
-        if template is None:
-            return
-        pod_template_spec.default_template(template)
-        labels = (template.get("metadata") or {}).get("labels")
-        if labels is not None:
-            if not spec.get("selector"):
-                spec["selector"] = dict(labels)
-            if not meta.get("labels"):
-                meta["labels"] = dict(labels)
+        template = obj["spec"].get("template")
+        if template is not None:
+            pod_template_spec.default_template(template)
+            _default_from_labels_of_template(obj)
 
     def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
         if old is None:
@@ -122,6 +115,14 @@ class ReplicationControllerStrategy(_Replicated):
             if key.startswith(_NON_CONVERTIBLE) and key.count("/") == 1:
                 errors += _non_convertible(key.partition("/")[2], value, spec, before)
         return errors
+
+
+def _default_from_labels_of_template(obj: Object) -> None:
+    labels = ((obj["spec"].get("template") or {}).get("metadata") or {}).get("labels")
+    if labels is not None:
+        for part, field in ((obj["spec"], "selector"), (obj["metadata"], "labels")):
+            if not part.get(field):
+                part[field] = dict(labels)
 
 
 def _non_convertible(field: str, value: str, spec: Object, old: Object) -> list[FieldError]:
@@ -153,3 +154,7 @@ class ReplicationControllerStatusStrategy(StatusStrategy):
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         return CONTROLLER_STATUS.validate(obj.get("status") or {})
+
+    def canonicalize(self, obj: Object) -> None:
+        """Sets the labels, as every read from storage does: a write of the status can remove them."""
+        _default_from_labels_of_template(obj)

@@ -71,21 +71,21 @@ def patch_for(scope: Scope, content_type: str, body: bytes, options: WriteOption
 
 def _read_json_patch(scope: Scope, body: bytes, options: WriteOptions) -> Change:
     strict = options.field_validation != "Ignore"
-    value, duplicates = _parsed(body, "error decoding patch: " if strict else "")
-    operations, findings = json_patch.decode(value, strict=strict, duplicates=duplicates)
+    value, duplicates = _parsed(body, "error decoding patch: {}" if strict else "{}")
+    operations, findings = json_patch.decode(value, strict=strict, duplicates=duplicates, members=partial(json.members, body))
     return _json_patch(scope, options, findings, lambda whole: json_patch.apply(whole, operations, body))
 
 
 def _read_merge_patch(scope: Scope, body: bytes, options: WriteOptions) -> Change:
     strict = options.field_validation != "Ignore"
-    value, duplicates = _parsed(body, "error decoding patch: " if strict else "")
+    value, duplicates = _parsed(body, "error decoding patch: {}" if strict else merge_patch.INVALID)
     document = merge_patch.decode(value, strict=strict)
 
     def text(whole: Object) -> str:
         return as_written(merge_patch.apply(whole, loads_with_literals(body)))
 
     edit = partial(_merged, document)
-    return _json_patch(scope, options, duplicates, edit, text if has_ambiguous_literals(body) else None)
+    return _json_patch(scope, options, _messages(duplicates), edit, text if has_ambiguous_literals(body) else None)
 
 
 def _merged(document: Any, whole: Object) -> Any:
@@ -121,7 +121,7 @@ def _json_patch(
 
 
 def _read_strategic(scope: Scope, body: bytes, options: WriteOptions) -> Change:
-    value, duplicates = _parsed(body, "", untyped=True)
+    value, duplicates = _parsed(body, "{}", untyped=True)
     document = strategic.decode(value)
     strict = options.field_validation != "Ignore"
 
@@ -130,7 +130,7 @@ def _read_strategic(scope: Scope, body: bytes, options: WriteOptions) -> Change:
         original = whole(scope, live)
         unknown: list[str] = []
         obj = strategic.apply(scope.type, original, document, unknown)
-        findings = [*duplicates, *unknown] if strict else []
+        findings = [*_messages(duplicates), *unknown] if strict else []
         if findings and options.field_validation == "Strict":
             raise strategic.refused(scope.type, original, document, f"strict decoding error: {', '.join(findings)}")
         scope.request.warnings.extend(findings)
@@ -193,18 +193,23 @@ def _apply(scope: Scope, value: Any, problems: Sequence[str], options: WriteOpti
 # ---------------------------------------------------------------- shared steps
 
 
-def _parsed(body: bytes, prefix: str, *, untyped: bool = False) -> tuple[Any, list[str]]:
-    """Returns the document, and the strict decoding errors for duplicate members (the last one counts).
+def _parsed(body: bytes, problem: str, *, untyped: bool = False) -> tuple[Any, list[str]]:
+    """Returns the document, and the paths of duplicate members (the last one counts).
 
+    `problem`: the message for a body that is not JSON; `{}` stands for the error of the decoder.
     `untyped`: the document is first decoded into untyped values, so that large integers become floats.
     """
     try:
         value, doubled = json.loads(body, merge=False)
         if untyped:
             value = json.untyped(value)
-        return value, [f'duplicate field "{path}"' for path in doubled]
+        return value, doubled
     except DecodeError as error:
-        raise status.bad_request(f"{prefix}{error}") from None
+        raise status.bad_request(problem.format(error)) from None
+
+
+def _messages(duplicates: Sequence[str]) -> list[str]:
+    return [f'duplicate field "{path}"' for path in duplicates]
 
 
 def _present(scope: Scope, live: Object | None) -> Object:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fakekube.codecs import json as codec
 from fakekube.errors import StatusError
 from fakekube.patch import json_patch
 
@@ -208,9 +209,15 @@ def test_bodies_that_are_no_patch_where_fields_are_not_validated(patch: Any, mes
 
 
 def test_unknown_and_repeated_members_are_told() -> None:
-    patch = [None, {"op": "add", "path": "/x", "extra": 1}]
-    _, findings = json_patch.decode(patch, strict=True, duplicates=['duplicate field "[1].path"'])
-    assert findings == ['json patch unknown field "[1].extra"', 'json patch duplicate field "[1].path"']
+    body = b'[null, {"op":"add","path":"/y","path":"/x","extra":1,"extra":2,"more":{"a":1,"a":2},"op":"add"}]'
+    patch, duplicates = codec.loads(body, merge=False)
+    _, findings = json_patch.decode(patch, strict=True, duplicates=duplicates, members=lambda: codec.members(body))
+    assert findings == [
+        'json patch duplicate field "[1].path"',
+        'json patch unknown field "[1].extra"',
+        'json patch unknown field "[1].more"',
+        'json patch duplicate field "[1].op"',
+    ]
 
 
 # ---------------------------------------------------------------- against RFC 6902
