@@ -28,7 +28,7 @@ from fakekube.registry.resource import GVK
 from fakekube.registry.scope import Scope
 from fakekube.registry.strategy import Object
 from fakekube.schema import decode as schema_decode
-from fakekube.schema import printing
+from fakekube.schema import printing, raw_values
 from fakekube.schema.builtin import builtins
 from fakekube.schema.duplicates import keep_before_null
 from fakekube.schema.trees import copied, unchanged_parts
@@ -306,9 +306,13 @@ def _typed(
         if parsed.duplicates and found is not None:
             schema_decode.decode(found, parsed.first or {}, None)
             keep_before_null(found, parsed.value, parsed.first)
-        kept = unchanged_parts(parsed.value, live) if live is not None and kind == expected and parsed.is_plain else {}
+        has_raw_values = found is not None and raw_values.holds_raw_values(found)
+        shares = live is not None and kind == expected and parsed.is_plain and not has_raw_values
+        kept = unchanged_parts(parsed.value, live) if live is not None and shares else {}
         changed = {name: item for name, item in parsed.value.items() if name not in kept} if kept else parsed.value or {}
         obj = schema_decode.decode(found, changed, strict, literals) if found is not None else {}
+        if found is not None and has_raw_values:
+            raw_values.keep_texts(found, obj, parsed.source) if parsed.source is not None else raw_values.compact(found, obj)
     except schema_decode.DecodeError as error:
         explained = cbor.type_errors(parsed.cbor, found)[0] if parsed.cbor is not None and found is not None else ""
         raise Problem(explained or str(error), kind) from None

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from fakekube.golang.raw_json import RawObject
+
 __all__ = ["LONGEST", "written"]
 
 #: The maximum length of a document in bytes: twice that of ten thousand levels with one line each.
@@ -35,6 +37,8 @@ def written(value: Any, scalar: Callable[[Any], bytes], *, pretty: bool = False,
         kind = type(item)
         if kind is bytes:
             parts.append(item)
+        elif kind is RawObject:
+            parts.append(item.indented(depth) if pretty else item.compact)
         elif item and (kind is dict or kind is list):
             opening, closing = (b"{", b"}") if kind is dict else (b"[", b"]")
             line = b"\n" + b"  " * depth if pretty else b""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any, Final
 
+from fakekube.golang.raw_json import RawObject
 from fakekube.golang.strings import byte_of, json_text
 
 __all__ = ["go_float", "go_json", "go_quote", "go_type", "json_kind", "json_number"]
@@ -90,6 +91,8 @@ def go_json(value: Any) -> str:
 
 def _whole(value: Any) -> Any:
     """Converts whole floats to integers: Go prints no fraction of zero."""
+    if isinstance(value, RawObject):
+        return value
     if isinstance(value, dict):
         return {name: _whole(item) for name, item in value.items()}
     if isinstance(value, list):

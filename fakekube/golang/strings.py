@@ -16,6 +16,7 @@ from typing import Any, Final
 import orjson
 
 from fakekube.golang.json_writer import written
+from fakekube.golang.raw_json import plain_form
 
 __all__ = ["byte_of", "bytes_of", "json_text", "readable", "text_of", "text_of_native"]
 
@@ -58,7 +59,8 @@ def json_text(value: Any, *, sort_keys: bool = False) -> str:
         TypeError: a value has no JSON form.
     """
     try:
-        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS if sort_keys else None).decode()
+        option = orjson.OPT_PASSTHROUGH_SUBCLASS | (orjson.OPT_SORT_KEYS if sort_keys else 0)
+        return orjson.dumps(value, plain_form, option).decode()
     except orjson.JSONEncodeError:
         return written(value, _scalar, sort_keys=sort_keys).decode()
 

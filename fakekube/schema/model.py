@@ -11,7 +11,7 @@ Invariant: a `Type` does not change once its fields have been resolved; types ma
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
@@ -130,3 +130,17 @@ class Type:
     def fields(self) -> Mapping[str, Field]:
         """The fields of a struct by JSON name, in order, including the fields of inlined structs."""
         return self.resolve() if self.resolve else {}
+
+
+def types_below(type_: Type) -> Iterable[Type]:
+    """Returns a type and all types of which its values are made."""
+    found = {id(type_): type_}
+    pending = [type_]
+    while pending:
+        current = pending.pop()
+        fields = [field.type for field in current.fields.values()]
+        for inner in (current.items, current.alternative, *fields):
+            if inner is not None and id(inner) not in found:
+                found[id(inner)] = inner
+                pending.append(inner)
+    return found.values()

@@ -9,14 +9,14 @@ Specified by: k8s.io/apimachinery/pkg/runtime/converter.go (FromUnstructuredWith
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from fakekube.golang import base64
 from fakekube.golang.integers import go_integer
 from fakekube.schema.decode import decode
 from fakekube.schema.decoders import decoder
-from fakekube.schema.model import Shape, Type
+from fakekube.schema.model import Shape, Type, types_below
 from fakekube.schema.trees import copied, in_order
 from fakekube.schema.walk import DecodeError, SlowPathRequired
 from fakekube.schema.zero import always_printed, zero
@@ -150,22 +150,8 @@ def _holds_any_form(type_: Type) -> bool:
     """Reports whether a type contains untyped values, other than managedFields, which are sorted anyway."""
     known: bool | None = type_.compiled.get("any form")
     if known is None:
-        known = type_.compiled["any form"] = any(inner.shape in (Shape.RAW, Shape.ANY) for inner in _below_type(type_))
+        known = type_.compiled["any form"] = any(inner.shape in (Shape.RAW, Shape.ANY) for inner in types_below(type_))
     return known
-
-
-def _below_type(type_: Type) -> Iterable[Type]:
-    """Yields a type and all types below it."""
-    found = {id(type_): type_}
-    pending = [type_]
-    while pending:
-        current = pending.pop()
-        fields = [field.type for field in current.fields.values()]
-        for inner in (current.items, current.alternative, *fields):
-            if inner is not None and id(inner) not in found:
-                found[id(inner)] = inner
-                pending.append(inner)
-    return found.values()
 
 
 def _kind(value: Any) -> str:

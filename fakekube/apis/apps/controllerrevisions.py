@@ -5,8 +5,11 @@ Specified by: pkg/registry/apps/controllerrevision; ValidateControllerRevisionâ€
 
 from __future__ import annotations
 
+from typing import Any
+
 from fakekube.errors import FieldError
 from fakekube.errors.field import immutable, required
+from fakekube.golang.raw_json import RawObject
 from fakekube.golang.strings import json_text
 from fakekube.registry.strategy import Object, Strategy, WriteContext
 from fakekube.validation.checks import non_negative
@@ -28,6 +31,11 @@ class ControllerRevisionStrategy(Strategy):
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         errors = non_negative(obj.get("revision", 0), "revision")
-        if json_text(obj.get("data")) != json_text(old.get("data")):  # compares bytes, so the order of members counts
+        if _bytes(obj.get("data")) != _bytes(old.get("data")):
             errors.append(immutable("data", obj.get("data")))
         return errors
+
+
+def _bytes(data: Any) -> bytes:
+    """Returns the bytes of a RawExtension, in which the order of members, spaces and the forms of numbers count."""
+    return data.text if isinstance(data, RawObject) else json_text(data).encode()

@@ -25,6 +25,7 @@ import orjson
 from fakekube.codecs.errors import DecodeError, EncodeError
 from fakekube.golang.json_reader import JSONSyntaxError, Overflow, Reader, utf8
 from fakekube.golang.json_writer import written
+from fakekube.golang.raw_json import RawObject, plain_form
 
 __all__ = [
     "Overflow",
@@ -180,8 +181,8 @@ def dumps_pretty(value: Any) -> bytes:
 
 def _dumps(value: Any, option: int, floats: bool) -> bytes:
     try:
-        text = orjson.dumps(value, option=option)
-    except orjson.JSONEncodeError:  # nested too deep for orjson, an integer beyond 64 bits, an Overflow
+        text = orjson.dumps(value, _indentable if option else plain_form, option | orjson.OPT_PASSTHROUGH_SUBCLASS)
+    except orjson.JSONEncodeError:  # an Overflow, a RawObject to be indented, an integer beyond 64 bits, deep nesting
         text = written(value, _scalar, pretty=bool(option))
     else:
         if floats and (_ends_number(text, _WHOLE) or _ends_number(text, _LARGE) or _ends_number(text, _SMALL)):
@@ -195,6 +196,12 @@ def _dumps(value: Any, option: int, floats: bool) -> bytes:
     if not text.isascii():
         text = text.replace(b"\xe2\x80\xa8", b"\\u2028").replace(b"\xe2\x80\xa9", b"\\u2029")
     return text
+
+
+def _indentable(value: Any) -> Any:
+    if isinstance(value, RawObject):  # orjson would not indent its text
+        raise TypeError("not by orjson")
+    return plain_form(value)
 
 
 def _ending(pattern: bytes) -> re.Pattern[bytes]:

@@ -26,6 +26,7 @@ from fakekube.codecs import json
 from fakekube.codecs.encoder_cache import cached_encoder
 from fakekube.codecs.errors import EncodeError
 from fakekube.codecs.protobuf.fields import Layout, is_wrapped, layout, varint
+from fakekube.golang.raw_json import RawObject
 from fakekube.golang.strings import bytes_of
 from fakekube.schema.model import Field, Shape, Type
 
@@ -315,7 +316,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 def _raw(value: Any) -> bytes:
     if value is None:
         raise TypeError("it is absent")
-    return b"\x0a" + _delimited(json.dumps(value))
+    return b"\x0a" + _delimited(value.text if isinstance(value, RawObject) else json.dumps(value))
 
 
 _MESSAGES: Final[dict[Shape, Write]] = {

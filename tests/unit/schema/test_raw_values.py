@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from fakekube.golang.raw_json import RawObject
+from fakekube.schema import raw_values
+from fakekube.schema.builtin import builtins
+from fakekube.schema.model import Type
+
+
+def type_of(group: str, kind: str) -> Type:
+    found = builtins().kind_type(group, "v1", kind)
+    assert found is not None
+    return found
+
+
+REVISION = type_of("apps", "ControllerRevision")
+
+
+@pytest.mark.parametrize("text", ['{"a": 1}', '{"a":1.0}', '{"a":"\\u0041"}', "{\n}"])
+def test_a_text_that_go_would_not_print_is_kept(text: str) -> None:
+    source = f'{{ "metadata": {{"data": {{"x": 1}}}}, "data" :{text} , "revision":1}}'.encode()
+    tree = raw_values.keep_texts(REVISION, json.loads(source), source)
+    assert isinstance(tree["data"], RawObject)
+    assert tree["data"].text == text.encode()
+    assert type(tree["metadata"]["data"]) is dict
+
+
+def test_what_go_would_print_stays_plain() -> None:
+    source = b'{"data":{"a":[1,"b"]}}'
+    assert type(raw_values.keep_texts(REVISION, json.loads(source), source)["data"]) is dict
+
+
+def test_values_within_lists_are_found() -> None:
+    config = '{"opaque":{"driver":"d","parameters":%s}}'
+    source = f'{{"spec":{{"config":[{config % "{}"}, {config % "{ }"}]}}}}'.encode()
+    tree = raw_values.keep_texts(type_of("resource.k8s.io", "DeviceClass"), json.loads(source), source)
+    found = [entry["opaque"]["parameters"] for entry in tree["spec"]["config"]]
+    assert [type(value) for value in found] == [dict, RawObject]
+
+
+def test_compact_texts_that_go_would_print_become_plain() -> None:
+    tree = {"data": RawObject({"a": 1}, b'{ "a": 1 }')}
+    assert type(raw_values.compact(REVISION, tree)["data"]) is dict
+    tree = {"data": RawObject({"a": 1.0}, b'{ "a": 1.0 }')}
+    assert raw_values.compact(REVISION, tree)["data"].text == b'{"a":1.0}'  # type: ignore[attr-defined]
+
+
+def test_only_types_with_values_of_any_form_are_searched() -> None:
+    assert raw_values.holds_raw_values(REVISION)
+    assert not raw_values.holds_raw_values(type_of("", "ConfigMap"))
