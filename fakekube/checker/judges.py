@@ -5,12 +5,13 @@ Invariant: what a judge calls a failure is in the trace; how long something took
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from fakekube.checker.rule import Verdict
-from fakekube.checker.trace import Call, Stream, excerpt, failed
+from fakekube.checker.trace import Call, Stream, StreamKey, excerpt, failed
 
 if TYPE_CHECKING:
     from fakekube.checker.spell import Spell
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = [
     "judge_backoff",
     "judge_convergence",
+    "judge_doubled",
     "judge_expired",
     "judge_misread",
     "judge_process",
@@ -149,6 +151,26 @@ def judge_untold(spell: Spell) -> Verdict | None:
             f"watches {call.stream} from resourceVersion {asked}, {what}", *excerpt(spell.trace.streams()[call.stream].calls)
         )
     return None
+
+
+def judge_doubled(spell: Spell) -> Verdict | None:
+    """Says whether a client keeps more watches of a stream open than on the calm cluster; None if not, or not any more after some
+    seconds."""
+    usual = Counter(call.stream for call in spell.calm.spell.trace.open_watches())
+
+    def more() -> list[StreamKey]:
+        opened = Counter(call.stream for call in spell.trace.open_watches())
+        return [key for key, count in opened.items() if count > max(usual[key], 1)]
+
+    if spell.process is None or spell.await_until(lambda: not more(), _CLOSES_WITHIN):
+        return None
+    key = more()[0]
+    same = [call for call in spell.trace.open_watches() if call.stream == key]
+    return Verdict.failed(f"keeps {len(same)} watches of {key} open, where it had {max(usual[key], 1)}", *excerpt(same))
+
+
+#: Seconds within which a client closes a watch that it does not read any more.
+_CLOSES_WITHIN = 5.0
 
 
 # ---------------------------------------------------------------- of every spell

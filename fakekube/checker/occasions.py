@@ -29,6 +29,7 @@ __all__ = [
     "learned_writes",
     "named_children",
     "own_objects",
+    "remove",
     "require_resumption",
     "require_writes",
     "writes_of",
@@ -160,3 +161,10 @@ def drop_finalizers(spell: Spell, resource: str, name: str, namespace: str | Non
     except ApiError as error:
         if error.code != 404:
             raise
+
+
+def remove(spell: Spell, resource: str, obj: Object) -> None:
+    """Deletes an object at once, whatever finalizers it has. Raises ApiError."""
+    metadata = obj["metadata"]
+    drop_finalizers(spell, resource, metadata["name"], metadata.get("namespace"))
+    spell.cluster.delete(resource, metadata["name"], namespace=metadata.get("namespace"), gracePeriodSeconds=0)

@@ -22,7 +22,19 @@ if TYPE_CHECKING:
     from fakekube.checker.trace import Call
     from fakekube.cluster import Cluster
 
-__all__ = ["Copy", "Element", "ElementKind", "Reaction", "elements_of"]
+__all__ = [
+    "SYSTEM_FIELDS",
+    "Copy",
+    "Element",
+    "ElementKind",
+    "Reaction",
+    "changed",
+    "children_of",
+    "elements_of",
+    "has",
+    "is_child",
+    "value_at",
+]
 
 Object = dict[str, Any]
 
@@ -30,7 +42,7 @@ _PLACE_OF_TOKEN = "{}"
 _ANY_NAME = "*"
 
 #: What every write changes.
-_SYSTEM_FIELDS = (
+SYSTEM_FIELDS = (
     ("metadata", "managedFields"),
     ("metadata", "resourceVersion"),
     ("metadata", "generation"),
@@ -169,15 +181,15 @@ def _written(cluster: Cluster, call: Call, name: str) -> list[tuple[str, ...]]:
     versions = cluster.history(call.collection, name, call.namespace or None)
     for before, after in pairwise(versions):
         if after.revision == revision and after.type == "MODIFIED":
-            return [path for path in _changed(before.object, after.object) if path[:2] not in _SYSTEM_FIELDS]
+            return [path for path in changed(before.object, after.object) if path[:2] not in SYSTEM_FIELDS]
     return []
 
 
-def _changed(old: Any, new: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+def changed(old: Any, new: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
     """Yields the paths of what is new or different; an item of a list of strings is a part of the path."""
     if isinstance(new, dict) and isinstance(old, dict | None):
         for key, value in new.items():
-            yield from _changed((old or {}).get(key), value, (*path, key))
+            yield from changed((old or {}).get(key), value, (*path, key))
     elif isinstance(new, list) and all(isinstance(item, str) for item in new):
         yield from ((*path, item) for item in new if not isinstance(old, list) or item not in old)
     elif old != new:
@@ -243,3 +255,13 @@ def has(obj: Any, path: Sequence[str]) -> bool:
         else:
             return isinstance(obj, list) and part in obj
     return True
+
+
+def value_at(obj: Any, path: Sequence[str]) -> Any:
+    """Returns what is at a path of `changed`; None if there is nothing."""
+    for part in path:
+        if isinstance(obj, dict):
+            obj = obj.get(part)
+        else:
+            return part if isinstance(obj, list) and part in obj else None
+    return obj

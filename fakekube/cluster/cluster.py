@@ -291,6 +291,12 @@ class Cluster(ClusterState):
         return self._serving.host
 
     @property
+    def connections(self) -> int:
+        """How many connections the server has, those of streams included."""
+        server = self._serving.server
+        return 0 if server is None else server.connections
+
+    @property
     def is_connected(self) -> bool:
         """Reports whether any client has a connection to the server."""
         server = self._serving.server

@@ -113,6 +113,11 @@ class Server:
         """Whether there is any connection, streams included."""
         return bool(self._connections)
 
+    @property
+    def connections(self) -> int:
+        """How many connections there are, streams included."""
+        return len(self._connections)
+
     def drop(self) -> None:
         """Drop all connections and streams; new ones are served. A request that asks for this gets its answer first."""
         self._in_loop(self.pump.drop)

@@ -8,7 +8,9 @@ from fakekube.checker.rule import Rule
 from fakekube.checker.rules import (
     apply,
     conflicts,
+    content,
     credentials,
+    deletions,
     discovery,
     identity,
     initial_events,
@@ -29,6 +31,7 @@ _FAMILIES = (
     watch_errors.RULES,
     watch_ends.RULES,
     watch_events.RULES,
+    deletions.RULES,
     initial_events.RULES,
     lists.RULES,
     retries.RULES,
@@ -39,6 +42,7 @@ _FAMILIES = (
     discovery.RULES,
     credentials.RULES,
     leases.RULES,
+    content.RULES,
     manners.RULES,
     sieve.RULES,
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from fakekube.checker.occasions import (
@@ -16,7 +17,7 @@ from fakekube.checker.occasions import (
     own_objects,
     require_writes,
 )
-from fakekube.checker.reaction import Copy, ElementKind
+from fakekube.checker.reaction import Copy, ElementKind, children_of
 from fakekube.checker.rule import NotExercised, Rule, Verdict
 from fakekube.checker.sample import new_token
 from fakekube.client import ApiError
@@ -240,6 +241,47 @@ def _lost(before: Any, now: Any, path: _Path = ()) -> Iterator[_Path]:
         yield path
 
 
+class ForeignFieldsOfChildren(Rule):
+    """Somebody else labels and annotates what the client has made."""
+
+    id = "C3"
+    provocation = "labels and annotations of others on what the client has made"
+    obligation = ForeignFields.obligation
+    advice = ForeignFields.advice
+    source = ForeignFields.source
+    lasts = 6.0
+
+    def provoke(self, spell: Spell) -> None:
+        resources = [one for one in spell.calm.reaction.children if not one.startswith("events")]
+        subject = spell.copies[0]
+        children = [(one, child) for one in resources for child in children_of(spell.cluster, subject, one)]
+        if not children:
+            raise NotExercised("the client makes no children")
+        change = {"metadata": {"labels": {_OTHER: "kept"}, "annotations": {EDITOR: "kept"}}}
+        for resource, child in children:
+            metadata = child["metadata"]
+            with suppress(ApiError):
+                spell.cluster.patch(resource, metadata["name"], change, namespace=metadata.get("namespace"))
+        spell.memory["children"] = children
+        touch = {"metadata": {"annotations": {"check.fakekube.dev/touched": "yes"}}}
+        for resource, obj in own_objects(spell, subject):
+            spell.cluster.patch(resource, obj["metadata"]["name"], touch, namespace=obj["metadata"].get("namespace"))
+        spell.wait(1.0 + 4 * spell.calm.reaction_seconds)
+
+    def judge_trace(self, spell: Spell) -> Verdict:
+        for resource, child in spell.memory["children"]:
+            for now in children_of(spell.cluster, spell.copies[0], resource):
+                metadata = now["metadata"]
+                kept = _OTHER in (metadata.get("labels") or {}) and EDITOR in (metadata.get("annotations") or {})
+                if metadata["uid"] == child["metadata"]["uid"] and not kept:
+                    calls = [
+                        call for call in spell.trace.since(spell.provoked_at) if call.is_write and call.name == metadata["name"]
+                    ]
+                    text = f"{resource}/{metadata['name']}, which the client has made, has lost labels or annotations of others"
+                    return Verdict.warned(text, *spell.excerpt(calls))
+        return Verdict.passed()
+
+
 class Finalizers(Rule):
     """Another finalizer stands before the client's."""
 
@@ -350,4 +392,4 @@ class RemovedFinalizer(Finalizers):
             )
 
 
-RULES = (Conflicts, LostUpdates, ForeignFields, Finalizers, AddedFinalizer, RemovedFinalizer)
+RULES = (Conflicts, LostUpdates, ForeignFields, ForeignFieldsOfChildren, Finalizers, AddedFinalizer, RemovedFinalizer)

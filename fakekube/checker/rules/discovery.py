@@ -62,13 +62,26 @@ class ReinstalledDefinitions(Rule):
         remove_definitions(spell)
         spell.faults.on("watch").end(label="ended").remove()
         spell.wait(_WITHOUT)
+        spell.memory["installed"] = spell.trace.mark()
         spell.compact()  # else a list in pages from an old revision would show the time before, as it may for some minutes
         install_definitions(spell)
 
     def judge(self, spell: Spell) -> Verdict:
         """Returns a failure for a client that ends; others may still meet what the deletion has left to be collected."""
         verdict = super().judge(spell)
+        if verdict.word is Word.FAIL and not self._asks(spell):
+            name = spell.sample.definitions[0]["metadata"]["name"]
+            return Verdict.failed(
+                f"has not asked for {name} or for discovery since it is installed again", *spell.excerpt(), by_time=True
+            )
         return Verdict.warned(*verdict.evidence) if verdict.word is Word.FAIL and not spell.ended else verdict
+
+    @staticmethod
+    def _asks(spell: Spell) -> bool:
+        """Has the client asked for the definitions' objects, or for discovery, since they are back?"""
+        names = {definition["metadata"]["name"] for definition in spell.sample.definitions}
+        calls = spell.trace.since(spell.memory.get("installed", -1))
+        return any(call.collection in names or not call.resource for call in calls)
 
 
 def remove_definitions(spell: Spell) -> None:

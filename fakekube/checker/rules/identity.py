@@ -6,7 +6,15 @@ from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from fakekube.checker.occasions import drop_finalizers, generated_children, learned_writes, named_children, own_objects, writes_of
+from fakekube.checker.occasions import (
+    drop_finalizers,
+    generated_children,
+    learned_writes,
+    named_children,
+    own_objects,
+    remove,
+    writes_of,
+)
 from fakekube.checker.reaction import Copy, children_of
 from fakekube.checker.rule import NotExercised, Rule, Verdict
 from fakekube.checker.rules.retries import judge_duplicates
@@ -47,7 +55,7 @@ class Recreated(Rule):
             path, resource = exchange.path, _resource_of(exchange)
             try:
                 old = spell.cluster.request("GET", path)
-                _remove(spell, resource, old)
+                remove(spell, resource, old)
                 metadata = {"name": old["metadata"]["name"], "namespace": old["metadata"].get("namespace")}
                 new = {**old, "metadata": {key: value for key, value in metadata.items() if value}}
                 new.pop("status", None)
@@ -87,13 +95,6 @@ class Recreated(Rule):
 
 def _resource_of(exchange: Exchange) -> str:
     return f"{exchange.resource}.{exchange.group}" if exchange.group else exchange.resource
-
-
-def _remove(spell: Spell, resource: str, obj: Object) -> None:
-    """Deletes an object at once, whatever finalizers it has."""
-    metadata = obj["metadata"]
-    drop_finalizers(spell, resource, metadata["name"], metadata.get("namespace"))
-    spell.cluster.delete(resource, metadata["name"], namespace=metadata.get("namespace"), gracePeriodSeconds=0)
 
 
 def _deleted_children(spell: Spell) -> list[str]:
@@ -218,14 +219,14 @@ class AlreadyGone(Rule):
         resources = _deleted_children(spell)
         subject = spell.copies[0]
 
-        def remove(exchange: Exchange) -> None:
+        def take_away(exchange: Exchange) -> None:
             try:
-                _remove(spell, _resource_of(exchange), spell.cluster.request("GET", exchange.path))
+                remove(spell, _resource_of(exchange), spell.cluster.request("GET", exchange.path))
             except ApiError:
                 return
 
         for resource in resources:
-            spell.faults.on("delete", resource).intercept(remove, times=2, label="gone already")
+            spell.faults.on("delete", resource).intercept(take_away, times=2, label="gone already")
         spell.delete(subject)
         spell.memory["gone"] = spell.await_until(lambda: not own_objects(spell, subject), spell.patience)
 
@@ -296,14 +297,14 @@ class VanishedMeanwhile(Rule):
         """Makes a copy, and removes it when the client is about to write to it."""
         token, removed = new_token(spell.random), list[str]()
 
-        def remove(exchange: Exchange) -> None:
+        def take_away(exchange: Exchange) -> None:
             if token in exchange.path and not removed:
                 removed.append(exchange.path)
                 suffix = f"/{exchange.subresource}" if exchange.subresource else ""
                 with suppress(ApiError):
-                    _remove(spell, _resource_of(exchange), spell.cluster.request("GET", exchange.path.removesuffix(suffix)))
+                    remove(spell, _resource_of(exchange), spell.cluster.request("GET", exchange.path.removesuffix(suffix)))
 
-        with spell.faults.on(verb, resource).intercept(remove, label="deleted"):
+        with spell.faults.on(verb, resource).intercept(take_away, label="deleted"):
             subject = spell.stimulate(token=token)
             subject.judged = False
             spell.await_until(lambda: bool(removed), spell.patience)

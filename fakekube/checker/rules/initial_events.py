@@ -75,7 +75,23 @@ class EarlyBookmark(RefusedInitialEvents):
         if not using:
             raise NotExercised("the client does not use sendInitialEvents")
         spell.stimulate()
-        arm(spell.faults.on("watch"), PlainBookmarkFirst(), label="plain bookmark", times=len(using))
+        self.disturb(spell, len(using))
+
+    def disturb(self, spell: Spell, times: int) -> None:
+        """Has the first so many watches with initial events end early."""
+        arm(spell.faults.on("watch"), PlainBookmarkFirst(), label="plain bookmark", times=times)
 
 
-RULES = (RefusedInitialEvents, BadInitialEvents, EarlyBookmark)
+class EarlyEnd(EarlyBookmark):
+    """The watch ends among the initial events."""
+
+    provocation = "the watch ends before the initial events are complete"
+    legality = "C"
+
+    def disturb(self, spell: Spell, times: int) -> None:
+        spell.stimulate()
+        spell.stimulate()
+        spell.faults.on("watch").end(after_events=1, times=times, label="ended early")
+
+
+RULES = (RefusedInitialEvents, BadInitialEvents, EarlyBookmark, EarlyEnd)

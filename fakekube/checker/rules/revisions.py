@@ -48,6 +48,16 @@ class LargeRevisions(Rule):
             require_resumption(spell)
 
     def broken(self, spell: Spell) -> Verdict | None:
+        for stream in spell.streams_since().values():
+            answered = [call for call in stream.calls if call.status == 200]
+            for before, call in pairwise(answered):
+                told = before.delivered(bookmarks=False) if before.is_watch and before.ended != "cut by a fault" else 0
+                if 0 < revision_of(call) < told:
+                    return Verdict.failed(
+                        f"asks {stream.key} from resourceVersion {call.asked_revision}, though it was told of {told}: "
+                        "it does not take this for the newer number",
+                        *spell.excerpt([before, call]),
+                    )
         return judge_untold(spell)
 
 
@@ -77,19 +87,6 @@ class MoreDigits(LargeRevisions):
             if spell.advance_revisions(1) >= 1_000_000 - 5:
                 break
         self.resume(spell)
-
-    def broken(self, spell: Spell) -> Verdict | None:
-        for stream in spell.streams_since().values():
-            answered = [call for call in stream.calls if call.status == 200]
-            for before, call in pairwise(answered):
-                told = before.delivered(bookmarks=False) if before.is_watch and before.ended != "cut by a fault" else 0
-                if 0 < revision_of(call) < told:
-                    return Verdict.failed(
-                        f"asks {stream.key} from resourceVersion {call.asked_revision}, though it was told of {told}: "
-                        "it does not take the longer number for the newer one",
-                        *spell.excerpt([before, call]),
-                    )
-        return judge_untold(spell)
 
 
 RULES = (LargeRevisions, LargerRevisions, MoreDigits)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from fakekube.checker.judges import judge_backoff, judge_resumption, judge_untold
-from fakekube.checker.occasions import asked_again, require_resumption
+from fakekube.checker.occasions import asked_again, own_objects, require_resumption
 from fakekube.checker.rule import Rule, Verdict
 from fakekube.checker.rules.watch_errors import CONCEPTS, REFLECTOR, judge_only_failures
 from fakekube.checker.trace import excerpt
@@ -163,8 +163,26 @@ class BrokenFrames(Rule):
                 f"the client closed its watch {len(closed)} times soon after it was opened, while events arrived in slices",
                 *excerpt(closed),
             )
-        return None
+        return _judge_text(spell)
 
+
+def _judge_text(spell: Spell) -> Verdict | None:
+    """Says whether a client writes the text of an object back with other characters; None if not."""
+    for call in spell.trace.since(spell.provoked_at):
+        if call.is_write and any(mark in call.exchange.raw_body for mark in _REPLACED):
+            return Verdict.failed("writes U+FFFD where the object has other characters", *excerpt([call]))
+    for copy in spell.copies:
+        for _, obj in own_objects(spell, copy):
+            text = (obj["metadata"].get("annotations") or {}).get(_ANNOTATION)
+            known = next(one for one in copy.objects if one["metadata"]["name"] == obj["metadata"]["name"])
+            if text != (known["metadata"].get("annotations") or {}).get(_ANNOTATION):
+                calls = [call for call in spell.trace.since(copy.mark) if call.is_write and call.name == obj["metadata"]["name"]]
+                return Verdict.failed(f"{obj['metadata']['name']} has another text than before", *excerpt(calls))
+    return None
+
+
+#: The character that takes the place of what cannot be decoded, in UTF-8 and as JSON may write it.
+_REPLACED = ("\ufffd".encode(), b"\\ufffd", b"\\uFFFD")
 
 #: Bytes of an event after which it is cut: in the text below, in mid-character one time at least.
 _CUTS = (1500, 1501)
@@ -177,7 +195,12 @@ _TEXT = "é\u0085\u2028漢😀"
 
 def _with_text(obj: dict[str, Any]) -> None:
     annotations = obj["metadata"].setdefault("annotations", {})
-    annotations["a.check.fakekube.dev/text"] = _TEXT * 300
+    annotations[_ANNOTATION] = _TEXT * 300
+    if obj["kind"] == "ConfigMap" and obj["apiVersion"] == "v1":
+        obj.setdefault("data", {})["check.fakekube.dev"] = _TEXT * 100
+
+
+_ANNOTATION = "a.check.fakekube.dev/text"
 
 
 class Bursts(Rule):

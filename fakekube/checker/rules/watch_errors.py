@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from fakekube.checker.judges import judge_backoff, judge_expired, judge_misread, revision_of
+from fakekube.checker.judges import judge_backoff, judge_doubled, judge_expired, judge_misread, revision_of
 from fakekube.checker.occasions import asked_again, await_long_watches
 from fakekube.checker.provocations import EndExpired, arm, asked_revision, status_object
 from fakekube.checker.rule import NotExercised, Rule, Verdict, Word
@@ -40,6 +40,9 @@ class ExpiredInStream(Rule):
 
     def broken(self, spell: Spell) -> Verdict | None:
         return judge_expired(spell)
+
+    def judge_trace(self, spell: Spell) -> Verdict:
+        return judge_doubled(spell) or super().judge_trace(spell)
 
 
 def expire(spell: Spell) -> int:
