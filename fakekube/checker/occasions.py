@@ -22,6 +22,7 @@ __all__ = [
     "LEASES",
     "asked_again",
     "await_long_watches",
+    "await_told",
     "drop_finalizers",
     "edited",
     "generated_children",
@@ -97,6 +98,18 @@ def await_long_watches(spell: Spell) -> None:
 
 #: Below how many seconds a watch counts as short.
 _SHORT = 1.2
+
+
+def await_told(spell: Spell, resource: str, objects: Iterable[Object]) -> None:
+    """Waits until the client's watches of a resource have told it of objects as they are, and for a moment in which it can act."""
+    newest = max((int(obj["metadata"]["resourceVersion"]) for obj in objects), default=0)
+
+    def told() -> bool:
+        calls = [call for call in spell.trace.since() if call.collection == resource and call.is_watch]
+        return any(call.delivered() >= newest for call in calls)
+
+    spell.await_until(told, 5.0)
+    spell.wait(0.3)
 
 
 def generated_children(spell: Spell) -> dict[str, int]:

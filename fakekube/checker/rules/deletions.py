@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from fakekube.checker.occasions import asked_again, await_long_watches, drop_finalizers, own_objects, remove
+from fakekube.checker.occasions import asked_again, await_long_watches, await_told, drop_finalizers, own_objects, remove
 from fakekube.checker.reaction import Copy, Element, ElementKind, children_of
 from fakekube.checker.rule import NotExercised, Rule, Verdict
 from fakekube.client import ApiError
@@ -96,7 +96,10 @@ class MissedDeletionsOfChildren(MissedDeletions):
         """Does the client make again what is deleted before its eyes?"""
         delete_children(spell, copy, resource)
         expected = spell.calm.reaction.children[resource]
-        return spell.await_until(lambda: len(children_of(spell.cluster, copy, resource)) >= expected, 3.0)
+        if not spell.await_until(lambda: len(children_of(spell.cluster, copy, resource)) >= expected, 3.0):
+            return False
+        await_told(spell, resource, children_of(spell.cluster, copy, resource))
+        return True
 
     def judge_trace(self, spell: Spell) -> Verdict:
         return Verdict.passed()

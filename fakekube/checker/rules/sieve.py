@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-from fakekube.checker.occasions import LEASES, generated_children, learned_writes, own_objects
+from fakekube.checker.occasions import LEASES, await_told, generated_children, learned_writes, own_objects
 from fakekube.checker.reaction import Copy, children_of
 from fakekube.checker.rule import NotExercised, Rule, Verdict
 from fakekube.checker.rules.initial_events import require_lists
@@ -198,7 +198,11 @@ class LostChild(Rule):
         """Does the client, which sees it, make a deleted child again?"""
         if not self._delete_children(spell, subject, resource):
             return False
-        return spell.await_reaction(subject, 6.0 + 4 * spell.calm.reaction_seconds)
+        if not spell.await_reaction(subject, 6.0 + 4 * spell.calm.reaction_seconds):
+            return False
+        if resource in spell.calm.streams.values():
+            await_told(spell, resource, children_of(spell.cluster, subject, resource))
+        return True
 
     @staticmethod
     def _delete_children(spell: Spell, subject: Copy, resource: str) -> int:

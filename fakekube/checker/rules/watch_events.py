@@ -149,7 +149,8 @@ class RevisionOfList(Rule):
         spell.require_watch()  # the client has listed before there is a newer object
 
     def judge_trace(self, spell: Spell) -> Verdict:
-        compared, anew = False, list[Call]()
+        compared = False
+        anew: list[Call] = []
         for stream in spell.streams_since().values():
             for call in stream.calls:
                 before = [one for one in stream.lists if one.number < call.number and one.succeeded and one.revision]
