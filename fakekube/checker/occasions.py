@@ -101,7 +101,7 @@ _SHORT = 1.2
 
 
 def await_told(spell: Spell, resource: str, objects: Iterable[Object]) -> None:
-    """Waits until the client's watches of a resource have told it of objects as they are, and for a moment in which it can act."""
+    """Waits until the client's watches of a resource have told it of objects as they are, and a moment in which it can act."""
     newest = max((int(obj["metadata"]["resourceVersion"]) for obj in objects), default=0)
 
     def told() -> bool:
