@@ -30,8 +30,9 @@ class Chain:
         plugins = self._for(attributes).admit
         for admit in plugins:
             admit(attributes)
-        if attributes.reinvocation.should_reinvoke:
-            attributes.reinvocation.is_reinvoke = True
+        reinvocation = attributes.reinvocation
+        if reinvocation is not None and reinvocation.should_reinvoke:
+            reinvocation.is_reinvoke = True
             for admit in plugins:
                 admit(attributes)
 

@@ -62,7 +62,8 @@ class Attributes:
     old: Object | None
     """The stored object; None for creations. Never changed."""
     context: WriteContext
-    reinvocation: ReinvocationContext = field(default_factory=ReinvocationContext)
+    reinvocation: ReinvocationContext | None = None
+    """None until a plugin asks for the context (`reinvocation_context`)."""
 
     @property
     def options(self) -> Mapping[str, Any]:
@@ -76,6 +77,12 @@ class Attributes:
         """The kind of the request's body, which may differ from the kind of the resource for subresources."""
         below = self.resource.subresources.get(self.subresource)
         return below.gvk if below is not None else self.resource.gvk
+
+    def reinvocation_context(self) -> ReinvocationContext:
+        """Returns the reinvocation context of the write, made on first use (GetReinvocationContext)."""
+        if self.reinvocation is None:
+            self.reinvocation = ReinvocationContext()
+        return self.reinvocation
 
     def add_annotation(self, key: str, value: str, level: str = "Metadata") -> None:
         """Adds an audit annotation; the first value of a key wins. Keys that are not qualified names with a prefix

@@ -241,6 +241,8 @@ def _kind_of(value: Any, expected: GVK, body: bytes, *, any_case: bool = True, i
 
     Raises Problem.
     """
+    if value.__class__ is dict and _is_of(value, expected):
+        return expected
     api_version, kind = _type_meta(value, any_case=any_case)
     group, version = _group_version(api_version)
     if not group and not version:
@@ -253,6 +255,13 @@ def _kind_of(value: Any, expected: GVK, body: bytes, *, any_case: bool = True, i
             raise Problem(f"Object 'apiVersion' is missing in '{shown}'", GVK(group, version, kind or expected.kind))
     claimed = (group, version, kind or expected.kind)
     return expected if claimed == (expected.group, expected.version, expected.kind) else GVK(*claimed)
+
+
+def _is_of(value: Object, expected: GVK) -> bool:
+    """Reports whether a document has exactly the expected kind and apiVersion, and no names that differ in case."""
+    return (
+        value.get("kind") == expected.kind and value.get("apiVersion") == expected.api_version and value.keys() <= _USUAL_NAMES
+    )
 
 
 def _type_meta(value: Any, *, any_case: bool = True) -> tuple[str, str]:

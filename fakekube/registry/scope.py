@@ -45,6 +45,7 @@ class Scope:
     """The options of the write as an object, as the client sent them."""
     requested_subresource: str = ""
     """The subresource in the path, if this scope is that of the main resource (`main`)."""
+    _context: WriteContext | None = field(default=None, init=False)
 
     @property
     def bucket(self) -> Bucket[Document]:
@@ -122,9 +123,15 @@ class Scope:
             return self.subresource.type
         return self.resource.type
 
-    @cached_property
+    @property
     def context(self) -> WriteContext:
-        """The context of this request for strategies and admission."""
+        """The context of this request for strategies and admission, made on first use."""
+        context = self._context
+        if context is None:
+            context = self._context = self._new_context()
+        return context
+
+    def _new_context(self) -> WriteContext:
         user = self.request.user
         return WriteContext(
             resource=self.resource,

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from enum import Enum, StrEnum, auto
-from operator import is_
+from operator import is_, itemgetter
 from typing import Any, Final, NamedTuple
 
 from fakekube.caches import BoundedCache
@@ -100,6 +100,8 @@ class _Plan(NamedTuple):
 
     in_form: bool
     """The fields are in the order of the type and complete: a struct without empty values is normalised."""
+    in_order: Callable[[dict[str, Any]], dict[str, Any]] | None
+    """Puts the fields in the order of the type; None if fields are missing."""
     nested: tuple[tuple[str, Normaliser], ...]
     """The fields whose values are objects or lists."""
     steps: tuple[tuple[Any, ...], ...]
@@ -124,15 +126,16 @@ def _struct(type_: Type, form: _Form) -> Normaliser:
         names = tuple(sorted({*layout, *always}, key=ranks.__getitem__))
         steps = tuple(map(step, names))
         nested = tuple((name, normaliser) for name, normaliser, *_ in steps if normaliser is not None)
-        return plans.add(layout, _Plan(names == layout, nested, steps))
+        in_order = _in_order(names) if len(names) == len(layout) else None
+        return plans.add(layout, _Plan(names == layout, in_order, nested, steps))
 
     def normalise_struct(value: Any) -> Any:
         if value is None:
             return None
         layout = tuple(value)
-        in_form, parts, steps = plans.get(layout) or plan(layout)
-        if in_form and all(value.values()):
-            return _with_parts(value, parts)
+        in_form, in_order, parts, steps = plans.get(layout) or plan(layout)
+        if in_order is not None and all(value.values()):
+            return _with_parts(value if in_form else in_order(value), parts)
         tree = {}
         for name, nested, omit_empty, omit_null, make in steps:
             item = value.get(name)
@@ -147,6 +150,14 @@ def _struct(type_: Type, form: _Form) -> Normaliser:
         return value if in_form and len(tree) == len(value) and all(map(is_, tree.values(), value.values())) else tree
 
     return normalise_struct
+
+
+def _in_order(names: tuple[str, ...]) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """Makes a function that puts the members of a dict in this order."""
+    if len(names) < 2:
+        return dict
+    values = itemgetter(*names)
+    return lambda value: dict(zip(names, values(value), strict=True))
 
 
 def _with_parts(value: dict[str, Any], parts: tuple[tuple[str, Normaliser], ...]) -> dict[str, Any]:

@@ -141,7 +141,7 @@ class _Dispatch:
     # ------------------------------------------------------------ what they do
 
     def _invoke_all(self, invocations: Sequence[_Invocation]) -> None:
-        attributes, again = self._attributes, self._attributes.reinvocation
+        attributes, again = self._attributes, self._attributes.reinvocation_context()
         state: _Reinvocation = again.values.setdefault(_NAME, _Reinvocation())
         if again.is_reinvoke and state.output != attributes.object:
             state.require_reinvoking()
@@ -178,7 +178,7 @@ class _Dispatch:
         except MatchConditionError as error:
             self._fail(invocation.hook, invocation.binding, str(error), "Invalid")
             return False
-        return not self._attributes.reinvocation.is_reinvoke or invocation.key in state.wanted
+        return not self._attributes.reinvocation_context().is_reinvoke or invocation.key in state.wanted
 
     def _invoke(
         self, invocation: _Invocation, versioned: VersionedAttributes, activation: Activation, state: _Reinvocation
@@ -195,7 +195,7 @@ class _Dispatch:
             activation.object_changed()
         if before != versioned.object:
             state.require_reinvoking()
-            self._attributes.reinvocation.should_reinvoke = True
+            self._attributes.reinvocation_context().should_reinvoke = True
         if invocation.hook.spec.get("reinvocationPolicy") == "IfNeeded":
             state.invoked.add(invocation.key)
 

@@ -417,7 +417,9 @@ def _without_entries(obj: Object) -> Object:
     metadata = obj.get("metadata")
     if not metadata or "managedFields" not in metadata:
         return obj
-    return {**obj, "metadata": {key: value for key, value in metadata.items() if key != "managedFields"}}
+    left = dict(metadata)
+    del left["managedFields"]
+    return {**obj, "metadata": left}
 
 
 def _has_uid(obj: Object | None) -> bool:

@@ -67,7 +67,7 @@ class MutatingAdmissionWebhook(Plugin):
             self._dispatch(webhooks, attributes)
 
     def _dispatch(self, webhooks: Sequence[Webhook], attributes: Attributes) -> None:
-        context = attributes.reinvocation
+        context = attributes.reinvocation_context()
         state: _Reinvocation = context.values.setdefault(self.name, _Reinvocation())
         if context.is_reinvoke and state.output != attributes.object:
             state.require_reinvoking()

@@ -87,8 +87,8 @@ class Asking(Second):
     name = "asking"
 
     def admit(self, attributes: Attributes) -> None:
-        self.seen.append(f"again {attributes.reinvocation.is_reinvoke}")
-        attributes.reinvocation.should_reinvoke = True
+        self.seen.append(f"again {attributes.reinvocation_context().is_reinvoke}")
+        attributes.reinvocation_context().should_reinvoke = True
 
 
 def test_a_plugin_may_ask_for_one_more_round() -> None:
