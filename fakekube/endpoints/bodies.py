@@ -259,9 +259,7 @@ def _kind_of(value: Any, expected: GVK, body: bytes, *, any_case: bool = True, i
 
 def _is_of(value: Object, expected: GVK) -> bool:
     """Reports whether a document has exactly the expected kind and apiVersion, and no names that differ in case."""
-    return (
-        value.get("kind") == expected.kind and value.get("apiVersion") == expected.api_version and value.keys() <= _USUAL_NAMES
-    )
+    return value.get("kind") == expected.kind and value.get("apiVersion") == expected.api_version and value.keys() <= _USUAL_NAMES
 
 
 def _type_meta(value: Any, *, any_case: bool = True) -> tuple[str, str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from fakekube.errors import FieldError
 from fakekube.registry.strategy import Object, Strategy, WriteContext
-from fakekube.validation.objectmeta import validate_object_meta, validate_object_meta_update
 
 __all__ = ["RevalidatingStrategy"]
 
@@ -17,9 +16,9 @@ class RevalidatingStrategy(Strategy):
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         meta = obj["metadata"]
         return [
-            *validate_object_meta(meta, context.resource.namespaced, self.name_errors),
+            *self.validate_metadata(context, meta),
             *self.validate_changed(context, obj, old),
-            *validate_object_meta_update(meta, old["metadata"]),
+            *self.validate_metadata_update(context, meta, old["metadata"]),
             *self.validate_change(context, obj, old),
         ]
 

@@ -70,8 +70,7 @@ class StoreAccess:
         return bucket
 
     def get(self, group: str, plural: str, namespace: str, name: str) -> Object | None:
-        resource = self._resource(group, plural)
-        record = self._store.bucket(resource.bucket).get(resource.key(namespace, name))
+        record = self._bucket(group, plural).get(f"{namespace}/{name}" if namespace else name)
         return record.value.object if record else None
 
     def expect(self, group: str, plural: str, namespace: str, name: str, seconds: float) -> Object | None:

@@ -19,7 +19,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from fakekube.golang.timestamps import print_time
-from fakekube.validation import names
+from fakekube.validation import names, objectmeta
 
 if TYPE_CHECKING:
     from fakekube.clock import Clock
@@ -71,6 +71,8 @@ class WriteContext:
     """The deadline of the request, by `time.monotonic()`, which also applies to webhooks."""
     annotations: dict[str, tuple[str, str]] = field(default_factory=dict)
     """The audit annotations of admission: key → (audit level, value)."""
+    metadata_is_valid: bool = False
+    """The common validation of an update has accepted the metadata, so that the kind need not repeat it."""
 
     def now(self) -> str:
         """Returns the current time as metav1.Time prints it."""
@@ -127,6 +129,17 @@ class Strategy:
     def name_errors(self, name: str, prefix: bool) -> list[str]:
         """Validates a name (or, if `prefix`, a generateName); returns texts of the detail. Default: DNS subdomain."""
         return names.dns_subdomain(name, prefix)
+
+    def validate_metadata(self, context: WriteContext, meta: Object) -> list[FieldError]:
+        """Validates the metadata of an object like that of a new one (ValidateObjectMeta with the rules of the kind)."""
+        rules = objectmeta.validate_rules_of_kind if context.metadata_is_valid else objectmeta.validate_object_meta
+        return rules(meta, context.resource.namespaced, self.name_errors, standard_finalizers=self.standard_finalizers)
+
+    def validate_metadata_update(self, context: WriteContext, meta: Object, old: Object) -> list[FieldError]:
+        """Validates the change of the metadata (ValidateObjectMetaUpdate)."""
+        if not context.metadata_is_valid:
+            return objectmeta.validate_object_meta_update(meta, old, standard_finalizers=self.standard_finalizers)
+        return objectmeta.validate_standard_finalizers(meta) if self.standard_finalizers else []
 
     def default(self, obj: Object) -> None:
         """Sets the defaults that depend on other fields; constants are already set."""

@@ -13,6 +13,8 @@ k8s.io/apiserver/pkg/registry/rest (update.go).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import compress
+from operator import ne
 from typing import Any
 
 from fakekube.errors import FieldError
@@ -31,6 +33,7 @@ __all__ = [
     "validate_managed_fields",
     "validate_object_meta",
     "validate_object_meta_update",
+    "validate_rules_of_kind",
     "validate_standard_finalizers",
 ]
 
@@ -83,6 +86,19 @@ def validate_object_meta(
     return errors
 
 
+def validate_rules_of_kind(
+    meta: Meta, namespaced: bool, name_errors: NameCheck, path: str = "metadata", *, standard_finalizers: bool = True
+) -> list[FieldError]:
+    """Returns what `validate_object_meta` returns, if `validate_common_update` has accepted the metadata.
+
+    What that leaves to the kinds are the name rule and the standard finalizers.
+    """
+    prefix, name = meta.get("generateName"), meta["name"]
+    errors = [invalid(f"{path}.generateName", prefix, text) for text in name_errors(prefix, True)] if prefix else []
+    errors += [invalid(f"{path}.name", name, text) for text in name_errors(name, False)]
+    return errors + validate_standard_finalizers(meta, path) if standard_finalizers else errors
+
+
 def validate_object_meta_update(
     new: Meta, old: Meta, path: str = "metadata", *, standard_finalizers: bool = True
 ) -> list[FieldError]:
@@ -107,10 +123,10 @@ def _validate_change(new: Meta, old: Meta, path: str = "metadata") -> list[Field
         errors.append(invalid(f"{path}.resourceVersion", "", "must be specified for an update"))
     if new.get("generation", 0) < old.get("generation", 0):
         errors.append(invalid(f"{path}.generation", new.get("generation", 0), "must not be decremented"))
-    for field in IMMUTABLE_FIELDS:
-        if new.get(field) != old.get(field):
-            zero = "" if field in ("name", "namespace", "uid") else None
-            errors.append(immutable(f"{path}.{field}", new.get(field, zero)))
+    changes = map(ne, map(new.get, IMMUTABLE_FIELDS), map(old.get, IMMUTABLE_FIELDS))
+    for field in compress(IMMUTABLE_FIELDS, changes):
+        zero = "" if field in ("name", "namespace", "uid") else None
+        errors.append(immutable(f"{path}.{field}", new.get(field, zero)))
     return errors
 
 
@@ -221,10 +237,11 @@ def standard_finalizer_warnings(name: str, path: str) -> list[str]:
 
 def validate_standard_finalizers(meta: Meta, path: str = "metadata") -> list[FieldError]:
     """Validates that finalizers without a domain are standard ones."""
+    finalizers = meta.get("finalizers")
+    if not finalizers:
+        return []
     return [
-        error
-        for index, name in enumerate(meta.get("finalizers") or ())
-        for error in standard_finalizer_errors(name, f"{path}.finalizers[{index}]")
+        error for index, name in enumerate(finalizers) for error in standard_finalizer_errors(name, f"{path}.finalizers[{index}]")
     ]
 
 
@@ -257,7 +274,7 @@ def validate_managed_fields(entries: Sequence[Meta], path: str) -> list[FieldErr
             errors.append(invalid(f"{path}[{index}].fieldsType", fields_type, "must be `FieldsV1`"))
         if not (manager.isascii() and manager.isprintable() and len(manager) <= MANAGER_LENGTH):
             errors += _validate_manager(manager, f"{path}[{index}].manager")
-        if _byte_length(subresource) > SUBRESOURCE_LENGTH:
+        if subresource and _byte_length(subresource) > SUBRESOURCE_LENGTH:
             errors.append(too_long(f"{path}[{index}].subresource", SUBRESOURCE_LENGTH))
     return errors
 

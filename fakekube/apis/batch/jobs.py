@@ -18,7 +18,6 @@ from fakekube.registry.status_strategy import StatusStrategy, restore
 from fakekube.registry.strategy import Object, Strategy, WriteContext, part_as_stored
 from fakekube.validation import names, selectors
 from fakekube.validation.checks import immutable_field
-from fakekube.validation.objectmeta import validate_object_meta, validate_object_meta_update
 from fakekube.validation.to_internal import printed, to_internal
 
 MAX_INT32 = 2**31 - 1
@@ -72,9 +71,9 @@ class JobStrategy(Strategy):
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         spec, before, options = obj["spec"], old["spec"], _validation_options(old)
         labels = (before["template"].get("metadata") or {}).get("labels") or {}
-        errors = validate_object_meta(obj["metadata"], True, self.name_errors)
+        errors = self.validate_metadata(context, obj["metadata"])
         errors += _validate(obj, options, with_domain=NAME_LABELS[1] in labels and UID_LABELS[1] in labels)
-        errors += validate_object_meta_update(obj["metadata"], old["metadata"])
+        errors += self.validate_metadata_update(context, obj["metadata"], old["metadata"])
         errors += _validate_spec(spec, options)
         return errors + _validate_spec_change(spec, part_as_stored(context, obj, old), old)
 

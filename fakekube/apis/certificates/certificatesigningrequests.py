@@ -23,7 +23,6 @@ from fakekube.registry.status_strategy import restore
 from fakekube.registry.strategy import Object, Strategy, WriteContext
 from fakekube.validation import names
 from fakekube.validation.checks import one_of
-from fakekube.validation.objectmeta import validate_object_meta, validate_object_meta_update
 
 __all__ = ["CSRApprovalStrategy", "CSRStatusStrategy", "CertificateSigningRequestStrategy", "signer_name"]
 
@@ -56,10 +55,10 @@ class _Requests(Strategy):
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         return [
-            *validate_object_meta(obj["metadata"], False, self.name_errors),
+            *self.validate_metadata(context, obj["metadata"]),
             *_request_errors(obj, old),
             *self._changes(obj.get("status") or {}, old.get("status") or {}),
-            *validate_object_meta_update(obj["metadata"], old["metadata"]),
+            *self.validate_metadata_update(context, obj["metadata"], old["metadata"]),
         ]
 
     def _changes(self, status: Object, old_status: Object) -> list[FieldError]:

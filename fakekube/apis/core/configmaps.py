@@ -14,7 +14,6 @@ from fakekube.golang.strings import bytes_of
 from fakekube.registry.strategy import Object, Strategy, WriteContext
 from fakekube.validation import names
 from fakekube.validation.checks import invalid_each
-from fakekube.validation.objectmeta import validate_object_meta
 
 __all__ = ["MAX_SECRET_SIZE", "ConfigMapStrategy", "data_keys", "size_of_base64", "validate_immutable"]
 
@@ -42,7 +41,7 @@ class ConfigMapStrategy(Strategy):
         errors: list[FieldError] = []
         if old.get("immutable"):
             errors += validate_immutable(obj, old, {"data": {}, "binaryData": None})
-        errors += validate_object_meta(obj["metadata"], True, self.name_errors)
+        errors += self.validate_metadata(context, obj["metadata"])
         return errors + self.validate(context, obj)
 
 

@@ -19,7 +19,6 @@ from fakekube.registry.status_strategy import StatusStrategy
 from fakekube.registry.strategy import Object, Strategy, WriteContext
 from fakekube.validation import names
 from fakekube.validation.checks import immutable_field, invalid_each, one_of
-from fakekube.validation.objectmeta import validate_object_meta
 from fakekube.validation.resource_lists import positive_quantity
 from fakekube.validation.selectors import node_selector
 from fakekube.validation.semantic_equality import same
@@ -178,7 +177,7 @@ class PersistentVolumeStrategy(Strategy):
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         selector = (old["spec"].get("nodeAffinity") or {}).get("required")
         allow_invalid_values = selector is not None and bool(node_selector(selector, ""))
-        whole = validate_object_meta(obj["metadata"], False, self.name_errors) + self._spec_errors(
+        whole = self.validate_metadata(context, obj["metadata"]) + self._spec_errors(
             obj, allow_invalid_values=allow_invalid_values
         )
         return whole + _mount_options(obj) + whole + _change(obj["spec"], old["spec"])

@@ -17,7 +17,6 @@ from fakekube.golang.key_pairs import key_pair_problem
 from fakekube.golang.strings import bytes_of
 from fakekube.registry.strategy import Object, Strategy, WriteContext
 from fakekube.validation.checks import immutable_field
-from fakekube.validation.objectmeta import validate_object_meta
 
 __all__ = ["SecretStrategy"]
 
@@ -57,7 +56,7 @@ class SecretStrategy(Strategy):
         errors = immutable_field(obj.get("type", ""), old.get("type", ""), "type")
         if old.get("immutable"):
             errors += validate_immutable(obj, old, {"data": None})
-        errors += validate_object_meta(obj["metadata"], True, self.name_errors)
+        errors += self.validate_metadata(context, obj["metadata"])
         return errors + self.validate(context, obj)
 
     def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:

@@ -18,7 +18,6 @@ from fakekube.registry.strategy import Object, Strategy, WriteContext
 from fakekube.validation import ip as addresses
 from fakekube.validation import names
 from fakekube.validation.checks import domain_prefixed_path, immutable_field, invalid_each, one_of, port
-from fakekube.validation.objectmeta import validate_object_meta
 
 __all__ = ["STATUS", "IngressClassStrategy", "IngressStrategy"]
 
@@ -238,7 +237,7 @@ class IngressClassStrategy(Strategy):
         new, before = ((each.get("spec") or {}).get("controller", "") for each in (obj, old))
         return [
             *immutable_field(new, before, "spec.controller"),
-            *validate_object_meta(obj["metadata"], False, self.name_errors),
+            *self.validate_metadata(context, obj["metadata"]),
             *self.validate(context, obj),
         ]
 

@@ -14,7 +14,7 @@ from fakekube.errors.field import duplicate, required
 from fakekube.registry.strategy import Object, Strategy, WriteContext
 from fakekube.validation import names
 from fakekube.validation.checks import immutable_field, invalid_each
-from fakekube.validation.objectmeta import validate_labels, validate_object_meta, validate_object_meta_update
+from fakekube.validation.objectmeta import validate_labels
 from fakekube.validation.resource_lists import container_resource_name, requirements
 from fakekube.validation.to_internal import to_internal
 from fakekube.validation.tolerations import tolerations
@@ -43,9 +43,9 @@ class RuntimeClassStrategy(Strategy):
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         meta, old_meta = obj["metadata"], old["metadata"]
         return [
-            *validate_object_meta(meta, False, self.name_errors, standard_finalizers=False),
+            *self.validate_metadata(context, meta),
             *self.validate(context, obj),
-            *validate_object_meta_update(meta, old_meta, standard_finalizers=False),
+            *self.validate_metadata_update(context, meta, old_meta),
             *immutable_field(obj.get("handler", ""), old.get("handler", ""), "handler"),
         ]
 

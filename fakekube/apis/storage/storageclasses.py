@@ -15,7 +15,6 @@ from fakekube.registry.revalidating_strategy import RevalidatingStrategy
 from fakekube.registry.strategy import Object, Strategy, WriteContext
 from fakekube.validation.checks import immutable_field, label_name, one_of
 from fakekube.validation.maps import total_size
-from fakekube.validation.objectmeta import validate_object_meta
 from fakekube.validation.selectors import topology_selector_term
 from fakekube.validation.semantic_equality import same
 
@@ -97,5 +96,5 @@ class VolumeAttributesClassStrategy(Strategy):
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         changed = [field for field in ("driverName", "parameters") if not same(obj.get(field), old.get(field))]
         errors = [forbidden(field, f"updates to {field} are forbidden.") for field in changed]
-        errors += validate_object_meta(obj["metadata"], False, self.name_errors)
+        errors += self.validate_metadata(context, obj["metadata"])
         return errors + self.validate(context, obj)

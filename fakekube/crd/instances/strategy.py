@@ -24,7 +24,7 @@ from fakekube.errors.field import FieldErrorType
 from fakekube.registry.resource import GVK
 from fakekube.registry.strategy import Finish, Object, Strategy, WriteContext
 from fakekube.schema.model import Type
-from fakekube.validation.objectmeta import standard_finalizer_warnings, validate_object_meta, validate_object_meta_update
+from fakekube.validation.objectmeta import standard_finalizer_warnings, validate_object_meta
 
 __all__ = ["CustomResourceStrategy", "StatusStrategy", "Version"]
 
@@ -110,7 +110,7 @@ class CustomResourceStrategy(Strategy):
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         errors = self.type_meta_errors(obj)
         if not errors:
-            errors = validate_object_meta_update(obj["metadata"], old["metadata"], standard_finalizers=False)
+            errors = self.validate_metadata_update(context, obj["metadata"], old["metadata"])
             errors += self.version.keyword_errors(obj, old) + self._replica_errors(obj)
         errors += embedded_errors(self.version.type, obj)
         errors += self.changed_list_errors(obj, old)
@@ -179,7 +179,7 @@ class StatusStrategy(Strategy):
         errors = main.type_meta_errors(obj)
         schema = (version.schema.keywords.get("properties") or {}).get("status")
         if not errors:
-            errors = validate_object_meta_update(obj["metadata"], old["metadata"], standard_finalizers=False)
+            errors = self.validate_metadata_update(context, obj["metadata"], old["metadata"])
             if "status" in obj and schema:
                 found = value_errors(schema, obj["status"], "", old.get("status", NONE_BEFORE))  # their words begin below it
                 errors += [replace(error, path=f"status.{error.path}" if error.path else "status") for error in found]

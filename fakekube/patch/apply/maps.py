@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
+from itertools import compress, repeat
+from operator import ne, or_
 from typing import Any, Final, NamedTuple
 
 from fakekube.caches import BoundedCache
@@ -39,6 +41,9 @@ class _Plan(NamedTuple):
     """The entries of values with one layout, in canonical order."""
 
     steps: tuple[_Step, ...]
+    names: tuple[str, ...]
+    inexact: tuple[bool, ...]
+    """Of each entry whether equal values may differ (`Atom.exact`)."""
     leaves: Tree
     """All entries as leaves."""
     parts: tuple[_Step, ...]
@@ -113,7 +118,9 @@ class Map(Atom):
     def _new_plan(self, layout: tuple[str, ...]) -> _Plan:
         steps = tuple((name, *self._entry[name], name not in self._entry) for name in sorted(layout))
         leaves: Tree = {element: LEAF for _, element, _, _ in steps}
-        return self._plans.add(layout, _Plan(steps, leaves, tuple(step for step in steps if not step[2].is_leaf)))
+        names, inexact = tuple(sorted(layout)), tuple(not atom.exact for _, _, atom, _ in steps)
+        parts = tuple(step for step in steps if not step[2].is_leaf)
+        return self._plans.add(layout, _Plan(steps, names, inexact, leaves, parts))
 
     def _atom_below(self, element: str) -> Atom | None:
         return self._by_element.get(element) or (self._other if element.startswith("f:") else None)
@@ -177,9 +184,11 @@ class Map(Atom):
         removed: Tree = {}
         modified: Tree = {}
         added: Tree = {}
-        for name, element, atom, _ in self._plan(after).steps:
+        steps, names, inexact, _, _ = self._plan(after)
+        differ = map(ne, map(after.get, names), map(before.get, names, repeat(_ABSENT)))
+        for name, element, atom, _ in compress(steps, map(or_, inexact, differ)):
             item, known = after[name], before.get(name, _ABSENT)
-            if known is item or (atom.exact and known == item):
+            if known is item:
                 continue
             if known is _ABSENT:
                 added[element] = atom.presence(item)

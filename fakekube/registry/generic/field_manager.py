@@ -41,12 +41,14 @@ def updated(scope: Scope, live: Object | None, new: Object, manager: str) -> Obj
     """
     if scope.resource.to_storage is not None and not scope.resource.custom:
         return _updated_by_way_of_storage(scope, live, new, manager)
+    # The requested managedFields need no other form; an empty list, which is not printed, resets those of the object.
+    requested = new["metadata"].pop("managedFields", None)
     parts = None if live is None or scope.resource.custom else unchanged_parts(new, live)
     printed: Object = new if scope.resource.custom else printing.normalise(scope.type, new, stored=False, parts=parts)
     # The write path changes the object in place, so it must not get what is shared with the stored one.
     tracked = printed if not parts and are_equal(printed, new) else new
-    if new["metadata"].get("managedFields") == []:  # is not printed, but resets managedFields
-        printed["metadata"]["managedFields"] = []
+    if requested is not None:
+        printed["metadata"]["managedFields"] = requested
     _manager_of(scope).update(live, printed, manager_name(scope, manager), scope.backend.clock.now())
     tracked["metadata"] = printed["metadata"]
     return tracked

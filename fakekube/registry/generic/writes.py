@@ -272,7 +272,8 @@ def _prepared_for_update(scope: Scope, obj: Object, document: Document, check: C
         check(stored, stored)
         return stored
     errors = objectmeta.validate_common_update(meta, old["metadata"], scope.resource.namespaced)
-    errors += _kind_errors(scope, strategy, obj, old, sound=not errors)
+    context.metadata_is_valid = not errors
+    errors += _kind_errors(scope, strategy, obj, old)
     if errors:
         raise scope.invalid(obj, errors)
     context.warnings.extend(strategy.warnings(context, obj, old))
@@ -292,22 +293,15 @@ def _changes_nothing(scope: Scope, obj: Object, document: Document) -> bool:
     return same_object(scope.resource.stored(obj, document.object), document)
 
 
-def _kind_errors(scope: Scope, strategy: Strategy, obj: Object, old: Object, *, sound: bool) -> list[fields.FieldError]:
-    """Returns the errors of the kind's update validation, which may validate the metadata again.
-
-    `sound`: nothing was wrong with it the first time, when only the rule for standard finalizers was left out.
-    """
-    meta, standard = obj["metadata"], strategy.standard_finalizers
+def _kind_errors(scope: Scope, strategy: Strategy, obj: Object, old: Object) -> list[fields.FieldError]:
+    """Returns the errors of the kind's update validation, which may validate the metadata again."""
+    context, meta = scope.context, obj["metadata"]
     errors: list[fields.FieldError] = []
-    if strategy.checks_metadata_update and not sound:
-        errors += objectmeta.validate_object_meta_update(meta, old["metadata"], standard_finalizers=standard)
-    elif strategy.checks_metadata_update and standard:
-        errors += objectmeta.validate_standard_finalizers(meta)
+    if strategy.checks_metadata_update:
+        errors += strategy.validate_metadata_update(context, meta, old["metadata"])
     if strategy.checks_metadata_again:
-        errors += objectmeta.validate_object_meta(
-            meta, scope.resource.namespaced, strategy.name_errors, standard_finalizers=standard
-        )
-    return errors + strategy.validate_update(scope.context, obj, old)
+        errors += strategy.validate_metadata(context, meta)
+    return errors + strategy.validate_update(context, obj, old)
 
 
 def spec_changed(scope: Scope, obj: Object, old: Object) -> bool:
