@@ -23,7 +23,7 @@ class Chain:
 
     def __init__(self, plugins: Iterable[Plugin]) -> None:
         self._plugins = tuple(plugins)
-        self._applying: dict[tuple[str, str, str, Operation], _Halves] = {}
+        self._applying: dict[tuple[str, str, str, Operation, bool], _Halves] = {}
 
     def admit(self, attributes: Attributes) -> None:
         """Runs the mutating plugins, and again if one requests reinvocation. Raises StatusError."""
@@ -42,11 +42,12 @@ class Chain:
             validate(attributes)
 
     def _for(self, attributes: Attributes) -> _Halves:
-        resource = attributes.resource
-        key = (resource.group, resource.plural, attributes.subresource, attributes.operation)
+        resource, dynamic = attributes.resource, attributes.context.services.has_dynamic_admission()
+        key = (resource.group, resource.plural, attributes.subresource, attributes.operation, dynamic)
         found = self._applying.get(key)
         if found is None:
-            found = self._applying[key] = _halves([p for p in self._plugins if _applies(p, *key)])
+            able = [plugin for plugin in self._plugins if dynamic or not plugin.dynamic]
+            found = self._applying[key] = _halves([plugin for plugin in able if _applies(plugin, *key[:4])])
         return found
 
 

@@ -104,6 +104,8 @@ class Plugin:
     """(group, plural) of what it looks at; None: everything."""
     subresources: ClassVar[frozenset[str] | None] = frozenset({""})
     """Through which subresources it sees them ("": the object itself); None: all."""
+    dynamic: ClassVar[bool] = False
+    """It acts for webhook configurations or bindings of policies, and is skipped while the cluster has none of them."""
 
     @classmethod
     def configured(cls, configuration: Any) -> Plugin:

@@ -102,21 +102,22 @@ def _as_sent(scope: Scope, obj: Object) -> Object:
 
 
 def _decoded(scope: Scope, parsed: Parsed, field_validation: str, body: bytes, live: Object | None) -> Object:
-    wants_strict = field_validation != "Ignore"
+    wants_strict, expected = field_validation != "Ignore", scope.kind
     if scope.is_custom:
         kind, obj, strict = _custom(scope, parsed, body, wants_strict=wants_strict)
     else:
-        kind = _claimed(parsed, scope.kind, body)
-        kind = _SAME_AS.get(kind, kind)
-        if scope.resource.custom and kind != scope.kind:
-            raise Problem(_unregistered(kind), kind)
-        obj, strict = _typed(kind, scope.kind, parsed, wants_strict=wants_strict, live=live)
+        kind = _claimed(parsed, expected, body)
+        if kind is not expected:
+            kind = _SAME_AS.get(kind, kind)
+            if scope.resource.custom and kind != expected:
+                raise Problem(_unregistered(kind), kind)
+        obj, strict = _typed(kind, expected, parsed, wants_strict=wants_strict, live=live)
     if wants_strict and parsed.problems:
         whole = [yaml.strict_error(parsed.problems)] if field_validation == "Strict" else parsed.problems
         strict = [*whole, *strict]
     _report(scope, kind, strict, field_validation)
-    if (kind.group, kind.version) != (scope.kind.group, scope.kind.version):
-        raise _wrong_version(kind, scope.kind)
+    if kind is not expected and (kind.group, kind.version) != (expected.group, expected.version):
+        raise _wrong_version(kind, expected)
     scope.default(obj)
     return obj
 
@@ -314,7 +315,7 @@ def _typed(
             schema_decode.decode(found, parsed.first or {}, None)
             keep_before_null(found, parsed.value, parsed.first)
         has_raw_values = found is not None and raw_values.holds_raw_values(found)
-        shares = live is not None and kind == expected and parsed.is_plain and not has_raw_values
+        shares = live is not None and kind is expected and parsed.is_plain and not has_raw_values
         kept = unchanged_parts(parsed.value, live) if live is not None and shares else {}
         changed = {name: item for name, item in parsed.value.items() if name not in kept} if kept else parsed.value or {}
         obj = schema_decode.decode(found, changed, strict, literals) if found is not None else {}

@@ -87,6 +87,9 @@ class ClusterAccess(Protocol):
     def has_any(self, group: str, plural: str) -> bool:
         """Reports whether a resource has any object. Faster than `list`."""
 
+    def has_dynamic_admission(self) -> bool:
+        """Reports whether there are webhook configurations or bindings of admission policies."""
+
     def last_change(self, group: str, plural: str) -> int:
         """Returns the revision of the last write of a resource; values derived from its objects are valid until it changes."""
 

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from operator import attrgetter
 from typing import Any, Protocol
 
 from fakekube.codecs.document import Document
@@ -20,6 +21,19 @@ from fakekube.registry.strategy import Object
 from fakekube.store import Bucket, Conflict, Store
 
 __all__ = ["AccessControl", "StoreAccess"]
+
+
+_ADMISSION_GROUP = "admissionregistration.k8s.io"
+#: The resources whose objects are asked to admit a write.
+_DYNAMIC_ADMISSION = (
+    "mutatingwebhookconfigurations",
+    "validatingwebhookconfigurations",
+    "mutatingadmissionpolicybindings",
+    "validatingadmissionpolicybindings",
+)
+
+
+_IS_EMPTY = attrgetter("is_empty")
 
 
 class AccessControl(Protocol):
@@ -53,6 +67,7 @@ class StoreAccess:
         """Reports whether controllers run in another thread, so that callers can wait for their writes."""
         self._builtin_buckets: dict[tuple[str, str], Bucket[Document]] = {}
         """Cached buckets of built-in resources, which every write needs."""
+        self._dynamic_admission: Sequence[Bucket[Document]] | None = None
 
     def _resource(self, group: str, plural: str) -> Resource:
         found = self._registry.any_version(group, plural)
@@ -159,6 +174,13 @@ class StoreAccess:
 
     def has_any(self, group: str, plural: str) -> bool:
         return not self._bucket(group, plural).is_empty
+
+    def has_dynamic_admission(self) -> bool:
+        buckets = self._dynamic_admission
+        if buckets is None:
+            served = [plural for plural in _DYNAMIC_ADMISSION if self._registry.any_version(_ADMISSION_GROUP, plural)]
+            buckets = self._dynamic_admission = [self._bucket(_ADMISSION_GROUP, plural) for plural in served]
+        return not all(map(_IS_EMPTY, buckets))
 
     def last_change(self, group: str, plural: str) -> int:
         return self._bucket(group, plural).newest

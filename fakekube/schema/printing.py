@@ -109,7 +109,10 @@ class _Plan(NamedTuple):
 
 
 def _struct(type_: Type, form: _Form) -> Normaliser:
-    """Makes the normaliser of a struct, which caches a plan for each layout, as in decoding."""
+    """Makes the normaliser of a struct, which caches a plan for each layout, as in decoding.
+
+    Structs without empty values need no steps: their fields are put in order, and parts that change are replaced.
+    """
     always = dict(always_printed(type_))
     ranks = {name: rank for rank, name in enumerate(type_.fields)}
     plans: BoundedCache[tuple[str, ...], _Plan] = BoundedCache(_MAXIMUM_PLANS)
@@ -135,7 +138,15 @@ def _struct(type_: Type, form: _Form) -> Normaliser:
         layout = tuple(value)
         in_form, in_order, parts, steps = plans.get(layout) or plan(layout)
         if in_order is not None and all(value.values()):
-            return _with_parts(value if in_form else in_order(value), parts)
+            tree = value if in_form else in_order(value)
+            for name, nested in parts:
+                item = tree[name]
+                part = nested(item)
+                if part is not item:
+                    if tree is value:
+                        tree = dict(value)
+                    tree[name] = part
+            return tree
         tree = {}
         for name, nested, omit_empty, omit_null, make in steps:
             item = value.get(name)
@@ -158,19 +169,6 @@ def _in_order(names: tuple[str, ...]) -> Callable[[dict[str, Any]], dict[str, An
         return dict
     values = itemgetter(*names)
     return lambda value: dict(zip(names, values(value), strict=True))
-
-
-def _with_parts(value: dict[str, Any], parts: tuple[tuple[str, Normaliser], ...]) -> dict[str, Any]:
-    """Normalises the parts of a struct that is otherwise normalised. Returns the struct itself if nothing changes."""
-    tree = value
-    for name, nested in parts:
-        item = value[name]
-        part = nested(item)
-        if part is not item:
-            if tree is value:
-                tree = dict(value)
-            tree[name] = part
-    return tree
 
 
 def _omission(field: Field) -> _Omit:

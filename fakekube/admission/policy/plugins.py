@@ -47,6 +47,7 @@ class MutatingAdmissionPolicy(Plugin):
     name = "MutatingAdmissionPolicy"
     operations = frozenset({Operation.CREATE, Operation.UPDATE, Operation.CONNECT})
     subresources = None
+    dynamic = True
 
     def admit(self, attributes: Attributes) -> None:
         if _is_seen(attributes, "mutatingadmissionpolicybindings"):
@@ -65,6 +66,7 @@ class ValidatingAdmissionPolicy(Plugin):
     name = "ValidatingAdmissionPolicy"
     operations = frozenset(Operation)
     subresources = None
+    dynamic = True
 
     def validate(self, attributes: Attributes) -> None:
         if _is_seen(attributes, "validatingadmissionpolicybindings"):

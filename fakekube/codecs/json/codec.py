@@ -185,7 +185,11 @@ def _dumps(value: Any, option: int, floats: bool) -> bytes:
     except orjson.JSONEncodeError:  # an Overflow, a RawObject to be indented, an integer beyond 64 bits, deep nesting
         text = written(value, _scalar, pretty=bool(option))
     else:
-        if floats and (_ends_number(text, _WHOLE) or _ends_number(text, _LARGE) or _ends_number(text, _SMALL)):
+        if floats and (
+            (b".0" in text and _ends_number(text, _WHOLE))
+            or (b"e+" in text and _ends_number(text, _LARGE))
+            or (b"e-6" in text and _ends_number(text, _SMALL))
+        ):
             text = written(value, _scalar, pretty=bool(option))
     if b"<" in text:
         text = text.replace(b"<", b"\\u003c")

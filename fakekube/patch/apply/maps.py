@@ -110,9 +110,9 @@ class Map(Atom):
                 if name in self._entry:
                     yield from self._entry[name][1].atomics(item, f"{path}.{name}")
 
-    def _plan(self, value: Any) -> _Plan:
+    def _plan(self, value: Mapping[str, Any]) -> _Plan:
         """Returns the plan of a value, cached by layout, since objects of a kind have few layouts."""
-        layout = tuple(value) if value.__class__ is dict else ()
+        layout = tuple(value)
         return self._plans.get(layout) or self._new_plan(layout)
 
     def _new_plan(self, layout: tuple[str, ...]) -> _Plan:
@@ -144,7 +144,7 @@ class Map(Atom):
     def field_set(self, value: Any) -> Tree | None:
         if self._atomic:
             return LEAF
-        plan = self._plan(value)
+        plan = self._plan(_entries(value))
         tree = dict(plan.leaves)
         for name, element, atom, owns_itself in plan.parts:
             item = value[name]

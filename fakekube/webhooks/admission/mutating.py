@@ -56,6 +56,7 @@ class MutatingAdmissionWebhook(Plugin):
     name = "MutatingAdmissionWebhook"
     operations = frozenset(Operation)
     subresources = None
+    dynamic = True
 
     def __init__(self, call: Call) -> None:
         self._configurations = Configurations("mutatingwebhookconfigurations")

@@ -32,6 +32,7 @@ class ValidatingAdmissionWebhook(Plugin):
     name = "ValidatingAdmissionWebhook"
     operations = frozenset(Operation)
     subresources = None
+    dynamic = True
 
     def __init__(self, call: Call) -> None:
         self._configurations = Configurations("validatingwebhookconfigurations")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
@@ -16,9 +17,12 @@ RESOURCES = {(resource.group, resource.plural): resource for resource in builtin
 PODS, NODES = ("", "pods"), ("", "nodes")
 
 
-def attributes(resource: tuple[str, str], operation: Operation = Operation.CREATE, subresource: str = "") -> Attributes:
-    unused: Any = None
-    return Attributes(RESOURCES[resource], subresource, "n", "x", operation, {"metadata": {}}, None, unused)
+def attributes(
+    resource: tuple[str, str], operation: Operation = Operation.CREATE, subresource: str = "", *, dynamic: bool = False
+) -> Attributes:
+    services: Any = SimpleNamespace(has_dynamic_admission=lambda: dynamic)
+    context: Any = SimpleNamespace(services=services)
+    return Attributes(RESOURCES[resource], subresource, "n", "x", operation, {"metadata": {}}, None, context)
 
 
 class Recorder(Plugin):
@@ -73,6 +77,19 @@ def test_a_plugin_sees_what_it_asks_for(write: Attributes, seen: list[str]) -> N
     chain.admit(write)
     chain.validate(write)
     assert Recorder.seen == [f"admit {name}" for name in seen] + [f"validate {name}" for name in seen]
+
+
+def test_dynamic_admission_is_skipped_while_nothing_is_configured() -> None:
+    class Dynamic(Second):
+        name = "dynamic"
+        dynamic = True
+
+    chain = Chain([First(), Dynamic()])
+    for configured in (False, True, False):
+        chain.admit(attributes(PODS, dynamic=configured))
+        chain.validate(attributes(PODS, dynamic=configured))
+    quiet = ["admit first", "validate first"]
+    assert Recorder.seen == [*quiet, "admit first", "admit dynamic", "validate first", "validate dynamic", *quiet]
 
 
 def test_after_a_refusal_nobody_is_asked() -> None:
