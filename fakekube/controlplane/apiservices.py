@@ -47,42 +47,42 @@ class AutoRegisterController(ControlLoop):
         self._definitions, self._registered = Reflector(definitions), Reflector(registered)
         self._served: dict[str, dict[str, Object]] = {}
         """Name of a definition → the specs of its APIServices by their names."""
-        self._wanted: dict[str, Object] = {}
-        """All of these specs by name."""
+        self._desired: dict[str, Object] = {}
+        """Name of an APIService → its spec, for all definitions."""
         super().__init__((definitions, registered))
 
     def step(self) -> bool:
-        touched = self._learn_what_is_served() | set(self._registered.catch_up())
-        written = [name for name in sorted(touched) if self._put_right(name)]
+        touched = self._update_desired() | set(self._registered.catch_up())
+        written = [name for name in sorted(touched) if self._check_api_service(name)]
         return bool(written)
 
-    def _learn_what_is_served(self) -> set[str]:
-        """Returns the names of the APIServices to create, delete or change."""
-        before = self._wanted
+    def _update_desired(self) -> set[str]:
+        """Reads changed definitions. Returns the names of the APIServices to create, delete or change."""
+        before = self._desired
         for name in self._definitions.catch_up():
             record = self._definitions.records.get(name)
             served = {} if record is None else _served(record.value.object["spec"])
             if served != self._served.get(name, {}):
                 self._served[name] = served
-                self._wanted = {path: spec for specs in self._served.values() for path, spec in specs.items()}
+                self._desired = {path: spec for specs in self._served.values() for path, spec in specs.items()}
             if not served:
                 self._served.pop(name, None)
-        return set() if self._wanted is before else set(before.keys() ^ self._wanted.keys())
+        return set() if self._desired is before else set(before.keys() ^ self._desired.keys())
 
-    def _put_right(self, name: str) -> bool:
-        """Writes one APIService; returns whether that was necessary."""
-        record, wanted = self._registered.records.get(name), self._wanted.get(name)
+    def _check_api_service(self, name: str) -> bool:
+        """Writes one APIService, if necessary. Returns whether it was (checkAPIService)."""
+        record, desired = self._registered.records.get(name), self._desired.get(name)
         if record is None:
-            if wanted is not None:
-                self._create(name, wanted)
-            return wanted is not None
+            if desired is not None:
+                self._create(name, desired)
+            return desired is not None
         obj = record.value.object
-        if (obj["metadata"].get("labels") or {}).get(LABEL) != ALWAYS or obj["spec"] == wanted:
+        if (obj["metadata"].get("labels") or {}).get(LABEL) != ALWAYS or obj["spec"] == desired:
             return False
-        if wanted is None:
+        if desired is None:
             self._services.remove(GROUP, PLURAL, "", name)
         else:
-            self._restore(name, wanted)
+            self._restore(name, desired)
         return True
 
     def _create(self, name: str, spec: Object) -> None:

@@ -46,10 +46,10 @@ class ClusterAuthenticationInfo:
     group_headers: Sequence[str] = ()
     extra_prefixes: Sequence[str] = ()
 
-    def data(self, present: Mapping[str, str]) -> dict[str, str]:
+    def data(self, existing: Mapping[str, str]) -> dict[str, str]:
         """Returns the data of the ConfigMap, merged with the existing data."""
-        data = {"client-ca-file": _certificates(present.get("client-ca-file", ""), self.client_ca)}
-        authorities = _certificates(present.get("requestheader-client-ca-file", ""), self.request_header_ca)
+        data = {"client-ca-file": _certificates(existing.get("client-ca-file", ""), self.client_ca)}
+        authorities = _certificates(existing.get("requestheader-client-ca-file", ""), self.request_header_ca)
         if authorities:
             data["requestheader-client-ca-file"] = authorities
             for key, values in (
@@ -60,9 +60,9 @@ class ClusterAuthenticationInfo:
                 ("extra-headers-prefix", self.extra_prefixes),
             ):
                 name = f"requestheader-{key}"
-                together = list(dict.fromkeys((*_texts(present.get(name, "")), *values)))
-                if together or key != "uid-headers":
-                    data[name] = orjson.dumps(together).decode()
+                merged = list(dict.fromkeys((*_decode_list(existing.get(name, "")), *values)))
+                if merged or key != "uid-headers":
+                    data[name] = orjson.dumps(merged).decode()
         return {key: text for key, text in data.items() if text}
 
 
@@ -76,13 +76,13 @@ class ClusterAuthenticationTrustController(ControlLoop):
         self.refresh()
 
     def step(self) -> bool:
-        present = self._services.get("", "configmaps", NAMESPACE, NAME)
-        if present is None:
+        existing = self._services.get("", "configmaps", NAMESPACE, NAME)
+        if existing is None:
             return self._create()
-        if self._info.data(present.get("data") or {}) == present.get("data"):
+        if self._info.data(existing.get("data") or {}) == existing.get("data"):
             return False
         try:
-            self._services.update("", "configmaps", NAMESPACE, NAME, self._updated)
+            self._services.update("", "configmaps", NAMESPACE, NAME, self._with_data)
         except StatusError:  # it has been deleted in the meantime
             return True
         return False
@@ -94,7 +94,7 @@ class ClusterAuthenticationTrustController(ControlLoop):
             "namespace": NAMESPACE,
             "uid": str(uuid4()),
             "creationTimestamp": now,
-            "managedFields": [_owned(data, now)],
+            "managedFields": [_managed_fields(data, now)],
         }
         try:
             self._services.create("", "configmaps", NAMESPACE, {"metadata": metadata, "data": data})
@@ -102,11 +102,11 @@ class ClusterAuthenticationTrustController(ControlLoop):
             return True
         return False
 
-    def _updated(self, old: Object) -> Object:
+    def _with_data(self, old: Object) -> Object:
         return {**old, "data": self._info.data(old.get("data") or {})}
 
 
-def _owned(data: Mapping[str, str], now: str) -> dict[str, Any]:
+def _managed_fields(data: Mapping[str, str], now: str) -> dict[str, Any]:
     fields: dict[str, Any] = {".": {}, **{f"f:{key}": {} for key in sorted(data)}}
     return {
         "manager": MANAGER,
@@ -123,7 +123,7 @@ def _certificates(present: str, own: str) -> str:
     return "".join(dict.fromkeys(f"{text.strip()}\n" for text in _CERTIFICATE.findall(present + "\n" + own)))
 
 
-def _texts(encoded: str) -> list[str]:
+def _decode_list(encoded: str) -> list[str]:
     try:
         value = orjson.loads(encoded)
     except ValueError:

@@ -1,7 +1,7 @@
 """The base class of the API server's own control loops.
 
 The real server has asynchronous controllers; here a loop runs in the thread that wrote one of its sources, right after
-the write, so that its result is visible once the client has the response.
+the write, so that the client sees its result as soon as it has the response.
 
 Invariant: one thread at a time runs a loop; changes caused by its own writes are processed in the same run.
 """
@@ -30,7 +30,7 @@ class ControlLoop:
     def refresh(self) -> None:
         """Runs steps until there is nothing left to do."""
         with self._working:
-            if self._busy:  # our own write woke us: the loop below sees it
+            if self._busy:  # a write of this loop has called it; the loop below processes the change
                 return
             self._busy = True
             try:

@@ -47,7 +47,7 @@ class CustomResourceDefinitionController(ControlLoop):
         """The names of changed definitions. They stay until all are processed: `refresh` may start again with a deep stack."""
         self._served: dict[str, tuple[Object, list[Resource]]] = {}
         """Name → the last observed definition, and its served resources."""
-        self._emptying: dict[str, str] = {}
+        self._terminating: dict[str, str] = {}
         """Names of terminating definitions → the bucket with their objects."""
         super().__init__((self._bucket,))
         if self._bucket.count():
@@ -57,25 +57,25 @@ class CustomResourceDefinitionController(ControlLoop):
         """Processes every changed definition; returns whether there was one."""
         self._changed |= dict.fromkeys(self._known.catch_up())
         changed, present = self._changed, self._known.records
-        gone = [name for name in changed if name not in present]
-        renamed = any(self._releases(name, present[name].value.object) for name in changed if name in present)
-        for name in gone:
+        deleted = [name for name in changed if name not in present]
+        renamed = any(self._releases_names(name, present[name].value.object) for name in changed if name in present)
+        for name in deleted:
             self._serve(name, {}, [])
-        for name in [*present] if gone or renamed else changed:  # names that were given up are free for others
+        for name in [*present] if deleted or renamed else changed:  # because other definitions may accept released names
             if name in present:
-                self._look_at(name, present[name].value.object)
+                self._process(name, present[name].value.object)
         self._changed = {}
         return bool(changed)
 
-    def _releases(self, name: str, obj: Object) -> bool:
-        """Reports whether a definition has released names since it was last observed."""
+    def _releases_names(self, name: str, obj: Object) -> bool:
+        """Whether a definition has released names since it was last observed."""
         known = self._served.get(name)
         return known is not None and not conditions.names_of(known[0]) <= conditions.names_of(obj)
 
     def _all(self) -> Iterator[Object]:
         yield from (record.value.object for record in self._bucket.page().records)
 
-    def _look_at(self, name: str, obj: Object) -> None:
+    def _process(self, name: str, obj: Object) -> None:
         known = self._served.get(name)
         if known and known[1] and conditions.is_same_serving(known[0], obj):
             self._served[name] = (obj, known[1])
@@ -85,7 +85,7 @@ class CustomResourceDefinitionController(ControlLoop):
         if change is not None:
             self._write(name, obj, change)
         elif conditions.is_ending(obj):
-            self._end(name, obj)
+            self._finalize(name, obj)
 
     def _resources_of(self, obj: Object) -> list[Resource]:
         if not conditions.is_served(obj):
@@ -107,18 +107,18 @@ class CustomResourceDefinitionController(ControlLoop):
         else:
             self._served.pop(name, None)
 
-    def _end(self, name: str, obj: Object) -> None:
+    def _finalize(self, name: str, obj: Object) -> None:
         """Deletes the remaining objects of a terminating definition, then removes its finalizer."""
         bucket_name = f"{obj['spec']['names']['plural']}.{obj['spec']['group']}"
         bucket = self._store.bucket(bucket_name)
         for record in bucket.page().records:
             self._delete_instance(bucket_name, record.key)
         if bucket.count():
-            if name not in self._emptying:
-                self._emptying[name] = bucket_name
+            if name not in self._terminating:
+                self._terminating[name] = bucket_name
                 bucket.subscribe(self._instances_changed)
             return
-        if self._emptying.pop(name, None):
+        if self._terminating.pop(name, None):
             bucket.unsubscribe(self._instances_changed)
         if conditions.is_released(conditions.ended(obj, self._now())):
             self._services.remove(GROUP, PLURAL, "", name)
@@ -129,10 +129,10 @@ class CustomResourceDefinitionController(ControlLoop):
         with self._working:
             if self._busy:
                 return
-            for name in list(self._emptying):
+            for name in list(self._terminating):
                 known = self._served.get(name)
-                if known is not None and not self._store.bucket(self._emptying[name]).count():
-                    self._end(name, known[0])
+                if known is not None and not self._store.bucket(self._terminating[name]).count():
+                    self._finalize(name, known[0])
 
     def _delete_instance(self, bucket_name: str, key: str) -> None:
         """Removes an object, or marks it as deleted if it has finalizers."""
@@ -147,7 +147,7 @@ class CustomResourceDefinitionController(ControlLoop):
             marked = {**meta, "deletionGracePeriodSeconds": 0, "deletionTimestamp": self._now()}
             marked["generation"] = meta.get("generation", 0) + 1
             obj = {**record.value.object, "metadata": dict(sorted(marked.items()))}
-            bucket.commit(key, None, lambda revision: _stamped(obj, revision))
+            bucket.commit(key, None, lambda revision: _with_resource_version(obj, revision))
 
     def _write(self, name: str, seen: Object, change: conditions.Change) -> None:
         """Writes a definition, unless another client has changed it in the meantime: then it is processed again."""
@@ -167,5 +167,5 @@ class CustomResourceDefinitionController(ControlLoop):
         return print_time(self._clock.now())
 
 
-def _stamped(obj: Mapping[str, Any], revision: int) -> Document:
+def _with_resource_version(obj: Mapping[str, Any], revision: int) -> Document:
     return Document({**obj, "metadata": {**obj["metadata"], "resourceVersion": str(revision)}})

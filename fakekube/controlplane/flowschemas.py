@@ -42,12 +42,12 @@ class DanglingConditionController(ControlLoop):
         before = self._schemas.end
         for schema in list(self._services.list(GROUP, SCHEMAS)):
             try:
-                self._services.update(GROUP, SCHEMAS, "", schema["metadata"]["name"], self._judged)
+                self._services.update(GROUP, SCHEMAS, "", schema["metadata"]["name"], self._with_condition)
             except StatusError:  # it has been deleted in the meantime
                 continue
         return self._schemas.end != before
 
-    def _judged(self, old: Object) -> Object:
+    def _with_condition(self, old: Object) -> Object:
         level = old["spec"]["priorityLevelConfiguration"]["name"]
         found = self._services.get(GROUP, LEVELS, "", level) is not None
         what = f"This FlowSchema references the PriorityLevelConfiguration object named {go_quote(level)}"
@@ -59,11 +59,11 @@ class DanglingConditionController(ControlLoop):
         if state.items() <= condition(old, "Dangling").items():
             return old
         now = print_time(self._clock.now())
-        metadata = {**old["metadata"], "managedFields": _owned(old["metadata"].get("managedFields") or [], now)}
+        metadata = {**old["metadata"], "managedFields": _managed_fields(old["metadata"].get("managedFields") or [], now)}
         return with_condition_since({**old, "metadata": metadata}, type_="Dangling", **state, since=now)
 
 
-def _owned(entries: list[Object], now: str) -> list[Object]:
+def _managed_fields(entries: list[Object], now: str) -> list[Object]:
     """Returns the managedFields after this apply."""
     ours = {
         "manager": MANAGER,

@@ -49,11 +49,11 @@ class Evaluator:
         self.names = frozenset({self.count, plural} if not group and plural in _ALSO_BARE else {self.count})
 
     def matches_resource(self, name: str) -> bool:
-        """Reports whether this resource name of a quota matches the objects."""
+        """Whether this resource name of a quota matches the objects."""
         return name in self.names
 
     def matches_scope(self, scope: Object, obj: Object) -> bool:
-        """Reports whether the object matches a scope of a quota (MatchesScope)."""
+        """Whether the object matches a scope of a quota (MatchesScope)."""
         return False
 
     def constraints(self, limited: Iterable[str], obj: Object) -> str:
@@ -63,7 +63,7 @@ class Evaluator:
         return ""
 
     def handles_update(self, obj: Object, old: Object) -> bool:
-        """Reports whether this update of the object itself can change its usage."""
+        """Whether this update of the object itself can change its usage."""
         return True
 
     def usage(self, obj: Object, now: datetime) -> Amounts:
@@ -74,8 +74,8 @@ class Evaluator:
 class _Pods(Evaluator):
     updates = frozenset({"", "resize"})
 
-    #: If a quota limits one of these, every container must specify it. Kubernetes calls the rule a mistake, and does not
-    #: extend it to other resources.
+    #: If a quota limits one of these, every container must specify it. Kubernetes does not extend this rule, which it regards
+    #: as a mistake, to other resources.
     REQUIRED = frozenset({"cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"})
     NAMES = REQUIRED | {
         "pods", "ephemeral-storage", "requests.ephemeral-storage", "limits.ephemeral-storage",
@@ -140,7 +140,7 @@ def _has_deadline(pod: Object) -> bool:
 
 
 def _is_over(pod: Object, now: datetime) -> bool:
-    """Reports whether the pod is finished, or is past its deletion grace period."""
+    """Whether the pod has terminated, or its deletion grace period has passed (QuotaV1Pod)."""
     if (pod.get("status") or {}).get("phase") in ("Failed", "Succeeded"):
         return True
     meta = pod["metadata"]
@@ -250,7 +250,7 @@ def evaluator_for(group: str, plural: str) -> Evaluator | None:
 
 
 def matches(quota: Object, evaluator: Evaluator, obj: Object) -> bool:
-    """Reports whether the object matches all scopes of a quota."""
+    """Whether the object matches all scopes of a quota."""
     return all(evaluator.matches_scope(scope, obj) for scope in _scopes(quota))
 
 
@@ -261,7 +261,7 @@ def _scopes(quota: Object) -> Sequence[Object]:
 
 
 def _matches_class(scope: Object, name: str) -> bool:
-    """Reports whether the expression of a scope selects a class name ("" for none)."""
+    """Whether the expression of a scope matches a class name ("" for none)."""
     operator, values = str(scope.get("operator")), scope.get("values") or ()
     if operator in ("Exists", "DoesNotExist"):
         return bool(name) == (operator == "Exists")

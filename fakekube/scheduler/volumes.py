@@ -13,14 +13,14 @@ from typing import Any, Final
 from fakekube.controllers.volumes.matching import (
     BIND_COMPLETED,
     BOUND_BY_CONTROLLER,
-    DELAYED,
     SELECTED_NODE,
-    fits,
-    is_bound_to,
-    offers_modes,
-    requested,
-    size_of,
-    storage_class,
+    WAIT_FOR_FIRST_CONSUMER,
+    check_access_modes,
+    get_class_name,
+    is_candidate,
+    is_volume_bound_to_claim,
+    requested_storage,
+    volume_capacity,
 )
 from fakekube.scheduler.cycle import Catalog
 from fakekube.selectors import from_label_selector
@@ -34,11 +34,11 @@ __all__ = [
     "NodeVolumes",
     "PodClaims",
     "claim_names",
+    "get_class_name",
     "is_bound",
     "node_volumes",
     "pod_claims",
     "reaches",
-    "storage_class",
 ]
 
 Object = Mapping[str, Any]
@@ -111,9 +111,9 @@ def _usable(pod: Object, claim: Object | None, name: str, ephemeral: bool) -> Ob
 
 
 def _is_delayed(claim: Object, catalog: Catalog) -> bool:
-    name = storage_class(claim)
+    name = get_class_name(claim)
     found = catalog.get("storageclasses.storage.k8s.io", "", name) if name else None
-    return found is not None and found.get("volumeBindingMode") == DELAYED
+    return found is not None and found.get("volumeBindingMode") == WAIT_FOR_FIRST_CONSUMER
 
 
 def reaches(volume: Object, node: Object) -> bool:
@@ -157,7 +157,7 @@ def node_volumes(claims: PodClaims, node: Object, catalog: Catalog, taken: froze
 
 def _find_delayed(found: NodeVolumes, claims: Sequence[Object], node: Object, catalog: Catalog, taken: frozenset[str]) -> bool:
     chosen: set[str] = set(taken)
-    for claim in sorted(claims, key=requested):
+    for claim in sorted(claims, key=requested_storage):
         selected = (claim["metadata"].get("annotations") or {}).get(SELECTED_NODE)
         if selected is not None and selected != node["metadata"]["name"]:
             return False
@@ -177,13 +177,13 @@ def _smallest(claim: Object, node: Object, volumes: Iterable[Object], taken: set
     chosen = None
     for volume in volumes:
         name = volume["metadata"]["name"]
-        if name in taken or not fits(volume, claim):
+        if name in taken or not is_candidate(volume, claim):
             continue
         if volume["spec"].get("claimRef") is not None:
-            if is_bound_to(volume, claim):
+            if is_volume_bound_to_claim(volume, claim):
                 return volume if reaches(volume, node) else None
             continue
-        size = size_of(volume).value()
+        size = volume_capacity(volume).value()
         if not _matches(claim, volume) or not reaches(volume, node) or (best is not None and (size, name) >= best):
             continue
         best, chosen = (size, name), volume
@@ -193,15 +193,15 @@ def _smallest(claim: Object, node: Object, volumes: Iterable[Object], taken: set
 def _matches(claim: Object, volume: Object) -> bool:
     spec = claim["spec"]
     selector = spec.get("selector")
-    if (volume.get("status") or {}).get("phase") != "Available" or storage_class(volume) != storage_class(claim):
+    if (volume.get("status") or {}).get("phase") != "Available" or get_class_name(volume) != get_class_name(claim):
         return False
     if selector is not None and not from_label_selector(selector).matches(volume["metadata"].get("labels")):
         return False
-    return offers_modes(volume, claim)
+    return check_access_modes(volume, claim)
 
 
 def _can_be_provisioned(claim: Object, node: Object, catalog: Catalog) -> bool:
-    found = catalog.get("storageclasses.storage.k8s.io", "", storage_class(claim))
+    found = catalog.get("storageclasses.storage.k8s.io", "", get_class_name(claim))
     if found is None or found.get("provisioner", "") in ("", NO_PROVISIONER):
         return False
     terms = found.get("allowedTopologies")

@@ -1,9 +1,10 @@
-"""Volumes and claims: who is bound to whom, who makes volumes, what happens when one goes.
+"""The controllers of PersistentVolumes and PersistentVolumeClaims.
 
-* `matching` says which volume suits a claim; the scheduler asks it, too.
-* `controller` binds and releases: `claims` looks at a claim, `volumes` at a volume, `binding` does what both write.
-* `plugins` is what the control plane knows of kinds of volumes; `provisioner` makes volumes of the default class.
-* `protection` lets go of what nobody uses, `expander`, `ephemeral` and `attach_detach` do what their names say.
+* `matching` finds the volume for a claim; the scheduler uses it, too.
+* `controller` binds and releases: `claims` syncs claims, `volumes` syncs volumes, `binding` contains their writes.
+* `plugins` has the facts about in-tree volume plugins; `provisioner` provisions volumes of the default class.
+* `protection` removes finalizers of unused objects; `expander`, `ephemeral` and `attach_detach` are the controllers of these
+  names.
 
 Specified by: pkg/controller/volume.
 """

@@ -1,8 +1,8 @@
-"""Asks for CSI volumes to be attached to the nodes of the pods that use them, and tells the nodes what is attached.
+"""The attach-detach controller: creates VolumeAttachments for the CSI volumes of pods, and reports attached volumes in nodes.
 
-This concerns nodes that leave it to the control plane (a kubelet says so by an annotation), and drivers whose CSIDriver
-does not say that they need no attaching. Attaching itself is the business of the driver's attacher, which nobody plays here:
-it answers by the status of the VolumeAttachment.
+It handles nodes whose kubelet leaves attaching to the control plane (an annotation), and drivers whose CSIDriver does not set
+`attachRequired: false`. The attacher of the driver, which fakekube does not have, attaches the volume and writes the status of
+the VolumeAttachment.
 
 Specified by: pkg/controller/volume/attachdetach, pkg/volume/csi/csi_attacher.go.
 """
@@ -26,12 +26,12 @@ MANAGED = "volumes.kubernetes.io/controller-managed-attach-detach"
 
 
 def attachment_name(handle: str, driver: str, node: str) -> str:
-    """The name of the VolumeAttachment of a volume to a node."""
+    """Returns the name of the VolumeAttachment of a volume and a node (getAttachmentName)."""
     return f"csi-{hashlib.sha256((handle + driver + node).encode()).hexdigest()}"
 
 
 class AttachDetachController(Reconciler):
-    """Keys are nodes."""
+    """Creates and deletes VolumeAttachments; keys are nodes."""
 
     name = "persistentvolume-attach-detach-controller"
     client_name = "attachdetach-controller"
@@ -39,8 +39,8 @@ class AttachDetachController(Reconciler):
     watches = ("pods", "persistentvolumeclaims", ATTACHMENTS, "nodes")
 
     def __init__(self) -> None:
-        self._told: set[tuple[str, str]] = set()
-        """Pods (uids) and attachments of which an event has told."""
+        self._recorded: set[tuple[str, str]] = set()
+        """(uid of a pod, attachment or error) for which an event was recorded."""
 
     @staticmethod
     def concerns(resource: str, obj: Object, old: Object | None) -> bool:
@@ -64,19 +64,19 @@ class AttachDetachController(Reconciler):
         node = self.cache.get("nodes", "", key.name)
         if node is None or MANAGED not in (node["metadata"].get("annotations") or {}):
             return
-        wanted = {attachment_name(*_source(volume), key.name): (pod, volume) for pod, volume in self._used(key.name)}
-        present = {one["metadata"]["name"]: one for one in self.cache.list(ATTACHMENTS) if one["spec"]["nodeName"] == key.name}
-        for name, (_, volume) in wanted.items():
-            if name not in present:
+        desired = {attachment_name(*_source(volume), key.name): (pod, volume) for pod, volume in self._volumes_in_use(key.name)}
+        actual = {one["metadata"]["name"]: one for one in self.cache.list(ATTACHMENTS) if one["spec"]["nodeName"] == key.name}
+        for name, (_, volume) in desired.items():
+            if name not in actual:
                 self._attach(name, key.name, volume)
-        for name, attachment in present.items():
-            if name not in wanted and "deletionTimestamp" not in attachment["metadata"]:
+        for name, attachment in actual.items():
+            if name not in desired and "deletionTimestamp" not in attachment["metadata"]:
                 self.client.delete(ATTACHMENTS, name)
-        self._report(wanted, present)
-        self._tell_node(node, present)
+        self._record_results(desired, actual)
+        self._update_node_status(node, actual)
 
-    def _used(self, node: str) -> Iterator[tuple[Object, Object]]:
-        """The pods of a node that have not ended, each with the CSI volumes that they use."""
+    def _volumes_in_use(self, node: str) -> Iterator[tuple[Object, Object]]:
+        """Yields the pods on a node that have not terminated, with each of their attachable CSI volumes."""
         for pod in self.cache.list("pods"):
             if pod["spec"].get("nodeName") != node or is_pod_terminal(pod):
                 continue
@@ -84,11 +84,11 @@ class AttachDetachController(Reconciler):
                 claim = self.cache.get("persistentvolumeclaims", pod["metadata"]["namespace"], claim_name)
                 name = (claim or {"spec": {}})["spec"].get("volumeName")
                 volume = self.cache.get("persistentvolumes", "", name) if name else None
-                if volume is not None and "csi" in volume["spec"] and self._is_attached(volume["spec"]["csi"]["driver"]):
+                if volume is not None and "csi" in volume["spec"] and self._is_attachable(volume["spec"]["csi"]["driver"]):
                     yield pod, volume
 
-    def _is_attached(self, driver: str) -> bool:
-        """Do volumes of this driver have to be attached?"""
+    def _is_attachable(self, driver: str) -> bool:
+        """Whether volumes of this driver have to be attached."""
         found = self.cache.get(DRIVERS, "", driver)
         return found is None or found["spec"].get("attachRequired") is not False
 
@@ -106,27 +106,28 @@ class AttachDetachController(Reconciler):
             if error.reason != "AlreadyExists":
                 raise
 
-    def _report(self, wanted: dict[str, tuple[Object, Object]], present: dict[str, Object]) -> None:
-        """Say so, once, when a pod's volume is attached, or why it is not."""
-        for name, (pod, volume) in wanted.items():
-            status = (present.get(name) or {}).get("status") or {}
+    def _record_results(self, desired: dict[str, tuple[Object, Object]], actual: dict[str, Object]) -> None:
+        """Records an event, once, when a pod's volume was attached or could not be attached."""
+        for name, (pod, volume) in desired.items():
+            status = (actual.get(name) or {}).get("status") or {}
             about = f'for volume "{volume["metadata"]["name"]}" '
             if status.get("attached"):
-                self._tell(pod, name, "Normal", "SuccessfulAttachVolume", f"AttachVolume.Attach succeeded {about}")
+                self._record_once(pod, name, "Normal", "SuccessfulAttachVolume", f"AttachVolume.Attach succeeded {about}")
             elif status.get("attachError"):
                 problem = f": {status['attachError'].get('message', '')}"
-                self._tell(pod, name + problem, "Warning", "FailedAttachVolume", f"AttachVolume.Attach failed {about}{problem}")
+                text = f"AttachVolume.Attach failed {about}{problem}"
+                self._record_once(pod, name + problem, "Warning", "FailedAttachVolume", text)
 
-    def _tell(self, pod: Object, what: str, event_type: str, reason: str, message: str) -> None:
+    def _record_once(self, pod: Object, what: str, event_type: str, reason: str, message: str) -> None:
         known = (pod["metadata"]["uid"], what)
-        if known not in self._told:
-            self._told.add(known)
+        if known not in self._recorded:
+            self._recorded.add(known)
             self.recorder.event(pod, event_type, reason, message)
 
-    def _tell_node(self, node: Object, present: dict[str, Object]) -> None:
-        """Bring the node's list of attached volumes up to date."""
+    def _update_node_status(self, node: Object, actual: dict[str, Object]) -> None:
+        """Writes status.volumesAttached of the node, if it has changed."""
         attached = []
-        for attachment in present.values():
+        for attachment in actual.values():
             volume = self.cache.get("persistentvolumes", "", attachment["spec"]["source"].get("persistentVolumeName", ""))
             if (attachment.get("status") or {}).get("attached") and volume is not None and "csi" in volume["spec"]:
                 handle, driver = _source(volume)
@@ -139,5 +140,5 @@ class AttachDetachController(Reconciler):
 
 
 def _source(volume: Object) -> tuple[str, str]:
-    """The handle and the driver of a CSI volume."""
+    """Returns the handle and the driver of a CSI volume."""
     return volume["spec"]["csi"]["volumeHandle"], volume["spec"]["csi"]["driver"]

@@ -1,9 +1,9 @@
-"""The writes by which volumes and claims are bound to each other, and let go.
+"""The writes that bind volumes and claims to each other, and unbind them.
 
-A binding is four writes, of which each is left out where it changes nothing: the volume's claimRef, its phase, the claim's
-volumeName, its status. After a failure the next look at either object goes on from there.
+A binding consists of four writes, each only if it changes something: the volume's claimRef, its phase, the claim's volumeName,
+its status. After an error, the next sync of either object continues.
 
-Specified by: pkg/controller/volume/persistentvolume/pv_controller.go (bind, unbindVolume, update…).
+Specified by: pkg/controller/volume/persistentvolume/pv_controller.go (bind, unbindVolume, updateVolumePhase, updateClaimStatus).
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from fakekube.controllers.recorder import get_reference
-from fakekube.controllers.volumes.matching import BIND_COMPLETED, BOUND_BY_CONTROLLER, has_annotation, is_bound_to
+from fakekube.controllers.volumes.matching import BIND_COMPLETED, BOUND_BY_CONTROLLER, has_annotation, is_volume_bound_to_claim
 from fakekube.validation.resource_lists import quantity
 
 if TYPE_CHECKING:
     from fakekube.client import Client
     from fakekube.controllers.recorder import Recorder
 
-__all__ = ["Binding", "annotated", "phase_of"]
+__all__ = ["Binding", "phase_of", "with_annotations"]
 
 Object = dict[str, Any]
 
@@ -27,23 +27,23 @@ PRE_RESIZE_CAPACITY = "volume.alpha.kubernetes.io/pre-resize-capacity"
 
 
 def phase_of(obj: Object) -> str:
-    """The phase of a claim or a volume."""
+    """Returns the phase of a claim or a volume; "" if it has none."""
     phase: str = (obj.get("status") or {}).get("phase", "")
     return phase
 
 
-def annotated(obj: Object, more: Mapping[str, str]) -> Object:
-    """The object with more annotations."""
+def with_annotations(obj: Object, more: Mapping[str, str]) -> Object:
+    """Returns the object with additional annotations."""
     metadata = obj["metadata"]
     return {**obj, "metadata": {**metadata, "annotations": {**(metadata.get("annotations") or {}), **more}}}
 
 
 class Binding:
-    """Writes as one controller.
+    """Writes bindings for one controller.
 
     Args:
-        client: of the controller.
-        recorder: of the controller.
+        client: The client of the controller.
+        recorder: The recorder of the controller.
     """
 
     def __init__(self, client: Client, recorder: Recorder) -> None:
@@ -51,13 +51,13 @@ class Binding:
         self._recorder = recorder
 
     def bind(self, volume: Object, claim: Object) -> None:
-        """Bind both to each other. Raises ApiError."""
+        """Binds a volume and a claim to each other. Raises ApiError."""
         volume = self.set_volume_phase(self._bind_volume(volume, claim), "Bound")
         claim = self._bind_claim(claim, volume)
         self.set_claim_status(claim, "Bound", volume)
 
     def unbind(self, volume: Object) -> None:
-        """Take back the binding of a volume; one that somebody reserved stays reserved. Raises ApiError."""
+        """Unbinds a volume. If a user has set its claimRef, it remains reserved for the claim. Raises ApiError."""
         if has_annotation(volume, BOUND_BY_CONTROLLER):
             metadata = volume["metadata"]
             annotations = {name: value for name, value in metadata["annotations"].items() if name != BOUND_BY_CONTROLLER}
@@ -69,15 +69,15 @@ class Binding:
         self.set_volume_phase(self._client.update(volume), "Available")
 
     def set_volume_phase(self, volume: Object, phase: str, message: str = "") -> Object:
-        """Returns the volume as it is then. Raises ApiError."""
+        """Writes the phase, if it has changed. Returns the updated volume. Raises ApiError."""
         if phase_of(volume) == phase:
             return volume
         status = {name: value for name, value in (volume.get("status") or {}).items() if name != "message"}
         status |= {"phase": phase, **({"message": message} if message else {})}
         return self._client.update({**volume, "status": status}, subresource="status")
 
-    def fail_volume(self, volume: Object, reason: str, message: str) -> Object:
-        """Failed, with an event the first time. Raises ApiError."""
+    def set_volume_failed(self, volume: Object, reason: str, message: str) -> Object:
+        """Sets the phase Failed; the first time with an event. Returns the updated volume. Raises ApiError."""
         if phase_of(volume) == "Failed":
             return volume
         failed = self.set_volume_phase(volume, "Failed", message)
@@ -85,7 +85,7 @@ class Binding:
         return failed
 
     def set_claim_status(self, claim: Object, phase: str, volume: Object | None = None) -> Object:
-        """The phase, and what the claim has of its volume. Returns the claim as it is then. Raises ApiError."""
+        """Writes the phase, and the fields that depend on the volume. Returns the updated claim. Raises ApiError."""
         old = claim.get("status") or {}
         status = {**old, "phase": phase}
         if volume is None:
@@ -100,8 +100,8 @@ class Binding:
                 status["currentVolumeAttributesClassName"] = attributes
         return claim if status == old else self._client.update({**claim, "status": status}, subresource="status")
 
-    def lose_claim(self, claim: Object, reason: str, message: str) -> None:
-        """Lost, with an event the first time. Raises ApiError."""
+    def set_claim_lost(self, claim: Object, reason: str, message: str) -> None:
+        """Sets the phase Lost; the first time with an event. Raises ApiError."""
         if phase_of(claim) != "Lost":
             self._recorder.event(self.set_claim_status(claim, "Lost"), "Warning", reason, message)
 
@@ -110,8 +110,8 @@ class Binding:
         changed = volume
         if [known.get(field) for field in fields] != [claim["metadata"][field] for field in fields]:
             changed = {**changed, "spec": {**changed["spec"], "claimRef": get_reference(claim)}}
-        if not is_bound_to(volume, claim) and not has_annotation(volume, BOUND_BY_CONTROLLER):
-            changed = annotated(changed, {BOUND_BY_CONTROLLER: "yes"})
+        if not is_volume_bound_to_claim(volume, claim) and not has_annotation(volume, BOUND_BY_CONTROLLER):
+            changed = with_annotations(changed, {BOUND_BY_CONTROLLER: "yes"})
         return volume if changed is volume else self._client.update(changed)
 
     def _bind_claim(self, claim: Object, volume: Object) -> Object:
@@ -119,14 +119,14 @@ class Binding:
         if claim["spec"].get("volumeName") != name:
             changed = {**changed, "spec": {**changed["spec"], "volumeName": name}}
             if not has_annotation(claim, BOUND_BY_CONTROLLER):
-                changed = annotated(changed, {BOUND_BY_CONTROLLER: "yes"})
+                changed = with_annotations(changed, {BOUND_BY_CONTROLLER: "yes"})
         if not has_annotation(claim, BIND_COMPLETED):
-            changed = annotated(changed, {BIND_COMPLETED: "yes"})
+            changed = with_annotations(changed, {BIND_COMPLETED: "yes"})
         return claim if changed is claim else self._client.update(changed)
 
 
 def _capacity(known: Object, volume: Object) -> Object:
-    """What a claim that becomes bound is told of its volume's size."""
+    """Returns the capacity in the status of a claim that becomes bound."""
     before = (volume["metadata"].get("annotations") or {}).get(PRE_RESIZE_CAPACITY)
     capacity: Object = volume["spec"].get("capacity") or {}
     if before is not None:

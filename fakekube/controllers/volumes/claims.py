@@ -1,4 +1,4 @@
-"""What becomes of a claim: it gets a volume, waits for one, or has lost it.
+"""The sync of claims: binds a claim to a volume, waits for one or provisions one, or sets the phase Lost.
 
 Specified by: pkg/controller/volume/persistentvolume/pv_controller.go (syncUnboundClaim, syncBoundClaim, provisionClaim).
 """
@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING
 from fakekube.admission.defaults import newest_default
 from fakekube.admission.storage import DEFAULT_MARKS
 from fakekube.controllers.controller_utils import is_pod_terminal
-from fakekube.controllers.volumes.binding import Binding, annotated
+from fakekube.controllers.volumes.binding import Binding, with_annotations
 from fakekube.controllers.volumes.matching import (
     BIND_COMPLETED,
     BOUND_BY_CONTROLLER,
-    DELAYED,
     SELECTED_NODE,
-    best_match,
+    WAIT_FOR_FIRST_CONSUMER,
+    check_volume_satisfies_claim,
+    find_matching_volume,
+    get_class_name,
     has_annotation,
-    is_bound_to,
-    problem_with,
-    storage_class,
+    is_volume_bound_to_claim,
     uses_claim,
 )
 from fakekube.controllers.volumes.plugins import MIGRATED, PluginError, check_provisioner
@@ -43,39 +43,39 @@ _NOTHING = "no persistent volumes available for this claim and no storage class 
 
 
 class ClaimSync:
-    """Looks at claims, for the controller that owns it."""
+    """Syncs claims for the PersistentVolume controller."""
 
     def __init__(self, controller: Reconciler, binding: Binding) -> None:
         self._controller = controller
         self._binding = binding
 
     def sync(self, claim: Object) -> None:
-        """Bring one claim to its goal. Raises ApiError."""
+        """Syncs one claim. Raises ApiError."""
         if has_annotation(claim, BIND_COMPLETED):
             self._sync_bound(claim)
         elif claim["spec"].get("volumeName"):
-            self._sync_named(claim)
+            self._sync_prebound(claim)
         else:
             self._sync_unbound(claim)
 
-    # ------------------------------------------------------------ without a volume
+    # ------------------------------------------------------------ without a volumeName
 
     def _sync_unbound(self, claim: Object) -> None:
         cache = self._controller.cache
-        name = storage_class(claim)
+        name = get_class_name(claim)
         found = cache.get(CLASSES, "", name) if name else None
-        delayed = found is not None and found.get("volumeBindingMode") == DELAYED
+        delayed = found is not None and found.get("volumeBindingMode") == WAIT_FOR_FIRST_CONSUMER
         volumes = sorted(cache.list(VOLUMES), key=lambda volume: str(volume["metadata"]["name"]))
-        volume = best_match(claim, volumes, delayed=delayed)
+        volume = find_matching_volume(claim, volumes, delayed=delayed)
         if volume is not None:
             self._binding.bind(volume, claim)
         elif not self._assign_default_class(claim):
-            self._wait(claim, name, delayed)
+            self._provision_or_wait(claim, name, delayed)
 
-    def _wait(self, claim: Object, name: str, delayed: bool) -> None:
-        """Ask for a volume, or say what the claim waits for."""
+    def _provision_or_wait(self, claim: Object, name: str, delayed: bool) -> None:
+        """Provisions a volume, or records what the claim waits for."""
         if delayed and not has_annotation(claim, SELECTED_NODE):
-            self._report_delay(claim)
+            self._record_delay(claim)
         elif name:
             self._provision(claim, name)
             return
@@ -83,16 +83,16 @@ class ClaimSync:
             self._controller.recorder.event(claim, "Normal", "FailedBinding", _NOTHING)
         self._binding.set_claim_status(claim, "Pending")
 
-    def _report_delay(self, claim: Object) -> None:
-        pods = sorted(self._waiting_pods(claim))
+    def _record_delay(self, claim: Object) -> None:
+        pods = sorted(self._unscheduled_pods(claim))
         reason, message = "WaitForFirstConsumer", _WAITS
         if pods:
             reason = "WaitForPodScheduled"
             message = f"waiting for pod{'s' if len(pods) > 1 else ''} {','.join(pods)} to be scheduled"
         self._controller.recorder.event(claim, "Normal", reason, message)
 
-    def _waiting_pods(self, claim: Object) -> list[str]:
-        """The names of the pods without a node that use the claim."""
+    def _unscheduled_pods(self, claim: Object) -> list[str]:
+        """Returns the names of the pods without a node that use the claim."""
         metadata = claim["metadata"]
         return [
             pod["metadata"]["name"]
@@ -101,8 +101,8 @@ class ClaimSync:
         ]
 
     def _assign_default_class(self, claim: Object) -> bool:
-        """A claim that says nothing of its class gets the default one, as soon as there is one."""
-        if storage_class(claim) or "storageClassName" in claim["spec"]:
+        """Sets the default class of a claim without storageClassName. Returns whether there is a default class."""
+        if get_class_name(claim) or "storageClassName" in claim["spec"]:
             return False
         found = newest_default(self._controller.cache.list(CLASSES), DEFAULT_MARKS)
         if found is None:
@@ -112,7 +112,7 @@ class ClaimSync:
         return True
 
     def _provision(self, claim: Object, name: str) -> None:
-        """Have the provisioner of a class make a volume."""
+        """Requests a volume from the external provisioner of the class."""
         record = self._controller.recorder.event
         found = self._controller.cache.get(CLASSES, "", name)
         if found is None:
@@ -127,7 +127,7 @@ class ClaimSync:
         driver = MIGRATED.get(provisioner, provisioner)
         if (claim["metadata"].get("annotations") or {}).get(PROVISIONER) != driver:
             names = {BETA_PROVISIONER: driver, PROVISIONER: driver}
-            claim = self._controller.client.update(annotated(claim, names))
+            claim = self._controller.client.update(with_annotations(claim, names))
         record(
             claim,
             "Normal",
@@ -137,22 +137,22 @@ class ClaimSync:
             "registered.",
         )
 
-    # ------------------------------------------------------------ with a volume
+    # ------------------------------------------------------------ with a volumeName
 
-    def _sync_named(self, claim: Object) -> None:
-        """The claim names a volume, but is not bound to it yet."""
+    def _sync_prebound(self, claim: Object) -> None:
+        """Syncs a claim that has a volumeName, but is not bound yet."""
         record, name = self._controller.recorder.event, claim["spec"]["volumeName"]
         volume = self._controller.cache.get(VOLUMES, "", name)
         if volume is None:
             self._binding.set_claim_status(claim, "Pending")
         elif volume["spec"].get("claimRef") is None:
-            problem = problem_with(volume, claim)
+            problem = check_volume_satisfies_claim(volume, claim)
             if problem:
                 record(claim, "Warning", "VolumeMismatch", f'Cannot bind to requested volume "{name}": {problem}')
                 self._binding.set_claim_status(claim, "Pending")
             else:
                 self._binding.bind(volume, claim)
-        elif is_bound_to(volume, claim):
+        elif is_volume_bound_to_claim(volume, claim):
             self._binding.bind(volume, claim)
         else:
             record(claim, "Warning", "FailedBinding", f'volume "{name}" already bound to a different claim.')
@@ -163,10 +163,10 @@ class ClaimSync:
         name = claim["spec"].get("volumeName")
         volume = self._controller.cache.get(VOLUMES, "", name) if name else None
         if volume is None:
-            self._binding.lose_claim(claim, "ClaimLost", _LOST if name else _LOST_REFERENCE)
+            self._binding.set_claim_lost(claim, "ClaimLost", _LOST if name else _LOST_REFERENCE)
             return
         reference = volume["spec"].get("claimRef")
         if reference is None or reference.get("uid") == claim["metadata"]["uid"]:
             self._binding.bind(volume, claim)
         else:
-            self._binding.lose_claim(claim, "ClaimMisbound", _MISBOUND)
+            self._binding.set_claim_lost(claim, "ClaimMisbound", _MISBOUND)

@@ -1,7 +1,6 @@
-"""Binds claims to volumes, releases volumes whose claims have gone, and asks for volumes that are not there.
+"""The PersistentVolume controller: binds claims to volumes, releases volumes of deleted claims, and requests provisioning.
 
-Where the real controller looks at everything every fifteen seconds, this one looks at the claims that wait when a volume
-or a class changes.
+The real controller syncs all objects every fifteen seconds. This one syncs unbound claims when a volume or a class changes.
 
 Specified by: pkg/controller/volume/persistentvolume/pv_controller{,_base}.go.
 """
@@ -23,7 +22,7 @@ CLAIMS, VOLUMES, CLASSES = "persistentvolumeclaims", "persistentvolumes", "stora
 
 
 class PersistentVolumeController(Reconciler):
-    """Keys are claims, and (without a namespace) volumes."""
+    """Syncs claims and volumes. Keys are claims, and (without a namespace) volumes."""
 
     name = "persistentvolume-binder-controller"
     client_name = "persistent-volume-binder"
@@ -31,10 +30,10 @@ class PersistentVolumeController(Reconciler):
     watches = (CLAIMS, VOLUMES, CLASSES)
 
     def __init__(self) -> None:
-        self._waiting: dict[Key, None] = {}
-        """The claims that are not bound, in the order in which they came."""
-        self._naming: dict[str, dict[Key, None]] = {}
-        """The claims that name a volume, by its name."""
+        self._unbound: dict[Key, None] = {}
+        """The claims that are not bound, in the order of their creation."""
+        self._by_volume: dict[str, dict[Key, None]] = {}
+        """Volume → the claims with its name in volumeName."""
 
     def started(self) -> None:
         binding = Binding(self.client, self.recorder)
@@ -47,29 +46,29 @@ class PersistentVolumeController(Reconciler):
 
     def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
         if resource == CLAIMS:
-            return self._of_claim(event_type, obj)
+            return self._keys_of_claim(event_type, obj)
         if resource == CLASSES:
-            return list(self._waiting) if event_type != DELETED else ()
+            return list(self._unbound) if event_type != DELETED else ()
         name = obj["metadata"]["name"]
         keys = [Key("", name)] if event_type != DELETED else []
         references = [one["spec"].get("claimRef") for one in (obj, old) if one is not None]
         keys += [Key(claim.get("namespace", ""), claim.get("name", "")) for claim in references if claim is not None]
-        keys += self._naming.get(name, ())
-        return keys + list(self._waiting) if _offers_more(event_type, obj, old) else keys
+        keys += self._by_volume.get(name, ())
+        return keys + list(self._unbound) if _became_bindable(event_type, obj, old) else keys
 
-    def _of_claim(self, event_type: str, claim: Object) -> list[Key]:
-        """The claim and the volume that it names; remembers what it waits for."""
+    def _keys_of_claim(self, event_type: str, claim: Object) -> list[Key]:
+        """Updates the indexes, and returns the keys of the claim and of its volume."""
         key = Key(claim["metadata"]["namespace"], claim["metadata"]["name"])
         volume = claim["spec"].get("volumeName")
         if volume:
-            self._naming.setdefault(volume, {})[key] = None
+            self._by_volume.setdefault(volume, {})[key] = None
         if event_type == DELETED:
-            self._waiting.pop(key, None)
-            self._naming.get(volume or "", {}).pop(key, None)
+            self._unbound.pop(key, None)
+            self._by_volume.get(volume or "", {}).pop(key, None)
         elif has_annotation(claim, BIND_COMPLETED):
-            self._waiting.pop(key, None)
+            self._unbound.pop(key, None)
         else:
-            self._waiting[key] = None
+            self._unbound[key] = None
         keys = [key] if event_type != DELETED else []
         return [*keys, Key("", volume)] if volume else keys
 
@@ -84,8 +83,8 @@ class PersistentVolumeController(Reconciler):
                 self._volumes.sync(volume)
 
 
-def _offers_more(event_type: str, volume: Object, old: Object | None) -> bool:
-    """May a claim that waits have use for a volume that it had none for before?"""
+def _became_bindable(event_type: str, volume: Object, old: Object | None) -> bool:
+    """Whether an unbound claim may be bound to the volume because of this change."""
     if event_type == DELETED:
         return False
     free = (volume.get("status") or {}).get("phase") == "Available"

@@ -1,4 +1,4 @@
-"""Makes the claims of a pod's ephemeral volumes, and makes them again while the pod is there.
+"""The ephemeral volume controller: creates the claims of pods' ephemeral volumes, and restores them while the pod exists.
 
 Specified by: pkg/controller/volume/ephemeral/controller.go, k8s.io/component-helpers/storage/ephemeral.
 """
@@ -17,7 +17,7 @@ CLAIMS = "persistentvolumeclaims"
 
 
 class EphemeralVolumeController(Reconciler):
-    """Keys are pods."""
+    """Creates claims; keys are pods."""
 
     name = "ephemeral-volume-controller"
     component = "ephemeral_volume"
@@ -30,8 +30,8 @@ class EphemeralVolumeController(Reconciler):
     def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
         metadata = obj["metadata"]
         if resource == "pods":
-            wanted = event_type == "ADDED" and "deletionTimestamp" not in metadata and _has_ephemeral_volumes(obj)
-            return (Key(metadata["namespace"], metadata["name"]),) if wanted else ()
+            added = event_type == "ADDED" and "deletionTimestamp" not in metadata and _has_ephemeral_volumes(obj)
+            return (Key(metadata["namespace"], metadata["name"]),) if added else ()
         if event_type != "DELETED":
             return ()
         owners = [one["name"] for one in metadata.get("ownerReferences") or () if one["kind"] == "Pod"]
@@ -43,25 +43,26 @@ class EphemeralVolumeController(Reconciler):
             return
         for volume in pod["spec"].get("volumes") or ():
             if "ephemeral" in volume:
-                self._ensure(pod, volume)
+                self._handle_volume(pod, volume)
 
-    def _ensure(self, pod: Object, volume: Object) -> None:
+    def _handle_volume(self, pod: Object, volume: Object) -> None:
         metadata = pod["metadata"]
         name = f"{metadata['name']}-{volume['name']}"
         claim = self.cache.get(CLAIMS, metadata["namespace"], name)
         if claim is None:
             try:
-                self.client.create(_claim(pod, volume, name))
+                self.client.create(_new_claim(pod, volume, name))
                 return
             except ApiError as error:
-                self._report(pod, volume, f"create PVC {name}: {error}")
+                self._record_failure(pod, volume, f"create PVC {name}: {error}")
                 raise
         if not is_controlled_by(claim, pod):
-            where = metadata["namespace"]
-            self._report(pod, volume, f"PVC {where}/{name} was not created for pod {where}/{metadata['name']} (pod is not owner)")
-            self.requeue_rate_limited(Key(where, metadata["name"]))
+            namespace, pod_name = metadata["namespace"], metadata["name"]
+            problem = f"PVC {namespace}/{name} was not created for pod {namespace}/{pod_name} (pod is not owner)"
+            self._record_failure(pod, volume, problem)
+            self.requeue_rate_limited(Key(namespace, pod_name))
 
-    def _report(self, pod: Object, volume: Object, problem: str) -> None:
+    def _record_failure(self, pod: Object, volume: Object, problem: str) -> None:
         self.recorder.event(pod, "Warning", "FailedBinding", f"ephemeral volume {volume['name']}: {problem}")
 
 
@@ -69,10 +70,10 @@ def _has_ephemeral_volumes(pod: Object) -> bool:
     return any("ephemeral" in volume for volume in pod["spec"].get("volumes") or ())
 
 
-def _claim(pod: Object, volume: Object, name: str) -> Object:
+def _new_claim(pod: Object, volume: Object, name: str) -> Object:
     template = volume["ephemeral"]["volumeClaimTemplate"]
-    metadata, told = pod["metadata"], template.get("metadata") or {}
-    kept = {field: told[field] for field in ("labels", "annotations") if field in told}
+    metadata, template_metadata = pod["metadata"], template.get("metadata") or {}
+    kept = {field: template_metadata[field] for field in ("labels", "annotations") if field in template_metadata}
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",

@@ -1,9 +1,9 @@
-"""Which volume suits a claim.
+"""Finds the volume for a claim.
 
-A volume that is meant for the claim (its claimRef says so) is taken before all others; else the smallest of those with
-the fewest access modes that has all that the claim asks for.
+A volume whose claimRef is the claim comes first; else the smallest volume, of those with the fewest access modes, that satisfies
+the claim.
 
-Specified by: k8s.io/component-helpers/storage/volume/pv_helpers.go,
+Specified by: k8s.io/component-helpers/storage/volume/pv_helpers.go (FindMatchingVolume),
 pkg/controller/volume/persistentvolume/{index,pv_controller}.go (checkVolumeSatisfyClaim).
 """
 
@@ -20,20 +20,20 @@ from fakekube.validation.resource_lists import quantity
 __all__ = [
     "BIND_COMPLETED",
     "BOUND_BY_CONTROLLER",
-    "DELAYED",
     "PROVISIONED_BY",
     "SELECTED_NODE",
-    "best_match",
-    "fits",
+    "WAIT_FOR_FIRST_CONSUMER",
+    "check_access_modes",
+    "check_volume_satisfies_claim",
+    "find_matching_volume",
+    "get_class_name",
+    "get_volume_mode",
     "has_annotation",
-    "is_bound_to",
-    "mode_of",
-    "offers_modes",
-    "problem_with",
-    "requested",
-    "size_of",
-    "storage_class",
+    "is_candidate",
+    "is_volume_bound_to_claim",
+    "requested_storage",
     "uses_claim",
+    "volume_capacity",
 ]
 
 Object = Mapping[str, Any]
@@ -43,84 +43,90 @@ BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
 PROVISIONED_BY: Final = "pv.kubernetes.io/provisioned-by"
 SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
 BETA_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
-DELAYED: Final = "WaitForFirstConsumer"
-"""The binding mode of a class whose claims wait for a pod."""
+#: The volumeBindingMode of classes whose claims are bound when a pod is scheduled.
+WAIT_FOR_FIRST_CONSUMER: Final = "WaitForFirstConsumer"
 
 
-def storage_class(obj: Object) -> str:
-    """The class of a claim or a volume, "" without one."""
+def get_class_name(obj: Object) -> str:
+    """Returns the storage class of a claim or a volume; "" if it has none (GetPersistentVolumeClaimClass)."""
     annotations = obj["metadata"].get("annotations") or {}
     return annotations.get(BETA_CLASS) or obj["spec"].get("storageClassName") or ""
 
 
 def has_annotation(obj: Object, name: str) -> bool:
-    """Is the annotation there, whatever it says?"""
+    """Whether the object has the annotation, with any value."""
     return name in (obj["metadata"].get("annotations") or {})
 
 
-def requested(claim: Object) -> Quantity:
-    """How much storage a claim asks for."""
+def requested_storage(claim: Object) -> Quantity:
+    """Returns the storage that a claim requests."""
     return quantity(((claim["spec"].get("resources") or {}).get("requests") or {}).get("storage", "0"))
 
 
-def size_of(volume: Object) -> Quantity:
-    """How much storage a volume has."""
+def volume_capacity(volume: Object) -> Quantity:
+    """Returns the storage capacity of a volume."""
     return quantity((volume["spec"].get("capacity") or {}).get("storage", "0"))
 
 
-def mode_of(obj: Object) -> str:
-    """The volume mode of a claim or a volume."""
+def get_volume_mode(obj: Object) -> str:
+    """Returns the volume mode of a claim or a volume."""
     return obj["spec"].get("volumeMode") or "Filesystem"
 
 
-def is_bound_to(volume: Object, claim: Object) -> bool:
-    """Is the volume meant for, or bound to, this claim?"""
+def is_volume_bound_to_claim(volume: Object, claim: Object) -> bool:
+    """Whether the volume is bound to or reserved for this claim (IsVolumeBoundToClaim)."""
     reference, metadata = volume["spec"].get("claimRef"), claim["metadata"]
     if reference is None or (reference.get("name"), reference.get("namespace")) != (metadata["name"], metadata["namespace"]):
         return False
     return reference.get("uid", "") in ("", metadata["uid"])
 
 
-def problem_with(volume: Object, claim: Object) -> str:
-    """Why a volume that a claim names cannot be bound to it; "" if it can."""
+def check_volume_satisfies_claim(volume: Object, claim: Object) -> str:
+    """Returns why a volume cannot be bound to a claim with its name; "" if it can (checkVolumeSatisfyClaim)."""
     if "deletionTimestamp" in volume["metadata"]:
         return f'the volume is marked for deletion "{volume["metadata"]["name"]}"'
-    if size_of(volume).value() < requested(claim).value():
+    if volume_capacity(volume).value() < requested_storage(claim).value():
         return "requested PV is too small"
-    if storage_class(volume) != storage_class(claim):
+    if get_class_name(volume) != get_class_name(claim):
         return "storageClassName does not match"
     if _attributes_class(volume) != _attributes_class(claim):
         return "volumeAttributesClassName does not match"
-    if mode_of(volume) != mode_of(claim):
+    if get_volume_mode(volume) != get_volume_mode(claim):
         return "incompatible volumeMode"
-    return "" if offers_modes(volume, claim) else "incompatible accessMode"
+    return "" if check_access_modes(volume, claim) else "incompatible accessMode"
 
 
 def uses_claim(pod: Object, claim: str) -> bool:
-    """Is the claim of this name among the volumes of a pod?"""
+    """Whether a pod has a volume of the claim with this name."""
     return claim in claim_names(pod["spec"], pod["metadata"]["name"])
 
 
-def fits(volume: Object, claim: Object) -> bool:
-    """Is it large enough, of the same mode and attributes, and there to stay?"""
+def is_candidate(volume: Object, claim: Object) -> bool:
+    """Whether the volume is large enough, has the right mode and attributes class, and is not being deleted."""
     return (
-        not size_of(volume) < requested(claim)
-        and mode_of(volume) == mode_of(claim)
+        not volume_capacity(volume) < requested_storage(claim)
+        and get_volume_mode(volume) == get_volume_mode(claim)
         and _attributes_class(volume) == _attributes_class(claim)
         and "deletionTimestamp" not in volume["metadata"]
     )
 
 
-def offers_modes(volume: Object, claim: Object) -> bool:
-    """Has the volume all access modes that the claim asks for?"""
+def check_access_modes(volume: Object, claim: Object) -> bool:
+    """Whether the volume has all access modes that the claim requests (CheckAccessModes)."""
     return set(claim["spec"].get("accessModes") or ()) <= set(volume["spec"].get("accessModes") or ())
 
 
-def best_match(claim: Object, volumes: Iterable[Object], *, delayed: bool) -> Any:
-    """The volume for a claim that names none, or None; `delayed`: the scheduler chooses among those that are free."""
+def find_matching_volume(claim: Object, volumes: Iterable[Object], *, delayed: bool) -> Any:
+    """Returns the volume for a claim without volumeName; None if there is none.
+
+    Args:
+        claim: The claim.
+        volumes: The volumes to choose from.
+        delayed: Only a volume that is reserved for the claim is returned; among others the scheduler chooses.
+    """
     by_modes: dict[tuple[str, ...], list[Object]] = {}
     for volume in volumes:
-        if offers_modes(volume, claim):
+        if check_access_modes(volume, claim):
             by_modes.setdefault(tuple(sorted(volume["spec"].get("accessModes") or ())), []).append(volume)
     for _, group in sorted(by_modes.items(), key=lambda item: (len(item[0]), item[0])):
         found = _smallest(claim, group, delayed)
@@ -135,17 +141,17 @@ def _smallest(claim: Object, volumes: Iterable[Object], delayed: bool) -> Object
     matches = from_label_selector(selector).matches if selector is not None else None
     for volume in volumes:
         reference = volume["spec"].get("claimRef")
-        if (reference is not None and not is_bound_to(volume, claim)) or not fits(volume, claim):
+        if (reference is not None and not is_volume_bound_to_claim(volume, claim)) or not is_candidate(volume, claim):
             continue
         if reference is not None:
             return volume
         if delayed or (volume.get("status") or {}).get("phase") != "Available":
             continue
-        if storage_class(volume) != storage_class(claim):
+        if get_class_name(volume) != get_class_name(claim):
             continue
         if matches is not None and not matches(volume["metadata"].get("labels") or {}):
             continue
-        if best is None or size_of(volume) < size_of(best):
+        if best is None or volume_capacity(volume) < volume_capacity(best):
             best = volume
     return best
 

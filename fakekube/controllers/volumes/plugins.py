@@ -1,7 +1,6 @@
-"""What the control plane knows of kinds of volumes: who provisions, deletes and recycles them.
+"""Facts about in-tree volume plugins: which of them provision, delete and recycle volumes.
 
-Specified by: pkg/volume/plugins.go and the plugins below pkg/volume; k8s.io/csi-translation-lib for drivers that have
-taken the place of plugins.
+Specified by: pkg/volume/plugins.go and the plugins in pkg/volume; k8s.io/csi-translation-lib for migrated plugins.
 """
 
 from __future__ import annotations
@@ -12,8 +11,9 @@ from typing import Any, Final
 
 from fakekube.controllers.volumes.matching import PROVISIONED_BY
 
-__all__ = ["MIGRATED", "PluginError", "check_provisioner", "deleter_of", "has_plugin", "is_recyclable"]
+__all__ = ["MIGRATED", "PluginError", "check_provisioner", "has_plugin", "is_deleted_in_tree", "is_recyclable"]
 
+#: In-tree plugins that were migrated → the CSI drivers of their volumes.
 MIGRATED: Final[Mapping[str, str]] = {
     "kubernetes.io/aws-ebs": "ebs.csi.aws.com",
     "kubernetes.io/azure-disk": "disk.csi.azure.com",
@@ -23,11 +23,11 @@ MIGRATED: Final[Mapping[str, str]] = {
     "kubernetes.io/portworx-volume": "pxd.portworx.com",
     "kubernetes.io/vsphere-volume": "csi.vsphere.vmware.com",
 }
-"""Plugins of old, and the CSI drivers that serve their volumes."""
+
 
 _IN_TREE: Final = "kubernetes.io/"
 _MIGRATED_TO: Final = "pv.kubernetes.io/migrated-to"
-#: The plugins that kube-controller-manager still has; none of them provisions.
+#: The plugins of kube-controller-manager; none of them provisions.
 _KNOWN: Final = frozenset({
     "kubernetes.io/csi", "kubernetes.io/fc", "kubernetes.io/host-path", "kubernetes.io/iscsi", "kubernetes.io/local-volume",
     "kubernetes.io/nfs",
@@ -38,11 +38,11 @@ _DELETABLE_PATH: Final = re.compile(r"/tmp/.+")
 
 
 class PluginError(Exception):
-    """What a plugin, or the search for one, says that is wrong."""
+    """A plugin is missing or has failed."""
 
 
 def check_provisioner(name: str) -> None:
-    """Raises PluginError for a provisioner that ought to be a plugin, and is none that provisions."""
+    """Checks the provisioner of a class. Raises PluginError if it is an in-tree name, and no such plugin can provision."""
     if not name.startswith(_IN_TREE) or name in MIGRATED:
         return
     if name in _KNOWN:
@@ -50,10 +50,10 @@ def check_provisioner(name: str) -> None:
     raise PluginError(f"no volume plugin matched name: {name}")
 
 
-def deleter_of(volume: Mapping[str, Any]) -> bool:
-    """Does the control plane delete what is behind a volume? If not, an external deleter does.
+def is_deleted_in_tree(volume: Mapping[str, Any]) -> bool:
+    """Whether an in-tree plugin deletes the volume's storage; if not, an external deleter does.
 
-    Raises PluginError if nobody can, or if it fails.
+    Raises PluginError if no plugin can, or if the plugin fails.
     """
     annotations = volume["metadata"].get("annotations") or {}
     provisioner = annotations.get(PROVISIONED_BY)
@@ -76,10 +76,10 @@ def deleter_of(volume: Mapping[str, Any]) -> bool:
 
 
 def is_recyclable(volume: Mapping[str, Any]) -> bool:
-    """Is there a plugin that scrubs such a volume for its next claim?"""
+    """Whether there is a plugin that recycles the volume."""
     return "hostPath" in volume["spec"] or "nfs" in volume["spec"]
 
 
 def has_plugin(volume: Mapping[str, Any]) -> bool:
-    """Does the control plane know this kind of volume?"""
+    """Whether there is an in-tree plugin for the volume."""
     return not _SOURCES.isdisjoint(volume["spec"])

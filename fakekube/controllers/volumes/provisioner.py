@@ -1,10 +1,10 @@
-"""Makes the volumes that claims of the default class ask for, and takes them away with their claims.
+"""A provisioner for the default storage class: creates the volumes of claims, and deletes released ones.
 
-It stands for what a distribution brings along (minikube's and kind's hostpath provisioners): a fresh cluster has the class
-`standard`, which is the default one, and this provisioner behind it. A volume is as large as its claim asks for and has its
-access modes; nothing is in it. Any class that names this provisioner is served, also one that waits for a pod.
+It corresponds to the host path provisioners of minikube and kind. A fresh cluster has the default class `standard`, with this
+provisioner. A volume has the size and the access modes of its claim, and no storage. The provisioner serves any class that has
+its name, also with WaitForFirstConsumer.
 
-Specified by: sigs.k8s.io/sig-storage-lib-external-provisioner (controller.go) for what is written and said.
+Specified by: sigs.k8s.io/sig-storage-lib-external-provisioner (controller/controller.go), for objects and events.
 """
 
 from __future__ import annotations
@@ -15,9 +15,16 @@ from typing import Any
 from fakekube.client import ApiError
 from fakekube.controllers.reconciler import Key, Object, Reconciler
 from fakekube.controllers.recorder import get_reference
-from fakekube.controllers.volumes.claims import PROVISIONER as WANTED
-from fakekube.controllers.volumes.expander import asks_for_more
-from fakekube.controllers.volumes.matching import DELAYED, PROVISIONED_BY, SELECTED_NODE, requested, size_of, storage_class
+from fakekube.controllers.volumes.claims import PROVISIONER as PROVISIONER_ANNOTATION
+from fakekube.controllers.volumes.expander import is_expansion_requested
+from fakekube.controllers.volumes.matching import (
+    PROVISIONED_BY,
+    SELECTED_NODE,
+    WAIT_FOR_FIRST_CONSUMER,
+    get_class_name,
+    requested_storage,
+    volume_capacity,
+)
 
 __all__ = ["DEFAULT_CLASS", "PROVISIONER", "StorageProvisioner"]
 
@@ -36,7 +43,7 @@ DEFAULT_CLASS: dict[str, Any] = {
 
 
 class StorageProvisioner(Reconciler):
-    """Keys are claims, and (without a namespace) volumes."""
+    """Provisions, resizes and deletes volumes. Keys are claims, and (without a namespace) volumes."""
 
     name = "storage-provisioner"
     program = "storage-provisioner"
@@ -45,8 +52,7 @@ class StorageProvisioner(Reconciler):
 
     @staticmethod
     def concerns(resource: str, obj: Object, old: Object | None) -> bool:
-        """Also what `keys` goes by."""
-        return _is_ours(obj) if resource == VOLUMES else _waits(obj) or asks_for_more(obj)
+        return _is_provisioned_here(obj) if resource == VOLUMES else _should_provision(obj) or is_expansion_requested(obj)
 
     def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
         metadata = obj["metadata"]
@@ -57,27 +63,28 @@ class StorageProvisioner(Reconciler):
     def reconcile(self, key: Key) -> None:
         if not key.namespace:
             volume = self.cache.get(VOLUMES, "", key.name)
-            if volume is not None and _is_ours(volume):
+            if volume is not None and _is_provisioned_here(volume):
                 self._delete(volume)
             return
         claim = self.cache.get(CLAIMS, key.namespace, key.name)
-        if claim is not None and _waits(claim):
+        if claim is not None and _should_provision(claim):
             self._provision(claim)
-        elif claim is not None and asks_for_more(claim):
+        elif claim is not None and is_expansion_requested(claim):
             self._resize(claim)
 
     def _provision(self, claim: Object) -> None:
-        found = self.cache.get(CLASSES, "", storage_class(claim))
+        found = self.cache.get(CLASSES, "", get_class_name(claim))
         annotations = claim["metadata"].get("annotations") or {}
-        if found is None or (found.get("volumeBindingMode") == DELAYED and SELECTED_NODE not in annotations):
+        if found is None or (found.get("volumeBindingMode") == WAIT_FOR_FIRST_CONSUMER and SELECTED_NODE not in annotations):
             return
         metadata = claim["metadata"]
-        name, said = f"pvc-{metadata['uid']}", f"{metadata['namespace']}/{metadata['name']}"
+        name, claim_key = f"pvc-{metadata['uid']}", f"{metadata['namespace']}/{metadata['name']}"
         if self.cache.get(VOLUMES, "", name) is not None:
             return
-        self.recorder.event(claim, "Normal", "Provisioning", f'External provisioner is provisioning volume for claim "{said}"')
+        text = f'External provisioner is provisioning volume for claim "{claim_key}"'
+        self.recorder.event(claim, "Normal", "Provisioning", text)
         try:
-            self.client.create(_volume(name, claim, found))
+            self.client.create(_new_volume(name, claim, found))
         except ApiError as error:
             if error.reason != "AlreadyExists":
                 problem = f'failed to provision volume with StorageClass "{found["metadata"]["name"]}": {error}'
@@ -86,14 +93,14 @@ class StorageProvisioner(Reconciler):
         self.recorder.event(claim, "Normal", "ProvisioningSucceeded", f"Successfully provisioned volume {name}")
 
     def _resize(self, claim: Object) -> None:
-        """Make the volume of a claim larger, as an external resizer does."""
+        """Enlarges the volume of a claim, as an external resizer does."""
         volume = self.cache.get(VOLUMES, "", claim["spec"]["volumeName"])
-        if volume is None or not _is_ours(volume):
+        if volume is None or not _is_provisioned_here(volume):
             return
-        size = {"storage": str(requested(claim))}
+        size = {"storage": str(requested_storage(claim))}
         name = volume["metadata"]["name"]
         self.recorder.event(claim, "Normal", "Resizing", f"External resizer is resizing volume {name}")
-        if size_of(volume) < requested(claim):
+        if volume_capacity(volume) < requested_storage(claim):
             self.client.update({**volume, "spec": {**volume["spec"], "capacity": size}})
         status = {**claim["status"], "capacity": size, "allocatedResources": size}
         self.client.update({**claim, "status": status}, subresource="status")
@@ -105,19 +112,19 @@ class StorageProvisioner(Reconciler):
             self.client.delete(VOLUMES, volume["metadata"]["name"])
 
 
-def _waits(claim: Object) -> bool:
-    """Is it for us to make a volume for the claim?"""
+def _should_provision(claim: Object) -> bool:
+    """Whether the claim needs a volume of this provisioner."""
     metadata = claim["metadata"]
-    wanted = (metadata.get("annotations") or {}).get(WANTED)
-    return wanted == PROVISIONER and not claim["spec"].get("volumeName") and "deletionTimestamp" not in metadata
+    provisioner = (metadata.get("annotations") or {}).get(PROVISIONER_ANNOTATION)
+    return provisioner == PROVISIONER and not claim["spec"].get("volumeName") and "deletionTimestamp" not in metadata
 
 
-def _is_ours(volume: Object) -> bool:
+def _is_provisioned_here(volume: Object) -> bool:
     annotations = volume["metadata"].get("annotations") or {}
     return annotations.get(PROVISIONED_BY) == PROVISIONER and "deletionTimestamp" not in volume["metadata"]
 
 
-def _volume(name: str, claim: Object, found: Object) -> Object:
+def _new_volume(name: str, claim: Object, found: Object) -> Object:
     spec = claim["spec"]
     node = (claim["metadata"].get("annotations") or {}).get(SELECTED_NODE)
     affinity = {"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}

@@ -1,4 +1,4 @@
-"""What becomes of a volume: it is free, bound, or released and reclaimed.
+"""The sync of volumes: sets the phase Available or Bound, or releases and reclaims a volume.
 
 Specified by: pkg/controller/volume/persistentvolume/pv_controller.go (syncVolume, reclaimVolume).
 """
@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from fakekube.client import ApiError
 from fakekube.controllers.controller_utils import is_pod_terminal
 from fakekube.controllers.volumes.binding import Binding, phase_of
-from fakekube.controllers.volumes.matching import PROVISIONED_BY, has_annotation, mode_of, uses_claim
-from fakekube.controllers.volumes.plugins import PluginError, deleter_of, is_recyclable
+from fakekube.controllers.volumes.matching import PROVISIONED_BY, get_volume_mode, has_annotation, uses_claim
+from fakekube.controllers.volumes.plugins import PluginError, is_deleted_in_tree, is_recyclable
 
 if TYPE_CHECKING:
     from fakekube.controllers.reconciler import Object, Reconciler
@@ -24,16 +24,16 @@ MIGRATED_TO = "pv.kubernetes.io/migrated-to"
 
 
 class VolumeSync:
-    """Looks at volumes, for the controller that owns it."""
+    """Syncs volumes for the PersistentVolume controller."""
 
     def __init__(self, controller: Reconciler, binding: Binding) -> None:
         self._controller = controller
         self._binding = binding
 
     def sync(self, volume: Object) -> None:
-        """Bring one volume to its goal. Raises ApiError."""
+        """Syncs one volume. Raises ApiError."""
         reference = volume["spec"].get("claimRef")
-        if reference is None or not reference.get("uid"):  # free, or reserved for a claim that has not come yet
+        if reference is None or not reference.get("uid"):  # unused, or reserved for a claim that does not exist yet
             self._binding.set_volume_phase(volume, "Available")
             return
         claim = self._controller.cache.get(CLAIMS, reference["namespace"], reference["name"])
@@ -42,7 +42,7 @@ class VolumeSync:
             return
         bound_to = claim["spec"].get("volumeName")
         if not bound_to:
-            self._await_claim(volume, claim)
+            self._check_volume_mode(volume, claim)
         elif bound_to == volume["metadata"]["name"]:
             self._binding.set_volume_phase(volume, "Bound")
         elif has_annotation(volume, PROVISIONED_BY) and volume["spec"].get("persistentVolumeReclaimPolicy") == "Delete":
@@ -50,9 +50,9 @@ class VolumeSync:
         else:
             self._binding.unbind(volume)
 
-    def _await_claim(self, volume: Object, claim: Object) -> None:
-        """The volume is bound to a claim that does not name it yet: looking at the claim binds it."""
-        if mode_of(volume) == mode_of(claim):
+    def _check_volume_mode(self, volume: Object, claim: Object) -> None:
+        """Records an event if the claim, whose sync would bind it to the volume, has another volume mode."""
+        if get_volume_mode(volume) == get_volume_mode(claim):
             return
         record, claim_name, name = self._controller.recorder.event, claim["metadata"]["name"], volume["metadata"]["name"]
         why = "due to incompatible volumeMode."
@@ -63,10 +63,13 @@ class VolumeSync:
             f'Cannot bind PersistentVolume to requested PersistentVolumeClaim "{claim_name}" {why}',
         )
         record(
-            claim, "Warning", "VolumeMismatch", f'Cannot bind PersistentVolume "{name}" to requested PersistentVolumeClaim {why}'
+            claim,
+            "Warning",
+            "VolumeMismatch",
+            f'Cannot bind PersistentVolume "{name}" to requested PersistentVolumeClaim {why}',
         )
 
-    # ------------------------------------------------------------ the claim has gone
+    # ------------------------------------------------------------ release
 
     def _release(self, volume: Object) -> None:
         if phase_of(volume) not in ("Released", "Failed"):
@@ -80,14 +83,14 @@ class VolumeSync:
             self._recycle(volume)
         elif policy != "Retain":
             message = "Volume has unrecognized PersistentVolumeReclaimPolicy"
-            self._binding.fail_volume(volume, "VolumeUnknownReclaimPolicy", message)
+            self._binding.set_volume_failed(volume, "VolumeUnknownReclaimPolicy", message)
 
     def _delete(self, volume: Object) -> None:
         try:
-            if not deleter_of(volume):
+            if not is_deleted_in_tree(volume):
                 return
         except PluginError as problem:
-            self._binding.fail_volume(volume, "VolumeFailedDelete", str(problem))
+            self._binding.set_volume_failed(volume, "VolumeFailedDelete", str(problem))
             return
         metadata = volume["metadata"]
         finalizers = metadata.get("finalizers") or []
@@ -98,15 +101,15 @@ class VolumeSync:
             self._controller.client.delete("persistentvolumes", metadata["name"])
 
     def _recycle(self, volume: Object) -> None:
-        """Scrubbing takes no time: there is nothing in the volume."""
+        """Makes the volume available again. Scrubbing takes no time, because it has no storage."""
         reference = volume["spec"]["claimRef"]
-        again = self._controller.cache.get(CLAIMS, reference["namespace"], reference["name"]) is not None
-        users = [] if again else self._users(reference["namespace"], reference["name"])
+        recreated = self._controller.cache.get(CLAIMS, reference["namespace"], reference["name"]) is not None
+        users = [] if recreated else self._pods_using_claim(reference["namespace"], reference["name"])
         if users:
             message = f"Volume is used by pods: {','.join(users)}"
             self._controller.recorder.event(volume, "Normal", "VolumeFailedRecycle", message)
         elif not is_recyclable(volume):
-            self._binding.fail_volume(volume, "VolumeFailedRecycle", "No recycler plugin found for the volume!")
+            self._binding.set_volume_failed(volume, "VolumeFailedRecycle", "No recycler plugin found for the volume!")
         else:
             self._controller.recorder.event(volume, "Normal", "VolumeRecycled", "Volume recycled")
             try:
@@ -115,8 +118,8 @@ class VolumeSync:
                 if error.reason != "Conflict":
                     raise
 
-    def _users(self, namespace: str, claim: str) -> list[str]:
-        """The pods that use a claim and have not ended, each as namespace/name."""
+    def _pods_using_claim(self, namespace: str, claim: str) -> list[str]:
+        """Returns the pods that use a claim and have not terminated, as namespace/name."""
         return sorted(
             f"{namespace}/{pod['metadata']['name']}"
             for pod in self._controller.cache.list("pods", namespace)

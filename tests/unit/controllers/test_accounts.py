@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from fakekube import Cluster
-from fakekube.controllers.bootstrap import signature
+from fakekube.controllers.bootstrap import compute_detached_signature
 
 TOKEN = "kubernetes.io/service-account-token"
 NAME, UID = "kubernetes.io/service-account.name", "kubernetes.io/service-account.uid"
@@ -115,7 +115,10 @@ def test_bootstrap_tokens_sign_the_cluster_info_and_expire(cluster: Cluster) -> 
     data = cluster.get("configmaps", "cluster-info", namespace="kube-public")["data"]
     assert data == {
         "kubeconfig": "text",
-        **{f"jws-kubeconfig-{token}": signature("text", token, "0123456789abcdef") for token in ("abcdef", "short1")},
+        **{
+            f"jws-kubeconfig-{token}": compute_detached_signature("text", token, "0123456789abcdef")
+            for token in ("abcdef", "short1")
+        },
     }
     assert "bootstrap-token-wrong1" not in names(cluster, "secrets", "kube-system")
     cluster.clock.advance(days=36525)
@@ -124,7 +127,7 @@ def test_bootstrap_tokens_sign_the_cluster_info_and_expire(cluster: Cluster) -> 
 
 
 def test_a_signature_is_a_detached_token() -> None:
-    header, body, digest = signature("content", "abcdef", "secret").split(".")
+    header, body, digest = compute_detached_signature("content", "abcdef", "secret").split(".")
     assert json.loads(base64.urlsafe_b64decode(header + "==")) == {"alg": "HS256", "kid": "abcdef"}
     assert (body, len(digest)) == ("", 43)
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from fakekube import Cluster
-from fakekube.controllers.volumes.matching import best_match, problem_with
-from fakekube.controllers.volumes.plugins import PluginError, check_provisioner, deleter_of
+from fakekube.controllers.volumes.matching import check_volume_satisfies_claim, find_matching_volume
+from fakekube.controllers.volumes.plugins import PluginError, check_provisioner, is_deleted_in_tree
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ def test_a_claim_that_waits_is_bound_when_a_volume_comes(cluster: Cluster) -> No
 @pytest.mark.parametrize(
     ("spec", "problem"),
     [
-        ({"size": "2Gi"}, "requested PV is too small"),
+        ({"size": "2Gi"}, "requested_storage PV is too small"),
         ({"storageClassName": "other"}, "storageClassName does not match"),
         ({"volumeMode": "Block"}, "incompatible volumeMode"),
         ({"modes": ("ReadWriteMany",)}, "incompatible accessMode"),
@@ -103,11 +103,11 @@ def test_a_claim_that_waits_is_bound_when_a_volume_comes(cluster: Cluster) -> No
 def test_a_named_volume_that_does_not_suit(cluster: Cluster, spec: dict[str, Any], problem: str) -> None:
     cluster.create(volume("v"))
     wanted = claim(volumeName="v", **spec)
-    assert problem_with(volume("v"), wanted) == problem
-    assert best_match(wanted, [volume("v")], delayed=False) is None
+    assert check_volume_satisfies_claim(volume("v"), wanted) == problem
+    assert find_matching_volume(wanted, [volume("v")], delayed=False) is None
     cluster.create(wanted)
     assert phases(cluster) == {"c": "Pending", "v": "Available"}
-    assert ("VolumeMismatch", f'Cannot bind to requested volume "v": {problem}') in told(cluster)
+    assert ("VolumeMismatch", f'Cannot bind to requested_storage volume "v": {problem}') in told(cluster)
 
 
 def test_a_volume_that_is_somebody_elses(cluster: Cluster) -> None:
@@ -329,10 +329,10 @@ def test_plugins_that_are_gone_have_drivers() -> None:
     check_provisioner("kubernetes.io/gce-pd")
     migrated = volume("v")
     migrated["metadata"]["annotations"] = {"pv.kubernetes.io/provisioned-by": "kubernetes.io/gce-pd"}
-    assert not deleter_of(migrated)
+    assert not is_deleted_in_tree(migrated)
     migrated["metadata"]["annotations"] = {"pv.kubernetes.io/provisioned-by": "kubernetes.io/glusterfs"}
     with pytest.raises(PluginError, match="no volume plugin matched name: kubernetes"):
-        deleter_of(migrated)
+        is_deleted_in_tree(migrated)
 
 
 def test_a_class_of_attributes_stays_while_somebody_names_it(cluster: Cluster) -> None:
