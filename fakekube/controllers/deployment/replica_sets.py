@@ -226,7 +226,7 @@ class Rollout:
         return any(one is not None and one != replicas_of(self.deployment) for one in annotated)
 
     def scale(self, new: Object | None, old: list[Object]) -> None:
-        """Scales the ReplicaSets to the Deployment's size, in get_proportion if a rollout is in progress."""
+        """Scales the ReplicaSets to the Deployment's size, in proportion if a rollout is in progress."""
         only = _find_active_or_latest(new, old)
         desired = replicas_of(self.deployment)
         if only is not None:

@@ -93,7 +93,7 @@ def test_a_claim_that_waits_is_bound_when_a_volume_comes(cluster: Cluster) -> No
 @pytest.mark.parametrize(
     ("spec", "problem"),
     [
-        ({"size": "2Gi"}, "requested_storage PV is too small"),
+        ({"size": "2Gi"}, "requested PV is too small"),
         ({"storageClassName": "other"}, "storageClassName does not match"),
         ({"volumeMode": "Block"}, "incompatible volumeMode"),
         ({"modes": ("ReadWriteMany",)}, "incompatible accessMode"),
@@ -107,7 +107,7 @@ def test_a_named_volume_that_does_not_suit(cluster: Cluster, spec: dict[str, Any
     assert find_matching_volume(wanted, [volume("v")], delayed=False) is None
     cluster.create(wanted)
     assert phases(cluster) == {"c": "Pending", "v": "Available"}
-    assert ("VolumeMismatch", f'Cannot bind to requested_storage volume "v": {problem}') in told(cluster)
+    assert ("VolumeMismatch", f'Cannot bind to requested volume "v": {problem}') in told(cluster)
 
 
 def test_a_volume_that_is_somebody_elses(cluster: Cluster) -> None:
