@@ -36,6 +36,7 @@ def check(
     seed: int = 0,
     profile: str = "cluster",
     quiet: float = 0.8,
+    timeout: float | None = None,
     progress: Progress | None = None,
 ) -> Report:
     """Runs a client against clusters that do what a server may do, and says which obligations it breaks.
@@ -56,6 +57,7 @@ def check(
         profile: of the clusters.
         quiet: seconds without a request after which the client is taken to have reacted, while its reaction is learned;
             more for a client that waits before it acts.
+        timeout: seconds for the whole check; what has not been judged then is not exercised. None for no limit.
         progress: called with a line of text for each step.
 
     Raises:
@@ -73,6 +75,7 @@ def check(
         seconds=seconds,
         expects=Expectations.parse(expect),
         quiet=quiet,
+        timeout=timeout,
     )
     exercised = {rule.id for rule in selected}
     left_out = [] if rules is not None else [rule for rule in all_rules() if rule.id not in exercised]

@@ -10,6 +10,7 @@ import os
 import re
 import tempfile
 import threading
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -47,6 +48,7 @@ class Bench:
         expects: signs of a reaction that are told.
         quiet: seconds without a request after which a client of the calm run is quiet.
         start_patience: seconds that a client may take until its first request.
+        timeout: seconds after which what has not been judged is given up; None for no limit.
     """
 
     starter: Starter
@@ -58,9 +60,11 @@ class Bench:
     expects: Expectations = field(default_factory=Expectations)
     quiet: float = 0.8
     start_patience: float = START_PATIENCE
+    timeout: float | None = None
 
     def __post_init__(self) -> None:
         self.calm: Calm | None = None
+        self._begun = time.monotonic()
         self.stopping = threading.Event()
         """Set when the check is broken off."""
         self.busiest = 0
@@ -101,6 +105,10 @@ class Bench:
         except OSError:
             return 1.0
 
+    def time_is_up(self) -> bool:
+        """Has the check taken as long as it may?"""
+        return self.timeout is not None and time.monotonic() - self._begun > self.timeout
+
     @property
     def ends_by_itself(self) -> bool:
         """Has the client of the calm run ended, though nothing was wrong?"""
@@ -116,6 +124,7 @@ class Bench:
         """Ends the client of the calm run and deletes all files."""
         if self.calm is not None:
             self.calm.spell.close()
+        self.starter.close()
         self._folder.cleanup()
 
 

@@ -71,12 +71,17 @@ def require_resumption(spell: Spell) -> None:
     Raises NotExercised if the client does not open them again.
     """
     try:
-        ended = {call.stream for call in spell.end_watches()}
-        if spell.await_until(lambda: ended <= {call.stream for call in spell.trace.open_watches()}, spell.patience):
+        ended = spell.end_watches()
+        if spell.await_until(lambda: _are_resumed(spell, ended), spell.patience):
             return
     except (ClientEnded, HotLoop):
         pass
     raise NotExercised("the client does not resume a watch that ended normally")
+
+
+def _are_resumed(spell: Spell, ended: Iterable[Call]) -> bool:
+    opened = {call.stream: call.number for call in spell.trace.open_watches()}
+    return all(opened.get(one.stream, 0) > one.number for one in ended)
 
 
 def asked_again(spell: Spell, ended: Iterable[Call]) -> list[Call]:

@@ -14,10 +14,13 @@ import os
 import signal
 import subprocess
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any, Protocol
+
+from fakekube.checker.watchdog import Watchdog
 
 __all__ = ["ClientProcess", "Starter", "starter_of"]
 
@@ -26,6 +29,8 @@ _END_PATIENCE = 5.0
 
 #: How much of the output is shown.
 _TAIL = 1200
+#: How much is kept of it, in bytes; and how often that is looked at, in seconds.
+_MOST_OUTPUT, _TIDY_SECONDS = 4 << 20, 0.5
 
 
 class ClientProcess(Protocol):
@@ -55,7 +60,13 @@ class Starter(Protocol):
     """Can it be killed in mid-flight and started again?"""
 
     def start(self, kubeconfig: Path, folder: Path) -> ClientProcess:
-        """Starts a client; `folder` is its own. Raises OSError if the command cannot be run."""
+        """Starts a client; `folder` is its own, in that of the check. Raises OSError if the command cannot be run."""
+
+    def tidy(self) -> None:
+        """Keeps what running clients have printed short. Called again and again."""
+
+    def close(self) -> None:
+        """Ends what may be left of any client."""
 
 
 def starter_of(client: Sequence[str] | Callable[..., Any]) -> Starter:
@@ -74,15 +85,40 @@ class CommandStarter:
     def __init__(self, command: Sequence[str]) -> None:
         self._command = command
         self.name = " ".join(command)
+        self._watchdog = Watchdog()
+        self._running: set[_Command] = set()
+        self._tidied_at = 0.0
 
     def start(self, kubeconfig: Path, folder: Path) -> ClientProcess:
         folder.mkdir(parents=True, exist_ok=True)
-        return _Command(self._command, {"KUBECONFIG": str(kubeconfig), "TMPDIR": str(folder)}, folder / "output.txt")
+        environment = {"KUBECONFIG": str(kubeconfig), "TMPDIR": str(folder)}
+        started = _Command(self._command, environment, folder / "output.txt", self._ended)
+        self._watchdog.started(started.group, folder.parent)
+        self._running.add(started)
+        return started
+
+    def _ended(self, command: _Command) -> None:
+        self._running.discard(command)
+        self._watchdog.ended(command.group)
+
+    def tidy(self) -> None:
+        now = time.monotonic()
+        if now - self._tidied_at > _TIDY_SECONDS:
+            self._tidied_at = now
+            for command in list(self._running):
+                command.shorten_output()
+
+    def close(self) -> None:
+        self._watchdog.close()
 
 
 class _Command:
-    def __init__(self, command: Sequence[str], environment: Mapping[str, str], output: Path) -> None:
+    def __init__(
+        self, command: Sequence[str], environment: Mapping[str, str], output: Path, ended: Callable[[_Command], None]
+    ) -> None:
         self._output = output
+        self._printed_before = b""
+        self._ended = ended
         with output.open("ab") as file:
             self._process = subprocess.Popen(
                 command,
@@ -92,22 +128,34 @@ class _Command:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
+        self.group = self._process.pid
 
     def exit_code(self) -> int | None:
         return self._process.poll()
 
     def kill(self) -> None:
         with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, signal.SIGKILL)
+            os.killpg(self.group, signal.SIGKILL)
         self._process.wait()
+        self._ended(self)
 
     def join(self) -> None:
         self._process.wait()
 
     def output(self) -> str:
+        return (self._printed_before + self._tail())[-_TAIL:].decode(errors="replace").strip()
+
+    def shorten_output(self) -> None:
+        """Drops most of what was printed if it is much. The client goes on writing at the new end."""
+        with suppress(OSError):
+            if self._output.stat().st_size > _MOST_OUTPUT:
+                self._printed_before = self._tail()
+                os.truncate(self._output, 0)
+
+    def _tail(self) -> bytes:
         with self._output.open("rb") as file:
             file.seek(max(self._output.stat().st_size - _TAIL, 0))
-            return file.read().decode(errors="replace").strip()
+            return file.read(_TAIL)
 
     def cpu_seconds(self) -> float | None:
         try:
@@ -136,6 +184,12 @@ class InProcessStarter:
 
     def start(self, kubeconfig: Path, folder: Path) -> ClientProcess:
         return _InProcess(self._function, kubeconfig)
+
+    def tidy(self) -> None:
+        """There is nothing to tidy."""
+
+    def close(self) -> None:
+        """There is nothing left."""
 
 
 class _InProcess:

@@ -29,7 +29,7 @@ Progress = Callable[[str], None]
 #: How many clients run at once; they mostly wait.
 _AT_ONCE = 16
 #: How many run at once when failures are confirmed.
-_AT_ONCE_CONFIRMING = 4
+_AT_ONCE_CONFIRMING = 8
 
 _ORDER = tuple(Word)
 
@@ -40,12 +40,7 @@ def run(bench: Bench, rules: Sequence[Rule], progress: Progress, left_out: Seque
     calm = bench.calm = learn(bench)
     reaction = ", ".join(map(str, calm.reaction.visible)) or "nothing but its watches to be seen"
     progress(f"calm run: came after {calm.start_seconds:.1f} s, reacts within {calm.reaction_seconds:.1f} s: {reaction}")
-    verdicts = _run_all(bench, [rule for rule in rules if not rule.on_calm], progress, _AT_ONCE)
-    suspects = [rule for rule, verdict in verdicts.items() if verdict.word is Word.FAIL and verdict.by_time]
-    if suspects:
-        progress(f"confirming {', '.join(sorted({rule.id for rule in suspects}))}")
-        for rule, verdict in _run_all(bench, suspects, progress, _AT_ONCE_CONFIRMING).items():
-            verdicts[rule] = _confirmed(verdicts[rule], verdict)
+    verdicts = _run_all(bench, [rule for rule in rules if not rule.on_calm], progress)
     for rule in rules:
         if rule.on_calm:
             verdicts[rule] = _judged(rule, calm.spell)
@@ -61,21 +56,26 @@ def _confirmed(first: Verdict, second: Verdict) -> Verdict:
     return Verdict.warned(f"happened in one of two runs: {first.evidence[0]}", *first.evidence[1:])
 
 
-def _run_all(bench: Bench, rules: Iterable[Rule], progress: Progress, at_once: int) -> dict[Rule, Verdict]:
-    """Runs rules, so many at once; the longest begin first."""
+def _run_all(bench: Bench, rules: Iterable[Rule], progress: Progress) -> dict[Rule, Verdict]:
+    """Runs rules, several at once; the longest begin first. A failure that owes to time is confirmed at once."""
     ordered = sorted(rules, key=lambda rule: -rule.lasts)
     lock, left = threading.Lock(), len(ordered)
+    confirming = threading.BoundedSemaphore(_AT_ONCE_CONFIRMING)
 
     def run_one(rule: Rule) -> Verdict:
         nonlocal left
         verdict = run_rule(bench, rule)
+        if verdict.word is Word.FAIL and verdict.by_time:
+            progress(f"{rule.id} ({rule.provocation}): {verdict.evidence[0]}; is to be confirmed")
+            with confirming:
+                verdict = _confirmed(verdict, run_rule(bench, rule))
         with lock:
             left -= 1
             first = f": {verdict.evidence[0]}" if verdict.evidence and verdict.word is not Word.PASS else ""
             progress(f"{rule.id} ({rule.provocation}): {verdict.word}{first} [{left} to go]")
         return verdict
 
-    with ThreadPoolExecutor(at_once, thread_name_prefix="fakekube-check") as pool:
+    with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="fakekube-check") as pool:
         try:
             return dict(zip(ordered, pool.map(run_one, ordered), strict=True))
         except BaseException:  # Ctrl-C: those that run end at their next look

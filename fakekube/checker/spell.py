@@ -43,6 +43,8 @@ _FIRST_LOOK, _LONGEST_LOOK = 0.01, 0.1
 
 #: Seconds: the first pause of a backoff that is assumed of a client that has shown none; the longest that is waited for.
 _FIRST_PAUSE, _LONGEST_PAUSE = 2.0, 60.0
+#: Of how many seconds at most it is assumed that they take longer on a busy machine; pauses do not.
+_SLOWED = 12.0
 #: How much longer than the longest pause of a backoff the next may be: it doubles, and jitter doubles it again.
 _GROWTH = 4.5
 
@@ -250,10 +252,12 @@ class Spell:
         Raises ClientEnded and HotLoop.
         """
         look, waited, checked, since = _FIRST_LOOK, 0.0, 0.0, self.now
-        allowed = seconds(since) if callable(seconds) else self.bench.slowness() * seconds
+        allowed = seconds(since) if callable(seconds) else seconds + (self.bench.slowness() - 1) * min(seconds, _SLOWED)
         while not condition():
             if self.bench.stopping.is_set():
                 raise NotExercised("the check was broken off")
+            if self.bench.time_is_up():
+                raise NotExercised("the time of the check was over")
             if waited >= allowed:
                 allowed = seconds(since) if callable(seconds) else allowed
                 if waited >= allowed:
@@ -275,6 +279,7 @@ class Spell:
     def look_at_client(self) -> None:
         """Raises ClientEnded or HotLoop if the client has ended by itself or does not pause, Decided if there is nothing to
         wait for."""
+        self.bench.starter.tidy()
         process = self.process
         if process is None:
             return

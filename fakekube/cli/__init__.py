@@ -272,6 +272,7 @@ def _check(options: Options) -> int:
             expect=options.expect,
             seed=options.seed,
             profile=options.profile,
+            timeout=options.timeout,
             progress=progress,
         )
     except (UnknownRule, ManifestError, ValueError) as problem:

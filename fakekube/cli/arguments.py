@@ -71,6 +71,8 @@ class Options:
     """Seconds."""
     seconds: float = 10.0
     """How long `check` provokes repeated failures."""
+    timeout: float | None = None
+    """Seconds."""
     expect: list[str] = field(default_factory=list)
     seed: int = 0
     report: Path | None = None
@@ -261,6 +263,9 @@ def _add_check(check: argparse.ArgumentParser) -> None:
         "--idle", type=_seconds, metavar="SECONDS", help="the time without events after which the client ends a watch"
     )
     check.add_argument("--seconds", type=_seconds, metavar="N", help="how long to provoke repeated failures (10)")
+    check.add_argument(
+        "--timeout", type=_seconds, metavar="SECONDS", help="the time for the whole check; what is left then is not exercised"
+    )
     check.add_argument(
         "--expect",
         action="append",

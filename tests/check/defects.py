@@ -16,12 +16,13 @@ CONTROLLER = ("controller",)
 
 @dataclass(frozen=True, slots=True)
 class Defect:
-    """`options` make the command do what the defect spoils; `commands` are those that have it."""
+    """`options` make the command do what the defect spoils; `commands` are those that have it; `verdict` is what it deserves."""
 
     id: str
     text: str
     commands: tuple[str, ...] = BOTH
     options: tuple[str, ...] = ()
+    verdict: str = "fail"
 
     @property
     def rule(self) -> str:
@@ -46,7 +47,7 @@ DEFECTS = {
         Defect("W4-crash", "the process ends after an ERROR event"),
         Defect("W4-hot", "watches again at once after an ERROR event"),
         Defect("W5-stop", "stops watching when the server ends a stream"),
-        Defect("W5-relist", "lists everything again whenever the server ends a stream"),
+        Defect("W5-relist", "lists everything again whenever the server ends a stream", verdict="warn"),
         Defect("W5-first-revision", "resumes at the revision of its list instead of the last event's"),
         Defect("W6-hot", "opens a stream that was closed at once again without any delay"),
         Defect("W6-flat", "waits 50 ms before it opens such a stream again, however often"),

@@ -101,7 +101,7 @@ def judge(run: Run, rows: dict[str, dict], output: str) -> tuple[str, str]:
         failed = any(row["verdict"] == "fail" for row in rows.values())
         return ("wrong" if failed else "weak" if blamed else "right"), "; ".join(blamed)
     row = rows[run.defect.rule]
-    word = {"fail": "right", "warn": "weak"}.get(row["verdict"], "wrong")
+    word = "right" if row["verdict"] == run.defect.verdict else {"fail": "wrong", "warn": "weak"}.get(row["verdict"], "wrong")
     return word, f"{row['verdict']}: {(row['evidence'] or [''])[0]}"
 
 

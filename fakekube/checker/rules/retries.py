@@ -305,8 +305,8 @@ def judge_duplicates(spell: Spell) -> Verdict | None:
     return None
 
 
-def _await_streams(spell: Spell, mark: int, streams: set[StreamKey]) -> None:
-    spell.await_until(lambda: streams <= set(spell.trace.streams(mark)), spell.patience)
+def _await_streams(spell: Spell, mark: int, streams: set[StreamKey]) -> bool:
+    return spell.await_until(lambda: streams <= set(spell.trace.streams(mark)), spell.patience)
 
 
 class Storm(Rule):
@@ -340,7 +340,8 @@ class Storm(Rule):
             dropped_at = spell.now
             streams = {call.stream for call in spell.require_watch()}
             spell.faults.on("watch").cut(label="dropped").remove()
-            _await_streams(spell, mark, streams)
+            if not _await_streams(spell, mark, streams):
+                raise NotExercised("the client does not connect again after a drop")
             found = spell.trace.streams(mark)
             pauses.append([found[key].calls[0].at - dropped_at for key in streams if key in found])
             first = [found[key].calls[0] for key in streams if key in found]

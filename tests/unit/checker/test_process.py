@@ -1,0 +1,106 @@
+"""What is left of clients when a check ends, however it ends."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fakekube.checker.process import CommandStarter
+
+#: Connects to a port and stays; as a daemon it leaves the process group of the check's client.
+CLIENT = """
+import os, socket, sys, time
+if sys.argv[2] == "daemon":
+    if os.fork():
+        time.sleep(1000)
+    os.setsid()
+connection = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+connection.sendall(b"here")
+time.sleep(1000)
+"""
+
+#: A check that is killed while its client runs.
+CHECK = """
+import os, signal, socket, sys
+from pathlib import Path
+from fakekube.checker.process import CommandStarter
+folder = Path(sys.argv[1])
+CommandStarter(sys.argv[2:]).start(folder / "kubeconfig", folder / "1")
+sys.stdin.read(1)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.fixture
+def listener() -> Iterator[socket.socket]:
+    with socket.create_server(("127.0.0.1", 0)) as made:
+        made.settimeout(30)
+        yield made
+
+
+def client(listener: socket.socket, how: str = "plain") -> list[str]:
+    return [sys.executable, "-c", CLIENT, str(listener.getsockname()[1]), how]
+
+
+def arrival(listener: socket.socket) -> socket.socket:
+    connection, _ = listener.accept()
+    connection.settimeout(30)
+    assert connection.recv(4) == b"here"
+    return connection
+
+
+def is_gone(connection: socket.socket) -> bool:
+    try:
+        return connection.recv(1) == b""
+    except ConnectionResetError:
+        return True
+
+
+@pytest.mark.parametrize(
+    "how", ["plain", pytest.param("daemon", marks=pytest.mark.skipif(sys.platform != "linux", reason="/proc"))]
+)
+def test_a_client_dies_with_a_check_that_is_killed(listener: socket.socket, tmp_path: Path, how: str) -> None:
+    folder = tmp_path / "check"
+    folder.mkdir()
+    command = [sys.executable, "-c", CHECK, str(folder), *client(listener, how)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE) as check, arrival(listener) as connection:
+        check.communicate(b"x")
+        assert is_gone(connection)
+    assert check.returncode == -signal.SIGKILL
+
+
+def test_what_has_left_its_group_ends_with_the_check(listener: socket.socket, tmp_path: Path) -> None:
+    if sys.platform != "linux":
+        pytest.skip("/proc")
+    folder = tmp_path / "check"
+    folder.mkdir()
+    starter = CommandStarter(client(listener, "daemon"))
+    process = starter.start(folder / "kubeconfig", folder / "1")
+    with arrival(listener) as connection:
+        process.kill()
+        starter.close()
+        assert is_gone(connection)
+    assert not folder.exists()
+
+
+def test_a_client_that_prints_much_fills_no_disk(tmp_path: Path) -> None:
+    folder = tmp_path / "check"
+    folder.mkdir()
+    starter = CommandStarter(["sh", "-c", "head -c 6000000 /dev/zero | tr '\\0' x; echo last"])
+    process = starter.start(folder / "kubeconfig", folder / "1")
+    try:
+        while process.exit_code() is None:
+            starter.tidy()
+        starter._tidied_at = 0.0
+        starter.tidy()
+        assert (folder / "1" / "output.txt").stat().st_size < 5 << 20
+        assert process.output().endswith("xlast")
+    finally:
+        process.kill()
+        starter.close()
