@@ -2,7 +2,7 @@
 
 The thread waits for sockets, runs what other threads have asked it to run, and otherwise does nothing: no
 polling. Everything that is registered here is called from this thread only, so what is driven by it needs no
-locks. Waking it costs the waker one byte down a socket pair, and nothing while an earlier byte has not been
+locks. Where the selector allows it, other threads add and remove descriptors without waking it (`is_concurrent`). Waking it costs the waker one byte down a socket pair, and nothing while an earlier byte has not been
 noticed. A server joins the loop when it starts and leaves it when it stops; a loop that nobody has used for some
 seconds ends, and the next server starts another one.
 """
@@ -72,12 +72,11 @@ class Loop:
             self._thread.join()
 
     def join(self, member: Member) -> bool:
-        """Have `member` called before every wait; false if the loop is ending. From any thread."""
+        """Have `member` called before every wait that begins from now on; false if the loop is ending. From any thread."""
         with self._lock:
             if self._ending:
                 return False
             self._members += (member,)
-        self.wake()
         return True
 
     def leave(self, member: Member) -> None:
@@ -108,7 +107,7 @@ class Loop:
 
     @property
     def is_concurrent(self) -> bool:
-        """Does `watch` of a descriptor that is watched already take effect from other threads, during a wait?"""
+        """Do `watch` and `forget` take effect from other threads, during a wait? What had happened before may still be told."""
         return isinstance(self._selector, _CONCURRENT)
 
     def watch(self, fileno: int, events: int, callback: Callable[[int], None]) -> None:
@@ -124,11 +123,8 @@ class Loop:
             self._selector.unregister(fileno)
 
     def _hear(self, _events: int) -> None:
-        try:
-            while self._ear.recv(4096):
-                pass
-        except BlockingIOError:
-            pass
+        with suppress(BlockingIOError):
+            self._ear.recv(4096)
 
     def _run(self) -> None:
         try:

@@ -12,7 +12,7 @@ Invariants:
   one's going.
 * Every stream is closed exactly once.
 
-Everything but `Pump.add` and a group's `wake` runs in the loop's thread.
+Everything but `Pump.add`, `Pump.close_unused` and a group's `wake` runs in the loop's thread.
 """
 
 from __future__ import annotations
@@ -241,9 +241,11 @@ class Pump:
         self._deadlines_bound = _DEADLINES_BOUND
         self._last_look = 0.0
         self._closed = False
+        self._used = False
 
     def add(self, delivery: Delivery) -> bool:
         """Take over a delivery that has begun; false if the end has begun, and it stays the caller's."""
+        self._used = True
         return not self._closed and self.loop.call(lambda: self._adopt(delivery))
 
     def run(self) -> float | None:
@@ -262,6 +264,11 @@ class Pump:
                 self._advance(delivery)
         self._cache.clear()
         return 0.0 if self._queue or self.changed else wait
+
+    def close_unused(self) -> bool:
+        """Refuse all deliveries from now on; false if there was one before, and `close` must be called. From any thread."""
+        self._closed = True
+        return not self._used
 
     def close(self) -> None:
         """End all deliveries now, and those that come later."""

@@ -14,6 +14,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -35,7 +36,6 @@ DEFAULT_MAX_STREAMS = 100
 
 
 _BACKLOG = 1024
-_ACCEPTED_AT_ONCE = 64
 _ROUND_SECONDS = 2.0
 """How often connections are looked after: their time limits are kept to within this."""
 _STOP_PATIENCE = 0.25
@@ -105,7 +105,7 @@ class Server:
         self._clock.subscribe(self._forget_date)
         self._clock.subscribe(self._loop.wake)
         self._running = True
-        self._loop.call(lambda: self._loop.watch(self._listener.fileno(), READ, self._accept))
+        self._change_loop(self._listen_to_clients)
         QUICKLY.begin()
 
     @property
@@ -129,21 +129,35 @@ class Server:
 
     def pause(self) -> None:
         """Drop all connections, and take no new ones until `resume`: nobody listens at the address."""
-        if self._listener.fileno() >= 0:
-            self._in_loop(self._deafen)
+        self._change_loop(self._deafen)
         self.drop()
 
     def resume(self) -> None:
         """Listen again at the same address. Raises OSError if somebody else has taken it."""
         if not self._running or self._listener.fileno() >= 0:
             return
-        listener = self._listen()
-        self._listener = listener
-        self._in_loop(lambda: self._loop.watch(listener.fileno(), READ, self._accept))
+        self._listener = self._listen()
+        self._change_loop(self._listen_to_clients)
+
+    def _listen_to_clients(self) -> None:
+        self._loop.watch(self._listener.fileno(), READ, self._accept)
 
     def _deafen(self) -> None:
-        self._loop.forget(self._listener.fileno())
-        self._listener.close()
+        with self._none_left:  # the loop's thread may be about to accept
+            if self._listener.fileno() < 0:
+                return
+            self._loop.forget(self._listener.fileno())
+            with suppress(OSError):
+                while True:  # who has connected sees an end and no reset
+                    self._listener.accept()[0].close()
+            self._listener.close()
+
+    def _change_loop(self, task: Callable[[], None]) -> None:
+        """Do something that changes what the loop watches: at once if the loop can take it, for it need not be woken."""
+        if self._loop.is_concurrent:
+            task()
+        else:
+            self._in_loop(task)
 
     def _in_loop(self, task: Callable[[], None]) -> None:
         """Have the loop's thread do something, and wait for that."""
@@ -170,7 +184,10 @@ class Server:
             # After a fork all that is here is the parent's, but for the descriptor.
             self._listener.close()
             return
-        self._in_loop(self._leave)
+        self._loop.leave(self._before_wait)
+        self._change_loop(self._deafen)
+        if not self.pump.close_unused():
+            self._in_loop(self.pump.close)
         with self._none_left:
             for connection in self._connections:
                 connection.abort()
@@ -214,20 +231,18 @@ class Server:
                 self._none_left.notify_all()
 
     def _accept(self, _events: int) -> None:
-        for _ in range(_ACCEPTED_AT_ONCE):
-            try:
-                connected, address = self._listener.accept()
-            except BlockingIOError:
-                return
-            except OSError as error:
-                if error.errno in _NO_RESOURCES:
-                    time.sleep(0.01)  # or this would be tried again and again until somebody frees some
-                return
-            base: dict[str, Any] = self._base | {"REMOTE_ADDR": address[0], "REMOTE_PORT": str(address[1])}
-            connection = Connection(self._transport(connected), self, base)
+        """Take one connection; the loop calls again while there are more."""
+        try:
             with self._none_left:
+                connected, address = self._listener.accept()
+                base: dict[str, Any] = self._base | {"REMOTE_ADDR": address[0], "REMOTE_PORT": str(address[1])}
+                connection = Connection(self._transport(connected), self, base)
                 self._connections.add(connection)
-            self.serve(connection)
+        except OSError as error:  # BlockingIOError: it is gone again
+            if error.errno in _NO_RESOURCES:
+                time.sleep(0.01)  # or this would be tried again and again until somebody frees some
+            return
+        self.serve(connection)
 
     def _transport(self, connected: socket.socket) -> Transport:
         if self._tls is None:
@@ -241,13 +256,6 @@ class Server:
         listener = socket.create_server((self.host, self.port), family=family, backlog=_BACKLOG)
         listener.setblocking(False)
         return listener
-
-    def _leave(self) -> None:
-        """Accept nothing and pump nothing any more."""
-        self._loop.leave(self._before_wait)
-        if self._listener.fileno() >= 0:
-            self._deafen()
-        self.pump.close()
 
     def _before_wait(self) -> float | None:
         if not self._running:

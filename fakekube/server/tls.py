@@ -50,8 +50,10 @@ def server_context(certificate: str, key: str, client_ca: str, *, http2: bool = 
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["h2", "http/1.1"] if http2 and find_spec("hpack") is not None else ["http/1.1"])
     context.verify_mode = ssl.CERT_OPTIONAL
-    context.load_verify_locations(cadata=client_ca)
-    _believe_everybody(context)
+    context.num_tickets = 1  # as Go's server
+    if not _believe_everybody(context):
+        # Only then: OpenSSL would verify the server's own certificate by what it finds here, in every handshake.
+        context.load_verify_locations(cadata=client_ca)
     # The ssl module reads keys from files only; this one is private and gone at once.
     descriptor, path = tempfile.mkstemp()
     try:
@@ -64,7 +66,7 @@ def server_context(certificate: str, key: str, client_ca: str, *, http2: bool = 
 
 
 @functools.cache
-def _openssl() -> Callable[[ssl.SSLContext], None] | None:
+def _openssl() -> Callable[[ssl.SSLContext], bool] | None:
     """What has a context accept every certificate of a client; None where OpenSSL cannot be reached."""
     import _ssl
     import ctypes
@@ -79,20 +81,22 @@ def _openssl() -> Callable[[ssl.SSLContext], None] | None:
     set_callback.restype = None
     accept = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)(lambda store, argument: 1)
 
-    def believe(context: ssl.SSLContext) -> None:
+    def believe(context: ssl.SSLContext) -> bool:
         # The first member of the object, after those that every object has, is OpenSSL's own context.
         pointer = ctypes.c_void_p.from_address(id(context) + object.__basicsize__).value
         if pointer and get_mode(pointer) == context.verify_mode:
             set_callback(pointer, ctypes.cast(accept, ctypes.c_void_p), None)
+            return True
+        return False
 
     believe.accept = accept  # type: ignore[attr-defined]  # it must live as long as contexts call it
     return believe
 
 
-def _believe_everybody(context: ssl.SSLContext) -> None:
+def _believe_everybody(context: ssl.SSLContext) -> bool:
+    """Has a context accept every certificate of a client; reports whether that can be done."""
     believe = _openssl() if sys.implementation.name == "cpython" else None
-    if believe is not None:
-        believe(context)
+    return believe is not None and believe(context)
 
 
 class TLSTransport(Transport):
