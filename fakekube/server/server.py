@@ -78,6 +78,8 @@ class Server:
         self._clock = clock
         self._tls = tls
         self._connections: set[Connection] = set()
+        self._accepting = threading.Lock()
+        """Held to accept and to close the listener: after that, `_connections` has all that there will be."""
         self._none_left = threading.Condition()
         self._next_round = 0.0
         self._date = ""
@@ -143,7 +145,7 @@ class Server:
         self._loop.watch(self._listener.fileno(), READ, self._accept)
 
     def _deafen(self) -> None:
-        with self._none_left:  # the loop's thread may be about to accept
+        with self._accepting:
             if self._listener.fileno() < 0:
                 return
             self._loop.forget(self._listener.fileno())
@@ -233,11 +235,12 @@ class Server:
     def _accept(self, _events: int) -> None:
         """Take one connection; the loop calls again while there are more."""
         try:
-            with self._none_left:
+            with self._accepting:
                 connected, address = self._listener.accept()
                 base: dict[str, Any] = self._base | {"REMOTE_ADDR": address[0], "REMOTE_PORT": str(address[1])}
                 connection = Connection(self._transport(connected), self, base)
-                self._connections.add(connection)
+                with self._none_left:
+                    self._connections.add(connection)
         except OSError as error:  # BlockingIOError: it is gone again
             if error.errno in _NO_RESOURCES:
                 time.sleep(0.01)  # or this would be tried again and again until somebody frees some

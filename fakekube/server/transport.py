@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import socket
 import struct
+import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -22,6 +23,10 @@ __all__ = ["RECEIVE_BYTES", "Disconnected", "Transport"]
 RECEIVE_BYTES = 65536
 _LINGER_SECONDS = 0.5
 """How long net/http waits before it closes on a client that may still be sending (rstAvoidanceDelay)."""
+
+
+_ACCEPTED_BLOCK = sys.platform == "linux"
+"""Accepted sockets do not inherit from the listener that nobody waits for it."""
 
 
 class Disconnected(OSError):
@@ -48,7 +53,8 @@ class Transport:
         """
         try:
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self._socket.setblocking(True)
+            if not _ACCEPTED_BLOCK:
+                self._socket.setblocking(True)
         except OSError as error:
             raise Disconnected(*error.args) from error
         return {}
