@@ -16,6 +16,7 @@ Options come, the later the stronger, from the ini file (`fakekube_profile = api
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -63,13 +64,25 @@ def pytest_configure(config: pytest.Config) -> None:
     )
 
 
-def _options(config: pytest.Config, marker: pytest.Mark | None = None) -> dict[str, Any]:
-    """What holds for a cluster: ini file, command line, marker."""
+#: What ini file and command line say, which is read once.
+_CONFIGURED = pytest.StashKey[dict[str, Any]]()
+
+
+def _configured(config: pytest.Config) -> dict[str, Any]:
+    """Returns the options of ini file and command line."""
     chosen: dict[str, Any] = {}
     for name in _OPTIONS:
         for value in (config.getini(f"fakekube_{name}"), config.getoption(f"fakekube_{name}")):
             if value not in (None, [], ""):
                 chosen[name] = value
+    return chosen
+
+
+def _options(config: pytest.Config, marker: pytest.Mark | None = None) -> dict[str, Any]:
+    """What holds for a cluster: ini file, command line, marker."""
+    if _CONFIGURED not in config.stash:
+        config.stash[_CONFIGURED] = _configured(config)
+    chosen = dict(config.stash[_CONFIGURED])
     if marker is not None:
         unknown = set(marker.kwargs) - set(_OPTIONS)
         if unknown or marker.args:
@@ -84,8 +97,8 @@ def _options(config: pytest.Config, marker: pytest.Mark | None = None) -> dict[s
     return chosen
 
 
-def _start(options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> Cluster:
-    """A running cluster by such options, which may also be arguments of `Cluster`."""
+def _start(options: dict[str, Any], monkeypatch: Callable[[], pytest.MonkeyPatch]) -> Cluster:
+    """A running cluster by such options, which may also be arguments of `Cluster`; `monkeypatch` is asked for if it is needed."""
     from fakekube import Cluster
 
     options = dict(options)
@@ -96,7 +109,7 @@ def _start(options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> Cluster:
             cluster.load(*([sources] if isinstance(sources, str) else sources))
             cluster.keep_initial()
         if set_kubeconfig:
-            monkeypatch.setenv("KUBECONFIG", str(cluster.kubeconfig))
+            monkeypatch().setenv("KUBECONFIG", str(cluster.kubeconfig))
     except BaseException:
         cluster.stop()
         raise
@@ -108,10 +121,10 @@ _CLUSTERS = pytest.StashKey[list["Cluster"]]()
 
 
 @pytest.fixture
-def fakekube(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
+def fakekube(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     """A fresh cluster for this test."""
     options = _options(request.config, request.node.get_closest_marker("fakekube"))
-    cluster = _start(options, monkeypatch)
+    cluster = _start(options, partial(request.getfixturevalue, "monkeypatch"))
     request.node.stash[_CLUSTERS] = [cluster]
     yield cluster
     cluster.stop()
@@ -160,18 +173,18 @@ def fakekube_check() -> Callable[..., Report]:
 def fakekube_session(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     """One cluster for all tests that ask for it (with xdist: one a worker)."""
     with pytest.MonkeyPatch.context() as monkeypatch:
-        cluster = _start(_options(request.config), monkeypatch)
+        cluster = _start(_options(request.config), lambda: monkeypatch)
         yield cluster
         cluster.stop()
 
 
 @pytest.fixture
-def fakekube_factory(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Cluster]]:
+def fakekube_factory(request: pytest.FixtureRequest) -> Iterator[Callable[..., Cluster]]:
     """Makes as many clusters as a test wants: `one, two = fakekube_factory(), fakekube_factory(tls=True)`."""
     clusters: list[Cluster] = []
 
     def make(**options: Any) -> Cluster:
-        cluster = _start({**_options(request.config), **options}, monkeypatch)
+        cluster = _start({**_options(request.config), **options}, partial(request.getfixturevalue, "monkeypatch"))
         clusters.append(cluster)
         request.node.stash.setdefault(_CLUSTERS, []).append(cluster)
         return cluster
