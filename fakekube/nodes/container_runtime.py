@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from fakekube.controllers.reconciler import Key
 from fakekube.runtime.behaviour import NOTHING, Behaviour
-from fakekube.runtime.runtime import Runtime
 
 if TYPE_CHECKING:
     from fakekube.client import Client
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     from fakekube.nodes.rules import Pods
     from fakekube.registry.backend import Backend
     from fakekube.runtime.container import Container
+    from fakekube.runtime.runtime import Runtime
 
 __all__ = ["EXITS", "Exit", "container_runtime"]
 
@@ -42,6 +42,7 @@ def container_runtime(backend: Backend, client: Client, shared: MutableMapping[s
         backend, client, manager: of the cluster.
         shared: what tests tell controllers; `pods` has the rules, `exits` gets the exits.
     """
+    from fakekube.runtime.runtime import Runtime  # a fifth of what a process would import for its first cluster
 
     def behaviour(pod: Mapping[str, Any], container: Mapping[str, Any]) -> Behaviour:
         rules: Pods | None = shared.get("pods")

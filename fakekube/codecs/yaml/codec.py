@@ -49,17 +49,23 @@ def loads(body: bytes) -> tuple[Any, list[str]]:
     Raises:
         DecodeError: the body is not valid YAML; with go-yaml's message.
     """
-    from fakekube.codecs.yaml import reader
-
     if body[:1] == b"{" and not (_has_other_escapes(body) and _has_other_escapes(body.replace(rb"\\", b""))):
         try:
             value = orjson.loads(body)
             text = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
             if text.count(b":") == body.count(b":"):
-                return reader.as_json(value) if _holds_odd_number(text) else orjson.loads(text), []
+                return _as_json(value) if _holds_odd_number(text) else orjson.loads(text), []
         except (orjson.JSONDecodeError, orjson.JSONEncodeError, RecursionError):
             pass  # not JSON
+    from fakekube.codecs.yaml import reader
+
     return reader.read(body)
+
+
+def _as_json(value: Any) -> Any:
+    from fakekube.codecs.yaml import reader
+
+    return reader.as_json(value)
 
 
 def _has_other_escapes(body: bytes) -> bool:
