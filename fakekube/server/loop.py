@@ -2,7 +2,8 @@
 
 The thread waits for sockets, runs what other threads have asked it to run, and otherwise does nothing: no
 polling. Everything that is registered here is called from this thread only, so what is driven by it needs no
-locks. Where the selector allows it, other threads add and remove descriptors without waking it (`is_concurrent`). Waking it costs the waker one byte down a socket pair, and nothing while an earlier byte has not been
+locks. Where the selector allows it, other threads add and remove descriptors without waking it (`is_concurrent`).
+Waking it costs the waker one byte down a socket pair, and nothing while an earlier byte has not been
 noticed. A server joins the loop when it starts and leaves it when it stops; a loop that nobody has used for some
 seconds ends, and the next server starts another one.
 """
