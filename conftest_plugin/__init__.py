@@ -82,7 +82,7 @@ def _options(config: pytest.Config, marker: pytest.Mark | None = None) -> dict[s
     """What holds for a cluster: ini file, command line, marker."""
     if _CONFIGURED not in config.stash:
         config.stash[_CONFIGURED] = _configured(config)
-    chosen = dict(config.stash[_CONFIGURED])
+    chosen = config.stash[_CONFIGURED].copy()
     if marker is not None:
         unknown = set(marker.kwargs) - set(_OPTIONS)
         if unknown or marker.args:
