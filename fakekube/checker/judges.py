@@ -54,14 +54,15 @@ def judge_expired(spell: Spell) -> Verdict | None:
     oldest: int = spell.memory.get("oldest", 0)
     for stream in spell.streams_since().values():
         stale = [call for call in stream.calls if call.resumes and revision_of(call) < oldest]
-        told = next((call for call in stale if was_told_expired(call)), None)
-        repeated = [call for call in stale if told is not None and call.number > told.number]
-        if len(repeated) >= _REPEATED:
-            return Verdict.failed(
-                f"{len(repeated)} watches of {stream.key} from resourceVersion {repeated[0].asked_revision} "
-                "after it was told that this revision is expired (410)",
-                *excerpt(stream.calls),
-            )
+        for told in filter(was_told_expired, stale):
+            expired = max(revision_of(told), told.delivered())
+            repeated = [call for call in stale if call.number > told.number and revision_of(call) <= expired]
+            if len(repeated) >= _REPEATED:
+                return Verdict.failed(
+                    f"{len(repeated)} watches of {stream.key} from resourceVersion {repeated[0].asked_revision} "
+                    "after it was told that this revision is expired (410)",
+                    *excerpt(stream.calls),
+                )
     return None
 
 

@@ -100,10 +100,20 @@ class ExpiredContinue(Rule):
                 return Verdict.failed("an expired continue token is sent again and again", *excerpt(calls))
         return judge_pages(spell)
 
+    def judge(self, spell: Spell) -> Verdict:
+        require_pages(spell)
+        return super().judge(spell)
+
     def judge_trace(self, spell: Spell) -> Verdict:
         if not any(call.is_list and call.status == 410 for call in spell.trace.since(spell.provoked_at)):
             raise NotExercised("the client did not continue a list")
         return Verdict.passed()
+
+
+def require_pages(spell: Spell) -> None:
+    """Raises NotExercised for a client that never asks for a part of a list."""
+    if not any(call.is_list and "limit" in call.query for call in spell.trace.since()):
+        raise NotExercised("the client lists without a limit")
 
 
 #: How often a client may send an expired token.
@@ -155,6 +165,10 @@ class ShortPagesOfList(Rule):
                     "a continued list is refused with 400, because it has more than limit and continue", *excerpt([call])
                 )
         return judge_pages(spell)
+
+    def judge(self, spell: Spell) -> Verdict:
+        require_pages(spell)
+        return super().judge(spell)
 
     def judge_trace(self, spell: Spell) -> Verdict:
         if not any(call.is_list and call.query.get("continue") for call in spell.trace.since(spell.provoked_at)):

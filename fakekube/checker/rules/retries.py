@@ -191,9 +191,9 @@ class ServerErrors(Rule):
     TIMES = 2.0
 
     def provoke(self, spell: Spell) -> None:
-        spell.require_watch()
+        require_resumption(spell)
         with self.failing(spell):
-            spell.faults.on("watch").cut(label="disconnected").remove()
+            spell.faults.on("watch").end(label="ended").remove()
             spell.wait(self.TIMES * spell.bench.seconds)
 
     @contextmanager

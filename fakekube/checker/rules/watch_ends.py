@@ -66,7 +66,7 @@ class ImmediateEnds(Rule):
     lasts = 25.0
 
     def provoke(self, spell: Spell) -> None:
-        spell.require_watch()
+        require_resumption(spell)
         with spell.faults.on("watch").end(label="closed"):
             spell.wait(spell.bench.seconds)
 

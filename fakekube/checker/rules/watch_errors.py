@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from fakekube.checker.judges import judge_backoff, judge_doubled, judge_expired, judge_misread, revision_of
-from fakekube.checker.occasions import asked_again, await_long_watches
+from fakekube.checker.occasions import asked_again, await_long_watches, require_resumption
 from fakekube.checker.provocations import EndExpired, arm, asked_revision, status_object
 from fakekube.checker.rule import NotExercised, Rule, Verdict, Word
 
@@ -62,6 +62,7 @@ def end_expired(spell: Spell, prepare: Callable[[int], object] = lambda oldest: 
 
     Raises NotExercised if the client never asks for an expired revision.
     """
+    require_resumption(spell)
     for _ in range(_ROUNDS):
         spell.stimulate()
         spell.await_all()
@@ -188,10 +189,10 @@ class FutureRevision(Rule):
     def broken(self, spell: Spell) -> Verdict | None:
         return judge_only_failures(spell)
 
-    def judge_trace(self, spell: Spell) -> Verdict:
+    def judge(self, spell: Spell) -> Verdict:
         if not spell.memory.get("refused"):
             raise NotExercised("the client lists without a revision, or with 0")
-        return Verdict.passed()
+        return super().judge(spell)
 
 
 RULES = (ExpiredInStream, ExpiredOnReconnect, ExpiredByStatus, ExpiredSilently, ErrorsInStream, FutureRevision)
