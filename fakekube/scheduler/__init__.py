@@ -1,8 +1,10 @@
-"""kube-scheduler: binds the pods that name it to nodes, as the real one with its default configuration.
+"""kube-scheduler with its default configuration: binds pending pods to nodes.
 
-`framework` holds the words of the scheduling framework (statuses, plugins, a cycle), `nodeinfo` what is known of nodes
-and their pods, `plugins/` the default plugins one by one, `algorithm` a scheduling cycle, `preemption` what follows when
-no node fits, `queue` which events make a pod that did not fit worth another try, and `scheduler` the reconciler.
+`framework` defines statuses and plugins, `cycle` the state of a scheduling cycle, `nodeinfo` the view of nodes and their pods;
+`plugins/` contains the default plugins; `algorithm` runs a scheduling cycle, `preemption` follows if no node fits; `queue` holds
+pending pods, `queueing_hints` decides which events retry them; `scheduler` is the reconciler.
+
+Specified by: pkg/scheduler.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""One scheduling cycle: which nodes fit a pod, and which of them is best.
+"""One scheduling cycle: filters the nodes for a pod, and selects the one with the highest score.
 
-Of nodes with the same score any may be taken; this takes the one whose name comes first.
+Of several nodes with the highest score the first one by name is selected; the real scheduler selects any of them.
 
 Specified by: pkg/scheduler/schedule_one.go (schedulePod, findNodesThatFitPod, prioritizeNodes),
 pkg/scheduler/framework/runtime/framework.go.
@@ -16,10 +16,10 @@ from fakekube.scheduler.framework import Code, Diagnosis, FilterPlugin, FitError
 from fakekube.scheduler.nodeinfo import NodeInfo, PodInfo
 from fakekube.scheduler.plugins import FILTERS, SCORES
 
-__all__ = ["Filters", "NoNodesAvailable", "Nominated", "pre_filter", "schedule"]
+__all__ = ["Filters", "NoNodesAvailable", "Nominated", "run_pre_filter_plugins", "schedule_pod"]
 
+#: Returns the pods that are nominated for a node, because preemption has made room for them.
 Nominated = Callable[[str], Iterable[PodInfo]]
-"""The pods that are to come to a node for which preemption has made room."""
 
 
 class NoNodesAvailable(Exception):
@@ -31,55 +31,58 @@ class NoNodesAvailable(Exception):
 
 @dataclass(slots=True)
 class Filters:
-    """The plugins that judge nodes in this cycle."""
+    """The filter plugins of a cycle that apply to the pod."""
 
     cycle: Cycle
     plugins: list[FilterPlugin] = field(default_factory=list)
 
     def clone(self) -> Filters:
-        """Filters that can be told of pods that come and go."""
+        """Returns a copy whose plugins can be updated."""
         return Filters(self.cycle, [plugin.clone() for plugin in self.plugins])
 
     def update(self, pod: PodInfo, node: NodeInfo, delta: int) -> None:
-        """A pod has come to (1), or gone from (-1), a node: tell the plugins."""
+        """Tells the plugins that a pod was added to (1) or removed from (-1) a node (AddPod, RemovePod)."""
         for plugin in self.plugins:
             plugin.update(pod, node, delta)
 
-    def judge(self, node: NodeInfo) -> Status | None:
-        """The first refusal, or None."""
+    def run(self, node: NodeInfo) -> Status | None:
+        """Returns the first rejection of a node; None if all plugins accept it (RunFilterPlugins)."""
         for plugin in self.plugins:
             status = plugin.filter(node)
             if status is not None:
                 return status
         return None
 
-    def judge_with_nominated(self, node: NodeInfo, nominated: Nominated) -> Status | None:
-        """The same, as it is now, and as it will be when the pods that are nominated for the node have come to it."""
+    def run_with_nominated_pods(self, node: NodeInfo, nominated: Nominated) -> Status | None:
+        """Runs the filters as the node is, and as it will be with the pods that are nominated for it.
+
+        Only nominated pods of the same or a higher priority count (RunFilterPluginsWithNominatedPods).
+        """
         pod = self.cycle.pod
-        coming = [one for one in nominated(node.name) if one.uid != pod.uid and one.priority >= pod.priority]
-        if coming:
-            filters, crowded = self.clone(), node.clone()
-            for one in coming:
-                crowded.add(one)
-                filters.update(one, crowded, 1)
-            status = filters.judge(crowded)
+        expected = [one for one in nominated(node.name) if one.uid != pod.uid and one.priority >= pod.priority]
+        if expected:
+            filters, with_nominated = self.clone(), node.clone()
+            for one in expected:
+                with_nominated.add(one)
+                filters.update(one, with_nominated, 1)
+            status = filters.run(with_nominated)
             if status is not None:
                 return status
-        return self.judge(node)
+        return self.run(node)
 
-    def names(self) -> tuple[frozenset[str] | None, list[str]]:
-        """The only nodes that come into question (None: all), and the plugins that say so."""
+    def node_names(self) -> tuple[frozenset[str] | None, list[str]]:
+        """Returns the only nodes to consider (None: all), and the plugins that restrict them (PreFilterResult)."""
         names: frozenset[str] | None = None
-        said = []
+        restricting = []
         for plugin in self.plugins:
             if plugin.node_names is not None:
                 names = plugin.node_names if names is None else names & plugin.node_names
-                said.append(plugin.name)
-        return names, sorted(said)
+                restricting.append(plugin.name)
+        return names, sorted(restricting)
 
 
-def pre_filter(cycle: Cycle) -> Filters:
-    """The plugins that a pod concerns. Raises PreFilterRejection."""
+def run_pre_filter_plugins(cycle: Cycle) -> Filters:
+    """Returns the filter plugins that apply to the pod. Raises PreFilterRejection."""
     filters = Filters(cycle)
     for kind in FILTERS:
         plugin = kind.pre_filter(cycle)
@@ -88,48 +91,53 @@ def pre_filter(cycle: Cycle) -> Filters:
     return filters
 
 
-def schedule(cycle: Cycle, nominated: Nominated) -> tuple[str, Filters]:
-    """The best node for a pod. Raises NoNodesAvailable, and FitError with a diagnosis, which has no post filter message yet."""
+def schedule_pod(cycle: Cycle, nominated: Nominated) -> tuple[str, Filters]:
+    """Returns the name of the best node for a pod, and the filters.
+
+    Raises:
+        NoNodesAvailable: There are no nodes.
+        FitError: No node fits; the post filter message of its diagnosis is empty.
+    """
     nodes = cycle.snapshot.nodes
     if not nodes:
         raise NoNodesAvailable
     diagnosis = Diagnosis()
     try:
-        filters = pre_filter(cycle)
+        filters = run_pre_filter_plugins(cycle)
     except PreFilterRejection as rejection:
         diagnosis.absent = rejection.status
         diagnosis.pre_filter_message = ", ".join(rejection.status.reasons)
         diagnosis.plugins.add(rejection.status.plugin)
         raise FitError(len(nodes), diagnosis) from rejection
     own = cycle.pod.obj.get("status", {}).get("nominatedNodeName")
-    if own in nodes and filters.judge_with_nominated(nodes[own], nominated) is None:
+    if own in nodes and filters.run_with_nominated_pods(nodes[own], nominated) is None:
         return own, filters
-    fitting = _fitting(cycle, filters, nominated, diagnosis)
-    if not fitting:
+    feasible = _find_nodes_that_pass_filters(cycle, filters, nominated, diagnosis)
+    if not feasible:
         raise FitError(len(nodes), diagnosis)
-    return _best(cycle, fitting), filters
+    return _select_host(cycle, feasible), filters
 
 
-def _fitting(cycle: Cycle, filters: Filters, nominated: Nominated, diagnosis: Diagnosis) -> list[NodeInfo]:
+def _find_nodes_that_pass_filters(cycle: Cycle, filters: Filters, nominated: Nominated, diagnosis: Diagnosis) -> list[NodeInfo]:
     candidates: Iterable[NodeInfo] = cycle.nodes
-    names, plugins = filters.names()
+    names, plugins = filters.node_names()
     if names is not None:
         candidates = [node for node in candidates if node.name in names]
-        said = " ".join(plugins)
-        diagnosis.absent = Status(Code.UNRESOLVABLE, (f"node(s) didn't satisfy plugin(s) [{said}]",))
+        text = f"node(s) didn't satisfy plugin(s) [{' '.join(plugins)}]"
+        diagnosis.absent = Status(Code.UNRESOLVABLE, (text,))
         diagnosis.plugins.update(plugins)
-    fitting = []
+    feasible = []
     for node in candidates:
-        status = filters.judge_with_nominated(node, nominated)
+        status = filters.run_with_nominated_pods(node, nominated)
         if status is None:
-            fitting.append(node)
+            feasible.append(node)
         else:
             diagnosis.nodes[node.name] = status
             diagnosis.plugins.add(status.plugin)
-    return fitting
+    return feasible
 
 
-def _best(cycle: Cycle, nodes: Sequence[NodeInfo]) -> str:
+def _select_host(cycle: Cycle, nodes: Sequence[NodeInfo]) -> str:
     if len(nodes) == 1:
         return nodes[0].name
     totals = [0] * len(nodes)

@@ -1,4 +1,4 @@
-"""One scheduling cycle: the pod, the nodes, and what else plugins may ask of the cluster."""
+"""The state of a scheduling cycle: the pod, the nodes, and a lister of other objects."""
 
 from __future__ import annotations
 
@@ -8,33 +8,33 @@ from typing import Any, Protocol
 
 from fakekube.scheduler.nodeinfo import NodeInfo, PodInfo, Snapshot
 
-__all__ = ["Catalog", "Cycle"]
+__all__ = ["Cycle", "Lister"]
 
 Object = Mapping[str, Any]
 
 
-class Catalog(Protocol):
-    """The other objects of the cluster, as the scheduler's watches have shown them."""
+class Lister(Protocol):
+    """Reads other objects of the cluster, from the caches of the scheduler's informers."""
 
     def get(self, resource: str, namespace: str, name: str) -> Object | None:
-        """One object, or None."""
+        """Returns one object, or None."""
 
     def list(self, resource: str, namespace: str = "") -> Iterable[Object]:
-        """The objects of a namespace, or (without one) of all."""
+        """Returns the objects of one namespace, or of all for ""."""
 
 
 @dataclass(slots=True)
 class Cycle:
-    """What plugins look at."""
+    """What plugins can read."""
 
     pod: PodInfo
     snapshot: Snapshot
-    catalog: Catalog
+    lister: Lister
     _namespaces: dict[str, Mapping[str, str]] = field(default_factory=dict)
 
     @property
     def spec(self) -> Object:
-        """The pod's spec."""
+        """The spec of the pod."""
         spec: Object = self.pod.obj["spec"]
         return spec
 
@@ -44,8 +44,8 @@ class Cycle:
         return self.snapshot.nodes.values()
 
     def namespace_labels(self, namespace: str) -> Mapping[str, str]:
-        """The labels of a namespace; none if it is not known."""
+        """Returns the labels of a namespace; none if it does not exist."""
         if namespace not in self._namespaces:
-            found = self.catalog.get("namespaces", "", namespace)
+            found = self.lister.get("namespaces", "", namespace)
             self._namespaces[namespace] = (found["metadata"].get("labels") or {}) if found else {}
         return self._namespaces[namespace]

@@ -1,7 +1,7 @@
-"""Events as components of the new API group write them: equal ones become a series.
+"""The recorder of events in events.k8s.io/v1, which aggregates equal events into a series.
 
-An event is the same as an earlier one if all that it says is the same, and if the object has not changed meanwhile (its
-resourceVersion counts). The second one makes a series of the first; later ones are counted only.
+An event is equal to an earlier one if all of its fields are, and the resourceVersion of the object. The second one adds a series
+to the first; later ones are counted in memory only.
 
 Specified by: k8s.io/client-go/tools/events/{event_recorder,event_broadcaster}.go.
 """
@@ -20,9 +20,11 @@ __all__ = ["SeriesRecorder"]
 
 Object = dict[str, Any]
 
+#: Entries of the cache.
 CACHED = 4096
-#: Seconds after which a series that has not gone on is over.
+#: Seconds after the last event of a series at which it ends (finishTime).
 SERIES_ENDS = 360.0
+#: Characters of a note (noteLengthLimit).
 NOTE_LIMIT = 1024
 ELLIPSIS = " ..."
 
@@ -39,10 +41,10 @@ class SeriesRecorder:
     """Writes the events of one component.
 
     Args:
-        client: of the component.
-        clock: of the cluster.
-        controller: who reports, e.g. "default-scheduler".
-        instance: which one of them.
+        client: The client of the component.
+        clock: The clock of the cluster.
+        controller: The reporting controller, e.g. "default-scheduler".
+        instance: The reporting instance.
     """
 
     def __init__(self, client: Client, clock: Clock, controller: str, instance: str) -> None:
@@ -53,7 +55,7 @@ class SeriesRecorder:
     def event(
         self, regarding: Object, event_type: str, reason: str, action: str, note: str, *, related: Object | None = None
     ) -> None:
-        """Say something about an object. What the API refuses is dropped."""
+        """Records an event about an object. Errors of the API server are ignored."""
         if len(note) > NOTE_LIMIT:
             note = note[: NOTE_LIMIT - len(ELLIPSIS)] + ELLIPSIS
         about = get_reference(regarding)
@@ -61,7 +63,7 @@ class SeriesRecorder:
         now = self._clock.monotonic()
         known = self._series.get(key)
         if known is not None and now - known.last <= SERIES_ENDS:
-            self._go_on(known, now)
+            self._increment(known, now)
             return
         name = generate_event_name(about["name"], self._clock.now())
         namespace = about.get("namespace") or "default"
@@ -88,7 +90,7 @@ class SeriesRecorder:
         except ApiError:
             return
 
-    def _go_on(self, series: _Series, now: float) -> None:
+    def _increment(self, series: _Series, now: float) -> None:
         series.count += 1
         series.last = now
         if series.count != 2:

@@ -1,8 +1,8 @@
-"""The scheduling framework: statuses, and what a plugin is.
+"""The scheduling framework: statuses, and the interfaces of plugins.
 
-A plugin that filters, or scores, is a class whose instances live for one scheduling cycle: `pre_filter` and `pre_score` make
-an instance that knows what it needs of the cycle, or None if the pod does not concern the plugin. The instance then judges
-node by node. Preemption clones the instances of a cycle and tells them of pods that it takes away and puts back.
+A filter or score plugin is a class whose instances live for one scheduling cycle. `pre_filter` and `pre_score` return an instance
+with the state of the cycle, or None if the plugin does not apply to the pod. Its `filter` or `score` is called for each node.
+Preemption clones the instances of a cycle, and updates them with the pods that it removes and adds.
 
 Specified by: k8s.io/kube-scheduler/framework/{interface,cycle_state}.go, pkg/scheduler/framework/types.go (FitError).
 """
@@ -25,17 +25,17 @@ MAX_NODE_SCORE = 100
 
 
 class Code(Enum):
-    """Why a node, or all of them, are refused."""
+    """The code of a rejection."""
 
     UNSCHEDULABLE = "Unschedulable"
-    """Preemption may help."""
+    """Preemption may resolve it."""
     UNRESOLVABLE = "UnschedulableAndUnresolvable"
-    """Preemption does not help."""
+    """Preemption cannot resolve it."""
 
 
 @dataclass(slots=True, frozen=True)
 class Status:
-    """A refusal; plugins return None for success."""
+    """A rejection by a plugin; plugins return None for success."""
 
     code: Code
     reasons: tuple[str, ...]
@@ -43,7 +43,7 @@ class Status:
 
 
 class PreFilterRejection(Exception):
-    """A plugin refuses the pod before it looks at single nodes."""
+    """A plugin rejects the pod on all nodes."""
 
     def __init__(self, status: Status) -> None:
         super().__init__(", ".join(status.reasons))
@@ -51,70 +51,70 @@ class PreFilterRejection(Exception):
 
 
 class FilterPlugin:
-    """Judges nodes for one pod."""
+    """A filter plugin, for one pod."""
 
     name: ClassVar[str] = ""
     node_names: frozenset[str] | None = None
-    """The only nodes that come into question, or None."""
+    """The only nodes to consider; None for all (PreFilterResult)."""
 
     @classmethod
     def pre_filter(cls, cycle: Cycle) -> FilterPlugin | None:
-        """An instance for this cycle, or None if there is nothing to judge. Raises PreFilterRejection."""
+        """Returns an instance for this cycle; None if the plugin does not apply. Raises PreFilterRejection."""
         raise NotImplementedError
 
     def filter(self, node: NodeInfo) -> Status | None:
-        """None if the pod may be on this node."""
+        """Returns why the pod cannot run on this node; None if it can."""
         raise NotImplementedError
 
     def clone(self) -> FilterPlugin:
-        """An instance that can be told of pods that come and go; this one stays as it is."""
+        """Returns an instance that can be updated without a change of this one."""
         return self
 
     def update(self, pod: PodInfo, node: NodeInfo, delta: int) -> None:
-        """A pod has come to (1), or gone from (-1), a node."""
+        """A pod was added to (1) or removed from (-1) a node."""
 
 
 class ScorePlugin:
-    """Scores the nodes that fit one pod, from 0 to 100 after `normalize`."""
+    """A score plugin, for one pod. Scores are from 0 to MAX_NODE_SCORE after `normalize`."""
 
     name: ClassVar[str] = ""
     weight: ClassVar[int] = 1
 
     @classmethod
     def pre_score(cls, cycle: Cycle, nodes: Sequence[NodeInfo]) -> ScorePlugin | None:
-        """An instance for this cycle, or None if all nodes are alike."""
+        """Returns an instance for this cycle; None if all nodes get the same score."""
         raise NotImplementedError
 
     def score(self, node: NodeInfo) -> int:
-        """The score of a node."""
+        """Returns the score of a node."""
         raise NotImplementedError
 
     def normalize(self, scores: list[int], nodes: Sequence[NodeInfo]) -> list[int]:
-        """The scores of all nodes, brought into the range."""
+        """Returns the scores of all nodes in the range from 0 to MAX_NODE_SCORE."""
         return scores
 
 
 @dataclass(slots=True)
 class Diagnosis:
-    """Why no node fits."""
+    """The reasons for which no node fits."""
 
     nodes: dict[str, Status] = field(default_factory=dict)
-    """Statuses of the nodes that were judged."""
+    """The rejections of the nodes for which filters ran, by name."""
     absent: Status | None = None
-    """Of all others."""
+    """The rejection of all other nodes."""
     pre_filter_message: str = ""
     post_filter_message: str = ""
     plugins: set[str] = field(default_factory=set)
-    """The plugins that refused."""
+    """The names of the plugins that rejected a node."""
 
     def of(self, name: str) -> Status | None:
-        """The status of a node."""
+        """Returns the rejection of a node."""
         return self.nodes.get(name, self.absent)
 
 
 @dataclass(slots=True)
 class FitError(Exception):
-    """No node fits; `str` is what events and conditions say."""
+    """No node fits. `str` returns the message of events and conditions."""
 
     node_count: int
     diagnosis: Diagnosis

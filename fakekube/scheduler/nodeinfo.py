@@ -1,10 +1,9 @@
-"""What the scheduler knows of nodes and of the pods on them.
+"""NodeInfo, PodInfo and Snapshot: the scheduler's view of nodes and their pods.
 
-A `PodInfo` holds what plugins ask of a pod, reckoned once for each version of it. A `NodeInfo` sums up the pods of a node.
-The `Snapshot` holds all nodes, and counts, for selectors that are asked again and again, the pods they match on each node.
+A `PodInfo` holds what plugins read of a pod, computed once for each version of it. A `NodeInfo` holds the sums of the pods on a
+node. The `Snapshot` holds all nodes; for selectors that are used repeatedly, it counts the matching pods on each node.
 
-Invariant: `NodeInfo.requested` and `non_zero` are the sums over `pods`, and each count that is kept in the snapshot is what
-counting anew would give.
+Invariant: `NodeInfo.requested` and `non_zero` are the sums over `pods`, and the counts of the snapshot are always up to date.
 
 Specified by: pkg/scheduler/framework/types.go (NodeInfo, PodInfo), pkg/scheduler/backend/cache/{cache,snapshot}.go.
 """
@@ -24,12 +23,12 @@ __all__ = ["NodeInfo", "PodInfo", "Snapshot"]
 Object = Mapping[str, Any]
 HostPort = tuple[str, str, int]
 
-#: How many selectors' counts are kept.
+#: The number of selectors whose counts are kept.
 KEPT_COUNTS = 64
 
 
 class PodInfo:
-    """What plugins ask of one version of a pod."""
+    """What plugins read of one version of a pod."""
 
     __slots__ = (
         "host_ports",
@@ -61,7 +60,7 @@ class PodInfo:
 
 
 def _host_ports(spec: Object) -> Iterator[HostPort]:
-    """(address, protocol, port) of the containers, and of the init containers that keep running."""
+    """Yields (address, protocol, port) of the host ports of containers and sidecars."""
     sidecars = [one for one in spec.get("initContainers") or () if one.get("restartPolicy") == "Always"]
     for container in (*spec["containers"], *sidecars):
         for port in container.get("ports") or ():
@@ -71,7 +70,7 @@ def _host_ports(spec: Object) -> Iterator[HostPort]:
 
 @dataclass(slots=True)
 class NodeInfo:
-    """A node, and the pods on it. `node` is None while only pods are known."""
+    """A node and the pods on it. `node` is None while pods refer to a node that does not exist."""
 
     name: str
     node: Object | None = None
@@ -81,12 +80,12 @@ class NodeInfo:
     non_zero: Amounts = field(default_factory=dict)
     with_affinity: dict[str, PodInfo] = field(default_factory=dict)
     with_anti_affinity: dict[str, PodInfo] = field(default_factory=dict)
-    """Pods with required anti-affinity."""
+    """The pods with required anti-affinity."""
     host_ports: dict[str, tuple[HostPort, ...]] = field(default_factory=dict)
 
     @property
     def obj(self) -> Object:
-        """The node, where it is known to be there."""
+        """The node, which must exist."""
         assert self.node is not None
         return self.node
 
@@ -103,12 +102,12 @@ class NodeInfo:
         return taints
 
     def set_node(self, node: Object | None) -> None:
-        """The node has come, changed, or gone (None)."""
+        """Sets the node; None if it was deleted."""
         self.node = node
         self.allocatable = {} if node is None else allocatable(node)
 
     def add(self, pod: PodInfo) -> None:
-        """A pod has come to this node."""
+        """Adds a pod."""
         self.pods[pod.uid] = pod
         _add(self.requested, pod.requests, 1)
         _add(self.non_zero, pod.non_zero, 1)
@@ -120,7 +119,7 @@ class NodeInfo:
             self.host_ports[pod.uid] = pod.host_ports
 
     def remove(self, uid: str) -> PodInfo | None:
-        """A pod has gone."""
+        """Removes a pod."""
         pod = self.pods.pop(uid, None)
         if pod is not None:
             _add(self.requested, pod.requests, -1)
@@ -131,7 +130,7 @@ class NodeInfo:
         return pod
 
     def clone(self) -> NodeInfo:
-        """A copy whose pods can be changed."""
+        """Returns a copy whose pods can be changed."""
         return NodeInfo(
             self.name,
             self.node,
@@ -154,7 +153,7 @@ _CountKey = tuple[str, LabelSelector]
 
 
 class Snapshot:
-    """All nodes, with their pods."""
+    """All nodes with their pods."""
 
     def __init__(self) -> None:
         self._infos: dict[str, NodeInfo] = {}
@@ -166,51 +165,54 @@ class Snapshot:
     # ---- nodes
 
     def set_node(self, name: str, node: Object | None) -> None:
-        """A node has come, changed, or gone (None)."""
+        """Adds, updates or (None) removes a node."""
         info = self._info(name)
         info.set_node(node)
         if node is not None:
             self.nodes[name] = info
         else:
             self.nodes.pop(name, None)
-            self._tidy(info)
+            self._remove_if_empty(info)
 
     def _info(self, name: str) -> NodeInfo:
         if name not in self._infos:
             self._infos[name] = NodeInfo(name)
         return self._infos[name]
 
-    def _tidy(self, info: NodeInfo) -> None:
+    def _remove_if_empty(self, info: NodeInfo) -> None:
         if info.node is None and not info.pods:
             self._infos.pop(info.name, None)
 
     # ---- pods
 
     def set_pod(self, pod: PodInfo, node: str) -> None:
-        """A pod is on a node, or is about to be."""
+        """Adds a pod to the node to which it is bound or assumed to be bound."""
         self.remove_pod(pod.uid)
         self._info(node).add(pod)
         self._places[pod.uid] = (node, pod)
         self._count(pod, node, 1)
 
     def remove_pod(self, uid: str) -> PodInfo | None:
-        """A pod is on no node any more; returns it, if it was on one."""
+        """Removes a pod. Returns it, if it was on a node."""
         node, pod = self._places.pop(uid, ("", None))
         if pod is not None:
             info = self._info(node)
             info.remove(uid)
             self._count(pod, node, -1)
-            self._tidy(info)
+            self._remove_if_empty(info)
         return pod
 
-    def place(self, uid: str) -> str:
-        """The node of a pod, or ""."""
+    def node_of(self, uid: str) -> str:
+        """Returns the name of a pod's node; "" if it is on none."""
         return self._places.get(uid, ("",))[0]
 
     # ---- counts
 
-    def matching(self, namespace: str, selector: LabelSelector) -> Mapping[str, int]:
-        """How many pods of a namespace, not being deleted, the selector matches on each node; nodes without any are left out."""
+    def count_matching(self, namespace: str, selector: LabelSelector) -> Mapping[str, int]:
+        """Returns for each node the number of pods of a namespace that the selector matches, without terminating ones.
+
+        Nodes without such pods are left out.
+        """
         key = (namespace, selector)
         counts = self._counts.get(key)
         if counts is None:
@@ -218,18 +220,18 @@ class Snapshot:
                 del self._counts[next(iter(self._counts))]
             counts = self._counts[key] = {}
             for node, pod in self._places.values():
-                if _counted(key, pod):
+                if _is_counted(key, pod):
                     counts[node] = counts.get(node, 0) + 1
         return counts
 
     def _count(self, pod: PodInfo, node: str, delta: int) -> None:
         for key, counts in self._counts.items():
-            if _counted(key, pod):
+            if _is_counted(key, pod):
                 counts[node] = counts.get(node, 0) + delta
                 if not counts[node]:
                     del counts[node]
 
 
-def _counted(key: _CountKey, pod: PodInfo) -> bool:
+def _is_counted(key: _CountKey, pod: PodInfo) -> bool:
     namespace, selector = key
     return pod.namespace == namespace and not pod.terminating and selector.matches(pod.labels)

@@ -1,11 +1,12 @@
-"""The pods that wait for a node: those to be tried now, the most important first, and those that did not fit.
+"""The scheduling queue: pods to schedule now, by priority, and unschedulable pods.
 
-A pod that did not fit is tried again as soon as something changes that may let it fit; there is no back-off, since
-nobody gains by waiting. Pods with scheduling gates are not here.
+An unschedulable pod is retried as soon as an event may have made it schedulable. There is no back-off. Pods with scheduling
+gates are not in the queue.
 
-Invariant: a pod is in one of the two places at most.
+Invariant: a pod is either active or unschedulable.
 
-Specified by: pkg/scheduler/backend/queue/{scheduling_queue,active_queue,nominator}.go, plugins/queuesort/priority_sort.go.
+Specified by: pkg/scheduler/backend/queue/{scheduling_queue,active_queue,nominator}.go,
+pkg/scheduler/framework/plugins/queuesort/priority_sort.go.
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ import heapq
 import itertools
 from collections.abc import Collection, Iterable
 
-from fakekube.scheduler.hints import Change, worth_a_try
 from fakekube.scheduler.nodeinfo import PodInfo
+from fakekube.scheduler.queueing_hints import ClusterEvent, is_pod_worth_requeuing
 
 __all__ = ["SchedulingQueue"]
 
 
 class SchedulingQueue:
-    """See the module."""
+    """The pending pods of the scheduler."""
 
     def __init__(self) -> None:
         self._active: dict[str, PodInfo] = {}
@@ -32,18 +33,18 @@ class SchedulingQueue:
         self._nominated: dict[str, tuple[str, PodInfo]] = {}
 
     def __len__(self) -> int:
-        """How many are to be tried now."""
+        """The number of active pods."""
         return len(self._active)
 
     def add(self, pod: PodInfo) -> None:
-        """Try a pod now; one that waits already keeps its place among its like."""
+        """Makes a pod active. A pod that was in the queue before keeps its position among pods of its priority."""
         self._unschedulable.pop(pod.uid, None)
         self._active[pod.uid] = pod
         place = self._places.setdefault(pod.uid, next(self._order))
         heapq.heappush(self._heap, (-pod.priority, place, pod.uid))
 
     def pop(self) -> PodInfo | None:
-        """The pod to try first, or None."""
+        """Removes and returns the active pod with the highest priority; None if there is none."""
         while self._heap:
             priority, place, uid = heapq.heappop(self._heap)
             pod = self._active.get(uid)
@@ -53,12 +54,12 @@ class SchedulingQueue:
         return None
 
     def add_unschedulable(self, pod: PodInfo, plugins: Collection[str]) -> None:
-        """The pod did not fit, because of these plugins."""
+        """Makes a pod unschedulable, with the plugins that rejected it."""
         self._active.pop(pod.uid, None)
         self._unschedulable[pod.uid] = (pod, frozenset(plugins))
 
-    def renew(self, pod: PodInfo) -> bool:
-        """A newer version of a pod, not to be tried for that. False if it does not wait here."""
+    def update(self, pod: PodInfo) -> bool:
+        """Replaces a pod by a newer version, without a retry. Returns False if it is not in the queue."""
         if pod.uid in self._active:
             self.add(pod)
         elif pod.uid in self._unschedulable:
@@ -70,27 +71,27 @@ class SchedulingQueue:
         return True
 
     def remove(self, uid: str) -> None:
-        """The pod has got a node, or is gone."""
+        """Removes a pod that was bound or deleted."""
         self._active.pop(uid, None)
         self._unschedulable.pop(uid, None)
         self._places.pop(uid, None)
         self._nominated.pop(uid, None)
 
-    def notice(self, change: Change) -> None:
-        """Something has changed: try those again that may fit now."""
+    def move_all_to_active(self, event: ClusterEvent) -> None:
+        """Makes the unschedulable pods active that the event may have made schedulable (MoveAllToActiveOrBackoffQueue)."""
         for pod, plugins in list(self._unschedulable.values()):
-            if worth_a_try(pod, plugins, change):
+            if is_pod_worth_requeuing(pod, plugins, event):
                 self.add(pod)
 
     # ---- nominations
 
-    def nominate(self, pod: PodInfo, node: str) -> None:
-        """Preemption makes room for the pod on a node; "" ends that."""
+    def add_nominated_pod(self, pod: PodInfo, node: str) -> None:
+        """Nominates a pod for a node on which preemption makes room; "" removes the nomination."""
         if node:
             self._nominated[pod.uid] = (node, pod)
         else:
             self._nominated.pop(pod.uid, None)
 
-    def nominated(self, node: str) -> Iterable[PodInfo]:
-        """The pods for which room is made on a node."""
+    def nominated_pods_for_node(self, node: str) -> Iterable[PodInfo]:
+        """Returns the pods that are nominated for a node."""
         return [pod for name, pod in self._nominated.values() if name == node]

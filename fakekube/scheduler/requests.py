@@ -1,8 +1,8 @@
-"""What pods ask of a node, in the whole numbers in which the scheduler reckons.
+"""Resource requests of pods and allocatable resources of nodes, as whole numbers.
 
-CPU counts in thousandths, everything else in whole units, rounded up.
+CPU is in thousandths, everything else in whole units, rounded up.
 
-Invariant: what is returned is shared between pods of the same resources, and never changed.
+Invariant: returned values are shared between pods with the same resources, and never changed.
 
 Specified by: pkg/scheduler/framework/types.go (Resource, calculateResource), pkg/scheduler/util/pod_resources.go,
 k8s.io/component-helpers/resource/helpers.go (PodRequests).
@@ -21,7 +21,7 @@ __all__ = ["Amounts", "allocatable", "effective_requests", "non_zero_requests"]
 
 Amounts = dict[str, int]
 
-#: What the scheduler's scores take for a container that asks for nothing: a tenth of a CPU, 200 MiB.
+#: Requests that score plugins assume for a container without requests (DefaultMilliCPURequest, DefaultMemoryRequest).
 DEFAULT_REQUESTS: Final = {"cpu": "100m", "memory": "209715200"}
 
 _Resources = tuple[tuple[bool, str, str], ...]
@@ -33,18 +33,18 @@ def _amount(name: str, text: str) -> int:
 
 
 def allocatable(node: Mapping[str, Any]) -> Amounts:
-    """What a node has for pods."""
+    """Returns the allocatable resources of a node."""
     status = node.get("status") or {}
     return {name: _amount(name, text) for name, text in (status.get("allocatable") or {}).items()}
 
 
 def effective_requests(pod: Mapping[str, Any]) -> Amounts:
-    """What a pod asks for: its containers together or its largest init container, and the overhead."""
+    """Returns the requests of a pod: the sum of its containers or its largest init container, plus overhead."""
     return _requests(pod, False)
 
 
 def non_zero_requests(pod: Mapping[str, Any]) -> Amounts:
-    """The same, where a container that asks for no CPU or memory counts with a default."""
+    """Returns the requests of a pod, with defaults for containers that request no CPU or memory."""
     return _requests(pod, True)
 
 
@@ -59,30 +59,30 @@ def _requests(pod: Mapping[str, Any], defaulted: bool) -> Amounts:
             defaulted,
         )
     )
-    found = _known.get(key)
+    found = _cached.get(key)
     if found is None:
-        if len(_known) > 4096:
-            _known.clear()
-        found = _known[key] = _reckoned({**spec, **_with_defaults(spec)} if defaulted else spec)
+        if len(_cached) > 4096:
+            _cached.clear()
+        found = _cached[key] = _calculate({**spec, **_with_default_requests(spec)} if defaulted else spec)
     return found
 
 
-_known: dict[str, Amounts] = {}
+_cached: dict[str, Amounts] = {}
 
 
-def _reckoned(spec: Mapping[str, Any]) -> Amounts:
+def _calculate(spec: Mapping[str, Any]) -> Amounts:
     amounts = pod_requests({"spec": dict(spec)}, overhead=True)
     return {name: amount.milli_value() if name == "cpu" else amount.value() for name, amount in amounts.items()}
 
 
-def _with_defaults(spec: Mapping[str, Any]) -> dict[str, Any]:
-    return {field: _defaulted(spec.get(field) or ()) for field in ("containers", "initContainers")}
+def _with_default_requests(spec: Mapping[str, Any]) -> dict[str, Any]:
+    return {field: _set_default_requests(spec.get(field) or ()) for field in ("containers", "initContainers")}
 
 
-def _defaulted(containers: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    made = []
+def _set_default_requests(containers: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    result = []
     for container in containers:
         resources = container.get("resources") or {}
         requests = {**DEFAULT_REQUESTS, **(resources.get("requests") or {})}
-        made.append({**container, "resources": {**resources, "requests": requests}})
-    return made
+        result.append({**container, "resources": {**resources, "requests": requests}})
+    return result

@@ -1,9 +1,9 @@
-"""The scheduler: finds a node for each pod that names it, and binds the pod to it.
+"""The scheduler: selects a node for each pending pod, and binds the pod to it.
 
-Changes of nodes and pods come into the snapshot as they are told; one work item, the queue, is reconciled while pods are
-to be tried. A pod whose claims have to be bound first waits until they are.
+Events of nodes and pods update the snapshot. The scheduling queue is one work item, which is reconciled while there are active
+pods. A pod whose claims have to be bound first is bound when they are.
 
-Invariant: in the snapshot a pod is on the node to which it is bound, or is about to be bound.
+Invariant: in the snapshot a pod is on the node to which it is bound or assumed to be bound.
 
 Specified by: pkg/scheduler/{scheduler,schedule_one,eventhandlers}.go.
 """
@@ -15,14 +15,14 @@ from typing import Any, ClassVar, Final
 
 from fakekube.client import ApiError
 from fakekube.controllers.reconciler import Key, Object, Reconciler
-from fakekube.scheduler.algorithm import Filters, NoNodesAvailable, pre_filter, schedule
+from fakekube.scheduler.algorithm import Filters, NoNodesAvailable, run_pre_filter_plugins, schedule_pod
 from fakekube.scheduler.cycle import Cycle
 from fakekube.scheduler.events import SeriesRecorder
 from fakekube.scheduler.framework import FitError
-from fakekube.scheduler.hints import Change
 from fakekube.scheduler.nodeinfo import PodInfo, Snapshot
-from fakekube.scheduler.preemption import Candidate, NotEligible, preempt
+from fakekube.scheduler.preemption import Candidate, PodNotEligible, preempt
 from fakekube.scheduler.queue import SchedulingQueue
+from fakekube.scheduler.queueing_hints import ClusterEvent
 from fakekube.scheduler.statuses import condition_patch, patch_status
 from fakekube.scheduler.volume_binder import VolumeBinder
 
@@ -30,15 +30,15 @@ __all__ = ["Scheduler"]
 
 NAME: Final = "default-scheduler"
 QUEUE: Final = Key("", "")
-#: Pods that are tried before other controllers have their turn.
-AT_ONCE: Final = 50
+#: The number of pods that are scheduled before other controllers run.
+BATCH: Final = 50
 
 NO_CLAIMS: Final = "no new claims to deallocate"
-#: What the post filter says after a plugin has refused the pod as a whole.
+#: The post filter message after a PreFilterRejection: no plugin state exists for preemption.
 NO_STATE: Final = "not found"
 
 _TERMINAL: Final = frozenset({"Succeeded", "Failed"})
-_OTHERS: Final = ("persistentvolumeclaims", "persistentvolumes", "storageclasses.storage.k8s.io", "csinodes.storage.k8s.io")
+_WATCHED: Final = ("persistentvolumeclaims", "persistentvolumes", "storageclasses.storage.k8s.io", "csinodes.storage.k8s.io")
 
 
 def _is_terminal(pod: Mapping[str, Any]) -> bool:
@@ -52,7 +52,7 @@ class Scheduler(Reconciler):
     program: ClassVar[str] = "kube-scheduler"
     client_name: ClassVar[str] = "scheduler"
     component: ClassVar[str] = NAME
-    watches: ClassVar[tuple[str, ...]] = ("nodes", "pods", *_OTHERS)
+    watches: ClassVar[tuple[str, ...]] = ("nodes", "pods", *_WATCHED)
 
     def started(self) -> None:
         self._snapshot = Snapshot()
@@ -71,29 +71,29 @@ class Scheduler(Reconciler):
     def concerns(resource: str, obj: Object, old: Object | None) -> bool:
         if resource != "pods" or old is None or obj is old:
             return True
-        # Only what kubelets write into the status of a pod that runs does not matter.
+        # Updates of the status of a running pod do not matter.
         return (
             obj["spec"] != old["spec"]
             or obj["metadata"].get("labels") != old["metadata"].get("labels")
             or ("deletionTimestamp" in obj["metadata"] or _is_terminal(obj))
         )
 
-    # ------------------------------------------------------------ changes
+    # ------------------------------------------------------------ event handlers
 
     def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
-        gone = event_type == "DELETED"
+        deleted = event_type == "DELETED"
         if resource == "nodes":
             known = self._snapshot.nodes.get(obj["metadata"]["name"])
             before = old if old is not None else known.node if known is not None else None
-            self._snapshot.set_node(obj["metadata"]["name"], None if gone else obj)
-            self._queue.notice(Change(resource, None if gone else obj, obj if gone else before))
+            self._snapshot.set_node(obj["metadata"]["name"], None if deleted else obj)
+            self._queue.move_all_to_active(ClusterEvent(resource, None if deleted else obj, obj if deleted else before))
         elif resource == "pods":
-            if gone:
-                self._pod_gone(obj)
+            if deleted:
+                self._pod_deleted(obj)
             else:
                 self._pod_changed(obj, old)
         else:
-            self._queue.notice(Change(resource, None if gone else obj, obj if gone else old))
+            self._queue.move_all_to_active(ClusterEvent(resource, None if deleted else obj, obj if deleted else old))
             if resource == "persistentvolumeclaims" and self._waiting:
                 return [Key("bind", uid) for uid in self._waiting]
         return (QUEUE,) if self._queue else ()
@@ -102,68 +102,68 @@ class Scheduler(Reconciler):
         uid = obj["metadata"]["uid"]
         spec = obj["spec"]
         if _is_terminal(obj):
-            self._pod_gone(obj)
+            self._pod_deleted(obj)
         elif spec.get("nodeName"):
-            self._assigned(PodInfo(obj), spec["nodeName"], old)
+            self._assigned_pod_changed(PodInfo(obj), spec["nodeName"], old)
         elif spec.get("schedulerName") == NAME:
             if "deletionTimestamp" in obj["metadata"]:
                 self._queue.remove(uid)
             elif not spec.get("schedulingGates"):
-                self._pending(PodInfo(obj), old)
+                self._pending_pod_changed(PodInfo(obj), old)
 
-    def _assigned(self, pod: PodInfo, node: str, old: Object | None) -> None:
+    def _assigned_pod_changed(self, pod: PodInfo, node: str, old: Object | None) -> None:
         self._queue.remove(pod.uid)
         self._waiting.pop(pod.uid, None)
         before = old if old is not None and old["spec"].get("nodeName") else None
-        if before is None or _matters(pod.obj, before):
+        if before is None or _scheduling_properties_changed(pod.obj, before):
             self._snapshot.set_pod(pod, node)
-            self._queue.notice(Change("pods", pod.obj, before))
+            self._queue.move_all_to_active(ClusterEvent("pods", pod.obj, before))
 
-    def _pending(self, pod: PodInfo, old: Object | None) -> None:
+    def _pending_pod_changed(self, pod: PodInfo, old: Object | None) -> None:
         if pod.uid in self._waiting:
             return
         nominated = (pod.obj.get("status") or {}).get("nominatedNodeName")
         if nominated:
-            self._queue.nominate(pod, nominated)
-        if old is not None and not _matters(pod.obj, old) and self._queue.renew(pod):
+            self._queue.add_nominated_pod(pod, nominated)
+        if old is not None and not _scheduling_properties_changed(pod.obj, old) and self._queue.update(pod):
             return
         self._queue.add(pod)
 
-    def _pod_gone(self, obj: Object) -> None:
+    def _pod_deleted(self, obj: Object) -> None:
         uid = obj["metadata"]["uid"]
         self._queue.remove(uid)
         self._waiting.pop(uid, None)
         known = self._snapshot.remove_pod(uid)
         if known is not None:
-            self._queue.notice(Change("pods", None, known.obj))
+            self._queue.move_all_to_active(ClusterEvent("pods", None, known.obj))
 
-    # ------------------------------------------------------------ work
+    # ------------------------------------------------------------ scheduling cycle
 
     def reconcile(self, key: Key) -> None:
         if key.namespace == "bind":
-            self._bind_when_volumes_are_bound(key.name)
+            self._bind_after_volumes(key.name)
             return
-        for _ in range(AT_ONCE):
+        for _ in range(BATCH):
             pod = self._queue.pop()
             if pod is None:
                 return
-            self._schedule(pod)
+            self._schedule_one(pod)
         if self._queue:
             self.enqueue(QUEUE)
 
-    def _schedule(self, pod: PodInfo) -> None:
+    def _schedule_one(self, pod: PodInfo) -> None:
         cycle = Cycle(pod, self._snapshot, self.cache)
         try:
-            node, filters = schedule(cycle, self._queue.nominated)
+            node, filters = schedule_pod(cycle, self._queue.nominated_pods_for_node)
         except NoNodesAvailable as error:
-            self._failed(pod, str(error), ())
+            self._handle_failure(pod, str(error), ())
         except FitError as error:
-            self._no_fit(cycle, error)
+            self._handle_fit_error(cycle, error)
         else:
-            self._reserve(pod, node, filters)
+            self._assume(pod, node, filters)
 
-    def _reserve(self, pod: PodInfo, node: str, filters: Filters) -> None:
-        """The pod is as good as on the node."""
+    def _assume(self, pod: PodInfo, node: str, filters: Filters) -> None:
+        """Adds the pod to the node in the snapshot, and starts the binding of its volumes or of the pod itself."""
         self._snapshot.set_pod(pod, node)
         try:
             if self._binder.bind(filters, node):
@@ -175,11 +175,11 @@ class Scheduler(Reconciler):
             if error.code == 404:
                 self._queue.remove(pod.uid)
                 return
-            self._failed(pod, str(error), (), reason="SchedulerError")
+            self._handle_failure(pod, str(error), (), reason="SchedulerError")
             self._queue.add(pod)
             self.requeue_rate_limited(QUEUE)
 
-    def _bind_when_volumes_are_bound(self, uid: str) -> None:
+    def _bind_after_volumes(self, uid: str) -> None:
         if uid in self._waiting and self._binder.is_bound(self._waiting[uid][0].obj):
             pod, node = self._waiting.pop(uid)
             self._bind(pod, node)
@@ -199,29 +199,30 @@ class Scheduler(Reconciler):
 
     # ------------------------------------------------------------ failure
 
-    def _no_fit(self, cycle: Cycle, error: FitError) -> None:
+    def _handle_fit_error(self, cycle: Cycle, error: FitError) -> None:
         diagnosis = error.diagnosis
         nominated: str | None = None
         if diagnosis.pre_filter_message:
             diagnosis.post_filter_message = NO_STATE
         else:
-            nominated, diagnosis.post_filter_message = self._post_filter(cycle, error)
-        self._failed(cycle.pod, str(error), diagnosis.plugins, nominated=nominated)
+            nominated, diagnosis.post_filter_message = self._run_post_filter(cycle, error)
+        self._handle_failure(cycle.pod, str(error), diagnosis.plugins, nominated=nominated)
 
-    def _post_filter(self, cycle: Cycle, error: FitError) -> tuple[str | None, str]:
-        """The node on which others make room ("" for none, None to leave what is nominated), and what is said."""
+    def _run_post_filter(self, cycle: Cycle, error: FitError) -> tuple[str | None, str]:
+        """Preempts pods. Returns the nominated node ("" for none, None to keep the present one), and the message."""
         budgets = list(self.cache.list("poddisruptionbudgets.policy"))
         try:
-            chosen = preempt(pre_filter(cycle), error.diagnosis, budgets, self._queue.nominated)
-        except NotEligible as refusal:
+            candidate = preempt(run_pre_filter_plugins(cycle), error.diagnosis, budgets, self._queue.nominated_pods_for_node)
+        except PodNotEligible as refusal:
             return None, f"{NO_CLAIMS}, preemption: {refusal}"
         except FitError as refusal:
             return "", f"{NO_CLAIMS}, preemption: {refusal}"
-        self._evict(cycle.pod, chosen)
-        return chosen.node, ""
+        self._prepare_candidate(cycle.pod, candidate)
+        return candidate.node, ""
 
-    def _evict(self, pod: PodInfo, chosen: Candidate) -> None:
-        for victim in chosen.victims:
+    def _prepare_candidate(self, pod: PodInfo, candidate: Candidate) -> None:
+        """Deletes the victims, and removes the nominations of pods of lower priority (prepareCandidate)."""
+        for victim in candidate.victims:
             message = f"{NAME}: preempting to accommodate a higher priority pod"
             try:
                 patch = condition_patch(
@@ -234,19 +235,19 @@ class Scheduler(Reconciler):
                 if error.code != 404:
                     raise
                 continue
-            note = f"Preempted by pod {pod.uid} on node {chosen.node}"
+            note = f"Preempted by pod {pod.uid} on node {candidate.node}"
             self._events.event(dict(victim.obj), "Normal", "Preempted", "Preempting", note, related=dict(pod.obj))
-        for other in self._queue.nominated(chosen.node):
+        for other in self._queue.nominated_pods_for_node(candidate.node):
             if other.priority < pod.priority:
-                self._queue.nominate(other, "")
+                self._queue.add_nominated_pod(other, "")
                 patch_status(self.client, other.obj, {"nominatedNodeName": None})
 
-    def _failed(
+    def _handle_failure(
         self, pod: PodInfo, message: str, plugins: Iterable[str], *, nominated: str | None = None, reason: str = "Unschedulable"
     ) -> None:
         self._queue.add_unschedulable(pod, frozenset(plugins))
         if nominated is not None:
-            self._queue.nominate(pod, nominated)
+            self._queue.add_nominated_pod(pod, nominated)
         self._events.event(dict(pod.obj), "Warning", "FailedScheduling", "Scheduling", message)
         patch = condition_patch(pod.obj, "PodScheduled", ("False", reason, message), self.client.now()) or {}
         known = (pod.obj.get("status") or {}).get("nominatedNodeName") or ""
@@ -260,8 +261,8 @@ class Scheduler(Reconciler):
                     raise
 
 
-def _matters(new: Mapping[str, Any], old: Mapping[str, Any]) -> bool:
-    """Has anything but the status, and what the server keeps in the metadata, changed?"""
+def _scheduling_properties_changed(new: Mapping[str, Any], old: Mapping[str, Any]) -> bool:
+    """Whether the spec, labels, annotations or deletionTimestamp have changed."""
     return new["spec"] != old["spec"] or any(
         new["metadata"].get(field) != old["metadata"].get(field) for field in ("labels", "annotations", "deletionTimestamp")
     )

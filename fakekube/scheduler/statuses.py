@@ -1,4 +1,4 @@
-"""How the scheduler writes the status of pods: strategic merge patches of what changes.
+"""Writes the status of pods with strategic merge patches.
 
 Specified by: pkg/scheduler/util/utils.go (PatchPodStatus), pkg/api/v1/pod/util.go (UpdatePodCondition).
 """
@@ -6,22 +6,26 @@ Specified by: pkg/scheduler/util/utils.go (PatchPodStatus), pkg/api/v1/pod/util.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from fakekube.client import Client
+from fakekube.controllers.conditions import find_condition
 
 __all__ = ["condition_patch", "patch_status"]
-
-STRATEGIC_MERGE_PATCH: Final = "application/strategic-merge-patch+json"
-
 Object = Mapping[str, Any]
 
 
 def condition_patch(pod: Object, type_: str, content: tuple[str, str, str], now: str) -> dict[str, Any] | None:
-    """What is to be written so that a pod has a condition with this status, reason and message; None if it has it."""
+    """Returns a patch of the status that sets a condition; None if the pod has the condition already.
+
+    Args:
+        pod: The pod.
+        type_: The type of the condition.
+        content: Its status, reason and message.
+        now: The time of a transition.
+    """
     status, reason, message = content
-    conditions = (pod.get("status") or {}).get("conditions") or ()
-    old = next((one for one in conditions if one["type"] == type_), None)
+    old = find_condition(pod.get("status") or {}, type_)
     since = now
     if old is not None and old.get("status") == status:
         since = old.get("lastTransitionTime") or now
@@ -34,8 +38,7 @@ def condition_patch(pod: Object, type_: str, content: tuple[str, str, str], now:
 
 
 def patch_status(client: Client, pod: Object, status: Mapping[str, Any]) -> None:
-    """Patch the status of a pod; it must still be the same one. Raises ApiError."""
+    """Patches the status of a pod, if its uid is still the same. Raises ApiError."""
     metadata = pod["metadata"]
-    path = client.path(client.resource("pods"), metadata["namespace"], metadata["name"], "status")
     body = {"metadata": {"uid": metadata["uid"]}, "status": status}
-    client.call("PATCH", path, body, content_type=STRATEGIC_MERGE_PATCH)
+    client.strategic_patch("pods", metadata["name"], body, namespace=metadata["namespace"], subresource="status")

@@ -1,4 +1,4 @@
-"""The terms of inter-pod affinity: which other pods a pod wants near, or far.
+"""Parses the terms of inter-pod affinity and anti-affinity.
 
 Specified by: pkg/scheduler/framework/types.go (AffinityTerm, getAffinityTerms, newAffinityTerm).
 """
@@ -18,7 +18,7 @@ Labels = Mapping[str, str]
 
 @dataclass(slots=True, frozen=True)
 class AffinityTerm:
-    """Pods that a selector matches in some namespaces, in the same topology."""
+    """Selects pods by labels and namespaces, and the topology that they are compared in."""
 
     topology_key: str
     selector: LabelSelector
@@ -27,7 +27,7 @@ class AffinityTerm:
     weight: int = 0
 
     def matches(self, namespace: str, labels: Labels, namespace_labels: Callable[[], Labels]) -> bool:
-        """Is a pod of that namespace with those labels meant?"""
+        """Whether the term matches a pod with these labels in this namespace."""
         if namespace not in self.namespaces and (
             self.namespace_selector is None or not self.namespace_selector.matches(namespace_labels())
         ):
@@ -37,7 +37,7 @@ class AffinityTerm:
 
 @dataclass(slots=True, frozen=True)
 class AffinityTerms:
-    """All terms of a pod."""
+    """The affinity terms of a pod."""
 
     required: tuple[AffinityTerm, ...] = ()
     required_anti: tuple[AffinityTerm, ...] = ()
@@ -52,7 +52,7 @@ NO_TERMS: Final = AffinityTerms()
 
 
 def affinity_terms(pod: Mapping[str, Any]) -> AffinityTerms:
-    """The terms of a pod's affinity and anti-affinity. Raises SelectorError for what the API would have refused."""
+    """Returns the terms of a pod's affinity and anti-affinity. Raises SelectorError for invalid selectors."""
     affinity = pod["spec"].get("affinity")
     if not affinity:
         return NO_TERMS

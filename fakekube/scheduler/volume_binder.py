@@ -1,6 +1,6 @@
-"""Binds the claims of a pod that has got a node: gives them the volumes that the node reaches, or asks for new ones.
+"""Binds the claims of a scheduled pod to volumes that the node can access, or starts their provisioning.
 
-The persistent volume controller completes what is begun here.
+The PersistentVolume controller completes the bindings.
 
 Specified by: pkg/scheduler/framework/plugins/volumebinding/binder.go (BindPodVolumes, bindAPIUpdate, checkBindings).
 """
@@ -12,9 +12,9 @@ from typing import Any
 
 from fakekube.client import Client
 from fakekube.scheduler.algorithm import Filters
-from fakekube.scheduler.cycle import Catalog
+from fakekube.scheduler.cycle import Lister
 from fakekube.scheduler.plugins.volume_binding import VolumeBinding
-from fakekube.scheduler.volumes import BOUND_BY_CONTROLLER, SELECTED_NODE, claim_names, is_bound
+from fakekube.scheduler.volumes import BOUND_BY_CONTROLLER, SELECTED_NODE, claim_names, is_pvc_fully_bound
 
 __all__ = ["VolumeBinder"]
 
@@ -22,19 +22,19 @@ Object = Mapping[str, Any]
 
 
 class VolumeBinder:
-    """Writes bindings for one scheduler."""
+    """Writes bindings for the scheduler."""
 
-    def __init__(self, client: Client, catalog: Catalog) -> None:
-        self._client, self._catalog = client, catalog
+    def __init__(self, client: Client, lister: Lister) -> None:
+        self._client, self._lister = client, lister
 
     def bind(self, filters: Filters, node: str) -> bool:
-        """Begin to bind the claims of the cycle's pod; True if nothing has to be waited for. Raises ApiError."""
+        """Starts to bind the claims of the cycle's pod. Returns whether all are bound already. Raises ApiError."""
         plugin = next((one for one in filters.plugins if isinstance(one, VolumeBinding)), None)
         found = plugin.volumes.get(node) if plugin is not None else None
         if found is None or not (found.static or found.provisions):
             return True
         for claim, volume in found.static:
-            self._give(claim, volume)
+            self._bind_volume(claim, volume)
         for claim in found.provisions:
             annotations = {SELECTED_NODE: node}
             metadata = claim["metadata"]
@@ -46,7 +46,7 @@ class VolumeBinder:
             )
         return False
 
-    def _give(self, claim: Object, volume: Object) -> None:
+    def _bind_volume(self, claim: Object, volume: Object) -> None:
         metadata = claim["metadata"]
         reference = {
             "kind": "PersistentVolumeClaim",
@@ -65,9 +65,9 @@ class VolumeBinder:
         self._client.patch("persistentvolumes", volume["metadata"]["name"], patch)
 
     def is_bound(self, pod: Object) -> bool:
-        """Are all claims of a pod bound?"""
+        """Whether all claims of a pod are bound."""
         for name, _ in claim_names(pod):
-            claim = self._catalog.get("persistentvolumeclaims", pod["metadata"]["namespace"], name)
-            if claim is None or not is_bound(claim):
+            claim = self._lister.get("persistentvolumeclaims", pod["metadata"]["namespace"], name)
+            if claim is None or not is_pvc_fully_bound(claim):
                 return False
         return True

@@ -1,6 +1,6 @@
-"""The claims of a pod, and the volumes that a node would give it.
+"""The claims of a pod, and the volumes that it can use on a node.
 
-Specified by: pkg/scheduler/framework/plugins/volumebinding/binder.go,
+Specified by: pkg/scheduler/framework/plugins/volumebinding/binder.go (GetPodVolumeClaims, FindPodVolumes),
 k8s.io/component-helpers/storage/volume/{pv_helpers,helpers}.go.
 """
 
@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from fakekube.controllers.controller_ref_manager import is_controlled_by
 from fakekube.controllers.volumes.matching import (
     BIND_COMPLETED,
     BOUND_BY_CONTROLLER,
@@ -22,7 +23,7 @@ from fakekube.controllers.volumes.matching import (
     requested_storage,
     volume_capacity,
 )
-from fakekube.scheduler.cycle import Catalog
+from fakekube.scheduler.cycle import Lister
 from fakekube.selectors import from_label_selector
 from fakekube.selectors.nodes import selects_node
 
@@ -31,14 +32,14 @@ __all__ = [
     "BOUND_BY_CONTROLLER",
     "SELECTED_NODE",
     "ClaimError",
-    "NodeVolumes",
     "PodClaims",
+    "PodVolumes",
+    "check_node_affinity",
     "claim_names",
+    "find_pod_volumes",
     "get_class_name",
-    "is_bound",
-    "node_volumes",
-    "pod_claims",
-    "reaches",
+    "get_pod_volume_claims",
+    "is_pvc_fully_bound",
 ]
 
 Object = Mapping[str, Any]
@@ -47,11 +48,11 @@ NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
 
 
 class ClaimError(Exception):
-    """A claim of the pod is not as it has to be; the words are the scheduler's."""
+    """A claim of the pod cannot be used; the message is that of the scheduler."""
 
 
 def claim_names(pod: Object) -> Iterator[tuple[str, bool]]:
-    """The names of the claims that a pod's volumes mean, and whether they are made for the pod alone."""
+    """Yields the names of the claims of a pod's volumes, and whether they belong to ephemeral volumes."""
     for volume in pod["spec"].get("volumes") or ():
         if "persistentVolumeClaim" in volume:
             yield volume["persistentVolumeClaim"]["claimName"], False
@@ -59,38 +60,38 @@ def claim_names(pod: Object) -> Iterator[tuple[str, bool]]:
             yield f"{pod['metadata']['name']}-{volume['name']}", True
 
 
-def is_bound(claim: Object) -> bool:
-    """Is the binding of a claim to its volume complete?"""
+def is_pvc_fully_bound(claim: Object) -> bool:
+    """Whether the claim is completely bound (isPVCFullyBound)."""
     return bool(claim["spec"].get("volumeName")) and BIND_COMPLETED in (claim["metadata"].get("annotations") or {})
 
 
 @dataclass(slots=True)
 class PodClaims:
-    """The claims of a pod by how far they are."""
+    """The claims of a pod by their state."""
 
     bound: list[Object] = field(default_factory=list)
     immediate: list[Object] = field(default_factory=list)
-    """Not bound, and somebody else's business."""
+    """Unbound, and bound by the PersistentVolume controller independently of pods."""
     delayed: list[Object] = field(default_factory=list)
-    """Not bound before their pod has a node."""
+    """Unbound, with the binding mode WaitForFirstConsumer."""
 
 
-def pod_claims(pod: Object, catalog: Catalog) -> PodClaims:
-    """The claims of a pod. Raises ClaimError."""
+def get_pod_volume_claims(pod: Object, lister: Lister) -> PodClaims:
+    """Returns the claims of a pod. Raises ClaimError."""
     found = PodClaims()
     namespace = pod["metadata"]["namespace"]
     for name, ephemeral in claim_names(pod):
-        claim = _usable(pod, catalog.get("persistentvolumeclaims", namespace, name), name, ephemeral)
-        if is_bound(claim):
+        claim = _check_claim(pod, lister.get("persistentvolumeclaims", namespace, name), name, ephemeral)
+        if is_pvc_fully_bound(claim):
             found.bound.append(claim)
-        elif not claim["spec"].get("volumeName") and _is_delayed(claim, catalog):
+        elif not claim["spec"].get("volumeName") and _is_delayed(claim, lister):
             found.delayed.append(claim)
         else:
             found.immediate.append(claim)
     return found
 
 
-def _usable(pod: Object, claim: Object | None, name: str, ephemeral: bool) -> Object:
+def _check_claim(pod: Object, claim: Object | None, name: str, ephemeral: bool) -> Object:
     if claim is None:
         if ephemeral:
             raise ClaimError(f'waiting for ephemeral volume controller to create the persistentvolumeclaim "{name}"')
@@ -101,37 +102,34 @@ def _usable(pod: Object, claim: Object | None, name: str, ephemeral: bool) -> Ob
     if "deletionTimestamp" in claim["metadata"]:
         raise ClaimError(f'persistentvolumeclaim "{name}" is being deleted')
     if ephemeral:
-        owners = claim["metadata"].get("ownerReferences") or ()
-        if not any(one.get("controller") and one.get("uid") == pod["metadata"]["uid"] for one in owners):
-            where = f"{pod['metadata']['namespace']}/{name}"
-            raise ClaimError(
-                f"PVC {where} was not created for pod {pod['metadata']['namespace']}/{pod['metadata']['name']} (pod is not owner)"
-            )
+        namespace, pod_name = pod["metadata"]["namespace"], pod["metadata"]["name"]
+        if not is_controlled_by(claim, pod):
+            raise ClaimError(f"PVC {namespace}/{name} was not created for pod {namespace}/{pod_name} (pod is not owner)")
     return claim
 
 
-def _is_delayed(claim: Object, catalog: Catalog) -> bool:
+def _is_delayed(claim: Object, lister: Lister) -> bool:
     name = get_class_name(claim)
-    found = catalog.get("storageclasses.storage.k8s.io", "", name) if name else None
+    found = lister.get("storageclasses.storage.k8s.io", "", name) if name else None
     return found is not None and found.get("volumeBindingMode") == WAIT_FOR_FIRST_CONSUMER
 
 
-def reaches(volume: Object, node: Object) -> bool:
-    """Can the node reach the volume?"""
+def check_node_affinity(volume: Object, node: Object) -> bool:
+    """Whether the node affinity of the volume matches the node (CheckNodeAffinity)."""
     required = (volume["spec"].get("nodeAffinity") or {}).get("required")
     return required is None or selects_node(required, node)
 
 
 @dataclass(slots=True)
-class NodeVolumes:
-    """What a node would give the delayed claims of a pod."""
+class PodVolumes:
+    """The volumes for the delayed claims of a pod on one node."""
 
     static: list[tuple[Object, Object]] = field(default_factory=list)
-    """(claim, volume)."""
+    """Bindings to existing volumes: (claim, volume)."""
     provisions: list[Object] = field(default_factory=list)
-    """Claims for which a provisioner is to make a volume."""
+    """The claims whose volumes are to be provisioned."""
     conflicts: list[str] = field(default_factory=list)
-    """Why the node does not do."""
+    """Why the node cannot be used."""
 
 
 NODE_CONFLICT: Final = "node(s) didn't match PersistentVolume's node affinity"
@@ -139,40 +137,47 @@ BIND_CONFLICT: Final = "node(s) didn't find available persistent volumes to bind
 NOT_EXISTING: Final = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
 
 
-def node_volumes(claims: PodClaims, node: Object, catalog: Catalog, taken: frozenset[str] = frozenset()) -> NodeVolumes:
-    """What a node would give a pod; `taken` are names of volumes that other pods have just been given."""
-    found = NodeVolumes()
+def find_pod_volumes(claims: PodClaims, node: Object, lister: Lister, taken: frozenset[str] = frozenset()) -> PodVolumes:
+    """Returns the volumes for a pod on a node (FindPodVolumes).
+
+    Args:
+        claims: The claims of the pod.
+        node: The node.
+        lister: Reads claims, volumes and classes.
+        taken: The names of volumes that are assumed to be bound to other pods' claims.
+    """
+    found = PodVolumes()
     for claim in claims.bound:
-        volume = catalog.get("persistentvolumes", "", claim["spec"]["volumeName"])
+        volume = lister.get("persistentvolumes", "", claim["spec"]["volumeName"])
         if volume is None:
             found.conflicts.append(NOT_EXISTING)
             break
-        if not reaches(volume, node):
+        if not check_node_affinity(volume, node):
             found.conflicts.append(NODE_CONFLICT)
             break
-    if not _find_delayed(found, claims.delayed, node, catalog, taken):
+    if not _find_delayed(found, claims.delayed, node, lister, taken):
         found.conflicts.append(BIND_CONFLICT)
     return found
 
 
-def _find_delayed(found: NodeVolumes, claims: Sequence[Object], node: Object, catalog: Catalog, taken: frozenset[str]) -> bool:
+def _find_delayed(found: PodVolumes, claims: Sequence[Object], node: Object, lister: Lister, taken: frozenset[str]) -> bool:
     chosen: set[str] = set(taken)
     for claim in sorted(claims, key=requested_storage):
         selected = (claim["metadata"].get("annotations") or {}).get(SELECTED_NODE)
         if selected is not None and selected != node["metadata"]["name"]:
             return False
-        volume = None if selected is not None else _smallest(claim, node, catalog.list("persistentvolumes"), chosen)
+        volume = None if selected is not None else _find_smallest(claim, node, lister.list("persistentvolumes"), chosen)
         if volume is not None:
             chosen.add(volume["metadata"]["name"])
             found.static.append((claim, volume))
-        elif _can_be_provisioned(claim, node, catalog):
+        elif _can_provision(claim, node, lister):
             found.provisions.append(claim)
         else:
             return False
     return True
 
 
-def _smallest(claim: Object, node: Object, volumes: Iterable[Object], taken: set[str]) -> Object | None:
+def _find_smallest(claim: Object, node: Object, volumes: Iterable[Object], taken: set[str]) -> Object | None:
     best: tuple[int, str] | None = None
     chosen = None
     for volume in volumes:
@@ -181,10 +186,10 @@ def _smallest(claim: Object, node: Object, volumes: Iterable[Object], taken: set
             continue
         if volume["spec"].get("claimRef") is not None:
             if is_volume_bound_to_claim(volume, claim):
-                return volume if reaches(volume, node) else None
+                return volume if check_node_affinity(volume, node) else None
             continue
         size = volume_capacity(volume).value()
-        if not _matches(claim, volume) or not reaches(volume, node) or (best is not None and (size, name) >= best):
+        if not _matches(claim, volume) or not check_node_affinity(volume, node) or (best is not None and (size, name) >= best):
             continue
         best, chosen = (size, name), volume
     return chosen
@@ -200,8 +205,8 @@ def _matches(claim: Object, volume: Object) -> bool:
     return check_access_modes(volume, claim)
 
 
-def _can_be_provisioned(claim: Object, node: Object, catalog: Catalog) -> bool:
-    found = catalog.get("storageclasses.storage.k8s.io", "", get_class_name(claim))
+def _can_provision(claim: Object, node: Object, lister: Lister) -> bool:
+    found = lister.get("storageclasses.storage.k8s.io", "", get_class_name(claim))
     if found is None or found.get("provisioner", "") in ("", NO_PROVISIONER):
         return False
     terms = found.get("allowedTopologies")

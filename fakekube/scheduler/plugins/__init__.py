@@ -1,4 +1,4 @@
-"""The default plugins, in the order in which the real scheduler calls them.
+"""The default plugins, in the order in which the real scheduler runs them.
 
 Specified by: pkg/scheduler/apis/config/v1/default_plugins.go.
 """

@@ -1,4 +1,4 @@
-"""The pods that a pod belongs with: those of its services and of the workload that controls it.
+"""The default selector of a pod: the labels of its Services and of the workload that controls it.
 
 Specified by: pkg/scheduler/framework/plugins/helper/spread.go (DefaultSelector).
 """
@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from fakekube.scheduler.cycle import Catalog
+from fakekube.controllers.controller_ref_manager import get_controller_of
+from fakekube.scheduler.cycle import Lister
 from fakekube.selectors import LabelSelector, from_label_selector
 
 __all__ = ["default_selector"]
 
-#: Workloads whose selector counts: kind → resource.
+#: The workloads whose selectors are used: (apiVersion, kind) → resource.
 _OWNERS: Final = {
     ("apps/v1", "ReplicaSet"): "replicasets.apps",
     ("apps/v1", "StatefulSet"): "statefulsets.apps",
@@ -21,18 +22,18 @@ _OWNERS: Final = {
 }
 
 
-def default_selector(pod: Mapping[str, Any], catalog: Catalog) -> LabelSelector:
-    """Empty if the pod belongs to nobody."""
+def default_selector(pod: Mapping[str, Any], lister: Lister) -> LabelSelector:
+    """Returns the selector; it is empty if no Service selects the pod and no workload controls it."""
     namespace = pod["metadata"]["namespace"]
     labels: dict[str, str] = {}
     pod_labels = pod["metadata"].get("labels") or {}
-    for service in catalog.list("services", namespace):
+    for service in lister.list("services", namespace):
         selector = service["spec"].get("selector")
         if selector and selector.items() <= pod_labels.items():
             labels |= selector
-    owner = next((one for one in pod["metadata"].get("ownerReferences") or () if one.get("controller")), None)
+    owner = get_controller_of(pod)
     resource = _OWNERS.get((owner["apiVersion"], owner["kind"])) if owner else None
-    found = catalog.get(resource, namespace, owner["name"]) if owner and resource else None
+    found = lister.get(resource, namespace, owner["name"]) if owner and resource else None
     if found is None:
         return from_label_selector({"matchLabels": labels})
     if resource == "replicationcontrollers":

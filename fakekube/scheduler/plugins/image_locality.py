@@ -1,4 +1,4 @@
-"""ImageLocality: nodes that have a pod's images already.
+"""ImageLocality: prefers nodes that have the images of the pod.
 
 Specified by: pkg/scheduler/framework/plugins/imagelocality/image_locality.go.
 """
@@ -15,12 +15,13 @@ from fakekube.scheduler.nodeinfo import NodeInfo
 __all__ = ["ImageLocality"]
 
 MEGABYTE = 1024 * 1024
+#: The sizes for the lowest and the highest score (minThreshold, maxContainerThreshold).
 SMALLEST = 23 * MEGABYTE
 LARGEST_OF_CONTAINER = 1000 * MEGABYTE
 
 
 class ImageLocality(ScorePlugin):
-    """The larger the images that are there, the better; images that only one node has count less."""
+    """Scores the size of the images on the node; images that few nodes have count less."""
 
     name = "ImageLocality"
 
@@ -50,5 +51,5 @@ def _sizes(node: NodeInfo) -> dict[str, int]:
 
 
 def _normalized(image: str) -> str:
-    """A name without a tag means the latest."""
+    """Returns the image with the tag `latest`, if it has none (normalizedImageName)."""
     return image if image.rfind(":") > image.rfind("/") else f"{image}:latest"

@@ -1,7 +1,7 @@
-"""InterPodAffinity: pods that want other pods near, or far.
+"""InterPodAffinity: attracts pods to topologies with matching pods, and repels them.
 
-What counts is how many pods that a term matches are in each topology: a pair of a label's key and value, which all nodes
-of one zone, or rack, or a node alone, share.
+It counts the pods that match a term in each topology. A topology is a pair of a label key and a value, which all nodes of a zone
+or rack have, or only one node.
 
 Specified by: pkg/scheduler/framework/plugins/interpodaffinity/{filtering,scoring}.go.
 """
@@ -24,7 +24,7 @@ Counts = Counter[Topology]
 
 
 class InterPodAffinity(FilterPlugin):
-    """Refuses nodes by the required terms of the pod, and of the pods that are there."""
+    """Rejects nodes that violate required terms of the pod, or required anti-affinity terms of existing pods."""
 
     name = "InterPodAffinity"
     affinity_refusal = Status(Code.UNRESOLVABLE, ("node(s) didn't match pod affinity rules",), name)
@@ -74,7 +74,7 @@ class InterPodAffinity(FilterPlugin):
 
     def filter(self, node: NodeInfo) -> Status | None:
         labels = node.labels
-        if not self._affine(node):
+        if not self._satisfies_affinity(node):
             return self.affinity_refusal
         for term in self._cycle.pod.terms.required_anti if self._anti_affinity else ():
             if term.topology_key in labels and self._anti_affinity[term.topology_key, labels[term.topology_key]] > 0:
@@ -83,16 +83,16 @@ class InterPodAffinity(FilterPlugin):
             return self.existing_refusal
         return None
 
-    def _affine(self, node: NodeInfo) -> bool:
+    def _satisfies_affinity(self, node: NodeInfo) -> bool:
         terms = self._cycle.pod.terms.required
         labels = node.labels
         if any(term.topology_key not in labels for term in terms):
             return False
         if all(self._affinity[term.topology_key, labels[term.topology_key]] > 0 for term in terms):
             return True
-        # The first of pods that want to be together finds no other; it may be anywhere.
-        alone = not any(self._affinity.values())
-        return alone and all(_matches(self._cycle, term, self._cycle.pod) for term in terms)
+        # If no pod matches in the whole cluster, a pod that matches its own terms is allowed, so that the first one can start.
+        no_matches = not any(self._affinity.values())
+        return no_matches and all(_matches(self._cycle, term, self._cycle.pod) for term in terms)
 
 
 def _matches(cycle: Cycle, term: AffinityTerm, pod: PodInfo) -> bool:
@@ -106,7 +106,7 @@ def _count(counts: Counts, term: AffinityTerm, node: NodeInfo, delta: int) -> No
 
 
 class InterPodAffinityScore(ScorePlugin):
-    """The weights of preferred terms, of the pod and of the pods that are there; required ones of theirs weigh one."""
+    """Scores the weights of preferred terms of the pod and of existing pods; required terms of the latter have the weight 1."""
 
     name = "InterPodAffinity"
     weight = 2
@@ -117,10 +117,10 @@ class InterPodAffinityScore(ScorePlugin):
     @classmethod
     def pre_score(cls, cycle: Cycle, nodes: Sequence[NodeInfo]) -> ScorePlugin | None:
         terms = cycle.pod.terms
-        everybody = bool(terms.preferred or terms.preferred_anti)
+        all_pods = bool(terms.preferred or terms.preferred_anti)
         totals: Counts = Counter()
         for node in cycle.nodes:
-            for pod in (node.pods if everybody else node.with_affinity).values():
+            for pod in (node.pods if all_pods else node.with_affinity).values():
                 for term, weight in _signed(terms):
                     if _matches(cycle, term, pod):
                         _count(totals, term, node, weight)
@@ -133,13 +133,13 @@ class InterPodAffinityScore(ScorePlugin):
         return sum(self._totals[pair] for pair in node.labels.items())
 
     def normalize(self, scores: list[int], nodes: Sequence[NodeInfo]) -> list[int]:
-        least, most = min(scores), max(scores)
-        if least == most:
+        lowest, highest = min(scores), max(scores)
+        if lowest == highest:
             return [0] * len(scores)
-        return [int(MAX_NODE_SCORE * ((score - least) / (most - least))) for score in scores]
+        return [int(MAX_NODE_SCORE * ((score - lowest) / (highest - lowest))) for score in scores]
 
 
 def _signed(terms: AffinityTerms) -> Iterable[tuple[AffinityTerm, int]]:
-    """The preferred terms, each with its weight: that of an anti-affinity counts against a node."""
+    """Yields the preferred terms with their weights, which are negative for anti-affinity."""
     yield from ((term, term.weight) for term in terms.preferred)
     yield from ((term, -term.weight) for term in terms.preferred_anti)

@@ -1,4 +1,4 @@
-"""NodeAffinity: nodeSelector and node affinity, required and preferred.
+"""NodeAffinity: nodeSelector, and required and preferred node affinity.
 
 Specified by: pkg/scheduler/framework/plugins/nodeaffinity/node_affinity.go.
 """
@@ -18,7 +18,7 @@ __all__ = ["NodeAffinity", "NodeAffinityScore"]
 
 
 class NodeAffinity(FilterPlugin):
-    """Refuses nodes that nodeSelector or required node affinity do not match."""
+    """Rejects nodes that do not match nodeSelector or required node affinity."""
 
     name = "NodeAffinity"
     refusal = Status(Code.UNRESOLVABLE, ("node(s) didn't match Pod's node affinity/selector",), name)
@@ -33,7 +33,7 @@ class NodeAffinity(FilterPlugin):
         matches = required_node_affinity(cycle.spec)
         if matches is None:
             return None
-        names = _named(cycle.spec)
+        names = _node_names(cycle.spec)
         if names is not None and not names:
             raise PreFilterRejection(cls.conflict)
         return cls(matches, names)
@@ -42,8 +42,8 @@ class NodeAffinity(FilterPlugin):
         return None if self._matches(node.obj) else self.refusal
 
 
-def _named(spec: Mapping[str, Any]) -> frozenset[str] | None:
-    """The nodes that all terms of the required affinity name; None if one term leaves the name open."""
+def _node_names(spec: Mapping[str, Any]) -> frozenset[str] | None:
+    """Returns the nodes that the terms of required affinity name; None if a term does not restrict the name."""
     affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
     required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
     terms = required.get("nodeSelectorTerms")
@@ -63,7 +63,7 @@ def _named(spec: Mapping[str, Any]) -> frozenset[str] | None:
 
 
 class NodeAffinityScore(ScorePlugin):
-    """The weights of the preferred terms that match."""
+    """Scores the weights of matching preferred terms."""
 
     name = "NodeAffinity"
     weight = 2

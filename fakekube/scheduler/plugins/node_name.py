@@ -1,4 +1,4 @@
-"""NodeName: a pod that names its node goes there and nowhere else.
+"""NodeName: restricts a pod to the node in spec.nodeName.
 
 Specified by: pkg/scheduler/framework/plugins/nodename/node_name.go.
 """
@@ -13,18 +13,18 @@ __all__ = ["NodeName"]
 
 
 class NodeName(FilterPlugin):
-    """Refuses other nodes than the one that is named."""
+    """Rejects all nodes but the one with the name."""
 
     name = "NodeName"
     refusal = Status(Code.UNRESOLVABLE, ("node(s) didn't match the requested node name",), name)
 
-    def __init__(self, wanted: str) -> None:
-        self._wanted = wanted
+    def __init__(self, node_name: str) -> None:
+        self._node_name = node_name
 
     @classmethod
     def pre_filter(cls, cycle: Cycle) -> FilterPlugin | None:
-        wanted = cycle.spec.get("nodeName")
-        return cls(wanted) if wanted else None
+        node_name = cycle.spec.get("nodeName")
+        return cls(node_name) if node_name else None
 
     def filter(self, node: NodeInfo) -> Status | None:
-        return None if node.name == self._wanted else self.refusal
+        return None if node.name == self._node_name else self.refusal

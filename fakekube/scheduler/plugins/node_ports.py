@@ -1,4 +1,4 @@
-"""NodePorts: a host port is free once per node, protocol and address.
+"""NodePorts: checks whether the host ports of the pod are free. A port is used per protocol and address.
 
 Specified by: pkg/scheduler/framework/plugins/nodeports/node_ports.go, k8s.io/kube-scheduler/framework/types.go (HostPortInfo).
 """
@@ -15,21 +15,21 @@ EVERY_ADDRESS = "0.0.0.0"
 
 
 class NodePorts(FilterPlugin):
-    """Refuses nodes on which a host port is taken."""
+    """Rejects nodes on which a host port is in use."""
 
     name = "NodePorts"
     refusal = Status(Code.UNSCHEDULABLE, ("node(s) didn't have free ports for the requested pod ports",), name)
 
-    def __init__(self, wanted: tuple[HostPort, ...]) -> None:
-        self._wanted = wanted
+    def __init__(self, ports: tuple[HostPort, ...]) -> None:
+        self._ports = ports
 
     @classmethod
     def pre_filter(cls, cycle: Cycle) -> FilterPlugin | None:
         return cls(cycle.pod.host_ports) if cycle.pod.host_ports else None
 
     def filter(self, node: NodeInfo) -> Status | None:
-        taken = any(_conflict(mine, other) for ports in node.host_ports.values() for other in ports for mine in self._wanted)
-        return self.refusal if taken else None
+        in_use = any(_conflict(mine, other) for ports in node.host_ports.values() for other in ports for mine in self._ports)
+        return self.refusal if in_use else None
 
 
 def _conflict(one: HostPort, other: HostPort) -> bool:

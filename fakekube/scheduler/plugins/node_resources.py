@@ -1,4 +1,4 @@
-"""NodeResourcesFit and NodeResourcesBalancedAllocation: what is free on a node, and how evenly it is used.
+"""NodeResourcesFit and NodeResourcesBalancedAllocation: free resources of nodes, and how evenly they are allocated.
 
 Specified by: pkg/scheduler/framework/plugins/noderesources/{fit,least_allocated,balanced_allocation,resource_allocation}.go.
 """
@@ -12,30 +12,37 @@ from fakekube.scheduler.framework import MAX_NODE_SCORE, Code, FilterPlugin, Sco
 from fakekube.scheduler.nodeinfo import NodeInfo
 from fakekube.scheduler.requests import Amounts
 
-__all__ = ["BalancedAllocation", "Fit", "LeastAllocated", "insufficient"]
+__all__ = ["BalancedAllocation", "Fit", "LeastAllocated", "insufficient_resources"]
 
-#: In this order they are told; everything else follows.
+#: The order of reasons; other resources follow.
 NATIVE = ("cpu", "memory", "ephemeral-storage")
 SCORED = ("cpu", "memory")
 
 
-def insufficient(requests: Amounts, allocatable: Amounts, requested: Amounts, pods: int) -> tuple[list[str], bool]:
-    """What a node lacks for a pod, and whether even the empty node would lack it. `pods` are those that are there."""
+def insufficient_resources(requests: Amounts, allocatable: Amounts, requested: Amounts, pods: int) -> tuple[list[str], bool]:
+    """Returns which resources of a node are insufficient for a pod, and whether they would be on the empty node, too.
+
+    Args:
+        requests: The requests of the pod.
+        allocatable: The allocatable resources of the node.
+        requested: The sum of the requests of the pods on the node.
+        pods: The number of pods on the node.
+    """
     reasons = []
-    hopeless = False
+    unresolvable = False
     if pods + 1 > allocatable.get("pods", 0):
         reasons.append("Too many pods")
     for name in (*NATIVE, *(name for name in requests if name not in NATIVE)):
-        wanted = requests.get(name, 0)
-        there = allocatable.get(name, 0)
-        if wanted > 0 and wanted > there - requested.get(name, 0):
+        amount = requests.get(name, 0)
+        capacity = allocatable.get(name, 0)
+        if amount > 0 and amount > capacity - requested.get(name, 0):
             reasons.append(f"Insufficient {name}")
-            hopeless = hopeless or wanted > there
-    return reasons, hopeless
+            unresolvable = unresolvable or amount > capacity
+    return reasons, unresolvable
 
 
 class Fit(FilterPlugin):
-    """Refuses nodes on which something that the pod asks for is not free."""
+    """Rejects nodes without enough free resources."""
 
     name = "NodeResourcesFit"
 
@@ -49,14 +56,14 @@ class Fit(FilterPlugin):
     def filter(self, node: NodeInfo) -> Status | None:
         if not self._requests and len(node.pods) < node.allocatable.get("pods", 0):
             return None
-        reasons, hopeless = insufficient(self._requests, node.allocatable, node.requested, len(node.pods))
+        reasons, unresolvable = insufficient_resources(self._requests, node.allocatable, node.requested, len(node.pods))
         if not reasons:
             return None
-        return Status(Code.UNRESOLVABLE if hopeless else Code.UNSCHEDULABLE, tuple(reasons), self.name)
+        return Status(Code.UNRESOLVABLE if unresolvable else Code.UNSCHEDULABLE, tuple(reasons), self.name)
 
 
 class LeastAllocated(ScorePlugin):
-    """The more is left, the better."""
+    """Scores the free share of CPU and memory (leastAllocatedScorer)."""
 
     name = "NodeResourcesFit"
 
@@ -70,17 +77,17 @@ class LeastAllocated(ScorePlugin):
     def score(self, node: NodeInfo) -> int:
         total = weights = 0
         for name in SCORED:
-            there = node.allocatable.get(name, 0)
-            if there == 0:
+            capacity = node.allocatable.get(name, 0)
+            if capacity == 0:
                 continue
             used = node.non_zero.get(name, 0) + self._requests.get(name, 0)
-            total += 0 if used > there else (there - used) * MAX_NODE_SCORE // there
+            total += 0 if used > capacity else (capacity - used) * MAX_NODE_SCORE // capacity
             weights += 1
         return total // weights if weights else 0
 
 
 class BalancedAllocation(ScorePlugin):
-    """The more alike the used shares of CPU and memory become, the better."""
+    """Scores how equal the used shares of CPU and memory become."""
 
     name = "NodeResourcesBalancedAllocation"
 
@@ -100,9 +107,9 @@ class BalancedAllocation(ScorePlugin):
 
 def _balance(node: NodeInfo, more: Amounts) -> int:
     shares = [
-        min((node.requested.get(name, 0) + more.get(name, 0)) / there, 1.0)
+        min((node.requested.get(name, 0) + more.get(name, 0)) / capacity, 1.0)
         for name in SCORED
-        if (there := node.allocatable.get(name, 0))
+        if (capacity := node.allocatable.get(name, 0))
     ]
     deviation = abs((shares[0] - shares[1]) / 2) if len(shares) == 2 else 0.0
     return int((1 - deviation) * MAX_NODE_SCORE)

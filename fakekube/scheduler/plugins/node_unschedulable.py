@@ -1,4 +1,4 @@
-"""NodeUnschedulable: a cordoned node takes only pods that tolerate its taint.
+"""NodeUnschedulable: only pods that tolerate the taint for unschedulable nodes run on cordoned nodes.
 
 Specified by: pkg/scheduler/framework/plugins/nodeunschedulable/node_unschedulable.go.
 """
@@ -16,7 +16,7 @@ TAINT = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 
 
 class NodeUnschedulable(FilterPlugin):
-    """Refuses cordoned nodes."""
+    """Rejects cordoned nodes."""
 
     name = "NodeUnschedulable"
     refusal = Status(Code.UNRESOLVABLE, ("node(s) were unschedulable",), name)

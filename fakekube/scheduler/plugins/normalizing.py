@@ -1,4 +1,4 @@
-"""How most plugins bring scores into the range from 0 to 100.
+"""The normalization of scores that most plugins use.
 
 Specified by: pkg/scheduler/framework/plugins/helper/normalize_score.go.
 """
@@ -11,7 +11,7 @@ __all__ = ["default_normalize"]
 
 
 def default_normalize(scores: list[int], *, reverse: bool = False) -> list[int]:
-    """In proportion to the largest; `reverse`: the largest becomes 0."""
+    """Scales scores so that the highest is MAX_NODE_SCORE, or with `reverse` 0 (DefaultNormalizeScore)."""
     largest = max(scores, default=0)
     if largest == 0:
         return [MAX_NODE_SCORE] * len(scores) if reverse else scores

@@ -1,6 +1,6 @@
-"""PodTopologySpread: pods that a selector matches are spread over the values of a label.
+"""PodTopologySpread: spreads the pods that a selector matches over the values of a label.
 
-Without constraints of its own a pod of a service or a workload is spread softly over nodes and zones.
+A pod without constraints of its own that belongs to a Service or a workload is spread over nodes and zones, if possible.
 
 Specified by: pkg/scheduler/framework/plugins/podtopologyspread/{plugin,common,filtering,scoring}.go.
 """
@@ -39,7 +39,7 @@ class Constraint:
 
 
 def constraints(cycle: Cycle, action: str) -> list[Constraint]:
-    """The constraints of a pod that say what to do when they cannot be met: DoNotSchedule or ScheduleAnyway."""
+    """Returns the constraints of a pod with this whenUnsatisfiable: DoNotSchedule or ScheduleAnyway."""
     return [
         Constraint(
             one["maxSkew"],
@@ -62,31 +62,31 @@ def _selector(constraint: Mapping[str, Any], pod: PodInfo) -> LabelSelector:
     return LabelSelector((*from_label_selector({"matchLabels": labels}).requirements, *selector.requirements))
 
 
-class _Inclusion:
-    """Which nodes count for a constraint: those that the pod's node affinity and tolerations let it be on."""
+class _NodeInclusion:
+    """Decides whether the pods on a node count for a constraint, by nodeAffinityPolicy and nodeTaintsPolicy."""
 
     def __init__(self, cycle: Cycle) -> None:
         self._affinity: Callable[[Mapping[str, Any]], bool] | None = required_node_affinity(cycle.spec)
         self._tolerations = cycle.spec.get("tolerations") or ()
 
-    def counts(self, constraint: Constraint, node: NodeInfo) -> bool:
+    def includes(self, constraint: Constraint, node: NodeInfo) -> bool:
         if constraint.honor_affinity and self._affinity is not None and not self._affinity(node.obj):
             return False
         return not (constraint.honor_taints and untolerated(node.taints, self._tolerations))
 
 
-def _has_all(node: NodeInfo, wanted: Sequence[Constraint]) -> bool:
+def _has_all_keys(node: NodeInfo, wanted: Sequence[Constraint]) -> bool:
     labels = node.labels
     return all(one.key in labels for one in wanted)
 
 
-def _matching(cycle: Cycle, constraint: Constraint) -> Mapping[str, int]:
-    """How many pods count on each node; an empty selector counts none."""
-    return {} if constraint.selector.empty else cycle.snapshot.matching(cycle.pod.namespace, constraint.selector)
+def _count_matching(cycle: Cycle, constraint: Constraint) -> Mapping[str, int]:
+    """Returns the number of matching pods on each node; an empty selector matches none."""
+    return {} if constraint.selector.empty else cycle.snapshot.count_matching(cycle.pod.namespace, constraint.selector)
 
 
 class PodTopologySpread(FilterPlugin):
-    """Refuses nodes in whose topology there would be too many."""
+    """Rejects nodes on which the pod would exceed maxSkew."""
 
     name = "PodTopologySpread"
     reason = "node(s) didn't match pod topology spread constraints"
@@ -95,32 +95,32 @@ class PodTopologySpread(FilterPlugin):
 
     def __init__(self, cycle: Cycle, wanted: list[Constraint], counts: list[dict[str, int]]) -> None:
         self._cycle, self._constraints, self._counts = cycle, wanted, counts
-        self._inclusion = _Inclusion(cycle)
+        self._inclusion = _NodeInclusion(cycle)
 
     @classmethod
     def pre_filter(cls, cycle: Cycle) -> FilterPlugin | None:
         wanted = constraints(cycle, "DoNotSchedule")
         if not wanted:
             return None
-        made = cls(cycle, wanted, [{} for _ in wanted])
-        matching = [_matching(cycle, one) for one in wanted]
+        plugin = cls(cycle, wanted, [{} for _ in wanted])
+        matching = [_count_matching(cycle, one) for one in wanted]
         for node in cycle.nodes:
-            if not _has_all(node, wanted):
+            if not _has_all_keys(node, wanted):
                 continue
-            for constraint, counts, found in zip(wanted, made._counts, matching, strict=True):
-                if made._inclusion.counts(constraint, node):
+            for constraint, counts, found in zip(wanted, plugin._counts, matching, strict=True):
+                if plugin._inclusion.includes(constraint, node):
                     value = node.labels[constraint.key]
                     counts[value] = counts.get(value, 0) + found.get(node.name, 0)
-        return made
+        return plugin
 
     def clone(self) -> FilterPlugin:
         return type(self)(self._cycle, self._constraints, [dict(counts) for counts in self._counts])
 
     def update(self, pod: PodInfo, node: NodeInfo, delta: int) -> None:
-        if pod.namespace != self._cycle.pod.namespace or not _has_all(node, self._constraints):
+        if pod.namespace != self._cycle.pod.namespace or not _has_all_keys(node, self._constraints):
             return
         for constraint, counts in zip(self._constraints, self._counts, strict=True):
-            if constraint.selector.matches(pod.labels) and self._inclusion.counts(constraint, node):
+            if constraint.selector.matches(pod.labels) and self._inclusion.includes(constraint, node):
                 value = node.labels[constraint.key]
                 counts[value] = counts.get(value, 0) + delta
 
@@ -130,15 +130,15 @@ class PodTopologySpread(FilterPlugin):
             value = labels.get(constraint.key)
             if value is None:
                 return self.unlabelled
-            least = min(counts.values()) if counts and len(counts) >= constraint.min_domains else 0
-            itself = constraint.selector.matches(self._cycle.pod.labels)
-            if counts.get(value, 0) + itself - least > constraint.max_skew:
+            minimum = min(counts.values()) if counts and len(counts) >= constraint.min_domains else 0
+            self_match = constraint.selector.matches(self._cycle.pod.labels)
+            if counts.get(value, 0) + self_match - minimum > constraint.max_skew:
                 return self.skewed
         return None
 
 
 class PodTopologySpreadScore(ScorePlugin):
-    """The fewer pods in a node's topologies, the better."""
+    """Scores nodes by the number of matching pods in their topologies: the fewer, the higher."""
 
     name = "PodTopologySpread"
     weight = 2
@@ -160,11 +160,11 @@ class PodTopologySpreadScore(ScorePlugin):
         wanted = constraints(cycle, "ScheduleAnyway") if own else _default_constraints(cycle)
         if not wanted:
             return None
-        ignored = {node.name for node in nodes if own and not _has_all(node, wanted)}
-        on_node = [_matching(cycle, one) for one in wanted]
+        ignored = {node.name for node in nodes if own and not _has_all_keys(node, wanted)}
+        on_node = [_count_matching(cycle, one) for one in wanted]
         values: list[dict[str, int]] = []
         weights = []
-        inclusion = _Inclusion(cycle)
+        inclusion = _NodeInclusion(cycle)
         for constraint, found in zip(wanted, on_node, strict=True):
             counts: dict[str, int] = {}
             size = len(nodes) - len(ignored)
@@ -173,7 +173,9 @@ class PodTopologySpreadScore(ScorePlugin):
                 size = len(counts)
                 for node in cycle.nodes:
                     value = node.labels.get(constraint.key, "")
-                    if value in counts and not (own and not _has_all(node, wanted)) and inclusion.counts(constraint, node):
+                    if value not in counts or (own and not _has_all_keys(node, wanted)):
+                        continue
+                    if inclusion.includes(constraint, node):
                         counts[value] += found.get(node.name, 0)
             values.append(counts)
             weights.append(math.log(size + 2))
@@ -195,13 +197,14 @@ class PodTopologySpreadScore(ScorePlugin):
 
     def normalize(self, scores: list[int], nodes: Sequence[NodeInfo]) -> list[int]:
         valid = [score for score, node in zip(scores, nodes, strict=True) if node.name not in self._ignored]
-        least, most = min(valid, default=0), max(valid, default=0)
-        return [
-            0 if node.name in self._ignored else MAX_NODE_SCORE if most == 0 else MAX_NODE_SCORE * (most + least - score) // most
-            for score, node in zip(scores, nodes, strict=True)
-        ]
+        lowest, highest = min(valid, default=0), max(valid, default=0)
+
+        def normalized(score: int) -> int:
+            return MAX_NODE_SCORE * (highest + lowest - score) // highest if highest else MAX_NODE_SCORE
+
+        return [0 if node.name in self._ignored else normalized(score) for score, node in zip(scores, nodes, strict=True)]
 
 
 def _default_constraints(cycle: Cycle) -> list[Constraint]:
-    selector = default_selector(cycle.pod.obj, cycle.catalog)
+    selector = default_selector(cycle.pod.obj, cycle.lister)
     return [] if selector.empty else [Constraint(3, HOSTNAME, selector), Constraint(5, ZONE, selector)]

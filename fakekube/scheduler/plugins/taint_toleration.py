@@ -1,4 +1,4 @@
-"""TaintToleration: taints repel pods that do not tolerate them, or make their nodes the last choice.
+"""TaintToleration: NoSchedule and NoExecute taints exclude pods that do not tolerate them; PreferNoSchedule lowers the score.
 
 Specified by: pkg/scheduler/framework/plugins/tainttoleration/taint_toleration.go.
 """
@@ -22,7 +22,7 @@ Tolerations = Sequence[Mapping[str, Any]]
 
 
 class TaintToleration(FilterPlugin):
-    """Refuses nodes with a taint NoSchedule or NoExecute that is not tolerated."""
+    """Rejects nodes with a NoSchedule or NoExecute taint that is not tolerated."""
 
     name = "TaintToleration"
     refusal = Status(Code.UNRESOLVABLE, ("node(s) had untolerated taint(s)",), name)
@@ -40,7 +40,7 @@ class TaintToleration(FilterPlugin):
 
 
 class TaintTolerationScore(ScorePlugin):
-    """The fewer taints PreferNoSchedule that are not tolerated, the better."""
+    """Scores the number of PreferNoSchedule taints that are not tolerated: the fewer, the higher."""
 
     name = "TaintToleration"
     weight = 3
@@ -52,8 +52,8 @@ class TaintTolerationScore(ScorePlugin):
     def pre_score(cls, cycle: Cycle, nodes: Sequence[NodeInfo]) -> ScorePlugin | None:
         if not any(taint.get("effect") == PREFER_NO_SCHEDULE for node in nodes for taint in node.taints):
             return None
-        wanted = ("", None, PREFER_NO_SCHEDULE)
-        return cls([one for one in cycle.spec.get("tolerations") or () if one.get("effect") in wanted])
+        effects = ("", None, PREFER_NO_SCHEDULE)
+        return cls([one for one in cycle.spec.get("tolerations") or () if one.get("effect") in effects])
 
     def score(self, node: NodeInfo) -> int:
         return sum(

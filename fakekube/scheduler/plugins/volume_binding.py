@@ -1,4 +1,4 @@
-"""VolumeBinding: a node must reach the bound volumes of a pod, and find some for claims that wait for their first consumer.
+"""VolumeBinding: checks whether a node can access the bound volumes of a pod, and has volumes for its unbound claims.
 
 Specified by: pkg/scheduler/framework/plugins/volumebinding/volume_binding.go.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from fakekube.scheduler.cycle import Cycle
 from fakekube.scheduler.framework import Code, FilterPlugin, PreFilterRejection, Status
 from fakekube.scheduler.nodeinfo import NodeInfo
-from fakekube.scheduler.volumes import ClaimError, NodeVolumes, PodClaims, claim_names, node_volumes, pod_claims
+from fakekube.scheduler.volumes import ClaimError, PodClaims, PodVolumes, claim_names, find_pod_volumes, get_pod_volume_claims
 
 __all__ = ["VolumeBinding"]
 
@@ -16,20 +16,20 @@ UNBOUND = "pod has unbound immediate PersistentVolumeClaims"
 
 
 class VolumeBinding(FilterPlugin):
-    """Refuses nodes that cannot give the pod its volumes; remembers what the others would give."""
+    """Rejects nodes without the volumes for the pod; keeps the volumes of the others for the binding."""
 
     name = "VolumeBinding"
 
     def __init__(self, cycle: Cycle, claims: PodClaims) -> None:
         self._cycle, self._claims = cycle, claims
-        self.volumes: dict[str, NodeVolumes] = {}
+        self.volumes: dict[str, PodVolumes] = {}
 
     @classmethod
     def pre_filter(cls, cycle: Cycle) -> FilterPlugin | None:
         if next(claim_names(cycle.pod.obj), None) is None:
             return None
         try:
-            claims = pod_claims(cycle.pod.obj, cycle.catalog)
+            claims = get_pod_volume_claims(cycle.pod.obj, cycle.lister)
         except ClaimError as error:
             raise PreFilterRejection(Status(Code.UNRESOLVABLE, (str(error),), cls.name)) from error
         if claims.immediate:
@@ -37,5 +37,5 @@ class VolumeBinding(FilterPlugin):
         return cls(cycle, claims)
 
     def filter(self, node: NodeInfo) -> Status | None:
-        found = self.volumes[node.name] = node_volumes(self._claims, node.obj, self._cycle.catalog)
+        found = self.volumes[node.name] = find_pod_volumes(self._claims, node.obj, self._cycle.lister)
         return Status(Code.UNRESOLVABLE, tuple(found.conflicts), self.name) if found.conflicts else None

@@ -1,4 +1,4 @@
-"""NodeVolumeLimits: how many volumes of a CSI driver a node can attach.
+"""NodeVolumeLimits: checks how many volumes of a CSI driver can be attached to a node.
 
 Specified by: pkg/scheduler/framework/plugins/nodevolumelimits/csi.go.
 """
@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from fakekube.scheduler.cycle import Catalog, Cycle
+from fakekube.scheduler.cycle import Cycle, Lister
 from fakekube.scheduler.framework import Code, FilterPlugin, Status
 from fakekube.scheduler.nodeinfo import NodeInfo
 from fakekube.scheduler.volumes import claim_names
@@ -20,7 +20,7 @@ Disk = tuple[str, str]
 
 
 class NodeVolumeLimits(FilterPlugin):
-    """Refuses nodes whose limit the pod's volumes would exceed."""
+    """Rejects nodes on which the pod's volumes would exceed the limit."""
 
     name = "NodeVolumeLimits"
     refusal = Status(Code.UNSCHEDULABLE, ("node(s) exceed max volume count",), name)
@@ -30,11 +30,11 @@ class NodeVolumeLimits(FilterPlugin):
 
     @classmethod
     def pre_filter(cls, cycle: Cycle) -> FilterPlugin | None:
-        disks = frozenset(_disks(cycle.pod.obj, cycle.catalog))
+        disks = frozenset(_disks(cycle.pod.obj, cycle.lister))
         return cls(cycle, disks) if disks else None
 
     def filter(self, node: NodeInfo) -> Status | None:
-        found = self._cycle.catalog.get("csinodes.storage.k8s.io", "", node.name)
+        found = self._cycle.lister.get("csinodes.storage.k8s.io", "", node.name)
         if found is None:
             return None
         limits = {
@@ -42,21 +42,21 @@ class NodeVolumeLimits(FilterPlugin):
             for driver in found["spec"].get("drivers") or ()
             if "count" in (driver.get("allocatable") or {})
         }
-        there = {disk for pod in node.pods.values() for disk in _disks(pod.obj, self._cycle.catalog)}
-        used = Counter(driver for driver, _ in there)
-        wanted = Counter(driver for driver, _ in self._disks - there)
-        exceeded = any(driver in limits and used[driver] + count > limits[driver] for driver, count in wanted.items())
+        attached = {disk for pod in node.pods.values() for disk in _disks(pod.obj, self._cycle.lister)}
+        used = Counter(driver for driver, _ in attached)
+        new = Counter(driver for driver, _ in self._disks - attached)
+        exceeded = any(driver in limits and used[driver] + count > limits[driver] for driver, count in new.items())
         return self.refusal if exceeded else None
 
 
-def _disks(pod: Mapping[str, Any], catalog: Catalog) -> Iterator[Disk]:
-    """(driver, handle) of the CSI volumes of a pod."""
+def _disks(pod: Mapping[str, Any], lister: Lister) -> Iterator[Disk]:
+    """Yields (driver, handle) of the CSI volumes of a pod."""
     namespace = pod["metadata"]["namespace"]
     for name, _ in claim_names(pod):
-        claim = catalog.get("persistentvolumeclaims", namespace, name)
+        claim = lister.get("persistentvolumeclaims", namespace, name)
         if claim is None:
             continue
-        volume = catalog.get("persistentvolumes", "", claim["spec"].get("volumeName") or "")
+        volume = lister.get("persistentvolumes", "", claim["spec"].get("volumeName") or "")
         csi = volume["spec"].get("csi") if volume else None
         if csi:
             yield csi["driver"], csi["volumeHandle"]

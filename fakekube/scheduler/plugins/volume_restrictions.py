@@ -1,4 +1,4 @@
-"""VolumeRestrictions: disks that one pod alone may mount, and claims of one pod alone.
+"""VolumeRestrictions: disks that only one pod may mount, and claims with the access mode ReadWriteOncePod.
 
 Specified by: pkg/scheduler/framework/plugins/volumerestrictions/volume_restrictions.go.
 """
@@ -19,7 +19,7 @@ Volume = Mapping[str, Any]
 
 
 class VolumeRestrictions(FilterPlugin):
-    """Refuses nodes on which a disk is mounted, and all nodes while another pod has the claim."""
+    """Rejects nodes on which a disk is mounted, and all nodes while another pod uses a ReadWriteOncePod claim."""
 
     name = "VolumeRestrictions"
     disk_conflict = Status(Code.UNSCHEDULABLE, ("node(s) had no available disk",), name)
@@ -40,7 +40,7 @@ class VolumeRestrictions(FilterPlugin):
             return None
         claims = set()
         for name, _ in claim_names(cycle.pod.obj):
-            claim = cycle.catalog.get("persistentvolumeclaims", cycle.pod.namespace, name)
+            claim = cycle.lister.get("persistentvolumeclaims", cycle.pod.namespace, name)
             if claim is None:
                 raise PreFilterRejection(Status(Code.UNRESOLVABLE, (f'persistentvolumeclaim "{name}" not found',), cls.name))
             if "ReadWriteOncePod" in (claim["spec"].get("accessModes") or ()):
@@ -76,7 +76,7 @@ _Disk = tuple[str, frozenset[Any], bool, bool]
 
 
 def _disk(volume: Volume) -> _Disk | None:
-    """(kind, identity, read only, whether two readers may share it) of a disk that is mounted once."""
+    """Returns (type, identity, read only, whether readers may share it) of a disk that only one pod may mount; else None."""
     if source := volume.get("gcePersistentDisk"):
         return "gce", frozenset({source["pdName"]}), bool(source.get("readOnly")), True
     if source := volume.get("awsElasticBlockStore"):

@@ -1,4 +1,4 @@
-"""VolumeZone: a volume that is labelled with zones or regions is reached from there only.
+"""VolumeZone: a volume with labels for zones or regions can be used in these only.
 
 Specified by: pkg/scheduler/framework/plugins/volumezone/volume_zone.go.
 """
@@ -14,7 +14,7 @@ from fakekube.scheduler.volumes import claim_names
 
 __all__ = ["VolumeZone"]
 
-#: Each label, and the older one that stands for the same.
+#: Labels, and the deprecated labels with the same meaning.
 TOPOLOGIES = {
     "topology.kubernetes.io/zone": "failure-domain.beta.kubernetes.io/zone",
     "topology.kubernetes.io/region": "failure-domain.beta.kubernetes.io/region",
@@ -23,7 +23,7 @@ SEPARATOR = "__"
 
 
 class VolumeZone(FilterPlugin):
-    """Refuses nodes in other zones than those of the pod's volumes."""
+    """Rejects nodes in other zones than those of the pod's volumes."""
 
     name = "VolumeZone"
     refusal = Status(Code.UNRESOLVABLE, ("node(s) had no available volume zone",), name)
@@ -35,8 +35,8 @@ class VolumeZone(FilterPlugin):
     def pre_filter(cls, cycle: Cycle) -> FilterPlugin | None:
         wanted = []
         for name, _ in claim_names(cycle.pod.obj):
-            claim = cycle.catalog.get("persistentvolumeclaims", cycle.pod.namespace, name)
-            volume = cycle.catalog.get("persistentvolumes", "", (claim or {"spec": {}})["spec"].get("volumeName") or "")
+            claim = cycle.lister.get("persistentvolumeclaims", cycle.pod.namespace, name)
+            volume = cycle.lister.get("persistentvolumes", "", (claim or {"spec": {}})["spec"].get("volumeName") or "")
             labels = (volume["metadata"].get("labels") or {}) if volume else {}
             for key, older in TOPOLOGIES.items():
                 value = labels.get(key) or labels.get(older)

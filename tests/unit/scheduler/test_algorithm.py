@@ -9,18 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fakekube.scheduler.algorithm import NoNodesAvailable, pre_filter, schedule
+from fakekube.scheduler.algorithm import NoNodesAvailable, run_pre_filter_plugins, schedule_pod
 from fakekube.scheduler.cycle import Cycle
 from fakekube.scheduler.framework import FitError
 from fakekube.scheduler.nodeinfo import PodInfo, Snapshot
-from fakekube.scheduler.preemption import Candidate, NotEligible, preempt
+from fakekube.scheduler.preemption import Candidate, PodNotEligible, preempt
 from fakekube.selectors import from_label_selector
 
 Object = dict[str, Any]
 
 
 class Objects:
-    """A catalog of given objects."""
+    """A lister of given objects."""
 
     def __init__(self, **objects: list[Object]) -> None:
         self._objects = {name.replace("_", "."): items for name, items in objects.items()}
@@ -83,13 +83,13 @@ def snapshot(nodes: Iterable[Object], placed: Mapping[str, list[Object]] | None 
     return made
 
 
-def place(obj: Object, known: Snapshot, catalog: Objects | None = None) -> str:
-    return schedule(Cycle(PodInfo(obj), known, catalog or Objects()), lambda name: ())[0]
+def place(obj: Object, known: Snapshot, lister: Objects | None = None) -> str:
+    return schedule_pod(Cycle(PodInfo(obj), known, lister or Objects()), lambda name: ())[0]
 
 
-def refusal(obj: Object, known: Snapshot, catalog: Objects | None = None) -> str:
+def refusal(obj: Object, known: Snapshot, lister: Objects | None = None) -> str:
     with pytest.raises(FitError) as caught:
-        place(obj, known, catalog)
+        place(obj, known, lister)
     return str(caught.value)
 
 
@@ -180,10 +180,10 @@ def test_namespaces_of_terms() -> None:
     other = pod("q", labels={"app": "db"})
     other["metadata"]["namespace"] = "other"
     known = snapshot(ZONES, {"c": [other]})
-    catalog = Objects(namespaces=[{"metadata": {"name": "other", "labels": {"team": "t"}}}])
+    lister = Objects(namespaces=[{"metadata": {"name": "other", "labels": {"team": "t"}}}])
     by_label = {**term("db"), "namespaceSelector": {"matchLabels": {"team": "t"}}}
-    assert place(pod("p", affinity=required(podAffinity=[by_label])), known, catalog) == "c"
-    assert "pod affinity rules" in refusal(pod("p", affinity=required(podAffinity=[term("db")])), known, catalog)
+    assert place(pod("p", affinity=required(podAffinity=[by_label])), known, lister) == "c"
+    assert "pod affinity rules" in refusal(pod("p", affinity=required(podAffinity=[term("db")])), known, lister)
 
 
 def spread(max_skew: int = 1, **more: Any) -> list[Object]:
@@ -248,8 +248,8 @@ def test_claims_decide() -> None:
 def preempted(obj: Object, known: Snapshot, budgets: list[Object] | None = None) -> Candidate:
     cycle = Cycle(PodInfo(obj), known, Objects())
     with pytest.raises(FitError) as caught:
-        schedule(cycle, lambda name: ())
-    return preempt(pre_filter(cycle), caught.value.diagnosis, budgets or [], lambda name: ())
+        schedule_pod(cycle, lambda name: ())
+    return preempt(run_pre_filter_plugins(cycle), caught.value.diagnosis, budgets or [], lambda name: ())
 
 
 def test_the_least_important_make_room() -> None:
@@ -278,7 +278,7 @@ def test_what_preemption_cannot_do() -> None:
     assert str(caught.value) == (
         "0/2 nodes are available: 1 No preemption victims found for incoming pod, 1 Preemption is not helpful for scheduling."
     )
-    with pytest.raises(NotEligible, match="preemptionPolicy=Never"):
+    with pytest.raises(PodNotEligible, match="preemptionPolicy=Never"):
         preempted(pod("p", cpu="4", priority=10, preemptionPolicy="Never"), known)
 
 
@@ -297,7 +297,7 @@ def test_what_is_counted_is_what_is_there(changes: list[tuple[str, str, str, boo
         known.set_node(name, node(name))
     placed: dict[str, tuple[str, str, bool]] = {}
     for selector in SELECTORS:
-        known.matching("ns", selector)
+        known.count_matching("ns", selector)
     for name, where, app, ends in changes:
         obj = pod(name, cpu="1", labels={"app": app})
         if ends:
@@ -310,7 +310,7 @@ def test_what_is_counted_is_what_is_there(changes: list[tuple[str, str, str, boo
             placed.pop(name, None)
     for selector, app in zip(SELECTORS, "ab", strict=True):
         wanted = {one: sum(found == (one, app, False) for found in placed.values()) for one in "nm"}
-        assert known.matching("ns", selector) == {one: count for one, count in wanted.items() if count}
+        assert known.count_matching("ns", selector) == {one: count for one, count in wanted.items() if count}
     for one in "nm":
         here = [name for name, found in placed.items() if found[0] == one]
         assert set(known.nodes[one].pods) == set(here)
