@@ -27,7 +27,7 @@ class AppliedByOthers(Rule):
     id = "C7"
     provocation = "another manager has applied the same fields"
     obligation = "server-side apply: a controller forces, and does not repeat a conflict as it is"
-    advice = "apply with force=true and a fieldManager that never changes"
+    advice = "apply with force=true and a fieldManager that never changes, and only the own fields"
     source = "Kubernetes docs, server-side apply, conflicts"
     lasts = 8.0
 
@@ -43,8 +43,14 @@ class AppliedByOthers(Rule):
 
             spell.faults.on("patch", resource).intercept(take, label="applied by another manager")
         spell.memory["met"] = met
+        spell.stimulate(_labelled)
 
     def judge(self, spell: Spell) -> Verdict:
+        for call in spell.trace.since(spell.provoked_at):
+            if is_apply(call) and call.succeeded and call.mentions(_OTHER):
+                return Verdict.failed(
+                    f"applies {call.path} with a label of others, and so becomes its manager", *spell.excerpt([call])
+                )
         refused = Counter(
             (call.path, call.exchange.raw_body)
             for call in spell.trace.since(spell.provoked_at)
@@ -63,6 +69,14 @@ class AppliedByOthers(Rule):
         return (
             Verdict.passed() if spell.memory["met"] else Verdict.not_exercised("no apply of the client met an object that exists")
         )
+
+
+#: The label of somebody else.
+_OTHER = "check.fakekube.dev/other"
+
+
+def _labelled(obj: Object) -> None:
+    obj["metadata"].setdefault("labels", {})[_OTHER] = "kept"
 
 
 def _applies(spell: Spell) -> list[str]:

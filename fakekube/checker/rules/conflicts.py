@@ -7,16 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from fakekube.checker.occasions import (
-    EDITOR,
-    LEASES,
-    drop_finalizers,
-    edited,
-    is_apply,
-    learned_writes,
-    own_objects,
-    require_writes,
-)
+from fakekube.checker.occasions import EDITOR, LEASES, drop_finalizers, edited, learned_writes, own_objects, require_writes
 from fakekube.checker.reaction import Copy, ElementKind, children_of
 from fakekube.checker.rule import NotExercised, Rule, Verdict
 from fakekube.checker.sample import new_token
@@ -171,11 +162,6 @@ class ForeignFields(Rule):
             obj["binaryData"] = {"check": "3q2+7w=="}
 
     def judge(self, spell: Spell) -> Verdict:
-        for call in spell.trace.since(spell.provoked_at):
-            if is_apply(call) and call.succeeded and call.mentions(_OTHER):
-                return Verdict.failed(
-                    f"applies {call.path} with labels of others, and so becomes their manager", *spell.excerpt([call])
-                )
         written = _written_paths(spell)
         for subject in spell.copies:
             for resource, now in own_objects(spell, subject):

@@ -99,8 +99,10 @@ class Economy(Rule):
     source = "API conventions; API Priority and Fairness"
     on_calm = True
 
-    #: How long the client is looked at, at least; how often it may ask the same in this time.
-    SECONDS, TIMES = 8.0, 3
+    #: How long the client is looked at, while the other rules run and afterwards; how often it may ask the same in this time.
+    SECONDS, TIMES = 16.0, 3
+    #: How long it is looked at afterwards, at least.
+    AFTERWARDS = 5.0
     #: Seconds between two equal requests, on the average: below the first a client polls, below the second that is suspected.
     POLLS, SUSPECTED = 5.0, 12.0
 
@@ -112,7 +114,7 @@ class Economy(Rule):
         spell.await_reaction(spell.stimulate())
         spell.wait(1.0 + 3 * spell.calm.reaction_seconds)
         since = spell.now
-        spell.wait(self.SECONDS)
+        spell.wait(max(self.SECONDS - length_before, self.AFTERWARDS))
         length = spell.now - since
         after = [call for call in spell.trace.since() if call.at >= since]
         return (

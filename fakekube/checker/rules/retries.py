@@ -12,6 +12,7 @@ from fakekube.checker.occasions import generated_children, require_resumption, r
 from fakekube.checker.provocations import RefuseInText, arm
 from fakekube.checker.reaction import children_of
 from fakekube.checker.rule import NotExercised, Rule, Verdict
+from fakekube.checker.rules.watch_errors import judge_only_failures
 from fakekube.checker.trace import excerpt
 from fakekube.client import ApiError
 
@@ -237,6 +238,10 @@ class RefusedConnections(ServerErrors):
     def failing(self, spell: Spell) -> Iterator[None]:
         with spell.faults.on("list,watch").refuse(label="dropped"):
             yield
+
+    def judge_trace(self, spell: Spell) -> Verdict:
+        """Returns a failure for a hot loop only: client-go sends a read again each second, up to ten times."""
+        return judge_only_failures(spell) or Verdict.passed()
 
 
 class LostAnswer(Rule):
