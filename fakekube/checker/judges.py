@@ -163,13 +163,18 @@ def judge_doubled(spell: Spell) -> Verdict | None:
         opened = Counter(call.stream for call in spell.trace.open_watches())
         return [key for key, count in opened.items() if count > max(usual[key], 1)]
 
-    if spell.process is None or spell.await_until(lambda: not more(), _CLOSES_WITHIN):
+    if spell.process is None:
+        return None
+    spell.wait(_BEGINS_WITHIN)
+    if spell.await_until(lambda: not more(), _CLOSES_WITHIN):
         return None
     key = more()[0]
     same = [call for call in spell.trace.open_watches() if call.stream == key]
     return Verdict.failed(f"keeps {len(same)} watches of {key} open, where it had {max(usual[key], 1)}", *excerpt(same))
 
 
+#: Seconds within which a second loop begins to watch.
+_BEGINS_WITHIN = 3.0
 #: Seconds within which a client closes a watch that it does not read any more.
 _CLOSES_WITHIN = 5.0
 

@@ -23,7 +23,16 @@ if TYPE_CHECKING:
     from fakekube.powers.streams import ObservedStream
     from fakekube.registry.request import Request
 
-__all__ = ["EndExpired", "ExpireContinue", "PlainBookmarkFirst", "RefuseInText", "ShortPages", "arm", "status_object"]
+__all__ = [
+    "EndExpired",
+    "ExpireContinue",
+    "JoinEvents",
+    "PlainBookmarkFirst",
+    "RefuseInText",
+    "ShortPages",
+    "arm",
+    "status_object",
+]
 
 
 def arm(on: On, action: Action, *, label: str, **often: Any) -> Fault:
@@ -58,6 +67,21 @@ class EndExpired(End):
     def concerns(self, exchange: Exchange) -> bool:
         initial = exchange.query.get("sendInitialEvents") in ("true", "1")
         return exchange.verb == "watch" and not initial and 0 < asked_revision(exchange) < self.oldest
+
+
+@dataclass(slots=True, frozen=True)
+class JoinEvents(Action):
+    """Events that are there together are sent in one chunk, and a bookmark before them."""
+
+    name = "join events"
+    on_others = False
+    on_open = True
+    adds_up = True
+
+    def stream(self, stream: ObservedStream, around: Surroundings) -> None:
+        stream.join()
+        if stream.exchange.query.get("sendInitialEvents") not in ("true", "1"):
+            stream.set_bookmarks("first")
 
 
 @dataclass(slots=True, frozen=True)

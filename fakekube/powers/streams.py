@@ -42,6 +42,7 @@ class ObservedStream:
         self._cut_after_events: int | None = None
         self._cut_after_bytes: int | None = None
         self._size: int | None = None
+        self._joins = False
         self._pieces: list[bytes] = []
         """Frames that are still to be sent in pieces; the first from `_piece_start` on."""
         self._piece_start = 0
@@ -80,6 +81,10 @@ class ObservedStream:
     def slice(self, size: int) -> None:
         """Sends at most this number of bytes at once."""
         self._size = size if self._size is None else min(self._size, size)
+
+    def join(self) -> None:
+        """Send what is there at once in one frame."""
+        self._joins = True
 
     def halve(self) -> None:
         """Sends half of the next event, and ends the stream."""
@@ -132,7 +137,7 @@ class ObservedStream:
             if self._silences_connection and self._when_silent is not None:
                 self._when_silent()
             return []
-        frames = self._within_limits(self._stream.take())
+        frames = self._within_limits(self._all_there() if self._joins else self._stream.take())
         if self._stream.ended:
             self.exchange.end("ended by the server")
         if not frames:
@@ -142,9 +147,16 @@ class ObservedStream:
             return [frames[0][: len(frames[0]) // 2]]
         if self._size is None and self._cut_after_bytes is None:
             self._count(frames)
-            return frames
+            return [b"".join(frames)] if self._joins else frames
         self._pieces = frames
         return [self._next_piece()]
+
+    def _all_there(self) -> list[bytes]:
+        """All frames that the stream has."""
+        frames: list[bytes] = []
+        while more := self._stream.take():
+            frames += more
+        return frames
 
     def _within_limits(self, frames: list[bytes]) -> list[bytes]:
         limits = [limit for limit in (self._end_after, self._silent_after, self._cut_after_events) if limit is not None]

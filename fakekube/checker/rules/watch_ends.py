@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from fakekube.checker.judges import judge_backoff, judge_resumption, judge_untold
 from fakekube.checker.occasions import asked_again, await_long_watches, own_objects, require_resumption
+from fakekube.checker.provocations import JoinEvents, arm
 from fakekube.checker.rule import Rule, Verdict
 from fakekube.checker.rules.watch_errors import CONCEPTS, REFLECTOR, judge_only_failures
 from fakekube.checker.trace import excerpt
@@ -204,10 +205,10 @@ _ANNOTATION = "a.check.fakekube.dev/text"
 
 
 class Bursts(Rule):
-    """Several events are there when a watch is resumed, and arrive together."""
+    """Several events are there when a watch is resumed, and arrive together: in a chunk each, and in one chunk."""
 
     id = "W8"
-    provocation = "several events arrive at once"
+    provocation = "several events and a bookmark arrive at once"
     obligation = "what one read returns may hold several events"
     advice = "take every whole line out of the buffer before the next read"
     source = "RFC 9112 (chunked transfer coding); kube-apiserver flushes when no event is waiting"
@@ -215,12 +216,16 @@ class Bursts(Rule):
     EVENTS = 3
 
     def provoke(self, spell: Spell) -> None:
-        require_resumption(spell)
-        with spell.faults.on("watch").hang(label="held up"):
-            asked_again(spell, spell.end_watches())
-            for _ in range(self.EVENTS):
-                spell.stimulate()
-        spell.await_all()
+        for together in (False, True):
+            require_resumption(spell)
+            if together:
+                arm(spell.faults.on("watch"), JoinEvents(), label="in one chunk")
+            await_long_watches(spell)
+            with spell.faults.on("watch").hang(label="held up"):
+                asked_again(spell, spell.end_watches())
+                for _ in range(self.EVENTS):
+                    spell.stimulate()
+            spell.await_all()
 
 
 RULES = (NormalEnd, ImmediateEnds, HalfOpen, BrokenFrames, Bursts)

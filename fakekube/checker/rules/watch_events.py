@@ -31,7 +31,7 @@ class LargeEvents(Rule):
     def provoke(self, spell: Spell) -> None:
         before = spell.require_watch()
         large = spell.stimulate(_enlarge)
-        large.judged = False  # a client may refuse so large an object; it must live on
+        large.judged = False  # what a client makes of so large an object may be refused; it must live on
         targets = list(zip(large.resources, large.objects, strict=True))
         if "configmaps" in spell.calm.reaction.children:
             spell.await_reaction(large, 5.0)
@@ -41,6 +41,7 @@ class LargeEvents(Rule):
                 metadata = obj["metadata"]
                 spell.cluster.patch(resource, metadata["name"], {"data": more}, namespace=metadata.get("namespace"))
         spell.await_until(lambda: spell.is_told(large), 10.0)
+        spell.memory["reacted"] = spell.await_reaction(large, 5.0)
         spell.wait(0.5)
         spell.memory["closed"] = [one for one in before if one.ended == "closed by the client"]
 
@@ -51,13 +52,14 @@ class LargeEvents(Rule):
                 f"the client closed its watch while a large event was sent, and recovered by other means: {closed[0].path}",
                 *spell.excerpt(),
             )
+        if not spell.memory["reacted"]:
+            return Verdict.warned("no reaction to an object whose event has 1.4 MB", *spell.excerpt())
         return Verdict.passed()
 
 
 def _enlarge(obj: dict[str, Any]) -> None:
-    """Fills an object with what JSON escapes: six bytes for each character."""
-    if obj["kind"] != "ConfigMap":
-        obj["metadata"].setdefault("annotations", {})["check.fakekube.dev/large"] = "<" * 240_000
+    """Fills an object with what JSON escapes: six bytes for each character; near the limit of annotations."""
+    obj["metadata"].setdefault("annotations", {})["check.fakekube.dev/large"] = "<" * 240_000
 
 
 #: What brings a ConfigMap near its limit of 1 MiB, and its events near 6 MiB, in two requests.
