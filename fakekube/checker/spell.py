@@ -31,9 +31,11 @@ __all__ = ["ClientEnded", "Decided", "HotLoop", "Spell"]
 
 Object = dict[str, Any]
 
-#: Calls within `_LOOP_SECONDS` that no client sends that has a pause between attempts.
+#: Calls within `_LOOP_SECONDS` that no client sends that has a pause between attempts; without writes that succeed, which may
+#: all have a cause, and so many reads for each of them.
 _LOOP_CALLS = 240
 _LOOP_SECONDS = 2.0
+_READS_FOR_A_WRITE = 3
 
 #: How many of the watches that were begun before the provocation evidence shows.
 _WATCHES_BEFORE = 2
@@ -294,7 +296,8 @@ class Spell:
         since = self.now - _LOOP_SECONDS
         calls = [call for call in self.trace.since(self.provoked_at) if call.at >= since]
         limit = max(_LOOP_CALLS, 4 * self.bench.busiest)
-        if len(calls) > limit and self.rule is not None:
+        done = sum(call.is_write and call.succeeded for call in calls)
+        if len(calls) - (1 + _READS_FOR_A_WRITE) * done > limit and self.rule is not None:
             (verb, path), _ = Counter((call.verb, call.path) for call in calls).most_common(1)[0]
             self.loop = f"{len(calls)} requests in {_LOOP_SECONDS:.0f} s, most of them {verb} {path}"
             raise HotLoop(self.loop)
