@@ -20,6 +20,7 @@ The files, one entry a line:
 * `schemas.json`: schemas of OpenAPI that belong to none of the types.
 * `columns.json`: table columns by path of the collection.
 * `features.json`, where they were collected: the feature gates, each with its stage and whether it is on.
+* `parameters.json`, where they were collected: how the names of shared parameters of OpenAPI v2 end (see `parameter_hash`).
 * `bootstrap/PATH.json`: the objects of a fresh server, without uid, revision and times.
 """
 
@@ -187,6 +188,27 @@ class Facts:
         if not (self.folder / "features.json").exists():
             return {}
         return {name: (stage, on) for name, (stage, on) in self._read("features.json").items()}
+
+    @cached_property
+    def _parameters(self) -> Mapping[str, Mapping[str, Sequence[str]]]:
+        if not (self.folder / "parameters.json").exists():
+            return {}
+        parameters: Mapping[str, Mapping[str, Sequence[str]]] = self._read("parameters.json")
+        return parameters
+
+    def parameter_hash(self, place: str, name: str, *uses: str) -> str:
+        """Returns how the name of a shared parameter of OpenAPI v2 ends: the hash of a text that is not here; "" if nobody asked.
+
+        Args:
+            place: "path" or "query".
+            name: of the parameter.
+            uses: the member of the path item that has it (`get`, `parameters`), and the last two steps of the path without
+                parameters (`pods/log`): they tell apart parameters that differ in the text only.
+        """
+        for ending, users in self._parameters.get(f"{place} {name}", {}).items():
+            if not users or not set(users).isdisjoint(uses):
+                return ending
+        return ""
 
     @cached_property
     def bootstrap(self) -> Mapping[str, Sequence[Row]]:

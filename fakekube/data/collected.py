@@ -1,7 +1,7 @@
 """Reads the facts that were collected from a real server of one minor, for the generator.
 
 The folder contains `types.json` (from the reflection of the compiled-in types), `discovery.json`,
-`columns.json`, `bootstrap.json`, `features.json` and `openapi/*.json` (the responses of a fresh server).
+`columns.json`, `bootstrap.json`, `features.json`, `parameters.json` and `openapi/*.json` (the responses of a fresh server).
 """
 
 from __future__ import annotations
@@ -60,8 +60,7 @@ class Collected:
         self.discovery = json.loads((folder / "discovery.json").read_text())
         self.columns = json.loads((folder / "columns.json").read_text())
         self.bootstrap = json.loads((folder / "bootstrap.json").read_text())
-        features = folder / "features.json"  # missing in older collections
-        self.features: Row = json.loads(features.read_text()) if features.exists() else {}
+        self.features, self.parameters = (self._newer(folder / name) for name in ("features.json", "parameters.json"))
         self.schemas: dict[str, Row] = {}
         for document in sorted((folder / "openapi").glob("*.json")):
             self.schemas.update(json.loads(document.read_text())["components"].get("schemas", {}))
@@ -69,6 +68,12 @@ class Collected:
         for name in self.types:
             if schema_name(name) in self.schemas:
                 self._note_inlined(name, self.schemas[schema_name(name)])
+
+    @staticmethod
+    def _newer(file: Path) -> Row:
+        """Reads a file that older collections do not have."""
+        found: Row = json.loads(file.read_text()) if file.exists() else {}
+        return found
 
     def _note_inlined(self, name: str, schema: Row) -> None:
         for field in self.types[name].get("fields", ()):

@@ -3,10 +3,10 @@
     python -m fakekube.data.generate fixtures/facts 1.36
 
 The folder has an archive `v1.36.tar.xz`, or a folder `v1.36`, with `types.json` (from the reflection of the compiled-in
-types), `discovery.json`, `columns.json`, `bootstrap.json`, `features.json` and `openapi/*.json` (the responses of a fresh
-server). The result is a folder `v1_36` beside this file: JSON with one entry a line, so that two minors can be compared
-with `diff`; `fakekube/data/__init__.py` describes the files. None of them is edited by hand; the tables below contain the
-few rules that do not follow from the facts.
+types), `discovery.json`, `columns.json`, `bootstrap.json`, `features.json`, `parameters.json` and `openapi/*.json` (the
+responses of a fresh server). The result is a folder `v1_36` beside this file: JSON with one entry a line, so that two
+minors can be compared with `diff`; `fakekube/data/__init__.py` describes the files. None of them is edited by hand; the
+tables below contain the few rules that do not follow from the facts.
 
 Only the types that requests and responses can contain are kept: those of served kinds and their subresources, of the meta
 kinds (options, Status, Table, WatchEvent …) and of the reviews that are sent to webhooks.
@@ -293,6 +293,8 @@ def generate(facts: Collected, out: Path) -> None:
     write_lines(out / "columns.json", facts.columns)
     if facts.features:
         write_lines(out / "features.json", facts.features)
+    if facts.parameters:
+        write_lines(out / "parameters.json", facts.parameters)
     named = {schema_name(f"{package}.{base}") for package, rows in packages.items() for base in rows}
     write_lines(out / "schemas.json", _without(dict(sorted(facts.schemas.items())), *named))
     for path, objects in facts.bootstrap.items():

@@ -10,6 +10,8 @@ the types come from `oracle facts` (facts.go). A minor's facts are one archive, 
 * `discovery.json`: /api, /apis, every group and version, in the legacy and the aggregated form.
 * `openapi/*.json`: OpenAPI v3 of every group version, and `openapi-index.json`, the list of them.
 * `columns.json`: the table columns of every listable resource.
+* `parameters.json`: the names of the shared parameters of OpenAPI v2. A name ends in a hash of the parameter's description:
+  where several differ in nothing else, each says where it is used (a method, or a subresource).
 * `features.json`: the feature gates by name, each with its stage and whether it is on.
 * `bootstrap.json`: the objects that a fresh kube-apiserver makes by itself, by the path of their collection.
 """
@@ -21,6 +23,7 @@ import json
 import re
 import subprocess
 import tarfile
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +86,7 @@ def _of_server(client: Client) -> dict[str, Any]:
         },
         "columns.json": columns,
         "features.json": _features(client),
+        "parameters.json": _parameters(client.get("/openapi/v2").json),
         "bootstrap.json": {path: items for path, items in bootstrap.items() if items},
         "openapi-index.json": sorted(index),
         **{f"openapi/{name.replace('/', '_')}.json": _document(client, name, entry) for name, entry in index.items()},
@@ -94,6 +98,30 @@ def _features(client: Client) -> dict[str, list[Any]]:
     text = client.get("/metrics", headers={"Accept": "text/plain"}).body.decode()
     found = re.findall(r'^kubernetes_feature_enabled\{name="(\w+)",stage="(\w*)"\} ([01])$', text, re.MULTILINE)
     return {name: [stage, on == "1"] for name, stage, on in found}
+
+
+def _parameters(document: Any) -> dict[str, dict[str, list[str]]]:
+    """By place and name of a parameter, the hashes in the names of the shared ones, and where each is used."""
+    methods: dict[str, set[str]] = {}
+    places: dict[str, set[str]] = {}
+    for path, item in document["paths"].items():
+        below = "/".join([step for step in path.split("/") if step and "{" not in step][-2:])
+        for method, operation in item.items():
+            for used in operation if method == "parameters" else operation.get("parameters", ()):
+                if reference := used.get("$ref", ""):
+                    shared = reference.rpartition("/")[2]
+                    methods.setdefault(shared, set()).add(method)
+                    places.setdefault(shared, set()).add(below)
+    alike: dict[str, list[str]] = {}
+    for shared, parameter in sorted(document["parameters"].items()):
+        if parameter["in"] != "body":
+            alike.setdefault(f"{parameter['in']} {parameter['name']}", []).append(shared)
+    found: dict[str, dict[str, list[str]]] = {}
+    for key, names in alike.items():
+        where = methods if all(methods[one].isdisjoint(methods[other]) for one, other in combinations(names, 2)) else places
+        name = key.partition(" ")[2]
+        found[key] = {shared.removeprefix(f"{name}-"): sorted(where[shared]) if names[1:] else [] for shared in names}
+    return found
 
 
 def _columns(client: Client, path: str) -> Any:

@@ -14,9 +14,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, Final
 
+from fakekube import data
 from fakekube.api.openapi.operations import META, Operation, Parameter, path_item
 from fakekube.api.openapi.schemas import Definitions, references
 from fakekube.codecs import json
+from fakekube.data import Facts
 from fakekube.data.shapes import schema_name
 from fakekube.registry.resource import GVK
 
@@ -54,7 +56,8 @@ def document(
         custom: the schemas of custom resources by name, in the form of v2.
     """
     shared: dict[str, Json] = {}
-    shown = {path: _path(operations, shared) for path, operations in sorted(paths.items())}
+    facts = data.minor(version)
+    shown = {path: _path(operations, _Parameters(facts, path, shared)) for path, operations in sorted(paths.items())}
     wanted = set(references(shown)) | set(references(shared)) | {name for own in custom.values() for name in references(own)}
     wanted.difference_update(custom, (reference.rpartition("/")[2] for reference in _parameter_names(shared)))
     everywhere = everywhere_in(group_versions)
@@ -87,15 +90,15 @@ def everywhere_in(group_versions: Iterable[str]) -> list[tuple[str, str]]:
 # ---------------------------------------------------------------- paths
 
 
-def _path(operations: Sequence[Operation], shared: dict[str, Json]) -> Json:
+def _path(operations: Sequence[Operation], parameters: _Parameters) -> Json:
     return path_item(
         operations,
-        lambda operation, parameters: _operation(operation, parameters, shared),
-        lambda parameter: _shown(_parameter(parameter), shared),
+        lambda operation, own: _operation(operation, own, parameters),
+        lambda parameter: parameters.shown(_parameter(parameter)),
     )
 
 
-def _operation(operation: Operation, parameters: Iterable[Parameter], shared: dict[str, Json]) -> Json:
+def _operation(operation: Operation, own: Iterable[Parameter], parameters: _Parameters) -> Json:
     shown: Json = {"description": operation.description} if operation.description else {}
     if operation.consumes:
         shown["consumes"] = list(operation.consumes)
@@ -105,11 +108,11 @@ def _operation(operation: Operation, parameters: Iterable[Parameter], shared: di
         "tags": [operation.tag],
         "operationId": operation.identifier,
     }
-    listed = [_parameter(parameter) for parameter in parameters]
+    listed = [_parameter(parameter) for parameter in own]
     if operation.body:
         listed.insert(0, _body(operation))
     if listed:
-        shown["parameters"] = [_shown(parameter, shared) for parameter in listed]
+        shown["parameters"] = [parameters.shown(parameter, operation.method) for parameter in listed]
     shown["responses"] = {
         **{
             str(code): {"description": HTTPStatus(code).phrase, "schema": _reference(answer)}
@@ -147,17 +150,40 @@ def _parameter(parameter: Parameter) -> Json:
     return {**shown, "required": True} if parameter.place == "path" else shown
 
 
-def _shown(parameter: Json, shared: dict[str, Json]) -> Json:
-    """Returns a parameter for an operation: a reference to a shared one, or itself."""
-    if parameter["in"] == "body":
-        inline = not parameter["schema"]["$ref"].startswith(_DEFINITIONS + _META_NAMES)
-    else:
-        inline = parameter["name"] in _INLINE
-    if inline:
-        return parameter
-    name = f"{parameter['name']}-{_hash(json.dumps(parameter))}"
-    shared[name] = parameter
-    return {"$ref": _PARAMETERS + name}
+class _Parameters:
+    """The parameters of the operations of a path, as references to shared ones.
+
+    Args:
+        facts: of the minor.
+        path: of the operations.
+        shared: by name, the parameters of all paths; added to.
+    """
+
+    def __init__(self, facts: Facts, path: str, shared: dict[str, Json]) -> None:
+        self._facts = facts
+        self._below = "/".join([step for step in path.split("/") if step and "{" not in step][-2:])
+        self._shared = shared
+
+    def shown(self, parameter: Json, member: str = "parameters") -> Json:
+        """Returns a reference to a parameter, or the parameter itself if it is never shared.
+
+        `member`: the member of the path item that has the parameter.
+        """
+        if parameter["in"] == "body":
+            inline = not parameter["schema"]["$ref"].startswith(_DEFINITIONS + _META_NAMES)
+        else:
+            inline = parameter["name"] in _INLINE
+        if inline:
+            return parameter
+        name = f"{parameter['name']}-{self._ending(parameter, member)}"
+        self._shared[name] = parameter
+        return {"$ref": _PARAMETERS + name}
+
+    def _ending(self, parameter: Json, member: str) -> str:
+        known = ""
+        if "description" not in parameter:
+            known = self._facts.parameter_hash(parameter["in"], parameter["name"], member, self._below)
+        return known or _hash(json.dumps(parameter))
 
 
 def _hash(content: bytes) -> str:

@@ -81,6 +81,22 @@ def test_columns_and_the_objects_of_a_fresh_server() -> None:
             assert not obj["metadata"].keys() & {"uid", "resourceVersion", "creationTimestamp"}
 
 
+@pytest.mark.parametrize(
+    ("place", "name", "uses", "expected"),
+    [
+        ("query", "watch", ("get", "v1/pods"), "XNNPZGbK"),
+        ("query", "fieldManager", ("patch", "v1/pods"), "7c6nTn1T"),
+        ("query", "fieldManager", ("put", "v1/pods"), "Qy4HdaTW"),
+        ("query", "container", ("get", "pods/exec"), "i5dOmRiM"),
+        ("path", "path", ("parameters", "pods/proxy"), "z6Ciiujn"),
+        ("query", "path", ("parameters", "services/proxy"), "QCf0eosM"),
+        ("query", "unheard", ("get", "v1/pods"), ""),
+    ],
+)
+def test_names_of_shared_parameters(place: str, name: str, uses: tuple[str, str], expected: str) -> None:
+    assert FACTS.parameter_hash(place, name, *uses) == expected
+
+
 def test_a_minor_without_data() -> None:
     with pytest.raises(LookupError, match=r"Kubernetes 1\.2 is not known; known: .*1\.36"):
         data.minor("1.2")
