@@ -18,7 +18,7 @@ The files, one entry a line:
   constant default; of OpenAPI `l`, `m`, `g` list type, map keys and map type, `e` enum, `v` default, `x` the
   whole property where `shapes.property_schema` is wrong.
 * `schemas.json`: schemas of OpenAPI that belong to none of the types.
-* `columns.json`: table columns by path of the collection.
+* `columns.json`: table columns by path of the collection; `field` names the field of OpenAPI that describes a column.
 * `features.json`, where they were collected: the feature gates, each with its stage and whether it is on.
 * `parameters.json`, where they were collected: how the names of shared parameters of OpenAPI v2 end (see `parameter_hash`).
 * `bootstrap/PATH.json`: the objects of a fresh server, without uid, revision and times.

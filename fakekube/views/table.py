@@ -11,7 +11,7 @@ Specified by: k8s.io/kubernetes/pkg/printers (tablegenerator.go), k8s.io/apiserv
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache
 from typing import Any, Final
@@ -45,6 +45,8 @@ class TableConvertor:
     """The key by which rows are sorted; None: as the list is."""
     empty: Sequence[Any] | None = ()
     """The value of `rows` in an empty table."""
+    fields: Mapping[str, str] = field(default_factory=dict)
+    """By the name of a column, the field that describes it (`io.k8s.api.core.v1.ConfigMap.data`), but for those of metadata."""
     repeats_columns: bool = False
     """Whether every event of a watch has the columns, not only the first."""
 
@@ -59,19 +61,24 @@ class Row:
     """The `object` of the row: the object, its metadata, or None (includeObject)."""
 
 
-#: The fields of ObjectMeta that columns show, by the names of the columns.
-_OF_METADATA: Final = {"Name": "name", "Age": "creationTimestamp", "Created At": "creationTimestamp"}
 _OBJECT_META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+_CREATION: Final = f"{_OBJECT_META}.creationTimestamp"
+#: The fields of ObjectMeta that columns show, by the names of the columns.
+_OF_METADATA: Final = {"Name": f"{_OBJECT_META}.name", "Age": _CREATION, "Created At": _CREATION}
 
 
 def column_definitions(convertor: TableConvertor) -> list[dict[str, Any]]:
-    """The columns as a Table shows them; those of metadata are described as that is, where a package has descriptions."""
-    return [{**column, "description": column["description"] or _described(column["name"])} for column in convertor.columns]
+    """The columns as a Table shows them; those of fields are described as these are, where a package has descriptions."""
+    of_fields = {**_OF_METADATA, **convertor.fields}
+    return [
+        {**column, "description": column["description"] or _described(of_fields.get(column["name"], ""))}
+        for column in convertor.columns
+    ]
 
 
-def _described(name: str) -> str:
-    field = _OF_METADATA.get(name)
-    return field_text(data.NEWEST, _OBJECT_META, field) if field else ""
+def _described(described_field: str) -> str:
+    schema, _, name = described_field.rpartition(".")
+    return field_text(data.NEWEST, schema, name) if name else ""
 
 
 def table(
@@ -160,5 +167,6 @@ def convertor_for(group: str, version: str, plural: str, *, scale: bool = False)
         cells,
         conditions=pods.pod_conditions if (group, plural) == ("", "pods") else _no_conditions,
         order=cluster.flow_order if plural == "flowschemas" else None,
+        fields={row["name"]: row["field"] for row in rows if "field" in row},
         repeats_columns=plural == "apiservices",
     )

@@ -6,6 +6,9 @@ After a change for the better: `python -m tests.differential scores --write`.
 from __future__ import annotations
 
 import os
+import re
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 
@@ -47,6 +50,17 @@ def test_recorded(name: str, played: Played) -> None:
 def _is_as_good(result: Score, expected: scores.Expected, in_order: int) -> bool:
     figures = scores.figures(result)
     return figures.pop("in_order") >= in_order and figures == expected  # what is told of several webhooks has no order
+
+
+def test_descriptions_make_more_exchanges_identical() -> None:
+    """As docs/fidelity.md says; in a process of its own, because documents are made once a process."""
+    pytest.importorskip("kubernetes_validate")
+    command = [sys.executable, "-m", "tests.differential", "check", "--descriptions", "-v", "0", "discovery", "negotiation"]
+    output = subprocess.run(command, check=False, capture_output=True, text=True, timeout=300).stdout
+    assert re.findall(r"^(\w+):.* exchanges ([0-9/]+) identical", output, re.MULTILINE) == [
+        ("discovery", "355/368"),
+        ("negotiation", "617/617"),
+    ]
 
 
 def test_every_recording_is_played() -> None:

@@ -9,7 +9,7 @@ the types come from `oracle facts` (facts.go). A minor's facts are one archive, 
   an object whose every struct is present and whose every list has one empty item) and its `fieldLabels`.
 * `discovery.json`: /api, /apis, every group and version, in the legacy and the aggregated form.
 * `openapi/*.json`: OpenAPI v3 of every group version, and `openapi-index.json`, the list of them.
-* `columns.json`: the table columns of every listable resource.
+* `columns.json`: the table columns of every listable resource; `field` is the first field of OpenAPI with the same description.
 * `parameters.json`: the names of the shared parameters of OpenAPI v2. A name ends in a hash of the parameter's description:
   where several differ in nothing else, each says where it is used (a method, or a subresource).
 * `features.json`: the feature gates by name, each with its stage and whether it is on.
@@ -79,6 +79,9 @@ def _of_server(client: Client) -> dict[str, Any]:
                 columns[path] = _columns(client, path)
                 bootstrap[path] = [i for i in client.get(path).get("items") or () if i["metadata"]["name"] != client.ns]
     index = client.get("/openapi/v3").json["paths"]
+    documents = {name: _document(client, name, entry) for name, entry in index.items()}
+    fields = _fields_by_description(documents)
+    columns = {path: [_column(column, fields) for column in found or ()] for path, found in columns.items()}
     return {
         "discovery.json": {
             "legacy": legacy,
@@ -89,7 +92,7 @@ def _of_server(client: Client) -> dict[str, Any]:
         "parameters.json": _parameters(client.get("/openapi/v2").json),
         "bootstrap.json": {path: items for path, items in bootstrap.items() if items},
         "openapi-index.json": sorted(index),
-        **{f"openapi/{name.replace('/', '_')}.json": _document(client, name, entry) for name, entry in index.items()},
+        **{f"openapi/{name.replace('/', '_')}.json": without_descriptions(document) for name, document in documents.items()},
     }
 
 
@@ -126,12 +129,34 @@ def _parameters(document: Any) -> dict[str, dict[str, list[str]]]:
 
 def _columns(client: Client, path: str) -> Any:
     table = client.get(path, {"limit": "1"}, headers={"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"})
-    return without_descriptions(table.get("columnDefinitions"))
+    return table.get("columnDefinitions")
+
+
+def _column(column: dict[str, Any], fields: dict[str, str]) -> Any:
+    shown = without_descriptions(column)
+    field = "" if column["name"] in _OF_METADATA else fields.get(column["description"], "")
+    return {**shown, "field": field} if field else shown
+
+
+#: Columns that each kind has of its metadata.
+_OF_METADATA = ("Name", "Age", "Created At")
+#: What OpenAPI adds to the description of a field.
+_ENUM = "\n\nPossible enum values:"
+
+
+def _fields_by_description(documents: dict[str, Any]) -> dict[str, str]:
+    """By description, the first field that has it (`io.k8s.api.core.v1.ConfigMap.data`)."""
+    found: dict[str, str] = {}
+    for _, document in sorted(documents.items()):
+        for name, schema in sorted(document["components"].get("schemas", {}).items()):
+            for field, described in sorted(schema.get("properties", {}).items()):
+                if text := described.get("description", "").partition(_ENUM)[0]:
+                    found.setdefault(text, f"{name}.{field}")
+    return found
 
 
 def _document(client: Client, name: str, entry: dict[str, str]) -> Any:
-    query = entry["serverRelativeURL"].partition("?")[2]
-    return without_descriptions(client.get(f"/openapi/v3/{name}", query).json)
+    return client.get(f"/openapi/v3/{name}", entry["serverRelativeURL"].partition("?")[2]).json
 
 
 def without_descriptions(value: Any, inside_properties: bool = False) -> Any:
