@@ -19,7 +19,7 @@ from fakekube.codecs import json
 from fakekube.controllers.reconciler import Key, Reconciler
 from fakekube.golang.timestamps import print_time
 from fakekube.nodes.metrics_api import GROUP_VERSION, KINDS, VERBS
-from fakekube.runtime.usage import Used, container_usage, is_told, running_containers
+from fakekube.runtime.usage import Used, container_usage, has_usage, running_containers
 from fakekube.selectors import LabelSelector, SelectorError, parse_labels
 from fakekube.selectors.fields import parse_fields
 
@@ -106,7 +106,7 @@ def _answer(environ: Mapping[str, Any], runtime: Callable[[], Runtime]) -> tuple
 
     if _AUTOSCALER in environ.get("HTTP_USER_AGENT", ""):
         pods = runtime().cluster.list("", "pods", namespace or "")
-        if not any(is_told(runtime(), pod) for pod in pods):
+        if not any(has_usage(runtime(), pod) for pod in pods):
             return _status(404, "NotFound", "the server could not find the requested resource (get pods.metrics.k8s.io)")
     items = _Measurement(runtime()).measured(plural, namespace or "", name, labels)
     items = [item for item in items if is_wanted(item["metadata"])]

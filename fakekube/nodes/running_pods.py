@@ -195,7 +195,7 @@ class RunningPods:
             if hook is None or not rules.behaviour_of(pod, spec).follows_command:
                 continue
             runtime: Runtime = self._kubelet.context.shared["runtime of"]()
-            code, took = runtime.container(pod, spec["name"]).foresee(hook.get("command") or (), grace)
+            code, took = runtime.container(pod, spec["name"]).run_to_end(hook.get("command") or (), grace)
             found[spec["name"]] = took
             if code:
                 self._tell(pod, "Warning", "FailedPreStopHook", "PreStopHook failed", f"spec.containers{{{spec['name']}}}")

@@ -1,6 +1,5 @@
-"""What runs in containers: logs, files, a shell, ports. Nothing of this machine is run.
+"""The container runtime: logs, files, a shell with commands, and ports of containers. No program of this machine is run.
 
-`runtime.Runtime` is what the API server asks (`kubelet_api.Kubelet`). A `sandbox.Sandbox` is a pod, a
-`container.Container` one run of a container. Programs are coroutines (`scheduling`, `program`, `shell`, `commands`), which
-cost a thread only while they work.
+`runtime.Runtime` implements `kubelet_api.Kubelet`. A `sandbox.Sandbox` is a pod, a `container.Container` one run of a container.
+Programs are coroutines (`scheduling`, `program`, `shell`, `commands`), which use a thread only while they run.
 """

@@ -1,6 +1,6 @@
-"""What a test says that containers do: log lines, answers to exec and attach, ports, what they use.
+"""The behaviour of containers that rules of a test define: log lines, handlers for exec and attach, ports, resource usage.
 
-Invariant: a behaviour never changes; what is said later makes another one. Of several that match, the last one counts.
+Invariant: a behaviour is immutable; changing a rule replaces it. If several match a container, later ones take precedence.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ PortHandler = Callable[["Pipe", "Pipe"], None]
 
 @dataclass(slots=True, frozen=True)
 class LogPlan:
-    """What a container logs by itself."""
+    """The log lines of a container."""
 
     line: str | Callable[[int], str] = ""
-    """A line, or a function that makes the line with this number, from 0 on."""
+    """A line, or a function that returns the line for a number, from 0 on."""
     every: float = 0.0
-    """Seconds between two lines; 0 for one line, at the start."""
+    """Seconds between two lines; 0 for a single line at the start."""
     times: int | None = None
-    """How many lines there are; None: no end."""
+    """The number of lines; None for no limit."""
     lines: tuple[str, ...] = ()
-    """Lines that are there at the start."""
+    """Lines that are logged at the start."""
     file: Path | None = None
-    """A file of this machine, whose lines are there at the start."""
+    """A file of this machine, whose lines are logged at the start."""
     stream: str = "stdout"
 
 
 @dataclass(slots=True, frozen=True)
 class Usage:
-    """What a container uses: a quantity, or a function of the pod that returns one."""
+    """The resource usage of a container: quantities, or functions of the pod that return one."""
 
     cpu: Any = None
     memory: Any = None
@@ -49,28 +49,28 @@ class Usage:
 
 @dataclass(slots=True, frozen=True)
 class Behaviour:
-    """What is said of a container; None and empty mappings say nothing."""
+    """The behaviour of a container; None and empty mappings are the default behaviour."""
 
     logs: LogPlan | None = None
     exec: Handler | None = None
-    """Answers every exec."""
+    """The handler of every exec."""
     commands: Mapping[str, Handler] = field(default_factory=dict)
-    """Answer for single programs, by name, also within scripts."""
+    """The handlers of single programs, by name, also within scripts."""
     attach: Handler | None = None
     ports: Mapping[int, Destination | PortHandler | None] = field(default_factory=dict)
-    """By port number; None: connections are refused."""
+    """The servers by port; None refuses connections."""
     usage: Usage | None = None
     host_programs: bool = False
-    """Programs that the container does not have are run on this machine."""
+    """Whether programs that the shell does not have are run on this machine."""
     follows_command: bool | None = None
-    """The container ends when its command does, with its exit code."""
+    """Whether the container terminates with its command, and its exit code; None if it is interactive (`stdin: true`)."""
 
 
 NOTHING = Behaviour()
 
 
 def merged(found: Iterable[Behaviour]) -> Behaviour:
-    """Returns what several behaviours say together; later ones count more."""
+    """Merges behaviours; later ones take precedence."""
     made: dict[str, Any] = {}
     for one in found:
         for each in fields(Behaviour):

@@ -1,9 +1,9 @@
 """One run of a container: its files, environment, processes and log.
 
-Nothing is made before somebody looks: the files with the first exec, the main program with the first look at the log or
-into the container. It then lives through what it would have done since the container started.
+Everything is created on first use: the files for the first exec, the main program when a client first reads the log or
+connects. The main program then runs everything since the start of the container.
 
-Invariant: what belongs to a run ends with it; the next run has a container of its own.
+Invariant: processes and log end with the run; the next run has a `Container` of its own.
 
 Specified by: pkg/kubelet/kuberuntime/kuberuntime_container.go.
 """
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from fakekube.runtime.main_program import MainProgram
     from fakekube.runtime.network import Network
 
-__all__ = ["Container", "Run", "Surroundings"]
+__all__ = ["Container", "ContainerContext", "Run"]
 
 Object = Mapping[str, Any]
 
@@ -43,7 +43,7 @@ _MEMORY: Final = 2 * 1024**3
 
 @dataclass(slots=True, frozen=True)
 class Run:
-    """Which run of a container, and when it was. Times are of the cluster."""
+    """The number of a run of a container, and its times by the cluster's clock."""
 
     attempt: int
     started: datetime
@@ -52,18 +52,18 @@ class Run:
 
 
 @dataclass(slots=True, frozen=True)
-class Surroundings:
-    """What a container gets from its pod."""
+class ContainerContext:
+    """The functions of the pod that a container uses."""
 
     pod: Callable[[], Object]
-    """Returns the pod as it is."""
+    """Returns the current Pod object."""
     clock: Clock
     behaviour: Callable[[], Behaviour]
-    """Returns what the test says of the container."""
+    """Returns the behaviour that tests have set for the container."""
     make_files: Callable[[Container], FileSystem]
     make_environment: Callable[[], dict[str, str]]
     network: Network
-    """How it reaches others."""
+    """The network of the pod."""
     on_exit: Callable[[Container, int], None]
     """Called with the exit code when the main program has ended."""
 
@@ -73,31 +73,31 @@ class Container:
 
     Args:
         spec: the container's item in the pod's spec.
-        run: which run.
-        surroundings: what it gets from its pod.
+        run: the run.
+        context: the functions of its pod.
     """
 
-    def __init__(self, spec: Object, run: Run, surroundings: Surroundings) -> None:
+    def __init__(self, spec: Object, run: Run, context: ContainerContext) -> None:
         self.spec, self.run = spec, run
-        self._surroundings = surroundings
-        self.clock = surroundings.clock
-        self.behaviour = surroundings.behaviour
-        self.network = surroundings.network
+        self._context = context
+        self.clock = context.clock
+        self.behaviour = context.behaviour
+        self.network = context.network
         self.log = ContainerLog()
         self.tasks: dict[int, Task] = {}
-        """By process id; ended ones are dropped from time to time."""
+        """The processes by id; ended ones are removed when there are many."""
         self._files: FileSystem | None = None
         self._environment: dict[str, str] | None = None
         self._making = threading.RLock()
         self._last_pid = 1
         self._main: MainProgram | None = None
 
-    # ------------------------------------------------------------ what it is like
+    # ------------------------------------------------------------ properties
 
     @property
     def pod(self) -> Object:
-        """The pod as it is now."""
-        return self._surroundings.pod()
+        """The current Pod object."""
+        return self._context.pod()
 
     @property
     def name(self) -> str:
@@ -106,7 +106,7 @@ class Container:
 
     @property
     def is_running(self) -> bool:
-        """Whether the run has not ended."""
+        """Reports whether the run has not ended."""
         return self.run.finished is None
 
     @property
@@ -144,7 +144,7 @@ class Container:
 
     @property
     def read_only_root(self) -> bool:
-        """Whether the image may not be written to."""
+        """Reports whether the root file system is read-only."""
         return bool(self._security("readOnlyRootFilesystem"))
 
     def started_seconds(self) -> float:
@@ -152,30 +152,30 @@ class Container:
         return max((self.clock.now() - self.run.started).total_seconds(), 0.0)
 
     def monotonic(self, moment: datetime) -> float:
-        """Returns the time of the clock's `monotonic` at a moment that is past."""
+        """Returns the time of the clock's `monotonic` at a past moment."""
         return self.clock.monotonic() - max((self.clock.now() - moment) / timedelta(seconds=1), 0.0)
 
     @property
     def files(self) -> FileSystem:
-        """The files of the container, made when they are first asked for."""
+        """The files of the container; created on first use."""
         if self._files is None:
             with self._making:
                 if self._files is None:
-                    self._files = self._surroundings.make_files(self)
+                    self._files = self._context.make_files(self)
         return self._files
 
     @property
     def environment(self) -> dict[str, str]:
-        """The variables of the container, as they were when it started."""
+        """The environment of the container; computed on first use."""
         if self._environment is None:
             with self._making:
                 if self._environment is None:
-                    self._environment = self._surroundings.make_environment()
+                    self._environment = self._context.make_environment()
         return self._environment
 
     @property
     def main(self) -> MainProgram:
-        """The main program, which is started when it is first asked for."""
+        """The main program; created on first use."""
         if self._main is None:
             from fakekube.runtime.main_program import MainProgram
 
@@ -185,13 +185,13 @@ class Container:
         return self._main
 
     def arguments(self) -> list[str]:
-        """Returns the container's command and arguments; an empty list if it leaves them to the image."""
+        """Returns the command and arguments in the container's spec; an empty list if it has none."""
         words = [*(self.spec.get("command") or ()), *(self.spec.get("args") or ())]
         return [expand(word, self.environment) for word in words]
 
     def exited(self, code: int) -> None:
-        """The main program has ended."""
-        self._surroundings.on_exit(self, code)
+        """Called when the main program has ended."""
+        self._context.on_exit(self, code)
 
     # ------------------------------------------------------------ processes
 
@@ -211,9 +211,9 @@ class Container:
         handler = self.behaviour().commands.get(posixpath.basename(name))
         if handler is None:
             return None
-        from fakekube.runtime.handled import handled_command
+        from fakekube.runtime.handler_commands import handler_command
 
-        return handled_command(handler)
+        return handler_command(handler)
 
     def program(self, argv: Sequence[str], descriptors: Mapping[int, Any], *, tty: bool = False) -> Program:
         """Returns a program that runs in the container."""
@@ -245,11 +245,11 @@ class Container:
     def _found(self, name: str, program: Program) -> Command:
         path = find_program(name, self.files, program.env.get("PATH", ""), program.cwd)
         if path is None and self.behaviour().host_programs:
-            from fakekube.runtime.handled import handled_command
+            from fakekube.runtime.handler_commands import handler_command
             from fakekube.runtime.host_programs import is_installed, run_on_host
 
             if is_installed(name):
-                return handled_command(run_on_host)
+                return handler_command(run_on_host)
         if path is None:
             raise ProgramNotFound(f"{name}: not found", 127)
         node = self.files.node(path, program.cwd)
@@ -263,7 +263,7 @@ class Container:
         return _script(path, shebang(content))
 
     def run_hook(self, command: Sequence[str], failed: Callable[[], None]) -> None:
-        """Runs a lifecycle hook beside the main program; `failed` is called if it does not end with 0."""
+        """Starts a lifecycle hook beside the main program; calls `failed` if its exit code is not 0."""
 
         async def body() -> int:
             code = await self._run_quietly(command)
@@ -275,10 +275,14 @@ class Container:
         self.register(scheduler.start(body(), " ".join(command), self.next_pid()))
         scheduler.run()
 
-    def foresee(self, command: Sequence[str], limit: float) -> tuple[int, float]:
-        """Runs a command to its end at once, at most so many seconds of its own time.
+    def run_to_end(self, command: Sequence[str], limit: float) -> tuple[int, float]:
+        """Runs a command to its end without waiting: its sleeps return at once.
 
-        Returns the exit code, and how many seconds it took; what it waited for is not waited for.
+        Args:
+            command: the program and its arguments.
+            limit: the maximum time of the command, in seconds; then it is killed.
+
+        Returns the exit code, and the seconds that the command would have taken.
         """
         start = self.clock.monotonic()
         scheduler = Scheduler(self.clock, started=start, eager=False)
@@ -297,7 +301,7 @@ class Container:
             return missing.code
 
     def end(self, run: Run) -> None:
-        """The run has ended: so do its programs, and its log."""
+        """Ends the run: kills its programs and closes its log."""
         if not self.is_running:
             return
         if self._main is not None and run.finished is not None:

@@ -1,6 +1,6 @@
 """The environment variables of a container.
 
-Later ones hide earlier ones: those of the image, of Services, `envFrom`, `env`.
+The sources, later ones with precedence: the image, Services, `envFrom`, `env`.
 
 Specified by: pkg/kubelet/kubelet_pods.go (makeEnvironmentVariables), pkg/kubelet/envvars (FromServices),
 third_party/forked/golang/expansion, pkg/fieldpath.
@@ -31,10 +31,10 @@ def environment(pod: Object, container: Object, cluster: ClusterAccess, node: Ob
     """Returns the variables of a container.
 
     Args:
-        pod: whose container it is.
+        pod: the pod of the container.
         container: an item of its spec.
-        cluster: where ConfigMaps, Secrets and Services are found.
-        node: of the pod; its allocatable resources stand for limits that are not set.
+        cluster: access to ConfigMaps, Secrets and Services.
+        node: the node of the pod; its allocatable resources are the defaults of limits.
     """
     namespace = pod["metadata"]["namespace"]
     made = {"PATH": PATH, "HOSTNAME": pod["spec"].get("hostname") or pod["metadata"]["name"]}
@@ -56,7 +56,7 @@ def environment(pod: Object, container: Object, cluster: ClusterAccess, node: Ob
 
 
 def expand(text: str, values: Mapping[str, str]) -> str:
-    """Replaces `$(NAME)` by the value of a variable; `$$` is a dollar, and what is unknown stays."""
+    """Replaces `$(NAME)` by the value of a variable; `$$` is a dollar sign, and references to unknown variables are kept."""
     return _REFERENCE.sub(lambda found: "$" if found[1] == "$" else values.get(found[2], found[0]), text)
 
 
@@ -97,7 +97,7 @@ def _of_service(service: Object) -> dict[str, str]:
 
 
 def values_of(kind: str, namespace: str, name: str, cluster: ClusterAccess) -> dict[str, bytes]:
-    """Returns the data of a ConfigMap (`configmaps`) or Secret (`secrets`); nothing if it does not exist."""
+    """Returns the data of a ConfigMap (`configmaps`) or Secret (`secrets`); an empty dict if it does not exist."""
     found = cluster.get("", kind, namespace, name)
     if found is None:
         return {}
@@ -134,7 +134,7 @@ def _value_from(source: Object, pod: Object, container: Object, cluster: Cluster
 
 
 def field_value(pod: Object, path: str) -> str:
-    """Returns the value of a field of the pod, as the downward API shows it; "" for what it does not know."""
+    """Returns the value of a field of the pod for the downward API; "" for an unsupported field."""
     metadata, spec, status = pod["metadata"], pod["spec"], pod.get("status") or {}
     subscript = _SUBSCRIPT.fullmatch(path)
     if subscript is not None:
@@ -157,7 +157,7 @@ def field_value(pod: Object, path: str) -> str:
 
 
 def resource_value(pod: Object, container: Object, reference: Object, node: Object | None) -> str:
-    """Returns what `resourceFieldRef` says of a container's resources, in units of the divisor, rounded up."""
+    """Returns the value of a `resourceFieldRef`: a resource of a container in units of the divisor, rounded up."""
     wanted = next((one for one in _containers(pod) if one["name"] == reference.get("containerName")), container)
     side, _, resource = reference["resource"].partition(".")
     quantity = ((wanted.get("resources") or {}).get(side) or {}).get(resource)

@@ -1,7 +1,6 @@
-"""Functions of a test that stand for programs in containers: `cluster.pods.on(image="postgres").exec(handler)`.
+"""Handlers: functions of a test that replace programs in containers, `cluster.pods.on(image="postgres").exec(handler)`.
 
-A handler has a thread of the process while it runs, reads and writes pipes that block, and returns the exit code, or a text
-that is written to stdout.
+A handler runs in a thread of the process, reads and writes blocking pipes, and returns the exit code, or a string for stdout.
 
 Invariant: an exception of a handler ends the program with exit code 1, and its traceback is written to stderr.
 """
@@ -28,16 +27,16 @@ _log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Context:
-    """What a handler is given."""
+    """The argument of a handler."""
 
     command: Sequence[str]
     """The program and its arguments."""
     stdin: Pipe
-    """What the client sends: `read_blocking()`, `readline()` or iteration over lines; empty if it sends nothing."""
+    """The input of the client: `read_blocking()`, `readline()` or iteration over lines; empty if there is none."""
     stdout: Pipe
-    """`write_all(data)` shows something to the client."""
+    """The output: `write_all(data)`."""
     stderr: Pipe
-    """The same for errors; with a terminal it is `stdout`."""
+    """The error output; with a terminal it is `stdout`."""
     env: Mapping[str, str]
     """The environment of the container."""
     pod: Mapping[str, Any]
@@ -45,7 +44,7 @@ class Context:
     container: str
     """The name of the container."""
     files: FileSystem
-    """Its files: `read(path)`, `write(path, data)`, `exists(path)` …"""
+    """The files of the container: `read(path)`, `write(path, data)`, `exists(path)` …"""
     tty: bool = False
     """Whether the client has a terminal."""
     sizes: TerminalSizeQueue = field(default_factory=TerminalSizeQueue)
@@ -56,7 +55,7 @@ class Context:
         self.stdout.write_all(text.encode() if isinstance(text, str) else text)
 
     def read_all(self) -> bytes:
-        """Returns all that the client sends."""
+        """Reads the input to its end, and returns it."""
         parts = []
         while part := self.stdin.read_blocking():
             parts.append(part)
@@ -64,14 +63,14 @@ class Context:
 
 
 Handler = Callable[[Context], int | str | bytes | None]
-"""Returns the exit code; a text or bytes for stdout, and the code is 0; None for 0."""
+"""Returns the exit code (None is 0), or a string or bytes for stdout with exit code 0."""
 
 
 def call(handler: Handler, context: Context) -> ExitStatus:
     """Calls a handler and closes its pipes."""
     try:
         code = _result(handler(context), context)
-    except BrokenPipeError:  # the client has gone
+    except BrokenPipeError:  # the client has disconnected
         code = 1
     except Exception as error:
         _log.warning("%s: %s", " ".join(context.command), error, exc_info=True)

@@ -1,4 +1,4 @@
-"""What is in the image of a container: the same few programs and files in all of them, and a web page where nginx is.
+"""The files of images: programs and system files that are the same in all images, and the web page of nginx.
 
 Specified by: the images busybox and nginx; pkg/kubelet/kubelet_pods.go (ensureHostsFile), pkg/kubelet/network/dns.
 """
@@ -15,7 +15,7 @@ __all__ = ["APPLET", "DEFAULT_COMMANDS", "base_name", "install", "page"]
 
 Object = Mapping[str, Any]
 
-#: The content of a program is this and its name.
+#: The content of a program file is this and the name of the command.
 APPLET: Final = b"\x7fELF fakekube "
 _FOLDERS: Final = ("bin", "dev", "dev/pts", "etc", "home", "proc", "root", "run", "sbin", "sys", "tmp", "usr",
                    "usr/bin", "usr/local", "usr/local/bin", "usr/sbin", "var", "var/log", "var/run", "var/tmp", "opt", "mnt",
@@ -27,7 +27,7 @@ _CURL_LESS: Final = frozenset({"busybox"})
 _PASSWD: Final = "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/home:/bin/false\n"
 _GROUP: Final = "root:x:0:\nnobody:x:65534:\n"
 
-#: What an image runs where the container says nothing, by the last part of its name.
+#: The default command of an image, by the last part of its name.
 DEFAULT_COMMANDS: Final[Mapping[str, Sequence[str]]] = {
     "busybox": ("sh",),
     "alpine": ("/bin/sh",),
@@ -41,7 +41,7 @@ _NGINX_LINES: Final = (
     "/docker-entrypoint.sh: Configuration complete; ready for start up",
     "[notice] 1#1: start worker processes",
 )
-#: What an image says when it starts, if nobody says otherwise.
+#: The log lines at the start of an image without a command.
 START_LINES: Final[Mapping[str, Sequence[str]]] = {"nginx": _NGINX_LINES}
 
 
@@ -51,7 +51,7 @@ def base_name(image: str) -> str:
 
 
 def page(image: str) -> bytes:
-    """Returns the page that a web server of the image shows."""
+    """Returns the page that the web server of an image serves."""
     name = "nginx" if base_name(image) == "nginx" else base_name(image) or "fakekube"
     return (
         f"<!DOCTYPE html>\n<html>\n<head>\n<title>Welcome to {name}!</title>\n</head>\n<body>\n"

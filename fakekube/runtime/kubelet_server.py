@@ -1,8 +1,8 @@
-"""The HTTP endpoints of a kubelet, which clients reach by nodes/proxy: health, pods, statistics, metrics, logs.
+"""The HTTP endpoints of a kubelet, which clients call through nodes/proxy: health, pods, statistics, metrics, logs.
 
-Figures come from `runtime.usage`; totals grow with the time that a container has been running.
+Values are those of `runtime.usage`; cumulative ones are proportional to the time that a container has been running.
 
-Invariant: an answer is about one node, at one moment of the clock.
+Invariant: a response is for one node, at one time of the clock.
 
 Specified by: pkg/kubelet/server/server.go, pkg/kubelet/server/stats, pkg/kubelet/metrics/collectors/resource_metrics.go,
 k8s.io/kubelet/pkg/apis/stats/v1alpha1.
@@ -63,7 +63,7 @@ class KubeletServer:
 
     Args:
         node: the name of the node.
-        runtime: what runs in its pods.
+        runtime: the container runtime.
     """
 
     def __init__(self, node: str, runtime: Runtime) -> None:
@@ -142,7 +142,7 @@ class KubeletServer:
     # ------------------------------------------------------------ statistics
 
     def _used(self) -> Iterator[tuple[Object, Object, Used, float]]:
-        """Iterates over pods, their running containers, what these use, and for how many seconds they have been running."""
+        """Yields pods, their running containers, their usage, and for how many seconds they have been running."""
         now = self._runtime.clock.now()
         for pod in self._running():
             started = _started(pod, now)
@@ -268,7 +268,7 @@ def _started(pod: Object, default: datetime) -> datetime:
 
 
 def _as_running(pod: Object) -> Object:
-    """Returns a pod as the container runtime knows it: names and images."""
+    """Returns a pod with the fields that the container runtime knows: names and images."""
     metadata = {name: pod["metadata"][name] for name in ("name", "namespace", "uid")}
     containers = [{"name": one["name"], "image": one.get("image", ""), "resources": {}} for one in running_containers(pod)]
     return {"metadata": {**metadata, "creationTimestamp": None}, "spec": {"containers": containers}, "status": {}}

@@ -1,7 +1,7 @@
-"""The logs of containers, and how they are read.
+"""The logs of containers.
 
-A container's lines are kept until they make ten mebibytes; then they are rotated away, for a kubelet shows the newest of its
-files only. Those who follow hear of new lines by one `Notifier` for all of them, and share what was put together for one.
+A log is rotated when it reaches ten mebibytes: older lines are dropped, because a kubelet only serves its newest file. One
+`Notifier` wakes all followers of a log, and they share the bytes of new lines.
 
 Invariant: the times of a log's lines never decrease.
 
@@ -23,7 +23,7 @@ __all__ = ["ContainerLog", "LogStream", "read_log"]
 
 #: containerLogMaxSize of a kubelet, in bytes.
 MAX_SIZE: Final = 10 * 1024 * 1024
-#: The longest line; a longer one is kept in pieces.
+#: The maximum length of a line; longer ones are split.
 _MAX_LINE: Final = 16 * 1024
 
 
@@ -34,7 +34,7 @@ class Line(NamedTuple):
     stream: str
     """stdout or stderr."""
     text: bytes
-    """With its end, unless more of the line follows."""
+    """The text with its line end, unless another piece of the line follows."""
 
 
 def _stamp(time: datetime) -> bytes:
@@ -49,7 +49,7 @@ class ContainerLog:
         self.closed = False
         """Whether the container has ended."""
         self.dropped = 0
-        """How many lines were rotated away."""
+        """The number of lines that were dropped by rotation."""
         self._lines: list[Line] = []
         self._size = 0
         self._rest: dict[str, bytes] = {}
@@ -62,7 +62,7 @@ class ContainerLog:
         return self.dropped + len(self._lines)
 
     def write(self, data: bytes, time: datetime, stream: str = "stdout") -> None:
-        """Writes bytes; what does not end a line is kept until the line ends."""
+        """Writes bytes; an incomplete line is buffered."""
         with self._lock:
             *lines, rest = (self._rest.get(stream, b"") + data).split(b"\n")
             for line in lines:
@@ -75,7 +75,7 @@ class ContainerLog:
             self.changed.notify()
 
     def close(self, time: datetime) -> None:
-        """The container has ended."""
+        """Closes the log at the end of the container."""
         with self._lock:
             if self.closed:
                 return
@@ -96,11 +96,12 @@ class ContainerLog:
         self._size += len(text)
 
     def lines(self, first: int = 0) -> list[Line]:
-        """Returns the lines from a number on, as far as they are kept."""
+        """Returns the lines from a number on that are not dropped."""
         return self._lines[max(first - self.dropped, 0) :]
 
     def text_from(self, first: int, *, timestamps: bool) -> tuple[bytes, int]:
-        """Returns all lines from a number on, and the number of the next one. The bytes are shared by those who ask alike."""
+        """Returns the text of all lines from a number on, and the number of the next line. The result is cached for other
+        followers."""
         with self._lock:
             end = self.end
             shared = self._shared
@@ -112,7 +113,7 @@ class ContainerLog:
 
 
 class _Reading:
-    """Reads on in a log, from where its options say."""
+    """A position in a log, with the options of the reader."""
 
     def __init__(self, log: ContainerLog, options: LogOptions, now: datetime) -> None:
         self._log, self._options = log, options
@@ -122,7 +123,7 @@ class _Reading:
         self._since = None if since is None else since.replace(tzinfo=since.tzinfo or UTC)
         self._stream = None if options.stream in ("", "All") else options.stream.lower()
         self.left = options.limit_bytes
-        """Bytes that may still be returned; None: any number."""
+        """The number of bytes that may still be returned; None for no limit."""
         self._at = self._start()
 
     def _start(self) -> int:
@@ -139,7 +140,7 @@ class _Reading:
         return self._log.dropped + place
 
     def more(self) -> bytes:
-        """Returns what has come."""
+        """Returns the text of new lines."""
         timestamps = self._options.timestamps
         if self._since is None and self._stream is None:
             text, self._at = self._log.text_from(self._at, timestamps=timestamps)
@@ -158,12 +159,12 @@ class _Reading:
 
     @property
     def is_done(self) -> bool:
-        """Whether nothing more will come."""
+        """Reports whether there will be no more lines."""
         return self.left == 0 or (self._log.closed and self._at >= self._log.end)
 
 
 def read_log(log: ContainerLog, options: LogOptions, now: datetime) -> bytes:
-    """Returns what is in a log now."""
+    """Returns the present content of a log."""
     return _Reading(log, options, now).more()
 
 
@@ -171,10 +172,10 @@ class LogStream:
     """Follows a log until its container ends: a `streams.Stream`.
 
     Args:
-        log: of the container.
-        options: where to begin, and how lines look.
+        log: the log of the container.
+        options: the options of the request.
         clock: of the cluster.
-        closed: called once, when nobody follows any more.
+        closed: called once, when the stream is closed.
     """
 
     deadline: float | None = None

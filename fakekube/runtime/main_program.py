@@ -1,10 +1,10 @@
-"""The main program of a container: what it logs, and what attach attaches to.
+"""The main program of a container, which writes its log, and to which attach connects.
 
-It is, in this order: the log that a test plans, what the container's command does, a few lines of well-known images. A command
+It is the first of: the log lines of a test's rule, the container's command, the start lines of well-known images. A command
 that the shell does not know does nothing.
 
-It is started when somebody first looks, and then has lived through all since the container started; it lives on as long as
-somebody looks (see `scheduling`).
+It is started when a client first reads the log or connects, and then runs everything since the start of the container; it
+continues while a client follows (see `scheduling`).
 
 Specified by: pkg/kubelet/kuberuntime/kuberuntime_container.go (startContainer).
 """
@@ -30,21 +30,21 @@ if TYPE_CHECKING:
 
 __all__ = ["Attachment", "MainProgram"]
 
-#: Seconds after which a program begins: statuses tell whole seconds, and nothing is logged before.
+#: Seconds after the start of the container at which the program starts, so that no line is older than the status' startedAt.
 _START: Final = 0.001
-#: Seconds that a container which ended well at once may have run in its log.
+#: The time, in seconds, that the program of a container may take which completed within a second.
 _AT_ONCE: Final = 60.0
 
 
 class Attachment:
-    """Somebody who sees what the main program writes."""
+    """A client that is attached to the output of the main program."""
 
     def __init__(self, streams: Streams) -> None:
         self.streams = streams
         self.gone = False
 
     async def show(self, data: bytes, stream: str) -> None:
-        """Writes to the client; one that has gone is forgotten, and one that does not read is waited for."""
+        """Writes to the client; waits while its pipe is full; does nothing if it has disconnected."""
         pipe = self.streams.stderr if stream == "stderr" and self.streams.stderr is not None else self.streams.stdout
         if stream == "stderr" and self.streams.stderr is None and not self.streams.tty:
             return
@@ -61,7 +61,7 @@ class Attachment:
 
 
 class _Output(Descriptor):
-    """What the main program writes goes to the log, and to those who are attached."""
+    """Writes the output of the main program to the log, and to attached clients."""
 
     def __init__(self, main: MainProgram, stream: str) -> None:
         super().__init__()
@@ -81,7 +81,7 @@ class MainProgram:
         self.container = container
         self.attachments: list[Attachment] = []
         self.stdin = Pipe()
-        """What those who are attached type."""
+        """The input of attached clients."""
         self.sizes = TerminalSizeQueue()
         self.ended = Notifier()
         self.exit: ExitStatus | None = None
@@ -91,12 +91,12 @@ class MainProgram:
         self._task: Task | None = None
         self._started = False
         self._driven = False
-        """Runs whether somebody looks or not."""
+        """Whether the program runs without followers (`start_now`)."""
 
     # ------------------------------------------------------------ running
 
     def start(self) -> None:
-        """Starts the program, if it does not run yet."""
+        """Starts the program; does nothing if it is started."""
         with self._lock:
             if self._started:
                 return
@@ -104,10 +104,10 @@ class MainProgram:
         self._task = self.scheduler.start(self._body(), " ".join(self._argv()) or self.container.name, 1)
         self.container.register(self._task)
         if not self.container.is_running:
-            self._live_to_the_end()
+            self._run_to_end()
 
     def start_now(self) -> bool:
-        """Starts the program, which runs on as time passes; False if that has been done."""
+        """Starts the program and keeps it running as time passes; returns False if this was done before."""
         with self._lock:
             if self._driven:
                 return False
@@ -118,18 +118,19 @@ class MainProgram:
         return True
 
     def catch_up(self) -> None:
-        """Lets it do what it would have done by now."""
+        """Runs the program up to the present time."""
         self.start()
         if self.container.is_running:
             self.scheduler.catch_up()
 
     def catch_up_to_end(self, run: Run) -> None:
-        """Lets it do what it would have done before it ended."""
+        """Runs the program up to the end of the container."""
         if self._started and run.finished is not None:
             self.scheduler.catch_up(self.container.monotonic(run.finished))
 
-    def _live_to_the_end(self) -> None:
-        """The container has ended already: one that ended well has done all that it does."""
+    def _run_to_end(self) -> None:
+        """Runs the program of a container that has ended already, up to its end; completely if it was completed within a
+        second."""
         run = self.container.run
         assert run.finished is not None and self._task is not None
         until_then = self.container.monotonic(run.finished)
@@ -141,20 +142,20 @@ class MainProgram:
         self.container.log.close(run.finished)
 
     def follow(self) -> None:
-        """Somebody looks on: it runs as time passes."""
+        """Called when a client starts to follow: the program runs as time passes."""
         with self._lock:
             self._followers += 1
         self.scheduler.eager = True
 
     def unfollow(self) -> None:
-        """The same for the last time."""
+        """Called when a client stops to follow."""
         with self._lock:
             self._followers -= 1
             idle = not self._followers and not self._driven
         if idle:
             self.scheduler.eager = False
 
-    # ------------------------------------------------------------ what it does
+    # ------------------------------------------------------------ the program
 
     def _argv(self) -> Sequence[str]:
         container, image = self.container, base_name(self.container.spec.get("image", ""))
@@ -201,12 +202,12 @@ class MainProgram:
             return await _forever()
 
 
-#: Images whose arguments are those of a program that is not here.
+#: Images whose entry points are programs that the shell does not have.
 ENTRYPOINTS: Final = frozenset({"nginx", "postgres", "mysql", "redis", "httpd", "pause"})
 
 
 async def _forever() -> int:
-    """Never ends by itself."""
+    """Waits until the program is killed."""
     return await until(lambda: None)
 
 

@@ -1,7 +1,7 @@
-"""How containers reach each other: names, addresses and ports inside the cluster.
+"""The network between containers: names, addresses and ports inside the cluster.
 
-Names resolve as cluster DNS resolves them. A connection to the address of a pod or a Service goes to what serves the port
-of the pod (`ports`); nothing leaves the cluster.
+Names resolve as with cluster DNS. A connection to the address of a pod or a Service is served by the server of the pod's port
+(`ports`); no connection leaves the cluster.
 
 Specified by: the specification of DNS-based service discovery for Kubernetes; pkg/proxy.
 """
@@ -29,11 +29,11 @@ class NoSuchHost(OSError):
 
 
 class Network:
-    """The network as one pod sees it.
+    """The network of one pod.
 
     Args:
         pod: returns the pod.
-        cluster: where Services, EndpointSlices and pods are found.
+        cluster: access to Services, EndpointSlices and pods.
         connect_pod: connects to a port of a pod; raises OSError.
     """
 
@@ -42,7 +42,7 @@ class Network:
     ) -> None:
         self._pod, self._cluster, self._connect_pod = pod, cluster, connect_pod
         self.listeners = listeners
-        """Port → programs that wait for a connection."""
+        """Port → functions that connect to a program that listens there."""
 
     def own_address(self) -> str:
         """Returns the address of the pod."""
@@ -71,7 +71,7 @@ class Network:
         return self._in_cluster(name.rstrip("."), pod["metadata"]["namespace"])
 
     def full_name(self, name: str) -> str:
-        """Returns the name that a search for a Service's name finds."""
+        """Returns the fully qualified name of a Service's name."""
         parts = name.rstrip(".").removesuffix(f".{DOMAIN}").removesuffix(".svc").split(".")
         namespace = parts[1] if len(parts) > 1 else self._pod()["metadata"]["namespace"]
         return f"{parts[0]}.{namespace}.svc.{DOMAIN}"
@@ -146,7 +146,7 @@ class Network:
 
 
 def endpoints_of(cluster: ClusterAccess, service: str, namespace: str) -> Iterator[Object]:
-    """Iterates over the EndpointSlices of a Service."""
+    """Yields the EndpointSlices of a Service."""
     for piece in cluster.list("discovery.k8s.io", "endpointslices", namespace):
         if (piece["metadata"].get("labels") or {}).get("kubernetes.io/service-name") == service:
             yield piece

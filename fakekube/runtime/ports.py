@@ -1,9 +1,9 @@
-"""What serves the ports of pods: WSGI applications, functions, ports of this machine, a page by default.
+"""Serves the ports of pods: by WSGI applications, functions, ports of this machine, or a default page.
 
-A connection is a pair of pipes. An application has a thread while a request is read and answered, not while a connection
-is idle; a function has one while its connection lasts.
+A connection is a pair of pipes. An application uses a thread while a request is read and served, not while the connection is
+idle; a function uses one for the duration of its connection.
 
-Specified by: RFC 9112 (HTTP/1.1), as far as applications need it.
+Specified by: RFC 9112 (HTTP/1.1), the part that applications need.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _log = logging.getLogger(__name__)
 Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 _WEB_ROOT: Final = "/usr/share/nginx/html"
-#: The longest head of a request.
+#: The maximum size of the header of a request.
 _MAX_HEAD: Final = 64 * 1024
 
 
 def is_application(served: Destination | PortHandler) -> bool:
-    """Reports whether something is a WSGI application, and not a function of two pipes."""
+    """Reports whether a callable is a WSGI application, and not a function of two pipes."""
     if isinstance(served, tuple):
         return False
     try:
@@ -48,7 +48,7 @@ def is_application(served: Destination | PortHandler) -> bool:
 
 
 def serve(served: Destination | PortHandler) -> Connection:
-    """Returns a new connection to what serves a port. Raises OSError."""
+    """Returns a new connection to a server of a port. Raises OSError."""
     connection = Connection(Pipe(), Pipe())
     if isinstance(served, tuple):
         _connect_to_machine(connection, *served)
@@ -78,7 +78,7 @@ def _call(connection: Connection, handler: PortHandler) -> None:
 
 
 def _connect_to_machine(connection: Connection, host: str, port: int) -> None:
-    """Connects to a port of this machine, which the test has named."""
+    """Connects to a port of this machine."""
     found = socket.create_connection((host, port), timeout=5.0)
     found.settimeout(None)
 
@@ -108,7 +108,7 @@ def _connect_to_machine(connection: Connection, host: str, port: int) -> None:
 
 
 class _HTTPConnection:
-    """Serves HTTP/1.1 on a connection by a WSGI application."""
+    """Serves HTTP/1.1 on a connection with a WSGI application."""
 
     def __init__(self, connection: Connection, application: Application) -> None:
         self._connection, self._application = connection, application
@@ -117,7 +117,7 @@ class _HTTPConnection:
         self._buffer = bytearray()
 
     def begin(self) -> None:
-        """Serves whenever something has come."""
+        """Starts to serve requests as they arrive."""
         self._connection.from_client.subscribe(self._arrived)
         self._arrived()
 
@@ -159,7 +159,7 @@ class _HTTPConnection:
         self._buffer += data
 
     def _respond(self) -> bool:
-        """Reads a request and answers it; reports whether the connection stays."""
+        """Reads and serves a request; returns whether the connection is kept."""
         while b"\r\n\r\n" not in self._buffer:
             if len(self._buffer) > _MAX_HEAD:
                 return False
@@ -268,14 +268,14 @@ def environ_of(method: str, target: str, version: str, headers: Iterable[tuple[s
     return environ
 
 
-# ---------------------------------------------------------------- what is there by default
+# ---------------------------------------------------------------- the default application
 
 
 def default_application(
     pod: Mapping[str, Any], spec: Mapping[str, Any], port: int, files: Callable[[], FileSystem]
 ) -> Application:
-    """Returns the application of a container for which nothing was said: the files of nginx' folder, else a page that names
-    the container."""
+    """Returns the default application of a container: serves the files of nginx' folder for the image nginx, else a page with the
+    name of the image."""
     image = spec.get("image", "")
 
     def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
@@ -303,7 +303,7 @@ def _file(files: FileSystem, path: str) -> tuple[bytes | None, str]:
 
 
 def over_connection(connect: Callable[[], Connection]) -> Application:
-    """Returns an application that asks a program at a port, over a connection for each request."""
+    """Returns an application that forwards requests to a program at a port, with a connection for each request."""
 
     def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         try:

@@ -1,6 +1,6 @@
-"""What a command of the shell is given: its arguments, environment, descriptors, files and the container it runs in.
+"""The context of a command: its arguments, environment, descriptors, files and container.
 
-Commands are coroutines that take a `Program` and return an exit code. They are found by their names in `commands`.
+Commands are coroutines that take a `Program` and return an exit code; `commands` has them by name.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["Command", "Host", "Program", "Usage"]
 
 
 class Host(Protocol):
-    """The container, as far as commands ask for it."""
+    """The part of a container that commands use."""
 
     @property
     def pod(self) -> Mapping[str, Any]:
@@ -41,7 +41,7 @@ class Host(Protocol):
 
     @property
     def tasks(self) -> Mapping[int, Task]:
-        """What runs in the container, by process id."""
+        """The processes of the container by id."""
 
     @property
     def uid(self) -> int:
@@ -49,11 +49,11 @@ class Host(Protocol):
 
     @property
     def gid(self) -> int:
-        """Their group."""
+        """The group of the container's processes."""
 
     @property
     def network(self) -> Network:
-        """How the container reaches others."""
+        """The network of the container."""
 
     @property
     def node_name(self) -> str:
@@ -61,23 +61,23 @@ class Host(Protocol):
 
     @property
     def memory_limit(self) -> int:
-        """In bytes."""
+        """The memory limit in bytes."""
 
     def started_seconds(self) -> float:
-        """Returns how long the container has been running."""
+        """Returns for how many seconds the container has been running."""
 
     def command_for(self, name: str) -> Command | None:
-        """Returns what the test answers for a command; None if it answers nothing."""
+        """Returns the command of a test's handler; None if there is none."""
 
     def next_pid(self) -> int:
         """Returns a process id."""
 
     def register(self, task: Task) -> None:
-        """Lets a task be seen by ps and kill."""
+        """Adds a task to the processes of the container."""
 
 
 class Usage(Exception):
-    """A command was called in a way that it does not understand; the text says why."""
+    """A command was called with invalid arguments; the text is the reason."""
 
     def __init__(self, text: str, code: int = 1) -> None:
         super().__init__(text)
@@ -97,7 +97,7 @@ class Program:
     run_other: Callable[[Sequence[str], Program], Awaitable[int]]
     """Runs another command with the environment and descriptors of a program."""
     shell: Any = None
-    """The shell that runs it; None if none does."""
+    """The shell that runs the command; None if there is none."""
     closing: list[Descriptor] = field(default_factory=list)
 
     @property
@@ -107,22 +107,22 @@ class Program:
 
     @property
     def stdin(self) -> Descriptor:
-        """Where it reads."""
+        """Descriptor 0; empty if it is closed."""
         return self.descriptors.get(0) or Null()
 
     @property
     def stdout(self) -> Descriptor:
-        """Where it writes."""
+        """Descriptor 1; writing fails if it is closed."""
         return self.descriptors.get(1) or Descriptor()
 
     @property
     def stderr(self) -> Descriptor:
-        """Where it writes what is wrong."""
+        """Descriptor 2; writing fails if it is closed."""
         return self.descriptors.get(2) or Descriptor()
 
     @property
     def task(self) -> Task:
-        """The task that runs it."""
+        """The task that runs the command."""
         return current()
 
     async def write(self, text: str | bytes) -> None:
@@ -130,12 +130,12 @@ class Program:
         await self.stdout.write(text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text)
 
     async def complain(self, text: str, code: int = 1) -> int:
-        """Writes to stderr what is wrong, with the name of the command in front. Returns `code`."""
+        """Writes an error message to stderr, after the name of the command. Returns `code`."""
         await self.stderr.write(f"{self.name}: {text}\n".encode("utf-8", "surrogateescape"))
         return code
 
     async def complain_about(self, path: str, error: OSError, code: int = 1) -> int:
-        """Writes that something is wrong with a file. Returns `code`."""
+        """Writes the error message for a file to stderr. Returns `code`."""
         return await self.complain(f"{path}: {error.strerror}", code)
 
     def path(self, path: str) -> str:
@@ -161,7 +161,7 @@ class Program:
         return OpenFile(self.files, node, Flags(read, write, append))
 
     def _own(self, node: Device, path: str) -> Descriptor:
-        """The descriptor that a device stands for: /dev/stdin, /dev/fd/3, /dev/tty."""
+        """Returns the descriptor for /dev/stdin, /dev/fd/3 or /dev/tty. Raises OSError if it is closed."""
         number = 0 if node.name == "tty" else int(node.name.removeprefix("fd"))
         found = self.descriptors.get(number)
         if found is None:
@@ -169,7 +169,8 @@ class Program:
         return found.hold()
 
     async def inputs(self, paths: Sequence[str]) -> AsyncIterator[tuple[str, Descriptor]]:
-        """Iterates over the files named, "-" being stdin, which is also the default; complains of those that cannot be read."""
+        """Opens files and yields them; "-" is stdin, which is also the default. Writes an error for files that cannot be read,
+        and sets `failed`."""
         for path in paths or ("-",):
             if path == "-":
                 yield path, self.stdin
@@ -186,10 +187,10 @@ class Program:
                 opened.close()
 
     failed: bool = False
-    """One of `inputs` could not be read."""
+    """Whether one of `inputs` could not be read."""
 
     async def run(self, argv: Sequence[str], **changes: Any) -> int:
-        """Runs another command in the place of this one, with some of its fields changed. Returns the exit code."""
+        """Runs another command with the fields of this one, except `changes`. Returns the exit code."""
         return await self.run_other(argv, replace(self, **changes))
 
 

@@ -1,9 +1,9 @@
-"""The container runtime of a cluster: what the API server asks of kubelets, for the pods of all nodes.
+"""The container runtime of a cluster: implements `kubelet_api.Kubelet` for the pods of all nodes.
 
-It is made with the first request that reaches into a pod. Pods are looked up in the store; what is made for one (files,
-logs, programs) is kept by its uid until the pod is gone.
+It is created by the first request for the inside of a pod. Pods are read from the store; the files, logs and programs of a pod
+are kept in a `Sandbox`, by uid, until the pod is deleted.
 
-Invariant: a `Container` is one run of a container; the run is read from the status of the pod.
+Invariant: a `Container` is one run of a container, which is determined by the status of the pod.
 
 Specified by: pkg/kubelet/kubelet_pods.go (GetKubeletContainerLogs, GetExec, GetAttach, GetPortForward).
 """
@@ -38,10 +38,10 @@ class Runtime:
     """The containers of a cluster.
 
     Args:
-        backend: of the cluster.
-        client: asks for tokens, as kubelets do.
-        behaviour: what tests say of a container of a pod.
-        on_exit: called when a main program ends that decides on its container, with pod, container and exit code.
+        backend: the backend of the cluster.
+        client: requests tokens, as kubelets do.
+        behaviour: returns the behaviour that tests have set for a container of a pod.
+        on_exit: called with pod, container and exit code when a main program ends that determines the end of its container.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Runtime:
     # ------------------------------------------------------------ pods and containers
 
     def sandbox(self, pod: Object) -> Sandbox:
-        """Returns what is kept of a pod."""
+        """Returns the sandbox of a pod; creates it on first use."""
         uid = pod["metadata"]["uid"]
         with self._lock:
             found = self._sandboxes.get(uid)
@@ -83,12 +83,12 @@ class Runtime:
                 del self._sandboxes[uid]
 
     def _pods_changed(self) -> None:
-        """Pods have changed: runs that have ended end here, too. Called in the thread of the writer."""
+        """Ends the containers whose runs have ended. Called by the store, in the thread of the writer."""
         for one in list(self._sandboxes.values()):
             one.catch_up()
 
     def container(self, pod: Object, name: str, *, previous: bool = False) -> Container:
-        """Returns the present run of a container, or the one before. Raises KubeletError if there is none."""
+        """Returns the current run of a container, or the previous one. Raises KubeletError if there is none."""
         spec = next((one for kind in _SPECS for one in pod["spec"].get(kind) or () if one["name"] == name), None)
         status = _status_of(pod, name)
         metadata = pod["metadata"]
@@ -101,11 +101,11 @@ class Runtime:
         return self.sandbox(pod).container(spec, run)
 
     def behaviour_of(self, pod: Object, container: Object) -> Behaviour:
-        """Returns what tests say of a container."""
+        """Returns the behaviour that tests have set for a container."""
         return self._behaviour(pod, container)
 
     def request_token(self, pod: Object, audience: str, seconds: int) -> str:
-        """Returns a new token for the service account of a pod; "" if it gets none."""
+        """Requests a token for the service account of a pod; returns "" if the request fails."""
         metadata = pod["metadata"]
         reference = {"kind": "Pod", "apiVersion": "v1", "name": metadata["name"], "uid": metadata["uid"]}
         spec = {"audiences": [audience] if audience else [], "expirationSeconds": seconds, "boundObjectRef": reference}
@@ -118,7 +118,7 @@ class Runtime:
             return ""
 
     def exited(self, pod: Object, container: Container, code: int) -> None:
-        """A main program has ended; if it decides on its container, the kubelet is told."""
+        """Called when a main program has ended; calls `on_exit` if it determines the end of its container."""
         decides = container.behaviour().follows_command
         if decides is None:
             decides = bool(container.spec.get("stdin"))
@@ -191,7 +191,7 @@ def _status_of(pod: Object, name: str) -> Object | None:
 
 
 def run_of(status: Object, *, previous: bool = False) -> Run | None:
-    """Returns the run that a container status tells of, or the one before; None if there was none."""
+    """Returns the run in a container status, or the previous one; None if there is none."""
     state, attempt = status.get("state") or {}, status.get("restartCount", 0)
     last = (status.get("lastState") or {}).get("terminated")
     if previous:

@@ -1,6 +1,6 @@
-"""What is kept of one pod: its containers by their runs, its volumes, and what serves its ports.
+"""The sandbox of one pod: the runs of its containers, its volumes, and the servers of its ports.
 
-Invariant: containers of one pod share volumes, network and ports, and nothing else.
+Invariant: containers of a pod share only volumes, network and ports.
 
 Specified by: pkg/kubelet/kuberuntime/kuberuntime_sandbox.go.
 """
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from fakekube.kubelet_api import Connection, Destination
 from fakekube.runtime.behaviour import Behaviour, PortHandler
-from fakekube.runtime.container import Container, Run, Surroundings
+from fakekube.runtime.container import Container, ContainerContext, Run
 from fakekube.runtime.environment import environment
 from fakekube.runtime.filesystem import FileSystem, oserror
 from fakekube.runtime.images import base_name, install, root_of
@@ -29,7 +29,7 @@ __all__ = ["Sandbox"]
 
 Object = Mapping[str, Any]
 
-#: Ports that images serve without saying so.
+#: Ports that images serve although the container does not declare them.
 _WELL_KNOWN: Final = {"nginx": 80, "httpd": 80}
 _ENDED: Final = 137
 
@@ -38,7 +38,7 @@ class Sandbox:
     """One pod.
 
     Args:
-        pod: as it is.
+        pod: the Pod object.
         runtime: of the cluster.
     """
 
@@ -47,11 +47,11 @@ class Sandbox:
         self._runtime = runtime
         self._lock = threading.RLock()
         self._runs: dict[str, dict[int, Container]] = {}
-        """Container → attempt → run; the last two are kept."""
+        """Name of the container → attempt → run; the last two runs are kept."""
         self.listeners: dict[int, list[Any]] = {}
-        """Port → programs of its containers that wait for a connection there."""
+        """Port → functions that connect to a program of a container that listens there."""
         self._tokens: dict[tuple[str, int], tuple[str, float]] = {}
-        """Audience and lifetime → token, and the time at which there is to be another one."""
+        """Audience and lifetime → token, and the time at which it is renewed."""
         self.volumes = Volumes(lambda: self.pod, runtime.cluster, self._now, self._token, lambda: self.node)
         self.network = Network(lambda: self.pod, runtime.cluster, runtime.connect, self.listeners)
 
@@ -67,7 +67,7 @@ class Sandbox:
 
     @property
     def pod(self) -> Object:
-        """The pod as it is, or was last."""
+        """The current Pod object; after its deletion the last one."""
         found = self._stored()
         if found is not None:
             self._last = found
@@ -75,7 +75,7 @@ class Sandbox:
 
     @property
     def is_gone(self) -> bool:
-        """Whether the pod does not exist any more."""
+        """Reports whether the pod is deleted."""
         return self._stored() is None
 
     @property
@@ -101,7 +101,7 @@ class Sandbox:
 
     def _made(self, spec: Object, run: Run) -> Container:
         runtime = self._runtime
-        surroundings = Surroundings(
+        context = ContainerContext(
             lambda: self.pod,
             runtime.clock,
             lambda: runtime.behaviour_of(self.pod, spec),
@@ -110,7 +110,7 @@ class Sandbox:
             self.network,
             lambda container, code: runtime.exited(self.pod, container, code),
         )
-        return Container(spec, run, surroundings)
+        return Container(spec, run, context)
 
     def _make_files(self, container: Container) -> FileSystem:
         root = root_of(container.spec.get("image", ""), container.run.started.timestamp())
@@ -122,7 +122,7 @@ class Sandbox:
         return writable
 
     def catch_up(self) -> None:
-        """The pod may have changed: ends the runs that have ended."""
+        """Ends the containers whose runs have ended by the status of the pod."""
         from fakekube.runtime.runtime import _status_of, run_of
 
         found = self._stored()
@@ -142,7 +142,8 @@ class Sandbox:
                 container.end(run)
 
     def _token(self, audience: str, seconds: int) -> str:
-        """Returns a token of the pod's service account; the same one for most of its life. "" if there is no account."""
+        """Returns a token of the pod's service account, which is renewed after 80 % of its lifetime; "" if there is no
+        account."""
         found = self._tokens.get((audience, seconds))
         now = self._now()
         if found is None or now > found[1]:
@@ -159,7 +160,7 @@ class Sandbox:
         return [(one, self._runtime.behaviour_of(pod, one)) for one in pod["spec"]["containers"]]
 
     def _served(self, port: int) -> Destination | PortHandler | None:
-        """Returns what the test or an image serves at a port. Raises OSError if nothing listens there."""
+        """Returns the server that a test or the image has for a port. Raises OSError if nothing listens there."""
         found = self._behaviours()
         for _, behaviour in found:
             if port in behaviour.ports:
@@ -169,8 +170,8 @@ class Sandbox:
                 return served
         declared = {one["containerPort"]: spec for spec, _ in found for one in spec.get("ports") or ()}
         declared |= {_WELL_KNOWN[name]: spec for spec, _ in found if (name := base_name(spec.get("image", ""))) in _WELL_KNOWN}
-        told = any(behaviour.ports for _, behaviour in found)
-        if (declared or told) and port not in declared:
+        has_rules = any(behaviour.ports for _, behaviour in found)
+        if (declared or has_rules) and port not in declared:
             raise oserror(errno.ECONNREFUSED)
         from fakekube.runtime.ports import default_application
 
@@ -178,7 +179,7 @@ class Sandbox:
         return default_application(self.pod, spec, port, lambda: self._runtime.container(self.pod, spec["name"]).files)
 
     def destination(self, port: int) -> Destination | None:
-        """Returns what answers HTTP requests to a port; None if nothing listens there."""
+        """Returns the destination of HTTP requests to a port; None if nothing listens there."""
         try:
             if not self._listener(port):
                 served = self._served(port)
@@ -195,7 +196,7 @@ class Sandbox:
         return over_connection(lambda: self.connect(port))
 
     def _listener(self, port: int) -> bool:
-        """Whether a program of a container waits for a connection at a port."""
+        """Reports whether a program of a container listens at a port; first runs the programs up to now."""
         if (self.pod.get("status") or {}).get("phase") == "Running":
             for one in self.pod["spec"]["containers"]:
                 if one.get("command") or one.get("args"):

@@ -1,11 +1,11 @@
-"""Runs the programs of a container: coroutines that give up their thread whenever they wait.
+"""Runs the programs of a container as coroutines, which release their thread whenever they wait.
 
-A `Scheduler` runs the tasks of one session, one at a time, in a thread of the process that it borrows while there is
-something to run. A task that waits for a pipe, a time or another task costs no thread.
+A `Scheduler` runs the tasks of one session, one at a time, in a worker thread of the process, which it only uses while a task can
+run. A task that waits for a pipe, a time or another task uses no thread.
 
-A scheduler has a time of its own. It is the clock's, except that a task which sleeps wakes exactly when it asked for,
-even if the clock has moved further meanwhile: what a program does every second it does once for each second, also when
-nobody ran it at that time. A scheduler that is not `eager` runs only when somebody calls `catch_up`, or writes to it.
+A scheduler has a time of its own. It follows the clock, but a sleeping task wakes at exactly its time, even if the clock has
+moved further meanwhile: a program that acts every second acts once for each second, also if the scheduler did not run at that
+time. A scheduler that is not `eager` only runs in `catch_up`, and after a task is woken.
 
 Invariant: one thread at a time runs tasks of a scheduler; `time` never decreases and never passes the clock.
 """
@@ -50,17 +50,17 @@ SIGKILL: Final = 9
 SIGPIPE: Final = 13
 SIGTERM: Final = 15
 
-#: Steps that are run in the thread of a caller, who waits for the answer; the rest is left to a worker.
+#: The maximum number of steps in the thread of the caller; a worker continues.
 _INLINE_STEPS: Final = 2_000
-#: Sleeps that are made up for in one go; of a longer past only the end is lived through.
-_MADE_UP: Final = 5_000
+#: The maximum number of past sleeps that are run one by one; after them, the time jumps to the present.
+_MAX_REPLAYED: Final = 5_000
 
 _CHECKPOINT: Final = object()
 _PARK: Final = object()
 
 
 class Killed(BaseException):
-    """A signal ends the task; raised where it waits."""
+    """A signal ends the task; raised at the point where the task waits."""
 
     def __init__(self, signal: int) -> None:
         super().__init__(signal)
@@ -77,17 +77,17 @@ def current() -> Task:
 
 
 @types.coroutine
-def _give(what: object) -> Generator[object]:
+def _yield(what: object) -> Generator[object]:
     yield what
 
 
 async def checkpoint() -> None:
-    """Lets other tasks run; loops that may not end otherwise call it."""
-    await _give(_CHECKPOINT)
+    """Lets other tasks run. Loops that may run for long call it."""
+    await _yield(_CHECKPOINT)
 
 
 async def until(condition: Callable[[], T | None], *sources: Source) -> T:
-    """Waits until `condition` returns something else than None, and returns that; it is asked again after each change of
+    """Waits until `condition` returns a value other than None, and returns it. It is called again after each notification of
     the sources."""
     value = condition()
     if value is not None:
@@ -97,7 +97,7 @@ async def until(condition: Callable[[], T | None], *sources: Source) -> T:
         source.subscribe(wake)
     try:
         while (value := condition()) is None:
-            await _give(_PARK)
+            await _yield(_PARK)
         return value
     finally:
         for source in sources:
@@ -111,7 +111,7 @@ async def sleep(seconds: float) -> None:
 
 
 class Task:
-    """A program that runs."""
+    """A process: a program in execution."""
 
     __slots__ = ("_notifier", "children", "coroutine", "exit_code", "name", "parked", "pid", "scheduler", "signal", "woken")
 
@@ -122,17 +122,17 @@ class Task:
         self.pid = pid
         self.children: list[Task] = []
         self.exit_code: int | None = None
-        """None while it runs."""
+        """The exit code; None while the task runs."""
         self.signal: int | None = None
-        """A signal that it has not been told of yet."""
+        """A pending signal."""
         self.parked = False
-        """Not to be run before it is woken."""
+        """Whether the task waits to be woken."""
         self.woken = False
-        """It has been woken since its last step began."""
+        """Whether the task was woken since the beginning of its last step."""
         self._notifier = Notifier()
 
     def wake(self) -> None:
-        """Lets the task look again at what it waits for; from any thread."""
+        """Makes the task check its condition again; from any thread."""
         self.scheduler.resume(self)
 
     def kill(self, signal: int = SIGKILL) -> None:
@@ -156,7 +156,7 @@ class Task:
         return await until(lambda: self.exit_code, self)
 
     def step(self) -> object:
-        """Runs the task to where it waits next. Returns what it waits for; None at its end."""
+        """Runs the task until it waits. Returns the kind of the wait; None at its end."""
         self.woken = False
         before, _local.task = getattr(_local, "task", None), self
         try:
@@ -183,39 +183,45 @@ class Task:
 
 
 class Scheduler:
-    """Runs tasks that belong together.
+    """Runs the tasks of one session.
 
     Args:
         clock: of the cluster.
         started: the time, in seconds of the clock's `monotonic`, at which the first task starts; by default now.
-        eager: run as soon as a sleeping task is due; else only in `catch_up`.
+        eager: whether to run sleeping tasks as soon as they are due; else they run in `catch_up` only.
     """
 
     def __init__(self, clock: Clock, *, started: float | None = None, eager: bool = True) -> None:
         self._clock = clock
         self.time = clock.monotonic() if started is None else started
-        """Seconds of the clock's `monotonic`."""
+        """The time of the scheduler, in seconds of the clock's `monotonic`."""
         self._eager = eager
         self._lock = threading.Lock()
         self._ready: deque[Task] = deque()
         self._resumed: deque[Task] = deque()
-        """Woken by somebody else than a task."""
+        """Tasks that were woken from outside of the scheduler."""
         self._sleepers: list[tuple[float, int, Task]] = []
         self._number = 0
         self._runner: int | None = None
         self._timer: Timer | None = None
         self._limit: float | None = None
-        """The time up to which it runs; None for the clock's."""
+        """The time up to which it runs; None for the present."""
         self._idle = threading.Condition(self._lock)
 
     def now(self) -> datetime:
-        """Returns the time of day."""
+        """Returns the time of the scheduler as a date."""
         return self._clock.now() - timedelta(seconds=max(self._clock.monotonic() - self.time, 0.0))
 
     # ------------------------------------------------------------ tasks
 
     def start(self, coroutine: Coroutine[Any, Any, int], name: str, pid: int, parent: Task | None = None) -> Task:
-        """Adds a task; it runs when the scheduler does."""
+        """Adds a task; it is run by `run` or `catch_up`.
+
+        Args:
+            coroutine: the program; returns the exit code.
+            name, pid: as ps shows them.
+            parent: the task whose signals it also gets.
+        """
         task = Task(self, coroutine, name, pid)
         if parent is not None:
             parent.children = [*(child for child in parent.children if child.exit_code is None), task]
@@ -224,7 +230,7 @@ class Scheduler:
         return task
 
     def resume(self, task: Task) -> None:
-        """Lets a task run again if it is parked, or when it would be; from any thread."""
+        """Makes a waiting task run again; from any thread."""
         with self._lock:
             task.woken = True
             if not task.parked:
@@ -234,7 +240,7 @@ class Scheduler:
                 self._ready.append(task)
                 return
             self._resumed.append(task)
-        self._stir()
+        self._run_in_worker()
 
     async def sleep_until(self, due: float) -> None:
         """Parks the running task until a time of this scheduler."""
@@ -242,13 +248,13 @@ class Scheduler:
         self._number += 1
         heapq.heappush(self._sleepers, (due, self._number, task))
         while self.time < due:
-            await _give(_PARK)
+            await _yield(_PARK)
 
     # ------------------------------------------------------------ running
 
     @property
     def eager(self) -> bool:
-        """Whether it runs as soon as something is due."""
+        """Whether sleeping tasks run as soon as they are due."""
         return self._eager
 
     @eager.setter
@@ -257,12 +263,12 @@ class Scheduler:
         self._set_timer()
 
     def run(self) -> None:
-        """Runs in the caller's thread what can run now; a long piece of work continues in another one."""
+        """Runs tasks in the caller's thread; after many steps a worker continues."""
         if self._claim():
             self._run_here(_INLINE_STEPS)
 
     def catch_up(self, limit: float | None = None) -> None:
-        """Returns when everything has run that is due now, or at another time of the clock's `monotonic`."""
+        """Runs all tasks that are due now, or at the time `limit` of the clock's `monotonic`, and returns."""
         while not self._claim():
             with self._idle:
                 if self._runner == threading.get_ident():
@@ -285,24 +291,24 @@ class Scheduler:
             self._runner = -1
             return True
 
-    def _stir(self) -> None:
-        """There is something to run: a worker runs it."""
+    def _run_in_worker(self) -> None:
+        """Makes a worker run tasks, if no thread does."""
         if self._claim():
             WORKERS.run(self._work)
 
     def _run(self, steps: int = -1) -> bool:
-        """Runs tasks until none can run, at most so many steps; False if there are more.
+        """Runs tasks until none can run, for at most `steps` steps; returns False if there are more.
 
-        The caller has claimed the scheduler, which is free afterwards unless this returns False with `steps`.
+        The caller must have claimed the scheduler; it is released, unless this returns False.
         """
         self._runner = threading.get_ident()
-        made_up = 0
+        replayed = 0
         while steps:
-            task = self._next(made_up < _MADE_UP)
+            task = self._next(replayed < _MAX_REPLAYED)
             if task is None:
                 self._set_timer()
                 return True
-            made_up += 1
+            replayed += 1
             steps -= 1
             waits_for = task.step()
             if waits_for is not None:
@@ -314,7 +320,7 @@ class Scheduler:
         return False
 
     def _next(self, one_by_one: bool) -> Task | None:
-        """Returns the task to run; None, and the scheduler is free, if there is none."""
+        """Returns the next task to run; releases the scheduler and returns None if there is none."""
         with self._lock:
             if self._ready:
                 return self._ready.popleft()
@@ -333,7 +339,7 @@ class Scheduler:
             return None
 
     def _set_timer(self) -> None:
-        """Runs again when the next sleeper is due."""
+        """Sets the timer for the next sleeping task."""
         with self._lock:
             timer, self._timer = self._timer, None
             due = self._sleepers[0][0] if self._sleepers and self._eager else None
@@ -343,8 +349,9 @@ class Scheduler:
             self._timer = self._clock.call_at(due, self._due)
 
     def _due(self) -> None:
-        """A sleeper is due: it runs in the thread that moves a held clock, so that it has run when the clock has moved."""
+        """Runs a sleeping task that is due: with a held clock in the thread that moves it, so that it has run when the clock has
+        moved; else in a worker."""
         if self._clock.held:
             self.run()
         else:
-            self._stir()
+            self._run_in_worker()

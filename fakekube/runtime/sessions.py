@@ -1,4 +1,4 @@
-"""exec and attach: programs that clients run in containers, and clients that see the main program.
+"""exec and attach: runs programs of clients in containers, and connects clients to the main program.
 
 Invariant: an execution is finished exactly once, after its pipes are closed.
 
@@ -85,7 +85,7 @@ async def _run(container: Container, command: Sequence[str], descriptors: dict[i
 
 
 def refusal(name: str, code: int) -> str:
-    """Returns what runc says of a program that cannot be started."""
+    """Returns the error of runc for a program that cannot be started."""
     if code == 126:
         reason = "permission denied" if "/" in name else "exec format error"
         shown = f"exec {name}: {reason}"
@@ -97,7 +97,7 @@ def refusal(name: str, code: int) -> str:
 
 
 def exec_handler(handler: Handler, container: Container, command: Sequence[str], streams: Streams) -> Execution:
-    """Lets a test's handler answer in the place of a program."""
+    """Calls a handler of a test in place of a program."""
     stdin, stdout = streams.stdin or _empty(), streams.stdout or _sink()
     stderr = streams.stderr or (stdout if streams.tty else _sink())
 
@@ -128,12 +128,12 @@ def _empty() -> Pipe:
 
 
 def _sink() -> Pipe:
-    """Returns a pipe that takes a lot, for output that nobody asked for."""
+    """Returns a pipe with a large capacity, for output that the client did not request."""
     return Pipe(capacity=1 << 30)
 
 
 def attach(container: Container, streams: Streams) -> Execution:
-    """Lets a client see what the main program writes, and type what it reads."""
+    """Connects a client to the output and the input of the main program."""
     main = container.main
     attachment = Attachment(streams)
     carriers: list[Callable[[], None]] = []
@@ -174,7 +174,7 @@ def attach(container: Container, streams: Streams) -> Execution:
 
 
 async def _carry(source: Pipe, target: Pipe, *, close: bool) -> int:
-    """Passes on what comes through a pipe."""
+    """Transfers the data of a pipe to another one."""
     writer = PipeWriter(target)
     while data := await until(source.read, source):
         await writer.write(data)

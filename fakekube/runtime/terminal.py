@@ -1,9 +1,8 @@
 """A terminal between a client and a program: echo, line editing, interrupts, line ends.
 
-What the client types is put together to lines, which the program reads; Ctrl-C ends what runs in the foreground, Ctrl-D ends
-the input.
+Input is collected into lines, which the program reads; Ctrl-C interrupts the foreground task, Ctrl-D ends the input.
 
-Invariant: every byte of the client is taken at once, whether the program reads or not.
+Invariant: input of the client is processed at once, also while the program does not read.
 
 Specified by: termios(3) in canonical mode (icanon, echo, isig, icrnl, onlcr).
 """
@@ -14,13 +13,13 @@ from collections import deque
 from typing import Final
 
 from fakekube.pipes import Pipe, TerminalSizeQueue
-from fakekube.runtime.descriptors import CHUNK, Descriptor, PipeWriter
-from fakekube.runtime.scheduling import SIGHUP, SIGINT, Task, until
+from fakekube.runtime.descriptors import CHUNK, Descriptor
+from fakekube.runtime.scheduling import SIGINT, Task, until
 from fakekube.streams import Notifier
 
 __all__ = ["INTERRUPT", "Terminal"]
 
-#: What a shell at its prompt reads when Ctrl-C was typed.
+#: The line that a shell at its prompt reads after Ctrl-C.
 INTERRUPT: Final = b"\0"
 
 _ERASE: Final = b"\b \b"
@@ -28,12 +27,12 @@ _DEFAULT_SIZE: Final = (80, 24)
 
 
 class Terminal(Descriptor):
-    """Both ends of a terminal, as the program has it; `pump` runs beside the program.
+    """The terminal as a descriptor of the program; `pump` must run beside the program.
 
     Args:
-        stdin: what the client types; None if it types nothing.
-        stdout: what the client sees; None if it sees nothing.
-        sizes: of the client's window.
+        stdin: the input of the client; None if there is none.
+        stdout: the output for the client; None if there is none.
+        sizes: the sizes of the client's window.
     """
 
     is_terminal = True
@@ -55,7 +54,7 @@ class Terminal(Descriptor):
         return _DEFAULT_SIZE if self._sizes is None or self._sizes.latest is None else tuple(self._sizes.latest)  # type: ignore[return-value]
 
     def set_foreground(self, task: Task | None) -> None:
-        """Says what Ctrl-C ends; None for a shell that waits for a line."""
+        """Sets the task that Ctrl-C interrupts; None for a shell that waits for a line."""
         self._foreground = task
 
     # ------------------------------------------------------------ the program's side
@@ -84,7 +83,7 @@ class Terminal(Descriptor):
     # ------------------------------------------------------------ the client's side
 
     async def pump(self) -> int:
-        """Takes what the client types, until it goes."""
+        """Processes the input of the client until it ends."""
         assert self._stdin is not None
         stdin = self._stdin
         while data := await until(stdin.read, stdin):
@@ -93,13 +92,6 @@ class Terminal(Descriptor):
         self._ended = True
         self._typed.notify()
         return 0
-
-    def hang_up(self) -> None:
-        """The client has gone away: the foreground ends."""
-        self._ended = True
-        self._typed.notify()
-        if self._foreground is not None:
-            self._foreground.kill(SIGHUP)
 
     async def _show(self, data: bytes) -> None:
         if self._stdout is not None:
@@ -115,7 +107,7 @@ class Terminal(Descriptor):
             await self._show(byte)
 
     async def _continue_escape(self, byte: bytes) -> None:
-        """Cursor keys and the like do nothing."""
+        """Ignores escape sequences such as cursor keys."""
         self._escape += byte
         if not (byte in b"[O" and len(self._escape) == 2) and not byte.isdigit() and byte != b";":
             self._escape = b""
@@ -178,8 +170,3 @@ _KEYS: Final = {
     b"\t": Terminal._ignore,
     b"\x1a": Terminal._ignore,
 }
-
-
-def terminal_output(pipe: Pipe | None) -> Descriptor | None:
-    """Returns the descriptor of what the client sees."""
-    return None if pipe is None else PipeWriter(pipe)

@@ -1,7 +1,7 @@
-"""What containers and nodes use: what a test says, what annotations say, or next to nothing.
+"""The resource usage of containers: from rules of tests, annotations, or defaults.
 
-`cluster.pods.on(…).uses(cpu=…, memory=…)` counts first, then kwok's annotations `kwok.x-k8s.io/usage-cpu` and
-`kwok.x-k8s.io/usage-memory` of the pod, which are about each of its containers.
+`cluster.pods.on(…).uses(cpu=…, memory=…)` takes precedence over kwok's annotations `kwok.x-k8s.io/usage-cpu` and
+`kwok.x-k8s.io/usage-memory` of the pod, which apply to each of its containers.
 
 Specified by: kwok's preset usage-from-annotation.
 """
@@ -16,30 +16,30 @@ from fakekube.schema.quantity import parse
 if TYPE_CHECKING:
     from fakekube.runtime.runtime import Runtime
 
-__all__ = ["Used", "container_usage", "is_told", "running_containers"]
+__all__ = ["Used", "container_usage", "has_usage", "running_containers"]
 
 Object = Mapping[str, Any]
 Used = dict[str, int]
-"""cpu in thousandths of a core, memory in bytes."""
+"""cpu in millicores, memory in bytes."""
 
 _ANNOTATIONS: Final = {"cpu": "kwok.x-k8s.io/usage-cpu", "memory": "kwok.x-k8s.io/usage-memory"}
 _DEFAULTS: Final = {"cpu": "1m", "memory": "1Mi"}
 
 
 def container_usage(runtime: Runtime, pod: Object, container: Object) -> Used:
-    """Returns what a container uses now."""
-    told = runtime.behaviour_of(pod, container).usage
+    """Returns the current usage of a container."""
+    rule = runtime.behaviour_of(pod, container).usage
     annotations = pod["metadata"].get("annotations") or {}
     made: Used = {}
     for resource, annotation in _ANNOTATIONS.items():
-        value = None if told is None else getattr(told, resource)
+        value = None if rule is None else getattr(rule, resource)
         value = value(pod) if callable(value) else value
         made[resource] = _amount(resource, annotations.get(annotation) if value is None else value)
     return made
 
 
-def is_told(runtime: Runtime, pod: Object) -> bool:
-    """Reports whether a test or an annotation says what a pod uses."""
+def has_usage(runtime: Runtime, pod: Object) -> bool:
+    """Reports whether a rule or an annotation sets the usage of a pod."""
     annotations = pod["metadata"].get("annotations") or {}
     if not annotations.keys().isdisjoint(_ANNOTATIONS.values()):
         return True
@@ -55,7 +55,7 @@ def _amount(resource: str, value: Any) -> int:
 
 
 def running_containers(pod: Object) -> Iterable[Object]:
-    """Iterates over the containers of a pod that run: items of its spec."""
+    """Yields the running containers of a pod: items of its spec."""
     status = pod.get("status") or {}
     running = {
         one["name"]

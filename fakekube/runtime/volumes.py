@@ -1,10 +1,10 @@
-"""The volumes of pods: what containers find where they mount them.
+"""The volumes of pods.
 
 ConfigMaps, Secrets, the downward API and projected volumes have the layout of a kubelet's atomic writer: a directory with a
-timestamp, `..data` that points to it, and a link for each file. Their content is made when it is looked at, so that it is
-always up to date; a kubelet takes up to a minute. With `subPath` it stays as it was when the container started.
+timestamp, the link `..data` to it, and a link for each file. Their content is computed when it is read, so that it is always
+up to date; a kubelet takes up to a minute. With `subPath` the content is that at the start of the container.
 
-Invariant: a volume of a pod is one directory, whichever containers mount it.
+Invariant: all containers of a pod mount the same directory for a volume.
 
 Specified by: pkg/volume (configmap, secret, downwardapi, projected, emptydir), pkg/volume/util/atomic_writer.go,
 pkg/kubelet/kubelet_pods.go (makeMounts).
@@ -26,7 +26,7 @@ Object = Mapping[str, Any]
 
 
 class _Content(NamedTuple):
-    """What a file of a volume contains, and its mode."""
+    """The content and the mode of a file in a volume."""
 
     data: bytes
     mode: int
@@ -36,10 +36,10 @@ class Volumes:
     """The volumes of one pod.
 
     Args:
-        pod: returns the pod as it is now.
-        cluster: where ConfigMaps and Secrets are found.
-        now: seconds since 1970.
-        token: makes a service account token for audience and lifetime in seconds.
+        pod: returns the current Pod object.
+        cluster: access to ConfigMaps and Secrets.
+        now: returns the seconds since 1970.
+        token: returns a service account token for an audience and a lifetime in seconds.
         node: returns the node of the pod.
     """
 
@@ -56,7 +56,7 @@ class Volumes:
         self._stamp = "..2026_01_01_00_00_00.0"
 
     def mount(self, container: Object, environment: Mapping[str, str], files: FileSystem) -> None:
-        """Mounts the volumes that a container asks for."""
+        """Mounts the volumeMounts of a container."""
         volumes = {one["name"]: one for one in self._pod()["spec"].get("volumes") or ()}
         for one in container.get("volumeMounts") or ():
             volume = volumes.get(one["name"])
@@ -70,7 +70,7 @@ class Volumes:
             files.mount(one["mountPath"], node, read_only=read_only)
 
     def _below(self, node: Node, path: str) -> Node:
-        """Returns what is at a sub-path: a copy of a file that is made, else the file or directory itself."""
+        """Returns the node at a sub-path: a copy if it is a file with computed content, else the file or directory itself."""
         view = FileSystem(node, self._now) if isinstance(node, Directory) else None
         if view is None:
             return node
@@ -92,7 +92,7 @@ class Volumes:
         return found
 
     def _contents_of(self, volume: Object) -> Callable[[], dict[str, _Content]] | None:
-        """Returns what makes the content of a volume; None for an empty directory."""
+        """Returns the function that computes the content of a volume; None for an empty directory."""
         sources = {
             "configMap": self._config_map,
             "secret": self._secret,

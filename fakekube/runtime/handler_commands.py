@@ -1,6 +1,6 @@
-"""Commands of the shell that a test's handler answers: `cluster.pods.on(…).exec(handler, command="pg_dump")`.
+"""Commands of the shell that call a handler of a test: `cluster.pods.on(…).exec(handler, command="pg_dump")`.
 
-The handler blocks a thread of its own; two tasks carry what it reads and writes.
+The handler runs in a thread of its own; tasks transfer the data between its pipes and the descriptors of the command.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from fakekube.runtime.scheduling import Task, until
 from fakekube.streams import Notifier
 from fakekube.threads import WORKERS
 
-__all__ = ["handled_command"]
+__all__ = ["handler_command"]
 
 
-def handled_command(handler: Handler) -> Command:
+def handler_command(handler: Handler) -> Command:
     """Returns a command that calls a handler."""
 
     async def run(program: Program) -> int:
