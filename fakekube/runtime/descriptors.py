@@ -1,8 +1,8 @@
-"""File descriptors: what the programs of a container read and write.
+"""File descriptors of the programs in a container.
 
-A descriptor is counted: a program that gets one holds it once more, and the last one who closes it closes what is behind.
+Descriptors are reference-counted: a program that gets one holds it, and the last `close` releases what it refers to.
 
-Invariant: nothing here blocks a thread; reading and writing wait as `scheduling` has it.
+Invariant: no method blocks a thread; `read` and `write` wait with `scheduling.until`.
 
 Specified by: read(2), write(2), pipe(2), dup(2).
 """
@@ -35,7 +35,7 @@ CHUNK = 65536
 
 
 class Descriptor:
-    """An open file. The default is one from which nothing can be read, and to which nothing can be written."""
+    """An open file. The base class can neither be read nor written."""
 
     is_terminal = False
 
@@ -43,36 +43,36 @@ class Descriptor:
         self._count = 1
 
     def hold(self) -> Descriptor:
-        """Counts one holder more."""
+        """Adds a reference, and returns the descriptor."""
         self._count += 1
         return self
 
     def close(self) -> None:
-        """Counts one holder less; the last one closes what is behind."""
+        """Removes a reference; the last one calls `release`."""
         self._count -= 1
         if self._count == 0:
             self.release()
 
     def release(self) -> None:
-        """Closes what is behind; called once."""
+        """Releases what the descriptor refers to. Called once."""
 
     async def read(self, size: int = CHUNK) -> bytes:
         """Returns up to `size` bytes; b"" at the end. Raises OSError."""
         raise OSError(9, "Bad file descriptor")
 
     async def write(self, data: bytes) -> None:
-        """Writes all of `data`. Raises OSError, BrokenPipeError if nobody reads any more."""
+        """Writes all of `data`. Raises OSError; BrokenPipeError if there is no reader."""
         raise OSError(9, "Bad file descriptor")
 
     async def read_all(self) -> bytes:
-        """Returns all that comes until the end."""
+        """Reads until the end, and returns the data."""
         parts = []
         while part := await self.read():
             parts.append(part)
         return b"".join(parts)
 
     async def lines(self) -> AsyncIterator[bytes]:
-        """Iterates over the lines, each with its end if it has one."""
+        """Yields the lines with their line ends."""
         rest = b""
         while part := await self.read():
             *whole, rest = (rest + part).split(b"\n")
@@ -116,7 +116,7 @@ class Random(Null):
 
 
 class PipeReader(Descriptor):
-    """The end of a pipe from which it is read."""
+    """The reading end of a pipe."""
 
     def __init__(self, pipe: Pipe) -> None:
         super().__init__()
@@ -130,7 +130,7 @@ class PipeReader(Descriptor):
 
 
 class PipeWriter(Descriptor):
-    """The end of a pipe to which it is written."""
+    """The writing end of a pipe."""
 
     def __init__(self, pipe: Pipe) -> None:
         super().__init__()
@@ -141,7 +141,7 @@ class PipeWriter(Descriptor):
         while rest:
             try:
                 written = self.pipe.write(rest)
-            except BrokenPipeError:  # which no command takes for an error of a file
+            except BrokenPipeError:  # commands must not handle this as an error of a file
                 raise Killed(SIGPIPE) from None
             rest = rest[written:]
             if rest:
@@ -152,7 +152,7 @@ class PipeWriter(Descriptor):
 
 
 class Capture(Descriptor):
-    """Keeps what is written to it."""
+    """Collects written data."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -163,7 +163,7 @@ class Capture(Descriptor):
 
 
 class Given(Descriptor):
-    """Has the given bytes to read."""
+    """Reads from given bytes."""
 
     def __init__(self, data: bytes) -> None:
         super().__init__()
@@ -186,7 +186,7 @@ class Flags:
 
 
 class OpenFile(Descriptor):
-    """A regular file, open at a place in it."""
+    """A regular file with a position."""
 
     def __init__(self, files: FileSystem, node: File, flags: Flags) -> None:
         super().__init__()
@@ -216,6 +216,6 @@ class OpenFile(Descriptor):
 
 
 def open_device(node: Node) -> Descriptor | None:
-    """Returns a descriptor of a device that is the same for all processes; None if it is another one."""
+    """Returns a descriptor of /dev/null, zero or random; None for other devices."""
     made = {"null": Null, "zero": Zero, "random": Random}.get(node.name) if isinstance(node, Device) else None
     return None if made is None else made()

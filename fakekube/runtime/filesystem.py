@@ -1,9 +1,9 @@
 """The file system of a container, in memory: directories, files, symbolic links and mounts.
 
-Paths are resolved as Linux does it; what is wrong is an OSError with the errno and the words of Linux. A mount replaces
-what the image has at a path, and several containers may mount the same directory.
+Paths are resolved as in Linux; errors are an OSError with the errno and the text of Linux. A mount hides what the image has at
+its path, and several containers may mount the same directory.
 
-Invariant: a node stands in one directory only; a directory that is mounted stands in none.
+Invariant: a node is an entry of at most one directory; a mounted directory is an entry of none.
 
 Specified by: path_resolution(7), mount(2).
 """
@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 __all__ = ["Device", "Directory", "File", "FileSystem", "Mount", "Node", "Symlink", "oserror"]
 
-#: How many symbolic links a path may have.
+#: The maximum number of symbolic links in a path.
 _MAX_LINKS = 40
 
 
@@ -30,7 +30,7 @@ def oserror(number: int, path: str = "") -> OSError:
 
 @dataclass(slots=True, eq=False)
 class Node:
-    """What stands in a directory. Times are seconds since 1970."""
+    """An entry of a directory. Times are seconds since 1970."""
 
     mode: int = 0o644
     uid: int = 0
@@ -44,11 +44,11 @@ class File(Node):
 
     data: bytearray = field(default_factory=bytearray)
     source: Callable[[], bytes] | None = None
-    """Makes the content whenever it is read, as for /proc; None for what is kept in `data`."""
+    """Computes the content for each read, as in /proc; None if the content is `data`."""
 
     @property
     def content(self) -> bytes | bytearray:
-        """What is in the file now."""
+        """The current content."""
         return self.data if self.source is None else self.source()
 
 
@@ -74,11 +74,11 @@ class Directory(Node):
     own: dict[str, Node] = field(default_factory=dict)
     mode: int = 0o755
     source: Callable[[], dict[str, Node]] | None = None
-    """Makes the entries whenever they are looked at; None for what is kept in `own`."""
+    """Computes the entries for each access; None if they are `own`."""
 
     @property
     def entries(self) -> dict[str, Node]:
-        """Name → what is there."""
+        """Name → node."""
         return self.own if self.source is None else self.source()
 
 
@@ -91,12 +91,12 @@ class Mount:
 
 
 class Place(NamedTuple):
-    """Where a path leads."""
+    """The result of resolving a path."""
 
     path: str
     """Absolute, without symbolic links before the last part."""
     node: Node | None
-    """None if there is nothing; its directory exists then."""
+    """None if there is no such entry; its directory exists then."""
     read_only: bool
     parent: Directory | None
     """The directory that has the entry; None for the root."""
@@ -108,12 +108,12 @@ class Place(NamedTuple):
 
 
 class FileSystem:
-    """The files that the processes of one container see.
+    """The file system of one container.
 
     Args:
-        root: of the image.
-        now: tells the time that new files get.
-        read_only: whether the image may be written to.
+        root: the root directory of the image.
+        now: returns the time for new files.
+        read_only: whether the image is read-only.
     """
 
     def __init__(self, root: Directory, now: Callable[[], float], *, read_only: bool = False) -> None:
@@ -122,7 +122,7 @@ class FileSystem:
         self.mounts: dict[str, Mount] = {"/": Mount(root, read_only)}
 
     def mount(self, path: str, node: Node, *, read_only: bool = False) -> None:
-        """Mounts a directory or file at a path, which is made if it does not exist."""
+        """Mounts a directory or file at a path, which is created if it does not exist."""
         path = posixpath.normpath(path)
         parent = self.make_directories(posixpath.dirname(path))
         if posixpath.basename(path) not in parent.entries and parent.source is None:
@@ -132,7 +132,7 @@ class FileSystem:
     # ------------------------------------------------------------ paths
 
     def place(self, path: str, cwd: str = "/", *, follow: bool = True) -> Place:
-        """Returns where a path leads. Raises OSError if a directory on the way is missing."""
+        """Resolves a path. Raises OSError if a directory in it does not exist."""
         if not path:
             raise oserror(errno.ENOENT, path)
         parts = [part for part in posixpath.join(cwd, path).split("/") if part and part != "."]
@@ -175,7 +175,7 @@ class FileSystem:
         return Place(path, directory.entries.get(name), at.read_only, directory)
 
     def node(self, path: str, cwd: str = "/", *, follow: bool = True) -> Node:
-        """Returns what is at a path. Raises OSError."""
+        """Returns the node at a path. Raises OSError."""
         found = self.place(path, cwd, follow=follow).node
         if found is None:
             raise oserror(errno.ENOENT, path)
@@ -189,14 +189,14 @@ class FileSystem:
         return found
 
     def exists(self, path: str, cwd: str = "/", *, follow: bool = True) -> bool:
-        """Reports whether there is something at a path."""
+        """Reports whether a path exists."""
         try:
             return self.place(path, cwd, follow=follow).node is not None
         except OSError:
             return False
 
     def list(self, path: str, cwd: str = "/") -> dict[str, Node]:
-        """Returns the entries of a directory, mounts included, by name in order. Raises OSError."""
+        """Returns the entries of a directory, including mounts, sorted by name. Raises OSError."""
         place = self.place(path, cwd)
         if place.node is None:
             raise oserror(errno.ENOENT, path)
@@ -208,7 +208,7 @@ class FileSystem:
                 for name in sorted(entries)}  # fmt: skip
 
     def walk(self, path: str, cwd: str = "/") -> Iterator[tuple[str, Node]]:
-        """Iterates over a path and all that is below it, each with its path as it is written. Raises OSError."""
+        """Yields the paths and nodes of a tree, beginning with the given path. Raises OSError."""
         node = self.node(path, cwd, follow=False)
         yield path, node
         if isinstance(node, Directory):
@@ -225,7 +225,7 @@ class FileSystem:
         return bytes(found.content) if isinstance(found, File) else b""
 
     def write(self, path: str, data: bytes, cwd: str = "/", *, mode: int = 0o644) -> File:
-        """Writes a file, which is created if need be. Raises OSError."""
+        """Writes a file, which is created if necessary. Raises OSError."""
         found = self.create(path, cwd, mode=mode)
         if not isinstance(found, File):
             raise oserror(errno.EINVAL, path)
@@ -251,7 +251,7 @@ class FileSystem:
         return made
 
     def add(self, path: str, node: Node, cwd: str = "/") -> None:
-        """Puts a node at a path where nothing is. Raises OSError."""
+        """Adds a node at a path that does not exist. Raises OSError."""
         place = self.place(path, cwd, follow=False)
         if place.node is not None:
             raise oserror(errno.EEXIST, path)
@@ -261,13 +261,13 @@ class FileSystem:
         place.parent.mtime = self.now()
 
     def make_directory(self, path: str, cwd: str = "/", *, mode: int = 0o755) -> Directory:
-        """Makes a directory. Raises OSError."""
+        """Creates a directory. Raises OSError."""
         made = Directory(mode=mode, mtime=self.now())
         self.add(path.rstrip("/") or "/", made, cwd)
         return made
 
     def make_directories(self, path: str, cwd: str = "/") -> Directory:
-        """Makes a directory and those above it, as far as they do not exist. Raises OSError."""
+        """Creates a directory and its parents, as far as they do not exist. Raises OSError."""
         full = posixpath.normpath(posixpath.join(cwd, path))
         at = ""
         for part in [part for part in full.split("/") if part]:
@@ -277,7 +277,7 @@ class FileSystem:
         return self.directory(at or "/")
 
     def remove(self, path: str, cwd: str = "/") -> None:
-        """Removes a file, a link or a directory with all that is in it. Raises OSError."""
+        """Removes a file, a link, or a directory with its content. Raises OSError."""
         place = self.place(path, cwd, follow=False)
         if place.node is None:
             raise oserror(errno.ENOENT, path)
@@ -291,7 +291,7 @@ class FileSystem:
         place.parent.mtime = self.now()
 
     def move(self, source: str, target: str, cwd: str = "/") -> None:
-        """Moves a node to a path; what is there is replaced. Raises OSError."""
+        """Moves a node to a path, and replaces an existing node there. Raises OSError."""
         old = self.place(source, cwd, follow=False)
         if old.node is None:
             raise oserror(errno.ENOENT, source)

@@ -1,4 +1,4 @@
-"""Arithmetic of the shell: integers, variables, the operators of C.
+"""Evaluates arithmetic expressions of the shell: integers, variables, the operators of C.
 
 Specified by: POSIX.1-2017, Shell & Utilities, 2.6.4 (Arithmetic Expansion).
 """
@@ -19,7 +19,7 @@ class ExpressionError(ValueError):
 _TOKEN: Final = re.compile(
     r"\s*(0[xX][0-9a-fA-F]+|\d+|[A-Za-z_]\w*|<<=|>>=|\*\*|<<|>>|<=|>=|==|!=|&&|\|\||\+\+|--|[-+*/%&|^]=|[-+*/%<>=!~&|^?:()])"
 )
-#: Binary operators from the weakest to the strongest.
+#: Binary operators from the lowest to the highest precedence.
 _LEVELS: Final = (("||",), ("&&",), ("|",), ("^",), ("&",), ("==", "!="), ("<", "<=", ">", ">="), ("<<", ">>"), ("+", "-"),
                   ("*", "/", "%"))  # fmt: skip
 _ASSIGNMENTS: Final = frozenset({"=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>="})
@@ -79,7 +79,7 @@ def _wrapped(value: int) -> int:
 
 
 class _Reader:
-    """Evaluates tokens as it reads them."""
+    """Parses and evaluates tokens."""
 
     def __init__(self, tokens: list[str], variables: MutableMapping[str, str]) -> None:
         self.tokens = tokens

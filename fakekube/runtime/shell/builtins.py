@@ -1,4 +1,4 @@
-"""The commands that are part of the shell, because they change it.
+"""The built-in commands of the shell, which read or change its state.
 
 Specified by: POSIX.1-2017, Shell & Utilities, 2.14 (Special Built-In Utilities) and the regular built-ins of ash.
 """
@@ -41,7 +41,7 @@ class Return(Exception):
 
 
 class Break(Exception):
-    """Ends one or more loops, or only this round of the last of them."""
+    """Ends one or more loops; with `continues`, only the current iteration of the outermost of them."""
 
     def __init__(self, levels: int, *, continues: bool) -> None:
         super().__init__(levels)
@@ -49,7 +49,7 @@ class Break(Exception):
         self.continues = continues
 
     def leaves(self) -> bool:
-        """Called by each loop that it reaches: reports whether that loop ends. Raises itself for the loops outside."""
+        """Called by each enclosing loop: reports whether the loop ends. Raises itself again if an outer loop is meant."""
         self.levels -= 1
         if self.levels > 0:
             raise self

@@ -1,4 +1,4 @@
-"""Expands the words of a shell program: parameters, substitutions, arithmetic, fields and path names.
+"""Expands the words of shell programs: parameters, substitutions, arithmetic, fields and path names.
 
 Specified by: POSIX.1-2017, Shell & Utilities, 2.6 (Word Expansions).
 """
@@ -19,21 +19,21 @@ __all__ = ["ExpansionError", "Scope", "fields", "pattern", "text"]
 
 
 class ExpansionError(ValueError):
-    """A parameter is unset or null, and the program says that it must not be."""
+    """A parameter is unset or null and the expansion requires a value, or a read-only variable is assigned."""
 
 
 class Scope(Protocol):
-    """What a shell knows where a word is expanded."""
+    """The part of a shell that expansion uses."""
 
     cwd: str
 
     @property
     def variables(self) -> MutableMapping[str, str]:
-        """The variables, which expansion may assign to."""
+        """The variables; expansion may assign to them."""
 
     @property
     def files(self) -> FileSystem:
-        """The files in which path names are looked for."""
+        """The file system for pathname expansion."""
 
     def parameter(self, name: str) -> str | None:
         """Returns the value of a parameter or special parameter; None if it is unset."""
@@ -42,7 +42,7 @@ class Scope(Protocol):
         """Returns the positional parameters."""
 
     async def output(self, script: Script) -> str:
-        """Runs a script and returns what it writes, without the last line ends."""
+        """Runs a script and returns its output without the line ends at the end."""
 
 
 class _Piece(NamedTuple):
@@ -51,15 +51,15 @@ class _Piece(NamedTuple):
     text: str
     quoted: bool
     splits: bool = False
-    """Blanks in it divide fields."""
+    """Whether separators in it split fields."""
 
 
 _BREAK = _Piece("", True, True)
-"""Divides two fields, as in "$@"."""
+"""Separates two fields, as in "$@"."""
 
 
 async def fields(words: Iterable[Word], scope: Scope) -> list[str]:
-    """Returns the fields that words become: arguments of a command."""
+    """Expands words to fields, the arguments of a command."""
     found: list[str] = []
     for word in words:
         if len(word) == 1 and isinstance(word[0], Literal) and word[0].quoted:
@@ -72,12 +72,12 @@ async def fields(words: Iterable[Word], scope: Scope) -> list[str]:
 
 
 async def text(word: Word, scope: Scope) -> str:
-    """Returns what a word becomes where there are no fields: in assignments and redirections."""
+    """Expands a word without splitting it into fields, as in assignments and redirections."""
     return "".join(piece.text if piece is not _BREAK else " " for piece in await _pieces(_with_home(word, scope), scope))
 
 
 async def pattern(word: Word, scope: Scope) -> str:
-    """Returns the pattern that a word becomes: what is quoted stands for itself."""
+    """Expands a word to a pattern, in which quoted characters are literal."""
     return "".join(patterns.escape(piece.text) if piece.quoted else piece.text for piece in await _pieces(word, scope))
 
 
@@ -177,7 +177,7 @@ async def _substring(part: Parameter, value: str, scope: Scope) -> str:
 
 
 def _split(pieces: list[_Piece], scope: Scope) -> list[list[_Piece]]:
-    """Divides pieces into fields."""
+    """Splits pieces into fields."""
     separators = scope.parameter("IFS")
     separators = " \t\n" if separators is None else separators
     blank = "".join(one for one in separators if one in " \t\n")
@@ -206,7 +206,7 @@ def _split(pieces: list[_Piece], scope: Scope) -> list[list[_Piece]]:
 
 
 def _paths(field: list[_Piece], scope: Scope) -> list[str]:
-    """Returns the paths that match a field, or the field."""
+    """Returns the paths that match a field; the field itself if there are none."""
     plain = "".join(piece.text for piece in field)
     if all(piece.quoted for piece in field) or not any(patterns.is_pattern(piece.text) for piece in field if not piece.quoted):
         return [plain]

@@ -1,9 +1,9 @@
-"""Runs shell programs, with the words of busybox' shell where something is wrong.
+"""Runs shell programs; error messages are those of the shell of busybox.
 
-Simple commands run in the task of the shell; the parts of a pipeline, subshells and what runs in the background have tasks
-of their own, with a copy of the shell.
+Simple commands run in the task of the shell; the commands of a pipeline and background commands run in tasks of their own, with a
+fork of the shell.
 
-Invariant: a command gets descriptors that are counted for it, and they are closed when it ends.
+Invariant: descriptors that are opened for a command are closed when it ends.
 
 Specified by: POSIX.1-2017, Shell & Utilities, 2.8 to 2.14; busybox shell/ash.c.
 """
@@ -12,20 +12,19 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from fakekube.pipes import Pipe
 from fakekube.runtime.descriptors import Capture, Descriptor, Given, PipeReader, PipeWriter
-from fakekube.runtime.filesystem import FileSystem
-from fakekube.runtime.program import Program
 from fakekube.runtime.scheduling import Killed, Task, checkpoint, current
 from fakekube.runtime.shell import patterns
 from fakekube.runtime.shell.arithmetic import ExpressionError
 from fakekube.runtime.shell.builtins import BUILTINS, Break, Exit, Return
 from fakekube.runtime.shell.expansion import ExpansionError, fields, pattern, text
 from fakekube.runtime.shell.parser import ShellSyntaxError, parse
-from fakekube.runtime.shell.programs import ProgramNotFound, find_program
+from fakekube.runtime.shell.programs import ProgramNotFound
+from fakekube.runtime.shell.state import ShellState
 from fakekube.runtime.shell.syntax import (
     AndOr,
     Case,
@@ -44,76 +43,13 @@ from fakekube.runtime.shell.syntax import (
 
 __all__ = ["Shell"]
 
-#: Functions and substitutions nest so deep.
+#: The maximum depth of functions and substitutions.
 _DEPTH: Final = 100
 _SIGNALS: Final = {"HUP": 1, "INT": 2, "QUIT": 3, "KILL": 9, "PIPE": 13, "TERM": 15}
 
 
-@dataclass(slots=True)
-class Shell:
-    """A shell and its variables."""
-
-    program: Program
-    name: str = "sh"
-    """`$0`, and what is in front of its complaints."""
-    arguments: list[str] = field(default_factory=list)
-    variables: dict[str, str] = field(default_factory=dict)
-    exported: set[str] = field(default_factory=set)
-    read_only: set[str] = field(default_factory=set)
-    functions: dict[str, Command] = field(default_factory=dict)
-    options: set[str] = field(default_factory=set)
-    traps: dict[str, str] = field(default_factory=dict)
-    descriptors: dict[int, Descriptor] = field(default_factory=dict)
-    cwd: str = "/"
-    status: int = 0
-    background: list[Task] = field(default_factory=list)
-    depth: int = 0
-    checked: int = 0
-    """How many commands run whose failure is looked at: `set -e` does not end the shell in them."""
-    foreground: Callable[[Task | None], None] | None = None
-    """Told which task a terminal interrupts."""
-
-    @classmethod
-    def of(cls, program: Program, name: str = "sh", arguments: Sequence[str] = ()) -> Shell:
-        """Makes a shell that has the environment and the descriptors of a program."""
-        made = cls(program, name, list(arguments), dict(program.env), set(program.env), descriptors=dict(program.descriptors))
-        made.cwd = program.cwd
-        made.variables.setdefault("IFS", " \t\n")
-        made.variables["PWD"] = program.cwd
-        return made
-
-    # ------------------------------------------------------------ what expansion asks
-
-    @property
-    def files(self) -> FileSystem:
-        """See `expansion.Scope`."""
-        return self.program.files
-
-    def parameter(self, name: str) -> str | None:
-        """See `expansion.Scope`."""
-        if name.isdigit():
-            number = int(name)
-            return self.name if number == 0 else self.arguments[number - 1] if number <= len(self.arguments) else None
-        special = {
-            "?": lambda: str(self.status),
-            "#": lambda: str(len(self.arguments)),
-            "$": lambda: str(self.program.task.pid),
-            "!": lambda: str(self.background[-1].pid) if self.background else "",
-            "-": lambda: "".join(sorted(self.options)),
-            "@": lambda: " ".join(self.arguments),
-            "*": lambda: " ".join(self.arguments),
-        }.get(name)
-        if special is not None:
-            return special()
-        if name == "RANDOM" and name not in self.variables:
-            import random
-
-            return str(random.randrange(32768))
-        return self.variables.get(name)
-
-    def positional(self) -> list[str]:
-        """See `expansion.Scope`."""
-        return self.arguments
+class Shell(ShellState):
+    """A shell."""
 
     async def output(self, script: Script) -> str:
         """See `expansion.Scope`."""
@@ -121,37 +57,6 @@ class Shell:
         inner = self.fork({**self.descriptors, 1: capture})
         self.status = await inner.run_to_exit(script)
         return bytes(capture.data).decode("utf-8", "surrogateescape").rstrip("\n").replace("\0", "")
-
-    def fork(self, descriptors: dict[int, Descriptor] | None = None) -> Shell:
-        """Returns a copy, as a subshell is one."""
-        return replace(
-            self,
-            arguments=list(self.arguments),
-            variables=dict(self.variables),
-            exported=set(self.exported),
-            functions=dict(self.functions),
-            options=set(self.options),
-            traps={},
-            descriptors=dict(self.descriptors) if descriptors is None else descriptors,
-            background=list(self.background),
-            depth=self.depth + 1,
-        )
-
-    def environment(self) -> dict[str, str]:
-        """Returns the environment of commands."""
-        return {name: self.variables[name] for name in self.exported if name in self.variables}
-
-    async def complain(self, message: str, descriptors: dict[int, Descriptor] | None = None) -> None:
-        """Writes to stderr."""
-        target = (descriptors or self.descriptors).get(2)
-        if target is not None:
-            await target.write(f"{self.name}: {message}\n".encode("utf-8", "surrogateescape"))
-
-    def set_variable(self, name: str, value: str) -> None:
-        """Assigns to a variable. Raises ExpansionError for a read-only one."""
-        if name in self.read_only:
-            raise ExpansionError(f"{name}: is read only")
-        self.variables[name] = value
 
     # ------------------------------------------------------------ whole programs
 
@@ -165,7 +70,7 @@ class Shell:
         return await self.run_to_exit(script)
 
     async def run_to_exit(self, script: Script) -> int:
-        """Runs a script as a program of its own: `exit` ends it, and traps run."""
+        """Runs a script until its end or `exit`, and then its traps; returns the exit code."""
         try:
             await self.run(script)
         except Exit as end:
@@ -195,7 +100,7 @@ class Shell:
             await self.complain(f"syntax error: {error}")
 
     async def run(self, script: Script) -> int:
-        """Runs lists one after the other. Raises Exit, Break, Return."""
+        """Runs the lists of a script one after the other, and returns the last status. Raises Exit, Break, Return."""
         if self.depth > _DEPTH:
             await self.complain("too many levels of recursion")
             raise Exit(2)
@@ -233,7 +138,7 @@ class Shell:
         return status
 
     async def _checked(self, running: Awaitable[tuple[int, bool]], *, last: bool) -> int:
-        """Waits for a pipeline; its failure ends a shell with `set -e`, if it is the last of its list."""
+        """Waits for a pipeline, and returns its status. With `set -e`, the failure of the last one of a list ends the shell."""
         self.checked += not last
         try:
             status, decisive = await running
@@ -244,7 +149,7 @@ class Shell:
         return status
 
     async def _pipeline(self, pipeline: Pipeline) -> tuple[int, bool]:
-        """Returns the status, and whether it may end a shell with `set -e`."""
+        """Runs a pipeline. Returns its status, and whether a failure ends a shell with `set -e`."""
         self.checked += pipeline.negated
         try:
             if len(pipeline.commands) == 1:
@@ -256,7 +161,7 @@ class Shell:
         return (int(status == 0), False) if pipeline.negated else (status, True)
 
     async def _connected(self, commands: Sequence[Command]) -> int:
-        """Runs commands at the same time, each reading what the one before writes."""
+        """Runs the commands of a pipeline concurrently, connected by pipes; returns the status."""
         tasks = []
         reader: Descriptor | None = None
         for number, command in enumerate(commands):
@@ -351,22 +256,28 @@ class Shell:
         return 0 if command.otherwise is None else await self.run(command.otherwise)
 
     async def _loop(self, command: Loop) -> int:
-        status = 0
-        while (await self._condition(command.condition)) is not command.until:
-            try:
-                status = await self.run(command.body)
-            except Break as end:
-                if end.leaves():
-                    return 0
-        return status
+        async def goes_on() -> bool:
+            return (await self._condition(command.condition)) is not command.until
+
+        return await self._repeat(command.body, goes_on)
 
     async def _for(self, command: For) -> int:
-        values = list(self.arguments) if command.words is None else await fields(command.words, self)
+        values = iter(list(self.arguments) if command.words is None else await fields(command.words, self))
+
+        async def goes_on() -> bool:
+            for value in values:
+                self.set_variable(command.name, value)
+                return True
+            return False
+
+        return await self._repeat(command.body, goes_on)
+
+    async def _repeat(self, body: Script, goes_on: Callable[[], Awaitable[bool]]) -> int:
+        """Runs the body of a loop while `goes_on` returns True, or until a break; returns the exit status of the loop."""
         status = 0
-        for value in values:
-            self.set_variable(command.name, value)
+        while await goes_on():
             try:
-                status = await self.run(command.body)
+                status = await self.run(body)
             except Break as end:
                 if end.leaves():
                     return 0
@@ -393,7 +304,7 @@ class Shell:
         opened = await self._redirected(command.redirects, descriptors)
         if opened is None:
             return 1
-        if argv[0] == "exec" and len(argv) == 1:  # the redirections stay
+        if argv[0] == "exec" and len(argv) == 1:  # the redirections remain
             self.descriptors = descriptors
             return 0
         try:
@@ -464,13 +375,10 @@ class Shell:
             for name, old in hidden.items():
                 self.variables.pop(name, None) if old is None else self.variables.update({name: old})
 
-    locals: list[dict[str, str | None]] = field(default_factory=list)
-    """For each function that runs the variables that are local to it, with their values before."""
-
     # ------------------------------------------------------------ redirections
 
     async def _redirected(self, redirects: Sequence[Redirect], descriptors: dict[int, Descriptor]) -> list[Descriptor] | None:
-        """Changes descriptors; returns those that were opened, None if one could not be."""
+        """Applies redirections to descriptors. Returns the opened ones; None, after an error message, if one cannot be opened."""
         opened: list[Descriptor] = []
         for one in redirects:
             target = await text(one.target, self)
@@ -500,10 +408,6 @@ class Shell:
         if one.operator == "<":
             return program.open(target)
         return program.open(target, write=True, append=one.operator == ">>", read=one.operator == "<>")
-
-    def find(self, name: str) -> str | None:
-        """Returns the path of a program; None if there is none."""
-        return find_program(name, self.files, self.variables.get("PATH", ""), self.cwd)
 
 
 def _refusal(one: Redirect, target: str, error: OSError) -> str:

@@ -1,7 +1,7 @@
-"""Reads shell programs.
+"""Parses shell programs: commands, pipelines and lists.
 
-The text is read from left to right, word by word; a word is made of parts, which `expansion` puts together later. Text
-that ends in the middle of something raises `IncompleteError`, so that whoever reads lines can read one more.
+The text is parsed from left to right; `words` parses the words of commands. Text that ends within a construct raises
+`IncompleteError`, so that an interactive shell can read another line.
 
 Specified by: POSIX.1-2017, Shell & Utilities, 2.2 (Quoting), 2.3 (Token Recognition), 2.10 (Shell Grammar).
 """
@@ -15,7 +15,6 @@ from typing import Final
 
 from fakekube.runtime.shell.syntax import (
     AndOr,
-    Arithmetic,
     Case,
     Command,
     For,
@@ -24,26 +23,16 @@ from fakekube.runtime.shell.syntax import (
     If,
     Literal,
     Loop,
-    Parameter,
-    Part,
     Pipeline,
     Redirect,
     Script,
     Simple,
     Subshell,
-    Substitution,
     Word,
 )
+from fakekube.runtime.shell.words import IncompleteError, ShellSyntaxError, WordParser
 
 __all__ = ["IncompleteError", "ShellSyntaxError", "parse", "parse_word"]
-
-
-class ShellSyntaxError(ValueError):
-    """The text is no shell program."""
-
-
-class IncompleteError(ShellSyntaxError):
-    """The text ends too early."""
 
 
 _RESERVED: Final = frozenset({"if", "then", "elif", "else", "fi", "do", "done", "while", "until", "for", "case", "esac", "in",
@@ -52,12 +41,10 @@ _OPERATORS: Final = ("&&", "||", ";;", "<<-", "<<", ">>", "<&", ">&", "<>", ">|"
 _REDIRECTIONS: Final = frozenset({"<", ">", ">>", ">|", "<>", "<&", ">&", "<<", "<<-", "&>"})
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ASSIGNMENT: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=")
-_SPECIAL: Final = "@*#?-$!0123456789"
-_PARAMETER_OPERATORS: Final = (":-", ":=", ":?", ":+", "-", "=", "?", "+", "##", "#", "%%", "%", "//", "/", ":")
 
 
 def parse(text: str) -> Script:
-    """Reads a program. Raises ShellSyntaxError, IncompleteError."""
+    """Parses a program. Raises ShellSyntaxError, IncompleteError."""
     parser = _Parser(text)
     script = parser.script(frozenset())
     parser.skip_lines()
@@ -67,39 +54,32 @@ def parse(text: str) -> Script:
 
 
 def parse_word(text: str, *, quoted: bool) -> Word:
-    """Reads a text as one word: in double quotes, or as it stands in a here-document. Raises ShellSyntaxError."""
-    parser = _Parser(text)
-    return tuple(parser.parts(lambda: parser.at >= len(text), quoted=quoted, plain=True))
+    """Parses a text as one word: as in double quotes if `quoted`, as in a here-document. Raises ShellSyntaxError."""
+    return _Parser(text).whole(quoted=quoted)
 
 
-class _Parser:
-    """A text and the place that has been read to."""
+class _Parser(WordParser):
+    """The parser of a program."""
 
     def __init__(self, text: str) -> None:
-        self.text = text
-        self.at = 0
+        super().__init__(text)
         self._documents: list[tuple[list[Redirect], int, str, bool, bool]] = []
-        """Here-documents that follow in the next lines: where they go, their ends, whether quoted, whether tabs are dropped."""
+        """Here-documents whose text follows in the next lines: the list and index of their redirection, the delimiter, whether
+        it is quoted, whether leading tabs are removed."""
+
+    def parse(self, text: str) -> Script:
+        return parse(text)
+
+    def substituted(self) -> Script:
+        script = self.script(frozenset())
+        if not self._take(")"):
+            raise self.unexpected()
+        return script
 
     # ------------------------------------------------------------ tokens
 
-    def _peek(self, count: int = 1) -> str:
-        return self.text[self.at : self.at + count]
-
-    def _skip_blanks(self) -> None:
-        while self.at < len(self.text):
-            if self._peek() in " \t\r":
-                self.at += 1
-            elif self._peek(2) == "\\\n":
-                self.at += 2
-            elif self._peek() == "#":
-                end = self.text.find("\n", self.at)
-                self.at = len(self.text) if end < 0 else end
-            else:
-                return
-
     def _operator(self) -> str:
-        """Returns the operator that comes next, or ""."""
+        """Returns the next operator; "" if there is none."""
         self._skip_blanks()
         return next((one for one in _OPERATORS if self.text.startswith(one, self.at)), "")
 
@@ -117,7 +97,7 @@ class _Parser:
             pass
 
     def _reserved(self) -> str:
-        """Returns the reserved word that comes next, or ""."""
+        """Returns the next reserved word; "" if there is none."""
         self._skip_blanks()
         end = self.at
         while end < len(self.text) and self.text[end] not in " \t\r\n;&|<>()":
@@ -137,7 +117,7 @@ class _Parser:
             raise self.unexpected()
 
     def unexpected(self) -> ShellSyntaxError:
-        """Returns the error about what comes next."""
+        """Returns the error for the next token."""
         self._skip_blanks()
         if self.at >= len(self.text):
             return IncompleteError("unexpected end of file")
@@ -148,7 +128,7 @@ class _Parser:
     # ------------------------------------------------------------ lists
 
     def script(self, ends: frozenset[str]) -> Script:
-        """Reads lists up to one of these reserved words or operators, or the end of the text."""
+        """Parses lists up to one of these reserved words, a closing operator, or the end of the text."""
         items: list[AndOr] = []
         while True:
             self.skip_lines()
@@ -166,7 +146,7 @@ class _Parser:
         return Script(tuple(items))
 
     def _body(self, *ends: str) -> Script:
-        """Reads a list that must not be empty, up to a reserved word."""
+        """Parses a list, which must not be empty, up to a reserved word."""
         found = self.script(frozenset(ends))
         if not found.items or self._reserved() not in ends:
             raise self.unexpected()
@@ -368,153 +348,6 @@ class _Parser:
             text = "".join(lines)
             word: Word = (Literal(text, quoted=True),) if quoted else parse_word(text, quoted=True)
             into[place] = replace(into[place], target=word)
-
-    # ------------------------------------------------------------ words
-
-    def _is_word(self) -> bool:
-        return self.at < len(self.text) and self._peek() not in " \t\r\n;&|<>()"
-
-    def _word(self) -> Word | None:
-        """Reads a word; None if something else comes next."""
-        self._skip_blanks()
-        if not self._is_word():
-            return None
-        return tuple(self.parts(lambda: not self._is_word(), quoted=False))
-
-    def parts(self, is_end: Callable[[], bool], *, quoted: bool, plain: bool = False) -> list[Part]:
-        """Reads the parts of a word. `plain`: quotes stand for themselves."""
-        found: list[Part] = []
-        text: list[str] = []
-
-        def flush() -> None:
-            if text:
-                found.append(Literal("".join(text), quoted))
-                text.clear()
-
-        while not is_end():
-            one = self._peek()
-            if one == "\\":
-                self._escape(found, text, flush, quoted=quoted)
-            elif one == "'" and not quoted:
-                flush()
-                found.append(Literal(self._until("'"), quoted=True))
-            elif one == '"' and not plain:
-                flush()
-                self.at += 1
-                found += self.parts(self._at_quote, quoted=True) or [Literal("", quoted=True)]
-                self.at += 1
-            elif one in "$`" and (part := self._expansion(quoted=quoted)) is not None:
-                flush()
-                found.append(part)
-            else:
-                text.append(one)
-                self.at += 1
-        flush()
-        return found
-
-    def _at_quote(self) -> bool:
-        if self.at >= len(self.text):
-            raise IncompleteError("unterminated quoted string")
-        return self._peek() == '"'
-
-    def _escape(self, found: list[Part], text: list[str], flush: Callable[[], None], *, quoted: bool) -> None:
-        following = self.text[self.at + 1 : self.at + 2]
-        self.at += 2
-        if following == "\n":
-            return
-        if quoted:
-            text.append(following if following and following in '$`"\\' else "\\" + following)
-            return
-        flush()
-        found.append(Literal(following or "\\", quoted=True))
-
-    def _until(self, quote: str) -> str:
-        """Reads the text between two quotes, of which the first comes next."""
-        end = self.text.find(quote, self.at + 1)
-        if end < 0:
-            raise IncompleteError("unterminated quoted string")
-        text = self.text[self.at + 1 : end]
-        self.at = end + 1
-        return text
-
-    def _expansion(self, *, quoted: bool) -> Part | None:
-        """Reads what begins with `$` or a backquote; None if the dollar stands for itself."""
-        if self._peek() == "`":
-            inner = re.sub(r"\\([\\`$])", r"\1", self._until("`"))
-            return Substitution(parse(inner), quoted)
-        if self._peek(3) == "$((" and (expression := self._arithmetic()) is not None:
-            return Arithmetic(parse_word(expression, quoted=True), quoted)
-        if self._peek(2) == "$(":
-            self.at += 2
-            script = self.script(frozenset())
-            if not self._take(")"):
-                raise self.unexpected()
-            return Substitution(script, quoted)
-        if self._peek(2) == "${":
-            return self._braced(quoted=quoted)
-        following = self.text[self.at + 1 : self.at + 2]
-        name = _NAME.match(self.text, self.at + 1)
-        if name is not None:
-            self.at = name.end()
-            return Parameter(name[0], quoted)
-        if following and following in _SPECIAL:
-            self.at += 2
-            return Parameter(following, quoted)
-        return None
-
-    def _arithmetic(self) -> str | None:
-        """Reads `$((…))`; None if it is a substitution that begins with a subshell."""
-        depth, place = 0, self.at + 3
-        while place < len(self.text):
-            one = self.text[place]
-            if one == "(":
-                depth += 1
-            elif one == ")" and depth:
-                depth -= 1
-            elif one == ")":
-                if self.text[place + 1 : place + 2] != ")":
-                    return None
-                inner = self.text[self.at + 3 : place]
-                self.at = place + 2
-                return inner
-            place += 1
-        raise IncompleteError("unterminated arithmetic expansion")
-
-    def _braced(self, *, quoted: bool) -> Part:
-        self.at += 2
-        length = self._peek() == "#" and self.text[self.at + 1 : self.at + 2] not in ("}", "")
-        if length:
-            self.at += 1
-        name = _NAME.match(self.text, self.at) or re.compile(rf"\d+|[{re.escape(_SPECIAL)}]").match(self.text, self.at)
-        if name is None:
-            raise ShellSyntaxError("bad substitution")
-        self.at = name.end()
-        if length:
-            self._close_brace()
-            return Parameter(name[0], quoted, "length")
-        operator = next((one for one in _PARAMETER_OPERATORS if self.text.startswith(one, self.at)), "")
-        self.at += len(operator)
-        if not operator:
-            self._close_brace()
-            return Parameter(name[0], quoted)
-        splits = {"/": "/", "//": "/", ":": ":"}.get(operator)
-        word = tuple(self.parts(lambda: self._at_brace(splits), quoted=quoted))
-        other: Word = ()
-        if splits and self._peek() == splits:
-            self.at += 1
-            other = tuple(self.parts(lambda: self._at_brace(None), quoted=quoted))
-        self._close_brace()
-        return Parameter(name[0], quoted, operator, word, other)
-
-    def _at_brace(self, splits: str | None) -> bool:
-        if self.at >= len(self.text):
-            raise IncompleteError("unterminated substitution")
-        return self._peek() == "}" or self._peek() == splits
-
-    def _close_brace(self) -> None:
-        if self._peek() != "}":
-            raise IncompleteError("bad substitution") if self.at >= len(self.text) else ShellSyntaxError("bad substitution")
-        self.at += 1
 
 
 def _is_name(word: Word) -> bool:

@@ -21,7 +21,7 @@ def escape(text: str) -> str:
 
 
 def is_pattern(text: str) -> bool:
-    """Reports whether there is something in the text that does not stand for itself."""
+    """Reports whether a text contains unescaped special characters."""
     return bool(_SPECIAL.search(re.sub(r"\\.", "", text)))
 
 
@@ -56,14 +56,14 @@ def compiled(pattern: str, *, greedy: bool = True) -> re.Pattern[str]:
 
 
 def remove_prefix(text: str, pattern: str, *, longest: bool) -> str:
-    """Returns the text without what matches at its beginning."""
+    """Removes the shortest or longest beginning that matches."""
     lengths = range(len(text), -1, -1) if longest else range(len(text) + 1)
     expression = compiled(pattern)
     return next((text[length:] for length in lengths if expression.fullmatch(text, 0, length)), text)
 
 
 def remove_suffix(text: str, pattern: str, *, longest: bool) -> str:
-    """Returns the text without what matches at its end."""
+    """Removes the shortest or longest end that matches."""
     starts = range(len(text) + 1) if longest else range(len(text), -1, -1)
     expression = compiled(pattern)
     return next((text[:start] for start in starts if expression.fullmatch(text, start)), text)

@@ -1,4 +1,4 @@
-"""Finds the programs that commands name.
+"""Finds the program for the name of a command.
 
 Specified by: POSIX.1-2017, Shell & Utilities, 2.9.1.1 (Command Search and Execution); execve(2).
 """
@@ -13,7 +13,7 @@ __all__ = ["ProgramNotFound", "find_program", "shebang"]
 
 
 class ProgramNotFound(Exception):
-    """There is no program of this name, or it cannot be run."""
+    """There is no such program, or it cannot be executed."""
 
     def __init__(self, text: str, code: int) -> None:
         super().__init__(text)
@@ -21,7 +21,7 @@ class ProgramNotFound(Exception):
 
 
 def find_program(name: str, files: FileSystem, path: str, cwd: str) -> str | None:
-    """Returns the path of a program that can be run. Raises ProgramNotFound if there is a file that cannot."""
+    """Returns the path of an executable program; None if there is none. Raises ProgramNotFound for a path without permission."""
     candidates = [name] if "/" in name else [f"{folder or '.'}/{name}" for folder in path.split(":")]
     for candidate in candidates:
         try:
@@ -36,7 +36,7 @@ def find_program(name: str, files: FileSystem, path: str, cwd: str) -> str | Non
 
 
 def shebang(content: bytes) -> list[str] | None:
-    """Returns the interpreter that the first line of a script names."""
+    """Returns the interpreter in the first line of a script, and its argument; None if there is none."""
     found = re.match(rb"#!\s*(\S+)[ \t]*([^\n]*)", content[:256])
     if found is None:
         return None

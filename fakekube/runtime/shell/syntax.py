@@ -33,7 +33,7 @@ __all__ = [
 
 @dataclass(slots=True, frozen=True)
 class Literal:
-    """Text that stands for itself."""
+    """Literal text."""
 
     text: str
     quoted: bool = False
@@ -78,7 +78,7 @@ class Redirect:
 
     descriptor: int
     operator: str
-    """One of `< > >> >| <> <& >& <<`; the target of `<<` is the text itself."""
+    """One of `< > >> >| <> <& >& <<`; the target of `<<` is the text of the here-document."""
     target: Word
 
 
@@ -132,7 +132,7 @@ class For:
 
     name: str
     words: tuple[Word, ...] | None
-    """None: the positional parameters."""
+    """None for the positional parameters."""
     body: Script
     redirects: Sequence[Redirect] = ()
 
@@ -160,7 +160,7 @@ Command = Simple | Group | Subshell | If | Loop | For | Case | Function
 
 @dataclass(slots=True, frozen=True)
 class Pipeline:
-    """Commands whose output is the input of the next one."""
+    """Commands that are connected by pipes."""
 
     commands: tuple[Command, ...]
     negated: bool = False
