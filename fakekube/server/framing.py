@@ -32,11 +32,11 @@ class Framing(Protocol):
         """Processes data from the client; returns the bytes to reply with."""
 
     @property
-    def hung_up(self) -> bool:
+    def client_closed(self) -> bool:
         """Reports whether the client has closed the stream; then only `last` is sent."""
 
     @property
-    def deaf(self) -> bool:
+    def paused(self) -> bool:
         """Reports whether no data should be received for now."""
 
 
@@ -48,7 +48,7 @@ class Chunked:
 
     key = "chunked"
     last = b"0\r\n\r\n"
-    hung_up = False
+    client_closed = False
 
     def __init__(self, parser: RequestParser, reusable: bool) -> None:
         self._parser = parser
@@ -63,7 +63,7 @@ class Chunked:
         return b""
 
     @property
-    def deaf(self) -> bool:
+    def paused(self) -> bool:
         return len(self._parser.buffer) > _MAX_PIPELINED
 
 
@@ -85,7 +85,7 @@ class WebSocketMessages:
 
     last = websocket.close()
     reusable = False
-    deaf = False
+    paused = False
 
     def __init__(self, is_binary: bool) -> None:
         self.key = "binary" if is_binary else "text"
@@ -99,7 +99,7 @@ class WebSocketMessages:
         return self._reader.feed(data)
 
     @property
-    def hung_up(self) -> bool:
+    def client_closed(self) -> bool:
         return self._reader.closed
 
 
@@ -109,7 +109,7 @@ class Raw:
     key = "bare"
     last = b""
     reusable = False
-    hung_up = False
+    client_closed = False
 
     def __init__(self, tunnel: Tunnel, parser: RequestParser) -> None:
         self._tunnel = tunnel
@@ -126,5 +126,5 @@ class Raw:
         return b""
 
     @property
-    def deaf(self) -> bool:
+    def paused(self) -> bool:
         return self._tunnel.full

@@ -1,11 +1,9 @@
-"""The selector thread that all servers of a process share, and the interface for other threads.
+"""The event loop that all servers of a process share: a selector and its thread.
 
-The thread waits for sockets, runs what other threads have asked it to run, and otherwise does nothing: no
-polling. Everything that is registered here is called from this thread only, so what is driven by it needs no
-locks. Where the selector allows it, other threads add and remove descriptors without waking it (`is_concurrent`).
-Waking it costs the waker one byte down a socket pair, and nothing while an earlier byte has not been
-noticed. A server joins the loop when it starts and leaves it when it stops; a loop that nobody has used for some
-seconds ends, and the next server starts another one.
+The thread waits for sockets, and runs functions of other threads (`call`). All callbacks run in this thread, so that they need no
+locks. If the selector allows it, other threads add and remove descriptors without waking the thread (`is_concurrent`). Waking it
+sends one byte through a socket pair, unless a byte is pending. A server joins the loop when it starts and leaves it when it
+stops; a loop without members ends after some seconds, and the next server starts another one.
 """
 
 from __future__ import annotations
@@ -27,16 +25,16 @@ WRITE = selectors.EVENT_WRITE
 _logger = logging.getLogger(__name__)
 
 _PATIENCE = 5.0
-"""Seconds that a loop without members waits for the next one."""
+"""Seconds after which a loop without members ends."""
 
 _CONCURRENT = tuple(
     found for name in ("EpollSelector", "KqueueSelector") if (found := getattr(selectors, name, None)) is not None
 )
-"""The selectors whose descriptors other threads may change."""
+"""The selectors that apply changes of other threads during a wait."""
 
 Member = Callable[[], "float | None"]
-"""Called before every wait: does what is due and says in how many seconds it wants to be called again (None: not before
-something else happens)."""
+"""Called before every wait: does what is due, and returns the seconds until it must be called again (None: not before an
+event)."""
 
 
 class Loop:
@@ -45,27 +43,27 @@ class Loop:
     def __init__(self, patience: float = _PATIENCE) -> None:
         """
         Args:
-            patience: seconds after which a loop that all members have left ends
+            patience: seconds after which a loop without members ends.
         """
         self._patience = patience
         self._members: tuple[Member, ...] = ()
         self._selector = selectors.DefaultSelector()
-        self._ear, self._mouth = socket.socketpair()
-        self._ear.setblocking(False)
-        self._mouth.setblocking(False)
+        self._wake_receiver, self._wake_sender = socket.socketpair()
+        self._wake_receiver.setblocking(False)
+        self._wake_sender.setblocking(False)
         self._awake = False
         self._calls: deque[Callable[[], None]] = deque()
         self._lock = threading.Lock()
         self._ending = False
-        self._selector.register(self._ear, READ, self._hear)
+        self._selector.register(self._wake_receiver, READ, self._drain_wakes)
         self._thread = threading.Thread(target=self._run, name="fakekube-server", daemon=True)
 
     def start(self) -> None:
-        """Start the thread."""
+        """Starts the thread."""
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread, and wait for it unless it is the caller. May be called twice."""
+        """Ends the thread, and waits for it unless it is the caller. May be called twice."""
         with self._lock:
             self._ending = True
         self.wake()
@@ -73,7 +71,7 @@ class Loop:
             self._thread.join()
 
     def join(self, member: Member) -> bool:
-        """Have `member` called before every wait that begins from now on; false if the loop is ending. From any thread."""
+        """Adds a member, to be called before every later wait; returns False if the loop is ending. From any thread."""
         with self._lock:
             if self._ending:
                 return False
@@ -81,17 +79,17 @@ class Loop:
         return True
 
     def leave(self, member: Member) -> None:
-        """Do not call `member` any more. From any thread."""
+        """Removes a member. From any thread."""
         with self._lock:
             self._members = tuple(one for one in self._members if one != member)
 
     @property
     def is_current(self) -> bool:
-        """Is the caller in the loop's thread?"""
+        """Reports whether the caller is in the loop's thread."""
         return self._thread is threading.current_thread()
 
     def call(self, callback: Callable[[], None]) -> bool:
-        """Have the thread run `callback`; false if it will not, for it is ending. From any thread."""
+        """Makes the thread run `callback`; returns False if it will not, because it is ending. From any thread."""
         with self._lock:
             if self._ending:
                 return False
@@ -100,32 +98,32 @@ class Loop:
         return True
 
     def wake(self) -> None:
-        """Have the thread call `before_wait`. Cheap, never blocks, from any thread."""
+        """Makes the thread call its members. Cheap, does not block, from any thread."""
         if not self._awake:
             self._awake = True
             with suppress(OSError):  # full: it will wake; closed: it has ended
-                self._mouth.send(b"\0")
+                self._wake_sender.send(b"\0")
 
     @property
     def is_concurrent(self) -> bool:
-        """Do `watch` and `forget` take effect from other threads, during a wait? What had happened before may still be told."""
+        """Reports whether other threads may call `watch` and `forget` during a wait; earlier events may still be reported."""
         return isinstance(self._selector, _CONCURRENT)
 
     def watch(self, fileno: int, events: int, callback: Callable[[int], None]) -> None:
-        """Call `callback` with what happens to a descriptor, in place of what was watched for before."""
+        """Calls `callback` with those of `events` that occur on a descriptor; replaces an earlier call for the descriptor."""
         if fileno in self._selector.get_map():
             self._selector.modify(fileno, events, callback)
         else:
             self._selector.register(fileno, events, callback)
 
     def forget(self, fileno: int) -> None:
-        """Stop watching a descriptor; must come before it is closed."""
+        """Stops watching a descriptor. Must be called before it is closed."""
         if fileno in self._selector.get_map():
             self._selector.unregister(fileno)
 
-    def _hear(self, _events: int) -> None:
+    def _drain_wakes(self, _events: int) -> None:
         with suppress(BlockingIOError):
-            self._ear.recv(4096)
+            self._wake_receiver.recv(4096)
 
     def _run(self) -> None:
         try:
@@ -141,8 +139,8 @@ class Loop:
         finally:
             self._run_calls()
             self._selector.close()
-            self._ear.close()
-            self._mouth.close()
+            self._wake_receiver.close()
+            self._wake_sender.close()
 
     def _before_wait(self) -> float | None:
         if not self._members:
@@ -166,7 +164,7 @@ class Loop:
             self._guard(self._calls.popleft())
 
     def _guard(self, callback: Callable[..., None], *arguments: int) -> None:
-        """A fault in one callback must not end what the thread does for all others."""
+        """Calls a callback; logs its exception, because the thread must continue for the others."""
         try:
             callback(*arguments)
         except Exception:
@@ -178,7 +176,7 @@ _shared: Loop | None = None
 
 
 def joined_loop(member: Member) -> Loop:
-    """The loop of this process, with one more member."""
+    """Adds a member to the loop of this process, which is started if necessary, and returns the loop."""
     global _shared  # noqa: PLW0603
     with _sharing:
         if _shared is None or not _shared.join(member):
@@ -189,7 +187,7 @@ def joined_loop(member: Member) -> Loop:
 
 
 def _after_fork() -> None:
-    """The thread is the parent's."""
+    """Resets the loop in a forked process, which does not have the thread."""
     global _sharing, _shared
     _sharing, _shared = threading.Lock(), None
 

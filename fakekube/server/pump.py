@@ -1,18 +1,16 @@
 """Sends all streaming responses of a server in one thread.
 
-A stream (see `fakekube.streams`) is taken from when its source has changed, when its deadline has passed, or
-when it had more to give; what it gives is framed and sent as far as the client's socket takes it.
+The pump calls `take` of a stream (see `fakekube.streams`) when its source has changed, its deadline has passed, or it may have
+more frames. It encodes the frames and sends as many bytes as the socket accepts.
 Invariants:
 
-* A stream is taken from only when all it gave before is on its way: a slow client costs no memory, only lag,
-  and lag is the stream's business.
-* A round takes once from every stream that is due, so that no stream holds up the others.
-* Frames that many streams give in one round are framed once.
-* A source is subscribed to once, however many streams it has, from the first stream's coming to the last
-  one's going.
+* `take` is called only after all earlier frames are sent, so that a slow client costs no memory; its stream falls behind.
+* A round calls `take` once for every stream that is due, so that no stream delays the others.
+* Frames that many streams return in one round are encoded once.
+* The pump subscribes to a source once, while there is at least one stream with this source.
 * Every stream is closed exactly once.
 
-Everything but `Pump.add`, `Pump.close_unused` and a group's `wake` runs in the loop's thread.
+All methods run in the loop's thread, except `Pump.add`, `Pump.close_unused` and `_Group.wake`.
 """
 
 from __future__ import annotations
@@ -36,29 +34,29 @@ __all__ = ["Clock", "Delivery", "FrameCache", "Progress", "Pump"]
 
 _logger = logging.getLogger(__name__)
 
-_MAX_ANSWERS = 65536
+_MAX_REPLY_BYTES = 65536
 _CACHE_BYTES = 8 << 20
 _DEADLINES_BOUND = 1000
 
 
 class Clock(Protocol):
-    """What the server needs of the cluster's clock."""
+    """The part of the cluster's clock that the server uses."""
 
     def now(self) -> datetime:
-        """In UTC."""
+        """Returns the time in UTC."""
 
     def monotonic(self) -> float:
-        """Seconds; may stand still or jump ahead."""
+        """Returns seconds, which may stand still or jump ahead."""
 
     def subscribe(self, callback: Callable[[], None]) -> object:
-        """Call `callback`, from any thread, after a jump."""
+        """Calls `callback`, in any thread, after a jump."""
 
     def unsubscribe(self, callback: Callable[[], None]) -> object:
-        """End a subscription."""
+        """Ends a subscription."""
 
 
 class FrameCache:
-    """Framed bytes of one round, by the identity of the frames; it keeps them alive: identities hold."""
+    """The encoded frames of one round, by the identities of the frames, which it keeps alive."""
 
     __slots__ = ("_framed", "_size")
 
@@ -67,7 +65,7 @@ class FrameCache:
         self._size = 0
 
     def frame(self, framing: Framing, frames: list[bytes]) -> bytes:
-        """`framing.frame(frames)`, made once for equal arguments."""
+        """Returns `framing.frame(frames)`, computed once for the same frames and key."""
         identity = (framing.key, id(frames[0])) if len(frames) == 1 else (framing.key, *map(id, frames))
         found = self._framed.get(identity)
         if found is not None:
@@ -80,22 +78,22 @@ class FrameCache:
         return payload
 
     def clear(self) -> None:
-        """Let go of everything."""
+        """Removes all entries."""
         self._framed.clear()
         self._size = 0
 
 
 class Progress(enum.Enum):
-    """How a delivery stands."""
+    """The state of a delivery."""
 
     WAITING = enum.auto()
-    """The stream has nothing."""
+    """The stream has no frames."""
     MORE = enum.auto()
-    """The stream may have more."""
+    """The stream may have more frames."""
     BLOCKED = enum.auto()
-    """The client does not take what is there."""
+    """The socket does not accept more bytes."""
     ENDED = enum.auto()
-    """All is sent."""
+    """Everything is sent."""
 
 
 # Enum members are slow to look up before Python 3.12.
@@ -103,42 +101,41 @@ _WAITING, _MORE, _BLOCKED, _ENDED = Progress
 
 
 class Delivery:
-    """One stream on its way to one client. Belongs to one thread at a time."""
+    """The sending of one stream to one client. One thread at a time uses it."""
 
     __slots__ = (
-        "answers",
-        "deaf",
         "due",
         "finishing",
         "framing",
         "output",
+        "paused",
         "progress",
         "queued",
         "released",
+        "replies",
         "stream",
         "transport",
     )
 
     def __init__(self, stream: Stream, framing: Framing, transport: Transport, released: Callable[[bool], None]) -> None:
-        """`released` gets the connection back, with whether another request may follow on it."""
+        """`released` is called at the end, with whether another request may follow on the connection."""
         self.stream = stream
         self.framing = framing
         self.transport = transport
         self.released = released
         self.output: bytes | memoryview = b""
-        self.answers = b""
+        self.replies = b""
         self.finishing = False
-        self.deaf = False
-        """The loop does not listen to the client for now."""
+        self.paused = False
+        """Whether the loop does not read from the client for now."""
         self.queued = False
         self.progress = _MORE
         self.due: float | None = None
 
     def begin(self, head: bytes) -> Progress:
-        """Send the answer's head, and with it what the stream has and the client takes without waiting.
+        """Sends the header of the response, and the frames that are available as far as the socket accepts them.
 
-        Raises:
-            Disconnected: the client is gone
+        Raises Disconnected.
         """
         self._take(None)
         self.output = head + bytes(self.output)
@@ -147,12 +144,8 @@ class Delivery:
         return self.progress
 
     def advance(self, cache: FrameCache | None = None) -> Progress:
-        """Send what is left from before; if that is all gone, take once from the stream, and send that.
-
-        Raises:
-            Disconnected: the client is gone
-        """
-        if (self.output or self.answers) and not self._flush():
+        """Sends pending bytes; if all are sent, calls `take` once, and sends the result. Raises Disconnected."""
+        if (self.output or self.replies) and not self._flush():
             self.progress = _BLOCKED
             return _BLOCKED
         if not self.finishing:
@@ -166,41 +159,37 @@ class Delivery:
         return self.progress
 
     def conclude(self) -> None:
-        """End the answer early, in good order unless the client is in the middle of something."""
+        """Ends the response early: properly, unless a frame is partly sent."""
         with suppress(Disconnected):
             if not self.output and not self.finishing:
                 self.transport.finish(self.framing.last)
 
-    def hear(self) -> bool:
-        """Receive what the client sends; false if it is gone.
-
-        Raises:
-            Disconnected: the client is gone
-        """
+    def receive(self) -> bool:
+        """Receives data from the client; returns False at the end of the connection. Raises Disconnected."""
         data = self.transport.receive_ready()
         if data is None:
             return True
-        self.answers += self.framing.receive(data)
-        return bool(data) and len(self.answers) <= _MAX_ANSWERS
+        self.replies += self.framing.receive(data)
+        return bool(data) and len(self.replies) <= _MAX_REPLY_BYTES
 
     def _take(self, cache: FrameCache | None) -> None:
         stream, framing = self.stream, self.framing
-        if not framing.hung_up and (frames := stream.take()):
+        if not framing.client_closed and (frames := stream.take()):
             self.output = cache.frame(framing, frames) if cache else framing.frame(frames)
-        if stream.ended or framing.hung_up:
+        if stream.ended or framing.client_closed:
             self.output = bytes(self.output) + framing.last
             self.finishing = True
 
     def _flush(self) -> bool:
-        """Send; true when nothing is left."""
-        while output := self.output or self.answers:
-            if output is self.answers:
-                self.answers = b""
+        """Sends pending bytes; returns True if all are sent."""
+        while output := self.output or self.replies:
+            if output is self.replies:
+                self.replies = b""
             sent = self.transport.send_ready(output)
             if sent == len(output):
                 self.output = b""
                 continue
-            # What is left is offered again unchanged, as TLS demands.
+            # The rest is sent again unchanged, as TLS requires.
             self.output = memoryview(output)[sent:] if sent else output
             if not sent:
                 return False
@@ -208,7 +197,7 @@ class Delivery:
 
 
 class _Group:
-    """The deliveries of one source."""
+    """The deliveries whose streams have the same source."""
 
     __slots__ = ("_pump", "changed", "members", "source")
 
@@ -219,7 +208,7 @@ class _Group:
         self._pump = pump
 
     def wake(self) -> None:
-        """The source has changed. From any thread."""
+        """Called when the source has changed. From any thread."""
         if not self.changed:
             self.changed = True
             self._pump.changed.append(self)
@@ -227,7 +216,7 @@ class _Group:
 
 
 class Pump:
-    """Serves deliveries until they end."""
+    """Advances deliveries until they end."""
 
     def __init__(self, loop: Loop, clock: Clock) -> None:
         self.loop = loop
@@ -244,12 +233,12 @@ class Pump:
         self._used = False
 
     def add(self, delivery: Delivery) -> bool:
-        """Take over a delivery that has begun; false if the end has begun, and it stays the caller's."""
+        """Takes over a delivery that has begun; returns False if the pump is closed, and the caller keeps it."""
         self._used = True
         return not self._closed and self.loop.call(lambda: self._adopt(delivery))
 
     def run(self) -> float | None:
-        """One round; how long there will be nothing to do (seconds; None: until something happens)."""
+        """Runs one round. Returns the seconds until the next one is due; None if it is not before an event."""
         while self.changed:
             group = self.changed.popleft()
             group.changed = False
@@ -271,12 +260,12 @@ class Pump:
         return not self._used
 
     def close(self) -> None:
-        """End all deliveries now, and those that come later."""
+        """Ends all deliveries, and those that are added later."""
         self._closed = True
         self.drop()
 
     def drop(self) -> None:
-        """End all deliveries now."""
+        """Ends all deliveries."""
         for group in list(self._groups.values()):
             for delivery in list(group.members):
                 delivery.conclude()
@@ -294,10 +283,10 @@ class Pump:
             group = self._groups[id(source)] = _Group(source, self)
             source.subscribe(group.wake)
         group.members[delivery] = None
-        self._attend(delivery)
+        self._update_watch(delivery)
         self._schedule(delivery)
         if delivery.progress is not _BLOCKED:
-            # What changed before the source knew of us.
+            # The source may have changed before the subscription.
             self._enqueue(delivery)
 
     def _enqueue(self, delivery: Delivery) -> None:
@@ -323,30 +312,30 @@ class Pump:
             return
         if progress is _MORE:
             self._enqueue(delivery)
-        if was_blocked is not (progress is _BLOCKED) or delivery.deaf:
-            self._attend(delivery)
+        if was_blocked is not (progress is _BLOCKED) or delivery.paused:
+            self._update_watch(delivery)
         self._schedule(delivery)
 
-    def _attend(self, delivery: Delivery) -> None:
-        """Have the loop watch for what can happen next to the delivery's socket."""
-        delivery.deaf = delivery.framing.deaf
-        events = 0 if delivery.deaf else READ
+    def _update_watch(self, delivery: Delivery) -> None:
+        """Makes the loop watch the events that the delivery waits for."""
+        delivery.paused = delivery.framing.paused
+        events = 0 if delivery.paused else READ
         if delivery.progress is _BLOCKED:
             events |= WRITE
-        delivery.transport.attend(self.loop, events, lambda events: self._happened(delivery, events))
+        delivery.transport.watch(self.loop, events, lambda events: self._happened(delivery, events))
 
     def _happened(self, delivery: Delivery, events: int) -> None:
         try:
             if events & READ:
-                if not delivery.hear():
+                if not delivery.receive():
                     self._remove(delivery, reusable=False)
                     return
-                if delivery.framing.deaf:
-                    self._attend(delivery)
+                if delivery.framing.paused:
+                    self._update_watch(delivery)
         except Disconnected:
             self._remove(delivery, reusable=False)
             return
-        if events & WRITE or delivery.answers or delivery.framing.hung_up:
+        if events & WRITE or delivery.replies or delivery.framing.client_closed:
             self._enqueue(delivery)
 
     def _remove(self, delivery: Delivery, *, reusable: bool) -> None:
@@ -355,7 +344,7 @@ class Pump:
         del group.members[delivery]
         delivery.queued = False
         delivery.due = None
-        delivery.transport.attend(self.loop, 0, lambda events: None)
+        delivery.transport.watch(self.loop, 0, lambda events: None)
         if not group.members:
             del self._groups[id(source)]
             source.unsubscribe(group.wake)
@@ -366,7 +355,7 @@ class Pump:
         delivery.released(reusable)
 
     def _schedule(self, delivery: Delivery) -> None:
-        """Have the stream looked at when its deadline passes, once."""
+        """Adds the deadline of the stream to the heap, if it has changed."""
         deadline = delivery.stream.deadline
         if deadline != delivery.due:
             delivery.due = deadline
@@ -375,20 +364,20 @@ class Pump:
                 self._forget_outdated()
 
     def _forget_outdated(self) -> None:
-        """Let go of deliveries that have ended, which may be long before their deadlines."""
+        """Removes deadlines that have changed and those of ended deliveries, which may be far in the future."""
         if len(self._deadlines) > self._deadlines_bound:
             self._deadlines = [entry for entry in self._deadlines if entry[0] == entry[2].due]
             heapq.heapify(self._deadlines)
             self._deadlines_bound = max(_DEADLINES_BOUND, 2 * len(self._deadlines))
 
     def _enqueue_due(self) -> float | None:
-        """Have streams looked at whose time has come; the seconds to the next one's."""
+        """Queues the deliveries whose deadlines have passed; returns the seconds until the next deadline."""
         while self._deadlines:
             deadline, _, delivery = self._deadlines[0]
             if deadline == delivery.due:
                 now = self._clock.monotonic()
                 if now < deadline:
-                    # A clock that stands still says when it moves: it must not be asked again and again.
+                    # A held clock calls its subscribers when it moves, and need not be polled often.
                     least = 0.05 if now == self._last_look else 0.001
                     self._last_look = now
                     return max(deadline - now, least)

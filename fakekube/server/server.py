@@ -1,9 +1,8 @@
 """The server: listens, serves every connection in a thread, enforces timeouts, and closes all connections.
 
-One loop thread accepts, pumps streams and ends connections that are idle or slow; it never waits for a
-client. Connections have threads of their own while they are handshaking, reading or answering. All of these threads
-are the process's: a server that starts or stops starts and ends none. While a server runs, threads take turns
-quickly (`switching`).
+The thread of the loop accepts connections, serves streams and ends connections that are idle or slow; it never blocks on a
+client. A connection has a thread of its own during its handshake, and while a request is read or served. All threads belong to
+the process and outlive a server. While a server runs, the switch interval is short (`switch_interval`).
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from fakekube.server.connection import Application, Connection
 from fakekube.server.environ import base_environ
 from fakekube.server.loop import READ, joined_loop
 from fakekube.server.pump import Clock, Pump
-from fakekube.server.switching import QUICKLY
+from fakekube.server.switch_interval import SWITCH_INTERVAL
 from fakekube.server.transport import Transport
 from fakekube.threads import WORKERS
 
@@ -32,14 +31,14 @@ if TYPE_CHECKING:
 __all__ = ["DEFAULT_MAX_STREAMS", "Server"]
 
 DEFAULT_MAX_STREAMS = 100
-"""Of kube-apiserver without --http2-max-streams-per-connection (secure_serving.go)."""
+"""The default of kube-apiserver for --http2-max-streams-per-connection (secure_serving.go)."""
 
 
 _BACKLOG = 1024
 _ROUND_SECONDS = 2.0
-"""How often connections are looked after: their time limits are kept to within this."""
+"""The interval at which the deadlines of connections are checked."""
 _STOP_PATIENCE = 0.25
-"""Seconds that answers under way get to finish, so that no thread is busy for longer than the server without need."""
+"""Seconds that `stop` waits for requests in progress."""
 
 _NO_RESOURCES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _WILDCARDS = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}
@@ -48,7 +47,7 @@ _MONTHS = ("", "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "O
 
 
 class Server:
-    """Serves one WSGI application over HTTP; for use as a context manager, or by `start` and `stop`."""
+    """Serves one WSGI application over HTTP; a context manager that starts and stops it."""
 
     def __init__(
         self,
@@ -63,12 +62,13 @@ class Server:
     ) -> None:
         """
         Args:
-            host: a name or an address of this machine
-            port: 0 for one that is free
-            clock: what streams' deadlines and the Date of answers refer to
-            tls: of `tls.server_context`, to serve HTTPS, and HTTP/2 if the context offers it
-            max_streams: how many requests a client may have open on a connection with HTTP/2
-            goaway_chance: of how many of these requests the connection takes no further ones
+            application: the WSGI application; may return a `fakekube.streams.Stream`.
+            host: a name or an address of this machine.
+            port: 0 is a free one.
+            clock: the clock for the deadlines of streams and the Date of responses.
+            tls: a context of `tls.server_context`, to serve HTTPS, and HTTP/2 if the context offers it.
+            max_streams: the maximum number of concurrent requests on a connection with HTTP/2.
+            goaway_chance: the probability with which a request over HTTP/2 is the last one of its connection.
         """
         self.application = application
         self.host = host
@@ -79,7 +79,7 @@ class Server:
         self._tls = tls
         self._connections: set[Connection] = set()
         self._accepting = threading.Lock()
-        """Held to accept and to close the listener: after that, `_connections` has all that there will be."""
+        """Held to accept a connection and to close the listener; after the latter, no connection is added to `_connections`."""
         self._none_left = threading.Condition()
         self._next_round = 0.0
         self._date = ""
@@ -88,16 +88,12 @@ class Server:
 
     @property
     def url(self) -> str:
-        """Where clients find the server, without a slash at the end."""
+        """The URL of the server, without a slash at the end."""
         host = _WILDCARDS.get(self.host, self.host)
         return f"http{'s' if self._tls else ''}://{f'[{host}]' if ':' in host else host}:{self.port}"
 
     def start(self) -> None:
-        """Listen and serve; `port` is known from here on. A server starts once.
-
-        Raises:
-            OSError: the address cannot be had
-        """
+        """Starts to listen and to serve, and sets `port`. May be called once. Raises OSError if the address is not available."""
         self._listener = self._listen()
         self.port = self._listener.getsockname()[1]
         self._base = base_environ(self.host, self.port, "https" if self._tls else "http")
@@ -108,20 +104,20 @@ class Server:
         self._clock.subscribe(self._loop.wake)
         self._running = True
         self._change_loop(self._listen_to_clients)
-        QUICKLY.begin()
+        SWITCH_INTERVAL.begin()
 
     @property
     def is_connected(self) -> bool:
-        """Whether there is any connection, streams included."""
+        """Reports whether there is any connection, including streams."""
         return bool(self._connections)
 
     @property
     def connections(self) -> int:
-        """How many connections there are, streams included."""
+        """The number of connections, including streams."""
         return len(self._connections)
 
     def drop(self) -> None:
-        """Drop all connections and streams; new ones are served. A request that asks for this gets its answer first."""
+        """Drops all connections and streams, except that of a request which calls this method; new ones are served."""
         self._in_loop(self.pump.drop)
         me = threading.get_ident()
         with self._none_left:
@@ -130,12 +126,12 @@ class Server:
                     connection.abort()
 
     def pause(self) -> None:
-        """Drop all connections, and take no new ones until `resume`: nobody listens at the address."""
-        self._change_loop(self._deafen)
+        """Drops all connections, and does not listen until `resume`."""
+        self._change_loop(self._close_listener)
         self.drop()
 
     def resume(self) -> None:
-        """Listen again at the same address. Raises OSError if somebody else has taken it."""
+        """Listens again at the same address. Raises OSError if the port is in use."""
         if not self._running or self._listener.fileno() >= 0:
             return
         self._listener = self._listen()
@@ -144,25 +140,25 @@ class Server:
     def _listen_to_clients(self) -> None:
         self._loop.watch(self._listener.fileno(), READ, self._accept)
 
-    def _deafen(self) -> None:
+    def _close_listener(self) -> None:
         with self._accepting:
             if self._listener.fileno() < 0:
                 return
             self._loop.forget(self._listener.fileno())
             with suppress(OSError):
-                while True:  # who has connected sees an end and no reset
+                while True:  # clients in the backlog get a normal end of the connection, and no reset
                     self._listener.accept()[0].close()
             self._listener.close()
 
     def _change_loop(self, task: Callable[[], None]) -> None:
-        """Do something that changes what the loop watches: at once if the loop can take it, for it need not be woken."""
+        """Runs a task that changes what the loop watches: in this thread if the loop is concurrent, which avoids waking it."""
         if self._loop.is_concurrent:
             task()
         else:
             self._in_loop(task)
 
     def _in_loop(self, task: Callable[[], None]) -> None:
-        """Have the loop's thread do something, and wait for that."""
+        """Runs a task in the loop's thread, and waits for its end."""
         if self._loop.is_current:
             task()
             return
@@ -178,16 +174,16 @@ class Server:
             done.wait()
 
     def stop(self) -> None:
-        """End everything at once: streams, connections, the port. May be called twice, from any thread."""
+        """Ends streams and connections, and closes the port. May be called twice, from any thread."""
         if not self._running:
             return
         self._running = False
         if os.getpid() != self._process:
-            # After a fork all that is here is the parent's, but for the descriptor.
+            # In a forked process only the descriptor is its own; the rest belongs to the parent.
             self._listener.close()
             return
         self._loop.leave(self._before_wait)
-        self._change_loop(self._deafen)
+        self._change_loop(self._close_listener)
         if not self.pump.close_unused():
             self._in_loop(self.pump.close)
         with self._none_left:
@@ -197,7 +193,7 @@ class Server:
             self._none_left.wait_for(lambda: all(one.served_by == me for one in self._connections), _STOP_PATIENCE)
         self._clock.unsubscribe(self._forget_date)
         self._clock.unsubscribe(self._loop.wake)
-        QUICKLY.end()
+        SWITCH_INTERVAL.end()
 
     def __enter__(self) -> Self:
         self.start()
@@ -207,7 +203,7 @@ class Server:
         self.stop()
 
     def date(self) -> str:
-        """Now, as HTTP wants it (RFC 9110, 5.6.7); made anew each second, and when the clock has jumped."""
+        """Returns the time in the format of HTTP (RFC 9110, 5.6.7); cached for a second, or until the clock jumps."""
         if time.monotonic() >= self._date_until:
             now = self._clock.now()
             self._date_until = time.monotonic() + 1 - now.microsecond / 1e6
@@ -219,21 +215,21 @@ class Server:
         self._date_until = 0.0
 
     def serve(self, connection: Connection) -> None:
-        """Serve a connection in a thread; end it if there is none to be had."""
+        """Serves a connection in a thread; closes it if no thread can be started."""
         try:
             WORKERS.run(connection.serve)
         except RuntimeError:
             connection.close()
 
     def closed(self, connection: Connection) -> None:
-        """A connection is no more."""
+        """Called when a connection is closed."""
         with self._none_left:
             self._connections.discard(connection)
             if not self._connections:
                 self._none_left.notify_all()
 
     def _accept(self, _events: int) -> None:
-        """Take one connection; the loop calls again while there are more."""
+        """Accepts one connection; the loop calls it again while there are more."""
         try:
             with self._accepting:
                 connected, address = self._listener.accept()
@@ -241,9 +237,9 @@ class Server:
                 connection = Connection(self._transport(connected), self, base)
                 with self._none_left:
                     self._connections.add(connection)
-        except OSError as error:  # BlockingIOError: it is gone again
+        except OSError as error:  # BlockingIOError: the client has disconnected already
             if error.errno in _NO_RESOURCES:
-                time.sleep(0.01)  # or this would be tried again and again until somebody frees some
+                time.sleep(0.01)  # avoids a busy loop until there are resources again
             return
         self.serve(connection)
 
@@ -263,11 +259,11 @@ class Server:
     def _before_wait(self) -> float | None:
         if not self._running:
             return None
-        waits = [wait for wait in (self.pump.run(), self._look_after_connections()) if wait is not None]
+        waits = [wait for wait in (self.pump.run(), self._abort_expired()) if wait is not None]
         return min(waits, default=None)
 
-    def _look_after_connections(self) -> float | None:
-        """Abort those whose time is over; in how many seconds to look again."""
+    def _abort_expired(self) -> float | None:
+        """Aborts connections after their deadlines; returns the seconds until the next check."""
         if not self._connections:
             return None
         now = time.monotonic()

@@ -1,10 +1,10 @@
-"""TLS for connections: the server's context, and a transport that speaks it.
+"""TLS: the context of a server, and the transport of its connections.
 
-Clients may show a certificate, as kube-apiserver allows. Whether it is believed is not decided here, so that a bad one is
-answered with a 401 and not with a broken handshake: any certificate becomes part of the environ. OpenSSL verifies what
-clients show unless it is told otherwise by a function that the ssl module does not offer; it is called through ctypes.
-Where that cannot be done (an interpreter without the symbol), a certificate that the CA did not sign fails the handshake.
-Imported only by servers that speak TLS.
+Clients may present a certificate, as with kube-apiserver. It is not verified here but in authentication, so that a client with an
+invalid certificate gets a 401 and not a failed handshake: every certificate is put into the environ. OpenSSL verifies client
+certificates unless a callback is set with a function that the ssl module does not offer; it is called through ctypes. If that is
+not possible (an interpreter without the symbol), the handshake fails for certificates that the CA has not signed.
+Only servers with TLS import this module.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from fakekube.server.transport import RECEIVE_BYTES, Disconnected, Transport
 __all__ = ["TLSTransport", "server_context"]
 
 _NOT_TLS = b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n"
-"""As net/http answers a client that speaks plain HTTP."""
+"""The response of net/http to a client that sends plain HTTP."""
 
 _DER = 2
-"""How a certificate of the ssl module is told to give its bytes."""
+"""The argument for DER of `public_bytes` of the certificates of the ssl module."""
 
 _ATTRIBUTES = {"commonName": "CN", "organizationName": "O"}
 
@@ -51,8 +51,8 @@ def server_context(certificate: str, key: str, client_ca: str, *, http2: bool = 
     context.set_alpn_protocols(["h2", "http/1.1"] if http2 and find_spec("hpack") is not None else ["http/1.1"])
     context.verify_mode = ssl.CERT_OPTIONAL
     context.num_tickets = 1  # as Go's server
-    if not _believe_everybody(context):
-        # Only then: OpenSSL would verify the server's own certificate by what it finds here, in every handshake.
+    if not _accept_any_certificate(context):
+        # Not loaded otherwise, because OpenSSL would then verify the server's own certificate in every handshake.
         context.load_verify_locations(cadata=client_ca)
     # The ssl module reads keys from files only; this one is private and gone at once.
     descriptor, path = tempfile.mkstemp()
@@ -67,7 +67,7 @@ def server_context(certificate: str, key: str, client_ca: str, *, http2: bool = 
 
 @functools.cache
 def _openssl() -> Callable[[ssl.SSLContext], bool] | None:
-    """What has a context accept every certificate of a client; None where OpenSSL cannot be reached."""
+    """Returns a function that makes a context accept every client certificate; None if OpenSSL is not accessible."""
     import _ssl
     import ctypes
 
@@ -81,26 +81,26 @@ def _openssl() -> Callable[[ssl.SSLContext], bool] | None:
     set_callback.restype = None
     accept = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)(lambda store, argument: 1)
 
-    def believe(context: ssl.SSLContext) -> bool:
-        # The first member of the object, after those that every object has, is OpenSSL's own context.
+    def accept_any(context: ssl.SSLContext) -> bool:
+        # The first member of the C struct, after those of every object, is the pointer to OpenSSL's context.
         pointer = ctypes.c_void_p.from_address(id(context) + object.__basicsize__).value
         if pointer and get_mode(pointer) == context.verify_mode:
             set_callback(pointer, ctypes.cast(accept, ctypes.c_void_p), None)
             return True
         return False
 
-    believe.accept = accept  # type: ignore[attr-defined]  # it must live as long as contexts call it
-    return believe
+    accept_any.accept = accept  # type: ignore[attr-defined]  # keeps the callback alive as long as contexts call it
+    return accept_any
 
 
-def _believe_everybody(context: ssl.SSLContext) -> bool:
-    """Has a context accept every certificate of a client; reports whether that can be done."""
-    believe = _openssl() if sys.implementation.name == "cpython" else None
-    return believe is not None and believe(context)
+def _accept_any_certificate(context: ssl.SSLContext) -> bool:
+    """Makes a context accept every client certificate; returns False if that is not possible."""
+    accept_any = _openssl() if sys.implementation.name == "cpython" else None
+    return accept_any is not None and accept_any(context)
 
 
 class TLSTransport(Transport):
-    """A connection with TLS on it. The handshake happens in the connection's own thread."""
+    """A connection with TLS. The handshake is performed in the thread of the connection."""
 
     __slots__ = ("_aborted", "_context", "_tls")
 
@@ -121,7 +121,7 @@ class TLSTransport(Transport):
             with suppress(OSError):
                 if getattr(error, "reason", None) == "HTTP_REQUEST":
                     socket.socket.sendall(self._socket, _NOT_TLS)
-            # So that the client sees that, or OpenSSL's alert.
+            # Gives the client time to read this response, or the alert of OpenSSL.
             super().linger()
             raise Disconnected(*error.args) from error
         return _client_variables(self._tls)
@@ -132,7 +132,7 @@ class TLSTransport(Transport):
 
     def receive_ready(self) -> bytes | None:
         assert self._tls is not None
-        # What is decrypted and not fetched stays unseen: the selector knows of the socket only.
+        # Fetches all decrypted data, because the selector only reports events of the socket.
         try:
             data = self._tls.recv(RECEIVE_BYTES)
             while pending := self._tls.pending():
@@ -152,7 +152,7 @@ class TLSTransport(Transport):
             raise Disconnected(*error.args) from error
 
     def linger(self) -> None:
-        self._say_goodbye()
+        self._send_close_notify()
         super().linger()
 
     def abort(self) -> None:
@@ -160,21 +160,21 @@ class TLSTransport(Transport):
         super().abort()
 
     def close(self) -> None:
-        self._say_goodbye()
+        self._send_close_notify()
         super().close()
 
-    def _say_goodbye(self) -> None:
-        """Send close_notify, without waiting for the client's."""
+    def _send_close_notify(self) -> None:
+        """Sends close_notify, and does not wait for that of the client."""
         if self._tls is None:
             return
-        with suppress(OSError, ValueError):  # the latter when there is no TLS any more
+        with suppress(OSError, ValueError):  # ValueError if the TLS state is gone
             self._tls.setblocking(False)
             self._tls.unwrap()
         self._tls = None
 
 
-def _sent_along(connected: ssl.SSLSocket) -> list[bytes]:
-    """The certificates that a client sent after its own, DER."""
+def _intermediates(connected: ssl.SSLSocket) -> list[bytes]:
+    """Returns the certificates that a client sent after its own, in DER."""
     if hasattr(connected, "get_unverified_chain"):  # since Python 3.13
         return list(connected.get_unverified_chain()[1:])
     own: Any = getattr(connected, "_sslobj", None)
@@ -183,14 +183,14 @@ def _sent_along(connected: ssl.SSLSocket) -> list[bytes]:
 
 
 def _client_variables(connected: ssl.SSLSocket) -> dict[str, str]:
-    """What is known of the client, in the variables of Apache's mod_ssl (several values are numbered)."""
+    """Returns the variables of Apache's mod_ssl about the client; repeated values are numbered."""
     variables = {"HTTPS": "on", "SSL_PROTOCOL": connected.version() or "", "SSL_CLIENT_VERIFY": "NONE"}
     certificate = connected.getpeercert(binary_form=True)
     if not certificate:
         return variables
-    variables["SSL_CLIENT_VERIFY"] = "GENEROUS"  # as mod_ssl says where any certificate will do
+    variables["SSL_CLIENT_VERIFY"] = "GENEROUS"  # mod_ssl's value for a certificate that was not verified
     variables["SSL_CLIENT_CERT"] = ssl.DER_cert_to_PEM_cert(certificate)
-    for number, other in enumerate(_sent_along(connected)):
+    for number, other in enumerate(_intermediates(connected)):
         variables[f"SSL_CLIENT_CERT_CHAIN_{number}"] = ssl.DER_cert_to_PEM_cert(other)
     counts: dict[str, int] = {}
     subject = cast("tuple[tuple[tuple[str, str], ...], ...]", (connected.getpeercert() or {})["subject"])

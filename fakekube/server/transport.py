@@ -1,8 +1,7 @@
-"""Sends and receives bytes on a client's socket: blocking for its own thread, non-blocking for the selector thread.
+"""Sends and receives bytes on the socket of a client: blocking in the connection's thread, non-blocking in the loop's thread.
 
-The rest of the server does not know whether there is TLS in between: `tls.TLSTransport` is this with other
-insides. Whatever the network does wrong comes out as `Disconnected`, so that an `OSError` of the
-application's own is never mistaken for it.
+`tls.TLSTransport` has the same interface. Errors of the network are raised as `Disconnected`, to distinguish them from an
+`OSError` of the application.
 """
 
 from __future__ import annotations
@@ -22,15 +21,15 @@ __all__ = ["RECEIVE_BYTES", "Disconnected", "Transport"]
 
 RECEIVE_BYTES = 65536
 _LINGER_SECONDS = 0.5
-"""How long net/http waits before it closes on a client that may still be sending (rstAvoidanceDelay)."""
+"""How long net/http waits before it closes the connection of a client that may still be sending (rstAvoidanceDelay)."""
 
 
 _ACCEPTED_BLOCK = sys.platform == "linux"
-"""Accepted sockets do not inherit from the listener that nobody waits for it."""
+"""Whether accepted sockets are blocking although the listener is not: Linux does not inherit the flag."""
 
 
 class Disconnected(OSError):
-    """The client is gone."""
+    """The client has disconnected, or the connection broke."""
 
 
 class Transport:
@@ -42,14 +41,13 @@ class Transport:
         self._socket = connected
 
     def fileno(self) -> int:
-        """The descriptor; -1 once closed."""
+        """Returns the descriptor; -1 after `close`."""
         return self._socket.fileno()
 
     def handshake(self) -> dict[str, str]:
-        """What must be agreed upon before HTTP, and what the application is told of it in every environ.
+        """Prepares the connection, with the TLS handshake if there is one. Returns variables for the environs of its requests.
 
-        Raises:
-            Disconnected: no agreement was reached
+        Raises Disconnected if it fails.
         """
         try:
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -61,29 +59,29 @@ class Transport:
 
     @property
     def speaks_http2(self) -> bool:
-        """Both sides have agreed to HTTP/2."""
+        """Reports whether HTTP/2 was negotiated."""
         return False
 
     def set_blocking(self, blocking: bool) -> None:
-        """Choose between the blocking methods and those that end in `_ready`."""
+        """Switches between the blocking methods and the methods that end in `_ready`."""
         self._socket.setblocking(blocking)
 
     def receive(self) -> bytes:
-        """What the client sent, `b""` when it has sent all; waits for it."""
+        """Receives data, `b""` at the end; blocks until there is some. Raises Disconnected."""
         try:
             return self._socket.recv(RECEIVE_BYTES)
         except OSError as error:
             raise Disconnected(*error.args) from error
 
     def send(self, data: bytes | memoryview) -> None:
-        """Send all of it; waits for the client to take it."""
+        """Sends all data; blocks while the socket is full. Raises Disconnected."""
         try:
             self._socket.sendall(data)
         except OSError as error:
             raise Disconnected(*error.args) from error
 
     def receive_ready(self) -> bytes | None:
-        """What is there, `b""` when the client has sent all, None when there is nothing yet."""
+        """Receives available data, `b""` at the end, None if there is none yet. Raises Disconnected."""
         try:
             return self._socket.recv(RECEIVE_BYTES)
         except BlockingIOError:
@@ -92,7 +90,7 @@ class Transport:
             raise Disconnected(*error.args) from error
 
     def send_ready(self, data: bytes | bytearray | memoryview) -> int:
-        """Send what the socket takes without waiting; how many bytes that were."""
+        """Sends the part of the data that the socket accepts without blocking; returns its length. Raises Disconnected."""
         try:
             return self._socket.send(data)
         except BlockingIOError:
@@ -100,22 +98,21 @@ class Transport:
         except OSError as error:
             raise Disconnected(*error.args) from error
 
-    def attend(self, loop: Loop, events: int, happened: Callable[[int], None]) -> None:
-        """Have the loop's thread call `happened` with what happens of `events`; only in that thread."""
+    def watch(self, loop: Loop, events: int, happened: Callable[[int], None]) -> None:
+        """Makes the loop call `happened` with those of `events` that occur; 0 ends this. Called in the loop's thread only."""
         if events:
             loop.watch(self.fileno(), events, happened)
         else:
             loop.forget(self.fileno())
 
     def finish(self, last: bytes) -> None:
-        """End an answer early: send what follows it, if the socket takes it without waiting."""
+        """Ends a streaming response early: sends its last bytes if the socket accepts them without blocking."""
         self.send_ready(last)
 
     def linger(self) -> None:
-        """Say that nothing more will be sent, and hear the client out for a moment.
+        """Closes the sending direction, and reads for a moment what the client still sends.
 
-        A socket that is closed with bytes unread resets the connection, and the client may lose what it was
-        sent.
+        Closing a socket with unread bytes resets the connection, and the client may lose the response.
         """
         end = time.monotonic() + _LINGER_SECONDS
         raw = socket.socket
@@ -129,16 +126,16 @@ class Transport:
             pass
 
     def abort(self) -> None:
-        """End the connection under whatever thread waits for it; that one must still close it."""
+        """Shuts the connection down from any thread; the thread that serves it must still close it."""
         with suppress(OSError):
-            # The plain socket's: SSLSocket.shutdown would take TLS away from under the other thread.
+            # The method of the plain socket: SSLSocket.shutdown would remove the TLS state that the other thread uses.
             socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
 
     def reset(self) -> None:
-        """Have the connection end with a reset when it is closed: nothing that is on its way arrives for certain."""
+        """Makes `close` reset the connection, so that data in transit may be lost."""
         with suppress(OSError):
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
     def close(self) -> None:
-        """Free the socket."""
+        """Closes the socket."""
         self._socket.close()

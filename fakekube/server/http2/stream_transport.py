@@ -48,7 +48,7 @@ class StreamTransport(Transport):
     def set_blocking(self, blocking: bool) -> None:
         """Does nothing: a stream never blocks."""
 
-    def attend(self, loop: Loop, events: int, happened: Callable[[int], None]) -> None:
+    def watch(self, loop: Loop, events: int, happened: Callable[[int], None]) -> None:
         self._happened = happened if events else None
         self.wants_write = bool(events & WRITE)
         self._multiplexer.listen(self._stream, self if events else None)
@@ -84,8 +84,8 @@ class Unframed:
     key = "bare"
     last = b""
     reusable = True
-    hung_up = False
-    deaf = False
+    client_closed = False
+    paused = False
 
     def frame(self, frames: list[bytes]) -> bytes:
         return b"".join(frames)

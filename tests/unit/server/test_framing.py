@@ -24,11 +24,11 @@ def test_requests_sent_ahead_wait_in_the_parser_up_to_a_limit() -> None:
     parser = RequestParser()
     framing = Chunked(parser, reusable=True)
     assert framing.receive(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n") == b""
-    assert not framing.deaf
+    assert not framing.paused
     request = parser.request()
     assert request is not None
     framing.receive(b"x" * 100_000)
-    assert framing.deaf
+    assert framing.paused
 
 
 def test_messages_are_text_or_binary() -> None:
@@ -40,6 +40,6 @@ def test_messages_are_text_or_binary() -> None:
 def test_a_websocket_answers_and_hangs_up() -> None:
     framing = WebSocketMessages(False)
     assert framing.receive(b"\x89\x81\0\0\0\0x") == b"\x8a\x01x"
-    assert not framing.hung_up
+    assert not framing.client_closed
     framing.receive(b"\x88\x80\0\0\0\0")
-    assert framing.hung_up
+    assert framing.client_closed

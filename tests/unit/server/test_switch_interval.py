@@ -9,13 +9,13 @@ import pytest
 
 from fakekube.clock import Clock
 from fakekube.server import Server
-from fakekube.server.switching import Switching
+from fakekube.server.switch_interval import SwitchInterval
 
 
 @pytest.fixture(autouse=True)
 def alone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No other server is known, and the process gets its interval back."""
-    monkeypatch.setattr("fakekube.server.server.QUICKLY", Switching())
+    monkeypatch.setattr("fakekube.server.server.SWITCH_INTERVAL", SwitchInterval())
     before = sys.getswitchinterval()
     yield
     sys.setswitchinterval(before)
