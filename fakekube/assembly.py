@@ -108,7 +108,8 @@ def build(
     """
     origin = store
     if store is None:
-        origin = base(settings, profile, tls, prepare, (controllers, nodes))
+        has_own = not (options.authentication.client_ca_file or options.authentication.requestheader_client_ca_file)
+        origin = base(settings, profile, tls, prepare, kind=(controllers, nodes), authority=authority if has_own else "")
         store = origin.fork(now=clock.monotonic, retention=retention)
     registry = _builtins(settings.version).copy()
     access = Access(store.bucket, clock, options=options.authentication, authorization=options.authorization, authority=authority)
@@ -234,25 +235,34 @@ class _Webhooks:
 # ---------------------------------------------------------------- the base state
 
 _building = threading.Lock()
-_prepared: dict[tuple[str, ServiceRanges, str, bool, tuple[tuple[str, ...], int]], Store[Document]] = {}
+_prepared: dict[tuple[str, ServiceRanges, str, bool, tuple[tuple[str, ...], int], str], Store[Document]] = {}
 
 
 def base(
-    settings: Settings, profile: str, tls: bool, prepare: Prepare | None, kind: tuple[tuple[str, ...], int] = ((), 0)
+    settings: Settings,
+    profile: str,
+    tls: bool,
+    prepare: Prepare | None,
+    *,
+    kind: tuple[tuple[str, ...], int] = ((), 0),
+    authority: str = "",
 ) -> Store[Document]:
-    """Returns the base state of a profile. Callers fork it and never write to it."""
+    """Returns the base state of a profile, in which `authority` is published. Callers fork it and never write to it."""
     version, ranges = settings.version, settings.service_ranges
     with _building:
-        found = _prepared.get((version, ranges, profile, tls, kind))
+        key = (version, ranges, profile, tls, kind, authority)
+        found = _prepared.get(key)
         if found is None:
             found = _fresh(version, ranges).fork()
-            if prepare is not None:
+            if prepare is not None or authority:
                 clock = Clock()
                 fresh = Settings(version=version, service_ranges=ranges)
-                prepare(build(clock=clock, settings=fresh, profile=profile, store=found))
+                machinery = build(clock=clock, settings=fresh, profile=profile, store=found, authority=authority)
+                if prepare is not None:
+                    prepare(machinery)
                 clock.close()
             _forget_history(found, version)
-            _prepared[version, ranges, profile, tls, kind] = found
+            _prepared[key] = found
         return found
 
 

@@ -10,6 +10,7 @@ Specified by: pkg/kubeapiserver/options/plugins.go (AllOrderedPlugins, DefaultOf
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache, lru_cache
 from importlib import import_module
 from typing import Any
 
@@ -132,13 +133,14 @@ _STATIC: Mapping[str, type[Plugin]] = {
         DefaultIngressClass,
         PodTopologyLabels,
         PodResizeValidator,
-        MutatingAdmissionPolicy,
-        ValidatingAdmissionPolicy,
         ResourceQuota,
         NodeRestriction,
         NodeDeclaredFeatureValidator,
     )
 }
+
+#: The plugins that keep what they have read of one cluster.
+_STATEFUL: tuple[type[Plugin], ...] = (MutatingAdmissionPolicy, ValidatingAdmissionPolicy)
 
 #: Plugins that are off by default, imported when they are enabled.
 _OPTIONAL: Mapping[str, str] = {
@@ -178,14 +180,27 @@ def plugins(
         UnknownPluginError: for a name that is unknown, or both enabled and disabled.
         ConfigurationError: for an invalid configuration.
     """
-    enabled, disabled = frozenset(options.enable_admission_plugins), frozenset(options.disable_admission_plugins)
+    on = _in_order(profile, frozenset(options.enable_admission_plugins), frozenset(options.disable_admission_plugins))
+    made = {**_shared(), **{kind.name: kind() for kind in _STATEFUL}, **(dynamic or {})}
+    said = _said(options)
+    for name in on if said or options.enable_admission_plugins else ():
+        if name in _OPTIONAL or (name in _STATIC and name in said):
+            made[name] = _configured(_STATIC.get(name) or _imported(name), said.get(name))
+    return [made[name] for name in on if name in made]
+
+
+@cache
+def _shared() -> Mapping[str, Plugin]:
+    """Returns the plugins without a configuration, which all clusters of the process share."""
+    return {name: kind() for name, kind in _STATIC.items()}
+
+
+@lru_cache(maxsize=64)
+def _in_order(profile: str, enabled: frozenset[str], disabled: frozenset[str]) -> Sequence[str]:
+    """Returns the names of the plugins that are on, in order. Raises UnknownPluginError."""
     _check(enabled, disabled)
     on = (_DEFAULT_ON - _NOT_IN.get(profile, frozenset()) | enabled) - disabled
-    made = {name: kind() for name, kind in _STATIC.items() if name in on} | dict(dynamic or {})
-    said = _said(options)
-    for name in on & (_OPTIONAL.keys() | (_STATIC.keys() & said.keys())):
-        made[name] = _configured(_STATIC.get(name) or _imported(name), said.get(name))
-    return [made[name] for name in _ORDERED if name in on and name in made]
+    return tuple(name for name in _ORDERED if name in on)
 
 
 def configured(kind: type[Plugin], options: AdmissionOptions) -> Plugin:

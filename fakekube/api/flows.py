@@ -30,18 +30,39 @@ Headers = tuple[tuple[str, str], ...]
 Object = Mapping[str, Any]
 
 
+_InOrder = Sequence[tuple[Object, Headers]]
+
+
+class _KnownOrder:
+    """What schemas and levels lead to, kept for the next cluster: most have those that they start with."""
+
+    def __init__(self) -> None:
+        self._newest: tuple[tuple[Object, ...], tuple[Object, ...], _InOrder] = ((), (), ())
+
+    def of(self, schemas: tuple[Object, ...], levels: tuple[Object, ...]) -> _InOrder:
+        """Returns the specs of the schemas, by precedence, with the headers of the requests that they match."""
+        newest = self._newest
+        if (schemas, levels) != newest[:2]:
+            uids = {level["metadata"]["name"]: level["metadata"]["uid"] for level in levels}
+            in_order = [
+                (schema["spec"], _headers(schema["metadata"]["uid"], uids[level]))
+                for schema in sorted(schemas, key=_precedence)
+                if (level := schema["spec"]["priorityLevelConfiguration"]["name"]) in uids
+            ]
+            newest = self._newest = (schemas, levels, in_order)
+        return newest[2]
+
+
+_known_order = _KnownOrder()
+
+
 class _Schemas:
     """The FlowSchemas at one version, with the cached classifications."""
 
     def __init__(self, objects: Observed, version: int) -> None:
         self.version = version
         self.known: dict[tuple[object, ...], Headers] = {}
-        levels = {level["metadata"]["name"]: level["metadata"]["uid"] for level in objects.list(_GROUP, _LEVELS)}
-        self._in_order = [
-            (schema["spec"], _headers(schema["metadata"]["uid"], levels[level]))
-            for schema in sorted(objects.list(_GROUP, _SCHEMAS), key=_precedence)
-            if (level := schema["spec"]["priorityLevelConfiguration"]["name"]) in levels
-        ]
+        self._in_order = _known_order.of(tuple(objects.list(_GROUP, _SCHEMAS)), tuple(objects.list(_GROUP, _LEVELS)))
 
     def find(self, info: RequestInfo, user: User) -> Headers:
         """Returns the headers for the first FlowSchema that matches."""

@@ -63,10 +63,7 @@ class VolumeSync:
             f'Cannot bind PersistentVolume to requested PersistentVolumeClaim "{claim_name}" {why}',
         )
         record(
-            claim,
-            "Warning",
-            "VolumeMismatch",
-            f'Cannot bind PersistentVolume "{name}" to requested PersistentVolumeClaim {why}',
+            claim, "Warning", "VolumeMismatch", f'Cannot bind PersistentVolume "{name}" to requested PersistentVolumeClaim {why}'
         )
 
     # ------------------------------------------------------------ release
