@@ -9,8 +9,8 @@ def test_operator(fakekube):                       # a fresh cluster for each te
 def test_bare_server(fakekube): ...
 ```
 
-Options come, the later the stronger, from the ini file (`fakekube_profile = apiserver`), the command line
-(`--fakekube-profile=apiserver`) and the marker. Nothing of fakekube is imported before a fixture is used.
+Options are read from the ini file (`fakekube_profile = apiserver`), the command line (`--fakekube-profile=apiserver`) and the
+marker; later ones take precedence. The package fakekube is not imported before a fixture is used.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ if TYPE_CHECKING:
 
 __all__ = ["fakekube", "fakekube_check", "fakekube_factory", "fakekube_faults", "fakekube_session", "fakekube_user"]
 
-#: name → (type of the ini value, help); every one is an ini option, a command line option and a marker argument.
+#: Name → type of the ini value, help text. Each is an ini option, a command line option and an argument of the marker.
 _OPTIONS = {
-    "profile": ("string", "cluster (with controllers) or apiserver (bare, as envtest)"),
-    "controllers": ("string", "which controllers run, as --controllers reads it: *, NAME, -NAME, by commas"),
-    "stages": ("paths", "kwok's Stage files"),
-    "nodes": ("string", "how many nodes there are at the start (1 with kubelets, else 0)"),
+    "profile": ("string", "cluster (all controllers), envtest (those for namespaces and garbage collection) or apiserver (none)"),
+    "controllers": ("string", "which controllers run: *, NAME, -NAME, separated by commas"),
+    "stages": ("paths", "Stage files of kwok"),
+    "nodes": ("string", "the number of initial nodes (1 if kubelets run, else 0)"),
     "tls": ("bool", "serve HTTPS"),
     "kubeconfig": ("bool", "set KUBECONFIG for the test"),
-    "strict": ("bool", "fail a test that armed a fault which never happened"),
-    "load": ("paths", "manifests that every cluster starts with"),
-    "enable_admission_plugins": ("string", "admission plugins that are off by default, by commas"),
-    "disable_admission_plugins": ("string", "admission plugins that are on by default, by commas"),
-    "feature_gates": ("linelist", "feature gates, one GATE=true a line"),
+    "strict": ("bool", "fail a test if a fault that it armed never happened"),
+    "load": ("paths", "manifests, or a saved state, that every cluster starts with"),
+    "enable_admission_plugins": ("string", "admission plugins to enable, separated by commas"),
+    "disable_admission_plugins": ("string", "admission plugins to disable, separated by commas"),
+    "feature_gates": ("linelist", "feature gates, one GATE=true per line"),
 }
 
 
@@ -60,11 +60,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
-        "markers", f"fakekube({', '.join(f'{name}=…' for name in _OPTIONS)}): how this test's cluster is made"
+        "markers", f"fakekube({', '.join(f'{name}=…' for name in _OPTIONS)}): the options of this test's cluster"
     )
 
 
-#: What ini file and command line say, which is read once.
+#: The options of ini file and command line, which are read once.
 _CONFIGURED = pytest.StashKey[dict[str, Any]]()
 
 
@@ -79,14 +79,14 @@ def _configured(config: pytest.Config) -> dict[str, Any]:
 
 
 def _options(config: pytest.Config, marker: pytest.Mark | None = None) -> dict[str, Any]:
-    """What holds for a cluster: ini file, command line, marker."""
+    """Returns the options of a cluster: those of ini file, command line and marker. Raises UsageError."""
     if _CONFIGURED not in config.stash:
         config.stash[_CONFIGURED] = _configured(config)
     chosen = config.stash[_CONFIGURED].copy()
     if marker is not None:
         unknown = set(marker.kwargs) - set(_OPTIONS)
         if unknown or marker.args:
-            raise pytest.UsageError(f"the marker fakekube takes {', '.join(_OPTIONS)} by name")
+            raise pytest.UsageError(f"the marker fakekube has the keyword arguments {', '.join(_OPTIONS)}")
         chosen |= marker.kwargs
     if "nodes" in chosen:
         chosen["nodes"] = int(chosen["nodes"])
@@ -98,7 +98,12 @@ def _options(config: pytest.Config, marker: pytest.Mark | None = None) -> dict[s
 
 
 def _start(options: dict[str, Any], monkeypatch: Callable[[], pytest.MonkeyPatch]) -> Cluster:
-    """A running cluster by such options, which may also be arguments of `Cluster`; `monkeypatch` is asked for if it is needed."""
+    """Starts a cluster.
+
+    Args:
+        options: options of the plugin, and arguments of `Cluster`.
+        monkeypatch: returns the fixture; called only if KUBECONFIG is set.
+    """
     from fakekube import Cluster
 
     options = dict(options)
@@ -122,7 +127,7 @@ _CLUSTERS = pytest.StashKey[list["Cluster"]]()
 
 @pytest.fixture
 def fakekube(request: pytest.FixtureRequest) -> Iterator[Cluster]:
-    """A fresh cluster for this test."""
+    """A fresh cluster for this test, started: a `fakekube.Cluster`. It is stopped after the test."""
     options = _options(request.config, request.node.get_closest_marker("fakekube"))
     cluster = _start(options, partial(request.getfixturevalue, "monkeypatch"))
     request.node.stash[_CLUSTERS] = [cluster]
@@ -133,7 +138,7 @@ def fakekube(request: pytest.FixtureRequest) -> Iterator[Cluster]:
 
 @pytest.fixture
 def fakekube_faults(fakekube: Cluster) -> Iterator[Faults]:
-    """The faults of this test's cluster; a fault that never happens fails the test."""
+    """The attribute `faults` of this test's cluster. The test fails if an armed fault never happened."""
     yield fakekube.faults
     unfired = fakekube.faults.unfired()
     assert not unfired, "never happened: " + ", ".join(map(str, unfired))
@@ -141,7 +146,7 @@ def fakekube_faults(fakekube: Cluster) -> Iterator[Faults]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
-    """A test that fails shows what was asked of its cluster, and by whom."""
+    """Adds the recorded requests of a failed test's clusters to its report."""
     report = yield
     if report.when == "call" and report.failed:
         for cluster in item.stash.get(_CLUSTERS, []):
@@ -153,7 +158,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 @pytest.fixture
 def fakekube_user(fakekube: Cluster) -> Callable[..., ObjectClient]:
-    """Makes clients of users of this test's cluster: `alice = fakekube_user("alice", groups=["team-a"])`."""
+    """Returns clients of this test's cluster with other users: `alice = fakekube_user("alice", groups=["team-a"])`."""
     return fakekube.as_user
 
 
@@ -171,7 +176,7 @@ def fakekube_check() -> Callable[..., Report]:
 
 @pytest.fixture(scope="session")
 def fakekube_session(request: pytest.FixtureRequest) -> Iterator[Cluster]:
-    """One cluster for all tests that ask for it (with xdist: one a worker)."""
+    """One cluster for all tests of the session that use this fixture (with xdist: one for each worker)."""
     with pytest.MonkeyPatch.context() as monkeypatch:
         cluster = _start(_options(request.config), lambda: monkeypatch)
         yield cluster
@@ -180,7 +185,10 @@ def fakekube_session(request: pytest.FixtureRequest) -> Iterator[Cluster]:
 
 @pytest.fixture
 def fakekube_factory(request: pytest.FixtureRequest) -> Iterator[Callable[..., Cluster]]:
-    """Makes as many clusters as a test wants: `one, two = fakekube_factory(), fakekube_factory(tls=True)`."""
+    """Creates several clusters in a test: `one, two = fakekube_factory(), fakekube_factory(tls=True)`.
+
+    Arguments are options of the plugin and arguments of `Cluster`.
+    """
     clusters: list[Cluster] = []
 
     def make(**options: Any) -> Cluster:

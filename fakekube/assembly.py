@@ -1,8 +1,8 @@
-"""Builds the machinery of a cluster from the sub-packages; the only module that imports all of them.
+"""Builds the API server of a cluster (`Machinery`) from the packages; the only module that imports all of them.
 
 A process builds one base state per minor version (the objects of a fresh server) and forks it for every cluster, so
 that a cluster costs about a millisecond. `Machinery` consists of the store, the backend, access control and the WSGI
-application; `cluster.Cluster` is its public interface.
+application; `cluster.components` adds controllers and kubelets.
 """
 
 from __future__ import annotations
@@ -74,15 +74,15 @@ class Machinery:
     resolver: ServiceResolver
     aggregator: Aggregator
     close: Callable[[], None]
-    """Closes the connections that the API server keeps to others."""
+    """Closes the connections to webhooks and extension API servers, and the auditor."""
     observe_calls: Callable[[Observe], None]
-    """Has the calls of webhooks observed."""
+    """Sets the observer of the calls of webhooks."""
     origin: Store[Document] | None = None
     """The base state that the cluster is a fork of."""
 
 
 Prepare = Callable[[Machinery], None]
-"""Lets a fresh server become what a profile starts with."""
+"""Changes a fresh server to the initial state of a profile."""
 
 
 def build(
@@ -122,8 +122,8 @@ def build(
         aggregator = Aggregator(store, services, clock, resolver, options.aggregation)
     except ValueError as error:
         raise OptionError(str(error)) from None
-    for upkeep in (AutoRegisterController, DanglingConditionController):
-        upkeep(store, services, clock)
+    for control_loop in (AutoRegisterController, DanglingConditionController):
+        control_loop(store, services, clock)
     _publish_authorities(store, services, clock, options.authentication, authority)
     admission = _admission(profile, options.admission, webhooks)
     backend = Backend(store, registry, clock, services, admission, settings, access.require_creation, resolver.forwards)
@@ -221,7 +221,7 @@ class _Webhooks:
         return self._caller
 
     def observe(self, observe: Observe) -> None:
-        """Has every call observed from now on."""
+        """Sets the observer of all later calls."""
         self._observe = observe
         if self._caller is not None:
             self._caller.observe = observe
@@ -299,7 +299,7 @@ def _of_now(obj: Mapping[str, Any], now: str) -> Object:
     status = dict(obj.get("status") or {})
     if "conditions" in status:
         status["conditions"] = [{**condition, "lastTransitionTime": now} for condition in status["conditions"]]
-    meta = printing.normalise(type_of(OBJECT_META), meta)  # brings them to their places
+    meta = printing.normalise(type_of(OBJECT_META), meta)  # sorts the fields
     return {**obj, "metadata": meta, **({"status": status} if status else {})}
 
 

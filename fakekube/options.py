@@ -24,7 +24,7 @@ __all__ = ["OptionError", "ServerOptions", "ServingOptions", "flags"]
 
 
 Fraction = float
-"""A flag that is a number, and no duration."""
+"""The type of a flag that is a number and not a duration."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -32,15 +32,15 @@ class ServingOptions:
     """Flags about the secure port. Files are paths; "" means that a flag is not set."""
 
     tls_cert_file: str = ""
-    """The server's certificate, with those between it and its authority; by default one of the cluster's own CA."""
+    """The server's certificate, with intermediate ones; by default one of the cluster's own CA."""
     tls_private_key_file: str = ""
     http2: bool = True
-    """Offer HTTP/2 to clients that come with TLS. kube-apiserver has the opposite flag, which is the next one."""
+    """Whether to offer HTTP/2 to clients with TLS. kube-apiserver has the opposite flag, which is the next one."""
     disable_http2_serving: bool = False
     http2_max_streams_per_connection: int = 0
-    """How many requests a client may have open on one connection; 0 is Go's 100."""
+    """The maximum number of concurrent requests on a connection; 0 is the default of Go, 100."""
     goaway_chance: Fraction = 0.0
-    """Of how many requests over HTTP/2 the connection takes no further ones, at most 0.02."""
+    """The probability with which a request over HTTP/2 is the last one of its connection, at most 0.02."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.goaway_chance <= 0.02:
@@ -101,7 +101,7 @@ class ServerOptions:
         left = dict(given)
         parts = {part.name: _taken(_PARTS[part.name], left) for part in fields(cls)}
         if left:
-            raise TypeError(f"fakekube knows no flag {', '.join(sorted(left))}")
+            raise TypeError(f"unknown arguments or flags: {', '.join(sorted(left))}")
         return cls(**parts)
 
 

@@ -6,7 +6,8 @@
         def test_it(self):
             self.cluster.create(...)
 
-Invariant: a cluster is stopped after its last test, also if that fails; a failing test tells what was asked of its cluster.
+Invariant: a cluster is stopped after its last test, also if that fails; the error of a failing test has the requests of its
+cluster.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ __all__ = ["ClusterMixin", "IsolatedAsyncioTestCase", "TestCase"]
 
 
 class ClusterMixin:
-    """Gives a test case a running cluster; mix it in before `unittest.TestCase` or a class derived from that.
+    """Provides a started cluster for each test; a mixin that must precede `unittest.TestCase` or a subclass of it.
 
     Class attributes:
-        cluster_options: arguments of `Cluster`, such as {"profile": "apiserver", "strict": True}.
-        shared_cluster: whether one cluster serves all tests of the class; it is reset before each. The default is a fresh
+        cluster_options: the arguments of `Cluster`, such as {"profile": "apiserver", "strict": True}; by default none.
+        shared_cluster: whether all tests of the class use one cluster, which is reset before each; by default False, a fresh
             cluster for each test.
-        sets_kubeconfig: whether KUBECONFIG is set to that of the cluster during each test.
+        sets_kubeconfig: whether KUBECONFIG is set to the kubeconfig of the cluster during each test; by default False.
     """
 
     cluster_options: ClassVar[Mapping[str, Any]] = {}
@@ -66,7 +67,7 @@ class ClusterMixin:
         super().setUp()  # type: ignore[misc]
 
     def _callTestMethod(self, method: Any) -> None:
-        """Adds to the error of a test what was asked of its cluster."""
+        """Adds the recorded requests of the cluster to the error of a test."""
         try:
             super()._callTestMethod(method)  # type: ignore[misc]
         except unittest.SkipTest:

@@ -1,8 +1,8 @@
 """The thread pool of the process, for connections of servers and controllers of clusters.
 
-Starting a thread costs several times as much as passing a task to an idle one, and many clients open a connection for
-every request, as many clusters live for one test. The thread that was idle for the shortest time is taken first, so
-that the additional threads of a burst end.
+Starting a thread costs several times as much as passing a task to an idle one; many clients open a connection for every request,
+and many clusters exist for one test only. The thread that has been idle for the shortest time is used first, so that the
+additional threads of a burst end.
 """
 
 from __future__ import annotations
@@ -66,6 +66,6 @@ class Workers:
 
 
 WORKERS = Workers()
-"""Of this process."""
+"""The thread pool of this process."""
 
 os.register_at_fork(after_in_child=WORKERS.forget)

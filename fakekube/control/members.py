@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-__all__ = ["BadMembers", "Member", "anything", "count", "read", "seconds", "string", "text"]
+__all__ = ["BadMembers", "Member", "anything", "read", "seconds", "string", "text"]
 
 Member = Callable[[Any], Any]
 """Checks and converts the value of a member. Raises ValueError, whose text completes "the member must be …"."""
@@ -64,13 +64,6 @@ def text(value: Any) -> str:
     """Checks a string that is not empty."""
     if not isinstance(value, str) or not value:
         raise ValueError("a string that is not empty")
-    return value
-
-
-def count(value: Any) -> int:
-    """Checks an integer that is not negative."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise ValueError("an integer that is not negative")
     return value
 
 

@@ -1,4 +1,4 @@
-"""Programs of this machine in containers, where a test asks for it: `cluster.pods.on(…).host_programs()`.
+"""Runs programs of this machine in containers, if a rule enables it: `cluster.pods.on(…).host_programs()`.
 
 They have the environment of the container, see the files of this machine and not those of the container, and run as the user
 of the test.
@@ -58,7 +58,7 @@ def _carry_out(process: subprocess.Popen[bytes], source: IO[bytes] | None, targe
     try:
         while data := os.read(source.fileno(), 65536):
             target.write_all(data)
-    except BrokenPipeError:  # the client has gone
+    except BrokenPipeError:  # the client has disconnected
         process.kill()
     finally:
         done.set()

@@ -130,7 +130,7 @@ def test_a_marker_that_is_wrong_is_told(project: Project) -> None:
     result = project.run()
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines(
-        ["*the marker fakekube takes profile, controllers, *tls, kubeconfig, *load, *feature_gates by name*"]
+        ["*the marker fakekube has the keyword arguments profile, controllers, *tls, kubeconfig, *load, *feature_gates*"]
     )
 
 

@@ -1,4 +1,4 @@
-"""The programs that containers have, by name; their modules are imported when one is first run.
+"""The commands that containers have, by name; the module of a command is imported when it is first run.
 
 They do what busybox' applets do, as far as scripts and people in a debugging session ask for it.
 """

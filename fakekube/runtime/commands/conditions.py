@@ -55,7 +55,7 @@ _OF_TEXTS: Final[dict[str, Callable[[str, str], bool]]] = {
 
 
 class _Test:
-    """Evaluates the words of a test from left to right."""
+    """Parses and evaluates the operands of `test`."""
 
     def __init__(self, program: Program, words: list[str]) -> None:
         self._program, self._words = program, words

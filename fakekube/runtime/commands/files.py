@@ -168,7 +168,7 @@ async def _ln(program: Program) -> int:
 
 
 def _mode(text: str, old: int, *, directory: bool) -> int:
-    """Returns the mode that chmod's operand makes of another."""
+    """Applies the operand of chmod to a mode, and returns the new mode."""
     if re.fullmatch(r"[0-7]{1,4}", text):
         return int(text, 8)
     mode = old
@@ -394,7 +394,7 @@ def _find_tests(program: Program, args: list[str]) -> tuple[list[_Found], int, i
 
 
 def _named(word: str, pattern: str) -> _Found:
-    """Returns the test -name, -iname or -path."""
+    """Returns the predicate for -name, -iname or -path."""
     expression = patterns.compiled(pattern.lower() if word == "-iname" else pattern)
 
     def matches(path: str, _node: Node) -> bool:

@@ -70,7 +70,7 @@ def _recursive(program: Program, paths: list[str]) -> list[str]:
 
 
 def python_expression(source: str, *, extended: bool) -> str:
-    """Turns a POSIX regular expression into Python's."""
+    """Translates a POSIX regular expression to one of Python."""
     source = re.sub(r"\[:(\w+):\]", lambda found: CLASSES.get(found[1], ""), source)
     if extended:
         return source

@@ -1,4 +1,4 @@
-"""Commands that tell about files: `ls`, `stat`, `du`, `df`.
+"""Commands that list files: `ls`, `stat`, `du`, `df`.
 
 Specified by: busybox coreutils.
 """
@@ -19,13 +19,13 @@ _TERMINAL_WIDTH: Final = 80
 
 
 def mode_text(node: Node) -> str:
-    """Returns the mode as ls shows it."""
+    """Formats a mode as ls does."""
     kind = {Directory: "d", Symlink: "l", Device: "c"}.get(type(node), "-")
     return kind + "".join(letter if node.mode >> (8 - place) & 1 else "-" for place, letter in enumerate("rwxrwxrwx"))
 
 
 def size_of(node: Node) -> int:
-    """Returns the size in bytes, as stat shows it."""
+    """Returns the size of a node in bytes."""
     if isinstance(node, File):
         return len(node.content)
     return len(node.target) if isinstance(node, Symlink) else 4096 if isinstance(node, Directory) else 0

@@ -1,4 +1,4 @@
-"""Commands that reach others: `wget`, `curl`, `nc`, `nslookup`, `ping`.
+"""Network commands: `wget`, `curl`, `nc`, `nslookup`, `ping`.
 
 They reach what is inside the cluster: names of Services and pods, and their addresses.
 
@@ -26,7 +26,7 @@ _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 
 
 class _Answer:
-    """An HTTP answer that has been read."""
+    """A parsed HTTP response."""
 
     def __init__(self, data: bytes) -> None:
         head, _, body = data.partition(b"\r\n\r\n")
@@ -57,7 +57,7 @@ async def _send(connection: Connection, data: bytes) -> None:
 
 
 class _Request(NamedTuple):
-    """What is asked of an HTTP server."""
+    """An HTTP request."""
 
     method: str
     headers: list[str]
@@ -65,11 +65,11 @@ class _Request(NamedTuple):
 
 
 async def _request(program: Program, url: str, request: _Request) -> _Answer:
-    """Asks an HTTP server. Raises OSError."""
+    """Sends an HTTP request and returns the response. Raises OSError."""
     method, headers, body = request
     parts = urlsplit(url if "://" in url else f"http://{url}")
     if parts.scheme != "http":
-        raise OSError(errno.ECONNREFUSED, "only http is spoken here", url)
+        raise OSError(errno.ECONNREFUSED, "only http is supported", url)
     host, port = parts.hostname or "", parts.port or 80
     connection = program.host.network.connect(host, port)
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
@@ -197,7 +197,7 @@ async def _failed(program: Program, code: int, text: str, quiet: bool) -> int:
 
 
 class _Listener:
-    """Waits for a connection at a port."""
+    """Listens at a port of the pod for one connection."""
 
     def __init__(self, program: Program, port: int) -> None:
         self._waiting = program.host.network.listeners.setdefault(port, [])
@@ -269,7 +269,7 @@ async def _listen(program: Program, port: int, command: list[str], *, again: boo
 
 
 async def _converse(program: Program, source: Pipe, target: Pipe) -> int:
-    """Passes on stdin, and shows what comes, until the other side ends."""
+    """Sends stdin to a connection, and writes received data to stdout, until the other side closes it."""
     reader, writer = PipeReader(source), PipeWriter(target)
 
     async def upstream() -> int:

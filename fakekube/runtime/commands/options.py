@@ -1,4 +1,4 @@
-"""Reads the options of commands."""
+"""Parses the options of commands."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["options", "size"]
 def options(
     program: Program, short: str, long: Sequence[str] = (), *, mixed: bool = True, aliases: dict[str, str] | None = None
 ) -> tuple[dict[str, str], list[str]]:
-    """Returns options, by their letters or names without dashes, and operands.
+    """Returns the options, by letter or name without dashes, and the operands.
 
     Args:
         program: whose arguments are read.
@@ -39,7 +39,7 @@ _UNITS = {"b": 512, "k": 1024, "K": 1024, "kB": 1000, "M": 1024**2, "MB": 1000**
 
 
 def size(text: str) -> int:
-    """Reads a number with a unit, such as 10k. Raises Usage."""
+    """Parses a number with a unit, such as 10k. Raises Usage."""
     digits = text.rstrip("bkKMGB")
     try:
         return int(digits) * _UNITS.get(text[len(digits) :], 1)

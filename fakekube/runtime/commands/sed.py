@@ -31,7 +31,7 @@ class _Step:
     active: bool = False
 
     def selects(self, line: str, number: int, *, is_last: bool) -> bool:
-        """Is the step for this line?"""
+        """Reports whether the addresses of the step select a line."""
         if self.first is None:
             return not self.negated
         if self.last is None:
@@ -52,7 +52,7 @@ def _is_at(address: _Address, line: str, number: int, is_last: bool) -> bool:
 
 
 class _Reader:
-    """Reads a script."""
+    """Parses a script."""
 
     def __init__(self, text: str, *, extended: bool) -> None:
         self._text, self._at, self._extended = text, 0, extended
@@ -113,7 +113,7 @@ class _Reader:
         return None
 
     def _delimited(self) -> str:
-        """Reads the text between two delimiters, the first of which comes next."""
+        """Parses the text between two delimiters."""
         mark, start = self._peek(), self._at + 1
         self._at = start
         while self._at < len(self._text) and self._text[self._at] != mark:
@@ -142,7 +142,7 @@ def _replacement(text: str, found: re.Match[str]) -> str:
 
 
 def _apply(step: _Step, line: str) -> tuple[str, bool]:
-    """Returns the changed line, and whether it was changed."""
+    """Applies a substitution. Returns the line, and whether it was changed."""
     assert step.pattern is not None
     digits = re.search(r"\d+", step.flags)
     wanted, count = int(digits[0]) if digits else 1, 0

@@ -54,7 +54,7 @@ async def _sh(program: Program) -> int:
 
 
 async def _from_stdin(shell: Shell, program: Program) -> int:
-    """Runs what stdin says, line by line."""
+    """Runs commands from stdin, line by line."""
     text = ""
     while line := await program.stdin.readline():
         text += line.decode("utf-8", "surrogateescape")
@@ -78,7 +78,7 @@ async def _from_stdin(shell: Shell, program: Program) -> int:
 
 
 async def _interactive(shell: Shell, program: Program) -> int:
-    """Shows prompts and runs lines; a line that is interrupted ends, and the shell goes on."""
+    """Writes prompts and runs lines; an interrupt ends the line, not the shell."""
     set_foreground = getattr(program.stdin, "set_foreground", lambda _task: None)
     text = ""
     while True:
@@ -125,7 +125,7 @@ async def _interactive(shell: Shell, program: Program) -> int:
 
 
 def prompt(shell: Shell, program: Program) -> str:
-    """Returns what stands in front of the line that is typed."""
+    """Returns the prompt."""
     home = shell.variables.get("HOME", "/root")
     shown = "~" if shell.cwd == home else shell.cwd
     sign = "#" if program.host.uid == 0 else "$"

@@ -192,7 +192,7 @@ async def _kill(program: Program) -> int:
             code = await program.complain(f"can't kill pid {arg}: No such process")
         elif signal:
             task.kill(signal)
-    await checkpoint()  # it may be the one that is killed
+    await checkpoint()  # the command may have killed itself
     return code
 
 

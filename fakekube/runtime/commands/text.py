@@ -46,7 +46,7 @@ async def _echo(program: Program) -> int:
     return 0
 
 
-#: Numbers that seq writes at once.
+#: The number of lines that seq writes at once.
 _AT_ONCE: Final = 512
 _CONVERSION: Final = re.compile(r"%(%|([-+ #0]*)(\*|\d+)?(?:\.(\*|\d+))?([diouxXeEfgGcsb]))")
 
@@ -198,13 +198,13 @@ async def _wc(program: Program) -> int:
         counts = {"l": data.count(b"\n"), "w": len(data.split()), "c": len(data), "m": len(data.decode("utf-8", "replace"))}
         totals = {key: totals[key] + counts[key] for key in totals}
         counted += 1
-        await program.write(_counts(counts, wanted, name if paths else "", bool(paths)))
+        await program.write(_counts(counts, wanted, name if paths else ""))
     if counted > 1:
-        await program.write(_counts(totals, wanted, "total", True))
+        await program.write(_counts(totals, wanted, "total"))
     return int(program.failed)
 
 
-def _counts(counts: dict[str, int], wanted: list[str], name: str, padded: bool) -> str:
+def _counts(counts: dict[str, int], wanted: list[str], name: str) -> str:
     if len(wanted) == 1:
         return f"{counts[wanted[0]]}{' ' + name if name else ''}\n"
     return " ".join(f"{counts[key]:9}" for key in wanted) + (f" {name}" if name else "") + "\n"

@@ -1,6 +1,6 @@
-"""What the API server writes by itself: APIServices of definitions, and conditions of what refers to something else.
+"""The control loops of the API server: APIServices of definitions, and conditions about references.
 
-A real server takes a moment for each of these, so the tests watch until it has done so.
+A real server writes these after a moment, so the tests watch until it has.
 """
 
 from __future__ import annotations
