@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from fakekube.clock import Clock
 
-__all__ = ["BrokenStreamError", "Notifier", "Source", "Stream", "Tunnel", "WholeStream", "frames_of"]
+__all__ = ["BrokenStreamError", "Fragment", "Notifier", "Source", "Stream", "Tunnel", "WholeStream", "frames_of"]
 
 
 class Source(Protocol):
@@ -85,6 +85,25 @@ class Stream(Protocol):
 
     def __iter__(self) -> Iterator[bytes]:
         """Iterates over the frames and blocks in between: for servers without support for streams."""
+
+
+class Fragment(bytes):
+    """A part of a frame, which `Stream.take` may return in place of a frame.
+
+    Protocols that delimit frames, as WebSocket does, must not send it as if it were a whole one.
+    """
+
+    begins: bool = True
+    """Whether it is the first part of its frame."""
+    ends: bool = True
+    """Whether it is the last part of its frame."""
+
+    @classmethod
+    def of(cls, data: bytes, *, begins: bool, ends: bool) -> Fragment:
+        """Returns a part of a frame."""
+        fragment = cls(data)
+        fragment.begins, fragment.ends = begins, ends
+        return fragment
 
 
 class WholeStream:

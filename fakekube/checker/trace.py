@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 __all__ = ["Call", "Event", "Stream", "StreamKey", "Trace", "excerpt", "failed"]
 
 _WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
+#: Status codes of watches that deliver events: of a plain answer, and of a WebSocket.
+_STREAMS = frozenset({200, 101})
 _TRUE = frozenset({"true", "1", "t", "T", "TRUE", "True"})
 
 #: The field resourceVersion of ObjectMeta and ListMeta in Protobuf: its tag, its length, its first digit.
@@ -172,7 +174,7 @@ class Call:
     @property
     def is_open(self) -> bool:
         """Is it a watch that is open?"""
-        return self.is_watch and self.status == 200 and self.exchange.ended is None
+        return self.is_watch and self.status in _STREAMS and self.exchange.ended is None
 
     @cached_property
     def stream(self) -> StreamKey:
@@ -217,8 +219,8 @@ class Call:
     @property
     def code(self) -> str:
         """What became of it, in a word."""
-        if self.is_watch and self.status == 200:
-            return f"200, {self.exchange.events or 0} events, {self.ended or 'open'}"
+        if self.is_watch and self.status in _STREAMS:
+            return f"{self.status}, {self.exchange.events or 0} events, {self.ended or 'open'}"
         return "dropped" if self.dropped else "in flight" if self.status is None else str(self.status)
 
     def __str__(self) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from fakekube.errors import StatusError, status
 from fakekube.powers.exchange import Exchange
-from fakekube.streams import BrokenStreamError, Source, Stream, frames_of
+from fakekube.streams import BrokenStreamError, Fragment, Source, Stream, frames_of
 
 if TYPE_CHECKING:
     from fakekube.clock import Clock
@@ -178,11 +178,12 @@ class ObservedStream:
                 raise self._broken()
         self._sent_bytes += size
         self._piece_start += size
-        if self._piece_start == len(frame):
+        piece = Fragment.of(frame[start : start + size], begins=not start, ends=self._piece_start == len(frame))
+        if piece.ends:
             del self._pieces[0]
             self._piece_start = 0
             self._count([frame])
-        return frame[start : start + size]
+        return piece
 
     def _is_past(self, limit: int | None) -> bool:
         return limit is not None and (self.exchange.events or 0) >= limit

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from fakekube.server.http1 import RequestParser
 from fakekube.streaming import websocket
-from fakekube.streams import Tunnel
+from fakekube.streams import Fragment, Tunnel
 
 __all__ = ["Bare", "Chunked", "Framing", "Raw", "WebSocketMessages"]
 
@@ -81,7 +81,7 @@ class Bare(Chunked):
 
 
 class WebSocketMessages:
-    """WebSocket: every frame is one message."""
+    """WebSocket: every frame is one message, a `Fragment` a part of one."""
 
     last = websocket.close()
     reusable = False
@@ -93,7 +93,12 @@ class WebSocketMessages:
         self._reader = websocket.FrameReader()
 
     def frame(self, frames: list[bytes]) -> bytes:
-        return b"".join([self._message(frame) for frame in frames])
+        return b"".join([self._encode(frame) for frame in frames])
+
+    def _encode(self, frame: bytes) -> bytes:
+        if not isinstance(frame, Fragment):
+            return self._message(frame)
+        return websocket.fragment(frame, is_binary=self.key == "binary", begins=frame.begins, ends=frame.ends)
 
     def receive(self, data: bytes) -> bytes:
         return self._reader.feed(data)

@@ -112,6 +112,13 @@ def binary(message: bytes) -> bytes:
     return _frame(BINARY, message)
 
 
+def fragment(part: bytes, *, is_binary: bool, begins: bool, ends: bool) -> bytes:
+    """Returns a frame with a part of a message (RFC 6455, section 5.4): the first, the last, or one in between."""
+    opcode = _CONTINUATION if not begins else BINARY if is_binary else _TEXT
+    frame = _frame(opcode, part)
+    return frame if ends else bytes([frame[0] & 0x7F]) + frame[1:]
+
+
 def close(code: int = CLOSE_NORMAL, reason: str = "") -> bytes:
     """Returns a close frame."""
     return _frame(_CLOSE, struct.pack(">H", code) + reason.encode())

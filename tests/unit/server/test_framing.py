@@ -3,6 +3,7 @@ from __future__ import annotations
 from fakekube.server.framing import Bare, Chunked, WebSocketMessages
 from fakekube.server.http1 import RequestParser
 from fakekube.streaming import websocket
+from fakekube.streams import Fragment
 
 
 def test_every_frame_is_a_chunk_and_none_is_the_last() -> None:
@@ -35,6 +36,14 @@ def test_messages_are_text_or_binary() -> None:
     assert WebSocketMessages(False).frame([b"a", b"b"]) == websocket.text(b"a") + websocket.text(b"b")
     assert WebSocketMessages(True).frame([b"a"]) == websocket.binary(b"a")
     assert WebSocketMessages(True).key != WebSocketMessages(False).key
+
+
+def test_parts_of_a_frame_are_parts_of_a_websocket_message() -> None:
+    parts = [Fragment.of(b"a", begins=True, ends=False), Fragment.of(b"b", begins=False, ends=False)]
+    end = Fragment.of(b"c", begins=False, ends=True)
+    assert WebSocketMessages(False).frame(parts) == b"\x01\x01a\x00\x01b"
+    assert WebSocketMessages(True).frame([*parts, end]) == b"\x02\x01a\x00\x01b\x80\x01c"
+    assert WebSocketMessages(False).frame([Fragment.of(b"a", begins=True, ends=True)]) == websocket.text(b"a")
 
 
 def test_a_websocket_answers_and_hangs_up() -> None:

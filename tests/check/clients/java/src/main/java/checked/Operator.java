@@ -1,6 +1,7 @@
 package checked;
 
 import io.fabric8.kubernetes.api.model.ConfigMap;
+import io.fabric8.kubernetes.api.model.ConfigMapBuilder;
 import io.fabric8.kubernetes.api.model.OwnerReference;
 import io.fabric8.kubernetes.api.model.OwnerReferenceBuilder;
 import io.fabric8.kubernetes.api.model.Secret;
@@ -19,6 +20,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Consumer;
 
 /** An operator on two SharedIndexInformers: for a ConfigMap it keeps a finalizer, an annotation, and a child with the same data. */
 public final class Operator {
@@ -50,7 +52,7 @@ public final class Operator {
     maps.stopped().toCompletableFuture().join();
   }
 
-  private static <T> ResourceEventHandler<T> handler(java.util.function.Consumer<T> changed) {
+  private static <T> ResourceEventHandler<T> handler(Consumer<T> changed) {
     return new ResourceEventHandler<>() {
       @Override
       public void onAdd(T object) {
@@ -87,10 +89,11 @@ public final class Operator {
   }
 
   private void reconcile(String key) {
-    ConfigMap map = maps.getStore().getByKey(key);
-    if (map == null) {
+    ConfigMap cached = maps.getStore().getByKey(key);
+    if (cached == null) {
       return;
     }
+    ConfigMap map = new ConfigMapBuilder(cached).build(); // what is cached is not changed
     String name = map.getMetadata().getName() + "-child";
     if (map.isMarkedForDeletion()) {
       if (map.hasFinalizer(FINALIZER)) {
@@ -141,7 +144,7 @@ public final class Operator {
     Secret child = client.secrets().inNamespace(map.getMetadata().getNamespace()).withName(name).get();
     OwnerReference owner = child == null ? null : controller(child);
     if (owner != null && owner.getUid().equals(map.getMetadata().getUid())) {
-      client.secrets().resource(child).delete(); // with the resourceVersion of the child as precondition
+      client.secrets().resource(child).lockResourceVersion(child.getMetadata().getResourceVersion()).delete();
     }
     map.removeFinalizer(FINALIZER);
     update(map);
