@@ -1,8 +1,10 @@
-"""Nodes and their kubelets: pods that are bound to a node run, end and go, as a kubelet shows it.
+"""Nodes and their kubelets: pods that are bound to a node run, terminate and are deleted, as a kubelet reports it.
 
-Containers do not run; what a kubelet would say of them is written into the status of their pods. By default a pod is
-ready as soon as it has a node, the pods of Jobs succeed at once, and a pod that is deleted is gone at once. What a pod is told
-(by annotations, by `cluster.pods.on(…)`, by kwok's stages) it does by the cluster's clock, with everything on the way.
+By default no processes run; the kubelet writes the status that containers would have. A pod is ready as soon as it has a node,
+the pods of Jobs succeed at once, and a deleted pod is removed at once. A pod with a plan (from annotations or
+`cluster.pods.on(…)`) or with stages of kwok goes through their states by the cluster's clock.
+
+Specified by: pkg/kubelet.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The addresses of pods and nodes.
+"""Allocates the addresses of pods and nodes.
 
-A pod gets an address of its node's podCIDR, or, where the node has none or it is used up, of 10.244.0.0/16. Addresses of pods
-that are gone are used again last.
+A pod gets an address of its node's podCIDR, or, if the node has none or it is exhausted, of 10.244.0.0/16. Released addresses are
+used again last.
 
-Invariant: no two pods that are known here have the same address, but those in the network of their node.
+Invariant: no two pods have the same address, except those in the host network of their node.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ NODES: Final = "172.18.0.0/16"
 
 
 class AddressesExhausted(Exception):
-    """There is no address left."""
+    """There is no free address."""
 
 
 @dataclass(slots=True)
 class _Range:
-    """The addresses of one network, handed out in a circle."""
+    """The addresses of one network, allocated in a circle."""
 
     network: IPv4Network | IPv6Network
     next: int = 1
     used: set[str] = field(default_factory=set)
 
     def take(self) -> str | None:
-        """A free address; the first and the last of the network are nobody's, the second is the gateway's."""
+        """Returns a free address; not the first or the last of the network, nor the second, which is that of the gateway."""
         size = self.network.num_addresses
         for _ in range(min(size, 1 << 17)):
             self.next = self.next + 1 if self.next + 1 < size - 1 else 2
@@ -44,7 +44,7 @@ class _Range:
 
 
 class Addresses:
-    """Hands out the addresses of one cluster."""
+    """Allocates the addresses of one cluster. The owner of an address is the uid of a pod, or "node/NAME"."""
 
     def __init__(self) -> None:
         self._ranges: dict[str, _Range] = {}
@@ -56,13 +56,13 @@ class Addresses:
         return self._ranges[cidr]
 
     def node(self, name: str) -> str:
-        """An address for a node. Raises AddressesExhausted."""
+        """Allocates an address for a node. Raises AddressesExhausted."""
         return self._take(f"node/{name}", (NODES,))
 
     def pod(self, uid: str, cidrs: tuple[str, ...]) -> list[str]:
-        """Addresses for a pod, one for each family of its node. Raises AddressesExhausted."""
-        wanted = cidrs or (PODS,)
-        return [self._take(uid, (cidr, PODS) if ":" not in cidr else (cidr,)) for cidr in wanted]
+        """Allocates addresses for a pod, one for each podCIDR of its node. Raises AddressesExhausted."""
+        ranges = cidrs or (PODS,)
+        return [self._take(uid, (cidr, PODS) if ":" not in cidr else (cidr,)) for cidr in ranges]
 
     def _take(self, holder: str, cidrs: tuple[str, ...]) -> str:
         for cidr in cidrs:
@@ -73,7 +73,7 @@ class Addresses:
         raise AddressesExhausted(cidrs[0])
 
     def hold(self, holder: str, address: str) -> None:
-        """The address is in use: it was given by somebody else, or before."""
+        """Marks an address as used that was allocated earlier, or by someone else."""
         for cidr in (PODS, NODES, *self._ranges):
             found = self._range(cidr)
             if _contains(found.network, address):
@@ -83,16 +83,16 @@ class Addresses:
                 return
 
     def release(self, holder: str) -> None:
-        """The pod is gone."""
+        """Releases the addresses of a deleted pod or node."""
         for cidr, address in self._held.pop(holder, ()):
             self._ranges[cidr].used.discard(address)
 
     def of(self, holder: str) -> list[str]:
-        """What a pod holds."""
+        """Returns the addresses of a pod or node."""
         return [address for _, address in self._held.get(holder, ())]
 
     def __iter__(self) -> Iterator[str]:
-        """All addresses in use."""
+        """Iterates over all addresses in use."""
         return (address for held in self._held.values() for _, address in held)
 
 

@@ -1,6 +1,6 @@
-"""One container of a pod that has been told something: what it is doing, and what comes next.
+"""The state of one container of a pod with a plan, and its next transitions.
 
-Specified by: k8s.io/api/core/v1 (ContainerStatus), k8s.io/kubernetes/pkg/api/v1/pod (ContainerShouldRestart).
+Specified by: k8s.io/api/core/v1/types.go (ContainerStatus), pkg/kubelet/container/helpers.go (ShouldContainerBeRestarted).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["Container", "Kind", "State", "Step", "Termination", "should_restart"
 
 
 class Kind(Enum):
-    """Which list of the pod a container stands in."""
+    """The type of a container, by its list in the pod spec."""
 
     INIT = "init"
     SIDECAR = "sidecar"
@@ -24,7 +24,7 @@ class Kind(Enum):
 
 
 class State(Enum):
-    """As in a container status."""
+    """The state in a container status."""
 
     WAITING = "waiting"
     RUNNING = "running"
@@ -32,7 +32,7 @@ class State(Enum):
 
 
 class Step(Enum):
-    """What happens next to a container. Those that come first are done first at the same time."""
+    """A transition of a container. Of several at the same time the one with the lowest value is done first."""
 
     START = 0
     STARTED = 1
@@ -46,7 +46,7 @@ class Step(Enum):
 
 @dataclass(slots=True, frozen=True)
 class Termination:
-    """How a run ended."""
+    """The end of a run."""
 
     exit_code: int
     reason: str
@@ -58,7 +58,7 @@ class Termination:
 
 @dataclass(slots=True)
 class Container:
-    """One container."""
+    """One container. Times are seconds of one clock."""
 
     spec: Mapping[str, Any]
     kind: Kind
@@ -68,7 +68,7 @@ class Container:
     reason: str = ""
     message: str = ""
     attempt: int = 0
-    """How often it was restarted."""
+    """The number of restarts."""
     started_at: float = 0.0
     ended: Termination | None = None
     last: Termination | None = None
@@ -81,28 +81,28 @@ class Container:
 
     @property
     def name(self) -> str:
-        """Of the container."""
+        """The name of the container."""
         name: str = self.spec["name"]
         return name
 
     @property
     def finished_well(self) -> bool:
-        """Has it ended with code 0?"""
+        """Whether it has terminated with exit code 0."""
         return self.state is State.TERMINATED and self.ended is not None and self.ended.exit_code == 0
 
     @property
     def restarts(self) -> bool:
-        """Will it be restarted when it ends as it did?"""
+        """Whether it is restarted after its termination."""
         return self.ended is not None and should_restart(self.spec, self.policy, self.kind, self.ended.exit_code)
 
     @property
     def is_over(self) -> bool:
-        """Has it ended for good?"""
+        """Whether it has terminated and is not restarted."""
         return self.state is State.TERMINATED and not self.restarts
 
 
 def should_restart(spec: Mapping[str, Any], policy: str, kind: Kind, code: int) -> bool:
-    """Is a container that ended with this code restarted?"""
+    """Whether a container that has terminated with this exit code is restarted."""
     for rule in spec.get("restartPolicyRules") or ():
         codes = rule.get("exitCodes") or {}
         listed = code in (codes.get("values") or ())
@@ -110,5 +110,5 @@ def should_restart(spec: Mapping[str, Any], policy: str, kind: Kind, code: int) 
             return True
     own = spec.get("restartPolicy") or policy
     if own == "Always" and kind is Kind.INIT:
-        own = "OnFailure"  # one that has ended well has done its work
+        own = "OnFailure"  # an init container that has succeeded is not run again
     return own == "Always" or (own == "OnFailure" and code != 0)

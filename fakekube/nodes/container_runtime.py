@@ -1,6 +1,6 @@
-"""Connects the container runtime with the kubelets: what tests say of containers, and containers that end by themselves.
+"""Connects the container runtime with the kubelets: passes on behaviour that tests define, and exits of main programs.
 
-Invariant: an exit is kept until the kubelet has written it, or the pod is gone.
+Invariant: an exit is kept until the kubelet has written it to the pod's status, or the pod is deleted.
 """
 
 from __future__ import annotations
@@ -21,26 +21,28 @@ if TYPE_CHECKING:
 
 __all__ = ["EXITS", "Exit", "container_runtime"]
 
-#: Where exits are kept among what controllers share: uid of the pod → exits.
+#: The key of exits in `Context.shared`: uid of a pod → its exits.
 EXITS: Final = "exits"
 
 
 class Exit(NamedTuple):
-    """The main program of a container has ended."""
+    """The main program of a container has exited."""
 
     container: str
     attempt: int
     code: int
     time: float
-    """When, in seconds of the clock's `monotonic`."""
+    """The time of the exit, in seconds of the clock's `monotonic`."""
 
 
 def container_runtime(backend: Backend, client: Client, shared: MutableMapping[str, Any], manager: Manager) -> Runtime:
-    """Returns the runtime of a cluster.
+    """Returns the container runtime of a cluster.
 
     Args:
-        backend, client, manager: of the cluster.
-        shared: what tests tell controllers; `pods` has the rules, `exits` gets the exits.
+        backend: The backend of the cluster.
+        client: A client of the cluster.
+        shared: `Context.shared`: `pods` has the rules of tests; exits are added to `exits`.
+        manager: The controllers of the cluster.
     """
     from fakekube.runtime.runtime import Runtime  # a fifth of what a process would import for its first cluster
 

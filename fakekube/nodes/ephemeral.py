@@ -1,6 +1,6 @@
-"""Ephemeral containers: a kubelet starts those that are added to a running pod, and never restarts them.
+"""Ephemeral containers: starts those that are added to a running pod, and never restarts them.
 
-Invariant: the status of one that has ended does not change again.
+Invariant: the status of a terminated ephemeral container does not change any more.
 
 Specified by: pkg/kubelet/kuberuntime/kuberuntime_manager.go (computePodActions, ephemeralContainersToStart),
 pkg/kubelet/kubelet_pods.go (convertToAPIContainerStatuses).
@@ -16,30 +16,30 @@ from fakekube.nodes.pod_status import container_id, image_id
 if TYPE_CHECKING:
     from fakekube.nodes.container_runtime import Exit
 
-__all__ = ["Changed", "ephemeral_statuses"]
+__all__ = ["EphemeralChange", "ephemeral_statuses"]
 
 Object = Mapping[str, Any]
 
 
-class Changed(NamedTuple):
-    """What is to be written, and what to be told."""
+class EphemeralChange(NamedTuple):
+    """The statuses to write, and the containers for which to record events."""
 
     statuses: list[dict[str, Any]]
     started: list[str]
-    """The names of those that start."""
+    """The names of the containers that start."""
 
 
-def ephemeral_statuses(pod: Object, exits: Iterable[Exit], now: str) -> Changed | None:
-    """Returns the statuses of the ephemeral containers of a running pod; None if they are as they should be.
+def ephemeral_statuses(pod: Object, exits: Iterable[Exit], now: str) -> EphemeralChange | None:
+    """Returns the statuses of the ephemeral containers of a running pod; None if they have not changed.
 
     Args:
-        pod: as it is.
-        exits: containers whose main programs have ended.
-        now: the time as objects tell it.
+        pod: The pod.
+        exits: The exits of main programs.
+        now: The time, as a timestamp.
     """
     known = {one["name"]: one for one in (pod.get("status") or {}).get("ephemeralContainerStatuses") or ()}
     codes = {one.container: one.code for one in exits}
-    made, started = [], []
+    statuses, started = [], []
     for container in pod["spec"].get("ephemeralContainers") or ():
         name = container["name"]
         status = known.get(name)
@@ -48,8 +48,8 @@ def ephemeral_statuses(pod: Object, exits: Iterable[Exit], now: str) -> Changed 
             started.append(name)
         elif name in codes and "running" in (status.get("state") or {}):
             status = _ended(status, codes[name], now)
-        made.append(status)
-    return Changed(made, started) if made != list(known.values()) else None
+        statuses.append(status)
+    return EphemeralChange(statuses, started) if statuses != list(known.values()) else None
 
 
 def _running(pod: Object, container: Object, now: str) -> dict[str, Any]:

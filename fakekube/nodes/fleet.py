@@ -1,7 +1,7 @@
-"""The nodes of a cluster, as a test author changes them: `cluster.nodes`.
+"""The nodes of a cluster, for tests: `cluster.nodes`.
 
-Everything here goes through the API. A node fails by losing its kubelet, which its label says: what follows (conditions,
-taints, eviction) is the business of controllers and of the clock.
+All methods use the API. A node fails by the loss of its kubelet, which a label marks; conditions, taints and eviction follow from
+the controllers and the clock.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["Nodes", "node_named"]
 
 Object = dict[str, Any]
 
-#: Keywords of `add` that stand for resources whose names are no words of Python.
+#: Keywords of `add` → resources whose names are not Python identifiers.
 _RESOURCES: Final = {"ephemeral_storage": "ephemeral-storage"}
 
 
@@ -30,9 +30,9 @@ def node_named(
     silent: bool = False,
     resources: Mapping[str, object] | None = None,
 ) -> Object:
-    """A Node as its kubelet registers it, see `Nodes.add`."""
-    room = dict(CAPACITY) | {_RESOURCES.get(key, key): str(value) for key, value in (resources or {}).items()}
-    given = {
+    """Returns a Node as its kubelet registers it, see `Nodes.add`."""
+    capacity = dict(CAPACITY) | {_RESOURCES.get(key, key): str(value) for key, value in (resources or {}).items()}
+    all_labels = {
         "beta.kubernetes.io/arch": "amd64",
         "beta.kubernetes.io/os": "linux",
         "kubernetes.io/arch": "amd64",
@@ -44,17 +44,17 @@ def node_named(
     return {
         "kind": "Node",
         "apiVersion": "v1",
-        "metadata": {"name": name, "labels": given, **({"annotations": dict(annotations)} if annotations else {})},
+        "metadata": {"name": name, "labels": all_labels, **({"annotations": dict(annotations)} if annotations else {})},
         "spec": {"taints": [dict(taint) for taint in taints]} if taints else {},
-        "status": {"capacity": room, "allocatable": room},
+        "status": {"capacity": capacity, "allocatable": capacity},
     }
 
 
 class Nodes:
-    """See the module.
+    """The nodes of a cluster: iterates over them, and adds, changes and removes them.
 
     Args:
-        client: of the cluster.
+        client: A client of the cluster.
     """
 
     def __init__(self, client: Client) -> None:
@@ -70,7 +70,7 @@ class Nodes:
         return any(node["metadata"]["name"] == name for node in self)
 
     def __getitem__(self, name: str) -> Object:
-        """One node. Raises ApiError."""
+        """Returns one node. Raises ApiError."""
         return self._client.get("nodes", name)
 
     def add(
@@ -84,15 +84,16 @@ class Nodes:
         resources: Mapping[str, object] | None = None,
         **more: object,
     ) -> Object:
-        """Add a node; it is ready as soon as controllers have settled. Returns it as it was created. Raises ApiError.
+        """Adds a node; it is ready as soon as the controllers have settled. Returns it as created. Raises ApiError.
 
         Args:
-            labels: beside those that every kubelet gives its node (hostname, os, arch).
-            annotations: of the node.
-            taints: mappings of key, value and effect.
-            silent: without a kubelet: the test writes the status of the node, and of its pods.
-            resources: what it has for pods, by name, for names such as "example.com/gpu".
-            more: the same for short names: cpu=4, memory="8Gi", pods=20, ephemeral_storage="10Gi".
+            name: The name of the node.
+            labels: Labels, in addition to those of every kubelet (hostname, os, arch).
+            annotations: Annotations of the node.
+            taints: Mappings of key, value and effect.
+            silent: The node has no kubelet: the test writes the status of the node and of its pods.
+            resources: Capacity and allocatable by name, for names such as "example.com/gpu".
+            more: Resources with names that are Python identifiers: cpu=4, memory="8Gi", pods=20, ephemeral_storage="10Gi".
         """
         return self._client.create(
             node_named(
@@ -106,36 +107,36 @@ class Nodes:
         )
 
     def remove(self, name: str) -> None:
-        """Delete the node; its pods go when pod garbage is collected. Raises ApiError."""
+        """Deletes the node; the pod garbage collector deletes its pods. Raises ApiError."""
         self._client.delete("nodes", name)
 
     def cordon(self, name: str) -> None:
-        """Let no more pods be scheduled to the node. Raises ApiError."""
+        """Makes the node unschedulable. Raises ApiError."""
         self._client.patch("nodes", name, {"spec": {"unschedulable": True}})
 
     def uncordon(self, name: str) -> None:
-        """The opposite. Raises ApiError."""
+        """Makes the node schedulable again. Raises ApiError."""
         self._client.patch("nodes", name, {"spec": {"unschedulable": None}})
 
     def fail(self, name: str) -> None:
-        """The kubelet dies: no heartbeats, and nothing happens to its pods. Raises ApiError.
+        """Stops the kubelet: there are no heartbeats, and its pods do not change. Raises ApiError.
 
-        After 50 seconds of the clock the node is unknown and its pods are not ready; five minutes later they are driven out,
-        unless every node has failed.
+        After 50 seconds of the clock the conditions of the node are Unknown and its pods are not ready. Five minutes later
+        its pods are evicted, unless all nodes have failed.
         """
         self._client.patch("nodes", name, {"metadata": {"labels": {LABEL: SILENT}}})
 
     def recover(self, name: str) -> None:
-        """The kubelet comes back. Raises ApiError."""
+        """Starts the kubelet again. Raises ApiError."""
         self._client.patch("nodes", name, {"metadata": {"labels": {LABEL: None}}})
 
     def taint(self, name: str, key: str, *, effect: str, value: str = "") -> None:
-        """Add a taint, or change the value of the one with this key and effect. Raises ApiError."""
+        """Adds a taint, or changes the value of the one with this key and effect. Raises ApiError."""
         made = {"key": key, **({"value": value} if value else {}), "effect": effect}
         self._set_taints(name, lambda taints: [one for one in taints if not _is(one, key, effect)] + [made])
 
     def untaint(self, name: str, key: str, *, effect: str | None = None) -> None:
-        """Take off the taints with this key (and effect). Raises ApiError."""
+        """Removes the taints with this key (and effect). Raises ApiError."""
         self._set_taints(name, lambda taints: [one for one in taints if not _is(one, key, effect)])
 
     def _set_taints(self, name: str, change: Callable[[list[Object]], list[Object]]) -> None:

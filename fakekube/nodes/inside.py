@@ -1,6 +1,6 @@
-"""What containers do inside, as a test tells it: words of `cluster.pods.on(…)`, and `cluster.pods.get(…)`.
+"""The inside of containers, for tests: the behaviour that `cluster.pods.on(…)` defines, and `cluster.pods.get(…)`.
 
-Invariant: a word replaces the behaviour of its rule by another one; the runtime asks for it each time.
+Invariant: a `Behaviour` is immutable; each method of a rule replaces it, and the runtime reads it for each use.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ if TYPE_CHECKING:
     from fakekube.runtime.handlers import Handler
     from fakekube.runtime.runtime import Runtime
 
-__all__ = ["InsideWords", "PodInside", "Result"]
+__all__ = ["BehaviourRule", "PodInside", "Result"]
 
-#: Real seconds that `PodInside.exec` waits.
+#: Real seconds for which `PodInside.exec` waits.
 EXEC_TIMEOUT = 10.0
 
 
-class InsideWords:
-    """The words of a rule about what happens inside containers."""
+class BehaviourRule:
+    """The methods of a rule that define what happens inside containers. Each returns the rule."""
 
     behaviour: Behaviour = NOTHING
-    """What they say."""
+    """The behaviour that was defined."""
 
     def _changed(self) -> None:
-        """Called after each word."""
+        """Called after each change."""
 
     def _behave(self, **changes: Any) -> Self:
         self.behaviour = replace(self.behaviour, **changes)
@@ -55,26 +55,26 @@ class InsideWords:
         file: str | PathLike[str] | None = None,
         stream: str = "stdout",
     ) -> Self:
-        """Containers log this, in the place of what their command would log.
+        """Defines the log of the containers, instead of the output of their command.
 
         Args:
-            line: a line, or a function that makes the line from its number (from 0 on).
-            every: seconds of the clock between two lines; by default there is one.
-            times: how many lines there are; by default no end.
-            lines: what is in the log at the start.
-            file: a file of this machine, whose content is in the log at the start.
+            line: A line, or a function that returns the line for its number (from 0).
+            every: Seconds of the clock between two lines; with 0 there is a single line.
+            times: The number of lines; None for no end.
+            lines: The content of the log at the start.
+            file: A file of this machine whose content is in the log at the start.
             stream: stdout or stderr.
         """
         plan = LogPlan(line, every, times, tuple(lines), None if file is None else Path(file), stream)
         return self._behave(logs=plan)
 
     def exec(self, handler: Handler | None, *, command: str | None = None) -> Self:
-        """A function answers what clients run in the containers.
+        """Defines a function that runs instead of a program in the containers.
 
         Args:
-            handler: is given a `Context` (command, stdin, stdout, stderr, env, pod, container, files) in a thread of its
-                own, and returns the exit code, or a text for stdout. None: the shell answers again.
-            command: answers for this program only, also within scripts; by default for every exec.
+            handler: Called with a `Context` (command, stdin, stdout, stderr, env, pod, container, files) in a thread of its
+                own; returns the exit code, or a text for stdout. None restores the shell.
+            command: The program that the function replaces, also within scripts; None for every exec.
         """
         if command is None:
             return self._behave(exec=handler)
@@ -82,40 +82,40 @@ class InsideWords:
         return self._behave(commands=kept if handler is None else {**kept, command: handler})
 
     def attach(self, handler: Handler | None) -> Self:
-        """A function answers clients that attach; see `exec`."""
+        """Defines a function that serves attach requests; see `exec`."""
         return self._behave(attach=handler)
 
     def serve(self, port: int, what: Destination | PortHandler) -> Self:
-        """Something serves a port: for port-forward, proxies, and containers that connect to it.
+        """Defines the server of a port, for port-forward, proxies, and containers that connect to it.
 
         Args:
-            port: of the pod.
-            what: a WSGI application; a function of two pipes, `handler(incoming, outgoing)`, which has a thread while
+            port: The port of the pod.
+            what: A WSGI application; a function of two pipes, `handler(incoming, outgoing)`, which has a thread while
                 a connection lasts; or `(host, port)` of this machine.
         """
         return self._behave(ports={**self.behaviour.ports, port: what})
 
     def refuse(self, port: int) -> Self:
-        """Nothing listens at a port."""
+        """Defines that nothing listens on a port."""
         return self._behave(ports={**self.behaviour.ports, port: None})
 
     def uses(self, cpu: Any = None, memory: Any = None) -> Self:
-        """Containers use so much: a quantity ("250m", "64Mi", a number), or a function of the Pod that returns one."""
+        """Defines the usage of containers: a quantity ("250m", "64Mi", a number), or a function of the Pod that returns one."""
         usage = self.behaviour.usage or Usage()
         return self._behave(usage=Usage(usage.cpu if cpu is None else cpu, usage.memory if memory is None else memory))
 
     def host_programs(self) -> Self:
-        """Programs that the shell of the containers does not have are those of this machine, with its files and its rights."""
+        """Runs programs that the shell of the containers lacks on this machine, with its files and permissions."""
         return self._behave(host_programs=True)
 
     def runs_command(self) -> Self:
-        """Containers run their command and arguments in the shell from their start, and end when it ends, with its code."""
+        """Runs the command and arguments of containers in the shell; they terminate with it, with its exit code."""
         return self._behave(follows_command=True)
 
 
 @dataclass(slots=True, frozen=True)
 class Result:
-    """What a program has left."""
+    """The result of a program."""
 
     code: int
     stdout: str
@@ -123,11 +123,11 @@ class Result:
 
 
 class PodInside:
-    """One pod from inside: `cluster.pods.get("web-0")`.
+    """The inside of one pod: `cluster.pods.get("web-0")`.
 
     Args:
-        pod: returns the pod as it is. Raises LookupError.
-        runtime: of the cluster.
+        pod: Returns the present pod. Raises LookupError.
+        runtime: The container runtime of the cluster.
     """
 
     def __init__(self, pod: Callable[[], Mapping[str, Any]], runtime: Runtime) -> None:
@@ -139,7 +139,7 @@ class PodInside:
         return self._runtime.container(pod, chosen or pod["spec"]["containers"][0]["name"])
 
     def log(self, *lines: str, container: str | None = None, stream: str = "stdout") -> None:
-        """A container logs lines now; by default the first one. Raises KubeletError if it does not run."""
+        """Writes lines to the log of a container; by default the first one. Raises KubeletError if it is not running."""
         found = self._container(container)
         found.main.catch_up()
         found.log.write("".join(f"{line}\n" for line in lines).encode(), self._runtime.clock.now(), stream)

@@ -1,12 +1,13 @@
-"""The kubelets of all nodes: nodes become ready, pods that are bound to them run, end and go.
+"""The kubelets of all nodes: they make nodes ready, and run and remove the pods that are bound to them.
 
-A pod that is told nothing is ready at once; one of a Job then succeeds at once; one that is being deleted is gone at once.
-Whatever a pod's status says afterwards is left alone.
+A pod without a plan is ready at once; a pod of a Job then succeeds at once; a deleted pod is removed at once. Later changes of
+its status by others are kept.
 
-Invariant: only pods on nodes that exist and have a kubelet are touched.
+Invariant: only pods on existing nodes with a kubelet are changed.
 
-Specified by: pkg/kubelet (kubelet_node_status.go, status/status_manager.go, nodelease); for pods that are told nothing kwok's
-stages node/fast, node/heartbeat-with-lease and pod/fast.
+Specified by: pkg/kubelet/kubelet_node_status.go, pkg/kubelet/status/status_manager.go,
+k8s.io/component-helpers/apimachinery/lease/controller.go; for pods without a plan kwok's stages node-fast,
+node-heartbeat-with-lease and pod-fast.
 """
 
 from __future__ import annotations
@@ -17,13 +18,15 @@ from datetime import datetime
 from typing import Any, ClassVar, Final
 
 from fakekube.api.version import git_version
-from fakekube.client import ApiError
+from fakekube.client import STRATEGIC_MERGE_PATCH, ApiError
+from fakekube.controllers.conditions import find_condition
+from fakekube.controllers.controller_utils import parse_time
 from fakekube.controllers.kubelets import has_kubelet
 from fakekube.controllers.reconciler import Key, Object, Reconciler
 from fakekube.nodes.addresses import Addresses, AddressesExhausted
 from fakekube.nodes.container_runtime import EXITS, Exit
-from fakekube.nodes.node_status import condition, initial_status, is_ready, renewed_conditions
-from fakekube.nodes.plans import PlanError, PodPlan, told_by_annotations
+from fakekube.nodes.node_status import healthy_conditions, initial_status, is_ready
+from fakekube.nodes.plans import PlanError, PodPlan, plan_from_annotations
 from fakekube.nodes.pod_status import completed_status, is_of_job, ready_status
 from fakekube.nodes.pod_workers import PodWorkers
 from fakekube.nodes.rules import RULES, Pods
@@ -31,30 +34,29 @@ from fakekube.nodes.running_pods import RunningPods
 
 __all__ = ["Kubelet"]
 
-STRATEGIC_MERGE_PATCH: Final = "application/strategic-merge-patch+json"
-LEASES: Final = "kube-node-lease"
+NODE_LEASES: Final = "kube-node-lease"
 LEASE_SECONDS: Final = 40
 #: Seconds between two renewals of a node's lease, and between two reports of its unchanged status.
 RENEW_EVERY: Final = 10.0
 REPORT_EVERY: Final = 300.0
-#: Nobody looks at a lease while a clock is moved over hours: it is renewed ever more seldom then, up to this.
-SELDOM: Final = 3600.0
-#: Real seconds between two renewals that are of one stride.
-IN_ONE_GO: Final = 0.2
+#: While a test advances the clock over hours, leases are renewed at increasing intervals, up to so many seconds.
+MAX_RENEW_EVERY: Final = 3600.0
+#: Real seconds: renewals that follow faster belong to one advance of the clock.
+ONE_ADVANCE: Final = 0.2
 
 DEADLINE_EXCEEDED: Final = "DeadlineExceeded"
 DEADLINE_MESSAGE: Final = "Pod was active on the node longer than the specified deadline"
 _TERMINAL: Final = frozenset({"Succeeded", "Failed"})
-#: Who manages the fields of what is ready at once: kwok, whose results these are.
-AT_ONCE: Final = "kwok"
+#: The field manager of the status of pods without a plan: kwok, which writes the same.
+DEFAULT_MANAGER: Final = "kwok"
 
 
-def _microseconds(moment: datetime) -> str:
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+def _print_micro_time(time_: datetime) -> str:
+    return time_.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 class Kubelet(Reconciler):
-    """All kubelets of a cluster. A key without a namespace is a node, the others are pods."""
+    """All kubelets of a cluster. Keys without a namespace are nodes, others are pods."""
 
     name: ClassVar[str] = "kubelet"
     program: ClassVar[str] = "kubelet"
@@ -65,7 +67,7 @@ class Kubelet(Reconciler):
         self._addresses = Addresses()
         self._on_node: dict[str, set[Key]] = {}
         self._intervals: dict[str, tuple[float, float]] = {}
-        self._workers = PodWorkers(self.clock, self.recorder, self._write)
+        self._workers = PodWorkers(self.clock, self.recorder, self._write_planned_status)
         self._running = RunningPods(self, self._workers, self._on_node)
         self._staged: Container[str] = self.context.shared.get("staged", ())
         for node in self.cache.list("nodes"):
@@ -79,7 +81,7 @@ class Kubelet(Reconciler):
     def concerns(resource: str, obj: Object, old: Object | None) -> bool:
         return resource == "nodes" or bool(obj["spec"].get("nodeName"))
 
-    # ------------------------------------------------------------ changes
+    # ------------------------------------------------------------ events
 
     def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
         if resource == "pods":
@@ -137,34 +139,35 @@ class Kubelet(Reconciler):
         if "nodes" in self._staged:
             pass
         elif not is_ready(node):
-            known = self._address_of(node)
+            known = _internal_ip(node)
             status = initial_status(
                 node, git_version(self.context.version), known or self._addresses.node(name), self.client.now()
             )
             self.patch_status("nodes", node, status)
         elif self._is_report_due(node):
-            self.patch_status("nodes", node, {"conditions": renewed_conditions(node, self.client.now())})
+            self.patch_status("nodes", node, {"conditions": healthy_conditions(node, self.client.now())})
         self._renew_lease(node)
         self.requeue_periodically(Key("", name), self._next_renewal(name))
 
     def _next_renewal(self, name: str) -> float:
-        """Ten seconds; more while a held clock is moved in long strides."""
+        """Returns the seconds until the next renewal, which increase while a held clock is advanced over hours."""
         real = time.monotonic()
         interval, last = self._intervals.get(name, (RENEW_EVERY, 0.0))
-        interval = min(interval * 2, SELDOM) if self.clock.held and real - last < IN_ONE_GO else RENEW_EVERY
+        in_one_advance = self.clock.held and real - last < ONE_ADVANCE
+        interval = min(interval * 2, MAX_RENEW_EVERY) if in_one_advance else RENEW_EVERY
         self._intervals[name] = (interval, real)
         return interval
 
     def _is_report_due(self, node: Object) -> bool:
-        ready = condition(node, "Ready") or {}
+        ready = find_condition(node.get("status") or {}, "Ready") or {}
         last = ready.get("lastHeartbeatTime")
-        return last is None or (self.clock.now() - datetime.fromisoformat(last)).total_seconds() >= REPORT_EVERY
+        return last is None or (self.clock.now() - parse_time(last)).total_seconds() >= REPORT_EVERY
 
     def _renew_lease(self, node: Object) -> None:
         name = node["metadata"]["name"]
-        now = _microseconds(self.clock.now())
+        now = _print_micro_time(self.clock.now())
         try:
-            self.client.patch("leases.coordination.k8s.io", name, {"spec": {"renewTime": now}}, namespace=LEASES)
+            self.client.patch("leases.coordination.k8s.io", name, {"spec": {"renewTime": now}}, namespace=NODE_LEASES)
         except ApiError as error:
             if error.code != 404:
                 raise
@@ -176,22 +179,14 @@ class Kubelet(Reconciler):
         lease = {
             "kind": "Lease",
             "apiVersion": "coordination.k8s.io/v1",
-            "metadata": {"name": name, "namespace": LEASES, "ownerReferences": [owner]},
+            "metadata": {"name": name, "namespace": NODE_LEASES, "ownerReferences": [owner]},
             "spec": {"holderIdentity": name, "leaseDurationSeconds": LEASE_SECONDS, "renewTime": now},
         }
         try:
             self.client.create(lease)
         except ApiError as error:
-            if error.code not in (403, 404, 409):  # the namespace of leases is not there, or it came meanwhile
+            if error.code not in (403, 404, 409):  # the namespace does not exist, or the lease was created in the meantime
                 raise
-
-    @staticmethod
-    def _address_of(node: Object) -> str | None:
-        for one in (node.get("status") or {}).get("addresses") or ():
-            if one["type"] == "InternalIP":
-                address: str = one["address"]
-                return address
-        return None
 
     # ------------------------------------------------------------ pods
 
@@ -208,10 +203,10 @@ class Kubelet(Reconciler):
         elif "deletionTimestamp" in pod["metadata"]:
             self._running.stop(pod)
         if plan is not None or exits or pod["metadata"]["uid"] in self._workers:
-            self._run_as_told(key, pod, node, plan, exits)
+            self._run_with_plan(key, pod, node, plan, exits)
         elif "deletionTimestamp" in pod["metadata"]:
             self._remove(pod)
-        elif status.get("phase", "Pending") == "Pending" and (condition(pod, "Ready") or {}).get("status") != "True":
+        elif status.get("phase", "Pending") == "Pending" and (find_condition(status, "Ready") or {}).get("status") != "True":
             self._run(pod, node)
         elif status.get("phase") == "Running" and is_of_job(pod):
             self.patch_status("pods", pod, completed_status(pod, self.client.now()))
@@ -219,11 +214,11 @@ class Kubelet(Reconciler):
             self._check_deadline(key, pod, node)
 
     def _check_deadline(self, key: Key, pod: Object, node: Object) -> None:
-        """A pod that has been active for too long fails."""
+        """Fails a pod that has been active for longer than activeDeadlineSeconds."""
         status = pod.get("status") or {}
         if status.get("phase") in _TERMINAL or not status.get("startTime") or "deletionTimestamp" in pod["metadata"]:
             return
-        active = (self.clock.now() - datetime.fromisoformat(status["startTime"])).total_seconds()
+        active = (self.clock.now() - parse_time(status["startTime"])).total_seconds()
         left = pod["spec"]["activeDeadlineSeconds"] - active
         if left > 0:
             self.requeue_after(key, left)
@@ -232,21 +227,21 @@ class Kubelet(Reconciler):
             self._workers.fail(pod, found, DEADLINE_EXCEEDED, DEADLINE_MESSAGE)
 
     def _plan_of(self, pod: Object) -> PodPlan | None:
-        """What the pod is told: by its annotations, else by rules. Annotations that say nothing are told of, and left out."""
+        """Returns the plan from the pod's annotations, or else from rules. Invalid annotations are ignored, after an event."""
         try:
-            told = told_by_annotations(pod)
+            plan = plan_from_annotations(pod)
         except PlanError as error:
             self.recorder.event(pod, "Warning", "InvalidAnnotation", str(error), host=pod["spec"].get("nodeName", ""))
-            told = None
+            plan = None
         rules: Pods | None = self.context.shared.get("pods")
-        return told if told is not None or rules is None else rules.plan_for(pod)
+        return plan if plan is not None or rules is None else rules.plan_for(pod)
 
     def _run(self, pod: Object, node: Object) -> None:
         found = self._addresses_for(pod, node)
         if found is not None:
             self.patch_status("pods", pod, ready_status(pod, *found, self.client.now()))
 
-    def _run_as_told(self, key: Key, pod: Object, node: Object, plan: PodPlan | None, exits: Sequence[Exit]) -> None:
+    def _run_with_plan(self, key: Key, pod: Object, node: Object, plan: PodPlan | None, exits: Sequence[Exit]) -> None:
         uid = pod["metadata"]["uid"]
         deleted = "deletionTimestamp" in pod["metadata"]
         if (pod.get("status") or {}).get("phase") in _TERMINAL and (uid not in self._workers or not deleted):
@@ -262,12 +257,12 @@ class Kubelet(Reconciler):
         elif wait is not None:
             self.requeue_after(key, wait)
 
-    def _write(self, pod: Object, status: dict[str, Any]) -> Object:
+    def _write_planned_status(self, pod: Object, status: dict[str, Any]) -> Object:
         return self.patch_status("pods", pod, status, manager="kubelet")
 
     def _addresses_for(self, pod: Object, node: Object) -> tuple[str, list[str]] | None:
-        """The addresses of node and pod; None if there is none left, which is told of, and tried again."""
-        host = self._address_of(node) or self._addresses.node(node["metadata"]["name"])
+        """Returns the addresses of node and pod. If none is free, records an event, requeues the pod and returns None."""
+        host = _internal_ip(node) or self._addresses.node(node["metadata"]["name"])
         try:
             return host, [host] if pod["spec"].get("hostNetwork") else self._pod_addresses(pod, node)
         except AddressesExhausted as error:
@@ -299,9 +294,23 @@ class Kubelet(Reconciler):
             preconditions={"uid": metadata["uid"]},
         )
 
-    def patch_status(self, resource: str, obj: Object, status: dict[str, Any], *, manager: str = AT_ONCE) -> Object:
-        """Changes what is named of a status. Returns the object as it is then. Raises ApiError."""
+    def patch_status(self, resource: str, obj: Object, status: dict[str, Any], *, manager: str = DEFAULT_MANAGER) -> Object:
+        """Patches the status of a node or pod. Returns the updated object. Raises ApiError.
+
+        Args:
+            resource: nodes or pods.
+            obj: The object; its uid must still be the same.
+            status: A strategic merge patch of the status.
+            manager: The field manager.
+        """
         metadata = obj["metadata"]
         path = self.client.path(self.client.resource(resource), metadata.get("namespace"), metadata["name"], "status")
         body = {"metadata": {"uid": metadata["uid"]}, "status": status}
         return self.client.call("PATCH", path, body, {"fieldManager": manager}, content_type=STRATEGIC_MERGE_PATCH)
+
+
+def _internal_ip(node: Object) -> str | None:
+    for one in (node.get("status") or {}).get("addresses") or ():
+        if one["type"] == "InternalIP":
+            return str(one["address"])
+    return None

@@ -1,6 +1,6 @@
-"""What metrics.k8s.io is called and serves: its APIService and its resources.
+"""The APIService and the resources of metrics.k8s.io.
 
-Apart from `metrics_server`, since every cluster with kubelets tells it and few ask for metrics.
+They are apart from `metrics_server`, because every cluster with kubelets lists them in discovery, and few are asked for metrics.
 
 Specified by: metrics-server manifests (apiservice.yaml), k8s.io/metrics/pkg/apis/metrics/v1beta1.
 """
@@ -34,7 +34,7 @@ API_SERVICE: Final[dict[str, Any]] = {
     },
 }
 
-#: The resources as aggregated discovery tells them.
+#: The resources in the format of aggregated discovery.
 DISCOVERY: Final[tuple[dict[str, Any], ...]] = tuple(
     {
         "resource": plural,

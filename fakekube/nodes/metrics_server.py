@@ -1,9 +1,9 @@
-"""metrics.k8s.io/v1beta1, as metrics-server serves it: what nodes and pods use.
+"""metrics.k8s.io/v1beta1, as metrics-server serves it: the usage of nodes and pods.
 
-The API is an aggregated one: an APIService of the base state, and a WSGI application of this process that answers for it. It
-is computed when somebody asks, from what `runtime.usage` says of each container.
+This is an aggregated API: an APIService of the base state, and a WSGI application of this process that serves it. Metrics are
+computed for each request, from `runtime.usage`.
 
-Invariant: only what runs is measured; an answer is of one moment of the clock.
+Invariant: only running containers have metrics; a response is of one moment of the clock.
 
 Specified by: k8s.io/metrics/pkg/apis/metrics/v1beta1/types.go, metrics-server pkg/api (pods.go, nodes.go, table.go).
 """
@@ -46,15 +46,15 @@ _ROOTS: Final[dict[str, Any]] = {
     "/apis": {"kind": "APIGroupList", "apiVersion": "v1", "groups": []},
 }
 
-#: In the User-Agent of the cluster's own autoscaler. It does not act on the usage of pods of which nobody has said anything:
-#: as long as nothing is told in a namespace, it finds no metrics, as in a cluster without metrics-server.
+#: Part of the User-Agent of the cluster's own autoscaler. For a namespace in which no test has defined the usage of pods it gets
+#: no metrics, as in a cluster without metrics-server, so that it does not act on default values.
 _AUTOSCALER: Final = "/horizontal-pod-autoscaler"
 
 Respond = Callable[..., Any]
 
 
 class MetricsServer(Reconciler):
-    """Has a row among the controllers, so that it can be switched off; there is nothing that it has to look after."""
+    """Does nothing. It is a controller so that `--controllers` can disable metrics-server."""
 
     name: ClassVar[str] = "metrics-server"
     watches: ClassVar[tuple[str, ...]] = ()
@@ -70,7 +70,7 @@ def application(runtime: Callable[[], Runtime]) -> Callable[[dict[str, Any], Res
     """Returns the API as a WSGI application.
 
     Args:
-        runtime: returns the container runtime of the cluster; called with the first request for metrics.
+        runtime: Returns the container runtime of the cluster; called for the first request for metrics.
     """
 
     def respond(environ: dict[str, Any], start_response: Respond) -> list[bytes]:
@@ -100,7 +100,7 @@ def _answer(environ: Mapping[str, Any], runtime: Callable[[], Runtime]) -> tuple
     except SelectorError as error:
         return _status(400, "BadRequest", str(error))
 
-    def is_wanted(metadata: Object) -> bool:
+    def matches_fields(metadata: Object) -> bool:
         values = {"metadata.name": metadata["name"], "metadata.namespace": metadata.get("namespace", "")}
         return fields.matches(lambda field: values.get(field, ""))
 
@@ -108,8 +108,8 @@ def _answer(environ: Mapping[str, Any], runtime: Callable[[], Runtime]) -> tuple
         pods = runtime().cluster.list("", "pods", namespace or "")
         if not any(has_usage(runtime(), pod) for pod in pods):
             return _status(404, "NotFound", "the server could not find the requested resource (get pods.metrics.k8s.io)")
-    items = _Measurement(runtime()).measured(plural, namespace or "", name, labels)
-    items = [item for item in items if is_wanted(item["metadata"])]
+    items = _Measurement(runtime()).metrics(plural, namespace or "", name, labels)
+    items = [item for item in items if matches_fields(item["metadata"])]
     tables = "as=Table" in environ.get("HTTP_ACCEPT", "")
     if name:
         if not items:
@@ -131,13 +131,13 @@ def _not_found(plural: str, name: str) -> tuple[int, Any]:
 
 
 class _Measurement:
-    """What is used at one moment."""
+    """The usage at one moment."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self._now = print_time(runtime.clock.now())
 
-    def measured(self, plural: str, namespace: str, name: str | None, labels: LabelSelector) -> list[dict[str, Any]]:
+    def metrics(self, plural: str, namespace: str, name: str | None, labels: LabelSelector) -> list[dict[str, Any]]:
         """Returns the metrics of nodes or pods."""
         cluster = self._runtime.cluster
         if name:
@@ -149,7 +149,7 @@ class _Measurement:
         if plural == "pods":
             return [made for one in found if (made := self._pod(one)) is not None]
         totals = self._totals()
-        return [self._item(one, usage=_printed(totals.get(one["metadata"]["name"], _NOTHING))) for one in found]
+        return [self._item(one, usage=_format(totals.get(one["metadata"]["name"], _NO_USAGE))) for one in found]
 
     def _item(self, obj: Object, **values: Any) -> dict[str, Any]:
         known = obj["metadata"]
@@ -161,28 +161,28 @@ class _Measurement:
         if (pod.get("status") or {}).get("phase") != "Running":
             return None
         containers = [
-            {"name": one["name"], "usage": _printed(container_usage(self._runtime, pod, one))} for one in running_containers(pod)
+            {"name": one["name"], "usage": _format(container_usage(self._runtime, pod, one))} for one in running_containers(pod)
         ]
         return self._item(pod, containers=containers) if containers else None
 
     def _totals(self) -> dict[str, Used]:
-        """Returns what the pods of each node use together."""
+        """Returns the total usage of the pods on each node."""
         totals: dict[str, Used] = {}
         for pod in self._runtime.cluster.list("", "pods"):
             node = pod["spec"].get("nodeName")
             if not node or (pod.get("status") or {}).get("phase") != "Running":
                 continue
-            total = totals.setdefault(node, dict(_NOTHING))
+            total = totals.setdefault(node, dict(_NO_USAGE))
             for one in running_containers(pod):
                 for resource, amount in container_usage(self._runtime, pod, one).items():
                     total[resource] += amount
         return totals
 
 
-_NOTHING: Final[Used] = {"cpu": 0, "memory": 0}
+_NO_USAGE: Final[Used] = {"cpu": 0, "memory": 0}
 
 
-def _printed(used: Used) -> dict[str, str]:
+def _format(used: Used) -> dict[str, str]:
     return {"cpu": f"{used['cpu']}m", "memory": f"{-(-used['memory'] // 1024)}Ki"}
 
 

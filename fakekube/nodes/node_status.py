@@ -1,4 +1,4 @@
-"""What a kubelet says of its node.
+"""Builds the status of nodes.
 
 Specified by: pkg/kubelet/nodestatus/setters.go, pkg/kubelet/kubelet_node_status.go.
 """
@@ -8,15 +8,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-__all__ = ["CAPACITY", "condition", "initial_status", "is_ready", "renewed_conditions"]
+from fakekube.controllers.conditions import find_condition
+
+__all__ = ["CAPACITY", "healthy_conditions", "initial_status", "is_ready"]
 
 Object = Mapping[str, Any]
 
-#: What a node has that does not say otherwise.
+#: The default capacity of a node.
 CAPACITY: Final = {"cpu": "16", "ephemeral-storage": "100Gi", "memory": "64Gi", "pods": "110"}
 
-#: type → (status, reason, message) of a node that is well.
-WELL: Final = {
+#: Type → (status, reason, message) of the conditions of a healthy node.
+HEALTHY: Final = {
     "MemoryPressure": ("False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
     "DiskPressure": ("False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
     "PIDPressure": ("False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
@@ -24,23 +26,14 @@ WELL: Final = {
 }
 
 
-def condition(obj: Object, type_: str) -> Object | None:
-    """The condition of that type of a node or a pod, or None."""
-    for one in (obj.get("status") or {}).get("conditions") or ():
-        if one.get("type") == type_:
-            found: Object = one
-            return found
-    return None
-
-
 def is_ready(node: Object) -> bool:
-    """Does the node say that it is ready?"""
-    found = condition(node, "Ready")
+    """Whether the condition Ready of the node is True."""
+    found = find_condition(node.get("status") or {}, "Ready")
     return found is not None and found.get("status") == "True"
 
 
 def initial_status(node: Object, version: str, address: str, now: str) -> dict[str, Any]:
-    """What is to be added to the status of a node whose kubelet has started."""
+    """Returns the fields to set in the status of a node when its kubelet starts."""
     status = node.get("status") or {}
     capacity = dict(status.get("capacity") or status.get("allocatable") or CAPACITY)
     info = status.get("nodeInfo") or {}
@@ -48,7 +41,7 @@ def initial_status(node: Object, version: str, address: str, now: str) -> dict[s
         "addresses": _addresses(node, address),
         "allocatable": dict(status.get("allocatable") or capacity),
         "capacity": capacity,
-        "conditions": renewed_conditions(node, now),
+        "conditions": healthy_conditions(node, now),
         "daemonEndpoints": {"kubeletEndpoint": {"Port": 10250}},
         "nodeInfo": _node_info(node, version) | {name: value for name, value in info.items() if value},
     }
@@ -57,8 +50,8 @@ def initial_status(node: Object, version: str, address: str, now: str) -> dict[s
 def _addresses(node: Object, address: str) -> list[dict[str, str]]:
     known = [dict(one) for one in (node.get("status") or {}).get("addresses") or ()]
     types = {one["type"] for one in known}
-    made = {"InternalIP": address, "Hostname": node["metadata"]["name"]}
-    return known + [{"type": type_, "address": value} for type_, value in made.items() if type_ not in types]
+    defaults = {"InternalIP": address, "Hostname": node["metadata"]["name"]}
+    return known + [{"type": type_, "address": value} for type_, value in defaults.items() if type_ not in types]
 
 
 def _node_info(node: Object, version: str) -> dict[str, str]:
@@ -77,13 +70,13 @@ def _node_info(node: Object, version: str) -> dict[str, str]:
     }
 
 
-def renewed_conditions(node: Object, now: str) -> list[dict[str, str]]:
-    """The conditions of a node that is well, as of now."""
-    made = []
-    for type_, (status, reason, message) in WELL.items():
-        old = condition(node, type_)
+def healthy_conditions(node: Object, now: str) -> list[dict[str, str]]:
+    """Returns the conditions of a healthy node, with a heartbeat now."""
+    conditions = []
+    for type_, (status, reason, message) in HEALTHY.items():
+        old = find_condition(node.get("status") or {}, type_)
         since = old.get("lastTransitionTime") if old is not None and old.get("status") == status else None
-        made.append(
+        conditions.append(
             {
                 "type": type_,
                 "status": status,
@@ -93,4 +86,4 @@ def renewed_conditions(node: Object, now: str) -> list[dict[str, str]]:
                 "lastTransitionTime": since or now,
             }
         )
-    return made
+    return conditions

@@ -1,7 +1,7 @@
-"""The status of a pod that has been told nothing: ready at once, and, if a Job owns it, done at once.
+"""Builds the status of a pod without a plan: ready at once, and completed at once if a Job owns the pod.
 
-Specified by: pkg/kubelet/status/generate.go, pkg/kubelet/kubelet_pods.go (generateAPIPodStatus); for what is ready at once
-kwok's stages pod-ready and pod-complete.
+Specified by: pkg/kubelet/status/generate.go, pkg/kubelet/kubelet_pods.go (generateAPIPodStatus); kwok's stages pod-ready and
+pod-complete.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ __all__ = ["completed_status", "container_id", "image_id", "is_of_job", "ready_s
 
 Object = Mapping[str, Any]
 
-#: The conditions that a kubelet sets on a pod that is ready, but for PodScheduled.
+#: The conditions that a kubelet sets in a ready pod; the scheduler sets PodScheduled.
 READY_CONDITIONS: Final = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady")
 
 
 def container_id(uid: str, name: str, attempt: int = 0) -> str:
-    """The id of a container: the same for the same attempt of the same container."""
+    """Returns the id of a container, which depends on the pod, the name and the attempt."""
     return "containerd://" + hashlib.sha256(f"{uid}/{name}/{attempt}".encode()).hexdigest()
 
 
 def image_id(image: str) -> str:
-    """The id of an image: the same for the same name."""
+    """Returns the id of an image, which depends on its name."""
     name = image.partition("@")[0]
     if name.rfind(":") > name.rfind("/"):
         name = name[: name.rfind(":")]
@@ -32,23 +32,23 @@ def image_id(image: str) -> str:
 
 
 def resources_of(container: Object) -> dict[str, Any]:
-    """What a container status says of resources."""
+    """Returns the fields of a container status about resources."""
     resources = container.get("resources") or {}
-    told: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     if resources.get("requests"):
-        told["allocatedResources"] = dict(resources["requests"])
+        fields["allocatedResources"] = dict(resources["requests"])
     if resources:
-        told["resources"] = {side: resources[side] for side in ("limits", "requests") if resources.get(side)}
-    return told
+        fields["resources"] = {side: resources[side] for side in ("limits", "requests") if resources.get(side)}
+    return fields
 
 
 def is_of_job(pod: Object) -> bool:
-    """Does a Job own the pod?"""
+    """Whether a Job owns the pod."""
     return any(owner.get("kind") == "Job" for owner in pod["metadata"].get("ownerReferences") or ())
 
 
 def ready_status(pod: Object, host: str, addresses: Iterable[str], now: str) -> dict[str, Any]:
-    """What is to be added to the status of a pod that runs and is ready."""
+    """Returns the fields to set in the status of a pod that is running and ready."""
     spec = pod["spec"]
     gates = [gate["conditionType"] for gate in spec.get("readinessGates") or ()]
     status: dict[str, Any] = {
@@ -62,7 +62,7 @@ def ready_status(pod: Object, host: str, addresses: Iterable[str], now: str) -> 
     }
     if spec.get("initContainers"):
         status["initContainerStatuses"] = [
-            _running(pod, one, now) if one.get("restartPolicy") == "Always" else _done(pod, one, now, ready=True)
+            _running(pod, one, now) if one.get("restartPolicy") == "Always" else _completed(pod, one, now, ready=True)
             for one in spec["initContainers"]
         ]
     ips = list(addresses)
@@ -72,34 +72,37 @@ def ready_status(pod: Object, host: str, addresses: Iterable[str], now: str) -> 
 
 
 def completed_status(pod: Object, now: str) -> dict[str, Any]:
-    """What is to be changed in the status of a pod whose containers have ended well."""
+    """Returns the fields to set in the status of a pod whose containers have succeeded."""
     status: dict[str, Any] = {
         "phase": "Succeeded",
-        "containerStatuses": [_done(pod, container, now, ready=False) for container in pod["spec"]["containers"]],
+        "containerStatuses": [_completed(pod, container, now, ready=False) for container in pod["spec"]["containers"]],
     }
     return status
 
 
 def resized_status(pod: Object) -> dict[str, Any] | None:
-    """What is to be changed in the status of a pod that runs and has been given other resources; None if it has not."""
+    """Returns the fields to set in the status of a running pod after a resize; None if its resources have not changed."""
     status = pod["status"]
-    wanted = {container["name"]: resources_of(container) for container in pod["spec"]["containers"]}
-    told = [
-        {**{name: value for name, value in one.items() if name not in ("resources", "allocatedResources")}, **wanted[one["name"]]}
-        if one["name"] in wanted and "resources" in one
+    resources = {container["name"]: resources_of(container) for container in pod["spec"]["containers"]}
+    statuses = [
+        {
+            **{name: value for name, value in one.items() if name not in ("resources", "allocatedResources")},
+            **resources[one["name"]],
+        }
+        if one["name"] in resources and "resources" in one
         else one
         for one in status.get("containerStatuses") or ()
     ]
-    if told == status.get("containerStatuses", []):
+    if statuses == status.get("containerStatuses", []):
         return None
-    return {"observedGeneration": pod["metadata"].get("generation", 0), "containerStatuses": told}
+    return {"observedGeneration": pod["metadata"].get("generation", 0), "containerStatuses": statuses}
 
 
 def _condition(pod: Object, type_: str, now: str) -> dict[str, Any]:
-    made: dict[str, Any] = {"type": type_, "status": "True", "lastProbeTime": None, "lastTransitionTime": now}
+    condition: dict[str, Any] = {"type": type_, "status": "True", "lastProbeTime": None, "lastTransitionTime": now}
     if type_ in READY_CONDITIONS:
-        made["observedGeneration"] = pod["metadata"].get("generation", 0)
-    return made
+        condition["observedGeneration"] = pod["metadata"].get("generation", 0)
+    return condition
 
 
 def _common(pod: Object, container: Object) -> dict[str, Any]:
@@ -119,7 +122,7 @@ def _running(pod: Object, container: Object, now: str) -> dict[str, Any]:
     return _common(pod, container) | {"ready": True, "started": True, "state": {"running": {"startedAt": now}}}
 
 
-def _done(pod: Object, container: Object, now: str, *, ready: bool) -> dict[str, Any]:
+def _completed(pod: Object, container: Object, now: str, *, ready: bool) -> dict[str, Any]:
     common = _common(pod, container)
     ended = {"exitCode": 0, "reason": "Completed", "startedAt": now, "finishedAt": now, "containerID": common["containerID"]}
     return common | {"ready": ready, "started": False, "state": {"running": None, "terminated": ended}}

@@ -1,4 +1,4 @@
-"""Runs the pods that have been told something: each has a state machine, whose states are written as time passes.
+"""Runs the pods with plans: each has a state machine, whose states are written as time passes.
 
 Invariant: a status is written before the next state is entered, so that watchers see every state.
 
@@ -16,32 +16,32 @@ from fakekube.clock import Clock
 from fakekube.controllers.recorder import Recorder
 from fakekube.golang.timestamps import print_time
 from fakekube.nodes.container_runtime import Exit
-from fakekube.nodes.containers import Pod
+from fakekube.nodes.planned_status import planned_status
 from fakekube.nodes.plans import PodPlan
+from fakekube.nodes.pod_state import PodState
 from fakekube.nodes.pod_status import is_of_job
-from fakekube.nodes.told_status import told_status
 
 __all__ = ["PodWorkers"]
 
 Object = dict[str, Any]
 Addresses = tuple[str, list[str]]
+#: Writes a status; returns the updated pod.
 Write = Callable[[Object, dict[str, Any]], Object]
-"""Writes a status; returns the pod as it is then."""
 
 
 @dataclass(slots=True)
 class _Worker:
-    state: Pod
+    state: PodState
     plan: PodPlan
 
 
 class PodWorkers:
-    """The state machines of the pods that have been told something.
+    """The state machines of the pods with plans.
 
     Args:
-        clock: of the cluster.
-        recorder: of the kubelet.
-        write: writes the status of a pod.
+        clock: The clock of the cluster.
+        recorder: The recorder of the kubelet.
+        write: Writes the status of a pod.
     """
 
     def __init__(self, clock: Clock, recorder: Recorder, write: Write) -> None:
@@ -52,38 +52,42 @@ class PodWorkers:
         return uid in self._workers
 
     def forget(self, uid: str) -> None:
-        """The pod is gone."""
+        """Removes the state of a deleted pod."""
         self._workers.pop(uid, None)
 
     def sync(self, pod: Object, plan: PodPlan | None, addresses: Addresses, exits: Sequence[Exit] = ()) -> float | None:
-        """Do what is due. Returns the seconds until something is due again, None if nothing is. Raises ApiError.
+        """Does what is due. Returns the seconds until the next transition; None if there is none. Raises ApiError.
 
-        `exits`: containers whose main programs have ended.
+        Args:
+            pod: The pod.
+            plan: Its plan; None keeps the present one.
+            addresses: The addresses of node and pod.
+            exits: The exits of main programs.
         """
         uid = pod["metadata"]["uid"]
         now = self._clock.monotonic()
         worker = self._workers.get(uid)
         if worker is None:
             worker = self._workers[uid] = self._begin(pod, plan or PodPlan(), now)
-            pod = self._show(pod, worker.state, addresses, now)
+            pod = self._write_state(pod, worker.state, addresses, now)
         elif plan is not None and plan != worker.plan:
             worker.plan = plan
             worker.state.replan(plan)
-            pod = self._show(pod, worker.state, addresses, now)
+            pod = self._write_state(pod, worker.state, addresses, now)
         state = worker.state
         if "deletionTimestamp" in pod["metadata"] and not state.terminating:
             state.terminate(now, float(pod["metadata"].get("deletionGracePeriodSeconds") or 0))
-            self._tell(pod, state)
+            self._record_events(pod, state)
         for one in exits:
             if state.exit(one.container, one.attempt, one.code, min(one.time, now)):
-                pod = self._show(pod, state, addresses, now)
+                pod = self._write_state(pod, state, addresses, now)
         while state.advance(now):
-            pod = self._show(pod, state, addresses, now)
+            pod = self._write_state(pod, state, addresses, now)
         due = state.next_due
         return None if due is None else max(due - now, 0.0)
 
     def resize(self, pod: Object) -> bool:
-        """The node has room for what the containers of a pod ask for now; False if the pod was told nothing."""
+        """Applies the new resources of a resized pod. Returns False if the pod has no state machine."""
         worker = self._workers.get(pod["metadata"]["uid"])
         if worker is None:
             return False
@@ -93,7 +97,7 @@ class PodWorkers:
         return True
 
     def delay_stop(self, pod: Object, seconds: Mapping[str, float]) -> None:
-        """Containers of a pod take at least so long to end, by their names."""
+        """Sets the minimum seconds that containers of a pod take to stop, by their names."""
         uid = pod["metadata"]["uid"]
         worker = self._workers.get(uid)
         if worker is None:
@@ -102,38 +106,38 @@ class PodWorkers:
             one.plan = replace(one.plan, stop_seconds=max(one.plan.stop_seconds, seconds.get(one.name, 0.0)))
 
     def fail(self, pod: Object, addresses: Addresses, reason: str, message: str) -> None:
-        """The pod as a whole fails. Raises ApiError."""
+        """Fails a pod as a whole. Raises ApiError."""
         uid = pod["metadata"]["uid"]
         now = self._clock.monotonic()
         worker = self._workers.get(uid)
         if worker is None:
             worker = self._workers[uid] = self._begin(pod, PodPlan(), now)
         worker.state.fail(now, reason, message)
-        self._show(pod, worker.state, addresses, now)
+        self._write_state(pod, worker.state, addresses, now)
 
     def is_done(self, uid: str) -> bool:
-        """Has a pod that is being deleted ended?"""
+        """Whether all containers of a deleted pod have stopped."""
         worker = self._workers.get(uid)
         return worker is None or (worker.state.terminating and worker.state.is_done)
 
     def _begin(self, pod: Object, plan: PodPlan, now: float) -> _Worker:
-        state = Pod(pod["spec"], plan, now, is_of_job(pod))
+        state = PodState(pod["spec"], plan, now, is_of_job(pod))
         status = pod.get("status") or {}
         for field in ("initContainerStatuses", "containerStatuses"):
             for one in status.get(field) or ():
                 state.adopt(one["name"], one, now)
         return _Worker(state, plan)
 
-    def _show(self, pod: Object, state: Pod, addresses: Addresses, now: float) -> Object:
-        """Tell what has happened, and write what the pod is like."""
-        self._tell(pod, state)
-        status = told_status(pod, state, addresses, self._time_of_day(now), now)
+    def _write_state(self, pod: Object, state: PodState, addresses: Addresses, now: float) -> Object:
+        """Records the events, and writes the status."""
+        self._record_events(pod, state)
+        status = planned_status(pod, state, addresses, self._timestamps(now), now)
         return self._write(pod, status)
 
-    def _tell(self, pod: Object, state: Pod) -> None:
+    def _record_events(self, pod: Object, state: PodState) -> None:
         metadata = pod["metadata"]
         inits = {one["name"] for one in pod["spec"].get("initContainers") or ()}
-        for one in state.happenings:
+        for one in state.events:
             field = "initContainers" if one.container in inits else "containers"
             full = f"{metadata['name']}_{metadata['namespace']}({metadata['uid']})"
             about = {
@@ -147,8 +151,8 @@ class PodWorkers:
             }
             message = one.message.replace("$POD", full)
             self._recorder.event(about, one.type, one.reason, message, host=pod["spec"].get("nodeName", ""))
-        state.happenings.clear()
+        state.events.clear()
 
-    def _time_of_day(self, now: float) -> Callable[[float], str]:
-        moment: datetime = self._clock.now()
-        return lambda time: print_time(moment - timedelta(seconds=now - time))
+    def _timestamps(self, now: float) -> Callable[[float], str]:
+        current: datetime = self._clock.now()
+        return lambda time: print_time(current - timedelta(seconds=now - time))

@@ -1,8 +1,8 @@
-"""Resizing pods in place: whether a node has room for the new requests, and what the kubelet says of it.
+"""In-place resize of pods: checks whether the node has enough resources, and builds conditions and messages.
 
-A resize that fits is done at once. One that does not is deferred, until pods have left the node.
+A resize that fits is applied at once. Others are deferred until pods have left the node.
 
-Invariant: the allocated resources of all pods of a node never exceed what it has, unless they did before.
+Invariant: a resize never makes the allocated resources of the pods on a node exceed its allocatable ones.
 
 Specified by: pkg/kubelet/allocation/allocation_manager.go (handlePodResourcesResize), pkg/kubelet/lifecycle/predicate.go,
 pkg/kubelet/events/resize.go.
@@ -18,7 +18,7 @@ from fakekube.codecs import json
 from fakekube.nodes.pod_status import resources_of
 from fakekube.schema.quantity import parse
 
-__all__ = ["PENDING", "deferral", "is_resized", "pending_condition", "resize_message", "with_allocated"]
+__all__ = ["PENDING", "is_resized", "pending_condition", "resize_message", "why_deferred", "with_allocated"]
 
 Object = Mapping[str, Any]
 
@@ -28,19 +28,20 @@ _STATUSES: Final = {"containers": "containerStatuses", "initContainers": "initCo
 
 
 def is_resized(pod: Object) -> bool:
-    """Does the spec of a running pod ask for other resources than it has?"""
+    """Whether the spec of a running pod requests other resources than are allocated."""
     status = pod.get("status") or {}
     for kind, statuses in _STATUSES.items():
-        wanted = {one["name"]: resources_of(one) for one in pod["spec"].get(kind) or ()}
+        requested = {one["name"]: resources_of(one) for one in pod["spec"].get(kind) or ()}
         for one in status.get(statuses) or ():
-            told = {name: one[name] for name in ("allocatedResources", "resources") if one.get(name)}
-            if "running" in (one.get("state") or {}) and one["name"] in wanted and told != wanted[one["name"]]:
+            allocated = {name: one[name] for name in ("allocatedResources", "resources") if one.get(name)}
+            running = "running" in (one.get("state") or {})
+            if running and one["name"] in requested and allocated != requested[one["name"]]:
                 return True
     return False
 
 
 def with_allocated(pod: Object) -> Object:
-    """Returns the pod with the requests that it has, in the place of those that it asks for."""
+    """Returns the pod with its allocated resources instead of the requested ones."""
     statuses = {
         one["name"]: one
         for field in _STATUSES.values()
@@ -56,13 +57,13 @@ def with_allocated(pod: Object) -> Object:
     return {**pod, "spec": {**pod["spec"], **spec}}
 
 
-def deferral(pod: Object, node: Object, others: Iterable[Object]) -> str:
-    """Says why a node has no room for the resources that a pod asks for; "" if it has.
+def why_deferred(pod: Object, node: Object, others: Iterable[Object]) -> str:
+    """Returns why a node has not enough resources for a resized pod; "" if it has.
 
     Args:
-        pod: that is resized.
-        node: of the pod.
-        others: the other pods of the node that have not ended.
+        pod: The resized pod.
+        node: The node of the pod.
+        others: The other pods on the node that have not terminated.
     """
     wanted = pod_requests(dict(pod))
     allocatable = (node.get("status") or {}).get("allocatable") or {}

@@ -1,9 +1,9 @@
-"""What pods do, as a test tells it: `cluster.pods.on(labels={"app": "web"}).run(seconds=3).exits(1)`.
+"""Rules for the behaviour of pods in tests: `cluster.pods.on(labels={"app": "web"}).run(seconds=3).exits(1)`.
 
-Rules hold for pods that they match, those that run already included; of several that match, the one that was made last
-counts. What annotations of a pod say counts before any rule.
+A rule applies to the pods that it matches, including running ones. Of several matching rules the last one that was added takes
+precedence. Annotations of a pod take precedence over all rules.
 
-Invariant: a rule is changed under the lock of its set, and kubelets are told of each change.
+Invariant: the list of rules is changed under a lock, and kubelets are notified of each change.
 """
 
 from __future__ import annotations
@@ -15,44 +15,44 @@ from fnmatch import fnmatchcase
 from typing import Any, Final
 
 from fakekube.controllers.reconciler import Key
-from fakekube.nodes.inside import InsideWords, PodInside
+from fakekube.nodes.inside import BehaviourRule, PodInside
 from fakekube.nodes.plans import OOM_CODE, OOM_KILLED, PULL_ERROR, ContainerPlan, PodPlan, Run
 from fakekube.runtime.behaviour import NOTHING, Behaviour, merged
 from fakekube.selectors import parse_labels
 
 __all__ = ["RULES", "PodRule", "Pods"]
 
-#: The key under which kubelets look at all pods again.
+#: The key that makes kubelets sync all pods.
 RULES: Final = Key("", "")
 
 Object = Mapping[str, Any]
 
 
-class PodRule(InsideWords):
-    """Which pods do what; every word returns the rule, so that words can follow each other. Times are seconds of the clock."""
+class PodRule(BehaviourRule):
+    """A rule. Its methods return the rule, so that they can be chained. Times are seconds of the clock."""
 
     def __init__(self, pods: Pods, matches: Callable[[Object], bool], container: str | None, image: str | None = None) -> None:
         self._pods = pods
         self._container, self._image = container, image
         self.matches = matches
-        """Does it hold for this pod?"""
+        """Whether the rule applies to a pod."""
         self.plan = PodPlan()
-        """What it says."""
+        """The plan that was defined."""
         self.id = 0
-        """Tells it from the other rules of its cluster."""
+        """The id of the rule in its cluster."""
         self.selection: dict[str, Any] = {}
-        """What `Pods.on` was given."""
+        """The arguments of `Pods.on`."""
 
     def _changed(self) -> None:
         self._pods.changed()
 
     def concerns(self, container: Object) -> bool:
-        """Is the rule about this container of a pod that it matches?"""
+        """Whether the rule applies to this container of a pod that it matches."""
         named = self._container is None or container["name"] == self._container
         return named and (self._image is None or _has_image(container, self._image))
 
     def plan_of(self, pod: Object) -> PodPlan:
-        """What it says to a pod that it matches."""
+        """Returns the plan for a pod that it matches."""
         if self._image is None:
             return self.plan
         named = {one["name"]: self.plan.main for one in pod["spec"]["containers"] if _has_image(one, self._image)}
@@ -68,19 +68,26 @@ class PodRule(InsideWords):
         self._pods.changed()
         return self
 
-    # ---- how containers run
+    # ---- runs of containers
 
     def run(self, seconds: float) -> PodRule:
-        """Containers run so long, and exit with 0 unless `exits`, `oom` or `forever` says otherwise."""
+        """Lets containers run for so long; they exit with 0 unless `exits` or `oom` follows."""
         return self._change(lambda plan: replace(plan, runs=(*plan.runs, Run(seconds))))
 
     def exits(self, code: int = 0, *, reason: str = "", message: str = "", times: int | None = None) -> PodRule:
-        """They exit with this code: after the `run` before, or else at once; `times` runs in a row, by default all that follow.
+        """Lets containers exit with this code: after the preceding `run`, or else at once.
 
-        Raises ValueError for what is no exit code.
+        Args:
+            code: The exit code, from 0 to 255.
+            reason: The reason; by default Completed or Error.
+            message: The message of the termination.
+            times: The number of runs that end so; None for all further ones.
+
+        Raises:
+            ValueError: The exit code is invalid.
         """
         if not 0 <= code <= 255:
-            raise ValueError(f"{code} is no exit code")
+            raise ValueError(f"invalid exit code: {code}")
 
         def end(plan: ContainerPlan) -> ContainerPlan:
             last = plan.runs[-1] if plan.runs else None
@@ -92,55 +99,55 @@ class PodRule(InsideWords):
         return self._change(end)
 
     def oom(self, *, times: int | None = None) -> PodRule:
-        """They use too much memory and are killed."""
+        """Lets containers be killed because they use too much memory."""
         return self.exits(OOM_CODE, reason=OOM_KILLED, times=times)
 
     def unhealthy(self, after: float = 0.0, *, probe: str = "liveness", times: int | None = None) -> PodRule:
-        """A probe (liveness or startup) fails so long after their start: they are killed and restarted."""
+        """Lets a probe (liveness or startup) fail so long after the start: containers are killed and restarted."""
         return self._change(lambda plan: replace(plan, runs=(*plan.runs, Run(after, OOM_CODE, "Error", "", times, probe))))
 
     def forever(self) -> PodRule:
-        """They run, and do not end."""
+        """Lets containers run without an end."""
         return self._change(lambda plan: replace(plan, runs=(*plan.runs, Run())))
 
     def starts(self, after: float | None) -> PodRule:
-        """The pod's containers start after so long; None: never (they are being created)."""
+        """Starts the pod's containers after so long; None: never (they remain in ContainerCreating)."""
         return self._change_pod(start_seconds=after)
 
     def ready(self, after: float) -> PodRule:
-        """They are ready so long after their start."""
+        """Makes containers ready so long after their start."""
         return self._change(lambda plan: replace(plan, ready_after=after))
 
     def never_ready(self) -> PodRule:
-        """They run, but are not ready."""
+        """Lets containers run without becoming ready."""
         return self._change(lambda plan: replace(plan, ready_after=None))
 
     def terminates(self, after: float) -> PodRule:
-        """They take so long to end when their pod is deleted, but no longer than its grace period."""
+        """Sets how long containers take to stop when their pod is deleted, at most its grace period."""
         return self._change(lambda plan: replace(plan, stop_seconds=after))
 
     # ---- images
 
     def pulls(self, seconds: float) -> PodRule:
-        """The image takes so long."""
+        """Sets how long the image is pulled."""
         return self._change(lambda plan: replace(plan, pull_seconds=seconds))
 
     def image_pull_back_off(self, message: str = PULL_ERROR, *, times: int | None = None) -> PodRule:
-        """The image cannot be pulled; `times`: it can after so many failures."""
+        """Lets pulling the image fail; with `times`, it succeeds after so many failures."""
         return self._change(lambda plan: replace(plan, pull_error=message, pull_failures=times))
 
     # ---- the pod as a whole
 
     def fails(self, reason: str = "", message: str = "", *, after: float = 0.0) -> PodRule:
-        """The pod fails as a whole."""
+        """Fails the pod as a whole, after so long."""
         return self._change_pod(failure=(after, reason, message))
 
     def evicted(self, message: str = "The node was low on resource: memory.", *, after: float = 0.0) -> PodRule:
-        """Its node evicts the pod."""
+        """Lets the node evict the pod, after so long."""
         return self.fails("Evicted", message, after=after)
 
     def remove(self) -> None:
-        """The rule holds no more; pods that run go on as they are."""
+        """Removes the rule; running pods are not changed."""
         self._pods.remove(self)
 
 
@@ -148,8 +155,8 @@ class Pods:
     """The rules of a cluster: `cluster.pods`.
 
     Args:
-        changed: called after each change.
-        inside: returns what is inside the pod of a namespace and a name.
+        changed: Called after each change.
+        inside: Returns the inside of a pod, by namespace and name.
     """
 
     def __init__(self, changed: Callable[[], None], inside: Callable[[str, str], PodInside]) -> None:
@@ -169,28 +176,31 @@ class Pods:
         container: str | None = None,
         image: str | None = None,
     ) -> PodRule:
-        """Begin a rule for pods.
+        """Adds a rule for pods.
 
         Args:
-            labels: that the pods have: a mapping, or a selector as kubectl reads it.
-            namespace, name, node: where they are, and what they are called; patterns with `*` and `?`.
-            container: the one that the words that follow are about; by default all but init containers and sidecars.
-            image: that these containers have: a pattern for the whole name or its last part, with or without tag.
+            labels: The labels of the pods: a mapping, or a label selector.
+            namespace: A pattern with `*` and `?` for their namespace.
+            name: A pattern for their name.
+            node: A pattern for the name of their node.
+            container: The container to which the rule applies; by default all but init containers and sidecars.
+            image: A pattern for the images of these containers: the whole name or its last part, with or without the tag.
 
-        Raises SelectorError.
+        Raises:
+            SelectorError: The label selector is invalid.
         """
         selector = parse_labels(labels) if isinstance(labels, str) else None
-        wanted = {} if labels is None or isinstance(labels, str) else dict(labels)
+        required = {} if labels is None or isinstance(labels, str) else dict(labels)
 
         def matches(pod: Object) -> bool:
             metadata = pod["metadata"]
             found = metadata.get("labels") or {}
             return (
-                wanted.items() <= found.items()
+                required.items() <= found.items()
                 and (selector is None or selector.matches(found))
-                and _is_like(metadata["namespace"], namespace)
-                and _is_like(metadata["name"], name)
-                and _is_like(pod["spec"].get("nodeName") or "", node)
+                and _matches_pattern(metadata["namespace"], namespace)
+                and _matches_pattern(metadata["name"], name)
+                and _matches_pattern(pod["spec"].get("nodeName") or "", node)
                 and (image is None or any(_has_image(one, image) for one in _containers(pod)))
             )
 
@@ -204,18 +214,18 @@ class Pods:
         return rule
 
     def adopt(self, others: Pods) -> None:
-        """Have the same rules as others have now."""
+        """Adds copies of all rules of another cluster."""
         for rule in others:
-            twin = PodRule(self, rule.matches, rule._container, rule._image)
-            twin.plan, twin.behaviour = rule.plan, rule.behaviour
-            twin.id, twin.selection = rule.id, rule.selection
+            copy = PodRule(self, rule.matches, rule._container, rule._image)
+            copy.plan, copy.behaviour = rule.plan, rule.behaviour
+            copy.id, copy.selection = rule.id, rule.selection
             with self._lock:
-                self._last = max(self._last, twin.id)
-                self._rules.append(twin)
+                self._last = max(self._last, copy.id)
+                self._rules.append(copy)
         self.changed()
 
     def plan_for(self, pod: Object) -> PodPlan | None:
-        """What the rules tell a pod: of those that match, each says what it says of its containers, the last one first."""
+        """Returns the plan for a pod: that of the last matching rule, with the plans of single containers of earlier ones."""
         with self._lock:
             found = [rule for rule in self._rules if rule.plan != PodPlan() and rule.matches(pod)]
         if not found:
@@ -227,7 +237,7 @@ class Pods:
         return plan
 
     def behaviour_of(self, pod: Object, container: Object) -> Behaviour:
-        """What the rules say of the inside of a container."""
+        """Returns the behaviour of a container, merged from all matching rules."""
         with self._lock:
             found = [
                 rule for rule in self._rules if rule.behaviour is not NOTHING and rule.matches(pod) and rule.concerns(container)
@@ -236,21 +246,21 @@ class Pods:
 
     @property
     def run_commands(self) -> bool:
-        """Does any rule let containers run their commands?"""
+        """Whether a rule lets containers run their commands."""
         return any(rule.behaviour.follows_command for rule in self._rules)
 
     def get(self, name: str, namespace: str = "default") -> PodInside:
-        """A pod from inside: `.log("ready")`, `.logs()`, `.exec("ls")`, `.files()`, `.connect(port)`."""
+        """Returns the inside of a pod: `.log("ready")`, `.logs()`, `.exec("ls")`, `.files()`, `.connect(port)`."""
         return self._inside(namespace, name)
 
     def remove(self, rule: PodRule) -> None:
-        """See `PodRule.remove`."""
+        """Removes a rule, see `PodRule.remove`."""
         with self._lock:
             if rule in self._rules:
                 self._rules.remove(rule)
 
     def clear(self) -> None:
-        """Remove all rules."""
+        """Removes all rules."""
         with self._lock:
             self._rules.clear()
 
@@ -276,5 +286,5 @@ def _has_image(container: Object, pattern: str) -> bool:
     return any(fnmatchcase(one, pattern) for one in (image, untagged, last, untagged.rpartition("/")[2]))
 
 
-def _is_like(text: str, pattern: str | None) -> bool:
+def _matches_pattern(text: str, pattern: str | None) -> bool:
     return pattern is None or fnmatchcase(text, pattern)

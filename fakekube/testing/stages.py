@@ -32,9 +32,9 @@ class Stages:
         Raises ManifestError for an invalid manifest, and StageError, a ValueError, for an invalid or unsupported
         stage.
         """
-        from fakekube.nodes.stages.stage import stage_of
+        from fakekube.nodes.stages.stage import new_stage
 
-        made = {obj["metadata"]["name"]: stage_of(obj) for obj in objects(*sources)}
+        made = {obj["metadata"]["name"]: new_stage(obj) for obj in objects(*sources)}
         self._known |= {name: stage for name, stage in made.items() if stage is not None}
         self._changed()
         return list(made)

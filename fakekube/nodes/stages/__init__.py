@@ -1,7 +1,9 @@
-"""kwok's Stage files: `stage` reads them and says which holds for an object and what it does; `jq` and `go_templates` are the two
-languages in which they are written; `controller` carries them out.
+"""kwok's stages: `stage` parses Stage objects, matches them with objects, and computes their actions; `jq` and `go_templates` are
+the languages of their expressions; `controller` plays them.
 
-What is not supported is refused when a stage is loaded, by its name.
+A stage that uses something unsupported is rejected when it is loaded; the error names it.
+
+Specified by: sigs.k8s.io/kwok/pkg/kwok/controllers, sigs.k8s.io/kwok/pkg/utils/lifecycle.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Carries stages out: for each object of a kind that stages are about, the stage that holds is chosen, waited for, and done.
+"""The stage controller: for each object of a kind with stages, it matches a stage, waits for its delay, and does its actions.
 
-Stages come from `cluster.stages`, and from Stage objects, where their definition is installed. While there are stages for pods
-(or nodes), kubelets leave the status of pods (or nodes) to them. A change of an object replaces the stage that it waits for.
+Stages come from `cluster.stages`, and from Stage objects if their definition is installed. While there are stages for pods (or
+nodes), kubelets do not write the status of pods (or nodes). A change of an object cancels the stage that it waits for.
 
-Invariant: a pod has stages only on a node that exists and has a kubelet.
+Invariant: stages apply only to pods on existing nodes with a kubelet.
 
 Specified by: sigs.k8s.io/kwok/pkg/kwok/controllers/{stage_controller,pod_controller,node_controller}.go.
 """
@@ -20,17 +20,17 @@ from fakekube.client import ApiError, UnknownResource
 from fakekube.controllers.kubelets import has_kubelet
 from fakekube.controllers.reconciler import Key, Object, Reconciler
 from fakekube.nodes.addresses import Addresses
-from fakekube.nodes.node_status import WELL
+from fakekube.nodes.node_status import HEALTHY
 from fakekube.nodes.stages.errors import StageError
 from fakekube.nodes.stages.go_templates import Function
-from fakekube.nodes.stages.stage import APPLY, Action, Stage, choose, stage_of
+from fakekube.nodes.stages.stage import APPLY, Action, Stage, match_stage, new_stage
 
 __all__ = ["RELOAD", "StageController"]
 
 STAGES: Final = "stages.kwok.x-k8s.io"
-#: The key under which the stages themselves are read again.
+#: The key that makes the controller reload all stages.
 RELOAD: Final = Key("", "")
-#: Kinds whose status kubelets write otherwise.
+#: Kinds whose status kubelets write if there are no stages for them.
 KUBELET_KINDS: Final = {"Pod": "pods", "Node": "nodes"}
 SEPARATOR: Final = "|"
 KUBELET_PORT: Final = 10250
@@ -38,7 +38,7 @@ KUBELET_PORT: Final = 10250
 
 @dataclass(slots=True)
 class _Waiting:
-    """The stage that an object waits for."""
+    """The stage that an object waits for, and its time."""
 
     version: str
     stage: Stage
@@ -46,7 +46,7 @@ class _Waiting:
 
 
 class StageController(Reconciler):
-    """Keys are objects, as `resource|namespace` and name; one more is for the stages."""
+    """Plays stages. Keys are objects, as `resource|namespace` and name; RELOAD stands for the stages themselves."""
 
     name: ClassVar[str] = "kwok-stage-controller"
     program: ClassVar[str] = "kwok"
@@ -57,8 +57,8 @@ class StageController(Reconciler):
         self._stages: dict[str, list[Stage]] = {}
         self._waiting: dict[str, _Waiting] = {}
         self._addresses = Addresses()
-        self._chance = random.Random(0)
-        self._began = self._now()
+        self._random = random.Random(0)
+        self._start_time = self._now()
         self._watch_stages()
         self.enqueue(RELOAD)
 
@@ -83,7 +83,7 @@ class StageController(Reconciler):
     def _reload(self) -> None:
         found: dict[str, list[Stage]] = {}
         shared: Mapping[str, Stage] = self.context.shared.get("stages") or {}
-        for stage in (*shared.values(), *self._from_objects()):
+        for stage in (*shared.values(), *self._from_stage_objects()):
             try:
                 resource = self.client.resource(stage.kind, stage.api_version)
             except UnknownResource:
@@ -98,15 +98,15 @@ class StageController(Reconciler):
         for name in found:
             self.also_watch(name)
             for obj in self.cache.list(name):
-                self._hold(obj)
+                self._hold_addresses(obj)
                 self.enqueue(_key(name, obj))
 
-    def _from_objects(self) -> Iterable[Stage]:
+    def _from_stage_objects(self) -> Iterable[Stage]:
         if STAGES not in self.cache:
             self._watch_stages()
         for obj in self.cache.list(STAGES) if STAGES in self.cache else ():
             try:
-                stage = stage_of(obj)
+                stage = new_stage(obj)
             except StageError as error:
                 self.recorder.event(obj, "Warning", "StageNotSupported", str(error))
                 continue
@@ -127,17 +127,17 @@ class StageController(Reconciler):
         now = self.clock.monotonic()
         waiting = self._waiting.get(metadata["uid"])
         if waiting is None or waiting.version != metadata["resourceVersion"]:
-            stage = choose(self._stages.get(resource, ()), obj, self._chance)
+            stage = match_stage(self._stages.get(resource, ()), obj, self._random)
             if stage is None:
                 self._waiting.pop(metadata["uid"], None)
                 return
-            delay = stage.delay_for(obj, self.clock.now(), self._chance)
+            delay = stage.delay_for(obj, self.clock.now(), self._random)
             waiting = self._waiting[metadata["uid"]] = _Waiting(metadata["resourceVersion"], stage, now + delay)
         if waiting.due > now:
             self.requeue_after(key, waiting.due - now)
             return
         del self._waiting[metadata["uid"]]
-        self._carry_out(resource, obj, waiting.stage)
+        self._play_stage(resource, obj, waiting.stage)
         if waiting.stage.immediate:
             self.enqueue(key)
 
@@ -149,7 +149,7 @@ class StageController(Reconciler):
         node = self.cache.get("nodes", "", obj["spec"].get("nodeName") or "")
         return node is not None and has_kubelet(node)
 
-    def _carry_out(self, resource: str, obj: Object, stage: Stage) -> None:
+    def _play_stage(self, resource: str, obj: Object, stage: Stage) -> None:
         try:
             actions = stage.actions(obj, self._functions(obj))
         except StageError as error:
@@ -194,7 +194,7 @@ class StageController(Reconciler):
     def _now(self) -> str:
         return self.clock.now().strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
-    def _hold(self, obj: Object) -> None:
+    def _hold_addresses(self, obj: Object) -> None:
         for one in (obj.get("status") or {}).get("podIPs") or ():
             self._addresses.hold(obj["metadata"]["uid"], one["ip"])
 
@@ -216,7 +216,7 @@ class StageController(Reconciler):
         node_name = (obj.get("spec") or {}).get("nodeName", "") if obj["kind"] == "Pod" else name
         return {
             "Now": self._now,
-            "StartTime": lambda: self._began,
+            "StartTime": lambda: self._start_time,
             "Version": lambda: git_version(self.context.version),
             "NodeIP": lambda: node_ip(node_name),
             "NodeName": lambda: node_name,
@@ -231,10 +231,10 @@ class StageController(Reconciler):
 
 
 def _node_conditions() -> list[dict[str, Any]]:
-    """Those of a node that is well, the readiness first."""
+    """Returns the conditions of a healthy node, Ready first."""
     found = [
         {"type": type_, "status": status, "reason": reason, "message": message}
-        for type_, (status, reason, message) in WELL.items()
+        for type_, (status, reason, message) in HEALTHY.items()
     ]
     network = {
         "type": "NetworkUnavailable",

@@ -1,4 +1,4 @@
-"""What is wrong with a stage."""
+"""The error of stages."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ __all__ = ["StageError"]
 
 
 class StageError(ValueError):
-    """A stage cannot be used: it is malformed, or it uses what is not supported, which the message names."""
+    """A stage is malformed or uses something unsupported, which the message names."""

@@ -1,4 +1,4 @@
-"""The functions that templates of stages may call: Go's own, those of sprig that stages use, and kwok's.
+"""The functions of templates in stages: those of Go, those of sprig that stages use, and those of kwok.
 
 Specified by: text/template/funcs.go, github.com/Masterminds/sprig/v3, sigs.k8s.io/kwok/pkg/utils/gotpl/funcs.go.
 """
@@ -12,11 +12,11 @@ from typing import Any, Final
 import yaml
 
 from fakekube.nodes.stages.errors import StageError
-from fakekube.nodes.stages.go_templates import Function, is_true, printed
+from fakekube.nodes.stages.go_templates import Function, is_true, sprint
 
 __all__ = ["CONTEXT", "PLAIN"]
 
-#: Functions that know of the cluster; whoever renders gives them.
+#: Functions that depend on the cluster; `Template.render` gets them as an argument.
 CONTEXT: Final = frozenset(
     {
         "Now",
@@ -36,17 +36,17 @@ CONTEXT: Final = frozenset(
 
 
 def _quote(value: Any) -> str:
-    """kwok's Quote: a JSON string of the text, or of the JSON of what is no text."""
+    """Returns a JSON string of a text, or of the JSON of another value (Quote of kwok)."""
     text = value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
     return json.dumps(text, ensure_ascii=False)
 
 
 def _sprig_quote(*values: Any) -> str:
-    return " ".join(json.dumps(printed(value), ensure_ascii=False) for value in values if value is not None)
+    return " ".join(json.dumps(sprint(value), ensure_ascii=False) for value in values if value is not None)
 
 
 def _yaml(value: Any, indent: int = 0) -> str:
-    """kwok's YAML: with an indent it begins with a new line, and every line is indented by two spaces a step."""
+    """Returns YAML; with an indent it starts with a new line, and every line is indented by two spaces a step (YAML of kwok)."""
     text: str = yaml.safe_dump(value, default_flow_style=False, sort_keys=True)
     return f"\n{text}".replace("\n", "\n" + "  " * indent) if indent > 0 else text
 
@@ -60,7 +60,7 @@ def _index(value: Any, *keys: Any) -> Any:
         elif isinstance(value, list) and isinstance(key, int) and 0 <= key < len(value):
             value = value[key]
         else:
-            raise StageError(f"template: error calling index: {printed(key)} is out of range")
+            raise StageError(f"template: error calling index: {sprint(key)} is out of range")
     return value
 
 
@@ -73,7 +73,7 @@ def _printf(text: str, *values: Any) -> str:
             parts.append("%")
         elif verb in ("s", "v", "d", "q"):
             value = left.pop(0) if left else "%!" + verb + "(MISSING)"
-            parts.append(json.dumps(printed(value)) if verb == "q" else printed(value))
+            parts.append(json.dumps(sprint(value)) if verb == "q" else sprint(value))
         else:
             raise StageError(f"template: printf with %{verb} is not supported")
         place = found + 2
@@ -89,7 +89,7 @@ def _ordered(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
 
 
 def _dict(*pairs: Any) -> dict[str, Any]:
-    return {printed(key): value for key, value in zip(pairs[::2], pairs[1::2], strict=True)}
+    return {sprint(key): value for key, value in zip(pairs[::2], pairs[1::2], strict=True)}
 
 
 def _default(fallback: Any, value: Any = None) -> Any:
@@ -98,7 +98,7 @@ def _default(fallback: Any, value: Any = None) -> Any:
 
 PLAIN: Final[Mapping[str, Function]] = {
     "and": lambda *values: values,
-    "or": lambda *values: values,  # the evaluator knows how they stop
+    "or": lambda *values: values,  # `and` and `or` are evaluated by the template, which stops at the result
     "not": lambda value: not is_true(value),
     "eq": _equal,
     "ne": lambda one, other: one != other,
@@ -109,11 +109,11 @@ PLAIN: Final[Mapping[str, Function]] = {
     "len": lambda value: len(value or ()),
     "index": _index,
     "printf": _printf,
-    "print": lambda *values: "".join(map(printed, values)),
+    "print": lambda *values: "".join(map(sprint, values)),
     "Quote": _quote,
     "YAML": _yaml,
     "quote": _sprig_quote,
-    "squote": lambda value: f"'{printed(value)}'",
+    "squote": lambda value: f"'{sprint(value)}'",
     "default": _default,
     "dict": _dict,
     "list": lambda *values: list(values),
@@ -126,12 +126,12 @@ PLAIN: Final[Mapping[str, Function]] = {
     "lower": lambda text: text.lower(),
     "trim": lambda text: text.strip(),
     "title": lambda text: text.title(),
-    "toString": printed,
+    "toString": sprint,
     "int": lambda value: int(value or 0),
     "add": lambda *values: sum(map(int, values)),
     "sub": lambda a, b: int(a) - int(b),
     "mul": lambda a, b: int(a) * int(b),
-    "join": lambda separator, values: separator.join(map(printed, values)),
+    "join": lambda separator, values: separator.join(map(sprint, values)),
     "split": lambda separator, text: {f"_{number}": part for number, part in enumerate(text.split(separator))},
     "contains": lambda part, text: part in text,
     "hasPrefix": lambda part, text: text.startswith(part),

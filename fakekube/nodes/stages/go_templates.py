@@ -1,7 +1,7 @@
-"""The part of Go's text/template in which stages are written.
+"""Go's text/template, as far as stages use it.
 
 Actions: fields, variables, pipelines, parentheses, `if`, `else if`, `else`, `with`, `range` (with variables), `end`, comments,
-and the trimming of white space. Functions are given; one that there is not is refused when the template is compiled.
+and trimming of white space. Functions are arguments; an unknown one is rejected when the template is compiled.
 
 Specified by: text/template (doc.go), text/template/parse.
 """
@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from fakekube.nodes.stages.errors import StageError
 
-__all__ = ["Function", "Template", "compiled"]
+__all__ = ["Function", "Template", "compile_template"]
 
 Function = Callable[..., Any]
 
@@ -27,7 +27,7 @@ _TOKEN: Final = re.compile(
 
 
 class _Scope:
-    """Variables, the innermost last."""
+    """The data and the variables, those of the innermost block last."""
 
     def __init__(self, dot: Any, functions: Mapping[str, Function], root: Any) -> None:
         self.dot = dot
@@ -58,18 +58,18 @@ class Template:
     def __init__(self, body: _Node, used: frozenset[str]) -> None:
         self._body = body
         self.functions = used
-        """The functions that it calls."""
+        """The names of the functions that it calls."""
 
     def render(self, data: Any, functions: Mapping[str, Function]) -> str:
-        """The text for some data. Raises StageError."""
+        """Returns the text for some data. Raises StageError."""
         out: list[str] = []
         self._body(_Scope(data, functions, data), out)
         return "".join(out)
 
 
 @lru_cache(maxsize=512)
-def compiled(text: str) -> Template:
-    """A template. Raises StageError for what is not supported."""
+def compile_template(text: str) -> Template:
+    """Compiles a template. Raises StageError if it is malformed or uses something unsupported."""
     parser = _Parser(_pieces(text))
     body, end = parser.block(top=True)
     if end:
@@ -78,7 +78,7 @@ def compiled(text: str) -> Template:
 
 
 def _pieces(text: str) -> Iterator[tuple[bool, str]]:
-    """(is it an action, text), with white space trimmed where actions ask for it."""
+    """Yields (whether it is an action, text), with white space trimmed as actions require."""
     place, trim = 0, False
     for found in _ACTION.finditer(text):
         before = text[place : found.start()]
@@ -92,14 +92,14 @@ def _pieces(text: str) -> Iterator[tuple[bool, str]]:
 
 
 class _Parser:
-    """Blocks of pieces."""
+    """Parses pieces into nodes."""
 
     def __init__(self, pieces: Iterator[tuple[bool, str]]) -> None:
         self._pieces = pieces
         self.used: set[str] = set()
 
     def block(self, *, top: bool = False) -> tuple[_Node, str]:
-        """Nodes up to `end` or `else`, and which of them it was."""
+        """Parses nodes up to `end` or `else`. Returns them, and the text of that action."""
         nodes: list[_Node] = []
         for is_action, text in self._pieces:
             if not is_action:
@@ -251,7 +251,7 @@ def _assign(name: str, value: _Value) -> _Node:
 
 
 def _print(value: _Value) -> _Node:
-    return lambda scope, out: out.append(printed(value(scope)))
+    return lambda scope, out: out.append(sprint(value(scope)))
 
 
 def _inside(scope: _Scope, dot: Any, variables: dict[str, Any], body: _Node, out: list[str]) -> None:
@@ -296,20 +296,20 @@ def _range(names: list[str], value: _Value, body: _Node, otherwise: _Node) -> _N
 
 
 def is_true(value: Any) -> bool:
-    """Is it the zero value of no type?"""
+    """Whether a value is not the zero value of its type, as `if` decides."""
     return value not in (None, False, 0, "") and not (isinstance(value, list | dict) and not value)
 
 
-def printed(value: Any) -> str:
-    """As Go's fmt.Print prints it."""
+def sprint(value: Any) -> str:
+    """Formats a value as fmt.Sprint does."""
     if value is None:
         return "<no value>"
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, dict):
-        return f"map[{' '.join(f'{key}:{printed(one)}' for key, one in sorted(value.items()))}]"
+        return f"map[{' '.join(f'{key}:{sprint(one)}' for key, one in sorted(value.items()))}]"
     if isinstance(value, list):
-        return f"[{' '.join(map(printed, value))}]"
+        return f"[{' '.join(map(sprint, value))}]"
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
@@ -331,7 +331,7 @@ def _field(base: _Value, name: str) -> _Value:
         if value is None:
             return None
         if not isinstance(value, dict):
-            raise StageError(f"template: can't evaluate field {name} in {printed(value)!r}")
+            raise StageError(f"template: can't evaluate field {name} in {sprint(value)!r}")
         return value.get(name)
 
     return run

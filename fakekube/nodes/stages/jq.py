@@ -1,7 +1,6 @@
-"""The part of jq in which stages look into objects: paths, indexes, iteration, pipes, select, comparisons.
+"""jq, as far as stages use it: paths, indexes, iteration, pipes, select, comparisons.
 
-A query gives a list of values. What jq would call an error is no value here, as in kwok, where a failed query counts as one
-without values; so are nulls.
+A query returns a list of values. Errors of jq and nulls give no values, as in kwok, which ignores failed queries.
 
 Specified by: the jq manual (Basic filters, Conditionals and Comparisons); sigs.k8s.io/kwok/pkg/utils/expression/query.go.
 """
@@ -16,10 +15,10 @@ from typing import Any, Final
 
 from fakekube.nodes.stages.errors import StageError
 
-__all__ = ["Query", "compiled"]
+__all__ = ["Query", "compile_query"]
 
+#: Returns the values that a query finds in a value, without nulls.
 Query = Callable[[Any], list[Any]]
-"""From a value to the values that the query finds, none of them null."""
 
 _Filter = Callable[[Any], Iterator[Any]]
 
@@ -36,7 +35,7 @@ _COMPARISONS: Final[dict[str, Callable[[Any, Any], bool]]] = {
 
 
 class _Failed(Exception):
-    """jq would report an error."""
+    """An error of jq."""
 
 
 def _is_number(value: Any) -> bool:
@@ -48,8 +47,8 @@ def _comparable(one: Any, other: Any) -> bool:
 
 
 @lru_cache(maxsize=512)
-def compiled(text: str) -> Query:
-    """A query. Raises StageError for what is not supported."""
+def compile_query(text: str) -> Query:
+    """Compiles a query. Raises StageError if it is malformed or uses something unsupported."""
     filter_ = _Parser(text).whole()
 
     def run(value: Any) -> list[Any]:
@@ -62,7 +61,7 @@ def compiled(text: str) -> Query:
 
 
 class _Parser:
-    """Recursive descent over tokens."""
+    """A recursive descent parser."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -139,7 +138,7 @@ class _Parser:
         raise StageError(f"jq: {token!r} is not supported in {self._text!r}")
 
     def _after_dot(self, base: _Filter) -> _Filter:
-        """What follows a dot: a name, a quoted name, or nothing."""
+        """Parses what follows a dot: a name, a quoted name, or nothing."""
         token = self._look()
         if token and (token[0].isalpha() or token[0] == "_"):
             return _piped(base, _index(self._take()))

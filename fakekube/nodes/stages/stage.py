@@ -1,9 +1,10 @@
-"""A stage: for which objects it holds, how soon it comes, and what it does.
+"""Stages: which objects they match, their delay, and their actions.
 
-Of the stages of a kind those hold whose selector matches; if there are several, weights decide, by chance. A stage that holds
-comes after its delay: the jitter, if there is one, is the bound of a random delay, or the delay itself if it is the smaller.
+If several stages of a kind match an object, one is selected at random by weight. It is played after its delay. A jitter that is
+greater than the delay is the upper bound of a random delay; else it replaces the delay.
 
-Specified by: sigs.k8s.io/kwok/pkg/apis/v1alpha1/stage_types.go, pkg/apis/internalversion/conversion.go, pkg/utils/lifecycle.
+Specified by: sigs.k8s.io/kwok/pkg/apis/v1alpha1/stage_types.go, sigs.k8s.io/kwok/pkg/apis/internalversion/conversion.go,
+sigs.k8s.io/kwok/pkg/utils/lifecycle.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from fakekube.nodes.stages import go_templates, jq
 from fakekube.nodes.stages.errors import StageError
 from fakekube.nodes.stages.functions import CONTEXT, PLAIN
 
-__all__ = ["Action", "Stage", "choose", "stage_of"]
+__all__ = ["Action", "Stage", "match_stage", "new_stage"]
 
 Object = Mapping[str, Any]
 Functions = Mapping[str, go_templates.Function]
@@ -44,25 +45,25 @@ _NEXT: Final = frozenset({"event", "finalizers", "delete", "patches", "statusTem
 _PATCH: Final = frozenset({"subresource", "root", "template", "type"})
 
 Test = Callable[[Object], bool]
+#: Returns the value that an expression finds in an object; None if it finds none.
 Read = Callable[[Object], Any]
-"""A value that an expression finds, or None."""
 
 
 @dataclass(slots=True, frozen=True)
 class Action:
-    """One thing that a stage does."""
+    """One action of a stage."""
 
     kind: str
     """event, finalizers, delete, patch or apply."""
     data: Any = None
     type: str = ""
-    """Media type of a patch."""
+    """The media type of a patch."""
     subresource: str = ""
 
 
 @dataclass(slots=True, frozen=True)
 class Stage:
-    """A stage that can be carried out."""
+    """A stage."""
 
     name: str
     api_version: str
@@ -76,14 +77,14 @@ class Stage:
     jitter: float | None = None
     jitter_from: Read | None = None
     immediate: bool = False
-    """Is the next stage chosen at once?"""
+    """Whether the next stage is matched at once."""
 
     def matches(self, obj: Object) -> bool:
-        """Does it hold for this object?"""
+        """Whether the selector matches this object."""
         return all(test(obj) for test in self.tests)
 
     def weight_for(self, obj: Object) -> int | None:
-        """Its weight; None if what should say it says no number."""
+        """Returns the weight for an object; None if the expression for it gives no number."""
         if self.weight_from is not None and (found := self.weight_from(obj)) is not None:
             try:
                 return int(found)
@@ -91,39 +92,39 @@ class Stage:
                 return None
         return self.weight
 
-    def delay_for(self, obj: Object, now: datetime, chance: random.Random) -> float:
-        """Seconds before it comes."""
+    def delay_for(self, obj: Object, now: datetime, random_: random.Random) -> float:
+        """Returns the delay in seconds."""
         delay = _duration(self.delay_from, obj, now, self.delay) or 0.0
         jitter = _duration(self.jitter_from, obj, now, self.jitter)
         if jitter is None:
             return max(delay, 0.0)
-        return max(jitter if jitter <= delay else chance.uniform(delay, jitter), 0.0)
+        return max(jitter if jitter <= delay else random_.uniform(delay, jitter), 0.0)
 
     def actions(self, obj: Object, functions: Functions) -> list[Action]:
-        """What it does to an object. Raises StageError for a template that cannot be rendered."""
-        made: list[Action] = []
+        """Returns the actions for an object. Raises StageError if a template cannot be rendered."""
+        result: list[Action] = []
         deleted = False
         for step in self.steps:
             if "event" in step:
-                made.append(Action("event", step["event"]))
+                result.append(Action("event", step["event"]))
             if deleted:
                 continue
             if "finalizers" in step and (ops := _finalizers(obj, step["finalizers"])):
-                made.append(Action("finalizers", ops, JSON_PATCH))
+                result.append(Action("finalizers", ops, JSON_PATCH))
             if step.get("delete"):
                 deleted = True
-                made.append(Action("delete"))
+                result.append(Action("delete"))
                 continue
             if "patch" in step:
-                made.append(self._patch(obj, step["patch"], functions))
+                result.append(self._patch(obj, step["patch"], functions))
             if "apply" in step:
                 apply = step["apply"]
-                data = _rendered(apply["template"], obj, functions)
-                made.append(Action("apply", data, _TYPES[apply.get("type") or "apply"], apply.get("subresource", "")))
-        return made
+                data = _render(apply["template"], obj, functions)
+                result.append(Action("apply", data, _TYPES[apply.get("type") or "apply"], apply.get("subresource", "")))
+        return result
 
     def _patch(self, obj: Object, patch: Object, functions: Functions) -> Action:
-        data = _rendered(patch.get("template", ""), obj, functions)
+        data = _render(patch.get("template", ""), obj, functions)
         root, type_ = patch.get("root", ""), patch.get("type")
         media_type = _TYPES[type_] if type_ else STRATEGIC if self.kind in ("Pod", "Node") and self.api_version == "v1" else MERGE
         if root and media_type == JSON_PATCH:
@@ -133,16 +134,16 @@ class Stage:
         return Action("patch", data, media_type, patch.get("subresource", ""))
 
 
-def _rendered(template: str, obj: Object, functions: Functions) -> Any:
-    text = go_templates.compiled(template.strip()).render(obj, {**PLAIN, **functions})
+def _render(template: str, obj: Object, functions: Functions) -> Any:
+    text = go_templates.compile_template(template.strip()).render(obj, {**PLAIN, **functions})
     try:
         return yaml.load(text, _Loader)
     except yaml.YAMLError as error:
-        raise StageError(f"template: what it renders is no YAML: {error}") from None
+        raise StageError(f"template: the result is invalid YAML: {error}") from None
 
 
 class _Loader(yaml.SafeLoader):
-    """Times stay texts."""
+    """A YAML loader that does not convert timestamps."""
 
 
 _Loader.yaml_implicit_resolvers = {
@@ -164,11 +165,11 @@ def _finalizers(obj: Object, change: Object) -> list[dict[str, Any]]:
     return [{"op": "add", "path": "/metadata/finalizers", "value": wanted}]
 
 
-def _duration(read: Read | None, obj: Object, now: datetime, otherwise: float | None) -> float | None:
-    """What an expression says: a time means the seconds until then."""
+def _duration(read: Read | None, obj: Object, now: datetime, default: float | None) -> float | None:
+    """Returns the duration that an expression finds; for a timestamp, the seconds until then."""
     found = read(obj) if read is not None else None
     if found is None:
-        return otherwise
+        return default
     text = str(found)
     try:
         return (datetime.fromisoformat(text).astimezone(UTC) - now).total_seconds()
@@ -177,28 +178,28 @@ def _duration(read: Read | None, obj: Object, now: datetime, otherwise: float | 
     try:
         return seconds(text)
     except PlanError:
-        return otherwise
+        return default
 
 
-def choose(stages: Sequence[Stage], obj: Object, chance: random.Random) -> Stage | None:
-    """The stage that an object enters; None if none holds."""
+def match_stage(stages: Sequence[Stage], obj: Object, random_: random.Random) -> Stage | None:
+    """Returns a stage that matches an object; None if none does."""
     found = [stage for stage in stages if stage.matches(obj)]
     if len(found) <= 1:
         return found[0] if found else None
     weights = [(stage, stage.weight_for(obj)) for stage in found]
     readable = [(stage, weight) for stage, weight in weights if weight is not None]
     if not readable:
-        return chance.choice(found)
+        return random_.choice(found)
     if sum(max(weight, 0) for _, weight in readable) == 0:
-        return chance.choice([stage for stage, _ in readable])
-    return chance.choices([stage for stage, _ in readable], [max(weight, 0) for _, weight in readable])[0]
+        return random_.choice([stage for stage, _ in readable])
+    return random_.choices([stage for stage, _ in readable], [max(weight, 0) for _, weight in readable])[0]
 
 
-# ---------------------------------------------------------------- reading
+# ---------------------------------------------------------------- parsing
 
 
-def stage_of(obj: Object) -> Stage | None:
-    """A Stage object as a stage; None if it has no selector, which holds for nothing. Raises StageError."""
+def new_stage(obj: Object) -> Stage | None:
+    """Parses a Stage object; None if it has no selector, and so matches nothing. Raises StageError."""
     name = (obj.get("metadata") or {}).get("name", "")
     try:
         return _stage(name, obj)
@@ -212,12 +213,12 @@ def _stage(name: str, obj: Object) -> Stage | None:
     if obj.get("apiVersion") != GROUP or obj.get("kind") != "Stage":
         raise StageError(f"{obj.get('apiVersion')} {obj.get('kind')} is not supported")
     spec = obj["spec"]
-    _only(_SPEC, spec, "")
+    _check_fields(_SPEC, spec, "")
     if spec.get("selector") is None:
         return None
     reference = spec["resourceRef"]
     delay = spec.get("delay") or {}
-    _only({"durationMilliseconds", "durationFrom", "jitterDurationMilliseconds", "jitterDurationFrom"}, delay, "delay.")
+    _check_fields({"durationMilliseconds", "durationFrom", "jitterDurationMilliseconds", "jitterDurationFrom"}, delay, "delay.")
     jitter = delay.get("jitterDurationMilliseconds")
     return Stage(
         name,
@@ -235,23 +236,23 @@ def _stage(name: str, obj: Object) -> Stage | None:
     )
 
 
-def _only(known: Iterable[str], found: Mapping[str, Any], where: str) -> None:
+def _check_fields(known: Iterable[str], found: Mapping[str, Any], where: str) -> None:
     unknown = sorted(set(found) - set(known))
     if unknown:
         raise StageError(f"{where}{unknown[0]} is not supported")
 
 
 def _tests(selector: Object) -> Iterable[Test]:
-    _only({"matchLabels", "matchAnnotations", "matchExpressions"}, selector, "selector.")
-    for words, place in (("matchLabels", "labels"), ("matchAnnotations", "annotations")):
-        if selector.get(words):
-            yield _has_all(place, selector[words])
+    _check_fields({"matchLabels", "matchAnnotations", "matchExpressions"}, selector, "selector.")
+    for name, field in (("matchLabels", "labels"), ("matchAnnotations", "annotations")):
+        if selector.get(name):
+            yield _has_all(field, selector[name])
     for expression in selector.get("matchExpressions") or ():
         yield _expression(expression)
 
 
-def _has_all(place: str, wanted: Mapping[str, str]) -> Test:
-    return lambda obj: wanted.items() <= (obj["metadata"].get(place) or {}).items()
+def _has_all(field: str, required: Mapping[str, str]) -> Test:
+    return lambda obj: required.items() <= (obj["metadata"].get(field) or {}).items()
 
 
 def _expression(expression: Object) -> Test:
@@ -259,23 +260,23 @@ def _expression(expression: Object) -> Test:
         read = _cel(expression["cel"]["expression"])
         return lambda obj: read(obj) is True
     given = expression.get("jq") or expression
-    _only({"key", "operator", "values"}, given, "selector.matchExpressions.")
-    query, operator = jq.compiled(given["key"]), given["operator"]
+    _check_fields({"key", "operator", "values"}, given, "selector.matchExpressions.")
+    query, operator = jq.compile_query(given["key"]), given["operator"]
     values = frozenset(given.get("values") or ())
 
     def test(obj: Object) -> bool:
         found = query(obj)
         if operator in ("Exists", "DoesNotExist"):
             return bool(found) is (operator == "Exists")
-        return any(_text(one) in values for one in found) is (operator == "In")
+        return any(_as_text(one) in values for one in found) is (operator == "In")
 
     if operator not in ("In", "NotIn", "Exists", "DoesNotExist"):
         raise StageError(f"operator {operator} is not supported")
     return test
 
 
-def _text(value: Any) -> str | None:
-    """What is compared: texts, truth values and whole numbers."""
+def _as_text(value: Any) -> str | None:
+    """Returns the text that is compared with values: of texts, booleans and integers; None for others."""
     if isinstance(value, str):
         return value
     return json.dumps(value) if isinstance(value, bool | int) else None
@@ -284,11 +285,11 @@ def _text(value: Any) -> str | None:
 def _value(source: Object | None) -> Read | None:
     if not source:
         return None
-    _only({"expressionFrom", "jq", "cel"}, source, "")
+    _check_fields({"expressionFrom", "jq", "cel"}, source, "")
     if "cel" in source:
         return _cel(source["cel"]["expression"])
     text = source["expressionFrom"] if "expressionFrom" in source else source["jq"]["expression"]
-    query = jq.compiled(text)
+    query = jq.compile_query(text)
     return lambda obj: next(iter(query(obj)), None)
 
 
@@ -308,9 +309,9 @@ def _cel(text: str) -> Read:
 def _steps(spec: Object) -> Iterable[Mapping[str, Any]]:
     steps = spec.get("steps")
     if not steps:
-        steps = list(_of_next(spec.get("next") or {}))
+        steps = list(_steps_of_next(spec.get("next") or {}))
     for step in steps:
-        _only(_STEP, step, "steps.")
+        _check_fields(_STEP, step, "steps.")
         for name, known in (
             ("patch", _PATCH),
             ("apply", {"template", "subresource", "type"}),
@@ -318,16 +319,16 @@ def _steps(spec: Object) -> Iterable[Mapping[str, Any]]:
             ("finalizers", {"add", "remove", "empty"}),
         ):
             if name in step:
-                _only(known, step[name], f"steps.{name}.")
+                _check_fields(known, step[name], f"steps.{name}.")
         for name in ("patch", "apply"):
             if name in step:
                 _check_template(step[name].get("template") or "")
         yield step
 
 
-def _of_next(next_: Object) -> Iterable[dict[str, Any]]:
-    """The older way to say it: an event, finalizers, patches (or a template of the status), and a deletion, in that order."""
-    _only(_NEXT, next_, "next.")
+def _steps_of_next(next_: Object) -> Iterable[dict[str, Any]]:
+    """Converts `next` into steps: an event, finalizers, patches (or a template of the status), and a deletion, in that order."""
+    _check_fields(_NEXT, next_, "next.")
     if next_.get("event"):
         yield {"event": next_["event"]}
     if next_.get("finalizers"):
@@ -342,6 +343,6 @@ def _of_next(next_: Object) -> Iterable[dict[str, Any]]:
 
 
 def _check_template(text: str) -> None:
-    unknown = sorted(go_templates.compiled(text.strip()).functions - PLAIN.keys() - CONTEXT)
+    unknown = sorted(go_templates.compile_template(text.strip()).functions - PLAIN.keys() - CONTEXT)
     if unknown:
         raise StageError(f"template: the function {unknown[0]} is not supported")

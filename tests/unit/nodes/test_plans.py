@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fakekube.nodes.plans import ContainerPlan, PlanError, PodPlan, Run, seconds, told_by_annotations
+from fakekube.nodes.plans import ContainerPlan, PlanError, PodPlan, Run, plan_from_annotations, seconds
 
 
 def pod(**annotations: str) -> dict[str, Any]:
@@ -37,23 +37,23 @@ def test_what_is_no_duration(text: str) -> None:
     ],
 )
 def test_annotations_make_a_plan(annotations: dict[str, str], plan: ContainerPlan) -> None:
-    assert told_by_annotations(pod(**annotations)) == PodPlan(main=plan)
+    assert plan_from_annotations(pod(**annotations)) == PodPlan(main=plan)
 
 
 def test_annotations_of_one_container_and_of_the_pod() -> None:
-    plan = told_by_annotations({"metadata": {"annotations": {"fakekube.dev/run.side-car": "3", "fakekube.dev/start": "never"}}})
+    plan = plan_from_annotations({"metadata": {"annotations": {"fakekube.dev/run.side-car": "3", "fakekube.dev/start": "never"}}})
     assert plan == PodPlan(start_seconds=None, containers={"side-car": ContainerPlan(runs=(Run(3.0),))})
 
 
 @pytest.mark.parametrize("annotations", [{}, {"kubelet": "silent"}])
 def test_other_annotations_tell_nothing(annotations: dict[str, str]) -> None:
-    assert told_by_annotations(pod(**annotations)) is None
+    assert plan_from_annotations(pod(**annotations)) is None
 
 
 @pytest.mark.parametrize("annotations", [{"exit_code": "256"}, {"exit_code": "x"}, {"run": "soon"}, {"start": "later"}])
 def test_annotations_that_cannot_be_done(annotations: dict[str, str]) -> None:
     with pytest.raises(PlanError):
-        told_by_annotations(pod(**annotations))
+        plan_from_annotations(pod(**annotations))
 
 
 def test_runs_follow_each_other() -> None:

@@ -13,7 +13,7 @@ from fakekube import Cluster
 from fakekube.nodes.stages import go_templates, jq
 from fakekube.nodes.stages.errors import StageError
 from fakekube.nodes.stages.functions import PLAIN
-from fakekube.nodes.stages.stage import Stage, choose, stage_of
+from fakekube.nodes.stages.stage import Stage, match_stage, new_stage
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 POD = {
@@ -49,13 +49,13 @@ POD = {
     ],
 )
 def test_queries(query: str, found: list[Any]) -> None:
-    assert jq.compiled(query)(POD) == found
+    assert jq.compile_query(query)(POD) == found
 
 
 @pytest.mark.parametrize("query", ["reduce .[] as $x (0; . + $x)", ".a as $x | $x", ".a | splits(1)", ".a |", "@base64"])
 def test_queries_that_are_refused(query: str) -> None:
     with pytest.raises(StageError, match="jq"):
-        jq.compiled(query)
+        jq.compile_query(query)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_queries_that_are_refused(query: str) -> None:
     ],
 )
 def test_templates(template: str, text: str) -> None:
-    assert go_templates.compiled(template).render(POD, PLAIN) == text
+    assert go_templates.compile_template(template).render(POD, PLAIN) == text
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_templates(template: str, text: str) -> None:
 )
 def test_templates_that_are_refused(template: str) -> None:
     with pytest.raises(StageError, match="template"):
-        go_templates.compiled(template)
+        go_templates.compile_template(template)
 
 
 def stage(name: str = "s", *, selector: Any = None, kind: str = "Pod", **spec: Any) -> dict[str, Any]:
@@ -101,7 +101,7 @@ def stage(name: str = "s", *, selector: Any = None, kind: str = "Pod", **spec: A
 
 
 def made(**spec: Any) -> Stage:
-    found = stage_of(stage(**spec))
+    found = new_stage(stage(**spec))
     assert found is not None
     return found
 
@@ -136,7 +136,7 @@ def test_selectors(expression: dict[str, Any], holds: bool) -> None:
 )
 def test_what_is_not_supported_is_named(spec: dict[str, Any], message: str) -> None:
     with pytest.raises(StageError, match=f"Stage s: .*{message}"):
-        stage_of(stage(**spec))
+        new_stage(stage(**spec))
 
 
 def test_delays_and_jitter() -> None:
@@ -153,8 +153,8 @@ def test_delays_and_jitter() -> None:
 def test_weights_decide() -> None:
     chance = random.Random(1)
     heavy, light = made(name="heavy", weight=100), made(name="light", weight=0)
-    assert {found.name for _ in range(20) if (found := choose([heavy, light], POD, chance))} == {"heavy"}
-    assert choose([made(selector={"matchLabels": {"a": "b"}})], POD, chance) is None
+    assert {found.name for _ in range(20) if (found := match_stage([heavy, light], POD, chance))} == {"heavy"}
+    assert match_stage([made(selector={"matchLabels": {"a": "b"}})], POD, chance) is None
 
 
 def test_actions() -> None:

@@ -1,4 +1,4 @@
-"""The status of a pod that has been told something, as a kubelet writes it.
+"""Builds the status of a pod with a plan from the state of its containers.
 
 Specified by: pkg/kubelet/status/generate.go, pkg/kubelet/kubelet_pods.go (generateAPIPodStatus, convertToAPIContainerStatuses).
 """
@@ -9,31 +9,33 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from fakekube.nodes.container import Container, Kind, State, Termination
-from fakekube.nodes.containers import Pod
+from fakekube.nodes.pod_state import PodState
 from fakekube.nodes.pod_status import container_id, image_id, resources_of
 
-__all__ = ["Clock", "told_status"]
+__all__ = ["Timestamps", "planned_status"]
 
 Object = Mapping[str, Any]
-Clock = Callable[[float], str]
-"""Tells a time of the state machine as objects tell it."""
+#: Formats a time of the state machine as a timestamp.
+Timestamps = Callable[[float], str]
 
-#: Conditions that a kubelet owns, in its order.
+#: The conditions that a kubelet sets, in its order.
 OWN: Final = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady")
 
+#: Status, reason and message of a condition.
 _Content = tuple[bool, str, str]
-"""Status, reason and message of a condition."""
 
 
-def told_status(pod: Object, state: Pod, addresses: tuple[str, Iterable[str]], at: Clock, now: float) -> dict[str, Any]:
-    """What the status of the pod should say; what it does not name is somebody else's.
+def planned_status(
+    pod: Object, state: PodState, addresses: tuple[str, Iterable[str]], at: Timestamps, now: float
+) -> dict[str, Any]:
+    """Returns the fields of the status that the kubelet sets.
 
     Args:
-        pod: as it is.
-        state: of its containers.
-        addresses: of the node, and of the pod.
-        at: tells times of the state machine.
-        now: such a time.
+        pod: The pod.
+        state: The state of its containers.
+        addresses: The address of the node, and those of the pod.
+        at: Formats times of the state machine.
+        now: The present time of the state machine.
     """
     host, own = addresses
     metadata = pod["metadata"]
@@ -62,11 +64,11 @@ def told_status(pod: Object, state: Pod, addresses: tuple[str, Iterable[str]], a
 # ---------------------------------------------------------------- containers
 
 
-def _status(pod: Object, one: Container, full: str, at: Clock) -> dict[str, Any]:
+def _status(pod: Object, one: Container, full: str, at: Timestamps) -> dict[str, Any]:
     image = one.spec.get("image", "")
     has_run = one.state is not State.WAITING or one.last is not None
     attempt = one.attempt if one.state is not State.WAITING else max(one.attempt, 0)
-    made: dict[str, Any] = {
+    status: dict[str, Any] = {
         "name": one.name,
         "image": image,
         "imageID": image_id(image) if has_run else "",
@@ -78,11 +80,11 @@ def _status(pod: Object, one: Container, full: str, at: Clock) -> dict[str, Any]
         **resources_of(one.spec),
     }
     if has_run:
-        made["containerID"] = container_id(pod["metadata"]["uid"], one.name, attempt)
-    return made
+        status["containerID"] = container_id(pod["metadata"]["uid"], one.name, attempt)
+    return status
 
 
-def _state(pod: Object, one: Container, full: str, at: Clock) -> dict[str, Any]:
+def _state(pod: Object, one: Container, full: str, at: Timestamps) -> dict[str, Any]:
     if one.state is State.RUNNING:
         return {"running": {"startedAt": at(one.started_at)}}
     if one.state is State.TERMINATED and one.ended is not None:
@@ -90,7 +92,7 @@ def _state(pod: Object, one: Container, full: str, at: Clock) -> dict[str, Any]:
     return {"waiting": {"reason": one.reason} | ({"message": one.message.replace("$POD", full)} if one.message else {})}
 
 
-def _terminated(pod: Object, one: Container, ended: Termination, at: Clock) -> dict[str, Any]:
+def _terminated(pod: Object, one: Container, ended: Termination, at: Timestamps) -> dict[str, Any]:
     made = {
         "exitCode": ended.exit_code,
         "reason": ended.reason,
@@ -104,7 +106,7 @@ def _terminated(pod: Object, one: Container, ended: Termination, at: Clock) -> d
 # ---------------------------------------------------------------- conditions
 
 
-def _conditions(pod: Object, state: Pod, now: str) -> list[dict[str, Any]]:
+def _conditions(pod: Object, state: PodState, now: str) -> list[dict[str, Any]]:
     old = {one["type"]: one for one in (pod.get("status") or {}).get("conditions") or ()}
     containers_ready = _containers_ready(state)
     contents: dict[str, _Content] = {
@@ -136,7 +138,7 @@ def _names(containers: Iterable[Container]) -> str:
     return f"[{' '.join(one.name for one in containers)}]"
 
 
-def _initialized(state: Pod) -> _Content:
+def _initialized(state: PodState) -> _Content:
     if state.phase == "Succeeded":
         return True, "PodCompleted", ""
     if any(one.state is not State.WAITING or one.last is not None for one in state.of_kind(Kind.MAIN)):
@@ -149,7 +151,7 @@ def _initialized(state: Pod) -> _Content:
     return True, "", ""
 
 
-def _containers_ready(state: Pod) -> _Content:
+def _containers_ready(state: PodState) -> _Content:
     if state.phase in ("Succeeded", "Failed"):
         return False, "PodCompleted" if state.phase == "Succeeded" else "PodFailed", ""
     unready = [one for one in state.of_kind(Kind.SIDECAR, Kind.MAIN) if not one.ready]

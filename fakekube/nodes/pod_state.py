@@ -1,31 +1,33 @@
-"""The containers of one pod that has been told something, as a kubelet runs them: a state machine that time drives.
+"""The containers of one pod with a plan, as a kubelet runs them: a state machine driven by time.
 
-Init containers run one after the other, sidecars stay, then the others run together. What ends is restarted, or not, by the
-restart policy: at once the first time, then after 10, 20, 40 … 300 seconds. An image that cannot be pulled is tried again
-likewise. When all have ended for good, sidecars are ended, too.
+Init containers run one after the other, then sidecars and the main containers run together. Terminated containers are restarted
+according to the restart policy: at once the first time, then after 10, 20, 40 … 300 seconds. Pulling an image is retried with the
+same back-off. When all main containers have terminated for good, sidecars are stopped.
 
-Nothing here reads a clock: `advance(t)` does what is due first, if it is due at `t` or before; times are seconds of one clock.
+Nothing here reads a clock: `advance(t)` does the first transition that is due, if it is due at `t` or before. Times are seconds
+of one clock.
 
-Invariant: whatever the steps in which time passes, the states at a time are the same.
+Invariant: the states at a time do not depend on the steps in which time passes.
 
-Specified by: pkg/kubelet/kuberuntime/kuberuntime_manager.go (computePodActions, doBackOff), kuberuntime_container.go,
-images/image_manager.go, k8s.io/kubernetes/pkg/api/v1/pod (ContainerShouldRestart).
+Specified by: pkg/kubelet/kuberuntime/kuberuntime_manager.go (computePodActions, doBackOff),
+pkg/kubelet/kuberuntime/kuberuntime_container.go, pkg/kubelet/images/image_manager.go.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
 from fakekube.nodes.container import Container, Kind, State, Step, Termination
 from fakekube.nodes.plans import ContainerPlan, PodPlan, Run
 
-__all__ = ["Happening", "Pod"]
+__all__ = ["ContainerEvent", "PodState"]
 
+#: Seconds.
 BACK_OFF: Final = 10.0
 MAX_BACK_OFF: Final = 300.0
-#: A run of so many seconds ends a back-off.
+#: A run of at least so many seconds resets the back-off.
 LONG_RUN: Final = 600.0
 
 KILLED: Final = 137
@@ -36,12 +38,12 @@ PULL_FAILED: Final = "ErrImagePull"
 PULL_BACK_OFF: Final = "ImagePullBackOff"
 
 
-#: Steps before which what is there is shown.
-_SHOWN_BEFORE: Final = frozenset({Step.WAIT, Step.PULL_AGAIN, Step.RESTART})
+#: Transitions before which the status with the previous state is written.
+_WRITTEN_BEFORE: Final = frozenset({Step.WAIT, Step.PULL_AGAIN, Step.RESTART})
 
 
-class Happening(NamedTuple):
-    """An event to be told."""
+class ContainerEvent(NamedTuple):
+    """An event to record about a container; $POD in the message stands for the full name of the pod."""
 
     container: str
     type: str
@@ -50,14 +52,14 @@ class Happening(NamedTuple):
 
 
 @dataclass(slots=True)
-class Pod:
+class PodState:
     """The containers of a pod on a node.
 
     Args:
-        spec: of the pod.
-        plan: what it has been told.
-        since: when it came to the node.
-        completes: its containers end well at once if nothing else is said, as those of a Job.
+        spec: The spec of the pod.
+        plan: The plan of the pod.
+        since: The time when the pod was assigned to the node.
+        completes: Containers without a plan succeed at once, as those of a Job.
     """
 
     spec: Mapping[str, Any]
@@ -65,10 +67,10 @@ class Pod:
     since: float
     completes: bool = False
     containers: list[Container] = field(default_factory=list)
-    happenings: list[Happening] = field(default_factory=list)
+    events: list[ContainerEvent] = field(default_factory=list)
     sandbox: bool = False
     failed: tuple[str, str] | None = None
-    """Reason and message of a pod that failed as a whole."""
+    """Reason and message if the pod as a whole has failed."""
     terminating: bool = False
 
     def __post_init__(self) -> None:
@@ -81,31 +83,21 @@ class Pod:
             self.containers.append(Container(one, Kind.MAIN, self._plan_of(one["name"], Kind.MAIN), policy, reason=creating))
 
     def _plan_of(self, name: str, kind: Kind) -> ContainerPlan:
-        told = self.plan.containers.get(name)
-        if told is None:
-            told = self.plan.main if kind is Kind.MAIN else ContainerPlan()
+        plan = self.plan.containers.get(name)
+        if plan is None:
+            plan = self.plan.main if kind is Kind.MAIN else ContainerPlan()
         ends = kind is Kind.INIT or (kind is Kind.MAIN and self.completes)
-        if ends and not told.runs:
-            return ContainerPlan(
-                told.pull_seconds,
-                told.pull_error,
-                told.pull_failures,
-                told.ready_after,
-                told.started_after,
-                (Run(0.0),),
-                told.stop_seconds,
-            )
-        return told
+        return replace(plan, runs=(Run(0.0),)) if ends and not plan.runs else plan
 
-    # ------------------------------------------------------------ what it is like
+    # ------------------------------------------------------------ state
 
     def of_kind(self, *kinds: Kind) -> Iterator[Container]:
-        """The containers of some kinds, in order."""
+        """Returns the containers of these kinds, in order."""
         return (one for one in self.containers if one.kind in kinds)
 
     @property
     def is_initialized(self) -> bool:
-        """Have all init containers ended well, and all sidecars started?"""
+        """Whether all init containers have succeeded, and all sidecars have started."""
         return all(
             one.finished_well if one.kind is Kind.INIT else one.started or one.attempt > 0
             for one in self.of_kind(Kind.INIT, Kind.SIDECAR)
@@ -113,7 +105,7 @@ class Pod:
 
     @property
     def phase(self) -> str:
-        """As a kubelet tells it (getPhase)."""
+        """The phase of the pod (getPhase)."""
         if self.failed is not None or any(one.is_over and not one.finished_well for one in self.of_kind(Kind.INIT)):
             return "Failed"
         mains = list(self.of_kind(Kind.MAIN))
@@ -125,12 +117,12 @@ class Pod:
 
     @property
     def is_done(self) -> bool:
-        """Does nothing run any more?"""
+        """Whether no container is running."""
         return not any(one.state is State.RUNNING for one in self.containers)
 
     @property
     def next_due(self) -> float | None:
-        """When something happens next; None if nothing does."""
+        """The time of the next transition; None if there is none."""
         if self.failed is not None or (self.terminating and self.is_done):
             return None
         times = [time for one in self.containers for time in one.steps.values()]
@@ -140,10 +132,10 @@ class Pod:
             times.append(self.since + self.plan.failure[0])
         return min(times, default=None)
 
-    # ------------------------------------------------------------ time passes
+    # ------------------------------------------------------------ transitions
 
     def advance(self, now: float) -> bool:
-        """Do what is due first, if it is due by now. False if nothing is."""
+        """Does the first transition that is due. Returns False if none is due by now."""
         due = self.next_due
         if due is None or due > now:
             return False
@@ -153,18 +145,23 @@ class Pod:
         if not self.sandbox:
             self.sandbox = True
             self._progress(due)
-        shown = self._fire(due, shown=True)
-        while not shown and self._fire(due, shown=False):
+        written = self._fire(due, written_before=True)
+        while not written and self._fire(due, written_before=False):
             pass
         return True
 
-    def _fire(self, due: float, *, shown: bool) -> bool:
-        """Do the first step that is due; `shown`: only one before which what is there was to be shown."""
+    def _fire(self, due: float, *, written_before: bool) -> bool:
+        """Does the first step that is due. Returns whether there was one.
+
+        Args:
+            due: The time.
+            written_before: Whether only steps in `_WRITTEN_BEFORE` are done, or only the others.
+        """
         ready = [
             (step.value, index, step)
             for index, one in enumerate(self.containers)
             for step, time in one.steps.items()
-            if time <= due and (step in _SHOWN_BEFORE) is shown
+            if time <= due and (step in _WRITTEN_BEFORE) is written_before
         ]
         if not ready:
             return False
@@ -176,7 +173,7 @@ class Pod:
         return True
 
     def _progress(self, now: float) -> None:
-        """Begin what may begin now, and end sidecars when all else is over."""
+        """Starts the containers that can start, and stops sidecars when the main containers are over."""
         if self.terminating or self.failed is not None:
             return
         if self.phase in ("Succeeded", "Failed"):
@@ -204,7 +201,7 @@ class Pod:
         plan = one.plan
         fails = bool(plan.pull_error) and (plan.pull_failures is None or one.pull_failures < plan.pull_failures)
         if fails or plan.pull_seconds or one.pull_failures:
-            self._say(one, "Normal", "Pulling", f'Pulling image "{one.spec.get("image", "")}"')
+            self._record(one, "Normal", "Pulling", f'Pulling image "{one.spec.get("image", "")}"')
         one.steps[Step.FAIL_PULL if fails else Step.START] = now + plan.pull_seconds
 
     def _fail_pull(self, one: Container, now: float) -> None:
@@ -212,20 +209,20 @@ class Pod:
         one.pull_failures += 1
         error = f'failed to pull and unpack image "{image}": {one.plan.pull_error}'
         one.reason, one.message = PULL_FAILED, error
-        self._say(one, "Warning", "Failed", f'Failed to pull image "{image}": {error}')
-        self._say(one, "Warning", "Failed", "Error: ErrImagePull")
+        self._record(one, "Warning", "Failed", f'Failed to pull image "{image}": {error}')
+        self._record(one, "Warning", "Failed", "Error: ErrImagePull")
         one.back_off = min(one.back_off * 2, MAX_BACK_OFF) if one.back_off else BACK_OFF
         one.steps[Step.WAIT] = now
         one.steps[Step.PULL_AGAIN] = now + one.back_off
 
     def _wait(self, one: Container, now: float) -> None:
-        """The back-off begins to show."""
+        """Enters the back-off state."""
         image = one.spec.get("image", "")
         if one.state is State.WAITING:
             message = f'Back-off pulling image "{image}"'
             one.reason, one.message = PULL_BACK_OFF, f"{message}: ErrImagePull: {one.message}"
-            self._say(one, "Normal", "BackOff", message)
-            self._say(one, "Warning", "Failed", "Error: ImagePullBackOff")
+            self._record(one, "Normal", "BackOff", message)
+            self._record(one, "Warning", "Failed", "Error: ImagePullBackOff")
             return
         one.last, one.ended = one.ended, None
         one.state, one.reason = State.WAITING, CRASH_LOOP
@@ -233,7 +230,7 @@ class Pod:
         minutes, rest = divmod(delay, 60)
         text = f"{minutes}m{rest}s" if minutes else f"{rest}s"
         one.message = f"back-off {text} restarting failed container={one.name} pod=$POD"
-        self._say(one, "Warning", "BackOff", f"Back-off restarting failed container {one.name} in pod $POD")
+        self._record(one, "Warning", "BackOff", f"Back-off restarting failed container {one.name} in pod $POD")
 
     def _restart(self, one: Container, now: float) -> None:
         if one.state is State.TERMINATED:
@@ -248,9 +245,9 @@ class Pod:
             pulled = f'Successfully pulled image "{image}" in {took} ({took} including waiting). Image size: 0 bytes.'
         else:
             pulled = f'Container image "{image}" already present on machine and can be accessed by the pod'
-        self._say(one, "Normal", "Pulled", pulled)
-        self._say(one, "Normal", "Created", "Container created")
-        self._say(one, "Normal", "Started", "Container started")
+        self._record(one, "Normal", "Pulled", pulled)
+        self._record(one, "Normal", "Created", "Container created")
+        self._record(one, "Normal", "Started", "Container started")
         if one.attempt == 0:
             one.back_off = 0.0
         one.state, one.reason, one.message = State.RUNNING, "", ""
@@ -259,7 +256,7 @@ class Pod:
 
     @staticmethod
     def _schedule(one: Container, now: float) -> None:
-        """What a run that starts now has before it."""
+        """Sets the steps of a run that starts now."""
         one.steps.clear()
         started = max(one.plan.started_after, _delay(one.spec, "startupProbe"))
         one.steps[Step.STARTED] = now + started
@@ -278,8 +275,8 @@ class Pod:
     def _exit(self, one: Container, now: float, run: Run | None = None) -> None:
         run = run or one.plan.run(one.attempt)
         if run.probe:
-            self._say(one, "Warning", "Unhealthy", f"{run.probe.capitalize()} probe failed: ")
-            self._say(one, "Normal", "Killing", f"Container {one.name} failed {run.probe} probe, will be restarted")
+            self._record(one, "Warning", "Unhealthy", f"{run.probe.capitalize()} probe failed: ")
+            self._record(one, "Normal", "Killing", f"Container {one.name} failed {run.probe} probe, will be restarted")
         self._end(one, now, run)
         if not one.restarts or self.terminating:
             return
@@ -299,10 +296,10 @@ class Pod:
         one.ready = one.kind is Kind.INIT and run.exit_code == 0
         one.started = False
 
-    # ------------------------------------------------------------ from outside
+    # ------------------------------------------------------------ changes from outside
 
     def replan(self, plan: PodPlan) -> None:
-        """From the next run on containers do something else; what runs ends, or is ready, as it is told now."""
+        """Sets another plan. For present runs its readiness and end apply, from their start."""
         self.plan = plan
         for one in self.containers:
             one.plan = self._plan_of(one.name, one.kind)
@@ -312,7 +309,7 @@ class Pod:
                     one.ready = False
 
     def adopt(self, name: str, status: Mapping[str, Any], now: float) -> None:
-        """A container runs, or has ended, already, as its status says; what it is told counts from now."""
+        """Takes over the state of a container from its status; its plan applies from now."""
         self.sandbox = True
         for one in self.containers:
             state = status.get("state") or {}
@@ -331,7 +328,7 @@ class Pod:
                 self._end(one, now, Run(0.0, ended.get("exitCode", 0), ended.get("reason", "")))
 
     def exit(self, name: str, attempt: int, code: int, now: float) -> bool:
-        """The main program of a container has ended by itself; False if that run is over already."""
+        """Ends a run whose main program has exited. Returns False if that run is over already."""
         for one in self.containers:
             if one.name == name and one.attempt == attempt and one.state is State.RUNNING:
                 self._exit(one, now, Run(0.0, code))
@@ -340,7 +337,7 @@ class Pod:
         return False
 
     def fail(self, now: float, reason: str, message: str) -> None:
-        """The pod as a whole has failed: everything is killed."""
+        """Fails the pod as a whole, and kills all containers."""
         self.failed = (reason, message)
         for one in self.containers:
             if one.state is State.RUNNING:
@@ -348,13 +345,13 @@ class Pod:
             one.steps.clear()
 
     def terminate(self, now: float, grace: float) -> None:
-        """The pod is being deleted: containers are asked to end, and killed when the grace period is over."""
+        """Stops the containers of a deleted pod; those that take longer than the grace period are killed."""
         self.terminating = True
         for one in self.containers:
             if one.state is not State.RUNNING:
                 one.steps.clear()
                 continue
-            self._say(one, "Normal", "Killing", f"Stopping container {one.name}")
+            self._record(one, "Normal", "Killing", f"Stopping container {one.name}")
             one.steps.clear()
             if one.plan.stop_seconds > grace:
                 one.plan = _ending(one.plan, KILLED)
@@ -363,12 +360,12 @@ class Pod:
                 one.plan = _ending(one.plan, 0)
                 one.steps[Step.EXIT] = now + one.plan.stop_seconds
 
-    def _say(self, one: Container, type_: str, reason: str, message: str) -> None:
-        self.happenings.append(Happening(one.name, type_, reason, message))
+    def _record(self, one: Container, type_: str, reason: str, message: str) -> None:
+        self.events.append(ContainerEvent(one.name, type_, reason, message))
 
 
 def _delay(container: Mapping[str, Any], probe: str) -> float:
-    """Seconds before a probe can have succeeded."""
+    """Returns the seconds after which a probe can have succeeded."""
     found = container.get(probe)
     if not found:
         return 0.0
@@ -377,17 +374,17 @@ def _delay(container: Mapping[str, Any], probe: str) -> float:
 
 
 def _ending(plan: ContainerPlan, code: int) -> ContainerPlan:
-    """A plan whose next run ends with this code."""
+    """Returns a plan whose next run ends at once with this exit code."""
     return ContainerPlan(stop_seconds=plan.stop_seconds, runs=(Run(0.0, code),))
 
 
 _STEPS: Final = {
-    Step.START: Pod._start,
-    Step.STARTED: Pod._started,
-    Step.READY: Pod._ready,
-    Step.EXIT: Pod._exit,
-    Step.FAIL_PULL: Pod._fail_pull,
-    Step.WAIT: Pod._wait,
-    Step.PULL_AGAIN: Pod._pull,
-    Step.RESTART: Pod._restart,
+    Step.START: PodState._start,
+    Step.STARTED: PodState._started,
+    Step.READY: PodState._ready,
+    Step.EXIT: PodState._exit,
+    Step.FAIL_PULL: PodState._fail_pull,
+    Step.WAIT: PodState._wait,
+    Step.PULL_AGAIN: PodState._pull,
+    Step.RESTART: PodState._restart,
 }

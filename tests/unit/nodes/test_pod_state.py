@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fakekube.nodes.container import Kind, State, should_restart
-from fakekube.nodes.containers import Pod
 from fakekube.nodes.plans import ContainerPlan, PodPlan, Run
+from fakekube.nodes.pod_state import PodState
 
 NAMES = ("a", "b")
 
@@ -21,13 +21,13 @@ def spec(policy: str = "Always", inits: tuple[str, ...] = (), sidecars: tuple[st
     return {"restartPolicy": policy, "initContainers": init, "containers": [{"name": "c", "image": "x", **more}]}
 
 
-def until(pod: Pod, time: float) -> Pod:
+def until(pod: PodState, time: float) -> PodState:
     while pod.advance(time):
         pass
     return pod
 
 
-def container(pod: Pod, name: str = "c") -> Any:
+def container(pod: PodState, name: str = "c") -> Any:
     return next(one for one in pod.containers if one.name == name)
 
 
@@ -36,7 +36,7 @@ def told(*runs: Run, **more: Any) -> PodPlan:
 
 
 def test_a_pod_that_is_told_nothing_runs_at_once_and_for_ever() -> None:
-    pod = until(Pod(spec(), PodPlan(), 5.0), 5.0)
+    pod = until(PodState(spec(), PodPlan(), 5.0), 5.0)
     assert (pod.phase, container(pod).ready, pod.next_due) == ("Running", True, None)
 
 
@@ -51,12 +51,12 @@ def test_a_pod_that_is_told_nothing_runs_at_once_and_for_ever() -> None:
     ],
 )
 def test_the_restart_policy_decides_what_an_exit_means(policy: str, code: int, phase: str) -> None:
-    pod = until(Pod(spec(policy), told(Run(2.0, code)), 0.0), 2.0)
+    pod = until(PodState(spec(policy), told(Run(2.0, code)), 0.0), 2.0)
     assert pod.phase == phase
 
 
 def test_restarts_back_off_and_a_long_run_ends_that() -> None:
-    pod = Pod(spec(), told(Run(1.0, 1)), 0.0)
+    pod = PodState(spec(), told(Run(1.0, 1)), 0.0)
     starts = []
     for second in range(1500):
         before = container(pod).attempt
@@ -65,22 +65,22 @@ def test_restarts_back_off_and_a_long_run_ends_that() -> None:
             starts.append(second)
     assert starts[:6] == [1, 12, 33, 74, 155, 316]
     assert starts[6] - starts[5] == 301
-    calm = until(Pod(spec(), told(Run(1.0, 1, times=1), Run(700.0, 1)), 0.0), 701.0)
+    calm = until(PodState(spec(), told(Run(1.0, 1, times=1), Run(700.0, 1)), 0.0), 701.0)
     assert (container(calm).attempt, container(calm).state) == (2, State.RUNNING)
 
 
 def test_a_container_that_backs_off_says_so() -> None:
-    pod = until(Pod(spec(), told(Run(0.0, 1)), 0.0), 0.0)
+    pod = until(PodState(spec(), told(Run(0.0, 1)), 0.0), 0.0)
     one = container(pod)
     assert (one.state, one.reason, one.attempt) == (State.WAITING, "CrashLoopBackOff", 1)
     assert one.message == "back-off 10s restarting failed container=c pod=$POD"
     assert one.last is not None and one.last.exit_code == 1
-    assert [event.reason for event in pod.happenings][-1] == "BackOff"
+    assert [event.reason for event in pod.events][-1] == "BackOff"
 
 
 def test_init_containers_come_one_by_one_and_sidecars_stay() -> None:
     plan = PodPlan(containers={name: ContainerPlan(runs=(Run(2.0),)) for name in NAMES})
-    pod = Pod(spec("Never", NAMES, ("s",)), plan, 0.0)
+    pod = PodState(spec("Never", NAMES, ("s",)), plan, 0.0)
     assert [container(until(pod, 1.0), name).state for name in (*NAMES, "s", "c")] == [
         State.RUNNING,
         State.WAITING,
@@ -96,18 +96,18 @@ def test_init_containers_come_one_by_one_and_sidecars_stay() -> None:
 
 def test_a_failing_init_container_is_tried_again_or_fails_the_pod() -> None:
     plan = PodPlan(containers={"a": ContainerPlan(runs=(Run(0.0, 1, times=1), Run(0.0)))})
-    assert until(Pod(spec("Never", ("a",)), plan, 0.0), 100.0).phase == "Failed"
-    again = until(Pod(spec("Always", ("a",)), plan, 0.0), 100.0)
+    assert until(PodState(spec("Never", ("a",)), plan, 0.0), 100.0).phase == "Failed"
+    again = until(PodState(spec("Always", ("a",)), plan, 0.0), 100.0)
     assert (again.phase, container(again, "a").attempt) == ("Running", 1)
 
 
 def test_sidecars_end_when_all_else_is_over() -> None:
-    pod = until(Pod(spec("Never", (), ("s",)), told(Run(3.0)), 0.0), 3.0)
+    pod = until(PodState(spec("Never", (), ("s",)), told(Run(3.0)), 0.0), 3.0)
     assert (pod.phase, container(pod, "s").state) == ("Succeeded", State.TERMINATED)
 
 
 def test_an_image_that_cannot_be_pulled_is_tried_again() -> None:
-    pod = Pod(spec(), PodPlan(main=ContainerPlan(pull_error="no", pull_failures=2)), 0.0)
+    pod = PodState(spec(), PodPlan(main=ContainerPlan(pull_error="no", pull_failures=2)), 0.0)
     assert pod.advance(0.0) and container(pod).reason == "ErrImagePull"
     until(pod, 0.0)
     assert (container(pod).reason, pod.phase) == ("ImagePullBackOff", "Pending")
@@ -117,21 +117,21 @@ def test_an_image_that_cannot_be_pulled_is_tried_again() -> None:
 
 def test_readiness_and_startup_probes_take_their_time() -> None:
     probes = {"startupProbe": {"initialDelaySeconds": 3}, "readinessProbe": {"initialDelaySeconds": 5, "successThreshold": 2}}
-    pod = Pod(spec(**probes), PodPlan(), 0.0)
+    pod = PodState(spec(**probes), PodPlan(), 0.0)
     assert not container(until(pod, 2.0)).started
     assert container(until(pod, 3.0)).started and not container(pod).ready
     assert container(until(pod, 15.0)).ready
 
 
 def test_a_liveness_probe_that_fails_restarts() -> None:
-    pod = until(Pod(spec(), told(Run(4.0, 137, "Error", "", 1, "liveness")), 0.0), 4.0)
+    pod = until(PodState(spec(), told(Run(4.0, 137, "Error", "", 1, "liveness")), 0.0), 4.0)
     assert container(pod).attempt == 1
-    assert "Container c failed liveness probe, will be restarted" in [event.message for event in pod.happenings]
+    assert "Container c failed liveness probe, will be restarted" in [event.message for event in pod.events]
 
 
 @pytest.mark.parametrize(("takes", "grace", "after", "code"), [(3.0, 30.0, 3.0, 0), (60.0, 30.0, 30.0, 137), (0.0, 0.0, 0.0, 0)])
 def test_a_pod_ends_within_its_grace_period(takes: float, grace: float, after: float, code: int) -> None:
-    pod = until(Pod(spec(), PodPlan(main=ContainerPlan(stop_seconds=takes)), 0.0), 0.0)
+    pod = until(PodState(spec(), PodPlan(main=ContainerPlan(stop_seconds=takes)), 0.0), 0.0)
     pod.terminate(10.0, grace)
     assert until(pod, 10.0 + after - 0.01).is_done is False or after == 0.0
     assert until(pod, 10.0 + after).is_done and container(pod).ended.exit_code == code
@@ -139,12 +139,12 @@ def test_a_pod_ends_within_its_grace_period(takes: float, grace: float, after: f
 
 
 def test_a_pod_fails_as_a_whole() -> None:
-    pod = until(Pod(spec(), PodPlan(failure=(5.0, "Evicted", "low")), 0.0), 5.0)
+    pod = until(PodState(spec(), PodPlan(failure=(5.0, "Evicted", "low")), 0.0), 5.0)
     assert (pod.phase, pod.failed, container(pod).ended.exit_code) == ("Failed", ("Evicted", "low"), 137)
 
 
 def test_a_running_pod_is_told_something_else() -> None:
-    pod = until(Pod(spec("Never"), PodPlan(), 0.0), 4.0)
+    pod = until(PodState(spec("Never"), PodPlan(), 0.0), 4.0)
     pod.replan(told(Run(6.0, 2), ready_after=None))
     assert not container(pod).ready
     assert until(pod, 6.0).phase == "Failed"
@@ -170,7 +170,7 @@ PLANS = st.builds(
 )
 
 
-def shape(pod: Pod) -> Any:
+def shape(pod: PodState) -> Any:
     return pod.phase, pod.next_due, [(c.state, c.reason, c.attempt, c.ready, c.started, c.ended, c.last) for c in pod.containers]
 
 
@@ -182,7 +182,7 @@ def shape(pod: Pod) -> Any:
 def test_the_steps_in_which_time_passes_do_not_matter(policy: str, plans: list[ContainerPlan], steps: list[float]) -> None:
     whole = spec(policy, ("a",), ("s",))
     plan = PodPlan(main=plans[0], containers={"a": plans[1], "s": plans[2]})
-    at_once, by_steps = Pod(whole, plan, 0.0), Pod(whole, plan, 0.0)
+    at_once, by_steps = PodState(whole, plan, 0.0), PodState(whole, plan, 0.0)
     time = 0.0
     for step in steps:
         time += step
