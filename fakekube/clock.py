@@ -104,7 +104,7 @@ class Clock:
 
     @property
     def reading(self) -> Reading:
-        """What `time_of` needs to tell a time of now later, which is quicker than `now`."""
+        """A reading for `time_of`, which converts it to a time later; reading is faster than `now`."""
         return self._reading
 
     @property

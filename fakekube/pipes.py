@@ -130,7 +130,7 @@ class Pipe:
         return data
 
     def readline(self, timeout: float | None = None) -> bytes:
-        """Returns the next line with its end, or what is left at the end of the data; blocks until it is there.
+        """Returns the next line with its line end, or the rest at the end of the data; blocks until it is available.
 
         A line longer than the capacity is returned in pieces. Raises TimeoutError as `read_blocking` does.
         """

@@ -79,7 +79,11 @@ class ClusterMixin:
 
 
 class TestCase(ClusterMixin, unittest.TestCase):
-    """A test case whose tests have `self.cluster`; see `ClusterMixin`."""
+    """A test case whose tests have a started cluster, `self.cluster`.
+
+    Class attributes (see `ClusterMixin`): `cluster_options`, the arguments of `Cluster`; `shared_cluster`, one cluster for all
+    tests of the class; `sets_kubeconfig`, whether KUBECONFIG is set.
+    """
 
 
 class IsolatedAsyncioTestCase(ClusterMixin, unittest.IsolatedAsyncioTestCase):

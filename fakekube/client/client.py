@@ -161,7 +161,17 @@ class Client:
         content_type: str = JSON,
         accept: str = JSON,
     ) -> Answer:
-        """Sends a request; `body` is bytes, or an object that is sent as JSON."""
+        """Sends a request and returns the response, also if it is an error.
+
+        Args:
+            method: of HTTP.
+            path: such as "/api/v1/pods".
+            body: bytes, or an object that is sent as JSON; None for no body.
+            query: the query parameters.
+            content_type, accept: the headers.
+
+        Raises ConnectionResetError if a fault drops the connection.
+        """
         data = b"" if body is None else body if isinstance(body, bytes) else json.dumps(body)
         environ: dict[str, Any] = {
             "REQUEST_METHOD": method,
@@ -219,26 +229,41 @@ class Client:
     # ---- objects
 
     def create(self, obj: Object, *, namespace: str | None = None) -> Object:
-        """Creates an object, which must have kind and apiVersion."""
+        """Creates an object, which must have kind and apiVersion; the default namespace is that of the object, else `default`.
+
+        Raises ApiError and UnknownResource.
+        """
         resource, namespace, _ = self._place(obj, namespace)
         return self.call("POST", self.path(resource, namespace), obj)
 
     def apply(
         self, obj: Object, *, field_manager: str, force: bool = True, namespace: str | None = None, subresource: str = ""
     ) -> Object:
-        """Applies an object (server-side apply), which must have kind, apiVersion and name."""
+        """Applies an object (server-side apply), which must have kind, apiVersion and name.
+
+        Args:
+            field_manager: the name of the field manager.
+            force: take over fields of other managers; False raises ApiError (409) for a conflict.
+            namespace: by default that of the object, else `default`.
+            subresource: such as "status".
+
+        Raises ApiError and UnknownResource.
+        """
         resource, namespace, name = self._place(obj, namespace)
         query = {"fieldManager": field_manager, "force": "true" if force else "false"}
         return self.call("PATCH", self.path(resource, namespace, name, subresource), obj, query, content_type=APPLY)
 
     def get(self, resource: str, name: str, *, namespace: str | None = None) -> Object:
-        """Gets one object."""
+        """Gets one object; the default namespace is `default`. Raises ApiError and UnknownResource."""
         return self.call("GET", self._of(resource, namespace, name))
 
     def list(
         self, resource: str, *, namespace: str | None = None, label_selector: str = "", field_selector: str = ""
     ) -> list[Object]:
-        """Lists the objects of one namespace, or of all if it is None; each has kind and apiVersion."""
+        """Lists the objects of one namespace, or of all if it is None; each has kind and apiVersion.
+
+        Raises ApiError and UnknownResource.
+        """
         found = self._place_of(resource)
         query = {"labelSelector": label_selector, "fieldSelector": field_selector}
         answer = self.call("GET", self.path(found, namespace), None, {k: v for k, v in query.items() if v})
@@ -246,24 +271,33 @@ class Client:
         return [{**kind, **item} for item in answer["items"]]
 
     def update(self, obj: Object, *, namespace: str | None = None, subresource: str = "") -> Object:
-        """Updates an object or its subresource."""
+        """Updates an object or its subresource; the default namespace is that of the object, else `default`.
+
+        Raises ApiError (409 if its resourceVersion is not the current one) and UnknownResource.
+        """
         resource, namespace, name = self._place(obj, namespace)
         return self.call("PUT", self.path(resource, namespace, name, subresource), obj)
 
     def patch(self, resource: str, name: str, patch: Object, *, namespace: str | None = None, subresource: str = "") -> Object:
-        """Patches an object with a JSON merge patch."""
+        """Patches an object with a JSON merge patch; the default namespace is `default`. Raises ApiError and UnknownResource."""
         path = self._of(resource, namespace, name, subresource)
         return self.call("PATCH", path, patch, content_type=MERGE_PATCH)
 
     def strategic_patch(
         self, resource: str, name: str, patch: Object, *, namespace: str | None = None, subresource: str = ""
     ) -> Object:
-        """Patches an object of a built-in kind with a strategic merge patch."""
+        """Patches an object of a built-in kind with a strategic merge patch; the default namespace is `default`.
+
+        Raises ApiError and UnknownResource.
+        """
         path = self._of(resource, namespace, name, subresource)
         return self.call("PATCH", path, patch, content_type=STRATEGIC_MERGE_PATCH)
 
     def delete(self, resource: str, name: str, *, namespace: str | None = None, **options: Any) -> Object:
-        """Deletes an object; `options` are fields of DeleteOptions."""
+        """Deletes an object; `options` are fields of DeleteOptions; the default namespace is `default`.
+
+        Raises ApiError and UnknownResource.
+        """
         return self.call("DELETE", self._of(resource, namespace, name), options or None)
 
     def _of(self, resource: str, namespace: str | None, name: str, subresource: str = "") -> str:

@@ -8,7 +8,7 @@ __all__ = ["ApiError"]
 
 
 class ApiError(Exception):
-    """The API responded with an error; `status` is the Status object."""
+    """The API server responded with an error. `status` is the Status object, the text is its message."""
 
     def __init__(self, status: dict[str, Any]) -> None:
         super().__init__(status.get("message", ""))

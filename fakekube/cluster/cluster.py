@@ -272,7 +272,7 @@ class Cluster(ClusterState):
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
         self._requires_hits = (
             self._requires_hits and error is None
-        )  # an error of the block is more important than a fault that is left
+        )  # an error of the block is more important than a fault that did not happen
         self.stop()
 
     @property
@@ -458,7 +458,7 @@ class Cluster(ClusterState):
         return twin
 
     def reset(self) -> None:
-        """Restores the initial state: that of a fresh cluster with what it was told to load, or of a fork.
+        """Restores the initial state: that of a fresh cluster after its argument `load`, or that of a fork at the time of `fork`.
 
         Revisions never decrease, and watches end with 410 Gone. Faults and recorded requests are cleared, recordings and
         replays end; the clock does not change.

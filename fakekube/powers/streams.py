@@ -67,7 +67,7 @@ class ObservedStream:
         self._silent_after = _sooner(self._silent_after, events + (self.exchange.events or 0))
 
     def when_silent(self, call: Callable[[], None]) -> None:
-        """Says what to call, in the thread that serves the stream, when a fault silences the connection with it."""
+        """Sets the function to call, in the thread that serves the stream, when a fault silences the whole connection."""
         self._when_silent = call
 
     def cut_after_events(self, events: int) -> None:

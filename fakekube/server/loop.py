@@ -131,7 +131,7 @@ class Loop:
                 found = self._selector.select(self._before_wait())
                 for key, events in found:
                     self._guard(key.data, events)
-                # Cleared before the work is looked at: whoever adds to it later wakes the loop anew.
+                # Cleared before the calls are run, so that a later `call` wakes the loop again.
                 self._awake = False
                 self._run_calls()
                 if not found:

@@ -54,7 +54,7 @@ def server_context(certificate: str, key: str, client_ca: str, *, http2: bool = 
     if not _accept_any_certificate(context):
         # Not loaded otherwise, because OpenSSL would then verify the server's own certificate in every handshake.
         context.load_verify_locations(cadata=client_ca)
-    # The ssl module reads keys from files only; this one is private and gone at once.
+    # The ssl module reads keys from files only; this one is private and deleted at once.
     descriptor, path = tempfile.mkstemp()
     try:
         with open(descriptor, "w", encoding="ascii") as file:

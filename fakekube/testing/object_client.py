@@ -142,6 +142,19 @@ class ObjectClient:
         """
         return self._client.list(resource, namespace=namespace, label_selector=label_selector, field_selector=field_selector)
 
+    def update(self, obj: Object, *, namespace: str | None = None, subresource: str = "") -> Object:
+        """Replaces an object, or a subresource such as "status", and returns it as stored.
+
+        If `obj` has a resourceVersion and the object was changed since, ApiError (409) is raised.
+
+        Args:
+            obj: with apiVersion, kind and metadata.name.
+            namespace: by default that of the object, else `default`.
+
+        Raises ApiError and UnknownResource.
+        """
+        return self._client.update(obj, namespace=namespace, subresource=subresource)
+
     def patch(self, resource: str, name: str, patch: Object, *, namespace: str | None = None, subresource: str = "") -> Object:
         """Patches an object, or a subresource such as "status", with a JSON merge patch; returns the object as stored.
 

@@ -74,6 +74,16 @@ def test_wait_for_sees_what_another_thread_does(cluster: Cluster) -> None:
     timer.join()
 
 
+def test_an_update_replaces_the_object_unless_it_was_changed(cluster: Cluster) -> None:
+    made = cluster.create(config_map("one", k="v"))
+    assert cluster.update({**made, "data": {"a": "1"}})["data"] == {"a": "1"}
+    with pytest.raises(ApiError) as refused:
+        cluster.update({**made, "data": {"a": "2"}})
+    assert refused.value.code == 409
+    del made["metadata"]["resourceVersion"]
+    assert cluster.update(made)["data"] == {"k": "v"}
+
+
 def test_wait_for_gives_up(cluster: Cluster) -> None:
     with pytest.raises(TimeoutError, match="cm never does not exist after 0"):
         cluster.wait_for("cm", "never", timeout=0)
