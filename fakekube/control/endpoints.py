@@ -38,7 +38,7 @@ from fakekube.control.members import BadMembers, Member, anything, read, seconds
 from fakekube.control.prefix import PREFIX
 from fakekube.errors import StatusError
 from fakekube.golang.timestamps import print_time
-from fakekube.powers.shown import json_line
+from fakekube.powers.exchange_data import json_line
 from fakekube.registry.request import BODY_LIMIT, Query
 
 if TYPE_CHECKING:

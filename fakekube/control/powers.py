@@ -18,9 +18,9 @@ from fakekube.client import ApiError, UnknownResource
 from fakekube.control.members import BadMembers
 from fakekube.golang.timestamps import print_time
 from fakekube.powers.actions import ACTIONS
+from fakekube.powers.exchange_data import exchange_data
 from fakekube.powers.export import as_list, as_yaml
 from fakekube.powers.fault import Fault, Frequency
-from fakekube.powers.shown import shown
 from fakekube.powers.state import StateError, is_state_text
 from fakekube.testing.manifests import ManifestError
 
@@ -149,7 +149,7 @@ def list_requests(cluster: Cluster, members: Members) -> Answer:
     if limit < 0:
         raise BadMembers("parameter 'limit' must not be negative")
     items = list(found)[:limit]
-    return 200, {"cursor": items[-1].number if items else cursor, "items": [shown(one) for one in items]}
+    return 200, {"cursor": items[-1].number if items else cursor, "items": [exchange_data(one) for one in items]}
 
 
 def _number(text: str, name: str) -> int:

@@ -139,9 +139,9 @@ class Requests(Sequence[Exchange]):
     def save(self, path: Path | str) -> None:
         """Writes the exchanges to a file as lines of JSON, with the members of `GET /fakekube/v1/requests`. Raises
         OSError."""
-        from fakekube.powers.shown import json_line, shown
+        from fakekube.powers.exchange_data import exchange_data, json_line
 
-        Path(path).write_bytes(b"".join(json_line(shown(one)) for one in self._found()))
+        Path(path).write_bytes(b"".join(json_line(exchange_data(one)) for one in self._found()))
 
     # ------------------------------------------------------------ waiting
 

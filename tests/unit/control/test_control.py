@@ -1,4 +1,4 @@
-"""The control prefix: settle and the clock over HTTP, and who may use it."""
+"""The control API: settle and the clock over HTTP, and authorization."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from fakekube.golang.timestamps import print_time
 if TYPE_CHECKING:
     from fakekube.powers.exchange import Exchange
 
-__all__ = ["json_line", "shown"]
+__all__ = ["exchange_data", "json_line"]
 
 
 def json_line(value: Any) -> bytes:
@@ -29,7 +29,7 @@ def _text_of(value: Any) -> str:
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 
 
-def shown(one: Exchange) -> dict[str, Any]:
+def exchange_data(one: Exchange) -> dict[str, Any]:
     """Returns an exchange as plain data; bodies that cannot be decoded are strings."""
     found: dict[str, Any] = {
         "number": one.number,
