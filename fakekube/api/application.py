@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from http import HTTPStatus
+from math import inf
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from fakekube import endpoints
@@ -215,7 +216,7 @@ class Application:
         if exchange.warnings:
             exchange.headers += warning_headers(exchange.warnings)
         try:
-            user = self._admitted(exchange, info, user)
+            user = self._admitted(exchange, info, user, long_running=timeout == inf)
         except UndecidedError as error:
             return _internal_error(environ, str(error))
         except StatusError as error:
@@ -246,7 +247,7 @@ class Application:
         elsewhere = self._aggregated(request, environ, exchange) if self._aggregator.remotes else None
         return elsewhere or self._route(request)
 
-    def _admitted(self, exchange: _Exchange, info: RequestInfo, user: User) -> User:
+    def _admitted(self, exchange: _Exchange, info: RequestInfo, user: User, *, long_running: bool) -> User:
         """Impersonates and authorizes; returns the user of the request. Raises StatusError 400 or 403."""
         if _IMPERSONATION in " ".join(exchange.environ):
             found = self._access.impersonated(exchange.request_headers, info, user)
@@ -254,7 +255,7 @@ class Application:
                 user = found.user
                 if exchange.audit is not None:
                     exchange.audit.impersonated(user, found.constraint)
-        if info.verb == "watch" or not is_long_running(info):
+        if not long_running or info.verb == "watch":
             exchange.headers += self._flows.headers(info, user)
         self._access.require(info, user, exchange.audit)
         return user

@@ -46,37 +46,29 @@ def request_info(method: str, path: str, query: Query) -> RequestInfo:
     if not versioned or len(parts) < versioned + 2:
         return RequestInfo(path, method.lower())
 
-    info = RequestInfo(path, _VERBS.get(method, ""), True, prefix, parts[1] if versioned == 2 else "", parts[versioned])
-    parts = parts[versioned + 1 :]
-    by_path = parts[0] in _VERB_SEGMENTS
+    verb, group, version, namespace = _VERBS.get(method, ""), parts[1] if versioned == 2 else "", parts[versioned], ""
+    target = parts[versioned + 1 :]
+    by_path = target[0] in _VERB_SEGMENTS
     if by_path:
-        if len(parts) < 2:
+        if len(target) < 2:
             raise UnknownTargetError(path)
-        info.verb = parts[0]
-        parts = parts[1:]
-    if parts[0] == "namespaces" and len(parts) > 1:
-        info.namespace = parts[1]
-        if len(parts) > 2 and parts[2] not in _NAMESPACE_SUBRESOURCES:
-            parts = parts[2:]
-    _name_target(info, parts)
-    if not info.name:
-        if info.verb == "get":
+        verb, *target = target
+    if target[0] == "namespaces" and len(target) > 1:
+        namespace = target[1]
+        if len(target) > 2 and target[2] not in _NAMESPACE_SUBRESOURCES:
+            target = target[2:]
+    name = target[1] if len(target) > 1 else ""
+    subresource = target[2] if len(target) > 2 and verb != "proxy" else ""
+    info = RequestInfo(path, verb, True, prefix, group, version, namespace, target[0], subresource, name, parts=tuple(target))
+    if not name:
+        if verb == "get":
             _refine_collection_read(info, query)
-        elif info.verb == "delete":
+        elif verb == "delete":
             info.verb = "deletecollection"
         if query and info.verb in _SELECTING and not by_path:
             info.field_selector = query.get("fieldSelector") or ""
             info.label_selector = query.get("labelSelector") or ""
     return info
-
-
-def _name_target(info: RequestInfo, parts: list[str]) -> None:
-    info.parts = tuple(parts)
-    info.resource = parts[0]
-    if len(parts) > 1:
-        info.name = parts[1]
-        if len(parts) > 2 and info.verb != "proxy":
-            info.subresource = parts[2]
 
 
 def _refine_collection_read(info: RequestInfo, query: Query) -> None:

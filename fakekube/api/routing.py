@@ -16,7 +16,6 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from fakekube.api import responses
-from fakekube.api.request_info import split_path
 from fakekube.endpoints import negotiation
 from fakekube.errors import status
 from fakekube.registry.request import Request, RequestInfo
@@ -93,7 +92,8 @@ class ResourceRouter:
 
     def _admit_builtin(self, resource: Resource, request: Request) -> None:
         info = request.info
-        consumed = len(split_path(info.path)) - len(info.parts) - (2 if info.api_prefix == "api" else 3)
+        segments = info.path.strip("/").count("/") + 1
+        consumed = segments - len(info.parts) - (2 if info.api_prefix == "api" else 3)
         prefixed, depth = consumed in (1, 3), len(info.parts)
         form = _Form(min(depth, 3), consumed >= 2, prefixed, info.parts[2] if depth > 2 else "")
         routes = _routes(resource, form, self._cbor)

@@ -75,8 +75,9 @@ class Scope:
 
     def default(self, obj: Object) -> None:
         """Sets defaults in an object, constants first."""
-        defaults.apply(self.kind.group, self.kind.version, self.kind.kind, obj)
-        if self.subresource is None or self.kind == self.resource.gvk:
+        kind = self.kind
+        defaults.apply(kind.group, kind.version, kind.kind, obj)
+        if self.subresource is None or kind == self.resource.gvk:
             self.resource.strategy.default(obj)
 
     @property

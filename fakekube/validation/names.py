@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
 
 from fakekube.schema.dns import (
     LABEL_LENGTH,
@@ -105,9 +106,10 @@ def path_segment(name: str, prefix: bool = False) -> list[str]:
     return [f"may not contain '{character}'" for character in "/%" if character in name]
 
 
-def config_map_key(value: str) -> list[str]:
+@lru_cache(maxsize=4096)
+def config_map_key(value: str) -> tuple[str, ...]:
     """Validates a key of the data of a ConfigMap or Secret: a file name."""
-    return _config_map_key(value) + change_directory(value)
+    return (*_config_map_key(value), *change_directory(value))
 
 
 _relaxed_matches = re.compile("[ -<>-~]*").fullmatch

@@ -13,6 +13,7 @@ k8s.io/apiserver/pkg/registry/rest (update.go).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from itertools import compress
 from operator import ne
 from typing import Any
@@ -143,7 +144,12 @@ def _validate_namespace(namespace: str, namespaced: bool, path: str) -> list[Fie
         return [forbidden(f"{path}.namespace", "not allowed on this type")] if namespace else []
     if not namespace:
         return [required(f"{path}.namespace")]
-    return [invalid(f"{path}.namespace", namespace, text) for text in names.dns_label(namespace)]
+    return [invalid(f"{path}.namespace", namespace, text) for text in _namespace_problems(namespace)]
+
+
+@lru_cache(maxsize=1024)
+def _namespace_problems(namespace: str) -> tuple[str, ...]:
+    return tuple(names.dns_label(namespace))
 
 
 def _validate_labels_to_owners(meta: Meta, path: str) -> list[FieldError]:

@@ -407,6 +407,8 @@ def _entries_of(obj: Object | None) -> list[Any]:
 
 
 def _decoded_or_empty(before: list[Any]) -> Managed:
+    if not before:
+        return Managed()
     try:
         return entries.decode(before)
     except EntryError:

@@ -42,7 +42,7 @@ _VERSION_BITS = 0x4 << 76 | 0x2 << 62
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_RANDOM.seed)
 
-_WIPED = ("selfLink", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
+_WIPED = frozenset({"selfLink", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"})
 
 
 def random_uuid() -> str:
@@ -53,8 +53,8 @@ def random_uuid() -> str:
 
 def wipe(metadata: dict[str, Any]) -> None:
     """Removes fields that a client cannot set on create."""
-    for name in _WIPED:
-        metadata.pop(name, None)
+    for name in _WIPED & metadata.keys():
+        del metadata[name]
 
 
 def fill(metadata: dict[str, Any], now: datetime) -> None:
