@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from fakekube.admission.plugin import Attributes, Operation, Plugin
+from fakekube.admission.plugin import UPDATE, Attributes, Operation, Plugin
 from fakekube.admission.refusals import forbidden
 from fakekube.apis.core.pods.resource_requests import Amounts, pod_limits, pod_requests
 from fakekube.registry.strategy import Object
@@ -56,7 +56,7 @@ def _applies(attributes: Attributes) -> bool:
     """Reports whether limits apply: to pods that are created or resized, and to all writes of claims."""
     if attributes.old is not None and "deletionTimestamp" in attributes.old["metadata"]:
         return False
-    update = attributes.operation is Operation.UPDATE
+    update = attributes.operation is UPDATE
     if attributes.subresource:
         return update and attributes.resource.plural == "pods"
     return not (update and attributes.resource.plural == "pods")

@@ -9,7 +9,7 @@ Specified by: k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle.
 
 from __future__ import annotations
 
-from fakekube.admission.plugin import Attributes, Operation, Plugin
+from fakekube.admission.plugin import CREATE, DELETE, Attributes, Operation, Plugin
 from fakekube.admission.refusals import forbidden
 from fakekube.errors import status
 
@@ -30,15 +30,15 @@ class NamespaceLifecycle(Plugin):
     def admit(self, attributes: Attributes) -> None:
         resource = (attributes.resource.group, attributes.resource.plural)
         if resource == NAMESPACES:
-            if attributes.operation is Operation.DELETE and attributes.name in IMMORTAL:
+            if attributes.operation is DELETE and attributes.name in IMMORTAL:
                 raise status.forbidden("", "namespaces", attributes.name, "this namespace may not be deleted")
             return
-        if not attributes.namespace or attributes.operation is Operation.DELETE or resource == ACCESS_REVIEWS:
+        if not attributes.namespace or attributes.operation is DELETE or resource == ACCESS_REVIEWS:
             return
         namespace = attributes.context.services.get("", "namespaces", "", attributes.namespace)
         if namespace is None:
             raise status.not_found("", "namespaces", attributes.namespace)
-        if attributes.operation is Operation.CREATE and namespace.get("status", {}).get("phase") == "Terminating":
+        if attributes.operation is CREATE and namespace.get("status", {}).get("phase") == "Terminating":
             self._refuse(attributes)
 
     @staticmethod

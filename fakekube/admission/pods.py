@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fakekube.admission.plugin import Attributes, Operation, Plugin
+from fakekube.admission.plugin import CREATE, Attributes, Operation, Plugin
 from fakekube.admission.refusals import forbidden
 from fakekube.errors import status
 from fakekube.golang.quoting import go_quote
@@ -36,7 +36,7 @@ class Priority(Plugin):
             return
         assert attributes.object is not None
         spec = attributes.object["spec"]
-        if attributes.operation is Operation.CREATE:
+        if attributes.operation is CREATE:
             _set_priority(attributes, spec)
         elif attributes.old is not None:
             for field in ("priority", "preemptionPolicy"):
@@ -52,7 +52,7 @@ class Priority(Plugin):
         if default is None:
             return
         name = default["metadata"]["name"]
-        if attributes.operation is Operation.CREATE or name != obj["metadata"].get("name"):
+        if attributes.operation is CREATE or name != obj["metadata"].get("name"):
             text = f"PriorityClass {name} is already marked as default. Only one default can exist"
             raise forbidden(attributes, text)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from fakekube.admission.plugin import Attributes, Operation, Plugin
+from fakekube.admission.plugin import CREATE, UPDATE, Attributes, Operation, Plugin
 from fakekube.admission.refusals import forbidden
 from fakekube.apis.core.pods.resource_requests import Amounts, amounts
 from fakekube.quota.evaluators import Evaluator, evaluator_for, matches
@@ -58,7 +58,7 @@ class ResourceQuota(Plugin):
 
 def _matters(attributes: Attributes, meter: Evaluator, obj: Object) -> bool:
     """Reports whether this write may change the usage."""
-    if attributes.operation is Operation.CREATE:
+    if attributes.operation is CREATE:
         return not attributes.subresource
     if attributes.subresource not in meter.updates:
         return False
@@ -80,7 +80,7 @@ def _asked(attributes: Attributes, meter: Evaluator, obj: Object, quotas: Sequen
     if negative:
         raise forbidden(attributes, f"quota usage is negative for resource(s): {','.join(negative)}")
     more, old = used, attributes.old
-    if attributes.operation is Operation.UPDATE and old is not None:
+    if attributes.operation is UPDATE and old is not None:
         before = meter.usage(old, now)
         more = {name: amount - before[name] if name in before else amount for name, amount in used.items()}
     return [

@@ -105,6 +105,7 @@ _NOT_CACHED: Final = ("Cache-Control", "no-cache, private")
 #: (bufferBeforeChunkingSize).
 _MEASURED: Final = 2048
 _WITHOUT_BODY: Final = frozenset({HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED})
+_SWITCHING_PROTOCOLS: Final = HTTPStatus.SWITCHING_PROTOCOLS.value
 _NO_QUERY: Final = Query()
 _REASONS: Final = {status.value: f"{status.value} {status.phrase}" for status in HTTPStatus}
 #: Finds impersonation headers in the joined names of all headers.
@@ -182,7 +183,7 @@ class Application:
         if exchange.info is not None:
             labels = labels_of(exchange.info, dry_run="dryRun" in exchange.query)
             self.metrics.answered(labels, response.status, time.perf_counter() - started)
-        switches = response.status == HTTPStatus.SWITCHING_PROTOCOLS  # such a head is not ours
+        switches = response.status == _SWITCHING_PROTOCOLS  # such a head is not ours
         headers = response.headers if switches else _merged(exchange.headers, response.headers)
         start_response(_REASONS.get(response.status) or f"{response.status} Unknown", headers)
         return body if exchange.method != "HEAD" else ()
@@ -333,7 +334,7 @@ class _Exchange:
 def _finished(response: Response, environ: Environment) -> Iterable[bytes]:
     """Returns the WSGI body, compressed if applicable; sets Content-Length for short bodies."""
     body = response.body
-    if not isinstance(body, bytes | Chunks):
+    if not isinstance(body, (bytes, Chunks)):  # a union costs more
         return body
     if len(body) > THRESHOLD:
         body = compress(response, body, environ.get("HTTP_ACCEPT_ENCODING", ""))

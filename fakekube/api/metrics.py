@@ -136,27 +136,26 @@ class Metrics:
         self._objects, self._seats, self._unavailable = objects, seats, unavailable
         self._version, self._gates = version, gates or {}
         self._lock = threading.Lock()
-        self._requests: dict[tuple[Labels, int], int] = {}
-        self._durations: dict[Labels, list[float]] = {}
+        self._answered: dict[Labels, tuple[dict[int, int], list[float]]] = {}
+        """By labels: the number of responses by code, and the histogram of durations with their sum at its end."""
 
     def answered(self, labels: Labels, code: int, seconds: float) -> None:
         """Counts a response with its code and duration."""
         with self._lock:
-            histogram = self._durations.get(labels)
-            if histogram is None:
-                if len(self._durations) >= _MAXIMUM_LABELS:
+            found = self._answered.get(labels)
+            if found is None:
+                if len(self._answered) >= _MAXIMUM_LABELS:
                     labels = _OTHERS
-                histogram = self._durations.setdefault(labels, [0.0] * (len(_DURATION_BUCKETS) + 2))
-            key = (labels, code)
-            self._requests[key] = self._requests.get(key, 0) + 1
+                found = self._answered.setdefault(labels, ({}, [0.0] * (len(_DURATION_BUCKETS) + 2)))
+            codes, histogram = found
+            codes[code] = codes.get(code, 0) + 1
             histogram[bisect_left(_DURATION_BUCKETS, seconds)] += 1
             histogram[-1] += seconds
 
     def reset(self) -> None:
         """Resets all counters."""
         with self._lock:
-            self._requests.clear()
-            self._durations.clear()
+            self._answered.clear()
 
     # ------------------------------------------------------------ exposition
 
@@ -170,8 +169,8 @@ class Metrics:
 
     def _families(self) -> Iterator[Family]:
         with self._lock:
-            requests = dict(self._requests)
-            durations = {labels: list(histogram) for labels, histogram in self._durations.items()}
+            requests = {(labels, code): count for labels, (codes, _) in self._answered.items() for code, count in codes.items()}
+            durations = {labels: list(histogram) for labels, (_, histogram) in self._answered.items()}
         objects = sorted(self._objects())
         yield Family(
             "aggregator_unavailable_apiservice",

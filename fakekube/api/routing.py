@@ -95,9 +95,9 @@ class ResourceRouter:
         segments = info.path.strip("/").count("/") + 1
         consumed = segments - len(info.parts) - (2 if info.api_prefix == "api" else 3)
         prefixed, depth = consumed in (1, 3), len(info.parts)
-        form = _Form(min(depth, 3), consumed >= 2, prefixed, info.parts[2] if depth > 2 else "")
-        routes = _routes(resource, form, self._cbor)
-        if routes is None or (prefixed and info.verb == "proxy") or (depth > 3 and form.subresource != _PROXY):
+        subresource = info.parts[2] if depth > 2 else ""
+        routes = _routes(resource, (min(depth, 3), consumed >= 2, prefixed, subresource), self._cbor)
+        if routes is None or (prefixed and info.verb == "proxy") or (depth > 3 and subresource != _PROXY):
             raise responses.not_found()
         route = routes.get(request.method)
         if route is None:
@@ -114,9 +114,9 @@ def _well_formed(info: RequestInfo) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def _routes(resource: Resource, form: _Form, cbor: bool) -> _Routes | None:
-    """Returns the routes of a path by method; None if the path does not exist."""
-    offer = negotiation.Offer(cbor=cbor)
+def _routes(resource: Resource, structure: tuple[int, bool, bool, str], cbor: bool) -> _Routes | None:
+    """Returns the routes of a path by method; None if the path does not exist. `structure`: the values of a `_Form`."""
+    form, offer = _Form(*structure), negotiation.Offer(cbor=cbor)
     collection = form.depth == 1
     misplaced = form.in_namespace != resource.namespaced
     across = collection and resource.namespaced and not form.in_namespace

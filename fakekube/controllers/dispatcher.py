@@ -170,7 +170,7 @@ class Dispatcher:
     def _start_for_existing_objects(self) -> None:
         """Marks the controllers for starting that an object in the store concerns."""
         for name, descriptors in self._descriptors.items():
-            if name != ANY_RESOURCE and not self._store.bucket(name).is_empty:
+            if name != ANY_RESOURCE and self._store.bucket(name).has_keys():
                 self._to_start += [one for one in descriptors if one not in self._to_start]
         for descriptor in self._descriptors.get(ANY_RESOURCE, ()):
             documents = (

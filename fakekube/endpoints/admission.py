@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from fakekube.admission.plugin import Attributes, Operation
+from fakekube.admission.plugin import CONNECT, CREATE, DELETE, Attributes, Operation
 from fakekube.patch.apply import entries
 from fakekube.registry.scope import Scope
 from fakekube.registry.strategy import Object, WriteContext
@@ -58,7 +58,7 @@ def _restore_managed_fields(scope: Scope, obj: Object, before: Any) -> None:
 
 def connect(scope: Scope, options: Object) -> None:
     """Runs mutating and validating admission of a connection with these options. Raises StatusError."""
-    attributes = _attributes(scope, Operation.CONNECT, options, None, scope.name)
+    attributes = _attributes(scope, CONNECT, options, None, scope.name)
     scope.backend.admission.admit(attributes)
     scope.backend.admission.validate(attributes)
 
@@ -75,7 +75,7 @@ def checker(scope: Scope, operation: Operation) -> Callable[[Object, Object | No
 
 def creation_checker(scope: Scope) -> Callable[[Object, Object | None], None]:
     """Returns the validating admission of a PUT or an apply that creates: the user needs permission to create, too."""
-    check = checker(scope, Operation.CREATE)
+    check = checker(scope, CREATE)
 
     def check_created(obj: Object, old: Object | None) -> None:
         scope.backend.authorize_creation(scope.request)
@@ -92,7 +92,7 @@ def deletion_checker(scope: Scope, name: str) -> Callable[[Object], None]:
         if scope.resource.strategy.terminates:  # the registries of these kinds delete only the object that admission has seen
             preconditions = {"uid": old["metadata"]["uid"], **(scope.options.get("preconditions") or {})}
             context = replace(context, options={**scope.options, "preconditions": preconditions})
-        attributes = _attributes(scope, Operation.DELETE, None, old, name, context=context)
+        attributes = _attributes(scope, DELETE, None, old, name, context=context)
         scope.backend.admission.admit(attributes)
         scope.backend.admission.validate(attributes)
 

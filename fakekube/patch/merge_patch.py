@@ -32,7 +32,7 @@ def decode(patch: Any, *, strict: bool) -> Any:
     Raises:
         StatusError: 400 if it is not.
     """
-    if strict and not isinstance(patch, dict | None):
+    if strict and patch is not None and not isinstance(patch, dict):
         wanted = "Go value of type map[string]interface {}"
         raise bad_request(f"error decoding patch: {type_mismatch(patch, wanted)}")
     if not isinstance(patch, dict | list):

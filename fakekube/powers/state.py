@@ -78,7 +78,7 @@ def state_of(backend: Backend, *, history: bool = False) -> Object:
         "kind": KIND,
         "version": backend.settings.version,
         "revision": _number(store.revision),
-        "resources": {bucket.name: [*map(_row, bucket.page().records)] for bucket in buckets if not bucket.is_empty},
+        "resources": {bucket.name: [*map(_row, bucket.page().records)] for bucket in buckets if bucket.has_keys()},
     }
     if history:
         now = backend.clock.monotonic()
@@ -113,7 +113,7 @@ def _past(bucket: Bucket[Document], now: float) -> Object:
             rows.append({**_row(event.record), "age": age})
         else:
             rows.append({"key": event.key, "revision": _number(event.revision), "age": age})
-    if not rows and bucket.is_empty:
+    if not rows and not bucket.has_keys():
         return {}
     return {"floor": _number(floor), "before": [_row(record) for record in before.values() if record is not None], "events": rows}
 

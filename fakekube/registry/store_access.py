@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from operator import attrgetter
 from typing import Any, Protocol
 
 from fakekube.codecs.document import Document
@@ -31,9 +30,6 @@ _DYNAMIC_ADMISSION = (
     "mutatingadmissionpolicybindings",
     "validatingadmissionpolicybindings",
 )
-
-
-_IS_EMPTY = attrgetter("is_empty")
 
 
 class AccessControl(Protocol):
@@ -104,7 +100,7 @@ class StoreAccess:
 
     def list(self, group: str, plural: str, namespace: str = "") -> Iterator[Object]:
         bucket = self._bucket(group, plural)
-        if bucket.is_empty:  # as those of quotas and limits are, for which each write asks
+        if not bucket.has_keys():  # as those of quotas and limits are, for which each write asks
             return iter(())
         return (record.value.object for record in bucket.page(f"{namespace}/" if namespace else "").records)
 
@@ -173,14 +169,14 @@ class StoreAccess:
             self._store.bucket(pool).commit(value, None, None)
 
     def has_any(self, group: str, plural: str) -> bool:
-        return not self._bucket(group, plural).is_empty
+        return self._bucket(group, plural).has_keys()
 
     def has_dynamic_admission(self) -> bool:
         buckets = self._dynamic_admission
         if buckets is None:
             served = [plural for plural in _DYNAMIC_ADMISSION if self._registry.any_version(_ADMISSION_GROUP, plural)]
             buckets = self._dynamic_admission = [self._bucket(_ADMISSION_GROUP, plural) for plural in served]
-        return not all(map(_IS_EMPTY, buckets))
+        return True in [bucket.has_keys() for bucket in buckets]
 
     def last_change(self, group: str, plural: str) -> int:
         return self._bucket(group, plural).newest

@@ -50,6 +50,10 @@ class _Form(StrEnum):
     """Kept: within atomic lists, where Go compares values instead of their printed form."""
 
 
+#: The members by themselves: before Python 3.12 an attribute of an Enum class is slow.
+_STORED, _HELD, _COMPARED = _Form
+
+
 def normalise(type_: Type, tree: Any, *, stored: bool = True, parts: Mapping[str, Any] | None = None) -> Any:
     """Normalises a tree of a built-in type. `tree` itself is not changed.
 
@@ -63,7 +67,7 @@ def normalise(type_: Type, tree: Any, *, stored: bool = True, parts: Mapping[str
     Raises:
         KeyError: the tree has a field that the type does not declare.
     """
-    form = _normaliser(type_, _Form.STORED if stored else _Form.HELD)
+    form = _normaliser(type_, _STORED if stored else _HELD)
     if not parts:
         return form(tree)
     printed = {**form({name: item for name, item in tree.items() if name not in parts}), **parts}
@@ -121,7 +125,7 @@ def _struct(type_: Type, form: _Form) -> Normaliser:
         field = type_.fields[name]
         nested = _normaliser(field.type, form) if field.type.shape in _COMPILERS else None
         omit = _omission(field)
-        if form is _Form.COMPARED and omit is _Omit.EMPTY and field.type.shape in (Shape.LIST, Shape.MAP):
+        if form is _COMPARED and omit is _Omit.EMPTY and field.type.shape in (Shape.LIST, Shape.MAP):
             omit = _Omit.NULL
         return name, nested, omit is _Omit.EMPTY, omit is _Omit.NULL, always.get(name)
 
@@ -186,15 +190,15 @@ def _omission(field: Field) -> _Omit:
 def _list(type_: Type, form: _Form) -> Normaliser:
     items = type_.items
     assert items is not None
-    if form is _Form.HELD and type_.list_type is ListType.ATOMIC:
-        form = _Form.COMPARED
+    if form is _HELD and type_.list_type is ListType.ATOMIC:
+        form = _COMPARED
     has_parts, may_be_null = items.shape in _COMPILERS, items.shape is Shape.STRUCT
     nested: Normaliser | None = None
 
     def normalise_list(value: Any) -> Any:
         nonlocal nested
         if not value:
-            return None if form is _Form.STORED else value
+            return None if form is _STORED else value
         if not has_parts:
             return value
         if nested is None:
@@ -208,14 +212,14 @@ def _list(type_: Type, form: _Form) -> Normaliser:
 def _map(type_: Type, form: _Form) -> Normaliser:
     items = type_.items
     assert items is not None
-    empty = _EMPTY_VALUES.get(items.shape) if form is _Form.STORED else None
+    empty = _EMPTY_VALUES.get(items.shape) if form is _STORED else None
     has_parts = items.shape in _COMPILERS or empty is not None
     nested: Normaliser | None = None
 
     def normalise_map(value: Any) -> Any:
         nonlocal nested
         if not value:
-            return None if form is _Form.STORED else value
+            return None if form is _STORED else value
         if has_parts:
             if nested is None:
                 nested = _normaliser(items, form)

@@ -15,6 +15,8 @@ from fakekube.schema.model import Field, Shape, Type
 
 __all__ = ["always_printed", "zero"]
 
+#: By itself, since before Python 3.12 an attribute of an Enum class is slow.
+_STRUCT = Shape.STRUCT
 _NIL = frozenset({Shape.LIST, Shape.MAP, Shape.BYTES, Shape.ANY})
 _STRUCTS = frozenset({
     Shape.STRUCT, Shape.TIME, Shape.MICRO_TIME, Shape.QUANTITY, Shape.INT_OR_STRING, Shape.RAW,
@@ -28,7 +30,7 @@ _ZEROS: dict[Shape, Any] = {
 
 def zero(type_: Type) -> Any:
     """The printed zero value of a type; a new tree each time."""
-    if type_.shape is Shape.STRUCT:
+    if type_.shape is _STRUCT:
         return {name: make() for name, make in always_printed(type_)}
     return _ZEROS.get(type_.shape)
 

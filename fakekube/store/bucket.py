@@ -188,10 +188,9 @@ class Bucket(Generic[V]):
         with self._timeline.lock:
             return self._contents.versions.count((prefix, _end_of(prefix)))
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether there is no key."""
-        return not self._contents.versions.heads
+    def has_keys(self) -> bool:
+        """Reports whether there is any key."""
+        return bool(self._contents.versions.heads)
 
     # ------------------------------------------------------------ writes
 

@@ -186,17 +186,12 @@ def _dumps(value: Any, option: int, floats: bool) -> bytes:
         text = written(value, _scalar, pretty=bool(option))
     else:
         if floats and (
-            (b".0" in text and _ends_number(text, _WHOLE))
-            or (b"e+" in text and _ends_number(text, _LARGE))
-            or (b"e-6" in text and _ends_number(text, _SMALL))
+            (text.find(b".0") >= 0 and _ends_number(text, _WHOLE))
+            or (text.find(b"e+") >= 0 and _ends_number(text, _LARGE))
+            or (text.find(b"e-6") >= 0 and _ends_number(text, _SMALL))
         ):
             text = written(value, _scalar, pretty=bool(option))
-    if b"<" in text:
-        text = text.replace(b"<", b"\\u003c")
-    if b">" in text:
-        text = text.replace(b">", b"\\u003e")
-    if b"&" in text:
-        text = text.replace(b"&", b"\\u0026")
+    text = text.replace(b"<", b"\\u003c").replace(b">", b"\\u003e").replace(b"&", b"\\u0026")
     if not text.isascii():
         text = text.replace(b"\xe2\x80\xa8", b"\\u2028").replace(b"\xe2\x80\xa9", b"\\u2029")
     return text

@@ -25,6 +25,8 @@ __all__ = ["MetadataError", "default", "drop_nulls", "is_same", "metadata_of", "
 
 Object = dict[str, Any]
 
+#: Shapes by themselves: before Python 3.12 an attribute of an Enum class is slow.
+_STRUCT, _MAP, _LIST, _ANY = Shape.STRUCT, Shape.MAP, Shape.LIST, Shape.ANY
 _OBJECT_META = "k8s.io/apimachinery/pkg/apis/meta/v1.ObjectMeta"
 _TYPE_META = ("apiVersion", "kind", "metadata")
 
@@ -36,7 +38,7 @@ class MetadataError(ValueError):
 def metadata_of(value: Any) -> tuple[Object, list[str]]:
     """Decodes the metadata of an object. Returns it, and its unknown fields. Raises MetadataError."""
     type_ = type_of(_OBJECT_META)
-    if not isinstance(value, dict | None):
+    if value is not None and not isinstance(value, dict):
         raise MetadataError(f"json: cannot unmarshal {json_kind(value)} into Go value of type v1.ObjectMeta")
     strict = decode.Strict()
     try:
@@ -110,7 +112,7 @@ def _prune(type_: Type, value: Any, place: _Place, pruned: list[str], *, is_reso
     if isinstance(value, dict):
         return _prune_object(type_, value, place, pruned, is_resource=is_resource or type_.embedded_resource)
     if isinstance(value, list):
-        items = type_.items if type_.shape is Shape.LIST and type_.items else None
+        items = type_.items if type_.shape is _LIST and type_.items else None
         if items is None:
             if _keeps_all(type_):
                 return value
@@ -127,17 +129,17 @@ _NOTHING = Type(Shape.STRUCT)
 
 
 def _keeps_all(type_: Type) -> bool:
-    return type_.preserve_unknown_fields or (type_.shape is Shape.ANY and not type_.keywords)
+    return type_.preserve_unknown_fields or (type_.shape is _ANY and not type_.keywords)
 
 
 def _prune_object(type_: Type, value: Object, place: _Place, pruned: list[str], *, is_resource: bool) -> Object:
-    if type_.shape is Shape.MAP:
+    if type_.shape is _MAP:
         items = _NOTHING if type_.keywords.get("additionalProperties") is True else type_.items
         assert items is not None
         return {name: _prune(items, item, (place, _ENTRY, name), pruned) for name, item in value.items()}
     if is_resource and place is not None:
         _check_type_meta(value, place)
-    fields = type_.fields if type_.shape is Shape.STRUCT else {}
+    fields = type_.fields if type_.shape is _STRUCT else {}
     keeps = _keeps_all(type_)
     result: Object = {}
     for name, item in value.items():
@@ -190,16 +192,16 @@ def drop_nulls(type_: Type, value: Any) -> None:
                 drop_nulls(below, item)
             elif below.keywords and not below.nullable and not has_default(below):
                 del value[name]
-    elif isinstance(value, list) and type_.shape is Shape.LIST and type_.items is not None:
+    elif isinstance(value, list) and type_.shape is _LIST and type_.items is not None:
         for item in value:
             if type(item) in _CONTAINERS:
                 drop_nulls(type_.items, item)
 
 
 def _type_at(type_: Type, name: str) -> Type | None:
-    if type_.shape is Shape.MAP:
+    if type_.shape is _MAP:
         return type_.items
-    found = type_.fields.get(name) if type_.shape is Shape.STRUCT else None
+    found = type_.fields.get(name) if type_.shape is _STRUCT else None
     return found.type if found else None
 
 
@@ -212,10 +214,10 @@ def default(type_: Type, value: Any) -> bool:
         return False
     filled = False
     if isinstance(value, dict):
-        if type_.shape is Shape.MAP and type_.items is not None:
+        if type_.shape is _MAP and type_.items is not None:
             for name in value:
                 filled |= _default_at(type_.items, value, name)
-        elif type_.shape is Shape.STRUCT:
+        elif type_.shape is _STRUCT:
             for name, known in type_.fields.items():
                 if name in value:
                     filled |= _default_at(known.type, value, name)
@@ -223,7 +225,7 @@ def default(type_: Type, value: Any) -> bool:
                     value[name] = sorted_tree(known.type.default)
                     default(known.type, value[name])
                     filled = True
-    elif type_.shape is Shape.LIST and type_.items is not None:
+    elif type_.shape is _LIST and type_.items is not None:
         for index in range(len(value)):
             filled |= _default_at(type_.items, value, index)
     return filled

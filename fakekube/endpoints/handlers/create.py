@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-from fakekube.admission.plugin import Operation
+from fakekube.admission.plugin import CREATE
 from fakekube.codecs.formats import Kind
 from fakekube.endpoints import admission, bodies, response_writers
 from fakekube.errors import status
@@ -48,9 +48,9 @@ def _create(scope: Scope) -> Response:
     system_fields.deduplicate_owners(meta, scope.request.warnings, after_admission=False)
     tracked = field_manager.updated(scope, None, body, chosen.field_manager)
     obj = versions.to_storage(scope.resource, tracked)
-    admission.admit(scope, Operation.CREATE, obj, None)
+    admission.admit(scope, CREATE, obj, None)
     system_fields.deduplicate_owners(obj["metadata"], scope.request.warnings, after_admission=True)
-    written = writes.create(scope, obj, admission.checker(scope, Operation.CREATE))
+    written = writes.create(scope, obj, admission.checker(scope, CREATE))
     return response_writers.object_response(scope, representation, 201, written.document)
 
 
@@ -65,8 +65,8 @@ def _act(scope: Scope, action: Action) -> Response:
         system_fields.match_namespace(meta, scope.namespace)
     body = field_manager.updated(scope, None, {"metadata": {}, **body}, chosen.field_manager)
     scope = scope.for_write(dry_run=chosen.dry_run, options=chosen.raw, name=scope.name or body["metadata"].get("name", ""))
-    admission.admit(scope, Operation.CREATE, body, None)
-    check = admission.checker(scope, Operation.CREATE)
+    admission.admit(scope, CREATE, body, None)
+    check = admission.checker(scope, CREATE)
     context = replace(scope.context, check=lambda obj: check(obj, None), remove=partial(_remove, scope))
     answer = action(context, scope.name, body)
     if answer.get("kind") == "Status":

@@ -9,7 +9,7 @@ Specified by: k8s.io/apiserver/pkg/endpoints/handlers/patch.go.
 
 from __future__ import annotations
 
-from fakekube.admission.plugin import Operation
+from fakekube.admission.plugin import CREATE, UPDATE
 from fakekube.codecs.document import Document
 from fakekube.endpoints import admission, negotiation, projection, response_writers
 from fakekube.endpoints.handlers.patchers import Patch, patch_document, patch_for
@@ -46,14 +46,14 @@ def _patch_object(scope: Scope, representation: negotiation.MediaType, patch: Pa
             raise scope.not_found()
         live = None if stored is None else versions.shown(scope.resource, versions.fresh(scope.resource, stored)).object
         obj = versions.to_storage(scope.resource, patch(live))
-        admission.admit(scope, Operation.CREATE if old is None else Operation.UPDATE, obj, live if scope.resource.custom else old)
+        admission.admit(scope, CREATE if old is None else UPDATE, obj, live if scope.resource.custom else old)
         system_fields.deduplicate_owners(obj["metadata"], scope.request.warnings, after_admission=True)
         return obj
 
     written = writes.update(
         scope,
         build,
-        admission.checker(scope, Operation.UPDATE),
+        admission.checker(scope, UPDATE),
         create_absent=patch.creates,
         check_created=admission.creation_checker(scope),
     )

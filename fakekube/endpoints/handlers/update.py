@@ -5,7 +5,7 @@ Specified by: k8s.io/apiserver/pkg/endpoints/handlers/update.go.
 
 from __future__ import annotations
 
-from fakekube.admission.plugin import Operation
+from fakekube.admission.plugin import CREATE, UPDATE
 from fakekube.codecs.document import Document
 from fakekube.endpoints import admission, bodies, projection, response_writers
 from fakekube.registry import options
@@ -45,12 +45,12 @@ def handle(scope: Scope) -> Response:
         fresh = attempts.pop() if attempts else bodies.decode(scope, data, "Ignore")
         system_fields.match_namespace(fresh["metadata"], scope.namespace)
         obj = versions.to_storage(scope.resource, field_manager.updated(scope, live, fresh, chosen.field_manager))
-        admission.admit(scope, Operation.CREATE if old is None else Operation.UPDATE, obj, live if scope.resource.custom else old)
+        admission.admit(scope, CREATE if old is None else UPDATE, obj, live if scope.resource.custom else old)
         system_fields.deduplicate_owners(obj["metadata"], scope.request.warnings, after_admission=True)
         return obj
 
     written = writes.update(
-        scope, build, admission.checker(scope, Operation.UPDATE), uid=uid, check_created=admission.creation_checker(scope)
+        scope, build, admission.checker(scope, UPDATE), uid=uid, check_created=admission.creation_checker(scope)
     )
     return response_writers.object_response(scope, representation, 201 if written.created else 200, written.document)
 
