@@ -51,9 +51,29 @@ class Documents:
             served = tuple(resource for resource in self._registry if not resource.unservable)
             services, remotes = self._registrations.services(), self._registrations.remotes()
             if (served, services, remotes) != (snapshot.served, snapshot.services, snapshot.remotes):
-                snapshot = Snapshot(served, services, remotes, self._builtin)
+                snapshot = _snapshot(served, services, remotes, self._builtin)
             self._current = (state, registered, snapshot)
         return snapshot
+
+
+#: The newest snapshot of built-in resources alone in this process: most clusters serve the same, at least at first.
+_newest: list[Snapshot] = []
+
+
+def _snapshot(
+    served: tuple[Resource, ...],
+    services: tuple[GroupVersionPriority, ...],
+    remotes: Mapping[tuple[str, str], Document],
+    builtin: Mapping[tuple[str, str], GroupVersionPriority],
+) -> Snapshot:
+    """Returns the documents of a state: those that another cluster has built, if it has the same state."""
+    for newest in _newest:
+        if (served, services, remotes) == (newest.served, newest.services, newest.remotes) and builtin is newest.builtin:
+            return newest
+    made = Snapshot(served, services, remotes, builtin)
+    if not remotes and not any(resource.custom for resource in served):  # which belong to one cluster
+        _newest[:] = [made]
+    return made
 
 
 class Snapshot:
@@ -69,7 +89,7 @@ class Snapshot:
         self.served = served
         self.services = services
         self.remotes = remotes
-        self._builtin = builtin
+        self.builtin = builtin
         self.encodings: dict[object, tuple[bytes, str]] = {}
         """A cache for the endpoints: encoded responses with their ETags."""
 
@@ -136,7 +156,7 @@ class Snapshot:
         resources = self._by_group.get(group, {}).get(version)
         if resources and resources[0].custom:
             return GroupVersionPriority(group, version, *_CUSTOM_PRIORITIES)
-        return self._builtin.get((group, version)) or GroupVersionPriority(group, version, *_DEFAULT_PRIORITIES)
+        return self.builtin.get((group, version)) or GroupVersionPriority(group, version, *_DEFAULT_PRIORITIES)
 
     def resources(self, group: str, version: str) -> Document | None:
         """Returns the APIResourceList of a group version; None if it is not served. That of v1 has no apiVersion."""

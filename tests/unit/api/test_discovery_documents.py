@@ -169,3 +169,15 @@ def test_a_change_that_shows_nothing_leaves_the_documents(documents: Documents, 
     first = documents.current()
     registrations.state = (7, None)
     assert documents.current() is first
+
+
+def test_clusters_with_the_same_built_in_resources_share_their_documents(registry: Registry) -> None:
+    def current(registry: Registry) -> Any:
+        return Documents(registry, _Registrations(), "1.36").current()  # type: ignore[arg-type]
+
+    shared = current(registry)
+    assert current(registry.copy()) is shared
+    other = Registry([*registry, resource("example.com", "v1", "widgets", custom=True)])
+    assert current(other) is not shared
+    assert current(other) is not current(other)
+    assert current(registry) is shared

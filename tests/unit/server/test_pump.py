@@ -134,6 +134,13 @@ def test_a_source_is_subscribed_to_once_while_it_has_streams(rig: Rig, topic: An
     assert rig.loop.watched == {}
 
 
+def test_a_pump_that_was_never_used_closes_without_the_loop(rig: Rig, topic: Any, make_cursor: Any) -> None:
+    assert rig.pump.close_unused()
+    rig.deliver(make_cursor(topic), Wire())
+    assert topic.subscriptions == 0
+    assert not rig.pump.close_unused()
+
+
 def test_many_changes_wake_the_loop_once(rig: Rig, topic: Any, make_cursor: Any) -> None:
     rig.deliver(make_cursor(topic), Wire())
     rig.settle()

@@ -197,6 +197,28 @@ def test_the_end_of_the_server_ends_streams_and_idle_connections_at_once(
     server.stop()
 
 
+def test_who_has_connected_and_is_not_served_yet_sees_an_end(
+    serve: Serve, connect: Connect, topic: Any, make_cursor: Any
+) -> None:
+    server = serve(Watch(lambda: make_cursor(topic)))
+    if not server._loop.is_concurrent:
+        pytest.skip("the end of a server needs the loop's thread")
+    reached, release = threading.Event(), threading.Event()
+
+    def hold_up() -> None:
+        reached.set()
+        release.wait(TIMEOUT)
+
+    server._loop.call(hold_up)
+    assert reached.wait(TIMEOUT)
+    try:
+        client = connect(server)
+        server.stop()
+        assert client.rest() == b""
+    finally:
+        release.set()
+
+
 def test_the_end_does_not_wait_for_an_application_for_long(
     serve: Serve, connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from fakekube.server import Server, certificates
 from fakekube.server.certificates import Credentials, credentials
+from fakekube.server.tls import _openssl
 
 TIMEOUT = 10.0
 
@@ -156,6 +157,12 @@ def test_a_goodbye_of_tls_alone_ends_a_stream(secure: Secure, topic: Any, make_c
     with suppress(ssl.SSLWantReadError):
         client.socket.unwrap()
     assert watch.streams[0].closed.wait(TIMEOUT)
+
+
+def test_a_handshake_verifies_nothing_on_the_server(given: Credentials) -> None:
+    assert given.context.num_tickets == 1
+    if _openssl() is not None:  # OpenSSL verifies the server's certificate if it knows the CA
+        assert given.context.get_ca_certs() == []
 
 
 def test_plain_http_is_told_so(secure: Secure) -> None:

@@ -1,0 +1,21 @@
+"""The plugins of clusters: shared where they keep nothing."""
+
+from __future__ import annotations
+
+from fakekube.admission.options import AdmissionOptions
+from fakekube.admission.profiles import plugins
+
+
+def test_clusters_share_the_plugins_that_keep_nothing_of_them() -> None:
+    one, other = ({plugin.name: plugin for plugin in plugins("cluster")} for _ in range(2))
+    own = {name for name in one if one[name] is not other[name]}
+    assert own == {"MutatingAdmissionPolicy", "ValidatingAdmissionPolicy"}
+
+
+def test_a_configured_plugin_is_of_one_cluster() -> None:
+    usual = [plugin.name for plugin in plugins("cluster")]
+    less = [plugin.name for plugin in plugins("cluster", AdmissionOptions(disable_admission_plugins=("LimitRanger",)))]
+    more = [plugin.name for plugin in plugins("cluster", AdmissionOptions(enable_admission_plugins=("AlwaysPullImages",)))]
+    assert [name for name in usual if name != "LimitRanger"] == less
+    assert [name for name in more if name != "AlwaysPullImages"] == usual
+    assert "AlwaysPullImages" in more
