@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import copy
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from fakekube.testing.manifests import Source, objects
 
-__all__ = ["Sample", "new_token"]
+__all__ = ["Sample", "changes_of_texts", "new_token"]
 
 Object = dict[str, Any]
 
@@ -34,6 +34,20 @@ _LONGEST_NAME = 63
 def new_token(dice: random.Random) -> str:
     """Returns a new part of names, which occurs in no other name."""
     return "".join(dice.choice(_LETTERS) for _ in range(6))
+
+
+def changes_of_texts(obj: Object, ending: str) -> list[Object]:
+    """Returns merge patches that each give another ending to one text in the data or the spec of an object."""
+    return [{part: change} for part in ("data", "spec") for change in _changes(obj.get(part), ending)]
+
+
+def _changes(value: Any, ending: str) -> Iterator[Any]:
+    """Yields what of a value is different after one change."""
+    if isinstance(value, str):
+        yield f"{value}-{ending}"
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            yield from ({key: change} for change in _changes(inner, ending))
 
 
 @dataclass(slots=True, frozen=True)

@@ -16,7 +16,7 @@ from fakekube.checker.judges import judge_convergence, judge_process
 from fakekube.checker.process import ClientProcess
 from fakekube.checker.reaction import Copy, Element
 from fakekube.checker.rule import NotExercised, Rule, Verdict
-from fakekube.checker.sample import Sample, new_token
+from fakekube.checker.sample import Sample, changes_of_texts, new_token
 from fakekube.checker.telling import tells
 from fakekube.checker.trace import Call, Stream, StreamKey, Trace, excerpt
 from fakekube.client import ApiError, UnknownResource
@@ -49,6 +49,9 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 2.0, 60.0
 _SLOWED = 12.0
 #: How much longer than the longest pause of a backoff the next may be: it doubles, and jitter doubles it again.
 _GROWTH = 4.5
+
+#: How many changes of an object are tried until the API takes one.
+_MOST_CHANGES = 6
 
 #: An object that no client looks at.
 _UNWATCHED = {
@@ -228,6 +231,19 @@ class Spell:
             return self.cluster.resource_name(obj)
         except UnknownResource as error:
             raise NotExercised(str(error)) from None
+
+    def alter(self, copy: Copy) -> bool:
+        """Changes a text in the data or the spec of an object of a copy; returns whether the API took such a change."""
+        ending = new_token(self.random)
+        for resource, obj in zip(copy.resources, copy.objects, strict=True):
+            metadata = obj["metadata"]
+            for change in changes_of_texts(obj, ending)[:_MOST_CHANGES]:
+                try:
+                    self.cluster.patch(resource, metadata["name"], change, namespace=metadata.get("namespace"))
+                except ApiError:
+                    continue
+                return True
+        return False
 
     def delete(self, copy: Copy) -> None:
         """Deletes the objects of a copy, in the reverse of their order."""

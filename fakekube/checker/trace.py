@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from fakekube.cluster import Cluster
     from fakekube.powers.exchange import Exchange
 
-__all__ = ["Call", "Event", "Stream", "StreamKey", "Trace", "excerpt", "failed"]
+__all__ = ["WRITES", "Call", "Event", "Stream", "StreamKey", "Trace", "excerpt", "failed"]
 
-_WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
+WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 #: Status codes of watches that deliver events: of a plain answer, and of a WebSocket.
 _STREAMS = frozenset({200, 101})
 _TRUE = frozenset({"true", "1", "t", "T", "TRUE", "True"})
@@ -160,7 +160,7 @@ class Call:
 
     @property
     def is_write(self) -> bool:
-        return self.verb in _WRITES
+        return self.verb in WRITES
 
     @property
     def succeeded(self) -> bool:

@@ -9,11 +9,13 @@ import threading
 from typing import TYPE_CHECKING
 
 from fakekube.checker.occasions import LEASES, await_told, generated_children, learned_writes, own_objects
-from fakekube.checker.reaction import Copy, children_of
+from fakekube.checker.reaction import Copy, Element, ElementKind, Reaction, children_of, elements_of
 from fakekube.checker.rule import NotExercised, Rule, Verdict
 from fakekube.checker.rules.initial_events import require_lists
 from fakekube.checker.rules.retries import judge_duplicates
 from fakekube.checker.sample import new_token
+from fakekube.checker.spell import ClientEnded, HotLoop
+from fakekube.checker.trace import WRITES
 
 if TYPE_CHECKING:
     from fakekube.checker.spell import Spell
@@ -247,4 +249,61 @@ class MissedDeletion(Rule):
         return super().judge(spell)
 
 
-RULES = (StaleRestart, StaleChildren, Death, LostChild, MissedDeletion)
+class MissedChange(Rule):
+    """A copy is changed while the client is disconnected, and the history is compacted."""
+
+    id = "S3"
+    provocation = "an object is changed while the client is disconnected, and the events are compacted"
+    obligation = LostChild.obligation
+    advice = LostChild.advice
+    source = LostChild.source
+    lasts = 10.0
+
+    def provoke(self, spell: Spell) -> None:
+        spell.memory["reaction"] = self._learn(spell)
+        spell.memory["mark"] = spell.trace.mark()
+        with spell.disconnected():
+            self._alter(spell, spell.copies[0])
+            spell.compact()
+        spell.await_until(lambda: not self._missing(spell), spell.patience)
+
+    @classmethod
+    def _learn(cls, spell: Spell) -> Reaction:
+        """Returns what the client writes when copies are changed before its eyes. Raises NotExercised if that is nothing."""
+        copies = (spell.copies[0], spell.stimulate())
+        spell.await_all()
+        mark = spell.trace.mark()
+        try:
+            for copy in copies:
+                cls._alter(spell, copy)
+            spell.wait(1.0 + spell.bench.quiet + 4 * spell.calm.reaction_seconds)
+        except (ClientEnded, HotLoop):
+            raise NotExercised("the client does not bear a change of a text in a copy") from None
+        sent = Reaction.common(*(elements_of(spell.cluster, copy, spell.trace.since(mark)) for copy in copies))
+        writes = {
+            one: count for one, count in sent.elements.items() if one.kind is ElementKind.REQUEST and one.detail[0] in WRITES
+        }
+        if not writes:
+            raise NotExercised("the client writes nothing when a copy is changed")
+        return Reaction(writes)
+
+    @staticmethod
+    def _alter(spell: Spell, copy: Copy) -> None:
+        if not spell.alter(copy):
+            raise NotExercised("the copy of the sample has no text that can be changed")
+
+    @staticmethod
+    def _missing(spell: Spell) -> list[Element]:
+        reaction: Reaction = spell.memory["reaction"]
+        return reaction.missing(spell.cluster, spell.copies[0], spell.trace.since(spell.memory["mark"]))
+
+    def judge_trace(self, spell: Spell) -> Verdict:
+        missing = self._missing(spell)
+        if not missing:
+            return Verdict.passed()
+        name = spell.copies[0].names()[0]
+        text = f"no reaction to the change of {name}: before, the client {missing[0]}"
+        return Verdict.failed(text, *spell.excerpt(), by_time=True)
+
+
+RULES = (StaleRestart, StaleChildren, Death, LostChild, MissedDeletion, MissedChange)
