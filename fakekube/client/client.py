@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import quote, unquote, urlencode
 
 from fakekube.auth.authentication import IN_PROCESS_USER
-from fakekube.client.elsewhere import ACCEPT, Place, ResourceElsewhere, resources_in
+from fakekube.client.discovery import ACCEPT, DiscoveredResource, RESTMapping, collection_path, resources_in
 from fakekube.client.errors import ApiError
 from fakekube.clock import Clock
 from fakekube.codecs import json
@@ -78,7 +78,7 @@ class Client:
         self._user = user
         self._found: dict[tuple[str, str | None], Resource] = {}
         self._found_in: object = None
-        self._elsewhere: tuple[bytes, tuple[ResourceElsewhere, ...]] = (b"", ())
+        self._discovery: tuple[bytes, tuple[DiscoveredResource, ...]] = (b"", ())
         """A discovery document, and the resources in it."""
 
     def now(self) -> str:
@@ -119,35 +119,31 @@ class Client:
                 return resource
         raise UnknownResource(f"no resource is called {name!r}" + (f" in {api_version}" if api_version else ""))
 
-    def _place_of(self, name: str, api_version: str | None = None) -> Place:
+    def _mapping_of(self, name: str, api_version: str | None = None) -> RESTMapping:
         """Returns the resource for a name, on this or an aggregated API server. Raises UnknownResource."""
         try:
             return self.resource(name, api_version)
         except UnknownResource:
-            wanted, _, group = name.lower().partition(".")
             for found in self._discovered():
-                fits = api_version in (None, found.api_version) and group in ("", found.group, f"{found.version}.{found.group}")
-                if fits and wanted in found.names:
+                if api_version in (None, found.api_version) and found.is_called(name):
                     return found
             raise
 
-    def _discovered(self) -> tuple[ResourceElsewhere, ...]:
+    def _discovered(self) -> tuple[DiscoveredResource, ...]:
         """Returns all resources of the cluster, including those of aggregated APIs."""
         answer = self.request("GET", "/apis", accept=ACCEPT)
         if answer.code != 200 or not isinstance(answer.body, bytes):
             return ()
-        document, found = self._elsewhere
+        document, found = self._discovery
         if document != answer.body:
             found = tuple(resources_in(json.reread(answer.body)))
-            self._elsewhere = answer.body, found
+            self._discovery = answer.body, found
         return found
 
-    def path(self, resource: Place, namespace: str | None = None, name: str = "", subresource: str = "") -> str:
+    def path(self, resource: RESTMapping, namespace: str | None = None, name: str = "", subresource: str = "") -> str:
         """Returns the path of a collection or of an object in it; `namespace` is ignored for cluster-scoped
         resources."""
-        root = f"/apis/{resource.group}/{resource.version}" if resource.group else f"/api/{resource.version}"
-        scope = f"/namespaces/{quote(namespace)}" if resource.namespaced and namespace else ""
-        return "/".join(part for part in (f"{root}{scope}/{resource.plural}", quote(name), subresource) if part)
+        return "/".join(part for part in (collection_path(resource, namespace), quote(name), subresource) if part)
 
     # ---- requests
 
@@ -233,7 +229,7 @@ class Client:
 
         Raises ApiError and UnknownResource.
         """
-        resource, namespace, _ = self._place(obj, namespace)
+        resource, namespace, _ = self._mapping_and_key(obj, namespace)
         return self.call("POST", self.path(resource, namespace), obj)
 
     def apply(
@@ -249,7 +245,7 @@ class Client:
 
         Raises ApiError and UnknownResource.
         """
-        resource, namespace, name = self._place(obj, namespace)
+        resource, namespace, name = self._mapping_and_key(obj, namespace)
         query = {"fieldManager": field_manager, "force": "true" if force else "false"}
         return self.call("PATCH", self.path(resource, namespace, name, subresource), obj, query, content_type=APPLY)
 
@@ -264,7 +260,7 @@ class Client:
 
         Raises ApiError and UnknownResource.
         """
-        found = self._place_of(resource)
+        found = self._mapping_of(resource)
         query = {"labelSelector": label_selector, "fieldSelector": field_selector}
         answer = self.call("GET", self.path(found, namespace), None, {k: v for k, v in query.items() if v})
         kind = {"kind": found.kind, "apiVersion": found.api_version}
@@ -275,7 +271,7 @@ class Client:
 
         Raises ApiError (409 if its resourceVersion is not the current one) and UnknownResource.
         """
-        resource, namespace, name = self._place(obj, namespace)
+        resource, namespace, name = self._mapping_and_key(obj, namespace)
         return self.call("PUT", self.path(resource, namespace, name, subresource), obj)
 
     def patch(self, resource: str, name: str, patch: Object, *, namespace: str | None = None, subresource: str = "") -> Object:
@@ -301,11 +297,11 @@ class Client:
         return self.call("DELETE", self._of(resource, namespace, name), options or None)
 
     def _of(self, resource: str, namespace: str | None, name: str, subresource: str = "") -> str:
-        found = self._place_of(resource)
+        found = self._mapping_of(resource)
         return self.path(found, namespace or "default", name, subresource)
 
-    def _place(self, obj: Object, namespace: str | None) -> tuple[Place, str, str]:
+    def _mapping_and_key(self, obj: Object, namespace: str | None) -> tuple[RESTMapping, str, str]:
         """Returns resource, namespace and name of an object."""
-        resource = self._place_of(obj.get("kind", ""), obj.get("apiVersion"))
+        resource = self._mapping_of(obj.get("kind", ""), obj.get("apiVersion"))
         metadata = obj.get("metadata") or {}
         return resource, namespace or metadata.get("namespace") or "default", metadata.get("name", "")

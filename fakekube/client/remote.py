@@ -22,7 +22,7 @@ from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 from fakekube.client.client import UnknownResource
-from fakekube.client.elsewhere import ACCEPT, Place, ResourceElsewhere, resources_in
+from fakekube.client.discovery import ACCEPT, DiscoveredResource, RESTMapping, collection_path, resources_in
 from fakekube.client.errors import ApiError
 from fakekube.codecs import yaml
 from fakekube.codecs.errors import DecodeError
@@ -60,7 +60,7 @@ class RemoteClient:
         self._headers = _authorization(folder, user)
         self._context = _tls(folder, cluster, user) if self._server.startswith("https://") else None
         self._timeout = timeout
-        self._resources: list[ResourceElsewhere] | None = None
+        self._resources: list[DiscoveredResource] | None = None
 
     @classmethod
     def of_kubeconfig(cls, path: Path, context: str = "") -> RemoteClient:
@@ -71,28 +71,28 @@ class RemoteClient:
 
     # ---- interface for exports
 
-    def listable_resources(self) -> list[ResourceElsewhere]:
-        """Returns the preferred version of every resource that can be listed and created. Raises ApiError."""
+    def resources(self) -> list[DiscoveredResource]:
+        """Returns all versions of all resources; requested once. Raises ApiError."""
         if self._resources is None:
-            found = [one for root in ("/api", "/apis") for one in resources_in(self.get(root, accept=ACCEPT))]
-            preferred = {(one.group, one.plural): one for one in reversed(found) if {"list", "create"} <= one.verbs}
-            self._resources = list(reversed(preferred.values()))
+            self._resources = [one for root in ("/api", "/apis") for one in resources_in(self.get(root, accept=ACCEPT))]
         return self._resources
 
-    def resource(self, name: str) -> ResourceElsewhere:
+    def listable_resources(self) -> list[DiscoveredResource]:
+        """Returns the preferred version of every resource that can be listed and created. Raises ApiError."""
+        preferred = {(one.group, one.plural): one for one in reversed(self.resources()) if {"list", "create"} <= one.verbs}
+        return list(reversed(preferred.values()))
+
+    def resource(self, name: str) -> DiscoveredResource:
         """Returns the resource for a name that kubectl accepts. Raises UnknownResource and ApiError."""
-        wanted, _, group = name.lower().partition(".")
         for one in self.listable_resources():
-            if wanted in one.names and group in ("", one.group):
+            if one.is_called(name):
                 return one
         raise UnknownResource(f"no resource is called {name!r}")
 
     @staticmethod
-    def path(resource: Place, namespace: str | None = None) -> str:
+    def path(resource: RESTMapping, namespace: str | None = None) -> str:
         """Returns the path of a collection."""
-        root = f"/apis/{resource.group}/{resource.version}" if resource.group else f"/api/{resource.version}"
-        scope = f"/namespaces/{namespace}" if resource.namespaced and namespace else ""
-        return f"{root}{scope}/{resource.plural}"
+        return collection_path(resource, namespace)
 
     def call(self, method: str, path: str) -> Object:
         """Returns a list with the items of all pages; an empty list if the response is 403, 404 or 405. Raises ApiError."""

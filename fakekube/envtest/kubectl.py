@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 from urllib.parse import quote
 
 from fakekube.client import ApiError, UnknownResource
-from fakekube.client.elsewhere import ACCEPT, ResourceElsewhere, resources_in
+from fakekube.client.discovery import DiscoveredResource
 from fakekube.client.remote import KubeconfigContext, KubeconfigError, RemoteClient, read_context
 from fakekube.envtest import kubectl_config
 from fakekube.envtest.flags import FlagError, seconds, split
@@ -59,19 +59,17 @@ class Session:
     client: RemoteClient
     namespace: str
     flags: Flags
-    _resources: list[ResourceElsewhere] | None = None
 
-    def resource(self, name: str) -> ResourceElsewhere:
+    def resource(self, name: str) -> DiscoveredResource:
         """Returns the resource for a name, a short name or a kind, with an optional group. Raises CommandError."""
-        wanted, _, group = name.lower().partition(".")
-        for one in self._all():
-            if wanted in one.names and (not group or group in (one.group, f"{one.version}.{one.group}")):
+        for one in self.client.resources():
+            if one.is_called(name):
                 return one
         raise CommandError(f'the server doesn\'t have a resource type "{name}"')
 
-    def resource_of(self, obj: Object) -> ResourceElsewhere:
+    def resource_of(self, obj: Object) -> DiscoveredResource:
         """Returns the resource of an object's kind. Raises CommandError."""
-        for one in self._all():
+        for one in self.client.resources():
             if (one.api_version, one.kind) == (obj.get("apiVersion"), obj.get("kind")):
                 return one
         raise CommandError(
@@ -79,12 +77,7 @@ class Session:
             f'no matches for kind "{obj.get("kind")}" in version "{obj.get("apiVersion")}"'
         )
 
-    def _all(self) -> list[ResourceElsewhere]:
-        if self._resources is None:
-            self._resources = [one for root in ("/api", "/apis") for one in resources_in(self.client.get(root, accept=ACCEPT))]
-        return self._resources
-
-    def path(self, resource: ResourceElsewhere, name: str = "", namespace: str = "") -> str:
+    def path(self, resource: DiscoveredResource, name: str = "", namespace: str = "") -> str:
         """Returns the path of an object, or of a collection."""
         place = None if "all-namespaces" in self.flags else namespace or self.namespace
         return self.client.path(resource, place) + (f"/{quote(name)}" if name else "")
@@ -162,7 +155,7 @@ def _get(words: Sequence[str], flags: Flags) -> int:
     return 0
 
 
-def _targets(session: Session, words: Sequence[str]) -> Iterator[tuple[ResourceElsewhere, str]]:
+def _targets(session: Session, words: Sequence[str]) -> Iterator[tuple[DiscoveredResource, str]]:
     """Yields resources and names of `pods`, `pods,services`, `pod a b` and `pod/a service/b`. Raises CommandError."""
     if not words:
         raise CommandError("you must specify the type of resource")
@@ -176,7 +169,7 @@ def _targets(session: Session, words: Sequence[str]) -> Iterator[tuple[ResourceE
             yield session.resource(kind), name
 
 
-def _print(found: Object, resource: ResourceElsewhere, output: str, flags: Flags, session: Session) -> None:
+def _print(found: Object, resource: DiscoveredResource, output: str, flags: Flags, session: Session) -> None:
     form, _, template = output.partition("=")
     if form in ("", "wide") and found.get("kind") == "Table":
         _print_table(found, resource, flags, session, wide=form == "wide")
@@ -198,7 +191,7 @@ def _print(found: Object, resource: ResourceElsewhere, output: str, flags: Flags
         raise CommandError(f'unable to match a printer suitable for the output format "{output}"')
 
 
-def _print_table(table: Object, resource: ResourceElsewhere, flags: Flags, session: Session, *, wide: bool) -> None:
+def _print_table(table: Object, resource: DiscoveredResource, flags: Flags, session: Session, *, wide: bool) -> None:
     columns = [place for place, column in enumerate(table["columnDefinitions"]) if wide or not column.get("priority")]
     rows = [
         [str("" if row["cells"][place] is None else row["cells"][place]) for place in columns] for row in table.get("rows") or ()
@@ -218,7 +211,7 @@ def _print_table(table: Object, resource: ResourceElsewhere, flags: Flags, sessi
         print("".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
 
 
-def _typed(resource: ResourceElsewhere) -> str:
+def _typed(resource: DiscoveredResource) -> str:
     return f"{resource.kind.lower()}.{resource.group}" if resource.group else resource.kind.lower()
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from fakekube.codecs import json, yaml
 
 if TYPE_CHECKING:
-    from fakekube.client.elsewhere import Place
+    from fakekube.client.discovery import RESTMapping
 
 __all__ = ["NOT_EXPORTED", "as_list", "as_yaml", "export", "without_secret_data"]
 
@@ -40,13 +40,13 @@ _NOT_EXPORTED_METADATA = frozenset(
 class Reader(Protocol):
     """The part of a client that an export uses; `client.Client` and `client.remote.RemoteClient` have it."""
 
-    def resource(self, name: str, /) -> Place:
+    def resource(self, name: str, /) -> RESTMapping:
         """Returns the resource for a name that kubectl accepts. Raises UnknownResource."""
 
-    def listable_resources(self) -> Sequence[Place]:
+    def listable_resources(self) -> Sequence[RESTMapping]:
         """Returns one version of every resource whose objects are stored."""
 
-    def path(self, resource: Place, namespace: str | None = None, /) -> str:
+    def path(self, resource: RESTMapping, namespace: str | None = None, /) -> str:
         """Returns the path of a collection."""
 
     def call(self, method: str, path: str, /) -> Object:

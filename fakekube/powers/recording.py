@@ -27,7 +27,7 @@ from fakekube.codecs.errors import DecodeError
 from fakekube.patch import strategic_diff
 
 if TYPE_CHECKING:
-    from fakekube.client.elsewhere import Place
+    from fakekube.client.discovery import RESTMapping
     from fakekube.schema.model import Type
 
 __all__ = ["NOT_RECORDED", "Contents", "RecordingError", "ResourcePatch", "Writer", "patch_between", "plain_copy", "read"]
@@ -102,9 +102,11 @@ class Writer:
         """Writes an initial object."""
         self._write(obj)
 
-    def write_change(self, place: Place, type: Type | None, old: Object | None, new: Object | None, seconds: float) -> None:
+    def write_change(
+        self, mapping: RESTMapping, type: Type | None, old: Object | None, new: Object | None, seconds: float
+    ) -> None:
         """Writes the change from one state of an object to another, if they differ; see `patch_between` for the arguments."""
-        patch = patch_between(place, type, old, new, seconds)
+        patch = patch_between(mapping, type, old, new, seconds)
         if patch is not None:
             self.write_patch(patch)
 
@@ -125,12 +127,12 @@ def plain_copy(obj: Mapping[str, Any]) -> Object:
 
 
 def patch_between(
-    place: Place, type: Type | None, old: Object | None, new: Object | None, seconds: float
+    mapping: RESTMapping, type: Type | None, old: Object | None, new: Object | None, seconds: float
 ) -> ResourcePatch | None:
     """Returns the change from one state of an object to another; None if they are equal.
 
     Args:
-        place: the resource.
+        mapping: the resource.
         type: of built-in kinds.
         old, new: `plain_copy` of the object; None if it is absent.
         seconds: since the recording began.
@@ -146,7 +148,7 @@ def patch_between(
             return None
     metadata = present["metadata"]
     name = metadata.get("namespace", ""), metadata["name"]
-    return ResourcePatch(place.group, place.version, place.plural, *name, method, seconds, template)
+    return ResourcePatch(mapping.group, mapping.version, mapping.plural, *name, method, seconds, template)
 
 
 def read(text: bytes) -> Contents:

@@ -1,17 +1,21 @@
-"""Finds the resources of aggregated API servers in the aggregated discovery document."""
+"""Resources as clients know them from discovery: their names, and the paths of their collections.
+
+Specified by: k8s.io/api/apidiscovery/v2; k8s.io/apimachinery/pkg/api/meta/interfaces.go (RESTMapping).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
+from urllib.parse import quote
 
-__all__ = ["ACCEPT", "Place", "ResourceElsewhere", "resources_in"]
+__all__ = ["ACCEPT", "DiscoveredResource", "RESTMapping", "collection_path", "resources_in"]
 
 ACCEPT = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
 
-class Place(Protocol):
+class RESTMapping(Protocol):
     """The properties of a resource that a client needs for requests."""
 
     @property
@@ -34,8 +38,8 @@ class Place(Protocol):
 
 
 @dataclass(slots=True, frozen=True)
-class ResourceElsewhere:
-    """A resource of an aggregated API server."""
+class DiscoveredResource:
+    """A resource in the aggregated discovery document."""
 
     group: str
     version: str
@@ -48,11 +52,23 @@ class ResourceElsewhere:
 
     @property
     def api_version(self) -> str:
-        """Returns the apiVersion of objects."""
+        """The apiVersion of objects."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
+    def is_called(self, name: str) -> bool:
+        """Reports whether a name is one of the resource: a name, `name.group` or `name.version.group`, in any case."""
+        first, _, group = name.lower().partition(".")
+        return first in self.names and group in ("", self.group, f"{self.version}.{self.group}")
 
-def resources_in(document: dict[str, Any]) -> Iterator[ResourceElsewhere]:
+
+def collection_path(mapping: RESTMapping, namespace: str | None = None) -> str:
+    """Returns the path of a collection; `namespace` is ignored for cluster-scoped resources."""
+    root = f"/apis/{mapping.group}/{mapping.version}" if mapping.group else f"/api/{mapping.version}"
+    scope = f"/namespaces/{quote(namespace)}" if mapping.namespaced and namespace else ""
+    return f"{root}{scope}/{mapping.plural}"
+
+
+def resources_in(document: dict[str, Any]) -> Iterator[DiscoveredResource]:
     """Returns the resources of a discovery document, in its order."""
     for group in document.get("items") or ():
         name = group["metadata"].get("name", "")
@@ -61,7 +77,7 @@ def resources_in(document: dict[str, Any]) -> Iterator[ResourceElsewhere]:
                 kind = (entry.get("responseKind") or {}).get("kind", "")
                 names = {entry["resource"], entry.get("singularResource", ""), kind, *(entry.get("shortNames") or ())}
                 known = frozenset(one.lower() for one in names if one)
-                yield ResourceElsewhere(
+                yield DiscoveredResource(
                     name,
                     version["version"],
                     entry["resource"],
