@@ -1,5 +1,6 @@
 // @kubernetes/client-node: an informer that is started again five seconds after an error, as its examples do.
-import * as k8s from '@kubernetes/client-node';
+// The first argument names another package than the newest version's.
+const k8s = await import(process.argv[2] ?? '@kubernetes/client-node');
 
 const config = new k8s.KubeConfig();
 config.loadFromDefault();
