@@ -120,6 +120,7 @@ class Economy(Rule):
         return (
             self._judge_repetitions(spell, after, length)
             or self._judge_repetitions(spell, [*before, *after], length_before + length)
+            or self._judge_ageing(spell)
             or self._judge_streams(spell)
             or self._judge_connections(spell)
             or Verdict.passed(f"{length_before + length:.0f} idle seconds")
@@ -148,6 +149,23 @@ class Economy(Rule):
         for (verb, path), count in written.most_common(1):
             if count > 2:
                 return Verdict.warned(f"{verb} {path} {count} times without a cause", *spell.excerpt(writes_of(idle)))
+        return None
+
+    @staticmethod
+    def _judge_ageing(spell: Spell) -> Verdict | None:
+        """Says whether the client ends quiet watches and resumes them from where they began, without bookmarks; None if not."""
+        for key, stream in spell.trace.streams().items():
+            quiet = [
+                call
+                for call in stream.watches
+                if call.resumes and not call.wants_bookmarks and not call.events and call.ended == "closed by the client"
+            ]
+            if len(quiet) > 1:
+                return Verdict.warned(
+                    f"ends quiet watches of {key} after {(quiet[-1].end or 0.0) - quiet[-1].at:.0f} s and asks for no bookmarks: "
+                    "the revision that it resumes from gets older until it is expired",
+                    *spell.excerpt(quiet),
+                )
         return None
 
     @staticmethod
