@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from fakekube.aggregator.controller import AvailableConditionController, Remote
-from fakekube.aggregator.discovery import DiscoveryInquiry, told, version_discovery
+from fakekube.aggregator.discovery import DiscoveryFetcher, facts_of, version_discovery
 from fakekube.aggregator.locations import Locations
 from fakekube.aggregator.mounted import MountedBackend
-from fakekube.aggregator.openapi import OpenAPIInquiry, published, told_nothing
+from fakekube.aggregator.openapi import OpenAPIFetcher, facts_without_documents, published
 from fakekube.aggregator.options import AggregatorOptions
 from fakekube.aggregator.proxy import Origin, Proxy
 from fakekube.clock import Clock
@@ -32,7 +32,7 @@ Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 
 class Aggregator:
-    """APIServices with a Service behind."""
+    """Serves the APIServices of one cluster that have a Service, by the servers behind them."""
 
     def __init__(
         self,
@@ -42,12 +42,23 @@ class Aggregator:
         resolver: ServiceResolver,
         options: AggregatorOptions = DEFAULT_OPTIONS,
     ) -> None:
-        """Raises ValueError for files that cannot be used."""
+        """Creates the aggregator. No server is requested before a first APIService has a Service.
+
+        Args:
+            store: the store of the cluster.
+            services: the access of the controller to APIServices, Services and EndpointSlices.
+            clock: the clock of the cluster, for the times of resyncs and conditions.
+            resolver: resolves Services to addresses.
+            options: the flags of the proxy client certificate.
+
+        Raises:
+            ValueError: a file of `options` cannot be used.
+        """
         self._services = services
         self._bucket = store.bucket("apiservices.apiregistration.k8s.io")
         self._locations = Locations(services, resolver, _client_certificate(options))
-        inquiries = (DiscoveryInquiry(self._locations), OpenAPIInquiry(self._locations))
-        self._controller = AvailableConditionController(store, services, clock, self._locations, inquiries)
+        fetchers = (DiscoveryFetcher(self._locations), OpenAPIFetcher(self._locations))
+        self._controller = AvailableConditionController(store, services, clock, self._locations, fetchers)
         self._proxy = Proxy(self._locations)
 
     @property
@@ -57,7 +68,7 @@ class Aggregator:
 
     @property
     def state(self) -> object:
-        """Another one when what is served elsewhere has changed."""
+        """Replaced by another object when the discovery or OpenAPI documents of a server have changed."""
         return self._controller.state
 
     def versions(self) -> Mapping[tuple[str, str], dict[str, Any]]:
@@ -65,14 +76,14 @@ class Aggregator:
         return {remote.group_version: version_discovery(remote) for remote in self.remotes.values()}
 
     def publisher_of(self, document: str) -> str | None:
-        """The name of the APIService whose server publishes an OpenAPI v3 document; None if no other server does."""
+        """Returns the name of the APIService whose server publishes an OpenAPI v3 document; None if no other server does."""
         for remote in self._controller.remotes.values():
             if document in (published(remote).index or ()):
                 return remote.name
         return None
 
     def service_of(self, path: str) -> str | None:
-        """The name of the APIService whose server answers for a path; None if no other server does."""
+        """Returns the name of the APIService whose server serves a path; None if this server serves it."""
         remotes, parts = self._controller.remotes, path.split("/", 4)
         if len(parts) > 3 and parts[1] == "apis":
             name = f"{parts[3]}.{parts[2]}"
@@ -81,34 +92,34 @@ class Aggregator:
         return name if name in remotes and not parts[0] else None
 
     def respond(self, name: str, request: Request, origin: Origin) -> Response | None:
-        """The answer of the server of an APIService; None if that has gone."""
+        """Forwards a request to the server of an APIService. Returns None if the APIService has no Service, or was deleted."""
         record = self._bucket.get(name)
         if record is None or "service" not in record.value.object["spec"]:
             return None
         return self._proxy.respond(record.value.object, request, origin)
 
     def install(self, name: str, application: Application, resources: tuple[Object, ...]) -> None:
-        """Let an application answer for an APIService of the base state, whenever nothing else is mounted for it.
+        """Serves an APIService of the base state with an application, unless another application is mounted for it.
 
-        It is known what it serves and that it is there: it is not asked before its APIService changes.
+        The application counts as available and its discovery as known: it is not requested before its APIService changes.
 
         Args:
-            name: of the APIService.
-            application: called for each request.
-            resources: what it serves, as the aggregated discovery document tells it.
+            name: the name of the APIService.
+            application: the WSGI application, called for each request.
+            resources: its resources, in the form of the aggregated discovery document.
         """
         self._locations.installed[name] = self._locations.mounted[name] = MountedBackend(application)
         record = self._bucket.get(name)
         if record is not None:
-            self._controller.install(name, record, {**told(resources), **told_nothing()})
+            self._controller.install(name, record, {**facts_of(resources), **facts_without_documents()})
 
     def mount(self, name: str, application: Application) -> None:
-        """Let an application answer for an APIService, instead of its Service."""
+        """Serves an APIService with a WSGI application instead of its Service."""
         self._locations.mounted[name] = MountedBackend(application)
         self._controller.mounted(name)
 
     def unmount(self, name: str) -> None:
-        """Let it no more."""
+        """Serves an APIService with its Service again, or with the application of `install`."""
         installed = self._locations.installed.get(name)
         if installed is not None:
             self._locations.mounted[name] = installed
@@ -117,26 +128,26 @@ class Aggregator:
         self._controller.mounted(name)
 
     def adopt(self, other: Aggregator) -> None:
-        """Answer as another cluster's does, whose state this one shares."""
+        """Takes over the mounted applications and the known documents of the cluster from which this one was copied."""
         others = other._locations.mounted.items()
         self._locations.mounted.update({name: one for name, one in others if one is not other._locations.installed.get(name)})
         self._controller.adopt(other._controller)
 
     def working(self) -> list[str]:
-        """The names of the APIServices whose servers are being asked whether they are there."""
+        """Returns the names of the APIServices whose servers are being checked, or are to be checked."""
         return self._controller.working()
 
     def wait(self, timeout: float) -> bool:
-        """Wait until no server is being asked; see the controller."""
+        """Waits until no server is being checked. Returns False if `timeout` (real seconds) passed before."""
         return self._controller.wait(timeout)
 
     def stop(self) -> None:
-        """Ask no more servers."""
+        """Stops all checks and cancels the scheduled ones."""
         self._controller.stop()
 
 
 def _client_certificate(options: AggregatorOptions) -> str:
-    """The certificate and its key, PEM; "" for none. Raises ValueError."""
+    """Returns the proxy client certificate and its key, PEM; "" for none. Raises ValueError."""
     files = options.proxy_client_cert_file, options.proxy_client_key_file
     if not any(files):
         return ""

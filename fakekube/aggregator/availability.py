@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from fakekube.aggregator.backends import BackendError, BackendTimeoutError
 from fakekube.aggregator.locations import Location, Locations, UnresolvedError
-from fakekube.aggregator.proxy import outgoing
+from fakekube.aggregator.proxy import new_request
 from fakekube.golang.quoting import go_quote
 from fakekube.registry.cluster_access import ClusterAccess
 from fakekube.registry.request import User
@@ -33,7 +33,7 @@ class State:
     reason: str
     message: str
     answered: bool = False
-    """The server has answered, whatever it said."""
+    """Whether the server has responded, with any status."""
 
 
 LOCAL = State("True", "Local", "Local APIServices are always available")
@@ -55,7 +55,7 @@ def state_in_cluster(services: ClusterAccess, reference: Object) -> State | None
     slices = _slices(services, namespace, name)
     if not slices:
         return State("False", "EndpointsNotFound", f"cannot find endpointslices for {what}")
-    if not any(_serves(one, port.get("name", "")) for one in slices):
+    if not any(_has_ready_endpoint(one, port.get("name", "")) for one in slices):
         text = f"endpointslices for {what} have no addresses with port name {go_quote(port.get('name', ''))}"
         return State("False", "MissingEndpoints", text)
     return None
@@ -66,21 +66,24 @@ def _slices(services: ClusterAccess, namespace: str, service: str) -> list[Objec
     return [one for one in found if (one["metadata"].get("labels") or {}).get("kubernetes.io/service-name") == service]
 
 
-def _serves(endpoint_slice: Object, port: str) -> bool:
-    """Reports whether it has a ready endpoint and a port of this name."""
+def _has_ready_endpoint(endpoint_slice: Object, port: str) -> bool:
+    """Reports whether an EndpointSlice has a ready endpoint and a port of this name."""
     ready = any((one.get("conditions") or {}).get("ready", True) for one in endpoint_slice.get("endpoints") or ())
     ports = endpoint_slice.get("ports") or ()
     return ready and any(one.get("name") == port and one.get("port") is not None for one in ports)
 
 
 class Probe:
-    """Asks servers whether they are there."""
+    """Checks the availability of servers by requests."""
 
     def __init__(self, locations: Locations) -> None:
         self._locations = locations
 
     def __call__(self, name: str, spec: Object) -> State | None:
-        """The state of an APIService by its server; None if there can be no connection, of which no condition tells."""
+        """Returns the state of an APIService after up to five requests to its server.
+
+        None if the CA bundle is invalid: there is no connection then, and the condition stays as it is.
+        """
         try:
             location = self._locations.locate(name, spec)
         except UnresolvedError as error:
@@ -89,8 +92,8 @@ class Probe:
             return None
         deadline = time.monotonic() + _SECONDS
         state = AVAILABLE
-        for _ in range(_ATTEMPTS):  # one that succeeds is enough
-            state = _asked(location, _checked_path(name, spec), deadline)
+        for _ in range(_ATTEMPTS):  # one success is enough
+            state = _check(location, _checked_path(name, spec), deadline)
             if state is AVAILABLE or time.monotonic() >= deadline:
                 break
         return state
@@ -101,19 +104,19 @@ def _checked_path(name: str, spec: Object) -> str:
     return f"/api/{version}" if name == "v1." else f"/apis/{spec.get('group', '')}/{version}"
 
 
-def _asked(location: Location, path: str, deadline: float) -> State:
+def _check(location: Location, path: str, deadline: float) -> State:
     """Returns the state according to one request."""
     url = f"https://{location.host}{path}"
     try:
-        answer = location.backend.send(outgoing(path, location, AGGREGATOR, ""), deadline)
+        response = location.backend.send(new_request(path, location, AGGREGATOR, ""), deadline)
     except BackendTimeoutError as error:
         problem = f"Get {go_quote(url)}: {error} (Client.Timeout exceeded while awaiting headers)"
     except BackendError as error:
         problem = f"Get {go_quote(url)}: {error}"
     else:
-        answer.body.close()
-        if 200 <= answer.status < 300:
+        response.body.close()
+        if 200 <= response.status < 300:
             return AVAILABLE
-        problem = f"bad status from {url}: {answer.status}"
+        problem = f"bad status from {url}: {response.status}"
         return State("False", "FailedDiscoveryCheck", f"failing or missing response from {url}: {problem}", answered=True)
     return State("False", "FailedDiscoveryCheck", f"failing or missing response from {url}: {problem}")

@@ -11,7 +11,18 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-__all__ = ["Backend", "BackendAnswer", "BackendBody", "BackendError", "BackendRequest", "BackendTimeoutError", "header"]
+from fakekube.streams import BrokenStreamError
+
+__all__ = [
+    "Backend",
+    "BackendBody",
+    "BackendError",
+    "BackendRequest",
+    "BackendResponse",
+    "BackendTimeoutError",
+    "ForwardedBody",
+    "header",
+]
 
 Headers = list[tuple[str, str]]
 
@@ -36,7 +47,7 @@ class BackendRequest:
     headers: Headers
     body: Iterable[bytes] = ()
     length: int | None = 0
-    """Bytes of the body; None: it is sent in chunks."""
+    """The length of the body in bytes; None if it is sent in chunks."""
 
     @property
     def target(self) -> str:
@@ -45,17 +56,17 @@ class BackendRequest:
 
 
 class BackendBody(Protocol):
-    """The body of an answer."""
+    """The body of a response."""
 
     def __iter__(self) -> Iterator[bytes]:
-        """Its pieces as they come. Raises BackendError if it breaks off."""
+        """Yields the body as it is received. Raises BackendError if the connection breaks."""
 
     def close(self) -> None:
-        """End the exchange, from any thread; may be called twice."""
+        """Closes the connection. May be called from any thread, and twice."""
 
 
 @dataclass(slots=True)
-class BackendAnswer:
+class BackendResponse:
     """A response."""
 
     status: int
@@ -63,26 +74,44 @@ class BackendAnswer:
     """The headers as received, including hop-by-hop headers."""
     body: BackendBody
     length: int | None = None
-    """Bytes of the body, if that is known."""
+    """The length of the body in bytes; None if it is unknown."""
 
 
 class Backend(Protocol):
     """A server."""
 
-    def send(self, request: BackendRequest, deadline: float | None) -> BackendAnswer:
-        """Ask it.
+    def send(self, request: BackendRequest, deadline: float | None) -> BackendResponse:
+        """Sends a request and reads the head of the response.
 
         Args:
-            request: with all headers but those that frame the body.
-            deadline: of `time.monotonic()`, for the whole exchange; None for as long as it takes.
+            request: its headers are complete, except for Content-Length and Transfer-Encoding.
+            deadline: the deadline of the request and its response, by `time.monotonic()`; None for none.
 
         Raises:
-            BackendError: there is no answer.
-            BackendTimeoutError: not in time.
+            BackendError: there is no response.
+            BackendTimeoutError: the deadline has passed.
         """
         ...
 
 
+class ForwardedBody:
+    """A body that is forwarded while it is received; the WSGI server closes it."""
+
+    def __init__(self, body: BackendBody) -> None:
+        self._body = body
+
+    def __iter__(self) -> Iterator[bytes]:
+        try:
+            yield from self._body
+        except BackendError as error:
+            raise BrokenStreamError(str(error)) from None
+        finally:
+            self._body.close()
+
+    def close(self) -> None:
+        self._body.close()
+
+
 def header(headers: Headers, name: str) -> str:
-    """The first header of a name (in lower case); "" if there is none."""
+    """Returns the first header with a name, which is in lower case; "" if there is none."""
     return next((value for key, value in headers if key.lower() == name), "")

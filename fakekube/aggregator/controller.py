@@ -1,11 +1,11 @@
-"""Follows the APIServices that have a Service: whether their servers can be reached, and what these say that they serve.
+"""The controller of APIServices with a Service: their condition Available, and the documents of their servers.
 
-What the state of the cluster decides (no Service, no such port, no endpoints) is written in the thread of the write that brought
-it about, so that a client that has its answer can count on it. To ask a server takes time: a thread of the APIService's own
-does that, and again by the cluster's clock, as kube-aggregator's controllers do.
+The part of the condition that depends on cluster objects (Service, port, endpoints) is written in the thread of the write that
+changed it, before that write's response. Requests to a server are made in a thread per APIService, and repeated by the clock of
+the cluster, like the controllers of kube-aggregator.
 
-Invariants: one thread at a time asks for one APIService, and what it has learnt counts only if nothing has changed meanwhile;
-without an APIService that has a Service there is no thread and no timer.
+Invariants: at most one thread makes requests for an APIService, and its result is discarded if the APIService, its Service or
+its endpoints have changed meanwhile (`Remote.generation`). Without an APIService that has a Service there is no thread or timer.
 
 Specified by: k8s.io/kube-aggregator/pkg/controllers/status/remote (remote_available_controller.go), pkg/apiserver
 (handler_discovery.go), pkg/controllers/openapi, pkg/controllers/openapiv3.
@@ -38,7 +38,8 @@ __all__ = ["AvailableConditionController", "Remote"]
 
 _log = logging.getLogger(__name__)
 
-#: The state of controllers that know what was installed, and nothing else.
+#: `AvailableConditionController.state` while only one installed application is known: equal in all clusters, which can share
+#: documents made for it.
 _INSTALLED = object()
 
 GROUP, PLURAL = "apiregistration.k8s.io", "apiservices"
@@ -46,64 +47,65 @@ _SERVICE_LABEL = "kubernetes.io/service-name"
 
 _RESYNC_SECONDS = 30.0
 _FIRST_RETRY_SECONDS, _FIRST_REFRESH_RETRY_SECONDS = 0.005, 0.5
-_MOVED_SECONDS = 5.0
-"""How long whoever moves the clock waits for servers (real seconds)."""
+_CLOCK_MOVED_SECONDS = 5.0
+"""How long a change of the clock waits for running checks (real seconds)."""
 _REFRESH_SECONDS = 60.0
-"""How old what a server says of itself may become."""
+"""The maximum age of the documents of a server (real seconds)."""
 
 
 @dataclass(slots=True)
 class Remote:
-    """What is known of one APIService with a Service."""
+    """The state of one APIService with a Service."""
 
     name: str
     spec: Object
     revision: int = 0
-    """Of the object, when its server was last asked, or when we wrote it ourselves."""
+    """The resource version of the APIService that was last handled, or that this controller has written."""
     generation: int = 0
-    """Counts what has changed: what was learnt of an older one does not count."""
-    asking: bool = False
-    """A thread is at work."""
-    again: bool = True
-    """Its server is to be asked."""
+    """Counts the changes of the APIService, its Service and its endpoints. Results for an older generation are discarded."""
+    checking: bool = False
+    """Whether a thread is checking the server."""
+    check_needed: bool = True
+    """Whether the server is to be checked (again)."""
     failures: int = 0
-    heard: float = 0.0
-    """When it has last told what it serves, by `time.monotonic()`."""
-    heard_of: int = -1
-    """The generation then."""
+    refreshed: float = 0.0
+    """When the documents were last fetched, by `time.monotonic()`."""
+    refreshed_generation: int = -1
+    """The generation for which they were fetched; -1 for none."""
     timer: Timer | None = None
     facts: dict[str, object] = field(default_factory=dict)
-    """What the server says of itself, by who asked (discovery, OpenAPI)."""
+    """The documents of the server, by the key of the `Fetcher`."""
 
     @property
     def group_version(self) -> tuple[str, str]:
-        """The group and the version that are served."""
+        """The group and version of the APIService."""
         return self.spec.get("group", ""), self.spec["version"]
 
 
-class Inquiry(Protocol):
-    """Asks a server about itself, and keeps in `Remote.facts` what it says."""
+class Fetcher(Protocol):
+    """Fetches documents of a server (discovery, OpenAPI) and keeps them in `Remote.facts`."""
 
-    def begin(self, remote: Remote) -> bool:
-        """The server cannot be asked for now; has that changed anything?"""
+    def reset(self, remote: Remote) -> bool:
+        """Handles a new or unavailable server. Returns whether that changes `Remote.facts`."""
 
-    def ask(self, remote: Remote) -> Callable[[], bool]:
-        """Ask now, at most some seconds long.
+    def fetch(self, remote: Remote) -> Callable[[], bool]:
+        """Fetches the documents, with a timeout of some seconds and without the lock of the controller.
 
-        Returns what takes the answer over; it tells whether that changes anything, and is called if the answer still counts.
+        Returns a function that keeps them in `Remote.facts`, and reports whether they have changed. The controller calls it with
+        its lock held, unless the server has changed meanwhile.
         """
 
-    def satisfied(self, remote: Remote) -> bool:
-        """Has the server told what it was last asked?"""
+    def is_current(self, remote: Remote) -> bool:
+        """Reports whether the last fetch was successful."""
 
 
 class AvailableConditionController(ControlLoop):
-    """Keeps the condition `Available` of the APIServices that have a Service, and what their servers serve."""
+    """Maintains the condition Available of APIServices, and the documents of the servers of those with a Service."""
 
     def __init__(
-        self, store: Store[Document], services: ClusterAccess, clock: Clock, locations: Locations, inquiries: tuple[Inquiry, ...]
+        self, store: Store[Document], services: ClusterAccess, clock: Clock, locations: Locations, fetchers: tuple[Fetcher, ...]
     ) -> None:
-        self._services, self._clock, self._locations, self._inquiries = services, clock, locations, inquiries
+        self._services, self._clock, self._locations, self._fetchers = services, clock, locations, fetchers
         self._probe = Probe(locations)
         self._bucket = store.bucket(f"{PLURAL}.{GROUP}")
         backing = (store.bucket("services"), store.bucket("endpointslices.discovery.k8s.io"))
@@ -111,32 +113,32 @@ class AvailableConditionController(ControlLoop):
         self._backing = tuple(Reflector(bucket) for bucket in backing)
         self._changed = threading.Condition(threading.RLock())
         self.remotes: Mapping[str, Remote] = {}
-        """By the name of the APIService. Replaced, not changed."""
+        """By the name of the APIService. The mapping is replaced, never changed: it is read without the lock."""
         self.state: object = object()
-        """Another one when discovery or OpenAPI has changed."""
+        """Replaced by another object when discovery or OpenAPI documents have changed."""
         super().__init__((self._bucket, *backing))
 
-    # ---------------------------------------------------------------- for others
+    # ---------------------------------------------------------------- the interface of the aggregator
 
     def mounted(self, name: str) -> None:
-        """The server of an APIService is another one from now on."""
+        """Checks an APIService again because an application was mounted or unmounted."""
         with self._working:
             remote = self.remotes.get(name)
             if remote is not None:
-                self._touch(remote)
+                self._mark_changed(remote)
         self.refresh()
 
     def install(self, name: str, record: Record[Document], facts: dict[str, object]) -> None:
-        """Know an APIService and what its server says, without asking it before something changes."""
+        """Adds an APIService with known documents; its server is not checked before something changes."""
         with self._working:
-            remote = Remote(name, record.value.object["spec"], record.revision, again=False, facts=facts)
+            remote = Remote(name, record.value.object["spec"], record.revision, check_needed=False, facts=facts)
             if not self.remotes:
-                self._clock.subscribe(self._moved)
+                self._clock.subscribe(self._clock_moved)
             self.remotes = {**self.remotes, name: remote}
             self.state = _INSTALLED if len(self.remotes) == 1 else object()
 
     def adopt(self, other: AvailableConditionController) -> None:
-        """Know what another cluster knows of the servers, whose state this one shares."""
+        """Takes over the documents that the controller of the origin of a cluster copy knows."""
         with self._working:
             self.refresh()
             for name, remote in self.remotes.items():
@@ -146,75 +148,75 @@ class AvailableConditionController(ControlLoop):
             self.state = object()
 
     def working(self) -> list[str]:
-        """The names of the APIServices whose servers are being asked."""
-        return [remote.name for remote in self.remotes.values() if remote.asking or remote.again]
+        """Returns the names of the APIServices whose servers are being checked, or are to be checked."""
+        return [remote.name for remote in self.remotes.values() if remote.checking or remote.check_needed]
 
     def wait(self, timeout: float) -> bool:
-        """Wait until no server is being asked, at most so many (real) seconds; is that so?"""
+        """Waits until no server is being checked. Returns False if `timeout` (real seconds) passed before."""
         with self._changed:
             return self._changed.wait_for(lambda: not self.working(), timeout)
 
     def stop(self) -> None:
-        """Ask no more until something changes; what is being learnt does not count."""
+        """Cancels all scheduled checks and discards the results of running ones. The next change starts checks again."""
         with self._working:
             for remote in self.remotes.values():
                 remote.generation += 1
-                remote.again = False
+                remote.check_needed = False
                 if remote.timer is not None:
                     remote.timer.cancel()
 
-    # ---------------------------------------------------------------- in the thread of a write
+    # ---------------------------------------------------------------- runs in the thread of a write
 
     def step(self) -> bool:
         before = self._bucket.end
         for name in self._registered.catch_up():
-            self._learn(name)
+            self._sync(name)
         if self.remotes:
-            self._learn_of_backing()
+            self._sync_backing()
             for remote in list(self.remotes.values()):
-                if remote.again:
-                    self._judge(remote)
+                if remote.check_needed:
+                    self._check(remote)
         return self._bucket.end != before
 
-    def _learn(self, name: str) -> None:
-        """An APIService has come, changed or gone."""
+    def _sync(self, name: str) -> None:
+        """Handles the creation, a change or the deletion of an APIService."""
         record, known = self._registered.records.get(name), self.remotes.get(name)
         spec = {} if record is None else record.value.object["spec"]
         if record is None or "service" not in spec:
             if known is not None:
-                self._forget(known)
-            if record is not None and not _tells(record.value.object, LOCAL):
+                self._remove(known)
+            if record is not None and not _has_condition(record.value.object, LOCAL):
                 self._write(name, spec, LOCAL)
             return
         if known is None:
             known = Remote(name, spec)
             if not self.remotes:
-                self._clock.subscribe(self._moved)
-            for inquiry in self._inquiries:
-                inquiry.begin(known)
+                self._clock.subscribe(self._clock_moved)
+            for fetcher in self._fetchers:
+                fetcher.reset(known)
             self.remotes = {**self.remotes, name: known}
             self.state = object()
         if known.revision != record.revision:
             known.spec, known.revision = spec, record.revision
             self.state = object()
-            self._touch(known)
+            self._mark_changed(known)
 
-    def _forget(self, remote: Remote) -> None:
+    def _remove(self, remote: Remote) -> None:
         self.remotes = {name: one for name, one in self.remotes.items() if one is not remote}
         self.state = object()
         remote.generation += 1
-        remote.again = False
+        remote.check_needed = False
         if remote.timer is not None:
             remote.timer.cancel()
         if not self.remotes:
-            self._clock.unsubscribe(self._moved)
+            self._clock.unsubscribe(self._clock_moved)
 
-    def _moved(self) -> None:
-        """The clock was held, moved or released: who did that finds what servers were asked then to have answered."""
-        self.wait(_MOVED_SECONDS)
+    def _clock_moved(self) -> None:
+        """Waits for the checks that a change of the clock has started."""
+        self.wait(_CLOCK_MOVED_SECONDS)
 
-    def _learn_of_backing(self) -> None:
-        """Services and slices have come, changed or gone."""
+    def _sync_backing(self) -> None:
+        """Marks the APIServices whose Service or EndpointSlices have changed."""
         services, slices = self._backing
         known = slices.records
         touched = {tuple(key.split("/", 1)) for key in services.catch_up()}
@@ -224,44 +226,44 @@ class AvailableConditionController(ControlLoop):
             found = record.value.object if record else before.get(key)
             labels = (found["metadata"].get("labels") or {}) if found else {}
             touched.add((key.split("/", 1)[0], labels.get(_SERVICE_LABEL, "")))
-            if not found:  # it has gone: whose it was is not known any more
+            if not found:  # deleted, and its Service is unknown: check all
                 touched |= {(one.spec["service"]["namespace"], one.spec["service"]["name"]) for one in self.remotes.values()}
         for remote in self.remotes.values():
             if (remote.spec["service"]["namespace"], remote.spec["service"]["name"]) in touched:
-                self._touch(remote)
+                self._mark_changed(remote)
 
-    def _touch(self, remote: Remote) -> None:
+    def _mark_changed(self, remote: Remote) -> None:
         remote.generation += 1
-        remote.again = True
+        remote.check_needed = True
 
-    def _judge(self, remote: Remote) -> None:
-        """Write what the cluster's state decides, or have the server asked."""
+    def _check(self, remote: Remote) -> None:
+        """Writes the condition that follows from the objects of the cluster, or starts a check of the server."""
         reference = remote.spec["service"]
         state = None
         if not self._locations.is_given(remote.name, reference):
             state = state_in_cluster(self._services, reference)
         if state is not None:
-            remote.again = False
+            remote.check_needed = False
             remote.failures = 0
-            self._unreachable(remote)
+            self._reset(remote)
             remote.revision = self._write(remote.name, remote.spec, state)
-        elif not remote.asking:
-            remote.asking, remote.again = True, False
-            WORKERS.run(partial(self._ask, remote))
+        elif not remote.checking:
+            remote.checking, remote.check_needed = True, False
+            WORKERS.run(partial(self._run_check, remote))
 
-    def _unreachable(self, remote: Remote) -> None:
-        """The server cannot be asked: what it has said may not be so any more."""
-        for inquiry in self._inquiries:
-            if inquiry.begin(remote):
+    def _reset(self, remote: Remote) -> None:
+        """Handles a server that cannot be requested: its discovery is unknown from now on."""
+        for fetcher in self._fetchers:
+            if fetcher.reset(remote):
                 self.state = object()
 
     def _write(self, name: str, spec: Object, state: State) -> int:
-        """Set the condition; the revision of the object then, 0 if it is another one by now."""
+        """Writes the condition. Returns the resource version; 0 if the APIService has another spec by now, or was deleted."""
 
-        def judged(old: Object) -> Object:
+        def with_state(old: Object) -> Object:
             if old["spec"] != spec:
                 raise _ChangedError
-            if _tells(old, state):
+            if _has_condition(old, state):
                 return old
             now = print_time(self._clock.now())
             return with_condition(
@@ -269,58 +271,58 @@ class AvailableConditionController(ControlLoop):
             )
 
         try:
-            written = self._services.update(GROUP, PLURAL, "", name, judged, recorded=Recorded("status", self._clock.now()))
+            written = self._services.update(GROUP, PLURAL, "", name, with_state, recorded=Recorded("status", self._clock.now()))
         except (StatusError, _ChangedError):
             return 0
         return int(written["metadata"]["resourceVersion"])
 
-    # ---------------------------------------------------------------- in a thread of its own
+    # ---------------------------------------------------------------- runs in a thread per check
 
-    def _ask(self, remote: Remote) -> None:
+    def _run_check(self, remote: Remote) -> None:
         try:
-            self._ask_once(remote)
+            self._check_server(remote)
         except Exception:
-            _log.exception("asking the server of %s", remote.name)
+            _log.exception("The check of the server of APIService %s failed", remote.name)
         finally:
             with self._working:
-                remote.asking = False
-            if remote.again:
+                remote.checking = False
+            if remote.check_needed:
                 self.refresh()
             with self._changed:
                 self._changed.notify_all()
 
-    def _ask_once(self, remote: Remote) -> None:
+    def _check_server(self, remote: Remote) -> None:
         generation = remote.generation
         state = self._probe(remote.name, remote.spec)
-        if not self._counts(remote, generation):
+        if not self._is_current(remote, generation):
             return
         if state is not None:
-            self._write_quietly(remote, state)
+            self._write_own(remote, state)
         if state is None or not state.answered:
             with self._working:
-                if self._counts(remote, generation):
-                    self._unreachable(remote)
-        elif remote.heard_of != generation or time.monotonic() - remote.heard >= _REFRESH_SECONDS:
-            self._inquire(remote, generation)
+                if self._is_current(remote, generation):
+                    self._reset(remote)
+        elif remote.refreshed_generation != generation or time.monotonic() - remote.refreshed >= _REFRESH_SECONDS:
+            self._fetch_documents(remote, generation)
         with self._working:
-            if self._counts(remote, generation):
-                retry = None if remote.heard_of == generation else _FIRST_REFRESH_RETRY_SECONDS
-                self._plan(remote, retry if state is not None and state.status == "True" else _FIRST_RETRY_SECONDS)
+            if self._is_current(remote, generation):
+                retry = None if remote.refreshed_generation == generation else _FIRST_REFRESH_RETRY_SECONDS
+                self._schedule(remote, retry if state is not None and state.status == "True" else _FIRST_RETRY_SECONDS)
 
-    def _inquire(self, remote: Remote, generation: int) -> None:
-        """Have the server tell what it serves."""
-        for inquiry in self._inquiries:
-            take_over = inquiry.ask(remote)
+    def _fetch_documents(self, remote: Remote, generation: int) -> None:
+        """Fetches the documents of the server."""
+        for fetcher in self._fetchers:
+            apply = fetcher.fetch(remote)
             with self._working:
-                if not self._counts(remote, generation):
+                if not self._is_current(remote, generation):
                     return
-                if take_over():
+                if apply():
                     self.state = object()
-        if all(inquiry.satisfied(remote) for inquiry in self._inquiries):
-            remote.heard, remote.heard_of = time.monotonic(), generation
+        if all(fetcher.is_current(remote) for fetcher in self._fetchers):
+            remote.refreshed, remote.refreshed_generation = time.monotonic(), generation
 
-    def _write_quietly(self, remote: Remote, state: State) -> None:
-        """Write the condition, which is no reason to ask again."""
+    def _write_own(self, remote: Remote, state: State) -> None:
+        """Writes the condition without causing another check."""
         with self._working:
             self._busy = True
             try:
@@ -329,11 +331,11 @@ class AvailableConditionController(ControlLoop):
                 self._busy = False
         self.refresh()
 
-    def _counts(self, remote: Remote, generation: int) -> bool:
+    def _is_current(self, remote: Remote, generation: int) -> bool:
         return remote.generation == generation
 
-    def _plan(self, remote: Remote, retry: float | None) -> None:
-        """When to ask again: after `retry` seconds, which double with each failure; None if all went well."""
+    def _schedule(self, remote: Remote, retry: float | None) -> None:
+        """Schedules the next check: after `retry` seconds, doubled for each failure; None after a success."""
         wait = _RESYNC_SECONDS
         if retry is None:
             remote.failures = 0
@@ -343,20 +345,20 @@ class AvailableConditionController(ControlLoop):
         if remote.timer is not None:
             remote.timer.cancel()
 
-        def again() -> None:
+        def retry_check() -> None:
             with self._working:
-                remote.again = self.remotes.get(remote.name) is remote
-            if remote.again:
+                remote.check_needed = self.remotes.get(remote.name) is remote
+            if remote.check_needed:
                 self.refresh()
 
-        remote.timer = self._clock.call_at(self._clock.monotonic() + wait, again)
+        remote.timer = self._clock.call_at(self._clock.monotonic() + wait, retry_check)
 
 
 class _ChangedError(Exception):
-    """The APIService is not the one any more of which something was learnt."""
+    """The APIService has another spec than the one that was checked."""
 
 
-def _tells(obj: Object, state: State) -> bool:
-    """Has an APIService the condition already?"""
+def _has_condition(obj: Object, state: State) -> bool:
+    """Reports whether an APIService has the condition already."""
     known = condition(obj, "Available")
     return (known.get("status"), known.get("reason"), known.get("message")) == (state.status, state.reason, state.message)

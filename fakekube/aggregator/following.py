@@ -19,7 +19,7 @@ _AHEAD = 256 * 1024
 
 
 class Following:
-    """The body of such an answer: a `streams.Stream`."""
+    """The body of a streaming response: a `streams.Stream`."""
 
     deadline: float | None = None
 

@@ -13,7 +13,7 @@ from urllib.parse import quote, quote_plus
 from fakekube.golang.strings import bytes_of
 from fakekube.registry.request import Query, User
 
-__all__ = ["encoded_path", "encoded_query", "forwarded_uri", "identity", "is_upgrade", "passed_answer", "passed_on"]
+__all__ = ["encoded_path", "encoded_query", "forwarded_uri", "identity", "is_upgrade", "request_headers", "response_headers"]
 
 Headers = list[tuple[str, str]]
 
@@ -30,7 +30,7 @@ _HOP_BY_HOP = frozenset(
         "upgrade",
     }
 )
-#: What the filters of the API server have taken from the request, or write themselves.
+#: Headers that the filters of the API server consume or write.
 _TAKEN = frozenset({"authorization", "host", "content-length", "audit-id", "x-remote-user", "x-remote-group", "x-remote-uid"})
 _TAKEN_PREFIXES = ("x-remote-extra-", "impersonate-")
 _CORS = frozenset(
@@ -41,9 +41,9 @@ _CORS = frozenset(
         "access-control-allow-origin",
     }
 )
-#: What stands unescaped in a path that Go writes (net/url, encodePath), beside letters and digits.
+#: Characters of a path that Go does not escape, besides letters and digits (net/url, encodePath).
 _PATH_SAFE = "-_.~$&+,/:;=@"
-#: What stands unescaped in the name of a header that carries a key of `extra`.
+#: Characters of an extra key that are not escaped in the header name, besides letters and digits.
 _KEY_SAFE = "!#$&'*+-.^_`|~"
 
 
@@ -52,8 +52,8 @@ def is_upgrade(headers: Mapping[str, str]) -> bool:
     return "upgrade" in headers.get("connection", "").lower()
 
 
-def passed_on(headers: Mapping[str, str], *, upgrade: bool) -> Headers:
-    """The headers of a request that the server behind is to see; those of an upgrade stay whole."""
+def request_headers(headers: Mapping[str, str], *, upgrade: bool) -> Headers:
+    """Returns the headers of a client request to forward. Hop-by-hop headers are kept for an upgrade, which needs them."""
     dropped = frozenset() if upgrade else _HOP_BY_HOP | _listed(headers.get("connection", ""))
     found = [
         (_canonical(name), headers[name])
@@ -77,8 +77,8 @@ def identity(user: User) -> Headers:
     return found
 
 
-def passed_answer(headers: Iterable[tuple[str, str]]) -> Headers:
-    """The headers of an answer that the client is to see."""
+def response_headers(headers: Iterable[tuple[str, str]]) -> Headers:
+    """Returns the headers of a response to forward to the client."""
     found = list(headers)
     listed = frozenset().union(*(_listed(value) for name, value in found if name.lower() == "connection"))
     dropped = _HOP_BY_HOP | _CORS | listed
@@ -106,7 +106,7 @@ def forwarded_uri(path: str) -> str:
 
 
 def _listed(value: str) -> frozenset[str]:
-    """The names that a header lists, in lower case."""
+    """Returns the comma-separated names in a header value, in lower case."""
     return frozenset(part.strip().lower() for part in value.split(",") if part.strip())
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from html import unescape
 from urllib.parse import urlsplit, urlunsplit
 
-__all__ = ["Front", "rewritten", "rewritten_location"]
+__all__ = ["Front", "rewrite_html", "rewrite_url"]
 
 
 @dataclass(slots=True, frozen=True)
@@ -19,7 +19,7 @@ class Front:
     """The address of a proxied server for clients of the API server."""
 
     own: tuple[str, ...]
-    """Hosts that are the server behind, or the API server as the client calls it."""
+    """The hosts of the proxied server and of the API server: links to them are rewritten."""
     scheme: str = ""
     host: str = ""
     """The host of rewritten links; "" to keep the host of a link, or its absence."""
@@ -27,7 +27,7 @@ class Front:
     """The prefix of its paths."""
 
 
-#: Attributes that hold URLs, by the tag.
+#: The attributes with URLs, by tag (atomsToAttrs).
 _LINKS = {
     "a": ("href",), "applet": ("codebase",), "area": ("href",), "audio": ("src",), "base": ("href",), "blockquote": ("cite",),
     "body": ("background",), "button": ("formaction",), "command": ("icon",), "del": ("cite",), "embed": ("src",),
@@ -37,19 +37,19 @@ _LINKS = {
     "script": ("src",), "source": ("src",), "video": ("poster", "src"),
 }  # fmt: skip
 
-#: A comment, or a tag that begins an element.
+#: A comment or a start tag.
 _TOKEN = re.compile(
     r"<!--.*?(?:-->|\Z)"
     r"|<(?P<tag>[a-zA-Z][^\s/>]*)(?P<attributes>(?:[^>\"']|\"[^\"]*\"|'[^']*')*)>",
     re.DOTALL,
 )
-#: Elements that hold text up to the tag that ends them, whatever it looks like.
+#: Elements whose content is raw text up to their end tag.
 _RAW_TEXT = ("script", "style", "textarea", "title", "xmp", "iframe", "noembed", "noframes", "plaintext")
 _ATTRIBUTE = re.compile(r"([^\s=/>\"']+)(?:\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s>]+)))?")
 _ESCAPES = {"&": "&amp;", "'": "&#39;", "<": "&lt;", ">": "&gt;", '"': "&#34;"}
 
 
-def rewritten_location(url: str, front: Front) -> str:
+def rewrite_url(url: str, front: Front) -> str:
     """Rewrites a URL to the proxied server (with its host, or with an absolute path) to one through the API server."""
     try:
         parts = urlsplit(url)
@@ -65,7 +65,7 @@ def rewritten_location(url: str, front: Front) -> str:
     return urlunsplit((scheme, host, path, parts.query, parts.fragment))
 
 
-def rewritten(page: bytes, front: Front) -> bytes:
+def rewrite_html(page: bytes, front: Front) -> bytes:
     """Rewrites the links of an HTML page. Tags are printed like Go's tokenizer, everything else is unchanged."""
     text, out, place = page.decode("latin-1"), [], 0
     while (found := _TOKEN.search(text, place)) is not None:
@@ -88,6 +88,6 @@ def _tag(tag: str, attributes: str, front: Front) -> str:
     for name, *values in _ATTRIBUTE.findall(attributes.removesuffix("/") if closes else attributes):
         value = unescape("".join(values))
         if name.lower() in _LINKS.get(tag, ()):
-            value = rewritten_location(value, front)
+            value = rewrite_url(value, front)
         shown.append(f' {name.lower()}="{"".join(_ESCAPES.get(character, character) for character in value)}"')
     return f"<{tag}{''.join(shown)}{'/' if closes else ''}>"

@@ -10,7 +10,7 @@ from base64 import b64decode
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fakekube.aggregator.backends import BackendAnswer, BackendError, BackendRequest
+from fakekube.aggregator.backends import BackendError, BackendRequest, BackendResponse
 from fakekube.golang.quoting import go_quote
 from fakekube.registry.cluster_access import ClusterAccess
 from fakekube.registry.strategy import Object
@@ -48,29 +48,33 @@ class Unreachable:
     def __init__(self, problem: str) -> None:
         self.problem = problem
 
-    def send(self, request: BackendRequest, deadline: float | None) -> BackendAnswer:
+    def send(self, request: BackendRequest, deadline: float | None) -> BackendResponse:
         raise BackendError(self.problem)
 
 
 class Locations:
-    """Finds the servers of one cluster's APIServices."""
+    """Resolves the servers of the APIServices of one cluster."""
 
     def __init__(self, services: ClusterAccess, resolver: ServiceResolver, certificate: str = "") -> None:
-        """`certificate` and its key, PEM, are what servers are shown."""
+        """Args:
+        services: the access to Services.
+        resolver: resolves Services to addresses.
+        certificate: the proxy client certificate and its key, PEM; "" for none.
+        """
         self._services = services
         self._resolver = resolver
         self._certificate = certificate
         self.mounted: dict[str, MountedBackend] = {}
         """Applications of this process, by the name of the APIService."""
         self.installed: dict[str, MountedBackend] = {}
-        """The applications of the cluster itself, which a forwarded Service replaces."""
+        """Applications of the base state; a forwarded Service takes precedence over them."""
 
     def is_given(self, name: str, reference: Object) -> bool:
         """Reports whether the server is mounted or forwarded, so that Services and endpoints need not be checked."""
         return name in self.mounted or (reference["namespace"], reference["name"]) in self._resolver.forwards
 
     def locate(self, name: str, spec: Object) -> Location:
-        """The server of an APIService with a Service. Raises UnresolvedError."""
+        """Returns the server of an APIService with a Service. Raises UnresolvedError."""
         reference = spec["service"]
         service_name = f"{reference['name']}.{reference['namespace']}.svc"
         mounted = self.mounted.get(name)
@@ -97,7 +101,7 @@ class Locations:
         return Location(host, RemoteBackend(endpoint), problem.detail if problem else "")
 
     def _host(self, name: str, reference: Object) -> str:
-        """Host and port of a Service. Raises UnresolvedError."""
+        """Returns host and port of a Service (ResolveCluster). Raises UnresolvedError."""
         port = reference["port"]
         service: Any = self._services.get("", "services", reference["namespace"], reference["name"])
         if service is None:

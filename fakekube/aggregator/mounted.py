@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
-from fakekube.aggregator.backends import BackendAnswer, BackendRequest, header
+from fakekube.aggregator.backends import BackendRequest, BackendResponse, header
 
 __all__ = ["MountedBackend"]
 
@@ -25,12 +25,12 @@ Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 
 class MountedBackend:
-    """See `backends.Backend`; deadlines are the application's own business."""
+    """A WSGI application as a `backends.Backend`. Deadlines are not applied to it."""
 
     def __init__(self, application: Application) -> None:
         self._application = application
 
-    def send(self, request: BackendRequest, deadline: float | None) -> BackendAnswer:
+    def send(self, request: BackendRequest, deadline: float | None) -> BackendResponse:
         started: list[tuple[int, list[tuple[str, str]]]] = []
         written: list[bytes] = []
 
@@ -43,11 +43,11 @@ class MountedBackend:
             body = MountedBody(result, written, call_ahead=not started)
             status, headers = started[-1]
         except Exception:
-            _log.exception("The aggregated API failed: %s %s", request.method, request.target)
+            _log.exception("The mounted application failed: %s %s", request.method, request.target)
             text = b"Internal Server Error"
-            return BackendAnswer(500, [("Content-Type", "text/plain; charset=utf-8")], MountedBody([text], []), len(text))
+            return BackendResponse(500, [("Content-Type", "text/plain; charset=utf-8")], MountedBody([text], []), len(text))
         length = header(headers, "content-length")
-        return BackendAnswer(status, headers, body, int(length) if length.isdecimal() else None)
+        return BackendResponse(status, headers, body, int(length) if length.isdecimal() else None)
 
 
 class MountedBody:
@@ -58,7 +58,9 @@ class MountedBody:
         """The result as returned; a `streams.Stream` is served as a stream."""
         self._written = written
         self._pieces: Iterator[bytes] = iter(result)
-        self._first = next(self._pieces, b"") if call_ahead else b""  # a generator calls start_response when it begins
+        self._first = (
+            next(self._pieces, b"") if call_ahead else b""
+        )  # a generator calls start_response only when its first item is taken
 
     def __iter__(self) -> Iterator[bytes]:
         yield from self._written

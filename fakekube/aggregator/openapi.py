@@ -15,12 +15,12 @@ from typing import Any
 
 from fakekube.aggregator.backends import BackendError
 from fakekube.aggregator.controller import Remote
-from fakekube.aggregator.discovery import NotUnderstoodError, body_of, parsed_object
+from fakekube.aggregator.discovery import InvalidDocumentError, parse_object, read_body
 from fakekube.aggregator.locations import Location, Locations, UnresolvedError
-from fakekube.aggregator.proxy import outgoing
+from fakekube.aggregator.proxy import new_request
 from fakekube.registry.request import User
 
-__all__ = ["OpenAPIInquiry", "Published", "published", "told_nothing"]
+__all__ = ["OpenAPIFetcher", "Published", "facts_without_documents", "published"]
 
 _USER = User("system:aggregator")
 _SECONDS = 60.0
@@ -34,9 +34,9 @@ class Published:
     """The documents of a server."""
 
     index: Json | None = None
-    """The paths of its /openapi/v3; None if it has none."""
+    """The `paths` of /openapi/v3; None if the server does not serve it."""
     v2: Json | None = None
-    """Its /openapi/v2."""
+    """The document of /openapi/v2; None if the server does not serve it."""
 
 
 _NOTHING = Published()
@@ -49,38 +49,38 @@ def published(remote: Remote) -> Published:
     return found
 
 
-def told_nothing() -> dict[str, object]:
+def facts_without_documents() -> dict[str, object]:
     """Returns the facts about a server without documents."""
     return {_KEY: _NOTHING}
 
 
-class OpenAPIInquiry:
-    """See `controller.Inquiry`."""
+class OpenAPIFetcher:
+    """Fetches the OpenAPI documents of servers; see `controller.Fetcher`."""
 
     def __init__(self, locations: Locations) -> None:
         self._locations = locations
 
-    def begin(self, remote: Remote) -> bool:
-        """See `Inquiry.begin`; the documents are kept until the APIService is deleted."""
+    def reset(self, remote: Remote) -> bool:
+        """See `Fetcher.reset`; the documents are kept until the APIService is deleted."""
         remote.facts.setdefault(_KEY, _NOTHING)
         return False
 
-    def ask(self, remote: Remote) -> Callable[[], bool]:
-        known = self._heard(remote)
+    def fetch(self, remote: Remote) -> Callable[[], bool]:
+        known = self._fetch(remote)
 
-        def take_over() -> bool:
+        def apply() -> bool:
             before = published(remote)
             if known is None or known == before:
                 return False
             remote.facts[_KEY] = known
             return True
 
-        return take_over
+        return apply
 
-    def satisfied(self, remote: Remote) -> bool:
+    def is_current(self, remote: Remote) -> bool:
         return True  # a server without documents is requested again at the next refresh
 
-    def _heard(self, remote: Remote) -> Published | None:
+    def _fetch(self, remote: Remote) -> Published | None:
         """Requests the documents. None if the server is unavailable."""
         try:
             location = self._locations.locate(remote.name, remote.spec)
@@ -88,18 +88,18 @@ class OpenAPIInquiry:
                 return None
             index = _document(location, "/openapi/v3", "")
             v2 = _document(location, "/openapi/v2", "application/json")
-        except (UnresolvedError, BackendError, NotUnderstoodError):
+        except (UnresolvedError, BackendError, InvalidDocumentError):
             return None
         paths = (index.get("paths") or {}) if index is not None else None
         return Published(paths if isinstance(paths, dict) else None, v2)
 
 
 def _document(location: Location, path: str, accept: str) -> Json | None:
-    """Requests a document; None if there is none. Raises BackendError, NotUnderstoodError."""
-    answer = location.backend.send(outgoing(path, location, _USER, accept), time.monotonic() + _SECONDS)
-    body = body_of(answer)
-    if answer.status == 404:
+    """Requests a document; None if there is none. Raises BackendError, InvalidDocumentError."""
+    response = location.backend.send(new_request(path, location, _USER, accept), time.monotonic() + _SECONDS)
+    body = read_body(response)
+    if response.status == 404:
         return None
-    if answer.status != 200:
-        raise NotUnderstoodError(f"http error: {answer.status}")
-    return parsed_object(body)
+    if response.status != 200:
+        raise InvalidDocumentError(f"http error: {response.status}")
+    return parse_object(body)

@@ -18,9 +18,17 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from fakekube.aggregator import headers as passing
-from fakekube.aggregator.backends import BackendAnswer, BackendBody, BackendError, BackendRequest, BackendTimeoutError, header
-from fakekube.aggregator.links import Front, rewritten, rewritten_location
+from fakekube.aggregator import headers as proxy_headers
+from fakekube.aggregator.backends import (
+    BackendBody,
+    BackendError,
+    BackendRequest,
+    BackendResponse,
+    BackendTimeoutError,
+    ForwardedBody,
+    header,
+)
+from fakekube.aggregator.links import Front, rewrite_html, rewrite_url
 from fakekube.aggregator.locations import Location, Locations, Unreachable, UnresolvedError
 from fakekube.aggregator.mounted import MountedBackend, MountedBody
 from fakekube.golang.durations import parse_duration
@@ -32,14 +40,14 @@ from fakekube.validation.conditions import condition
 if TYPE_CHECKING:
     from fakekube.aggregator.remote import RemoteBackend
 
-__all__ = ["Origin", "Passing", "Proxy", "outgoing", "passed", "pieces", "text_error"]
+__all__ = ["Origin", "Proxy", "new_request", "proxy_response", "read_pieces", "text_error"]
 
 _DISCOVERY_SECONDS: Final = 5.0
 """The timeout of discovery requests (aggregatedDiscoveryTimeout)."""
 _REQUEST_SECONDS: Final = 60.0
 """The timeout of other requests that are not watches (--request-timeout)."""
 _BUFFERED = 65536
-"""Bytes of an answer that are passed on in one piece with its head."""
+"""The maximum size in bytes of a body that is read before the response is sent."""
 _NOT_CACHED: Final = ("Cache-Control", "no-cache, private")
 _TEXT: Final = "text/plain; charset=utf-8"
 _TIMED_OUT: Final = (
@@ -63,17 +71,17 @@ class Origin:
     audit_id: str
     long_running: bool
     environ: Any
-    """The WSGI environ: it has the request's body."""
+    """The WSGI environ, for the body of the request."""
 
 
 class Proxy:
-    """Passes requests on."""
+    """Forwards requests to the servers of APIServices."""
 
     def __init__(self, locations: Locations) -> None:
         self._locations = locations
 
     def respond(self, service: Object, request: Request, origin: Origin) -> Response:
-        """The answer of the server behind an APIService, which has a Service."""
+        """Forwards a request to the server of an APIService with a Service, and returns the response."""
         if condition(service, "Available").get("status") != "True":
             return text_error(503, "service unavailable")
         try:
@@ -82,21 +90,21 @@ class Proxy:
             return text_error(503, "service unavailable")
         if location.problem:
             return text_error(500, location.problem)
-        upgrade = passing.is_upgrade(request.headers)
-        sent = _outgoing(request, origin, location, upgrade=upgrade)
+        upgrade = proxy_headers.is_upgrade(request.headers)
+        sent = _new_proxy_request(request, origin, location, upgrade=upgrade)
         if upgrade and not isinstance(location.backend, MountedBackend):
-            return _upgraded(location.backend, sent)
-        discovers, allowed = _allowed_seconds(request, origin)
+            return _upgrade(location.backend, sent)
+        is_discovery, timeout = _timeout(request, origin)
         try:
-            answer = location.backend.send(sent, None if allowed is None else time.monotonic() + allowed)
+            response = location.backend.send(sent, None if timeout is None else time.monotonic() + timeout)
         except BackendError as error:
-            if isinstance(error, BackendTimeoutError) and not discovers:
+            if isinstance(error, BackendTimeoutError) and not is_discovery:
                 return Response(504, [("Content-Type", _TEXT)], _TIMED_OUT)
             return text_error(503, f"error trying to reach service: {error}")
-        if 300 <= answer.status <= 399 and header(answer.headers, "location"):
-            answer.body.close()
+        if 300 <= response.status <= 399 and header(response.headers, "location"):
+            response.body.close()
             return Response(502, [("Content-Type", _TEXT)], _REDIRECTED)
-        return passed(answer, request, _front(location), long_running=origin.long_running)
+        return proxy_response(response, request, _front(location), long_running=origin.long_running)
 
 
 def text_error(code: int, text: str) -> Response:
@@ -105,16 +113,16 @@ def text_error(code: int, text: str) -> Response:
     return Response(code, headers, f"{text}\n".encode())
 
 
-def outgoing(path: str, location: Location, user: User, accept: str) -> BackendRequest:
+def new_request(path: str, location: Location, user: User, accept: str) -> BackendRequest:
     """Makes a request of the aggregator itself."""
-    found = [("Host", location.host), ("User-Agent", "Go-http-client/1.1"), *passing.identity(user)]
+    found = [("Host", location.host), ("User-Agent", "Go-http-client/1.1"), *proxy_headers.identity(user)]
     return BackendRequest("GET", path, "", [*found, ("Accept", accept)] if accept else found)
 
 
-def _outgoing(request: Request, origin: Origin, location: Location, *, upgrade: bool) -> BackendRequest:
-    """The request as the server behind sees it."""
-    path = passing.encoded_path(request.path)
-    found = [("Host", location.host), *passing.passed_on(request.headers, upgrade=upgrade)]
+def _new_proxy_request(request: Request, origin: Origin, location: Location, *, upgrade: bool) -> BackendRequest:
+    """Returns the request to forward (NewRequestForProxy)."""
+    path = proxy_headers.encoded_path(request.path)
+    found = [("Host", location.host), *proxy_headers.request_headers(request.headers, upgrade=upgrade)]
     before = [value for name, value in found if name == "X-Forwarded-For"]
     found = [entry for entry in found if not entry[0].startswith("X-Forwarded-") or entry[0] == "X-Forwarded-Port"]
     if origin.address:
@@ -122,25 +130,25 @@ def _outgoing(request: Request, origin: Origin, location: Location, *, upgrade: 
     if upgrade and not any(name == "User-Agent" for name, _ in found):
         found.append(("User-Agent", "Go-http-client/1.1"))
     if not upgrade:
-        forwarded = {"Uri": passing.forwarded_uri(path), "Host": location.host, "Proto": "https"}
+        forwarded = {"Uri": proxy_headers.forwarded_uri(path), "Host": location.host, "Proto": "https"}
         found += [(f"X-Forwarded-{name}", value) for name, value in forwarded.items()]
-    found += [("Audit-Id", origin.audit_id), *passing.identity(request.user)]
+    found += [("Audit-Id", origin.audit_id), *proxy_headers.identity(request.user)]
     body, length = _body(origin.environ)
-    return BackendRequest(request.method, path, passing.encoded_query(request.query), found, body, length)
+    return BackendRequest(request.method, path, proxy_headers.encoded_query(request.query), found, body, length)
 
 
 def _body(environ: Any) -> tuple[Iterable[bytes], int | None]:
     """Returns the body of a request as a stream, and its length if it is known."""
-    told = environ.get("CONTENT_LENGTH")
-    if told:
-        return pieces(environ["wsgi.input"], int(told)), int(told)
+    length = environ.get("CONTENT_LENGTH")
+    if length:
+        return read_pieces(environ["wsgi.input"], int(length)), int(length)
     is_open = environ.get("HTTP_TRANSFER_ENCODING") or environ.get("fakekube.open_body")
     if environ.get("wsgi.input_terminated") and is_open:
-        return pieces(environ["wsgi.input"], None), None
+        return read_pieces(environ["wsgi.input"], None), None
     return (), 0
 
 
-def pieces(body: Any, left: int | None) -> Iterator[bytes]:
+def read_pieces(body: Any, left: int | None) -> Iterator[bytes]:
     """Reads `left` bytes of a body (None: all) with its method `read`, piece by piece."""
     while left is None or left > 0:
         piece = body.read(_PIECE if left is None else min(left, _PIECE))
@@ -151,62 +159,61 @@ def pieces(body: Any, left: int | None) -> Iterator[bytes]:
         yield piece
 
 
-def _allowed_seconds(request: Request, origin: Origin) -> tuple[bool, float | None]:
+def _timeout(request: Request, origin: Origin) -> tuple[bool, float | None]:
     """Returns whether this is a discovery request, and its timeout (None: unlimited)."""
     info = request.info
     if not info.is_resource_request and len(info.path.strip("/").split("/")) == 3:
         return True, _DISCOVERY_SECONDS
     if origin.long_running:
         return False, None
-    told = request.query.get("timeout")
-    return False, min(_REQUEST_SECONDS, parse_duration(told) / 1e9) if told else _REQUEST_SECONDS
+    timeout = request.query.get("timeout")
+    return False, min(_REQUEST_SECONDS, parse_duration(timeout) / 1e9) if timeout else _REQUEST_SECONDS
 
 
-def _upgraded(backend: RemoteBackend | Unreachable, sent: BackendRequest) -> Response:
-    """The answer to a request for another protocol; one that refuses is passed on, and ends the connection."""
+def _upgrade(backend: RemoteBackend | Unreachable, request: BackendRequest) -> Response:
     if isinstance(backend, Unreachable):
         return text_error(503, f"error dialing backend: {backend.problem}")
-    from fakekube.aggregator.upgrade import UpgradeError, UpgradeTunnel, upgraded
+    from fakekube.aggregator.upgrade import UpgradeError, try_upgrade
 
     try:
-        answer = upgraded(backend, sent)
+        return try_upgrade(backend, request)
     except UpgradeError as error:
         return text_error(503, str(error))
-    if isinstance(answer, UpgradeTunnel):
-        return Response(101, answer.headers, answer)
-    if answer.status < 400:
-        answer.body.close()
-        return text_error(503, f"invalid upgrade response: status code {answer.status}")
-    body: Any = Passing(answer.body)
-    return Response(answer.status, [*passing.passed_answer(answer.headers), ("Connection", "close")], body)
 
 
-# ---------------------------------------------------------------- the answer
+# ---------------------------------------------------------------- responses
 
 
 def _front(location: Location) -> Front:
     return Front((location.host,), "https", location.host)
 
 
-def passed(answer: BackendAnswer, request: Request, front: Front, *, long_running: bool) -> Response:
-    """The answer as the client sees it."""
-    found = passing.passed_answer(answer.headers)
+def proxy_response(response: BackendResponse, request: Request, front: Front, *, long_running: bool) -> Response:
+    """Converts the response of a server to the response for the client.
+
+    Args:
+        response: the response of the server.
+        request: the request of the client.
+        front: how links of the response are rewritten.
+        long_running: whether a thread reads the body, as for a watch.
+    """
+    found = proxy_headers.response_headers(response.headers)
     if header(found, "location"):
-        found = [(name, rewritten_location(value, front) if name == "Location" else value) for name, value in found]
+        found = [(name, rewrite_url(value, front) if name == "Location" else value) for name, value in found]
     if any(name == "Cache-Control" for name, _ in found):  # both are sent
         found.insert(0, _NOT_CACHED)
-    if isinstance(answer.body, MountedBody) and hasattr(answer.body.result, "take"):
-        stream: Any = answer.body.result
-        return Response(answer.status, found, stream)
+    if isinstance(response.body, MountedBody) and hasattr(response.body.result, "take"):
+        stream: Any = response.body.result
+        return Response(response.status, found, stream)
     if header(found, "content-type").partition(";")[0].strip() == "text/html" and request.method != "HEAD":
-        _rewrite_links(answer, front)
+        _rewrite_links(response, front)
         found = [entry for entry in found if entry[0] != "Content-Length"]
-    if answer.status == 304:  # as net/http has it
+    if response.status == 304:  # as in net/http
         found = [entry for entry in found if entry[0] != "Content-Type"]
-    body = _transferred(answer, request, long_running=long_running)
-    if answer.length and not header(found, "content-type"):
+    body = _body_of(response, request, long_running=long_running)
+    if response.length and not header(found, "content-type"):
         found.append(("Content-Type", _sniffed(body[0]) if isinstance(body, tuple) and body else _TEXT))
-    return Response(answer.status, found, body)
+    return Response(response.status, found, body)
 
 
 def _sniffed(body: bytes) -> str:
@@ -219,31 +226,31 @@ def _sniffed(body: bytes) -> str:
     return "application/octet-stream" if _BINARY.search(body, 0, 512) else _TEXT
 
 
-def _rewrite_links(answer: BackendAnswer, front: Front) -> None:
-    """Lead the links of a page through the API server. Large pages, and those packed in an unusual way, stay as they are."""
-    packed = header(answer.headers, "content-encoding").lower()
-    if packed not in ("", "gzip"):
+def _rewrite_links(response: BackendResponse, front: Front) -> None:
+    """Rewrites the links of an HTML body. Bodies above 4 MiB, or with a content encoding other than gzip, are kept unchanged."""
+    encoding = header(response.headers, "content-encoding").lower()
+    if encoding not in ("", "gzip"):
         return
-    pieces, size, rest = [], 0, iter(answer.body)
+    pieces, size, rest = [], 0, iter(response.body)
     for piece in rest:
         pieces.append(piece)
         size += len(piece)
         if size > _LARGEST_PAGE:
-            answer.body, answer.length = _Resumed(pieces, rest, answer.body), None
+            response.body, response.length = _Resumed(pieces, rest, response.body), None
             return
     page = b"".join(pieces)
-    if packed:
+    if encoding:
         try:
-            page = gzip.compress(rewritten(gzip.decompress(page), front))
+            page = gzip.compress(rewrite_html(gzip.decompress(page), front))
         except (OSError, EOFError, zlib.error):
             page = b""
     else:
-        page = rewritten(page, front)
-    answer.body, answer.length = _Resumed([page], iter(()), answer.body), len(page)
+        page = rewrite_html(page, front)
+    response.body, response.length = _Resumed([page], iter(()), response.body), len(page)
 
 
 class _Resumed:
-    """A body whose first bytes have been read."""
+    """A body whose beginning has been read already."""
 
     def __init__(self, read: list[bytes], rest: Iterator[bytes], body: BackendBody) -> None:
         self._read, self._rest, self._body = read, rest, body
@@ -256,44 +263,26 @@ class _Resumed:
         self._body.close()
 
 
-def _transferred(answer: BackendAnswer, request: Request, *, long_running: bool) -> Any:
-    """The body: what is short is read now, a watch is followed by a thread, the rest is read as it is sent."""
-    if request.method == "HEAD" or answer.status in (204, 304) or answer.length == 0:
-        answer.body.close()
+def _body_of(response: BackendResponse, request: Request, *, long_running: bool) -> Any:
+    """Returns the body: a short one is read now, a thread reads that of a watch, any other is read while it is sent."""
+    if request.method == "HEAD" or response.status in (204, 304) or response.length == 0:
+        response.body.close()
         return ()
-    if answer.length is not None and answer.length <= _BUFFERED:
+    if response.length is not None and response.length <= _BUFFERED:
         pieces: list[bytes] = []
         flushed_at = time.monotonic() + _FLUSH_SECONDS
         try:
-            pieces.extend(answer.body)
+            pieces.extend(response.body)
             return (b"".join(pieces),)
         except BackendError as error:
             return _Broken(pieces if time.monotonic() >= flushed_at else [], str(error))
         finally:
-            answer.body.close()
+            response.body.close()
     if long_running:
         from fakekube.aggregator.following import Following
 
-        return Following(answer.body)
-    return Passing(answer.body)
-
-
-class Passing:
-    """A body that is forwarded while it is received; the WSGI server closes it."""
-
-    def __init__(self, body: BackendBody) -> None:
-        self._body = body
-
-    def __iter__(self) -> Iterator[bytes]:
-        try:
-            yield from self._body
-        except BackendError as error:
-            raise BrokenStreamError(str(error)) from None
-        finally:
-            self._body.close()
-
-    def close(self) -> None:
-        self._body.close()
+        return Following(response.body)
+    return ForwardedBody(response.body)
 
 
 class _Broken:

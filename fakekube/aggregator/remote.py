@@ -18,12 +18,12 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
-from fakekube.aggregator.answer_head import AnswerHead, MalformedAnswerError, read_head
-from fakekube.aggregator.backends import BackendAnswer, BackendError, BackendRequest, BackendTimeoutError, header
+from fakekube.aggregator.backends import BackendError, BackendRequest, BackendResponse, BackendTimeoutError, header
+from fakekube.aggregator.response_head import MalformedResponseError, ResponseHead, read_head
 from fakekube.golang.strings import bytes_of
 from fakekube.webhooks.transport import ConnectionFailedError, Endpoint, connect
 
-__all__ = ["Connection", "RemoteBackend", "serialised"]
+__all__ = ["Connection", "RemoteBackend", "serialize_head"]
 
 _PIECE = 65536
 _DIAL_SECONDS = 30.0
@@ -34,7 +34,7 @@ _BROKEN = "net/http: HTTP/1.x transport connection broken: "
 
 
 class RemoteBackend:
-    """See `backends.Backend`."""
+    """A server at a network address as a `backends.Backend`."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
@@ -43,19 +43,19 @@ class RemoteBackend:
         """Opens a new connection. Raises BackendError."""
         return Connection(self._endpoint, deadline)
 
-    def send(self, request: BackendRequest, deadline: float | None) -> BackendAnswer:
+    def send(self, request: BackendRequest, deadline: float | None) -> BackendResponse:
         connection = self.connect(deadline)
         try:
-            unpacks = _accept_gzip(request)
+            decompress = _accept_gzip(request)
             connection.write(request)
-            return connection.answer(request.method, unpacks=unpacks)
+            return connection.read_response(request.method, decompress=decompress)
         except BaseException:
             connection.close()
             raise
 
 
-def serialised(request: BackendRequest) -> bytes:
-    """The head of a request, as it goes over the wire."""
+def serialize_head(request: BackendRequest) -> bytes:
+    """Returns the request line and headers of a request in wire format."""
     lines = [f"{request.method} {request.target} HTTP/1.1", *(f"{name}: {value}" for name, value in request.headers)]
     if request.length is None:
         lines.append("Transfer-Encoding: chunked")
@@ -89,8 +89,8 @@ class Connection:
         self.reader = io.BufferedReader(_Incoming(self), _PIECE)
 
     def write(self, request: BackendRequest) -> None:
-        """Send the request. A server that has answered before it has read all is heard nevertheless."""
-        head = serialised(request)
+        """Sends the request. A write error is ignored: the server may have responded before it has read the whole body."""
+        head = serialize_head(request)
         try:
             for piece in request.body:
                 self._send(head + (b"%x\r\n%b\r\n" % (len(piece), piece) if request.length is None else piece))
@@ -103,13 +103,13 @@ class Connection:
             return
 
     def _send(self, data: bytes) -> None:
-        self._limit()
+        self._apply_deadline()
         self.socket.sendall(data)
-        if hasattr(socket, "TCP_QUICKACK"):  # who writes head and body apart waits for an acknowledgement in between
+        if hasattr(socket, "TCP_QUICKACK"):  # a server that writes head and body apart waits for an ACK in between
             self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
 
-    def _limit(self) -> None:
-        """The socket waits until the deadline, and no longer. Raises TimeoutError if it has passed."""
+    def _apply_deadline(self) -> None:
+        """Sets the timeout of the socket to the time left. Raises TimeoutError if the deadline has passed."""
         if self._deadline is None:
             self.socket.settimeout(None)
             return
@@ -119,14 +119,14 @@ class Connection:
         self.socket.settimeout(left)
 
     def receive_into(self, buffer: Any) -> int:
-        """Fill a buffer with what comes. Raises OSError."""
+        """Receives bytes into a buffer; 0 at the end of the stream, or after `read_ahead`. Raises OSError."""
         if self._stopped:
             return 0
-        self._limit()
+        self._apply_deadline()
         return self.socket.recv_into(buffer)
 
-    def head(self) -> AnswerHead:
-        """The head of the answer, after those that only announce it. Raises BackendError, MalformedAnswerError."""
+    def read_head(self) -> ResponseHead:
+        """Reads the head of the response, after informational (1xx) ones. Raises BackendError, MalformedResponseError."""
         try:
             head = read_head(self.reader)
             while 100 <= head.status < 200 and head.status != 101:
@@ -136,28 +136,28 @@ class Connection:
         except EOFError as error:
             raise BackendError("unexpected EOF" if error.args[0] else "EOF") from None
         except OSError as error:
-            raise BackendError(self._told(error)) from None
+            raise BackendError(self._error_message(error)) from None
         return head
 
-    def answer(self, method: str, *, unpacks: bool = False) -> BackendAnswer:
-        """The answer, once its head is there. Raises BackendError."""
+    def read_response(self, method: str, *, decompress: bool = False) -> BackendResponse:
+        """Reads the head of the response and returns it with its body as a stream. Raises BackendError."""
         try:
-            return self.answer_with(self.head(), method, unpacks=unpacks)
-        except MalformedAnswerError as error:
+            return self.response_with_head(self.read_head(), method, decompress=decompress)
+        except MalformedResponseError as error:
             raise BackendError(f"{_BROKEN}{error}") from None
 
-    def answer_with(self, head: AnswerHead, method: str, *, unpacks: bool = False) -> BackendAnswer:
-        """The answer that has this head. Raises MalformedAnswerError."""
+    def response_with_head(self, head: ResponseHead, method: str, *, decompress: bool = False) -> BackendResponse:
+        """Returns the response with this head. Raises MalformedResponseError."""
         headers, length = head.headers, head.length()
         if method == "HEAD" or head.status in (204, 304):
-            return BackendAnswer(head.status, headers, _Body(self, 0), 0)
+            return BackendResponse(head.status, headers, _Body(self, 0), 0)
         body = _Body(self, length, chunked=head.chunked)
-        if unpacks and header(headers, "content-encoding").lower() == "gzip":
+        if decompress and header(headers, "content-encoding").lower() == "gzip":
             headers = [entry for entry in headers if entry[0].lower() not in ("content-encoding", "content-length")]
-            body.packed, length = True, None
-        return BackendAnswer(head.status, headers, body, length)
+            body.compressed, length = True, None
+        return BackendResponse(head.status, headers, body, length)
 
-    def _told(self, error: OSError) -> str:
+    def _error_message(self, error: OSError) -> str:
         """Returns Go's error message for a broken connection."""
         if isinstance(error, ssl.SSLError) or not error.errno:
             return "EOF"
@@ -167,14 +167,14 @@ class Connection:
             return "EOF"
         return f"read tcp {local[0]}:{local[1]}->{peer[0]}:{peer[1]}: read: {os.strerror(error.errno).lower()}"
 
-    def ahead(self) -> bytes:
-        """Returns the bytes received after the head."""
+    def read_ahead(self) -> bytes:
+        """Returns the bytes received after the head, and reads no more."""
         self._stopped = True
         return self.reader.read()
 
     def close(self) -> None:
-        """End it, from any thread."""
-        with suppress(OSError):  # the plain socket's: SSLSocket.shutdown would take TLS away from under another thread
+        """Closes the connection. May be called from any thread."""
+        with suppress(OSError):  # not SSLSocket.shutdown: it drops the TLS object that another thread may be reading from
             socket.socket.shutdown(self.socket, socket.SHUT_RDWR)
         with suppress(OSError):
             self.socket.close()
@@ -194,37 +194,37 @@ class _Incoming(io.RawIOBase):
 
 
 class _Body:
-    """See `backends.BackendBody`. It ends after `length` bytes, with the last chunk, or with the connection."""
+    """The body of a response; it ends after `length` bytes, with the last chunk, or with the connection."""
 
     def __init__(self, connection: Connection, length: int | None, *, chunked: bool = False) -> None:
         self._connection = connection
         self._length = length
         self._chunked = chunked
-        self.packed = False
-        """It is gzip, to be unpacked here."""
+        self.compressed = False
+        """Whether the body is gzip, and decompressed here."""
 
     def __iter__(self) -> Iterator[bytes]:
-        pieces = self._told()
-        return _unpacked(pieces) if self.packed else pieces
+        pieces = self._read()
+        return _decompressed(pieces) if self.compressed else pieces
 
-    def _told(self) -> Iterator[bytes]:
+    def _read(self) -> Iterator[bytes]:
         try:
             if self._chunked:
-                yield from self._chunks()
+                yield from self._read_chunks()
             elif self._length is None:
-                yield from self._until_the_end()
+                yield from self._read_until_eof()
             else:
-                yield from self._measured(self._length)
+                yield from self._read_exactly(self._length)
         except TimeoutError:
             raise BackendTimeoutError(_EXCEEDED) from None
         except (OSError, ValueError) as error:  # ValueError: closed from another thread
             raise BackendError(str(error)) from None
 
-    def _until_the_end(self) -> Iterator[bytes]:
+    def _read_until_eof(self) -> Iterator[bytes]:
         while piece := self._connection.reader.read1(_PIECE):
             yield piece
 
-    def _measured(self, left: int) -> Iterator[bytes]:
+    def _read_exactly(self, left: int) -> Iterator[bytes]:
         while left:
             piece = self._connection.reader.read1(min(left, _PIECE))
             if not piece:
@@ -232,17 +232,17 @@ class _Body:
             left -= len(piece)
             yield piece
 
-    def _chunks(self) -> Iterator[bytes]:
+    def _read_chunks(self) -> Iterator[bytes]:
         reader = self._connection.reader
-        while size := self._chunk_size():
-            yield from self._measured(size)
+        while size := self._read_chunk_size():
+            yield from self._read_exactly(size)
             if reader.read(2) != b"\r\n":
                 raise BackendError("malformed chunked encoding")
         for _ in range(_LONGEST_CHUNK_LINE):  # trailers
             if reader.readline(_LONGEST_CHUNK_LINE) in (b"\r\n", b"\n", b""):
                 return
 
-    def _chunk_size(self) -> int:
+    def _read_chunk_size(self) -> int:
         line = self._connection.reader.readline(_LONGEST_CHUNK_LINE)
         if not line.endswith(b"\n"):
             raise BackendError("header line too long" if len(line) == _LONGEST_CHUNK_LINE else "unexpected EOF")
@@ -256,14 +256,14 @@ class _Body:
         self._connection.close()
 
 
-def _unpacked(pieces: Iterator[bytes]) -> Iterator[bytes]:
+def _decompressed(pieces: Iterator[bytes]) -> Iterator[bytes]:
     """Decompresses a gzip body in chunks of limited size. Raises BackendError if it is invalid."""
-    unpacker = zlib.decompressobj(wbits=31)
+    decompressor = zlib.decompressobj(wbits=31)
     try:
         for piece in pieces:
-            data = unpacker.decompress(piece, _PIECE)
+            data = decompressor.decompress(piece, _PIECE)
             while data:
                 yield data
-                data = unpacker.decompress(unpacker.unconsumed_tail, _PIECE)
+                data = decompressor.decompress(decompressor.unconsumed_tail, _PIECE)
     except zlib.error:
         raise BackendError("gzip: invalid header") from None

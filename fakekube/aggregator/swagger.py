@@ -1,6 +1,6 @@
 """OpenAPI v2 documents of several servers: filtered by paths, merged into one, converted to v3.
 
-Where two servers mean different things by one name, the later one's is renamed (`NAME_v2`), with all references to it.
+If two servers define different schemas by one name, that of the later server is renamed (`NAME_v2`), with its references.
 
 Specified by: k8s.io/kube-openapi/pkg/aggregator (aggregator.go), pkg/openapiconv (convert.go).
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-__all__ = ["converted", "filtered", "merged"]
+__all__ = ["convert_v2_to_v3", "filter_paths", "merge_specs"]
 
 Json = dict[str, Any]
 
@@ -24,8 +24,8 @@ _METHODS = ("get", "put", "post", "delete", "options", "head", "patch")
 # ---------------------------------------------------------------- filtering
 
 
-def filtered(document: Json, prefix: str) -> Json:
-    """The document with the paths below a prefix, without the definitions that only others used."""
+def filter_paths(document: Json, prefix: str) -> Json:
+    """Returns the document with the paths below a prefix, without definitions that only other paths use (FilterSpecByPaths)."""
     paths = _mapping(document.get("paths"))
     kept = {path: item for path, item in paths.items() if path.startswith(prefix)}
     return _with_paths(document, kept)
@@ -33,13 +33,16 @@ def filtered(document: Json, prefix: str) -> Json:
 
 def _with_paths(document: Json, kept: Json) -> Json:
     definitions = _mapping(document.get("definitions"))
-    before, now = _used(_mapping(document.get("paths")), definitions), _used(kept, definitions)
+    before, now = (
+        _referenced_definitions(_mapping(document.get("paths")), definitions),
+        _referenced_definitions(kept, definitions),
+    )
     shown = {name: schema for name, schema in definitions.items() if name in now or name not in before}
     return {**document, "paths": kept, "definitions": shown}
 
 
-def _used(paths: Json, definitions: Json) -> set[str]:
-    """The names of the definitions that paths need, directly or not."""
+def _referenced_definitions(paths: Json, definitions: Json) -> set[str]:
+    """Returns the names of the definitions that paths reference, directly or not."""
     found: set[str] = set()
     left = list(_references(paths, _DEFINITIONS))
     while left:
@@ -70,7 +73,7 @@ def _mapping(value: Any) -> Json:
 # ---------------------------------------------------------------- merging
 
 
-def merged(first: Json, others: Iterable[Json]) -> Json:
+def merge_specs(first: Json, others: Iterable[Json]) -> Json:
     """Merges documents; the first one with a path takes precedence. The arguments are not changed."""
     result = {**first, **{name: dict(_mapping(first.get(name))) for name in ("paths", "definitions", "parameters")}}
     for other in others:
@@ -99,7 +102,7 @@ def _merge(result: Json, source: Json) -> None:
 
 
 def _renames(known: Json, own: Json) -> dict[str, str]:
-    """New names for what is called as something else is."""
+    """Returns new names for the definitions of `own` that differ from the one of the same name in `known`."""
     renames: dict[str, str] = {}
     taken = {*known, *own}
     for name, value in own.items():
@@ -138,8 +141,8 @@ def _renamed(value: Any, references: Mapping[str, str]) -> Any:
 # ---------------------------------------------------------------- converting
 
 
-def converted(document: Json) -> Json:
-    """Converts a v2 document to v3."""
+def convert_v2_to_v3(document: Json) -> Json:
+    """Converts an OpenAPI v2 document to v3 (ConvertV2ToV3)."""
     components: Json = {}
     definitions, security = document.get("definitions"), document.get("securityDefinitions")
     if isinstance(definitions, dict):

@@ -15,16 +15,19 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from typing import Any
 
-from fakekube.aggregator.answer_head import AnswerHead, MalformedAnswerError
-from fakekube.aggregator.backends import BackendAnswer, BackendError, BackendRequest
+from fakekube.aggregator.backends import BackendError, BackendRequest, BackendResponse, ForwardedBody
+from fakekube.aggregator.headers import response_headers
 from fakekube.aggregator.remote import Connection, RemoteBackend
+from fakekube.aggregator.response_head import MalformedResponseError, ResponseHead
+from fakekube.registry.request import Response
 from fakekube.streams import Notifier
 from fakekube.threads import WORKERS
 
-__all__ = ["UpgradeError", "UpgradeTunnel", "upgraded"]
+__all__ = ["UpgradeError", "UpgradeTunnel", "try_upgrade"]
 
-_ANSWER_SECONDS = 60.0
+_RESPONSE_SECONDS = 60.0
 _ROUND_SECONDS = 60.0
 _AHEAD = 256 * 1024
 _PIECE = 65536
@@ -34,19 +37,34 @@ class UpgradeError(Exception):
     """The backend does not switch protocols; has the reason."""
 
 
-def upgraded(backend: RemoteBackend, request: BackendRequest) -> BackendAnswer | UpgradeTunnel:
-    """Ask a server to switch protocols: the tunnel, or the answer with which it has refused. Raises UpgradeError."""
+def try_upgrade(backend: RemoteBackend, request: BackendRequest) -> Response:
+    """Requests another protocol from a server.
+
+    Returns a response 101 whose body is an `UpgradeTunnel`, or the error response of the server, after which the connection to
+    the client is closed. Raises UpgradeError if there is no connection, or a response below 400 other than 101.
+    """
+    response = _request_upgrade(backend, request)
+    if isinstance(response, UpgradeTunnel):
+        return Response(101, response.headers, response)
+    if response.status < 400:
+        response.body.close()
+        raise UpgradeError(f"invalid upgrade response: status code {response.status}")
+    body: Any = ForwardedBody(response.body)
+    return Response(response.status, [*response_headers(response.headers), ("Connection", "close")], body)
+
+
+def _request_upgrade(backend: RemoteBackend, request: BackendRequest) -> BackendResponse | UpgradeTunnel:
     try:
-        connection = backend.connect(time.monotonic() + _ANSWER_SECONDS)
+        connection = backend.connect(time.monotonic() + _RESPONSE_SECONDS)
     except BackendError as error:
         raise UpgradeError(f"error dialing backend: {error}") from None
     try:
         connection.write(request)
-        head = connection.head()
+        head = connection.read_head()
         if head.status == 101:
             return UpgradeTunnel(connection, head)
-        return connection.answer_with(head, request.method)
-    except (BackendError, MalformedAnswerError) as error:
+        return connection.response_with_head(head, request.method)
+    except (BackendError, MalformedResponseError) as error:
         connection.close()
         raise UpgradeError("unexpected EOF" if str(error) == "EOF" else str(error)) from None
     except BaseException:
@@ -55,12 +73,12 @@ def upgraded(backend: RemoteBackend, request: BackendRequest) -> BackendAnswer |
 
 
 class UpgradeTunnel:
-    """The body of the answer: a `streams.Tunnel`."""
+    """The body of the response: a `streams.Tunnel`."""
 
     deadline: float | None = None
 
-    def __init__(self, connection: Connection, head: AnswerHead) -> None:
-        ahead = connection.ahead()
+    def __init__(self, connection: Connection, head: ResponseHead) -> None:
+        ahead = connection.read_ahead()
         self.headers = head.headers
         """The headers of the response 101."""
         self.source = Notifier()
@@ -76,7 +94,7 @@ class UpgradeTunnel:
         connection.socket.setblocking(False)
         WORKERS.run(self._run)
 
-    # ---------------------------------------------------------------- the side of the client
+    # ---------------------------------------------------------------- called by the server
 
     @property
     def ended(self) -> bool:
@@ -113,7 +131,7 @@ class UpgradeTunnel:
         with suppress(OSError):
             self._wake_writer.send(b"x")
 
-    # ---------------------------------------------------------------- the side of the server behind
+    # ---------------------------------------------------------------- runs in the thread of the tunnel
 
     def _run(self) -> None:
         try:
@@ -134,21 +152,21 @@ class UpgradeTunnel:
             self.source.notify()
 
     def _wait(self) -> None:
-        """Until there is something to do."""
+        """Waits until the socket of the backend is readable or writable, or `_wake` is called."""
         plain = self._connection.socket
-        hears = self._incoming_size <= _AHEAD
-        events = (selectors.EVENT_READ if hears else 0) | (selectors.EVENT_WRITE if self._outgoing else 0)
+        reads = self._incoming_size <= _AHEAD
+        events = (selectors.EVENT_READ if reads else 0) | (selectors.EVENT_WRITE if self._outgoing else 0)
         if plain in self._selector.get_map():
             self._selector.unregister(plain)
         if events:
             self._selector.register(plain, events)
-        pending = hears and getattr(plain, "pending", lambda: 0)()  # what TLS has read already
+        pending = reads and getattr(plain, "pending", lambda: 0)()  # bytes that TLS has decrypted already
         for key, _ in self._selector.select(0.0 if pending else _ROUND_SECONDS):
             if key.fileobj is self._wake_reader:
                 self._wake_reader.recv(_PIECE)
 
     def _read(self) -> bool:
-        """Take what has come; False at its end."""
+        """Reads from the backend. Returns False at the end of the stream."""
         while self._incoming_size <= _AHEAD:
             try:
                 data = self._connection.socket.recv(_PIECE)
@@ -164,7 +182,7 @@ class UpgradeTunnel:
         return True
 
     def _write(self) -> bool:
-        """Send what the client has sent."""
+        """Writes the bytes of the client to the backend."""
         was_full = self.full
         while self._outgoing:
             with self._lock:

@@ -13,11 +13,11 @@ import posixpath
 from collections.abc import Iterable
 from typing import Any
 
-from fakekube.aggregator import headers as passing
+from fakekube.aggregator import headers as proxy_headers
 from fakekube.aggregator.backends import BackendError, BackendRequest
 from fakekube.aggregator.links import Front
 from fakekube.aggregator.mounted import MountedBackend
-from fakekube.aggregator.proxy import Passing, passed, pieces
+from fakekube.aggregator.proxy import proxy_response, read_pieces
 from fakekube.aggregator.remote import RemoteBackend
 from fakekube.errors import status
 from fakekube.kubelet_api import Destination
@@ -28,12 +28,12 @@ __all__ = ["UpgradeAwareHandler"]
 
 
 class UpgradeAwareHandler:
-    """Passes requests on to one server.
+    """Forwards requests to one server.
 
     Args:
-        scheme: "http" or "https"; over TLS any certificate is accepted.
-        host: what the server is called in its own links, with the port.
-        destination: the server.
+        scheme: "http" or "https". The certificate of the server is not verified.
+        host: the host and port of the server in its own links.
+        destination: the address of the server, or a WSGI application.
     """
 
     def __init__(self, scheme: str, host: str, destination: Destination) -> None:
@@ -44,39 +44,39 @@ class UpgradeAwareHandler:
         else:
             self._backend = MountedBackend(destination)
 
-    def respond(self, request: Request, told: str) -> Response:
+    def respond(self, request: Request, subpath: str) -> Response:
         """Returns the response of the backend.
 
         Args:
             request: the request of the client.
-            told: the path after `proxy`; "" if the request path ends with it.
+            subpath: the path after `proxy`; "" if the request path ends with it.
 
         Raises:
             StatusError: there is no response.
         """
-        path = _joined("", told)
-        upgrade = passing.is_upgrade(request.headers)
+        path = _join_paths("", subpath)
+        upgrade = proxy_headers.is_upgrade(request.headers)
         if not path and not upgrade and request.method in ("GET", "HEAD"):
             query = f"?{request.query.raw}" if request.query.raw else ""
             body: Any = () if request.method == "HEAD" else b""
             return Response(301, [("Location", f"{request.path}/{query}")], body)
         suffix = f"{path}/" if request.path.endswith("/") and not path.endswith("/") else path
         prefix = request.path.removesuffix(suffix)
-        sent = _outgoing(request, suffix or "/", prefix, upgrade=upgrade)
+        sent = _new_proxy_request(request, suffix or "/", prefix, upgrade=upgrade)
         if upgrade and isinstance(self._backend, RemoteBackend):
-            return _upgraded(self._backend, sent)
+            return _upgrade(self._backend, sent)
         try:
-            answer = self._backend.send(sent, None)
+            response = self._backend.send(sent, None)
         except BackendError as error:
             raise status.service_unavailable(f"error trying to reach service: {error}") from None
         front = Front((request.headers.get("host", ""), self._host), prefix=prefix)
-        return passed(answer, request, front, long_running=True)
+        return proxy_response(response, request, front, long_running=True)
 
 
-def _outgoing(request: Request, path: str, prefix: str, *, upgrade: bool) -> BackendRequest:
-    """The request as the server behind sees it."""
-    written = passing.encoded_path(path)
-    found = [("Host", request.headers.get("host", "")), *passing.passed_on(request.headers, upgrade=upgrade)]
+def _new_proxy_request(request: Request, path: str, prefix: str, *, upgrade: bool) -> BackendRequest:
+    """Returns the request to forward."""
+    written = proxy_headers.encoded_path(path)
+    found = [("Host", request.headers.get("host", "")), *proxy_headers.request_headers(request.headers, upgrade=upgrade)]
     before = [value for name, value in found if name == "X-Forwarded-For"]
     found = [entry for entry in found if entry[0] not in ("X-Forwarded-For", "X-Forwarded-Uri")]
     if request.address:
@@ -84,13 +84,13 @@ def _outgoing(request: Request, path: str, prefix: str, *, upgrade: bool) -> Bac
     if upgrade and not any(name == "User-Agent" for name, _ in found):
         found.append(("User-Agent", "Go-http-client/1.1"))
     if not upgrade:
-        found.append(("X-Forwarded-Uri", _joined(prefix, written)))
+        found.append(("X-Forwarded-Uri", _join_paths(prefix, written)))
     body, length = _body(request)
     return BackendRequest(request.method, written, request.query.raw, found, body, length)
 
 
-def _joined(prefix: str, path: str) -> str:
-    """Two paths as Go joins them (path.Join); a slash at the end stays."""
+def _join_paths(prefix: str, path: str) -> str:
+    """Joins two paths like Go's path.Join, and keeps a trailing slash."""
     if not prefix and not path:
         return ""
     joined = posixpath.normpath(f"{prefix}/{path}")
@@ -100,24 +100,16 @@ def _joined(prefix: str, path: str) -> str:
 
 def _body(request: Request) -> tuple[Iterable[bytes], int | None]:
     """Returns the body of a request as a stream, and its length if it is known."""
-    told = request.headers.get("content-length")
-    if told:
-        return pieces(request, int(told)), int(told)
-    return (pieces(request, None), None) if "transfer-encoding" in request.headers else ((), 0)
+    length = request.headers.get("content-length")
+    if length:
+        return read_pieces(request, int(length)), int(length)
+    return (read_pieces(request, None), None) if "transfer-encoding" in request.headers else ((), 0)
 
 
-def _upgraded(backend: RemoteBackend, sent: BackendRequest) -> Response:
-    """The answer to a request for another protocol; one that refuses is passed on, and ends the connection."""
-    from fakekube.aggregator.upgrade import UpgradeError, UpgradeTunnel, upgraded
+def _upgrade(backend: RemoteBackend, request: BackendRequest) -> Response:
+    from fakekube.aggregator.upgrade import UpgradeError, try_upgrade
 
     try:
-        answer = upgraded(backend, sent)
+        return try_upgrade(backend, request)
     except UpgradeError as error:
         raise status.generic(500, "", str(error)) from None
-    if isinstance(answer, UpgradeTunnel):
-        return Response(101, answer.headers, answer)
-    if answer.status < 400:
-        answer.body.close()
-        raise status.generic(500, "", f"invalid upgrade response: status code {answer.status}")
-    refusal: Any = Passing(answer.body)
-    return Response(answer.status, [*passing.passed_answer(answer.headers), ("Connection", "close")], refusal)

@@ -17,7 +17,7 @@ import orjson
 from fakekube.aggregator.aggregator import Aggregator
 from fakekube.aggregator.controller import Remote
 from fakekube.aggregator.openapi import published
-from fakekube.aggregator.swagger import converted, filtered, merged
+from fakekube.aggregator.swagger import convert_v2_to_v3, filter_paths, merge_specs
 from fakekube.api.openapi.documents import Encoded, encoded
 
 __all__ = ["AggregatedDocuments"]
@@ -43,8 +43,8 @@ class AggregatedDocuments:
         others = [(document, _name(remote)) for remote in self._remotes() if (document := published(remote).v2)]
         if not others:
             return own
-        shown = (filtered(document, f"/{name}/") for document, name in others)
-        return self._kept("v2", own, lambda: encoded(merged(orjson.loads(own.json), shown)))
+        shown = (filter_paths(document, f"/{name}/") for document, name in others)
+        return self._kept("v2", own, lambda: encoded(merge_specs(orjson.loads(own.json), shown)))
 
     def converted(self, name: str) -> Encoded | None:
         """Returns the v3 document of a server that only publishes v2; None if there is none of that name."""
@@ -52,11 +52,11 @@ class AggregatedDocuments:
             document = published(remote).v2 if published(remote).index is None else None
             if document is not None and name == _name(remote):
                 empty = Encoded(b"", "")
-                return self._kept(name, empty, lambda document=document: encoded(converted(document)))  # type: ignore[misc]
+                return self._kept(name, empty, lambda document=document: encoded(convert_v2_to_v3(document)))  # type: ignore[misc]
         return None
 
     def _remotes(self) -> list[Remote]:
-        """Returns the documents of other servers in order of priority."""
+        """Returns the APIServices of other servers, sorted by descending priority."""
         found = self._aggregator.remotes.values()
         return sorted(found, key=lambda one: (-one.spec["groupPriorityMinimum"], one.name))
 

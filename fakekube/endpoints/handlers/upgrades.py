@@ -106,9 +106,9 @@ def _dialled(request: Request, info: ConnectionInfo) -> Kubelet:
 
 def _forwarded_headers(request: Request) -> dict[str, str]:
     """Returns the headers of an upgrade as the kubelet gets them: names in lower case."""
-    from fakekube.aggregator.headers import passed_on
+    from fakekube.aggregator.headers import request_headers
 
-    found = {name.lower(): value for name, value in passed_on(request.headers, upgrade=True)}
+    found = {name.lower(): value for name, value in request_headers(request.headers, upgrade=True)}
     if "content-length" in request.headers:
         found["content-length"] = request.headers["content-length"]
     return {"user-agent": "Go-http-client/1.1", **found, "x-forwarded-for": request.address}

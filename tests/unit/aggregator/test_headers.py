@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fakekube.aggregator.headers import encoded_path, encoded_query, forwarded_uri, identity, passed_answer, passed_on
-from fakekube.aggregator.links import Front, rewritten, rewritten_location
+from fakekube.aggregator.headers import encoded_path, encoded_query, forwarded_uri, identity, request_headers, response_headers
+from fakekube.aggregator.links import Front, rewrite_html, rewrite_url
 from fakekube.registry.request import Query, User
 
 HOST = "10.0.0.1:443"
@@ -21,8 +21,8 @@ def test_what_is_for_one_hop_stays() -> None:
         "x-kept": "2",
         "keep-alive": "3",
     }
-    assert passed_on(sent, upgrade=False) == [("X-Kept", "2"), ("Te", "trailers")]
-    assert ("Upgrade", "x") in passed_on(sent, upgrade=True)
+    assert request_headers(sent, upgrade=False) == [("X-Kept", "2"), ("Te", "trailers")]
+    assert ("Upgrade", "x") in request_headers(sent, upgrade=True)
 
 
 def test_credentials_and_claims_stay() -> None:
@@ -30,7 +30,7 @@ def test_credentials_and_claims_stay() -> None:
         "authorization": "Bearer x", "impersonate-user": "a", "x-remote-user": "b", "x-remote-group": "c", "x-remote-uid": "d",
         "x-remote-extra-y": "e", "host": "f", "x-remote-other": "g",
     }  # fmt: skip
-    assert passed_on(sent, upgrade=False) == [("X-Remote-Other", "g")]
+    assert request_headers(sent, upgrade=False) == [("X-Remote-Other", "g")]
 
 
 def test_who_asks() -> None:
@@ -50,7 +50,7 @@ def test_answers_keep_what_is_for_the_client() -> None:
         ("set-cookie", "a"),
         ("Set-Cookie", "b"),
     ]
-    assert passed_answer(came) == [("Set-Cookie", "a"), ("Set-Cookie", "b")]
+    assert response_headers(came) == [("Set-Cookie", "a"), ("Set-Cookie", "b")]
 
 
 @pytest.mark.parametrize(("path", "written"), [
@@ -74,7 +74,7 @@ def test_forwarded_paths_are_clean(path: str, uri: str) -> None:
     ("https://else.example.com/x", "https://else.example.com/x"), ("http://[", "http://["),
 ])  # fmt: skip
 def test_locations(url: str, shown: str) -> None:
-    assert rewritten_location(url, FRONT) == shown
+    assert rewrite_url(url, FRONT) == shown
 
 
 @pytest.mark.parametrize(("page", "shown"), [
@@ -87,4 +87,4 @@ def test_locations(url: str, shown: str) -> None:
     ("a < b & c", "a < b & c"),
 ])  # fmt: skip
 def test_pages(page: str, shown: str) -> None:
-    assert rewritten(page.encode(), FRONT).decode() == shown
+    assert rewrite_html(page.encode(), FRONT).decode() == shown

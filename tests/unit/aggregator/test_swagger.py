@@ -1,4 +1,4 @@
-"""OpenAPI v2 documents are filtered, merged and converted as kube-openapi does it."""
+"""OpenAPI v2 documents are filter_paths, merged and converted as kube-openapi does it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fakekube.aggregator.swagger import converted, filtered, merged
+from fakekube.aggregator.swagger import convert_v2_to_v3, filter_paths, merge_specs
 
 Json = dict[str, Any]
 
@@ -26,18 +26,18 @@ def test_only_what_the_paths_need_stays() -> None:
     whole = document("/a/one", "/b/two", one="1", two="2", never="0")
     whole["definitions"]["one"]["properties"] = {"x": {"$ref": "#/definitions/below"}}
     whole["definitions"]["below"] = {}
-    found = filtered(whole, "/a/")
+    found = filter_paths(whole, "/a/")
     assert set(found["paths"]) == {"/a/one"}
     assert set(found["definitions"]) == {"one", "below", "never"}
 
 
 def test_of_a_path_that_both_have_the_first_counts() -> None:
-    found = merged(document("/a/x", x="first"), [document("/a/x", "/b/y", x="second", y="2")])
+    found = merge_specs(document("/a/x", x="first"), [document("/a/x", "/b/y", x="second", y="2")])
     assert found["definitions"] == {"x": {"description": "first"}, "y": {"description": "2"}}
 
 
 def test_what_is_called_alike_and_is_not_is_renamed() -> None:
-    found = merged(
+    found = merge_specs(
         document("/a/x", x="first"), [document("/b/x", x="second"), document("/c/x", x="third"), document("/d/x", x="second")]
     )
     described = {name: schema["description"] for name, schema in found["definitions"].items()}
@@ -50,7 +50,7 @@ def test_kinds_of_one_definition_are_joined() -> None:
     first, second = document("/a/x", x="same"), document("/b/x", x="same")
     for number, one in enumerate((first, second)):
         one["definitions"]["x"]["x-kubernetes-group-version-kind"] = [{"kind": f"K{number}"}]
-    found = merged(first, [second])
+    found = merge_specs(first, [second])
     assert found["definitions"]["x"]["x-kubernetes-group-version-kind"] == [{"kind": "K0"}, {"kind": "K1"}]
 
 
@@ -71,7 +71,7 @@ def test_a_converted_document() -> None:
         }},
         "definitions": {"X": {"properties": {"y": {"description": "why", "$ref": "#/definitions/Y"}}}},
     }  # fmt: skip
-    found = converted(old)
+    found = convert_v2_to_v3(old)
     assert found["paths"]["/x"]["get"] == {
         "operationId": "getX",
         "requestBody": {"content": {"a/b": {"schema": {"$ref": "#/components/schemas/X"}}}},
@@ -102,7 +102,7 @@ _DOCUMENTS = st.lists(
 @given(_DOCUMENTS)
 def test_merging_keeps_every_path_and_changes_no_document(documents: list[Json]) -> None:
     before = copy.deepcopy(documents)
-    found = merged(documents[0], documents[1:])
+    found = merge_specs(documents[0], documents[1:])
     assert documents == before
     assert set(found["paths"]) == {path for one in documents for path in one["paths"]}
     for path, item in found["paths"].items():

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fakekube.aggregator.answer_head import LARGEST, AnswerHead, MalformedAnswerError, read_head
+from fakekube.aggregator.response_head import LARGEST, MalformedResponseError, ResponseHead, read_head
 
 
-def head_of(data: bytes) -> AnswerHead:
+def head_of(data: bytes) -> ResponseHead:
     return read_head(io.BytesIO(data))
 
 
@@ -39,13 +39,13 @@ def test_how_the_body_ends(headers: bytes, length: int | None, chunked: bool) ->
     (b"HTTP/1.1 200 OK\r\nA: 1\r\nConte", 'malformed MIME header: missing colon: "Conte"'),
 ])  # fmt: skip
 def test_what_is_no_head(data: bytes, said: str) -> None:
-    with pytest.raises(MalformedAnswerError) as caught:
+    with pytest.raises(MalformedResponseError) as caught:
         head_of(data)
     assert str(caught.value) == said
 
 
 def test_a_length_that_is_no_number() -> None:
-    with pytest.raises(MalformedAnswerError, match='bad Content-Length "-1"'):
+    with pytest.raises(MalformedResponseError, match='bad Content-Length "-1"'):
         head_of(b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n").length()
 
 
@@ -70,7 +70,7 @@ def test_a_head_without_end_is_given_up() -> None:
             self.begun = True
             return b"HTTP/1.1 200 OK\r\n"
 
-    with pytest.raises(MalformedAnswerError, match=f"exceeded {LARGEST} bytes"):
+    with pytest.raises(MalformedResponseError, match=f"exceeded {LARGEST} bytes"):
         read_head(Started())
 
 

@@ -11,7 +11,7 @@ from typing import Protocol
 from fakekube.golang.http import parse_status_line, quoted_line
 from fakekube.golang.quoting import go_quote
 
-__all__ = ["AnswerHead", "MalformedAnswerError", "read_head"]
+__all__ = ["MalformedResponseError", "ResponseHead", "read_head"]
 
 LARGEST = 10 << 20
 """The maximum size of a head in bytes."""
@@ -23,12 +23,12 @@ class Lines(Protocol):
     def readline(self, size: int, /) -> bytes: ...
 
 
-class MalformedAnswerError(Exception):
+class MalformedResponseError(Exception):
     """The status line or a header is malformed; has Go's error message."""
 
 
 @dataclass(slots=True, frozen=True)
-class AnswerHead:
+class ResponseHead:
     """Status and headers."""
 
     status: int
@@ -42,22 +42,22 @@ class AnswerHead:
         return any(name.lower() == "transfer-encoding" and "chunked" in value.lower() for name, value in self.headers)
 
     def length(self) -> int | None:
-        """Returns the length of the body; None if it is unknown. Raises MalformedAnswerError."""
+        """Returns the length of the body; None if it is unknown. Raises MalformedResponseError."""
         if self.chunked:
             return None
         for name, value in self.headers:
             if name.lower() == "content-length":
                 if not value.isascii() or not value.isdigit():
-                    raise MalformedAnswerError(f"bad Content-Length {go_quote(value)}")
+                    raise MalformedResponseError(f"bad Content-Length {go_quote(value)}")
                 return int(value)
         return None
 
 
-def read_head(reader: Lines) -> AnswerHead:
+def read_head(reader: Lines) -> ResponseHead:
     """Reads the head of the next response.
 
     Raises:
-        MalformedAnswerError: it is malformed.
+        MalformedResponseError: it is malformed.
         EOFError: the connection ended before its end; the argument is true if any bytes were received.
         OSError: an error of the reader.
     """
@@ -67,7 +67,7 @@ def read_head(reader: Lines) -> AnswerHead:
         line = reader.readline(left + 1)
         left -= len(line)
         if left < 0:
-            raise MalformedAnswerError(f"net/http: server response headers exceeded {LARGEST} bytes; aborted")
+            raise MalformedResponseError(f"net/http: server response headers exceeded {LARGEST} bytes; aborted")
         if not line.endswith(b"\n"):
             if not line:
                 raise EOFError(bool(lines))
@@ -83,25 +83,25 @@ def read_head(reader: Lines) -> AnswerHead:
     for line in lines[1:-1]:
         if line[:1] in (b" ", b"\t"):
             if not headers:
-                raise MalformedAnswerError(f"malformed MIME header initial line: {quoted_line(line)}")
+                raise MalformedResponseError(f"malformed MIME header initial line: {quoted_line(line)}")
             name, value = headers[-1]
             headers[-1] = (name, f"{value} {line.strip().decode('latin-1')}")
         else:
             headers.append(_header(line))
-    return AnswerHead(_status(lines[0]), headers, b"".join(lines))
+    return ResponseHead(_status(lines[0]), headers, b"".join(lines))
 
 
 def _status(line: bytes) -> int:
     try:
         return parse_status_line(line.rstrip(b"\r\n"))[1]
     except ValueError as error:
-        raise MalformedAnswerError(str(error)) from None
+        raise MalformedResponseError(str(error)) from None
 
 
 def _header(line: bytes) -> tuple[str, str]:
     name, colon, value = line.partition(b":")
     if not colon:
-        raise MalformedAnswerError(f"malformed MIME header: missing colon: {quoted_line(line)}")
+        raise MalformedResponseError(f"malformed MIME header: missing colon: {quoted_line(line)}")
     if not name or name != name.strip():
-        raise MalformedAnswerError(f"malformed MIME header line: {line.strip().decode('latin-1')}")
+        raise MalformedResponseError(f"malformed MIME header line: {line.strip().decode('latin-1')}")
     return name.decode("latin-1"), value.strip(b" \t\r\n").decode("latin-1")
