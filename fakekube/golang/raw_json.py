@@ -18,6 +18,14 @@ __all__ = ["RawObject", "plain_form"]
 #: A string, a bracket, a comma, a colon, or a scalar that is no string.
 _TOKENS: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{},:]|[^\s\[\]{},:"]+')
 
+#: The characters that json.Marshal escapes.
+_ESCAPED: Final = re.compile(rb"[<>&]|\xe2\x80[\xa8\xa9]")
+_ESCAPES: Final = {b"<": b"\\u003c", b">": b"\\u003e", b"&": b"\\u0026", b"\xe2\x80\xa8": b"\\u2028", b"\xe2\x80\xa9": b"\\u2029"}
+
+
+def _escaped(token: bytes) -> bytes:
+    return _ESCAPED.sub(lambda found: _ESCAPES[found[0]], token)
+
 
 class RawObject(dict[str, Any]):
     """A JSON object and its text. It is not changed after it was made.
@@ -36,14 +44,14 @@ class RawObject(dict[str, Any]):
 
     @property
     def compact(self) -> bytes:
-        """The text without spaces between its tokens."""
-        return b"".join(_TOKENS.findall(self.text))
+        """The text as json.Marshal writes it: without spaces between its tokens, with some characters escaped."""
+        return b"".join(map(_escaped, _TOKENS.findall(self.text)))
 
     def indented(self, depth: int) -> bytes:
         """Returns the text indented by two spaces, within a document in which its first line has this depth."""
         parts: list[bytes] = []
         before = b""
-        for token in _TOKENS.findall(self.text):
+        for token in map(_escaped, _TOKENS.findall(self.text)):
             if before in (b"{", b"[") and token in (b"}", b"]"):
                 depth -= 1
             elif before in (b"{", b"[", b",") or token in (b"}", b"]"):

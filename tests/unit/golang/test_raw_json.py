@@ -42,3 +42,8 @@ def test_texts_are_compared() -> None:
     assert raw == RawObject({"a": 1}, b'{"a": 1}')
     assert raw != RawObject({"a": 1}, b'{"a":1}')
     assert raw != {"a": 1}
+
+
+def test_characters_are_escaped_as_go_escapes_them() -> None:
+    text = '{ "<": "&>\u2028" }'
+    assert RawObject(json.loads(text), text.encode()).compact == b'{"\\u003c":"\\u0026\\u003e\\u2028"}'
