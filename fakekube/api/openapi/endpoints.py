@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 from wsgiref.handlers import format_date_time
 
+from fakekube.api import byte_ranges
 from fakekube.api.compression import gzipped, takes_gzip
 from fakekube.clock import Clock
 from fakekube.endpoints import negotiation
@@ -112,7 +113,7 @@ class OpenAPIEndpoints:
         body = document.json if chosen == negotiation.JSON else _protobuf(document.json, "v2")
         headers = [("Content-Type", chosen), ("Etag", document.etag), *vary]
         response = self._content(request, body, headers)
-        if response.status == 200 and takes_gzip(request.headers.get("accept-encoding", "").lower()):
+        if response.status == 200 and request.method != "HEAD" and takes_gzip(request.headers.get("accept-encoding", "").lower()):
             response.headers = [entry for entry in response.headers if entry[0] != "Content-Length"]
             response.headers.append(("Content-Encoding", "gzip"))
             response.body = gzipped(body)
@@ -148,7 +149,10 @@ class OpenAPIEndpoints:
         if etag and _matches(request.headers.get("if-none-match", ""), etag):
             kept = [header for header in headers if header[0] not in ("Content-Type", "Last-Modified", "Accept-Ranges")]
             return Response(304, kept, b"")
-        return Response(200, [*headers, *_length(body)], body)
+        response = byte_ranges.content(body, headers, request.headers.get("range", ""))
+        if isinstance(response.body, bytes):
+            response.headers += _length(response.body)
+        return response
 
 
 def _length(body: bytes) -> Headers:
