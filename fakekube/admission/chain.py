@@ -11,6 +11,7 @@ order.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from fakekube.admission.plugin import Attributes, Operation, Plugin
@@ -46,8 +47,11 @@ class Chain:
         key = (resource.group, resource.plural, attributes.subresource, attributes.operation, dynamic)
         found = self._applying.get(key)
         if found is None:
-            able = [plugin for plugin in self._plugins if dynamic or not plugin.dynamic]
-            found = self._applying[key] = _halves([plugin for plugin in able if _applies(plugin, *key[:4])])
+            if dynamic:
+                found = _applying(self._plugins, *key[:4])
+            else:  # what is left is mostly shared with other clusters
+                found = _known(tuple([plugin for plugin in self._plugins if not plugin.dynamic]), *key[:4])
+            self._applying[key] = found
         return found
 
 
@@ -58,11 +62,16 @@ class _Halves(NamedTuple):
     validate: Sequence[Callable[[Attributes], None]]
 
 
-def _halves(plugins: Sequence[Plugin]) -> _Halves:
+def _applying(plugins: tuple[Plugin, ...], group: str, plural: str, subresource: str, operation: Operation) -> _Halves:
+    """Returns the methods of those plugins that apply to a resource and an operation."""
+    able = [plugin for plugin in plugins if _applies(plugin, group, plural, subresource, operation)]
     return _Halves(
-        [plugin.admit for plugin in plugins if type(plugin).admit is not Plugin.admit],
-        [plugin.validate for plugin in plugins if type(plugin).validate is not Plugin.validate],
+        [plugin.admit for plugin in able if type(plugin).admit is not Plugin.admit],
+        [plugin.validate for plugin in able if type(plugin).validate is not Plugin.validate],
     )
+
+
+_known = lru_cache(maxsize=512)(_applying)
 
 
 def _applies(plugin: Plugin, group: str, plural: str, subresource: str, operation: Operation) -> bool:
