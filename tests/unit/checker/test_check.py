@@ -12,6 +12,11 @@ import pytest
 
 import fakekube
 from fakekube.checker import CalmRunFailed, UnknownRule
+from fakekube.checker.bench import Bench
+from fakekube.checker.process import starter_of
+from fakekube.checker.rules import chosen
+from fakekube.checker.sample import Sample
+from fakekube.checker.spell import Spell
 from fakekube.cli import main
 from tests.unit.checker.reflector import PATH, reflector
 
@@ -42,6 +47,19 @@ def test_a_defect_is_found_by_its_rule(rule: str, evidence: str) -> None:
     assert any(PATH in line for line in report[rule].evidence[1:])
     with pytest.raises(AssertionError, match="1 obligations are broken"):
         report.require_ok()
+
+
+@pytest.mark.parametrize(("seed", "same"), [(3, True), (4, False)])
+def test_what_a_rule_chooses_follows_from_its_seed(seed: int, same: bool) -> None:
+    sample = Sample.of({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "sample", "namespace": "default"}})
+    names: list[list[str]] = []
+    for bench in (Bench(starter_of(reflector()), sample, seed=3), Bench(starter_of(reflector()), sample, seed=seed)):
+        spell = Spell(bench, chosen(["W8"], [])[0])
+        spell.open()
+        names.append([*spell.stimulate().names(), *spell.stimulate().names()])
+        spell.close()
+        bench.close()
+    assert (names[0] == names[1]) is same
 
 
 def test_a_coroutine_function_is_cancelled_at_the_end(fakekube_check: Any) -> None:
