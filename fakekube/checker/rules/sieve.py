@@ -137,13 +137,13 @@ class Death(Rule):
         if len(places) > self.PLACES:
             places = range(1, self.PLACES + 1)
         for place in places:
-            self._die(spell, place)
-            if self.broken(spell) or spell.missing:
+            if not self._die(spell, place) or self.broken(spell):
                 return
 
     @staticmethod
-    def _die(spell: Spell, place: int) -> None:
-        """Kills the client when it is about to send a write for a fresh copy, after so many others."""
+    def _die(spell: Spell, place: int) -> bool:
+        """Kills the client when it is about to send a write for a fresh copy, after so many others; returns whether it has
+        reacted when it was started again."""
         killed = threading.Event()
         counting = threading.Lock()
         done: list[int] = []
@@ -164,9 +164,9 @@ class Death(Rule):
         spell.await_until(killed.is_set, spell.patience)
         fault.remove()
         if not killed.is_set():
-            return
+            return True
         spell.start_client()
-        spell.await_reaction(subject, lambda since: spell.patience(since) + lease_seconds(spell))
+        return spell.await_reaction(subject, lambda since: spell.patience(since) + lease_seconds(spell))
 
     def broken(self, spell: Spell) -> Verdict | None:
         return judge_duplicates(spell)
