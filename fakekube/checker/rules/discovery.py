@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from fakekube.checker.judges import judge_process
 from fakekube.checker.occasions import require_resumption
 from fakekube.checker.rule import NotExercised, Rule, Verdict, Word
-from fakekube.client import ApiError
+from fakekube.checker.sample import new_token
+from fakekube.client import ApiError, UnknownResource
 
 if TYPE_CHECKING:
     from fakekube.checker.spell import Spell
@@ -57,8 +61,8 @@ class ReinstalledDefinitions(Rule):
         if not spell.sample.definitions:
             raise NotExercised("the sample has no definitions")
         require_resumption(spell)
-        for copy in spell.copies:
-            copy.deleted = True
+        for subject in spell.copies:
+            subject.deleted = True
         remove_definitions(spell)
         spell.faults.on("watch").end(label="ended").remove()
         spell.wait(_WITHOUT)
@@ -82,6 +86,42 @@ class ReinstalledDefinitions(Rule):
         names = {definition["metadata"]["name"] for definition in spell.sample.definitions}
         calls = spell.trace.since(spell.memory.get("installed", -1))
         return any(call.collection in names or not call.resource for call in calls)
+
+
+class ChangedScope(Rule):
+    """The definitions of the sample are installed again with another scope."""
+
+    id = "D1"
+    provocation = "the definitions come back with another scope"
+    obligation = LateDefinitions.obligation
+    advice = LateDefinitions.advice
+    source = LateDefinitions.source
+    lasts = 12.0
+    converges = False
+
+    def cluster_arguments(self) -> Mapping[str, Any]:
+        return {"profile": "apiserver"}
+
+    def provoke(self, spell: Spell) -> None:
+        if not spell.sample.definitions:
+            raise NotExercised("the sample has no definitions")
+        require_resumption(spell)
+        remove_definitions(spell)
+        spell.faults.on("watch").end(label="ended").remove()
+        changed = [copy.deepcopy(definition) for definition in spell.sample.definitions]
+        for definition in changed:
+            definition["spec"]["scope"] = "Cluster" if definition["spec"].get("scope") == "Namespaced" else "Namespaced"
+        spell.load_prerequisites(changed)
+        for obj in spell.sample.copies(new_token(spell.random)):
+            if obj["metadata"].pop("namespace", None) is None:
+                obj["metadata"]["namespace"] = "default"
+            with suppress(ApiError, UnknownResource):
+                spell.cluster.create(obj)
+        spell.wait(_WITHOUT)
+
+    def judge(self, spell: Spell) -> Verdict:
+        """Judges the process only: what an operator is to do with an object of another scope is its own matter."""
+        return judge_process(spell) or Verdict.passed()
 
 
 def remove_definitions(spell: Spell) -> None:
@@ -144,4 +184,4 @@ class DeadGroup(Rule):
         return Verdict.passed() if asked else Verdict.not_exercised("the client does not ask for discovery")
 
 
-RULES = (LateDefinitions, ReinstalledDefinitions, DeadGroup)
+RULES = (LateDefinitions, ReinstalledDefinitions, ChangedScope, DeadGroup)

@@ -54,6 +54,8 @@ class RetryAfter(Rule):
         refused = [call for call in spell.trace.since(spell.provoked_at) if _told_to_wait(call)]
         if not refused:
             return Verdict.not_exercised("the client sent nothing that could be refused")
+        if not any(_told_to_wait(call) and following is not None for call, following in _attempts(spell.trace.since())):
+            return Verdict.not_exercised("the client was refused, and did not ask again")
         for stream in spell.streams_since().values():
             for call, following in pairwise(stream.calls):
                 end, told = call.end, _told_to_wait(call)
