@@ -187,7 +187,7 @@ def judge_process(spell: Spell) -> Verdict | None:
     if spell.ended:
         if spell.bench.ends_by_itself:
             return Verdict.not_exercised("the client also ends by itself on a calm cluster", spell.ended)
-        return Verdict.failed(spell.ended, *spell.excerpt())
+        return Verdict.failed(spell.ended, *spell.excerpt(), *(f"printed: {line}" for line in spell.printed))
     return Verdict.failed(f"hot loop: {spell.loop}", *spell.excerpt()) if spell.loop else None
 
 

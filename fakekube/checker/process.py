@@ -22,7 +22,7 @@ from typing import Any, Protocol
 
 from fakekube.checker.watchdog import Watchdog
 
-__all__ = ["ClientProcess", "Starter", "starter_of"]
+__all__ = ["ClientProcess", "Starter", "starter_of", "telling_line"]
 
 #: Seconds that a function has for its end.
 _END_PATIENCE = 5.0
@@ -31,6 +31,18 @@ _END_PATIENCE = 5.0
 _TAIL = 1200
 #: How much is kept of it, in bytes; and how often that is looked at, in seconds.
 _MOST_OUTPUT, _TIDY_SECONDS = 4 << 20, 0.5
+
+
+#: What the line says that tells why a program ended: of Go, of Java, and of what a program itself calls fatal.
+_FATAL = ("panic:", "Exception in thread", "fatal", "FATAL")
+#: How many characters of a line are shown.
+_LINE = 200
+
+
+def telling_line(output: str) -> str:
+    """Returns the line of an output that tells best why the program ended: the last that names something fatal, else the last."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()] or [""]
+    return next((line for line in reversed(lines) if any(word in line for word in _FATAL)), lines[-1])[:_LINE]
 
 
 class ClientProcess(Protocol):

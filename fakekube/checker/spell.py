@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from fakekube.checker.judges import judge_convergence, judge_process
-from fakekube.checker.process import ClientProcess
+from fakekube.checker.process import ClientProcess, telling_line
 from fakekube.checker.reaction import Copy, Element
 from fakekube.checker.rule import NotExercised, Rule, Verdict
 from fakekube.checker.sample import Sample, changes_of_texts, new_token
@@ -49,6 +49,9 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 2.0, 60.0
 _SLOWED = 12.0
 #: How much longer than the longest pause of a backoff the next may be: it doubles, and jitter doubles it again.
 _GROWTH = 4.5
+
+#: How many lines of a client's output evidence shows.
+_PRINTED = 8
 
 #: How many changes of an object are tried until the API takes one.
 _MOST_CHANGES = 6
@@ -109,6 +112,8 @@ class Spell:
         """A copy for which an expected sign is not there."""
         self.ended: str = ""
         """How the client ended by itself."""
+        self.printed: Sequence[str] = ()
+        """The last lines that it printed before."""
         self.loop: str = ""
         """The hot loop, in words."""
         self.notes: list[str] = []
@@ -307,7 +312,8 @@ class Spell:
             self.ended = f"the client ended ({how})"
             output = process.output()
             if output:
-                self.ended += f"; it printed: …{' '.join(output[-300:].split())}"
+                self.ended += f"; it printed: {telling_line(output)}"
+                self.printed = output.splitlines()[-_PRINTED:]
             raise ClientEnded(self.ended)
         since = self.now - _LOOP_SECONDS
         calls = [call for call in self.trace.since(self.provoked_at) if call.at >= since]

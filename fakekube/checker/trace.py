@@ -27,6 +27,8 @@ __all__ = ["WRITES", "Call", "Event", "Stream", "StreamKey", "Trace", "excerpt",
 WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 #: Status codes of watches that deliver events: of a plain answer, and of a WebSocket.
 _STREAMS = frozenset({200, 101})
+#: Parameters that say nothing of what a client does wrong, or that the verb says already.
+_NOT_SHOWN = frozenset({"watch", "timeoutSeconds", "allowWatchBookmarks", "pretty"})
 _TRUE = frozenset({"true", "1", "t", "T", "TRUE", "True"})
 
 #: The field resourceVersion of ObjectMeta and ListMeta in Protobuf: its tag, its length, its first digit.
@@ -224,7 +226,7 @@ class Call:
         return "dropped" if self.dropped else "in flight" if self.status is None else str(self.status)
 
     def __str__(self) -> str:
-        query = "&".join(f"{name}={value}" for name, value in self.query.items())
+        query = "&".join(f"{name}={value}" for name, value in self.query.items() if name not in _NOT_SHOWN)
         fault = f" [{self.exchange.fault}]" if self.exchange.fault else ""
         return f"{self.at:7.2f} s  {self.verb} {self.path}{'?' + query if query else ''}: {self.code}{fault}"
 
