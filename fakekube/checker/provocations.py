@@ -19,7 +19,7 @@ from fakekube.registry.request import Query, Response
 if TYPE_CHECKING:
     from fakekube.powers.exchange import Exchange
     from fakekube.powers.fault import Fault
-    from fakekube.powers.faults import On, Surroundings
+    from fakekube.powers.faults import ActionContext, FaultSelector
     from fakekube.powers.streams import ObservedStream
     from fakekube.registry.request import Request
 
@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 
-def arm(on: On, action: Action, *, label: str, **often: Any) -> Fault:
+def arm(on: FaultSelector, action: Action, *, label: str, **often: Any) -> Fault:
     """Arms a fault with an action of this module."""
     return on.faults.arm(on.criteria, on.own, action, Frequency(**often), label)
 
@@ -76,9 +76,9 @@ class JoinEvents(Action):
     name = "join events"
     on_others = False
     on_open = True
-    adds_up = True
+    combines = True
 
-    def stream(self, stream: ObservedStream, around: Surroundings) -> None:
+    def stream(self, stream: ObservedStream, context: ActionContext) -> None:
         stream.join()
         if stream.exchange.query.get("sendInitialEvents") not in ("true", "1"):
             stream.set_bookmarks("first")
@@ -97,7 +97,7 @@ class RefuseInText(Action):
     def __post_init__(self) -> None:
         """It is not armed by tests."""
 
-    def before(self, fault: Fault, exchange: Exchange, request: Request, around: Surroundings) -> Response | None:
+    def before(self, fault: Fault, exchange: Exchange, request: Request, context: ActionContext) -> Response | None:
         headers = [("Content-Type", self.content_type)]
         if self.retry_after is not None:
             headers.append(("Retry-After", str(self.retry_after)))
@@ -114,7 +114,7 @@ class PlainBookmarkFirst(Action):
     def concerns(self, exchange: Exchange) -> bool:
         return exchange.verb == "watch" and exchange.query.get("sendInitialEvents") in ("true", "1")
 
-    def stream(self, stream: ObservedStream, around: Surroundings) -> None:
+    def stream(self, stream: ObservedStream, context: ActionContext) -> None:
         stream.set_bookmarks("first")
         stream.end_after(1)
 
@@ -127,14 +127,14 @@ class ShortPages(Action):
     """
 
     name = "short pages"
-    adds_up = True
+    combines = True
     on_watches = False
     size: int
 
     def concerns(self, exchange: Exchange) -> bool:
         return exchange.verb == "list" and exchange.query.get("limit", "0") not in ("", "0")
 
-    def before(self, fault: Fault, exchange: Exchange, request: Request, around: Surroundings) -> Response | None:
+    def before(self, fault: Fault, exchange: Exchange, request: Request, context: ActionContext) -> Response | None:
         dropped = {"limit", "resourceVersion"} if exchange.query.get("resourceVersion") == "0" else {"limit"}
         pairs = [(name, value) for name, value in parse_qsl(request.query.raw, keep_blank_values=True) if name not in dropped]
         request.query = Query(urlencode([*pairs, ("limit", str(self.size))]))
@@ -157,12 +157,12 @@ class ExpireContinue(Action):
     """The history is compacted just before a list is continued, so that the token is expired."""
 
     name = "expire continue"
-    adds_up = True
+    combines = True
     on_watches = False
 
     def concerns(self, exchange: Exchange) -> bool:
         return exchange.verb == "list" and bool(exchange.query.get("continue"))
 
-    def before(self, fault: Fault, exchange: Exchange, request: Request, around: Surroundings) -> Response | None:
-        around.compact()
+    def before(self, fault: Fault, exchange: Exchange, request: Request, context: ActionContext) -> Response | None:
+        context.compact()
         return None

@@ -292,7 +292,7 @@ class Cluster(ClusterState):
 
     @property
     def connections(self) -> int:
-        """How many connections the server has, those of streams included."""
+        """The number of connections of the server, including streams."""
         server = self._serving.server
         return 0 if server is None else server.connections
 

@@ -1,10 +1,10 @@
 """The base class of the actions of faults.
 
 An action is called `before` the request is performed (it may wait, raise, or return a response), `after` it was performed (it may
-drop or cut the response), or with the `stream` of a watch. Only one action without `adds_up` happens to a request: that of the
-fault that was armed first.
+drop or cut the response), or with the `stream` of a watch. Of the actions whose `combines` is False, only one happens to a
+request: that of the fault that was armed first.
 
-Invariant: an action never makes up state. It changes objects only through the API, and the history only through the store.
+Invariant: an action never invents state. It changes objects only through the API, and the history only through the store.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from fakekube.powers.arguments import check_arguments
 if TYPE_CHECKING:
     from fakekube.powers.exchange import Exchange
     from fakekube.powers.fault import Fault
-    from fakekube.powers.faults import Surroundings
+    from fakekube.powers.faults import ActionContext
     from fakekube.powers.matching import Criteria
     from fakekube.powers.streams import ObservedStream
     from fakekube.registry.request import Request, Response
@@ -30,7 +30,7 @@ class Action:
     """What a fault does. The fields of a class are the arguments of the action."""
 
     name: ClassVar[str]
-    adds_up: ClassVar[bool] = False
+    combines: ClassVar[bool] = False
     """Whether it can happen to a request together with other actions."""
     on_watches: ClassVar[bool] = True
     """Whether it can happen to watches."""
@@ -60,10 +60,10 @@ class Action:
     def authenticated(self, fault: Fault, exchange: Exchange) -> None:
         """Called after authentication and before authorization. May raise StatusError 401."""
 
-    def armed(self, around: Surroundings) -> None:
+    def armed(self, context: ActionContext) -> None:
         """Called once, when the fault is armed."""
 
-    def before(self, fault: Fault, exchange: Exchange, request: Request, around: Surroundings) -> Response | None:
+    def before(self, fault: Fault, exchange: Exchange, request: Request, context: ActionContext) -> Response | None:
         """Called before the request is performed. If it returns a response, that is sent and the request is not performed.
         May raise StatusError and BrokenStreamError."""
         return None
@@ -74,7 +74,7 @@ class Action:
     def issued(self, token: str) -> None:
         """Called with each token that the cluster issues, whether or not the request meets the criteria."""
 
-    def stream(self, stream: ObservedStream, around: Surroundings) -> None:
+    def stream(self, stream: ObservedStream, context: ActionContext) -> None:
         """Called with the stream of a watch."""
 
     def describe(self) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from fakekube.streams import BrokenStreamError
 if TYPE_CHECKING:
     from fakekube.powers.exchange import Exchange
     from fakekube.powers.fault import Fault
-    from fakekube.powers.faults import Surroundings
+    from fakekube.powers.faults import ActionContext
     from fakekube.powers.streams import ObservedStream
 
 __all__ = ["ACTIONS", "ColdCache"]
@@ -39,7 +39,7 @@ class ReturnStatus(Action):
     message: str | None = None
     retry_after: int | None = None
 
-    def before(self, fault: Fault, exchange: Exchange, request: Request, around: Surroundings) -> Response | None:
+    def before(self, fault: Fault, exchange: Exchange, request: Request, context: ActionContext) -> Response | None:
         raise status_of(request.info, self.code, self.reason, self.message, self.retry_after)
 
 
@@ -50,7 +50,7 @@ class Refuse(Action):
     name = "refuse"
     on_calls = True
 
-    def before(self, fault: Fault, exchange: Exchange, request: Request, around: Surroundings) -> Response | None:
+    def before(self, fault: Fault, exchange: Exchange, request: Request, context: ActionContext) -> Response | None:
         raise BrokenStreamError(f"{fault}: refused")
 
 
@@ -75,13 +75,13 @@ class Delay(Action):
 
     name = "delay"
     on_calls = True
-    adds_up = True
+    combines = True
     seconds: float
     jitter: float = 0.0
 
-    def before(self, fault: Fault, exchange: Exchange, request: Request, around: Surroundings) -> Response | None:
+    def before(self, fault: Fault, exchange: Exchange, request: Request, context: ActionContext) -> Response | None:
         seconds = self.seconds + (fault.dice.uniform(0.0, self.jitter) if self.jitter else 0.0)
-        around.wait_until(lambda: fault.removed, around.clock.monotonic() + seconds)
+        context.wait_until(lambda: fault.removed, context.clock.monotonic() + seconds)
         return None
 
 
@@ -92,8 +92,8 @@ class Hang(Action):
     name = "hang"
     on_calls = True
 
-    def before(self, fault: Fault, exchange: Exchange, request: Request, around: Surroundings) -> Response | None:
-        around.wait_until(lambda: fault.removed, fault.until)
+    def before(self, fault: Fault, exchange: Exchange, request: Request, context: ActionContext) -> Response | None:
+        context.wait_until(lambda: fault.removed, fault.until)
         return None
 
 
@@ -107,8 +107,8 @@ class Conflict(Action):
     def concerns(self, exchange: Exchange) -> bool:
         return exchange.info is not None and bool(exchange.info.name) and exchange.verb not in ("list", "watch")
 
-    def before(self, fault: Fault, exchange: Exchange, request: Request, around: Surroundings) -> Response | None:
-        around.write(request.info, self.change)
+    def before(self, fault: Fault, exchange: Exchange, request: Request, context: ActionContext) -> Response | None:
+        context.write(request.info, self.change)
         return None
 
 
@@ -119,14 +119,14 @@ class Gone(Action):
     name = "gone"
     on_open = True
 
-    def armed(self, around: Surroundings) -> None:
-        around.compact()
+    def armed(self, context: ActionContext) -> None:
+        context.compact()
 
-    def before(self, fault: Fault, exchange: Exchange, request: Request, around: Surroundings) -> Response | None:
-        around.compact()
+    def before(self, fault: Fault, exchange: Exchange, request: Request, context: ActionContext) -> Response | None:
+        context.compact()
         return None
 
-    def stream(self, stream: ObservedStream, around: Surroundings) -> None:
+    def stream(self, stream: ObservedStream, context: ActionContext) -> None:
         stream.expire()
 
 
@@ -144,8 +144,8 @@ class Stale(Action):
             return bool(revision) if query.get("sendInitialEvents") == "true" else revision in ("", "0")
         return bool(revision) and (exchange.verb == "get" or (exchange.verb == "list" and not _is_exact(query)))
 
-    def before(self, fault: Fault, exchange: Exchange, request: Request, around: Surroundings) -> Response | None:
-        request.as_of = around.revision_ago(self.by)
+    def before(self, fault: Fault, exchange: Exchange, request: Request, context: ActionContext) -> Response | None:
+        request.as_of = context.revision_ago(self.by)
         return None
 
 
@@ -154,12 +154,12 @@ class End(Action):
     """Ends a watch cleanly after a number of events."""
 
     name = "end"
-    adds_up = True
+    combines = True
     on_others = False
     on_open = True
     after_events: int = 0
 
-    def stream(self, stream: ObservedStream, around: Surroundings) -> None:
+    def stream(self, stream: ObservedStream, context: ActionContext) -> None:
         stream.end_after(self.after_events)
 
 
@@ -168,7 +168,7 @@ class Cut(Action):
     """Resets the connection after a number of events or bytes, possibly within a frame; by default right after the header."""
 
     name = "cut"
-    adds_up = True
+    combines = True
     on_open = True
     after_events: int | None = None
     after_bytes: int | None = None
@@ -176,7 +176,7 @@ class Cut(Action):
     def concerns(self, exchange: Exchange) -> bool:
         return exchange.verb == "watch" or self.after_events is None or self.after_bytes is not None
 
-    def stream(self, stream: ObservedStream, around: Surroundings) -> None:
+    def stream(self, stream: ObservedStream, context: ActionContext) -> None:
         if self.after_events is not None:
             stream.cut_after_events(self.after_events)
         if self.after_bytes is not None or self.after_events is None:
@@ -191,11 +191,11 @@ class Slice(Action):
     """Sends the response in pieces of `size` bytes."""
 
     name = "slice"
-    adds_up = True
+    combines = True
     on_open = True
     size: int
 
-    def stream(self, stream: ObservedStream, around: Surroundings) -> None:
+    def stream(self, stream: ObservedStream, context: ActionContext) -> None:
         stream.slice(self.size)
 
     def after(self, fault: Fault, exchange: Exchange, response: Response) -> None:
@@ -210,13 +210,13 @@ class Silence(Action):
     """
 
     name = "silence"
-    adds_up = True
+    combines = True
     on_others = False
     on_open = True
     after_events: int = 0
     connection: bool = False
 
-    def stream(self, stream: ObservedStream, around: Surroundings) -> None:
+    def stream(self, stream: ObservedStream, context: ActionContext) -> None:
         stream.silence_after(self.after_events, connection=self.connection)
 
 
@@ -231,7 +231,7 @@ class ErrorEvent(Action):
     reason: str | None = None
     message: str | None = None
 
-    def stream(self, stream: ObservedStream, around: Surroundings) -> None:
+    def stream(self, stream: ObservedStream, context: ActionContext) -> None:
         stream.fail(status_of(stream.exchange.info, self.code, self.reason, self.message, None))
 
 
@@ -245,7 +245,7 @@ class Bookmarks(Action):
     on_open = True
     when: str
 
-    def stream(self, stream: ObservedStream, around: Surroundings) -> None:
+    def stream(self, stream: ObservedStream, context: ActionContext) -> None:
         stream.set_bookmarks(self.when)
 
 
@@ -257,7 +257,7 @@ class Intercept(Action):
     on_calls = True
     function: Callable[[Exchange], tuple[int, Any] | None]
 
-    def before(self, fault: Fault, exchange: Exchange, request: Request, around: Surroundings) -> Response | None:
+    def before(self, fault: Fault, exchange: Exchange, request: Request, context: ActionContext) -> Response | None:
         answer = self.function(exchange)
         if answer is None:
             return None
@@ -299,7 +299,7 @@ class ColdCache(Action):
         whole = not query.get("labelSelector") and not query.get("fieldSelector")
         return (bool(query.get("limit")) and whole) or _is_exact(query)
 
-    def before(self, fault: Fault, exchange: Exchange, request: Request, around: Surroundings) -> Response | None:
+    def before(self, fault: Fault, exchange: Exchange, request: Request, context: ActionContext) -> Response | None:
         raise status.too_many_requests("storage is (re)initializing", 1)
 
 

@@ -80,7 +80,7 @@ class Exchange:
 
     @property
     def started(self) -> datetime:
-        """When the request arrived, by the cluster's clock."""
+        """The time at which the request arrived, by the cluster's clock."""
         return time_of(self._reading, self.began)
 
     @property
@@ -140,7 +140,7 @@ class Exchange:
 
     @property
     def protocol(self) -> str:
-        """Such as HTTP/1.1 or HTTP/2.0."""
+        """The protocol, such as HTTP/1.1 or HTTP/2.0."""
         return str(self._environ.get("SERVER_PROTOCOL", ""))
 
     @property
@@ -201,7 +201,7 @@ class Exchange:
 
     @property
     def last_revision(self) -> int | None:
-        """Of a watch: the resourceVersion of the last event."""
+        """The resourceVersion of the last event of a watch."""
         return _revision_of(decoded_event(self.last_frame, self.answer_type))
 
     def end(self, why: str) -> None:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from fakekube.registry.backend import Backend
     from fakekube.registry.request import RequestInfo
 
-__all__ = ["Faults", "On", "Surroundings"]
+__all__ = ["ActionContext", "FaultSelector", "Faults"]
 
 _log = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ _KEPT_UNFIRED = 1000
 _FREQUENCY = ("times", "after", "every", "probability", "lasts")
 
 
-class Surroundings:
+class ActionContext:
     """The operations of a cluster that actions use.
 
     Args:
@@ -124,7 +124,7 @@ class Surroundings:
 
 
 @dataclass(slots=True, frozen=True)
-class On:
+class FaultSelector:
     """A selection of requests. Each method arms a fault for them, and returns it; `often` are the fields of `Frequency`:
     times, after, every, probability, lasts. All raise ValueError for an invalid argument."""
 
@@ -247,7 +247,7 @@ class Faults:
         agent: str | None = None,
         path: str | None = None,
         own: bool = False,
-    ) -> On:
+    ) -> FaultSelector:
         """Selects the requests of a fault; one of the methods of the result arms it.
 
         Args:
@@ -268,7 +268,7 @@ class Faults:
         if not isinstance(own, bool):
             raise ValueError(f"own must be true or false, not {own!r}")
         named = None if path is not None else ResourceName.of(resource, self._resolve)
-        return On(self, Criteria(verbs_of(verbs), named, namespace, name, user, agent, None, path), own)
+        return FaultSelector(self, Criteria(verbs_of(verbs), named, namespace, name, user, agent, None, path), own)
 
     def arm(self, criteria: Criteria, own: bool, action: Action, often: Frequency, label: str | None) -> Fault:
         """Arms a fault. Raises ValueError for a label that is not a string."""
@@ -297,7 +297,7 @@ class Faults:
             self._observer.refresh()
         for fault in faults.values():
             fault.removed = True
-        self._observer.surroundings.notify()
+        self._observer.context.notify()
 
     def unfired(self) -> list[Fault]:
         """Returns the faults that never happened: armed ones, and those whose `with` block has ended, but not removed ones."""
@@ -336,7 +336,7 @@ class Faults:
             if not by_hand and not fault.hits:
                 self._ended_unfired.append(fault)
             self._observer.refresh()
-        self._observer.surroundings.notify()
+        self._observer.context.notify()
 
     def __iter__(self) -> Iterator[Fault]:
         return iter(list(self._armed.values()))

@@ -20,7 +20,7 @@ from fakekube.codecs.chunks import Chunks
 from fakekube.powers.action import Action
 from fakekube.powers.exchange import KEPT_BYTES, Exchange
 from fakekube.powers.fault import Fault, Frequency
-from fakekube.powers.faults import Faults, Surroundings
+from fakekube.powers.faults import ActionContext, Faults
 from fakekube.powers.matching import Criteria, ResourceName
 from fakekube.powers.recorder import Recorder
 from fakekube.powers.requests import Requests
@@ -53,7 +53,7 @@ class Observer:
             return name
 
         self._clock = backend.clock
-        self.surroundings = Surroundings(backend, client)
+        self.context = ActionContext(backend, client)
         self._streams: weakref.WeakSet[ObservedStream] = weakref.WeakSet()
         self._sources: weakref.WeakValueDictionary[int, SharedSource] = weakref.WeakValueDictionary()
         self._own: tuple[Fault, ...] = ()
@@ -81,18 +81,18 @@ class Observer:
         if len(self.faults):
             found = [one for one in self.faults.candidates(exchange) if one.action.on_calls and one.meets(exchange)]
             hits = choose(found, exchange, self.faults.retire)
-        return ObservedCall(exchange, endpoint, seconds, hits, around=self.surroundings, notify=self.recorder.notify)
+        return ObservedCall(exchange, endpoint, seconds, hits, context=self.context, notify=self.recorder.notify)
 
     def armed(self, fault: Fault) -> None:
         """Called when a fault is armed: applies it to open watches, if its action can happen to them."""
-        fault.action.armed(self.surroundings)
+        fault.action.armed(self.context)
         if not fault.action.on_open:
             return
         for stream in list(self._streams):
             if fault.action.concerns(stream.exchange) and fault.meets(stream.exchange) and fault.take():
                 stream.exchange.faults = [*stream.exchange.faults, fault.name]
                 stream.exchange.fault = stream.exchange.fault or fault.name
-                fault.action.stream(stream, self.surroundings)
+                fault.action.stream(stream, self.context)
                 stream.wake()
 
     def arm_own(self, action: Action, lasts: float) -> None:
@@ -124,7 +124,7 @@ class Observer:
 
     def stop(self) -> None:
         """Called when the cluster stops: delayed requests continue."""
-        self.surroundings.stop()
+        self.context.stop()
 
     def require_hits(self) -> None:
         """Raises AssertionError, with the most similar requests, if an armed fault never happened."""
@@ -167,9 +167,9 @@ class Observation(Exchange):
         candidates = self.observer.candidates(self)
         fitting = [one for one in candidates if one.action.concerns(self) and one.meets(self)]
         self._hits = hits = choose(fitting, self, self.observer.faults.retire)
-        around = self.observer.surroundings
+        context = self.observer.context
         for fault in hits:
-            answer = fault.action.before(fault, self, request, around)
+            answer = fault.action.before(fault, self, request, context)
             if answer is not None:
                 return answer
         return perform()
@@ -203,7 +203,7 @@ class Observation(Exchange):
         observed = self.observer.stream(self, response.body)
         response.body = observed
         for fault in self._hits:
-            fault.action.stream(observed, self.observer.surroundings)
+            fault.action.stream(observed, self.observer.context)
 
     def dropped(self) -> None:
         """Called when the connection drops before a response."""
@@ -213,18 +213,18 @@ class Observation(Exchange):
 
 
 def choose(faults: Sequence[Fault], exchange: Exchange, retire: Callable[[Fault], None]) -> list[Fault]:
-    """Returns the faults of those that match which happen to an exchange: at most one whose action does not `adds_up`, the
-    one armed first. Exhausted faults are passed to `retire`."""
+    """Returns the faults of those that match which happen to an exchange: at most one whose `combines` is False, the one
+    armed first. Exhausted faults are passed to `retire`."""
     hits: list[Fault] = []
     decided = False
     for fault in faults:
-        if (decided and not fault.action.adds_up) or not fault.take():
+        if (decided and not fault.action.combines) or not fault.take():
             continue
-        decided = decided or not fault.action.adds_up
+        decided = decided or not fault.action.combines
         hits.append(fault)
         if fault.exhausted:
             retire(fault)
     if hits:
         exchange.faults = [*exchange.faults, *(fault.name for fault in hits)]
-        exchange.fault = next((fault for fault in hits if not fault.action.adds_up), hits[0]).name
+        exchange.fault = next((fault for fault in hits if not fault.action.combines), hits[0]).name
     return hits

@@ -20,7 +20,7 @@ from fakekube.registry.request import Request, Response
 if TYPE_CHECKING:
     from fakekube.powers.exchange import Exchange
     from fakekube.powers.fault import Fault
-    from fakekube.powers.faults import Surroundings
+    from fakekube.powers.faults import ActionContext
     from fakekube.powers.matching import Criteria
     from fakekube.powers.streams import ObservedStream
 
@@ -35,7 +35,7 @@ class Malformed(Action):
     on_open = True
     on_calls = True
 
-    def stream(self, stream: ObservedStream, around: Surroundings) -> None:
+    def stream(self, stream: ObservedStream, context: ActionContext) -> None:
         stream.halve()
 
     def after(self, fault: Fault, exchange: Exchange, response: Response) -> None:
@@ -61,7 +61,7 @@ class Unavailable(Action):
         root = f"/apis/{resource.group}"
         return exchange.path in ("/apis", root) or exchange.path.startswith(f"{root}/")
 
-    def before(self, fault: Fault, exchange: Exchange, request: Request, around: Surroundings) -> Response | None:
+    def before(self, fault: Fault, exchange: Exchange, request: Request, context: ActionContext) -> Response | None:
         if exchange.path == "/apis":  # kube-apiserver itself serves this document
             return None
         return Response(503, [("Content-Type", "text/plain; charset=utf-8")], b"service unavailable\n")
@@ -71,7 +71,7 @@ class Unavailable(Action):
         if exchange.path == "/apis" and resource is not None and resource.group is not None:
             _mark_stale(response, resource.group)
 
-    def stream(self, stream: ObservedStream, around: Surroundings) -> None:
+    def stream(self, stream: ObservedStream, context: ActionContext) -> None:
         stream.cut_after_bytes(0)
 
 

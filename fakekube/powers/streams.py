@@ -83,7 +83,7 @@ class ObservedStream:
         self._size = size if self._size is None else min(self._size, size)
 
     def join(self) -> None:
-        """Send what is there at once in one frame."""
+        """Sends all frames that are available at once as one."""
         self._joins = True
 
     def halve(self) -> None:
@@ -137,7 +137,7 @@ class ObservedStream:
             if self._silences_connection and self._when_silent is not None:
                 self._when_silent()
             return []
-        frames = self._within_limits(self._all_there() if self._joins else self._stream.take())
+        frames = self._within_limits(self._available_frames() if self._joins else self._stream.take())
         if self._stream.ended:
             self.exchange.end("ended by the server")
         if not frames:
@@ -151,8 +151,8 @@ class ObservedStream:
         self._pieces = frames
         return [self._next_piece()]
 
-    def _all_there(self) -> list[bytes]:
-        """All frames that the stream has."""
+    def _available_frames(self) -> list[bytes]:
+        """Returns all frames that are available now."""
         frames: list[bytes] = []
         while more := self._stream.take():
             frames += more

@@ -27,7 +27,7 @@ from fakekube.webhooks.transport import Answer, Endpoint
 if TYPE_CHECKING:
     from fakekube.clock import Clock
     from fakekube.powers.fault import Fault
-    from fakekube.powers.faults import Surroundings
+    from fakekube.powers.faults import ActionContext
 
 __all__ = ["ObservedCall", "exchange_of"]
 
@@ -77,12 +77,12 @@ class ObservedCall:
         seconds: float,
         hits: Sequence[Fault],
         *,
-        around: Surroundings,
+        context: ActionContext,
         notify: Callable[[], None],
     ) -> None:
         self.exchange = exchange
         self.endpoint = endpoint
-        self.around = around
+        self.context = context
         self._began = time.perf_counter()
         self._deadline = time.monotonic() + seconds
         self._hits = hits
@@ -112,7 +112,7 @@ class ObservedCall:
 
     def wait(self, is_over: Callable[[], bool], due: float | None = None) -> None:
         """Waits until `is_over()` or until the clock reaches `due`. Raises CallTimeoutError after the timeout of the call."""
-        if not self.around.wait_until(is_over, due, max(self._deadline - time.monotonic(), 0.0)):
+        if not self.context.wait_until(is_over, due, max(self._deadline - time.monotonic(), 0.0)):
             raise CallTimeoutError(f"Post {go_quote(self.endpoint.url)}: context deadline exceeded")
 
 
@@ -146,7 +146,7 @@ def _delay(call: ObservedCall, fault: Fault, send: Send) -> Send:
     def late() -> Answer:
         action: Any = fault.action
         seconds = action.seconds + (fault.dice.uniform(0.0, action.jitter) if action.jitter else 0.0)
-        call.wait(lambda: fault.removed, call.around.clock.monotonic() + seconds)
+        call.wait(lambda: fault.removed, call.context.clock.monotonic() + seconds)
         return send()
 
     return late

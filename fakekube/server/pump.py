@@ -255,7 +255,7 @@ class Pump:
         return 0.0 if self._queue or self.changed else wait
 
     def close_unused(self) -> bool:
-        """Refuse all deliveries from now on; false if there was one before, and `close` must be called. From any thread."""
+        """Refuses all deliveries from now on; returns False if there was one before: then `close` must be called. Thread-safe."""
         self._closed = True
         return not self._used
 

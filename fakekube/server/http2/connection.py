@@ -150,7 +150,7 @@ class MultiplexedConnection:
         if self._is_silent:
             return
         with self._lock, suppress(Disconnected):
-            self._send()  # what was before it
+            self._send()  # earlier output
         self._is_silent = True
 
     def _lose(self) -> None:

@@ -46,7 +46,7 @@ class Host(AnswerSink, BodySource, Multiplexer, Protocol):
         """Called when the pump has ended the response on a stream."""
 
     def fall_silent(self) -> None:
-        """Send nothing more, not even answers to PINGs, as if the other side could not be reached any more."""
+        """Sends nothing more, not even replies to PINGs, as if the client could not be reached any more."""
 
 
 def exchange(host: Host, stream: RequestStream) -> bool:

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from fakekube import Cluster
-from fakekube.powers.faults import On
+from fakekube.powers.faults import FaultSelector
 
-WRONG: list[Callable[[On], Any]] = [
+WRONG: list[Callable[[FaultSelector], Any]] = [
     lambda on: on.status("503"),  # type: ignore[arg-type]
     lambda on: on.status(99),
     lambda on: on.status(503, retry_after=-1),
@@ -37,7 +37,7 @@ WRONG: list[Callable[[On], Any]] = [
 
 
 @pytest.mark.parametrize("arm", WRONG)
-def test_what_means_nothing_is_refused_when_it_is_armed(arm: Callable[[On], Any]) -> None:
+def test_what_means_nothing_is_refused_when_it_is_armed(arm: Callable[[FaultSelector], Any]) -> None:
     cluster = Cluster(profile="apiserver")
     with pytest.raises(ValueError, match="must be"):
         arm(cluster.faults.on("get"))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from fakekube import ApiError, Cluster
-from fakekube.powers.faults import On
+from fakekube.powers.faults import FaultSelector
 from fakekube.powers.webhook_faults import ObservedCall
 from fakekube.registry.webhook_calls import CallError
 from fakekube.webhooks.caller import review_in
@@ -87,7 +87,7 @@ def test_a_function_answers_in_place_of_a_webhook(cluster: Cluster, kind: str) -
     assert cluster.requests.where(verb="call").none() is None  # not among what clients asked
 
 
-ACTIONS: list[tuple[Callable[[On], Any], str]] = [
+ACTIONS: list[tuple[Callable[[FaultSelector], Any], str]] = [
     (lambda on: on.refuse(), "dial tcp 127.0.0.1:1: connect: connection refused"),
     (lambda on: on.status(500, message="sorry"), r'an error on the server \("sorry"\) has prevented the request from succeeding'),
     (lambda on: on.status(503), "the server is currently unable to handle the request"),
@@ -98,7 +98,7 @@ ACTIONS: list[tuple[Callable[[On], Any], str]] = [
 
 
 @pytest.mark.parametrize(("arm", "text"), ACTIONS)
-def test_a_webhook_fails(cluster: Cluster, arm: Callable[[On], Any], text: str) -> None:
+def test_a_webhook_fails(cluster: Cluster, arm: Callable[[FaultSelector], Any], text: str) -> None:
     install(cluster)
     cluster.clock.hold()
     with arm(cluster.faults.on("call", "configmaps")) as fault, pytest.raises(ApiError, match=text):
