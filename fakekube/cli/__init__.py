@@ -1,4 +1,4 @@
-"""The command line: `fakekube serve`, `run`, `envtest`, `check` and `export`.
+"""The command line: `fakekube serve`, `run`, `check`, `export`, `record`, `server` and `envtest`.
 
 Exit codes: 0 if a signal ended a served cluster, the exit code of the command for `run`, 2 for errors before a cluster is ready
 (an invalid flag, a port in use, an invalid manifest), which are reported in one line. `check` exits with 0 if no rule is broken,
