@@ -1,19 +1,30 @@
-"""CPU of single writes, in process: `python tests/benchmarks/writes_bench.py [--profile NAME]`.
+"""CPU of single requests, in process: `python tests/benchmarks/writes_bench.py [--instructions] [--profile NAME]`.
 
 Each request goes through the WSGI application as a client sends it (JSON bytes in, JSON bytes out), without a socket.
 Printed is the minimum over batches in microseconds of CPU of this thread, which a busy machine disturbs least.
-`--profile NAME` prints what one of the requests spends its time on instead.
+
+`--instructions` prints thousands of instructions instead, which other work on the machine does not change. It needs
+valgrind, which runs this file again and counts while a batch runs (callgrind). To compare another state of the project,
+run this file with PYTHONPATH set to a checkout of it: `PYTHONPATH=CHECKOUT python tests/benchmarks/writes_bench.py …`.
+`--profile NAME` prints what one of the requests spends its time on.
 """
 
 from __future__ import annotations
 
 import argparse
 import cProfile
+import gc
 import io
 import json
+import os
 import pstats
+import re
+import subprocess
+import sys
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 from fakekube.cluster import Cluster
@@ -83,6 +94,13 @@ WIDGET: dict[str, Any] = {
 MERGE, STRATEGIC = "application/merge-patch+json", "application/strategic-merge-patch+json"
 APPLY, JSON = "application/apply-patch+yaml", "application/json"
 
+GET, LIST, FRESH = "get pod", "list of 20 pods", "fresh cluster, create, get"
+NOT_WRITES = (GET, LIST, FRESH)
+
+#: What callgrind writes into the dump of a batch: its size and name, and the number of instructions.
+_NAME = re.compile(r"^desc: Trigger: dump (\d+) (.+)$", re.MULTILINE)
+_TOTAL = re.compile(r"^totals: (\d+)", re.MULTILINE)
+
 
 class Bench:
     """One cluster, and the requests that are timed."""
@@ -94,9 +112,10 @@ class Bench:
 
     def ask(self, method: str, path: str, body: Any = None, content_type: str = JSON, query: str = "") -> dict[str, Any]:
         data = b"" if body is None else json.dumps(body, separators=(",", ":")).encode()
-        return self.send(method, path, data, content_type, query)
+        answer: dict[str, Any] = json.loads(self.send(method, path, data, content_type, query))
+        return answer
 
-    def send(self, method: str, path: str, data: bytes, content_type: str = JSON, query: str = "") -> dict[str, Any]:
+    def send(self, method: str, path: str, data: bytes, content_type: str = JSON, query: str = "") -> bytes:
         environ = {
             "REQUEST_METHOD": method,
             "PATH_INFO": path,
@@ -112,8 +131,7 @@ class Bench:
         codes: list[str] = []
         answer = b"".join(self.cluster.application(environ, lambda status, headers: codes.append(status)))
         assert codes[0][0] == "2", (codes, answer)
-        found: dict[str, Any] = json.loads(answer) if method == "GET" else {}
-        return found
+        return answer
 
     def named(self, obj: dict[str, Any]) -> bytes:
         self.count += 1
@@ -190,10 +208,93 @@ def measure(prepare: Callable[[int], Callable[[], None]], *, size: int = 40, bat
     return min(took)
 
 
+def reads(bench: Bench) -> dict[str, Callable[[int], Callable[[], None]]]:
+    """Like `requests`, which has made the objects."""
+
+    def gets(path: str, query: str = "") -> Callable[[int], Callable[[], None]]:
+        return lambda size: lambda: [bench.send("GET", path, b"", query=query) for _ in range(size)] and None
+
+    pods = "/api/v1/namespaces/default/pods"
+    return {GET: gets(f"{pods}/kept"), LIST: gets(pods, "limit=20")}
+
+
+def fresh_clusters(size: int) -> Callable[[], None]:
+    """What a test with a cluster of its own does: it creates and gets one object."""
+    named = {**SETTINGS, "metadata": {"name": "a", "namespace": "default"}}
+
+    def run() -> None:
+        for _ in range(size):
+            cluster = Cluster()
+            try:
+                cluster.create(named)
+                cluster.get("configmaps", "a")
+            finally:
+                cluster.stop()
+
+    return run
+
+
+def count_instructions(*, warm_up: int = 30, size: int = 40) -> None:
+    """Runs within valgrind: has the instructions of one batch of each request dumped.
+
+    The garbage collector is off, since what it finds depends on what ran before.
+    """
+
+    def control(*arguments: str) -> None:
+        subprocess.run(["callgrind_control", *arguments, str(os.getpid())], stdout=subprocess.DEVNULL, check=True)
+
+    gc.disable()
+    bench = Bench()
+    found = {**requests(bench), **reads(bench), FRESH: fresh_clusters}
+    for prepare in found.values():
+        prepare(warm_up)()
+    for name, prepare in found.items():
+        run = prepare(size)
+        control("--zero")
+        control("--instr=on")
+        run()
+        control("--instr=off")
+        control(f"--dump={size} {name.replace(' ', '_')}")
+
+
+def instructions() -> dict[str, float]:
+    """Thousands of instructions a request, by its name."""
+    valgrind = ["valgrind", "--tool=callgrind", "--instr-atstart=no", "--callgrind-out-file=counts"]
+    with tempfile.TemporaryDirectory() as folder:
+        environment = {**os.environ, "PYTHONHASHSEED": "0"}
+        command = [*valgrind, sys.executable, str(Path(__file__).resolve()), "--within-valgrind"]
+        subprocess.run(command, cwd=folder, env=environment, check=True, capture_output=True)
+        counts = {}
+        for dump in sorted(Path(folder).glob("counts.*"), key=lambda path: int(path.suffix[1:])):
+            text = dump.read_text()
+            name, total = _NAME.search(text), _TOTAL.search(text)
+            if name and total:
+                counts[name[2].replace("_", " ")] = int(total[1]) / int(name[1]) / 1000
+    return counts
+
+
+def show(costs: Iterable[tuple[str, float]], unit: str) -> None:
+    """Prints costs as they come, and the sum of those of writes."""
+    total = 0.0
+    for name, cost in costs:
+        total += cost if name not in NOT_WRITES else 0
+        print(f"{name:26} {cost:9.1f} {unit}", flush=True)
+    print(f"{'sum of the writes':26} {total:9.1f} {unit}")
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--profile", metavar="NAME")
-    chosen = parser.parse_args().profile
+    parser.add_argument("--instructions", action="store_true")
+    parser.add_argument("--within-valgrind", action="store_true", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    chosen = arguments.profile
+    if arguments.instructions:
+        show(instructions().items(), "k")
+        return
+    if arguments.within_valgrind:
+        count_instructions()
+        return
     found = requests(Bench())
     if chosen:
         found[chosen](100)()
@@ -201,12 +302,7 @@ def main() -> None:
         profile.runcall(run)
         pstats.Stats(profile).sort_stats("tottime").print_stats(45)
         return
-    total = 0.0
-    for name, prepare in found.items():
-        cost = measure(prepare)
-        total += cost
-        print(f"{name:24} {cost:7.0f} us")
-    print(f"{'sum':24} {total:7.0f} us")
+    show(((name, measure(prepare)) for name, prepare in found.items()), "us")
 
 
 if __name__ == "__main__":
