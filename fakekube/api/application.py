@@ -181,7 +181,7 @@ class Application:
             exchange.observation.answered(response)
         body = _finished(response, environ)
         if exchange.info is not None:
-            labels = labels_of(exchange.info, dry_run="dryRun" in exchange.query)
+            labels = labels_of(exchange.info, dry_run=exchange.query.get("dryRun") is not None)
             self.metrics.answered(labels, response.status, time.perf_counter() - started)
         switches = response.status == _SWITCHING_PROTOCOLS  # such a head is not ours
         headers = response.headers if switches else _merged(exchange.headers, response.headers)

@@ -65,7 +65,7 @@ def request_info(method: str, path: str, query: Query) -> RequestInfo:
             _refine_collection_read(info, query)
         elif verb == "delete":
             info.verb = "deletecollection"
-        if query and info.verb in _SELECTING and not by_path:
+        if query.raw and info.verb in _SELECTING and not by_path:
             info.field_selector = query.get("fieldSelector") or ""
             info.label_selector = query.get("labelSelector") or ""
     return info

@@ -115,7 +115,7 @@ def list_options(query: Query, resource: Resource, *, name: str = "", watch: boo
     `name` is the one in the request's path or field selector; `watch`: the path is a /watch/ path.
     Raises StatusError 400 or 422.
     """
-    if not query:
+    if not query.raw:
         options = ListOptions(selectors.parse_labels(""), selectors.parse_fields(""))
     else:
         options = _list_options(query)
@@ -243,7 +243,7 @@ def patch_options(query: Query, *, apply: bool) -> WriteOptions:
 
 
 def _write_options(query: Query, kind: str, errors: Sequence[FieldError] = ()) -> WriteOptions:
-    if not query and not errors:
+    if not query.raw and not errors:
         return WriteOptions()
     manager, validation, dry_run = query.get("fieldManager") or "", query.get("fieldValidation") or "", query.all("dryRun")
     found = [*errors, *_field_manager_errors(manager), *_dry_run_errors(dry_run), *_field_validation_errors(validation)]
@@ -296,7 +296,7 @@ class DeleteOptions:
 
 def delete_options_from_query(query: Query) -> DeleteOptions:
     """Decodes and validates DeleteOptions in the query. Raises StatusError 400 or 422."""
-    if not query:
+    if not query.raw:
         return DeleteOptions()
     raw: dict[str, Any] = {}
     converters: tuple[tuple[str, Callable[[Sequence[str]], Any]], ...] = (

@@ -103,6 +103,8 @@ def path_segment(name: str, prefix: bool = False) -> list[str]:
     """Validates a segment of a path, the minimum requirement for the name of any object."""
     if not prefix and name in (".", ".."):
         return [f"may not be '{name}'"]
+    if "/" not in name and "%" not in name:
+        return []
     return [f"may not contain '{character}'" for character in "/%" if character in name]
 
 

@@ -12,6 +12,7 @@ import os
 from collections.abc import Mapping
 from datetime import datetime
 from random import Random
+from struct import Struct
 from typing import Any
 
 from fakekube.errors import status
@@ -38,6 +39,7 @@ _RANDOM = Random()
 #: The bits of a UUID that are random, and those that say its version (4) and variant (RFC 9562).
 _RANDOM_BITS = (1 << 128) - 1 & ~(0xF << 76 | 0x3 << 62)
 _VERSION_BITS = 0x4 << 76 | 0x2 << 62
+_UUID_GROUPS = Struct("8s4s4s4s12s").unpack
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_RANDOM.seed)
@@ -47,8 +49,8 @@ _WIPED = frozenset({"selfLink", "uid", "creationTimestamp", "deletionTimestamp",
 
 def random_uuid() -> str:
     """Returns a UUID of version 4 (RFC 9562), as text."""
-    digits = "%032x" % (_RANDOM.getrandbits(128) & _RANDOM_BITS | _VERSION_BITS)
-    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+    digits = b"%032x" % (_RANDOM.getrandbits(128) & _RANDOM_BITS | _VERSION_BITS)
+    return b"-".join(_UUID_GROUPS(digits)).decode()
 
 
 def wipe(metadata: dict[str, Any]) -> None:
