@@ -8,9 +8,11 @@ at a time on one connection; aggregated discovery; an event to 100 watches, whic
 from __future__ import annotations
 
 import multiprocessing
+import statistics
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 from tests.benchmarks.against_oracle import Bench, Row, common_parser, in_turns, report
@@ -19,6 +21,7 @@ from tests.benchmarks.wire_http2 import MultiplexedConnection
 
 CLIENTS = 8
 WATCHES = 100
+TURNS = 5
 DISCOVERY = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
 
@@ -60,13 +63,19 @@ def measurements(benches: list[Bench], options: Any) -> Iterator[Row]:
         yield Row("get, HTTP/2", "ms", in_turns(benches, rounds, timed(one)))
         yield Row(f"{CLIENTS} gets at once, HTTP/2, each", "ms", in_turns(benches, rounds, timed(one, times=CLIENTS)))
         for protocol, function in (("HTTP/1.1", gets_plainly), ("HTTP/2", gets_multiplexed)):
-            figures = tuple(of_clients(bench, function, rounds) for bench in benches)
+            figures = medians(benches, partial(of_clients, function=function, count=rounds))
             yield Row(f"get, {CLIENTS} clients, {protocol}", "ms", figures)
         yield Row("aggregated discovery, HTTP/1.1", "ms", in_turns(benches, rounds // 8, plainly))
         discovery = timed(lambda _: "/apis", accept=DISCOVERY)
         yield Row("aggregated discovery, HTTP/2", "ms", in_turns(benches, rounds // 8, discovery))
-        yield Row(f"event to {WATCHES} connections", "ms", tuple(events_plainly(bench, stack) for bench in benches))
-        yield Row(f"event to {WATCHES} watches of one", "ms", tuple(events_multiplexed(bench, stack) for bench in benches))
+        yield Row(f"event to {WATCHES} connections", "ms", medians(benches, events_plainly))
+        yield Row(f"event to {WATCHES} watches of one", "ms", medians(benches, events_multiplexed))
+
+
+def medians(benches: list[Bench], measure: Callable[[Bench], float]) -> tuple[float, ...]:
+    """The median of some measurements of each side; the sides take turns."""
+    turns = [[measure(bench) for bench in benches] for _ in range(TURNS)]
+    return tuple(statistics.median(figures) for figures in zip(*turns, strict=True))
 
 
 # ---------------------------------------------------------------- several clients
@@ -108,27 +117,28 @@ def of_clients(bench: Bench, function: Callable[..., None], count: int) -> float
 # ---------------------------------------------------------------- watches
 
 
-def events_plainly(bench: Bench, stack: ExitStack) -> float:
+def events_plainly(bench: Bench) -> float:
     """Milliseconds from a change until all connections have it."""
     version = bench.connection.request("GET", bench.path("configmaps"))["metadata"]["resourceVersion"]
-    watchers = [stack.enter_context(bench.side.connect()) for _ in range(WATCHES)]
-    for watcher in watchers:
-        watcher.watch(bench.path(f"configmaps?watch=1&resourceVersion={version}"))
-
-    def received(_: int) -> None:
+    with ExitStack() as stack:
+        watchers = [stack.enter_context(bench.side.connect()) for _ in range(WATCHES)]
         for watcher in watchers:
-            watcher.receive_until(b"}\n")
+            watcher.watch(bench.path(f"configmaps?watch=1&resourceVersion={version}"))
 
-    return median_of_events(bench, received)
+        def received(_: int) -> None:
+            for watcher in watchers:
+                watcher.receive_until(b"}\n")
+
+        return median_of_events(bench, received)
 
 
-def events_multiplexed(bench: Bench, stack: ExitStack) -> float:
+def events_multiplexed(bench: Bench) -> float:
     """Milliseconds from a change until all watches of one connection have it."""
-    connection = stack.enter_context(MultiplexedConnection(bench.side.url, bench.side.token))
-    version = bench.connection.request("GET", bench.path("configmaps"))["metadata"]["resourceVersion"]
-    path = bench.path(f"configmaps?watch=1&resourceVersion={version}")
-    connection.watch(*[connection.prepare(path)] * WATCHES)
-    return median_of_events(bench, lambda size: connection.receive(WATCHES * size))
+    with MultiplexedConnection(bench.side.url, bench.side.token) as connection:
+        version = bench.connection.request("GET", bench.path("configmaps"))["metadata"]["resourceVersion"]
+        path = bench.path(f"configmaps?watch=1&resourceVersion={version}")
+        connection.watch(*[connection.prepare(path)] * WATCHES)
+        return median_of_events(bench, lambda size: connection.receive(WATCHES * size))
 
 
 def median_of_events(bench: Bench, received: Callable[[int], None]) -> float:
