@@ -93,6 +93,15 @@ class Run:
     first: float
     last: float
 
+    def above(self, empty: Run, tests: int) -> tuple[float, float, float, float]:
+        """What a test costs on top of an empty one, in seconds."""
+        return (
+            (self.cpu - empty.cpu) / tests,
+            (self.time - empty.time) / tests,
+            self.first - empty.first,
+            self.last - empty.last,
+        )
+
 
 def run(folder: Path, name: str, count: int, project: Path, options: list[str], environment: dict[str, str]) -> Run:
     """Run pytest with the state of the project in a folder."""
@@ -160,29 +169,19 @@ def main() -> None:
         environment = {"PREPARED": str(plain), "PREPARED_TLS": str(secure)}
         for project in sides.values():
             run(folder, "by socket, TLS", 1, project, flags, environment)  # what is compiled once
-        cheapest = {
-            (kind, side): min(turns)
-            for kind in ["empty", *kinds]
-            for side, *turns in zip(
-                sides,
-                *[
-                    [run(folder, kind, options.tests, project, flags, environment) for project in sides.values()]
-                    for _ in range(options.rounds)
-                ],
-                strict=True,
-            )
-        }
-    print(f"{'':26} {'CPU':>6} {'time':>6} {'first':>6} {'last':>6}   ms")
-    for (kind, side), found in cheapest.items():
-        empty = cheapest["empty", side]
-        figures = (
-            (found.cpu - empty.cpu) / options.tests,
-            (found.time - empty.time) / options.tests,
-            found.first - empty.first,
-            found.last - empty.last,
-        )
-        if kind != "empty":
-            print(f"{kind:18} {side:7} " + " ".join(f"{figure * 1e3:6.2f}" for figure in figures))
+        print(f"{'':26} {'CPU':>6} {'time':>6} {'first':>6} {'last':>6}   ms")
+        empty: dict[str, Run] = {}
+        for kind in ["empty", *kinds]:
+            turns = [
+                [run(folder, kind, options.tests, project, flags, environment) for project in sides.values()]
+                for _ in range(options.rounds)
+            ]
+            for side, found in zip(sides, map(min, zip(*turns, strict=True)), strict=True):
+                if kind == "empty":
+                    empty[side] = found
+                else:
+                    figures = " ".join(f"{figure * 1e3:6.2f}" for figure in found.above(empty[side], options.tests))
+                    print(f"{kind:18} {side:7} {figures}", flush=True)
 
 
 if __name__ == "__main__":
