@@ -156,10 +156,10 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=2, help="runs of each kind, of which the cheapest counts")
     parser.add_argument("--workers", type=int, default=0, help="processes of pytest-xdist")
     parser.add_argument("--beside", type=Path, help="another state of the project")
-    parser.add_argument("--kinds", default=",".join(name for name in TESTS if name != "empty").replace(", ", ";"))
+    kinds = [name for name in TESTS if name != "empty"]
+    parser.add_argument("--kinds", nargs="+", choices=kinds, default=kinds)
     options = parser.parse_args()
     sides = {"": Path(__file__).parents[2]} | ({"beside": options.beside.resolve()} if options.beside else {})
-    kinds = [kind.replace(";", ", ") for kind in options.kinds.split(",")]
     flags = ["-n", str(options.workers)] if options.workers else ["-p", "no:xdist"]
     with tempfile.TemporaryDirectory() as name, prepared(None) as plain, prepared(credentials().context) as secure:
         folder = Path(name)
@@ -171,7 +171,7 @@ def main() -> None:
             run(folder, "by socket, TLS", 1, project, flags, environment)  # what is compiled once
         print(f"{'':26} {'CPU':>6} {'time':>6} {'first':>6} {'last':>6}   ms")
         empty: dict[str, Run] = {}
-        for kind in ["empty", *kinds]:
+        for kind in ["empty", *options.kinds]:
             turns = [
                 [run(folder, kind, options.tests, project, flags, environment) for project in sides.values()]
                 for _ in range(options.rounds)
