@@ -36,6 +36,14 @@ def test_every_rule_is_on_the_page_for_authors_of_clients() -> None:
     assert [rule for rule in IDS if f"\n### {rule} " not in page] == []
 
 
+def test_the_page_tells_what_each_rule_asks_and_provokes() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "client-rules.md").read_text(encoding="utf-8")
+    parts = {part.split()[0]: " ".join(part.split()).lower() for part in page.split("\n### ")[1:]}
+    told = [(rule.id, text, rule.legality) for rule in all_rules() for text in (rule.obligation, rule.advice, rule.provocation)]
+    assert [(rule, text) for rule, text, _ in told if text.lower() not in parts[rule]] == []
+    assert [rule.id for rule in all_rules() if f"{rule.provocation} ({rule.legality})".lower() not in parts[rule.id]] == []
+
+
 def test_a_named_rule_has_all_its_provocations_and_a_class_only_its_own() -> None:
     assert {rule.legality for rule in chosen(["w14"], [])} == {"A", "B", "C"}
     assert {rule.legality for rule in chosen(None, ["C"])} == {"C"}
