@@ -100,6 +100,8 @@ class Election:
         if active("L1-renew-time"):
             renewed = datetime.datetime.fromisoformat(str(spec.get("renewTime")).replace("Z", "+00:00"))
             return datetime.datetime.now(datetime.UTC) - renewed > datetime.timedelta(seconds=duration)
+        if active("L1-ahead") and str(spec.get("renewTime")) > _now():
+            return False
         if active("L1-own-duration"):
             duration = self._duration
         return time.monotonic() - self._observed_at > duration

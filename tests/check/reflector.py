@@ -105,10 +105,12 @@ class Reflector:
         self._paged = page != PAGE_SIZE
         self.revision = ""
         self._unavailable = False
+        self._expired = 0
         self.backoff = Backoff()
 
     def start(self) -> None:
-        threading.Thread(target=self.run, daemon=True).start()
+        for _ in range(2 if active("N3-twice") else 1):
+            threading.Thread(target=self.run, daemon=True).start()
 
     def run(self) -> None:
         while True:
@@ -129,6 +131,8 @@ class Reflector:
                     return
             except Broken as broken:
                 print(f"list and watch: {broken}", flush=True)
+                if active("R2-dropped"):
+                    continue
             time.sleep(self.backoff.next())
 
     def _list_and_watch(self) -> None:
@@ -172,6 +176,8 @@ class Reflector:
         self._replace(items)
         if active("W11-items"):
             revision = str(max((int(item["metadata"]["resourceVersion"]) for item in items), default=int(revision)))
+        if active("W11-other"):
+            revision = self._api.request("GET", "/api/v1/services", {"limit": "1"})["metadata"]["resourceVersion"]
         if active("W11-last") and items:
             revision = items[-1]["metadata"]["resourceVersion"]
         self._advance(revision)
@@ -267,7 +273,7 @@ class Reflector:
             obj = event["object"]
             metadata = obj.get("metadata") or {}
             if event["type"] == "BOOKMARK":
-                if (metadata.get("annotations") or {}).get(INITIAL_EVENTS_END) == "true":
+                if (metadata.get("annotations") or {}).get(INITIAL_EVENTS_END) == "true" or active("W14-any"):
                     return str(metadata["resourceVersion"])
             elif event["type"] == "DELETED":
                 found.pop(key_of(obj), None)
@@ -310,6 +316,9 @@ class Reflector:
             else:
                 print(f"watch: {error}", flush=True)
             return error.refused
+        self._expired += error.expired
+        if active("W1-once") and self._expired > 1:
+            crash(str(error))
         rule = ("W1" if error.in_stream else "W2") if error.expired else "W4" if error.in_stream else ""
         if active(f"{rule}-crash"):
             crash(str(error))
@@ -340,6 +349,10 @@ class Reflector:
             if active("W10-crash") and "spec" not in obj and "data" not in obj:
                 crash("a bookmark without a spec")
             self._advance(revision)
+            if active("W10-closes"):
+                raise Broken(ValueError("a bookmark"))
+            return
+        if active("V1-older") and self.revision and float(revision) <= float(self.revision):
             return
         if active("V1-digits") and revision <= self.revision:
             return
@@ -368,12 +381,15 @@ class Reflector:
         for key, obj in fresh.items():
             old = self.items.get(key)
             self.items[key] = obj
-            if old is None or old["metadata"].get("resourceVersion") != obj["metadata"].get("resourceVersion"):
+            changed = old is not None and old["metadata"].get("resourceVersion") != obj["metadata"].get("resourceVersion")
+            if old is None or (changed and not active("S3-new")):
                 self._handler("ADDED" if old is None else "MODIFIED", obj, old)
 
     def _advance(self, revision: str) -> None:
         if active("V1-float") and revision:
             revision = str(int(float(revision)))
+        if active("V1-next") and revision:
+            revision = str(int(revision) + 1)
         if active("V1-int64") and revision and int(revision) >= 1 << 63:
             crash(f"revision out of range: {revision}")
         self.revision = revision

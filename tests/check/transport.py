@@ -81,6 +81,10 @@ def crash(message: str) -> None:
     os._exit(1)
 
 
+#: Connections that a defect keeps.
+_leaked: list[http.client.HTTPConnection] = []
+
+
 class Credentials:
     """The token and the certificates of a user of a kubeconfig; a token file is read again each minute, and after a 401."""
 
@@ -88,12 +92,14 @@ class Credentials:
         self._token = user.get("token")
         self._file = os.path.join(folder, user["tokenFile"]) if user.get("tokenFile") else None
         self._read_at = -TOKEN_PERIOD
+        self._reads = 0
         self._lock = threading.Lock()
 
     def token(self) -> str | None:
         with self._lock:
             if self._file and time.monotonic() - self._read_at >= TOKEN_PERIOD:
-                if not (active("A1-once") and self._token):
+                self._reads += 1
+                if not (active("A1-once") and self._token) and not (active("A1-twice") and self._reads > 2):
                     with open(self._file, encoding="utf-8") as file:
                         self._token = file.read().strip()
                 self._read_at = time.monotonic()
@@ -170,7 +176,7 @@ class Api:
         except (OSError, http.client.HTTPException) as error:
             raise Broken(error) from error
         finally:
-            connection.close()
+            _close(connection, response)
         if response.status < 400:
             parsed = json.loads(data) if data else {}
             return parsed, None
@@ -182,6 +188,8 @@ class Api:
         try:
             status = json.loads(data)
         except ValueError:
+            if active("R1-text") or (active("R2-page") and b"<html" in data):
+                crash(f"cannot understand {data[:40]!r}")
             status = None
         if not isinstance(status, dict):
             status = {"message": data.decode(errors="replace")}
@@ -247,11 +255,21 @@ def retry_wait(error: ApiError, tried: int) -> float | None:
         print("told to retry later: stop", flush=True)
         while True:
             time.sleep(3600)
+    if active("R1-five") and tried == 4:
+        crash("refused too often")
     if active("R1-ignore"):
         return 0.0
     if active("R1-second"):
         return 1.0
     return error.retry_after
+
+
+def _close(connection: http.client.HTTPConnection, response: http.client.HTTPResponse) -> None:
+    if active("N3-leaks"):
+        _leaked.append(connection)
+    else:
+        response.close()
+        connection.close()
 
 
 def _shut(connection: http.client.HTTPConnection) -> None:
@@ -261,6 +279,8 @@ def _shut(connection: http.client.HTTPConnection) -> None:
 
 
 def _decoded(response: http.client.HTTPResponse, data: bytes) -> bytes:
+    if active("N1-gzip") and response.getheader("Content-Encoding") == "gzip":
+        crash("cannot understand gzip")
     return gzip.decompress(data) if response.getheader("Content-Encoding") == "gzip" else data
 
 
@@ -273,6 +293,8 @@ def _lines(response: http.client.HTTPResponse) -> Iterator[bytes]:
             continue
         if active("W8-characters"):
             piece = piece.decode().encode()
+        if active("W8-replaces"):
+            piece = piece.decode(errors="replace").encode()
         searched = len(buffer)
         buffer += piece
         while (end := buffer.find(b"\n", searched)) >= 0:
@@ -283,6 +305,8 @@ def _lines(response: http.client.HTTPResponse) -> Iterator[bytes]:
                 raise ValueError("line too long")
             if line.strip():
                 yield line
+            if active("W8-first"):
+                buffer.clear()
         if limit is not None and len(buffer) > limit:
             raise ValueError("line too long")
 

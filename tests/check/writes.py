@@ -60,6 +60,10 @@ def _spoil(api: Api, path: str, body: Object, stale: Object, change: Change) -> 
         body.update(copy.deepcopy(stale))
         change(body)
         body["metadata"]["resourceVersion"] = newest
+    if active("C3-empty"):
+        full = _without_empty(body)
+        body.clear()
+        body.update(full)
     if active("C3-fields") and isinstance(body.get("spec"), dict):
         body["spec"] = {name: value for name, value in body["spec"].items() if name in {"message", "size"}}
     if active("C3-metadata"):
@@ -67,6 +71,12 @@ def _spoil(api: Api, path: str, body: Object, stale: Object, change: Change) -> 
             metadata[part] = {
                 name: value for name, value in (metadata.get(part) or {}).items() if name.startswith("checked.dev/")
             }
+
+
+def _without_empty(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_empty(inner) for key, inner in value.items() if inner}
+    return value
 
 
 def _repeat(api: Api, path: str, body: Object) -> None:
@@ -83,6 +93,8 @@ def _repeat(api: Api, path: str, body: Object) -> None:
 def add_finalizer(api: Api, path: str, obj: Object) -> Object:
     if active("C4-replaces"):
         return _merge(api, path, {"finalizers": [FINALIZER]})
+    if active("C4-cached"):
+        return _merge(api, path, {"finalizers": [*(obj["metadata"].get("finalizers") or ()), FINALIZER]})
 
     def add(body: Object) -> bool:
         finalizers = body["metadata"].setdefault("finalizers", [])
