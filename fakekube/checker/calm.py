@@ -25,6 +25,8 @@ __all__ = ["Calm", "CalmRunFailed", "learn"]
 
 #: Seconds after which a client that is not quiet is no longer waited for.
 _LONGEST = 15.0
+#: Seconds after which the client has nothing to do any more for the copy that stays.
+_AFTER_CONTROL = 3.0
 #: How many times the seconds of quiet are waited for the first sign of a reaction.
 _FIRST_SIGN = 3
 
@@ -57,12 +59,18 @@ class Calm:
     """From the start to the first request."""
     reaction_seconds: float
     """From the creation of a copy to the last request of the reaction."""
+    control: Copy
+    """A copy that stays, to see what the client makes for one in the course of time; older than all copies of other runs."""
     idle_from: float
     """When idleness began, in seconds of the spell."""
 
     @property
     def agent(self) -> str:
         return self.agents[0] if self.agents else ""
+
+    def usual_children(self, resource: str) -> int:
+        """Returns how many objects of a resource the client makes for a copy: at once, or by now for the control."""
+        return max(self.reaction.children.get(resource, 0), len(children_of(self.spell.cluster, self.control, resource)))
 
 
 def learn(bench: Bench) -> Calm:
@@ -94,6 +102,7 @@ def _learn(spell: Spell) -> Calm:
         streams = {call.stream: call.collection for call in spell.trace if call.is_watch}
         holds = any(element.detail[:2] == ("metadata", "finalizers") for element in reaction.elements)
         deletion, vanishing = _observe_deletion(spell, copies, reaction)
+        control = spell.stimulate()
     except NotExercised as problem:
         raise CalmRunFailed(str(problem)) from None
     except Exception as problem:
@@ -101,7 +110,9 @@ def _learn(spell: Spell) -> Calm:
             raise CalmRunFailed(spell.ended) from None
         raise problem
     agents = list(dict.fromkeys(call.exchange.agent for call in spell.trace))
-    return Calm(spell, agents, streams, told, reaction, deletion, vanishing, holds, start_seconds, reaction_seconds, spell.now)
+    idle_from = spell.now + _AFTER_CONTROL + 3 * reaction_seconds
+    learned = (streams, told, reaction, deletion, vanishing, holds, start_seconds, reaction_seconds)
+    return Calm(spell, agents, *learned, control, idle_from)
 
 
 def _printed(spell: Spell) -> str:

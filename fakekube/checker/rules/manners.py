@@ -110,7 +110,7 @@ class Economy(Rule):
         if spell.bench.ends_by_itself:
             return Verdict.not_exercised("the client ends by itself")
         before = [call for call in spell.trace.since() if call.at >= spell.calm.idle_from]
-        length_before = spell.now - spell.calm.idle_from
+        length_before = max(spell.now - spell.calm.idle_from, 0.0)
         spell.await_reaction(spell.stimulate())
         spell.wait(1.0 + 3 * spell.calm.reaction_seconds)
         since = spell.now

@@ -303,7 +303,7 @@ def judge_duplicates(spell: Spell) -> Verdict | None:
             if copy.deleted:
                 continue
             children = children_of(spell.cluster, copy, resource)
-            if len(children) > spell.calm.reaction.children.get(resource, usual):
+            if len(children) > usual and len(children) > spell.calm.usual_children(resource):
                 names = ", ".join(sorted(child["metadata"]["name"] for child in children))
                 creates = [call for call in spell.trace.since(copy.mark) if call.verb == "create" and call.resource == resource]
                 return Verdict.failed(
