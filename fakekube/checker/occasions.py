@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = [
     "EDITOR",
     "LEASES",
+    "SHORT",
     "asked_again",
     "await_long_watches",
     "await_told",
@@ -98,11 +99,11 @@ def asked_again(spell: Spell, ended: Iterable[Call]) -> list[Call]:
 
 def await_long_watches(spell: Spell) -> None:
     """Waits until no watch is so short that many clients would list after its end."""
-    spell.await_until(lambda: all(spell.now - call.at > _SHORT for call in spell.require_watch()), 4 * _SHORT)
+    spell.await_until(lambda: all(spell.now - call.at > SHORT for call in spell.require_watch()), 4 * SHORT)
 
 
 #: Below how many seconds a watch counts as short.
-_SHORT = 1.2
+SHORT = 1.2
 
 
 def await_told(spell: Spell, resource: str, objects: Iterable[Object]) -> None:

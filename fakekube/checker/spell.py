@@ -47,6 +47,8 @@ _FIRST_LOOK, _LONGEST_LOOK = 0.01, 0.1
 _FIRST_PAUSE, _LONGEST_PAUSE = 2.0, 60.0
 #: Of how many seconds at most it is assumed that they take longer on a busy machine; pauses do not.
 _SLOWED = 12.0
+#: Seconds of silence below which no client gives up a watch that does not say so.
+_IDLE_LIMIT = 5.0
 #: How much longer than the longest pause of a backoff the next may be: it doubles, and jitter doubles it again.
 _GROWTH = 4.5
 
@@ -350,6 +352,10 @@ class Spell:
     def await_reaction(self, copy: Copy, seconds: float | Callable[[float], float] | None = None) -> bool:
         """Waits for the reaction to a copy, by default as long as `patience` says. Raises ClientEnded and HotLoop."""
         return self.await_until(lambda: self.has_reacted(copy), self.patience if seconds is None else seconds)
+
+    def idle_limit(self) -> float:
+        """Returns the seconds of silence after which the client may give up a watch, as far as is known."""
+        return _IDLE_LIMIT if self.bench.idle is None else 0.9 * self.bench.idle
 
     def patience(self, since: float) -> float:
         """Returns for how many seconds a good client may be waited for that began `since`, in seconds of the spell.

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from fakekube.checker.judges import judge_backoff, judge_resumption, judge_untold
-from fakekube.checker.occasions import asked_again, await_long_watches, own_objects, require_resumption
+from fakekube.checker.occasions import SHORT, asked_again, await_long_watches, own_objects, require_resumption
 from fakekube.checker.provocations import JoinEvents, arm
 from fakekube.checker.rule import Rule, Verdict
 from fakekube.checker.rules.watch_errors import CONCEPTS, REFLECTOR, judge_only_failures
@@ -42,12 +42,15 @@ class NormalEnd(Rule):
 
     def judge_trace(self, spell: Spell) -> Verdict:
         relisted: list[Call] = []
-        for one in spell.memory["ended"]:
+        ended = [
+            one for one in spell.memory["ended"] if (one.end or one.at) - one.at > SHORT and one.ended != "closed by the client"
+        ]
+        for one in ended:
             following = spell.trace.streams()[one.stream].after(one)
             if following is not None and not following.resumes and one.delivered(bookmarks=False):
                 relisted.append(following)
-        if relisted:  # the contract allows it, at a cost
-            often = f"{len(relisted)} of {len(spell.memory['ended'])}"
+        if len(relisted) > len(ended) / 2:  # the contract allows it, at a cost
+            often = f"{len(relisted)} of {len(ended)}"
             return Verdict.warned(
                 f"after {often} normal ends the client read all of {relisted[0].path} again in place of resuming the watch",
                 *spell.excerpt(),

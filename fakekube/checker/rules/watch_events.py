@@ -40,10 +40,18 @@ class LargeEvents(Rule):
             for more in _MORE if resource == "configmaps" else ():
                 metadata = obj["metadata"]
                 spell.cluster.patch(resource, metadata["name"], {"data": more}, namespace=metadata.get("namespace"))
+        sent = spell.now
         spell.await_until(lambda: spell.is_told(large), 10.0)
-        spell.memory["reacted"] = spell.await_reaction(large, 5.0)
+        spell.memory["reacted"] = spell.await_reaction(large)
         spell.wait(0.5)
-        spell.memory["closed"] = [one for one in before if one.ended == "closed by the client"]
+        carrying = {resource for resource, _ in targets}
+        spell.memory["closed"] = [
+            one
+            for one in before
+            if one.ended == "closed by the client"
+            and one.collection in carrying
+            and (one.end or 0.0) < sent + spell.idle_limit()  # else it may have been silent for too long
+        ]
 
     def judge_trace(self, spell: Spell) -> Verdict:
         closed: list[Call] = spell.memory["closed"]
@@ -97,7 +105,12 @@ class UsefulBookmarks(Rule):
 
     def judge_trace(self, spell: Spell) -> Verdict:
         closed = [
-            call for call in spell.trace if call.is_watch and call.ended == "closed by the client" and _ends_in_bookmark(call)
+            call
+            for call in spell.trace
+            if call.is_watch
+            and call.ended == "closed by the client"
+            and (call.end or 0.0) - call.at < spell.idle_limit()  # else it may have been silent for too long
+            and _ends_in_bookmark(call)
         ]
         if len(closed) > 1:
             return Verdict.failed(f"closes its watches after bookmarks ({len(closed)} times)", *spell.excerpt(closed))
