@@ -13,7 +13,6 @@ from fakekube.controllers.conditions import find_condition
 __all__ = ["has_progress_deadline", "new_deployment_condition", "remove_condition", "set_condition"]
 
 Object = dict[str, Any]
-Conditions = list[Object]
 
 _MAX_INT32 = 2**31 - 1
 

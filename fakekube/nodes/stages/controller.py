@@ -30,8 +30,6 @@ __all__ = ["RELOAD", "StageController"]
 STAGES: Final = "stages.kwok.x-k8s.io"
 #: The key that makes the controller reload all stages.
 RELOAD: Final = Key("", "")
-#: Kinds whose status kubelets write if there are no stages for them.
-KUBELET_KINDS: Final = {"Pod": "pods", "Node": "nodes"}
 SEPARATOR: Final = "|"
 KUBELET_PORT: Final = 10250
 

@@ -111,7 +111,7 @@ def available(cluster: Cluster) -> dict[str, str]:
     return found
 
 
-def test_the_certificate_is_shown(port: int, proxies: Authority, certificate: Certificate) -> None:
+def test_the_certificate_is_presented_to_the_server(port: int, proxies: Authority, certificate: Certificate) -> None:
     chain, key = certificate(proxies, "front-proxy")
     with Cluster(nodes=0, proxy_client_cert_file=chain, proxy_client_key_file=key) as cluster:
         register(cluster, port)
@@ -120,7 +120,7 @@ def test_the_certificate_is_shown(port: int, proxies: Authority, certificate: Ce
         assert thing["metadata"]["name"] == "front-proxy"
 
 
-def test_who_has_none_is_not_served(port: int) -> None:
+def test_without_a_certificate_the_server_refuses(port: int) -> None:
     with Cluster(nodes=0) as cluster:
         register(cluster, port)
         assert available(cluster)["status"] == "False"
@@ -130,11 +130,11 @@ def test_who_has_none_is_not_served(port: int) -> None:
 
 
 @pytest.mark.parametrize("given", [{"proxy_client_cert_file": "/nowhere"}, {"proxy_client_key_file": "/nowhere"}])
-def test_one_file_is_not_enough(given: dict[str, Any]) -> None:
+def test_both_files_are_required(given: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="must be given together"):
         Cluster(nodes=0, **given)
 
 
-def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
+def test_an_unreadable_file_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="--proxy-client-cert-file="):
         Cluster(nodes=0, proxy_client_cert_file=str(tmp_path / "none"), proxy_client_key_file=str(tmp_path / "none"))

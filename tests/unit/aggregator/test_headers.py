@@ -12,7 +12,7 @@ HOST = "10.0.0.1:443"
 FRONT = Front((HOST,), "https", HOST)
 
 
-def test_what_is_for_one_hop_stays() -> None:
+def test_hop_by_hop_headers_are_not_forwarded() -> None:
     sent = {
         "connection": "close, X-Mine",
         "x-mine": "1",
@@ -25,7 +25,7 @@ def test_what_is_for_one_hop_stays() -> None:
     assert ("Upgrade", "x") in request_headers(sent, upgrade=True)
 
 
-def test_credentials_and_claims_stay() -> None:
+def test_credentials_and_impersonation_are_not_forwarded() -> None:
     sent = {
         "authorization": "Bearer x", "impersonate-user": "a", "x-remote-user": "b", "x-remote-group": "c", "x-remote-uid": "d",
         "x-remote-extra-y": "e", "host": "f", "x-remote-other": "g",
@@ -33,7 +33,7 @@ def test_credentials_and_claims_stay() -> None:
     assert request_headers(sent, upgrade=False) == [("X-Remote-Other", "g")]
 
 
-def test_who_asks() -> None:
+def test_headers_of_the_user() -> None:
     user = User("ann", "u-1", ("one", "two"), {"example.com/é": ("v", "w")})
     assert identity(user) == [
         ("X-Remote-User", "ann"), ("X-Remote-Uid", "u-1"), ("X-Remote-Group", "one"), ("X-Remote-Group", "two"),
@@ -42,7 +42,7 @@ def test_who_asks() -> None:
     assert identity(User("ann")) == [("X-Remote-User", "ann")]
 
 
-def test_answers_keep_what_is_for_the_client() -> None:
+def test_end_to_end_response_headers_are_forwarded() -> None:
     came = [
         ("connection", "X-Mine"),
         ("X-Mine", "1"),
@@ -56,7 +56,7 @@ def test_answers_keep_what_is_for_the_client() -> None:
 @pytest.mark.parametrize(("path", "written"), [
     ("/a b", "/a%20b"), ("/a/b//c", "/a/b//c"), ("/x!(y)*'", "/x%21%28y%29%2A%27"), ("/$&+,:;=@~", "/$&+,:;=@~"), ("/é", "/%C3%A9"),
 ])  # fmt: skip
-def test_paths_are_written_as_go_writes_them(path: str, written: str) -> None:
+def test_paths_are_encoded_like_in_go(path: str, written: str) -> None:
     assert encoded_path(path) == written
 
 
@@ -65,7 +65,7 @@ def test_queries_are_sorted_by_their_keys() -> None:
 
 
 @pytest.mark.parametrize(("path", "uri"), [("/a//b/./c/../d", "/a/b/d"), ("/a/", "/a/"), ("//a", "/a")])
-def test_forwarded_paths_are_clean(path: str, uri: str) -> None:
+def test_forwarded_uris_are_cleaned(path: str, uri: str) -> None:
     assert forwarded_uri(path) == uri
 
 
@@ -73,7 +73,7 @@ def test_forwarded_paths_are_clean(path: str, uri: str) -> None:
     ("/x?y=1", f"https://{HOST}/x?y=1"), (f"https://{HOST}/x", f"https://{HOST}/x"), ("x/y", "x/y"),
     ("https://else.example.com/x", "https://else.example.com/x"), ("http://[", "http://["),
 ])  # fmt: skip
-def test_locations(url: str, shown: str) -> None:
+def test_urls_are_rewritten(url: str, shown: str) -> None:
     assert rewrite_url(url, FRONT) == shown
 
 
@@ -86,5 +86,5 @@ def test_locations(url: str, shown: str) -> None:
     ("<script>'<a href=\"/x\">'", "<script>'<a href=\"/x\">'"),
     ("a < b & c", "a < b & c"),
 ])  # fmt: skip
-def test_pages(page: str, shown: str) -> None:
+def test_links_of_pages_are_rewritten(page: str, shown: str) -> None:
     assert rewrite_html(page.encode(), FRONT).decode() == shown

@@ -51,7 +51,7 @@ def cluster() -> Iterator[Cluster]:
         yield cluster
 
 
-def test_objects_come_from_the_application(cluster: Cluster) -> None:
+def test_requests_are_served_by_the_application(cluster: Cluster) -> None:
     metrics = Metrics()
     api = cluster.aggregate(GROUP_VERSION, metrics)
     (found,) = cluster.list("pods.metrics.example.com", namespace="default")
@@ -63,7 +63,7 @@ def test_objects_come_from_the_application(cluster: Cluster) -> None:
     assert service["spec"]["group"] == "metrics.example.com"
 
 
-def test_clients_on_the_socket_see_it(cluster: Cluster) -> None:
+def test_requests_over_http_are_served_by_the_application(cluster: Cluster) -> None:
     cluster.aggregate(GROUP_VERSION, Metrics())
     path = f"{cluster.url}/apis/{GROUP_VERSION}/pods"
     with urllib.request.urlopen(urllib.request.Request(path, b"hello", method="POST")) as answer:
@@ -72,7 +72,7 @@ def test_clients_on_the_socket_see_it(cluster: Cluster) -> None:
         assert answer.read().count(b"\n") == 2
 
 
-def test_users_need_rights(cluster: Cluster) -> None:
+def test_requests_are_authorized(cluster: Cluster) -> None:
     metrics = Metrics()
     cluster.aggregate(GROUP_VERSION, metrics)
     before = len(metrics.seen)
@@ -82,7 +82,7 @@ def test_users_need_rights(cluster: Cluster) -> None:
     assert all(environ["PATH_INFO"] == "/apis" for environ in metrics.seen[before:])
 
 
-def test_it_ends_where_it_is_told_to(cluster: Cluster) -> None:
+def test_the_application_is_unmounted_after_the_context(cluster: Cluster) -> None:
     with cluster.aggregate(GROUP_VERSION, Metrics()) as api:
         assert cluster.list("pods.metrics.example.com")
     with pytest.raises(UnknownResource):
@@ -92,7 +92,7 @@ def test_it_ends_where_it_is_told_to(cluster: Cluster) -> None:
     api.remove()
 
 
-def test_an_api_service_that_is_there_is_used_and_left(cluster: Cluster) -> None:
+def test_an_existing_api_service_is_used_and_kept(cluster: Cluster) -> None:
     reference = {"namespace": "kube-system", "name": "metrics-server", "port": 443}
     spec = {
         "group": "metrics.example.com",
@@ -109,14 +109,14 @@ def test_an_api_service_that_is_there_is_used_and_left(cluster: Cluster) -> None
     assert condition["reason"] == "ServiceNotFound"
 
 
-def test_a_fork_has_it_too(cluster: Cluster) -> None:
+def test_a_fork_keeps_the_application(cluster: Cluster) -> None:
     cluster.aggregate(GROUP_VERSION, Metrics())
     twin = cluster.fork()
     assert twin.list("pods.metrics.example.com")
     twin.stop()
 
 
-def test_settle_waits_for_it(cluster: Cluster) -> None:
+def test_settle_waits_for_the_availability_check(cluster: Cluster) -> None:
     cluster.aggregate(GROUP_VERSION, Metrics())
     cluster.settle()
     document = cluster._client.request("GET", "/openapi/v3")
@@ -124,7 +124,7 @@ def test_settle_waits_for_it(cluster: Cluster) -> None:
     assert not cluster.working()
 
 
-def test_the_clock_has_it_asked_again(cluster: Cluster) -> None:
+def test_the_clock_triggers_another_check(cluster: Cluster) -> None:
     cluster.clock.hold()
     metrics = Metrics()
     api = cluster.aggregate(GROUP_VERSION, metrics)
@@ -139,24 +139,24 @@ def test_the_clock_has_it_asked_again(cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize("name", ["v1", "a/b/c", "/v1", "group/"])
-def test_what_is_no_group_version(cluster: Cluster, name: str) -> None:
+def test_invalid_group_versions(cluster: Cluster, name: str) -> None:
     with pytest.raises(ValueError, match="group/version"):
         cluster.aggregate(name, Metrics())
 
 
-def test_what_the_cluster_serves_itself(cluster: Cluster) -> None:
+def test_group_versions_of_the_cluster_are_refused(cluster: Cluster) -> None:
     with pytest.raises(ValueError, match="apps/v1 is served by the cluster itself"):
         cluster.aggregate("apps/v1", Metrics())
 
 
-def test_an_application_that_is_no_api_server(cluster: Cluster) -> None:
+def test_an_application_without_discovery_is_not_available(cluster: Cluster) -> None:
     with pytest.raises(RuntimeError, match=r"bad status from .*: 404"):
         cluster.aggregate("other.example.com/v1", lambda _, start: (start("404 Not Found", []), [b""])[1])
     with pytest.raises(ApiError):
         cluster.get("apiservices", "v1.other.example.com")
 
 
-def test_what_the_application_raises_is_a_500(cluster: Cluster, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_exception_of_the_application_is_a_500(cluster: Cluster, caplog: pytest.LogCaptureFixture) -> None:
     metrics = Metrics()
     cluster.aggregate(GROUP_VERSION, metrics)
     metrics.seen = None  # type: ignore[assignment]

@@ -25,7 +25,7 @@ def test_status_and_headers() -> None:
     (b"", None, False), (b"Content-Length: 12\r\n", 12, False), (b"Transfer-Encoding: chunked\r\n", None, True),
     (b"Content-Length: 3\r\nTransfer-Encoding: Chunked\r\n", None, True),
 ])  # fmt: skip
-def test_how_the_body_ends(headers: bytes, length: int | None, chunked: bool) -> None:
+def test_length_of_the_body(headers: bytes, length: int | None, chunked: bool) -> None:
     head = head_of(b"HTTP/1.1 200 OK\r\n" + headers + b"\r\n")
     assert (head.length(), head.chunked) == (length, chunked)
 
@@ -38,25 +38,25 @@ def test_how_the_body_ends(headers: bytes, length: int | None, chunked: bool) ->
     (b"HTTP/1.1 200 OK\r\n x\r\n\r\n", 'malformed MIME header initial line: " x"'),
     (b"HTTP/1.1 200 OK\r\nA: 1\r\nConte", 'malformed MIME header: missing colon: "Conte"'),
 ])  # fmt: skip
-def test_what_is_no_head(data: bytes, said: str) -> None:
+def test_malformed_heads(data: bytes, said: str) -> None:
     with pytest.raises(MalformedResponseError) as caught:
         head_of(data)
     assert str(caught.value) == said
 
 
-def test_a_length_that_is_no_number() -> None:
+def test_an_invalid_content_length() -> None:
     with pytest.raises(MalformedResponseError, match='bad Content-Length "-1"'):
         head_of(b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n").length()
 
 
 @pytest.mark.parametrize(("data", "something"), [(b"", False), (b"HTTP/1.1 200 OK\r\n", True)])
-def test_a_head_that_does_not_come(data: bytes, something: bool) -> None:
+def test_the_connection_ends_before_the_head(data: bytes, something: bool) -> None:
     with pytest.raises(EOFError) as caught:
         head_of(data)
     assert caught.value.args == (something,)
 
 
-def test_a_head_without_end_is_given_up() -> None:
+def test_the_size_of_the_head_is_limited() -> None:
     class Endless:
         def readline(self, size: int, /) -> bytes:
             return b"x: " + b"y" * (size - 4) + b"\n" if size < 1000 else b"X: " + b"y" * 996 + b"\n"
@@ -79,7 +79,7 @@ _VALUES = st.text(st.characters(min_codepoint=0x21, max_codepoint=0x7E), max_siz
 
 
 @given(st.integers(100, 999), st.lists(st.tuples(_NAMES, _VALUES), max_size=5))
-def test_what_is_written_is_read(status: int, headers: list[tuple[str, str]]) -> None:
+def test_generated_heads_are_read_back(status: int, headers: list[tuple[str, str]]) -> None:
     lines = [f"HTTP/1.1 {status} Why", *(f"{name}: {value}" for name, value in headers), "", ""]
     head = head_of("\r\n".join(lines).encode())
     assert (head.status, head.headers) == (status, headers)

@@ -22,7 +22,7 @@ def document(*paths: str, **definitions: Any) -> Json:
     }
 
 
-def test_only_what_the_paths_need_stays() -> None:
+def test_unused_definitions_are_filtered() -> None:
     whole = document("/a/one", "/b/two", one="1", two="2", never="0")
     whole["definitions"]["one"]["properties"] = {"x": {"$ref": "#/definitions/below"}}
     whole["definitions"]["below"] = {}
@@ -31,12 +31,12 @@ def test_only_what_the_paths_need_stays() -> None:
     assert set(found["definitions"]) == {"one", "below", "never"}
 
 
-def test_of_a_path_that_both_have_the_first_counts() -> None:
+def test_the_first_document_with_a_path_takes_precedence() -> None:
     found = merge_specs(document("/a/x", x="first"), [document("/a/x", "/b/y", x="second", y="2")])
     assert found["definitions"] == {"x": {"description": "first"}, "y": {"description": "2"}}
 
 
-def test_what_is_called_alike_and_is_not_is_renamed() -> None:
+def test_different_definitions_of_one_name_are_renamed() -> None:
     found = merge_specs(
         document("/a/x", x="first"), [document("/b/x", x="second"), document("/c/x", x="third"), document("/d/x", x="second")]
     )

@@ -81,7 +81,7 @@ def ask(cluster: Cluster, method: str, path: str, body: Any = None, **headers: s
     return answer.status, answer.headers, json.loads(content) if content and is_json else content
 
 
-def test_a_request_goes_there_as_it_is(cluster: Cluster) -> None:
+def test_a_request_is_forwarded_unchanged(cluster: Cluster) -> None:
     status, _, asked = ask(cluster, "GET", "web:80/proxy/a%20b/c/?z=1&a=b+c", **{"X-Mine": "1"})
     assert (status, asked["method"], asked["target"]) == (200, "GET", "/a%20b/c/?z=1&a=b+c")
     assert asked["headers"]["X-Forwarded-Uri"] == f"{BASE}/web:80/proxy/a%20b/c/"
@@ -90,30 +90,30 @@ def test_a_request_goes_there_as_it_is(cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE"])
-def test_bodies_go_along(cluster: Cluster, method: str) -> None:
+def test_bodies_are_forwarded(cluster: Cluster, method: str) -> None:
     assert ask(cluster, method, "web/proxy/x", b"y" * 5_000_000)[2]["size"] == 5_000_000
 
 
-def test_a_body_in_chunks_goes_along(cluster: Cluster) -> None:
+def test_chunked_bodies_are_forwarded(cluster: Cluster) -> None:
     _, _, asked = ask(cluster, "POST", "web/proxy/x", iter([b"one", b"two"]), **{"Transfer-Encoding": "chunked"})
     assert asked["size"] == 6
     assert asked["headers"]["Transfer-Encoding"] == "chunked"
 
 
-def test_what_ends_without_a_slash_gets_one(cluster: Cluster) -> None:
+def test_a_path_without_a_trailing_slash_is_redirected(cluster: Cluster) -> None:
     status, headers, content = ask(cluster, "GET", "web/proxy?a=b")
     assert (status, headers["Location"], content) == (301, f"{BASE}/web/proxy/?a=b", b"")
     assert ask(cluster, "POST", "web/proxy")[2]["target"] == "/"
 
 
-def test_links_and_redirects_lead_through_the_api_server(cluster: Cluster) -> None:
+def test_links_and_redirects_are_rewritten(cluster: Cluster) -> None:
     status, headers, _ = ask(cluster, "GET", "web/proxy/moved")
     assert (status, headers["Location"]) == (302, f"{BASE}/web/proxy/there/")
     page = ask(cluster, "GET", "web/proxy/page")[2].decode()
     assert page == f'<a href="{BASE}/web/proxy/abs">a</a><a href="rel">r</a><a href="http://example.com/x">e</a>'
 
 
-def test_another_protocol_passes(cluster: Cluster) -> None:
+def test_upgraded_connections_are_forwarded(cluster: Cluster) -> None:
     host, port = cluster.url.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port)), 10) as client:
         head = f"GET {BASE}/web/proxy/parrot HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: parrot\r\n\r\n"
@@ -123,12 +123,12 @@ def test_another_protocol_passes(cluster: Cluster) -> None:
         assert client.recv(4096) == b"hihi"
 
 
-def test_an_upgrade_that_is_not_made_is_an_error(cluster: Cluster) -> None:
+def test_a_refused_upgrade_is_an_error(cluster: Cluster) -> None:
     status, _, told = ask(cluster, "GET", "web/proxy/x", Connection="Upgrade", Upgrade="parrot")
     assert (status, told["message"]) == (500, "invalid upgrade response: status code 200")
 
 
-def test_where_nobody_listens(cluster: Cluster) -> None:
+def test_an_unreachable_server_is_a_503(cluster: Cluster) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]
@@ -140,7 +140,7 @@ def test_where_nobody_listens(cluster: Cluster) -> None:
     assert told["message"] == f"error dialing backend: dial tcp 127.0.0.1:{port}: connect: connection refused"
 
 
-def test_a_service_that_exists_has_the_ports_that_it_has(cluster: Cluster) -> None:
+def test_ports_of_an_existing_service_are_checked(cluster: Cluster) -> None:
     service = {"metadata": {"name": "web"}, "spec": {"ports": [{"name": "http", "port": 80}]}}
     ask(cluster, "POST", BASE, json.dumps(service), **{"Content-Type": "application/json"})
     try:
@@ -151,5 +151,5 @@ def test_a_service_that_exists_has_the_ports_that_it_has(cluster: Cluster) -> No
         ask(cluster, "DELETE", f"{BASE}/web")
 
 
-def test_a_service_that_is_not_forwarded_leads_nowhere(cluster: Cluster) -> None:
+def test_a_service_that_is_neither_forwarded_nor_created_is_not_found(cluster: Cluster) -> None:
     assert ask(cluster, "GET", "other/proxy/x")[2]["message"] == 'services "other" not found'

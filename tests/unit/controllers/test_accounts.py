@@ -47,7 +47,7 @@ def names(cluster: Cluster, resource: str, namespace: str | None = "default") ->
     return [obj["metadata"]["name"] for obj in cluster.list(resource, namespace=namespace)]
 
 
-def test_a_token_secret_is_filled_with_a_token_that_is_good(cluster: Cluster) -> None:
+def test_a_token_secret_gets_a_valid_token(cluster: Cluster) -> None:
     uid = account(cluster, "robot")["metadata"]["uid"]
     secret(cluster, "t", TOKEN, annotations={NAME: "robot"})
     cluster.settle()
@@ -64,13 +64,13 @@ def test_a_token_secret_is_filled_with_a_token_that_is_good(cluster: Cluster) ->
 
 
 @pytest.mark.parametrize("notes", [{NAME: "nobody"}, {NAME: "default", UID: "11111111-2222-3333-4444-555555555555"}])
-def test_a_token_secret_of_nobody_is_deleted(cluster: Cluster, notes: dict[str, str]) -> None:
+def test_a_token_secret_without_a_service_account_is_deleted(cluster: Cluster, notes: dict[str, str]) -> None:
     secret(cluster, "t", TOKEN, annotations=notes)
     cluster.settle()
     assert names(cluster, "secrets") == []
 
 
-def test_an_account_forgets_a_token_secret_that_is_deleted(cluster: Cluster) -> None:
+def test_a_deleted_token_secret_is_removed_from_the_service_account(cluster: Cluster) -> None:
     account(cluster, "robot", secrets=[{"name": "t"}, {"name": "other"}])
     secret(cluster, "t", TOKEN, annotations={NAME: "robot"})
     cluster.settle()
@@ -79,7 +79,7 @@ def test_an_account_forgets_a_token_secret_that_is_deleted(cluster: Cluster) -> 
     assert cluster.get("serviceaccounts", "robot")["secrets"] == [{"name": "other"}]
 
 
-def test_tokens_that_nobody_uses_are_marked_then_deleted(cluster: Cluster) -> None:
+def test_unused_tokens_are_invalidated_then_deleted(cluster: Cluster) -> None:
     cluster.clock.hold()
     account(cluster, "robot", secrets=[{"name": "auto"}])
     for name in ("auto", "manual"):
@@ -162,7 +162,7 @@ def test_roles_aggregate_in_the_order_of_selectors_and_names(cluster: Cluster) -
     assert cluster.get("clusterroles", "sum")["rules"] is None
 
 
-def test_a_fresh_cluster_has_its_roles_gathered(cluster: Cluster) -> None:
+def test_a_new_cluster_has_aggregated_roles(cluster: Cluster) -> None:
     before = cluster.get("clusterroles", "view")["metadata"]["resourceVersion"]
     cluster.create(role("none", []))
     cluster.settle()

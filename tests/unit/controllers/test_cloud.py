@@ -50,7 +50,7 @@ def test_each_load_balancer_has_an_address(cluster: Cluster) -> None:
     assert reasons == ["EnsuringLoadBalancer", "EnsuredLoadBalancer"]
 
 
-def test_the_address_goes_with_the_type_and_with_the_service(cluster: Cluster) -> None:
+def test_the_address_is_removed_with_the_type_and_with_the_service(cluster: Cluster) -> None:
     cluster.create(service("a"))
     cluster.create(service("b"))
     cluster.settle()
@@ -61,7 +61,7 @@ def test_the_address_goes_with_the_type_and_with_the_service(cluster: Cluster) -
     assert "b" not in [one["metadata"]["name"] for one in cluster.list("services")]
 
 
-def test_ingresses_of_nobody_else_have_an_address(cluster: Cluster) -> None:
+def test_only_ingresses_of_other_controllers_get_no_address(cluster: Cluster) -> None:
     for name, controller in (("ours", "fakekube.dev/ingress-controller"), ("theirs", "example.com/ingress")):
         cluster.create(
             {

@@ -42,22 +42,22 @@ def test_names_are_unique() -> None:
         ([""], set()),
     ],
 )
-def test_switches(switches: list[str], names: set[str]) -> None:
+def test_controllers_flag(switches: list[str], names: set[str]) -> None:
     assert {descriptor.name for descriptor in enabled(switches)} == names
 
 
 @pytest.mark.parametrize(("alias", "name"), ALIASES.items())
-def test_names_of_old_are_understood(alias: str, name: str) -> None:
+def test_former_names_are_accepted(alias: str, name: str) -> None:
     assert [descriptor.name for descriptor in enabled([alias])] == [name]
     assert name not in {descriptor.name for descriptor in enabled(["*", f"-{alias}"])}
 
 
-def test_an_unknown_controller_is_refused() -> None:
+def test_an_unknown_controller_is_an_error() -> None:
     with pytest.raises(UnknownController, match='"nobody" is not in the list of known controllers'):
         Cluster(controllers="*,-nobody")
 
 
-def test_controllers_are_switched_by_name() -> None:
+def test_controllers_are_enabled_by_name() -> None:
     with Cluster(controllers="*,-serviceaccount-controller") as cluster:
         cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
         cluster.settle()

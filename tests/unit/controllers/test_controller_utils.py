@@ -53,16 +53,16 @@ EARLY, LATE = "2026-01-01T11:00:00Z", "2026-01-01T11:59:58Z"
         (pod("b", age=LATE), pod("c", age="2026-01-01T11:59:57Z")),
     ],
 )
-def test_order(first: dict[str, Any], second: dict[str, Any]) -> None:
+def test_order_of_deletion(first: dict[str, Any], second: dict[str, Any]) -> None:
     found = sort_for_deletion([second, first], [0, 0], NOW)
     assert [one["metadata"]["name"] for one in found] == [first["metadata"]["name"], second["metadata"]["name"]]
 
 
-def test_the_fuller_node_is_relieved() -> None:
+def test_pods_of_crowded_nodes_are_deleted_first() -> None:
     assert [one["metadata"]["name"] for one in sort_for_deletion([pod("a"), pod("b")], [1, 2], NOW)] == ["b", "a"]
 
 
-def test_available_when_ready_long_enough() -> None:
+def test_a_pod_is_available_after_min_ready_seconds() -> None:
     late = pod("a", ready=LATE)
     assert is_pod_available(late, 0, NOW) and is_pod_available(late, 2, NOW) and not is_pod_available(late, 3, NOW)
     assert not is_pod_available(pod("a"), 0, NOW)
@@ -70,7 +70,7 @@ def test_available_when_ready_long_enough() -> None:
     assert find_min_next_pod_availability_check([pod("b", ready=EARLY)], 10, NOW) is None
 
 
-def test_a_pod_of_a_template() -> None:
+def test_a_pod_from_a_template() -> None:
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "web", "namespace": "ns", "uid": "u"}}
     made = get_pod_from_template({"metadata": {"labels": {"a": "b"}, "name": "no"}, "spec": {"containers": []}}, owner)
     reference = {

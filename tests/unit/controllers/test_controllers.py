@@ -51,27 +51,27 @@ def is_there(cluster: Cluster, resource: str, name: str, namespace: str | None =
 
 
 @pytest.mark.parametrize("namespace", ["default", "kube-system", "team"])
-def test_every_namespace_has_its_account_and_its_authority(cluster: Cluster, namespace: str) -> None:
+def test_every_namespace_gets_a_service_account_and_the_root_ca(cluster: Cluster, namespace: str) -> None:
     assert is_there(cluster, "serviceaccounts", "default", namespace)
     assert cluster.get("configmaps", "kube-root-ca.crt", namespace=namespace)["data"].keys() == {"ca.crt"}
 
 
 @pytest.mark.parametrize(("resource", "name"), [("serviceaccounts", "default"), ("configmaps", "kube-root-ca.crt")])
-def test_what_is_deleted_comes_back(cluster: Cluster, resource: str, name: str) -> None:
+def test_a_deleted_default_object_is_recreated(cluster: Cluster, resource: str, name: str) -> None:
     before = cluster.get(resource, name, namespace="team")["metadata"]["uid"]
     cluster.delete(resource, name, namespace="team")
     cluster.settle()
     assert cluster.get(resource, name, namespace="team")["metadata"]["uid"] != before
 
 
-def test_a_changed_authority_is_put_right(cluster: Cluster) -> None:
+def test_a_changed_root_ca_config_map_is_corrected(cluster: Cluster) -> None:
     right = cluster.get("configmaps", "kube-root-ca.crt", namespace="team")["data"]
     cluster.patch("configmaps", "kube-root-ca.crt", {"data": {"ca.crt": "wrong"}}, namespace="team")
     cluster.settle()
     assert cluster.get("configmaps", "kube-root-ca.crt", namespace="team")["data"] == right
 
 
-def test_a_namespace_ends_with_all_that_is_in_it(cluster: Cluster) -> None:
+def test_a_namespace_is_deleted_with_its_content(cluster: Cluster) -> None:
     cluster.create(DEFINITION)
     cluster.create(thing("ConfigMap", "one"))
     cluster.create(thing("Widget", "one", api_version="example.com/v1"))
@@ -87,7 +87,9 @@ def test_a_namespace_ends_with_all_that_is_in_it(cluster: Cluster) -> None:
     ("kind", "api_version", "resource", "counted"),
     [("ConfigMap", "v1", "configmaps", "configmaps."), ("Widget", "example.com/v1", "widgets", "widgets.example.com")],
 )
-def test_finalizers_hold_a_namespace(cluster: Cluster, kind: str, api_version: str, resource: str, counted: str) -> None:
+def test_finalizers_of_content_keep_a_namespace(
+    cluster: Cluster, kind: str, api_version: str, resource: str, counted: str
+) -> None:
     cluster.create(DEFINITION)
     cluster.create(thing(kind, "held", "example.com/hold", api_version=api_version))
     cluster.delete("namespaces", "team")
@@ -108,7 +110,7 @@ def test_finalizers_hold_a_namespace(cluster: Cluster, kind: str, api_version: s
     assert not is_there(cluster, "namespaces", "team")
 
 
-def test_a_namespace_can_be_made_anew(cluster: Cluster) -> None:
+def test_a_deleted_namespace_can_be_created_again(cluster: Cluster) -> None:
     cluster.delete("namespaces", "team")
     cluster.settle()
     cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
@@ -128,7 +130,7 @@ def test_a_fork_has_controllers_of_its_own(cluster: Cluster) -> None:
     twin.stop()
 
 
-def test_controllers_go_on_after_a_restore(cluster: Cluster) -> None:
+def test_controllers_continue_after_a_restore(cluster: Cluster) -> None:
     snapshot = cluster.snapshot()
     cluster.delete("namespaces", "team")
     cluster.settle()
@@ -139,6 +141,8 @@ def test_controllers_go_on_after_a_restore(cluster: Cluster) -> None:
 
 
 def test_no_thread_works_for_a_fresh_cluster_before_its_controllers_have_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Cluster():  # builds the base state of the process, for which a thread may work
+        pass
     lent: list[object] = []
     monkeypatch.setattr("fakekube.controllers.manager.WORKERS.run", lambda task, run=WORKERS.run: (lent.append(task), run(task)))
     with Cluster() as cluster:
@@ -150,14 +154,14 @@ def test_no_thread_works_for_a_fresh_cluster_before_its_controllers_have_work(mo
         cluster.wait_for("serviceaccounts", "default", namespace="team")
 
 
-def test_what_was_written_before_the_start_is_seen_to() -> None:
+def test_objects_written_before_the_start_are_reconciled() -> None:
     cluster = Cluster()
     cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
     with cluster:
         cluster.wait_for("serviceaccounts", "default", namespace="team")
 
 
-def test_a_restore_is_seen_to_by_controllers_that_had_no_work_yet() -> None:
+def test_a_restore_starts_controllers_that_had_no_work_yet() -> None:
     other = Cluster()
     other.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
     snapshot = other.snapshot()
@@ -166,7 +170,7 @@ def test_a_restore_is_seen_to_by_controllers_that_had_no_work_yet() -> None:
         cluster.wait_for("serviceaccounts", "default", namespace="team")
 
 
-def test_clusters_with_and_without_tls_publish_their_own_authority() -> None:
+def test_clusters_with_and_without_tls_publish_their_own_root_ca() -> None:
     plain, secure = Cluster(), Cluster(tls=True)
     published = [
         cluster.get("configmaps", "kube-root-ca.crt", namespace="default")["data"]["ca.crt"] for cluster in (plain, secure)
@@ -190,7 +194,7 @@ NAMED = {"name": "data", "persistentVolumeClaim": {"claimName": "web-data"}}
 TEMPLATE = {"name": "data", "ephemeral": {"volumeClaimTemplate": {"spec": claim("web-data")["spec"]}}}
 
 
-def test_a_claim_that_nobody_uses_goes(cluster: Cluster) -> None:
+def test_an_unused_claim_is_deleted_at_once(cluster: Cluster) -> None:
     cluster.create(claim("web-data"))
     cluster.create(pod(NAMED))  # is on no node, so that none has the volume
     assert cluster.get("pvc", "web-data", namespace="team")["metadata"]["finalizers"] == ["kubernetes.io/pvc-protection"]
@@ -199,7 +203,7 @@ def test_a_claim_that_nobody_uses_goes(cluster: Cluster) -> None:
     assert not is_there(cluster, "pvc", "web-data", "team")
 
 
-def test_a_claim_goes_with_the_last_pod_that_uses_it(cluster: Cluster) -> None:
+def test_a_claim_is_deleted_after_the_last_pod_that_uses_it(cluster: Cluster) -> None:
     cluster.create(claim("web-data"))
     cluster.create(pod(NAMED, nodeName="one"))
     cluster.delete("pvc", "web-data", namespace="team")
@@ -211,7 +215,7 @@ def test_a_claim_goes_with_the_last_pod_that_uses_it(cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize("owned", [True, False])
-def test_a_claim_that_was_made_for_a_pod_waits_for_it(owned: bool) -> None:
+def test_a_claim_of_an_ephemeral_volume_is_deleted_after_its_pod(owned: bool) -> None:
     cluster = Cluster(controllers="*,-ephemeral-volume-controller")
     cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
     cluster.settle()
@@ -225,7 +229,7 @@ def test_a_claim_that_was_made_for_a_pod_waits_for_it(owned: bool) -> None:
 
 
 @pytest.mark.parametrize("phase", ["Available", "Bound"])
-def test_a_volume_goes_unless_it_is_bound(phase: str) -> None:
+def test_a_volume_is_deleted_unless_it_is_bound(phase: str) -> None:
     cluster = Cluster(controllers="persistentvolume-protection-controller")
     spec = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/data"}}
     cluster.create({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "disk"}, "spec": spec})
@@ -236,7 +240,7 @@ def test_a_volume_goes_unless_it_is_bound(phase: str) -> None:
     cluster.stop()
 
 
-def test_a_namespace_with_claims_ends(cluster: Cluster) -> None:
+def test_a_namespace_with_claims_is_deleted(cluster: Cluster) -> None:
     cluster.create(claim("web-data"))
     cluster.delete("namespaces", "team")
     cluster.settle()

@@ -59,14 +59,14 @@ def test_jobs_start_on_time_and_leave_a_history(cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize(("policy", "jobs"), [("Allow", 3), ("Forbid", 1), ("Replace", 1)])
-def test_jobs_that_do_not_end(cluster: Cluster, policy: str, jobs: int) -> None:
+def test_the_concurrency_policy_applies_to_active_jobs(cluster: Cluster, policy: str, jobs: int) -> None:
     make(cluster, hand=True, concurrencyPolicy=policy)
     cluster.clock.advance(minutes=35)
     assert len(names(cluster, "jobs")) == jobs == len(status(cluster)["active"])
     assert ("JobAlreadyActive" in reasons(cluster, "c")) == (policy == "Forbid")
 
 
-def test_a_suspended_one_makes_up_for_one_start(cluster: Cluster) -> None:
+def test_a_resumed_cron_job_starts_one_missed_job(cluster: Cluster) -> None:
     make(cluster, hand=True, suspend=True)
     cluster.clock.advance(minutes=45)
     assert not names(cluster, "jobs")
@@ -75,7 +75,7 @@ def test_a_suspended_one_makes_up_for_one_start(cluster: Cluster) -> None:
     assert len(names(cluster, "jobs")) == 1
 
 
-def test_a_start_may_come_too_late(cluster: Cluster) -> None:
+def test_a_start_after_the_starting_deadline_is_skipped(cluster: Cluster) -> None:
     make(cluster, suspend=True, startingDeadlineSeconds=60)
     cluster.clock.advance(minutes=45)
     cluster.patch("cronjobs", "c", {"spec": {"suspend": False}}, namespace="default")
@@ -83,7 +83,7 @@ def test_a_start_may_come_too_late(cluster: Cluster) -> None:
     assert not names(cluster, "jobs")
 
 
-def test_a_new_schedule_is_waited_for(cluster: Cluster) -> None:
+def test_a_changed_schedule_applies_to_the_next_start(cluster: Cluster) -> None:
     make(cluster, hand=True)
     cluster.clock.advance(minutes=5)
     cluster.patch("cronjobs", "c", {"spec": {"schedule": "7 * * * *"}}, namespace="default")
@@ -110,7 +110,7 @@ def cron_job(**spec: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("now", "hour", "missed"), [((0, 59), None, 0), ((1, 0), 1, 0), ((1, 59), 1, 0), ((2, 30), 2, 2), ((9, 0), 9, 9)]
 )
-def test_the_most_recent_start(now: tuple[int, int], hour: int | None, missed: int) -> None:
+def test_most_recent_schedule_time(now: tuple[int, int], hour: int | None, missed: int) -> None:
     moment = datetime(2026, 1, 1, *now, tzinfo=UTC)
     found = most_recent_schedule_time(cron_job(), moment, HOURLY, include_deadline=True)
     assert (found.time.hour if found.time else None, found.missed) == (hour, missed)
@@ -119,7 +119,7 @@ def test_the_most_recent_start(now: tuple[int, int], hour: int | None, missed: i
         assert (limited.time is not None) == (now[1] == 0)
 
 
-def test_the_next_look_is_a_moment_after_the_next_start() -> None:
+def test_the_next_sync_is_shortly_after_the_next_start() -> None:
     assert next_requeue_duration(cron_job(), datetime(2026, 1, 1, 0, 59, 30, tzinfo=UTC), HOURLY) == pytest.approx(30.1)
     never = parse_schedule("0 0 30 2 *")
     with pytest.raises(TooFrequent):

@@ -41,7 +41,7 @@ def status(cluster: Cluster) -> dict[str, Any]:
     return found
 
 
-def test_every_node_has_one(cluster: Cluster) -> None:
+def test_every_node_gets_a_pod(cluster: Cluster) -> None:
     make(cluster)
     assert where(cluster) == ["a", "b", "node-1"]
     assert status(cluster)["numberAvailable"] == status(cluster)["desiredNumberScheduled"] == 3
@@ -50,7 +50,7 @@ def test_every_node_has_one(cluster: Cluster) -> None:
     assert where(cluster) == ["a", "b", "c", "node-1"]
 
 
-def test_labels_and_taints_decide(cluster: Cluster) -> None:
+def test_node_labels_and_taints_select_nodes(cluster: Cluster) -> None:
     make(cluster, pod={"nodeSelector": {"role": "edge"}})
     assert where(cluster) == []
     cluster.patch("nodes", "a", {"metadata": {"labels": {"role": "edge"}}})
@@ -69,7 +69,7 @@ def test_labels_and_taints_decide(cluster: Cluster) -> None:
         ({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}, {"app:2"}),
     ],
 )
-def test_it_rolls(cluster: Cluster, strategy: dict[str, Any], tags: set[str]) -> None:
+def test_a_rolling_update_replaces_all_pods(cluster: Cluster, strategy: dict[str, Any], tags: set[str]) -> None:
     make(cluster, updateStrategy=strategy)
     cluster.patch("daemonsets", "agent", image("app:2"), namespace="default")
     cluster.settle()
@@ -79,7 +79,7 @@ def test_it_rolls(cluster: Cluster, strategy: dict[str, Any], tags: set[str]) ->
     assert status(cluster).get("updatedNumberScheduled", 0) == (0 if tags == {"app:1"} else 3)
 
 
-def test_a_failed_pod_is_made_again(cluster: Cluster) -> None:
+def test_a_failed_pod_is_replaced(cluster: Cluster) -> None:
     make(cluster, hand=True, pod={"nodeSelector": {"kubernetes.io/hostname": "a"}})
     (pod,) = cluster.list("pods", namespace="default")
     cluster.patch("pods", pod["metadata"]["name"], {"status": {"phase": "Failed"}}, namespace="default", subresource="status")
@@ -129,11 +129,11 @@ def pod(name: str, hash_: str, ready: bool = True) -> dict[str, Any]:
         ({"key": "node.kubernetes.io/network-unavailable", "effect": "NoSchedule"}, (False, True)),
     ],
 )
-def test_which_taints_are_tolerated(taint: dict[str, str], found: tuple[bool, bool]) -> None:
+def test_taints_tolerated_by_daemon_pods(taint: dict[str, str], found: tuple[bool, bool]) -> None:
     assert node_should_run_daemon_pod(node("a", taint), daemon_set()) == found
 
 
-def test_a_pod_is_bound_to_its_node_by_its_name() -> None:
+def test_node_affinity_selects_the_node_by_name() -> None:
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": []}]}}
     made = create_pod_template(daemon_set(affinity={"nodeAffinity": required}, hostNetwork=True), "a", "h")
     assert get_target_node_name(made) == "a" and made["metadata"]["labels"] == {"controller-revision-hash": "h"}
@@ -157,7 +157,7 @@ def test_the_next_step_of_an_update(surge: int, unavailable: int | str, deleted:
     assert ([one["metadata"]["name"] for one in gone], names) == (deleted, made)
 
 
-def test_failed_pods_wait_longer_and_longer() -> None:
+def test_recreation_of_failed_pods_backs_off() -> None:
     backoff, key, now, waits = Backoff(), ("u", 1, "a"), NOW, []
     for _ in range(4):
         assert backoff.remaining(key, now) == 0.0

@@ -37,7 +37,7 @@ def test_a_dependent_stays_for_a_second_after_its_owner(cluster: fakekube.Cluste
     assert names(cluster) == []
 
 
-def test_a_dependent_of_an_owner_that_never_was_stays(cluster: fakekube.Cluster) -> None:
+def test_a_dependent_of_an_owner_that_never_existed_stays(cluster: fakekube.Cluster) -> None:
     owner = cluster.create(config_map("owner"))["metadata"]["uid"]
     cluster.create(config_map("a", ("made-up", "123")))
     cluster.create(config_map("b", ("made-up", "123"), ("owner", owner)))

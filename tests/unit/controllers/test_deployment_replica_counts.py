@@ -46,25 +46,25 @@ def replica_set(replicas: int, **annotations: str) -> dict[str, Any]:
         ("150%", 0, 4, (6, 0)),
     ],
 )
-def test_shares_are_rounded_up_and_down_and_never_both_nothing(
+def test_surge_is_rounded_up_and_unavailable_down_and_not_both_are_zero(
     surge: int | str | None, unavailable: int | str | None, desired: int, found: tuple[int, int]
 ) -> None:
     assert resolve_fenceposts(surge, unavailable, desired) == found
 
 
-def test_no_more_than_all_may_be_unavailable() -> None:
+def test_max_unavailable_is_at_most_the_replicas() -> None:
     assert max_unavailable(deployment(2, 0, 5)) == 2
     assert max_unavailable(deployment(0)) == 0
     assert max_surge({**deployment(3), "spec": {"replicas": 3, "strategy": {"type": "Recreate"}}}) == 0
 
 
 @pytest.mark.parametrize(("old", "new", "found"), [(10, 0, 3), (0, 0, 10), (13, 0, 0), (5, 5, 8), (0, 12, 10)])
-def test_the_new_one_fills_up_to_the_surge(old: int, new: int, found: int) -> None:
+def test_the_new_replica_set_grows_up_to_max_surge(old: int, new: int, found: int) -> None:
     fresh = replica_set(new)
     assert new_rs_new_replicas(deployment(10), [replica_set(old), fresh], fresh) == found
 
 
-def test_a_scaled_rollout_is_shared_by_size() -> None:
+def test_scaling_a_rollout_is_proportional() -> None:
     scaled = deployment(12, 2, 0)
     old, new = replica_set(6, max_replicas="8"), replica_set(2, max_replicas="8")
     first = get_proportion(old, scaled, 6, 0)
@@ -82,7 +82,7 @@ def test_revisions_are_remembered_in_the_annotations() -> None:
     assert third[HISTORY] == "1,3"
 
 
-def test_a_long_history_forgets_the_oldest() -> None:
+def test_a_long_revision_history_drops_the_oldest() -> None:
     past = ",".join(str(number) for number in range(1000, 1400))
     made, _ = new_replica_set_annotations(deployment(1), {REVISION: "1400", HISTORY: past}, 1401)
     assert len(made[HISTORY]) <= 2000

@@ -44,7 +44,7 @@ def make(cluster: Cluster, **spec: Any) -> None:
     cluster.settle()
 
 
-def test_it_runs_rolls_and_comes_back(cluster: Cluster) -> None:
+def test_it_creates_rolls_out_and_rolls_back(cluster: Cluster) -> None:
     make(cluster, replicas=3)
     assert names(cluster, "replicasets") == ["web-68b4fdb489"]
     assert deployment(cluster)["status"]["availableReplicas"] == 3
@@ -55,7 +55,7 @@ def test_it_runs_rolls_and_comes_back(cluster: Cluster) -> None:
     assert condition(deployment(cluster), "Progressing") == ("True", "NewReplicaSetAvailable")
 
 
-def test_an_annotation_asks_for_a_former_revision(cluster: Cluster) -> None:
+def test_a_rollback_annotation_restores_a_revision(cluster: Cluster) -> None:
     make(cluster, replicas=1)
     change(cluster, image("app:2"))
     change(cluster, {"metadata": {"annotations": {"deprecated.deployment.rollback.to": "1"}}})
@@ -67,7 +67,7 @@ def test_an_annotation_asks_for_a_former_revision(cluster: Cluster) -> None:
     assert {"DeploymentRollback", "DeploymentRollbackRevisionNotFound"} <= set(reasons(cluster, "web"))
 
 
-def test_surge_and_unavailability_are_kept(cluster: Cluster) -> None:
+def test_max_surge_and_max_unavailable_are_kept(cluster: Cluster) -> None:
     make(cluster, hand=True, replicas=3, strategy={"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}})
     for pod in names(cluster):
         make_ready(cluster, pod)
@@ -92,7 +92,7 @@ def test_recreate_waits_for_the_last_old_pod(cluster: Cluster) -> None:
     assert new["spec"]["containers"][0]["image"] == "app:2"
 
 
-def test_no_progress_is_told_after_the_deadline(cluster: Cluster) -> None:
+def test_progress_deadline_exceeded_is_reported(cluster: Cluster) -> None:
     make(cluster, hand=True, replicas=1, progressDeadlineSeconds=60)
     cluster.clock.advance(seconds=59)
     assert condition(deployment(cluster), "Progressing") == ("True", "ReplicaSetUpdated")
@@ -103,14 +103,14 @@ def test_no_progress_is_told_after_the_deadline(cluster: Cluster) -> None:
     assert condition(deployment(cluster), "Progressing") == ("True", "NewReplicaSetAvailable")
 
 
-def test_pods_are_available_when_they_have_been_ready_long_enough(cluster: Cluster) -> None:
+def test_pods_are_available_after_min_ready_seconds(cluster: Cluster) -> None:
     make(cluster, replicas=1, minReadySeconds=30)
     assert "availableReplicas" not in deployment(cluster)["status"]
     cluster.clock.advance(seconds=31)
     assert deployment(cluster)["status"]["availableReplicas"] == 1
 
 
-def test_refused_pods_show_in_conditions_and_come_when_they_may(cluster: Cluster) -> None:
+def test_refused_pods_show_in_the_conditions_and_are_created_later(cluster: Cluster) -> None:
     quota = {
         "apiVersion": "v1",
         "kind": "ResourceQuota",
@@ -128,7 +128,7 @@ def test_refused_pods_show_in_conditions_and_come_when_they_may(cluster: Cluster
     assert len(names(cluster)) == 3
 
 
-def test_nothing_is_written_when_there_is_nothing_to_say(cluster: Cluster) -> None:
+def test_an_unchanged_deployment_is_not_written(cluster: Cluster) -> None:
     make(cluster, replicas=1)
     before = deployment(cluster)
     cluster.patch("pods", names(cluster)[0], {"metadata": {"annotations": {"a": "b"}}}, namespace="default")
@@ -152,7 +152,7 @@ OPERATIONS = st.lists(
 
 @settings(max_examples=15)
 @given(OPERATIONS)
-def test_random_edits_end_as_the_last_ones_say(operations: list[tuple[str, Any]]) -> None:
+def test_random_edits_converge_to_the_last_spec(operations: list[tuple[str, Any]]) -> None:
     replicas, tag = 2, 1
     with Cluster() as cluster:
         make(cluster, replicas=2, revisionHistoryLimit=2)

@@ -52,7 +52,7 @@ def evict(cluster: Cluster, name: str) -> None:
         ({"minAvailable": "100%"}, 0),
     ],
 )
-def test_shares_are_of_what_the_controller_wants(cluster: Cluster, rule: dict[str, Any], allowed: int) -> None:
+def test_percentages_are_of_the_expected_pods(cluster: Cluster, rule: dict[str, Any], allowed: int) -> None:
     cluster.create(workload("Deployment", replicas=5))
     cluster.settle()
     found = budget(cluster, **rule)
@@ -60,7 +60,7 @@ def test_shares_are_of_what_the_controller_wants(cluster: Cluster, rule: dict[st
     assert condition({"status": found}, "DisruptionAllowed")[1] == ("SufficientPods" if allowed else "InsufficientPods")
 
 
-def test_an_eviction_counts_until_another_pod_is_ready(cluster: Cluster) -> None:
+def test_an_eviction_uses_the_budget_until_another_pod_is_ready(cluster: Cluster) -> None:
     cluster.create(workload("ReplicaSet", replicas=2, hand=True))
     cluster.settle()
     first, second = names(cluster)
@@ -77,7 +77,7 @@ def test_an_eviction_counts_until_another_pod_is_ready(cluster: Cluster) -> None
     assert status(cluster)["disruptionsAllowed"] == 1
 
 
-def test_pods_of_nobody_have_no_shares(cluster: Cluster) -> None:
+def test_percentages_ignore_pods_without_a_controller(cluster: Cluster) -> None:
     cluster.create(
         {
             "apiVersion": "v1",
@@ -108,7 +108,7 @@ def test_pods_of_a_controller_without_a_scale_make_it_fail_safe(cluster: Cluster
     assert found["disruptionsAllowed"] == 0
 
 
-def test_a_mark_of_disruption_that_comes_to_nothing_goes(cluster: Cluster) -> None:
+def test_a_stale_disruption_target_condition_is_removed(cluster: Cluster) -> None:
     cluster.create(workload("ReplicaSet", replicas=1, hand=True))
     cluster.settle()
     (pod,) = cluster.list("pods", namespace="default")

@@ -51,13 +51,13 @@ def test_each_endpoint_is_in_one_slice_that_is_not_too_large(steps: list[set[int
         assert all(0 < len(slice_["endpoints"]) <= limit for slice_ in slices.values())
 
 
-def test_what_is_as_it_should_be_is_not_written() -> None:
+def test_unchanged_slices_are_not_written() -> None:
     slices = [{"name": "a", "endpoints": [endpoint(1), endpoint(2)]}]
     made = reconcile_by_port_mapping(slices, group([1, 2]), lambda found: {"endpoints": found}, lambda slice_: None, 10)
     assert (made.create, made.update, made.delete, made.unchanged) == ([], [], [], slices)
 
 
-def test_addresses_with_the_same_ports_stand_together() -> None:
+def test_repack_subsets_joins_addresses_with_equal_ports() -> None:
     port, other = {"port": 80, "protocol": "TCP"}, {"port": 90, "protocol": "TCP"}
     subsets = [
         {"addresses": [{"ip": "10.0.0.2"}], "ports": [port]},
@@ -93,7 +93,7 @@ def slices_of(cluster: Cluster, name: str) -> list[Object]:
     return cluster.list("endpointslices", namespace="default", label_selector=f"kubernetes.io/service-name={name}")
 
 
-def test_pods_are_behind_their_service(cluster: Cluster) -> None:
+def test_endpoints_have_the_pods_of_the_service(cluster: Cluster) -> None:
     cluster.create(service("s", selector={"app": "a"}))
     cluster.settle()
     (empty,) = slices_of(cluster, "s")
@@ -111,7 +111,7 @@ def test_pods_are_behind_their_service(cluster: Cluster) -> None:
     assert "s" not in [one["metadata"]["name"] for one in cluster.list("endpoints", namespace="default")]
 
 
-def test_many_pods_have_several_slices(cluster: Cluster) -> None:
+def test_many_pods_need_several_slices(cluster: Cluster) -> None:
     cluster.create(service("s", selector={"app": "a"}))
     for number in range(104):
         cluster.create(pod(f"p{number}", "a"))
@@ -119,7 +119,7 @@ def test_many_pods_have_several_slices(cluster: Cluster) -> None:
     assert sorted(len(one["endpoints"]) for one in slices_of(cluster, "s")) == [4, 100]
 
 
-def test_traffic_is_kept_close(cluster: Cluster) -> None:
+def test_traffic_distribution_sets_hints_of_zone_and_node(cluster: Cluster) -> None:
     cluster.patch("nodes", "node-1", {"metadata": {"labels": {"topology.kubernetes.io/zone": "z"}}})
     cluster.create(service("s", selector={"app": "a"}, trafficDistribution="PreferSameNode"))
     cluster.create(pod("p", "a"))
@@ -128,7 +128,7 @@ def test_traffic_is_kept_close(cluster: Cluster) -> None:
     assert (found["zone"], found["hints"]) == ("z", {"forZones": [{"name": "z"}], "forNodes": [{"name": "node-1"}]})
 
 
-def test_hand_written_endpoints_are_mirrored(cluster: Cluster) -> None:
+def test_endpoints_without_selector_are_mirrored(cluster: Cluster) -> None:
     cluster.create(service("s"))
     subsets = [{"addresses": [{"ip": "192.0.2.1"}, {"ip": "2001:db8::1"}], "ports": [{"port": 1}]}]
     cluster.create({"kind": "Endpoints", "apiVersion": "v1", "metadata": {"name": "s"}, "subsets": subsets})

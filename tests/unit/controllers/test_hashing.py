@@ -55,7 +55,7 @@ def test_a_template_has_the_real_hash(name: str, image: str, hash_: str) -> None
     assert compute_hash(template(name, image), None) == hash_
 
 
-def test_no_collision_yet_and_none_so_far_differ() -> None:
+def test_collision_count_absent_and_zero_differ() -> None:
     hashes = {compute_hash(template("web", "app:1"), count) for count in (None, 0, 1)}
     assert len(hashes) == 3
 
@@ -118,18 +118,18 @@ def test_defaults_quantities_pointers_and_probes_count(name: str, written: dict[
         ("0", "{value:(int64)0 scale:(resource.Scale)0} d:(resource.infDecAmount){Dec:(*inf.Dec)<nil>} s:(string)0 "),
     ],
 )
-def test_a_quantity_prints_as_gos_parser_leaves_it(quantity: str, printed: str) -> None:
+def test_a_quantity_is_printed_as_parsed_by_go(quantity: str, printed: str) -> None:
     assert printed in print_pod_template(template("x", "x", overhead={"cpu": quantity}))
 
 
-def test_absent_and_empty_are_one_but_an_empty_struct_behind_a_pointer_is_none() -> None:
+def test_empty_slices_equal_nil_but_pointers_to_empty_structs_do_not() -> None:
     bare = template("x", "x")
     assert print_pod_template(bare) == print_pod_template(template("x", "x", volumes=[], nodeSelector={}))
     assert print_pod_template(bare) != print_pod_template({**bare, "spec": {**bare["spec"], "securityContext": None}})
 
 
 @given(st.permutations(list(template("x", "x", nodeSelector={"b": "1", "a": "2"})["spec"].items())))
-def test_the_order_of_keys_does_not_count(items: list[tuple[str, Any]]) -> None:
+def test_the_order_of_keys_does_not_matter(items: list[tuple[str, Any]]) -> None:
     same = template("x", "x", nodeSelector={"a": "2", "b": "1"})
     assert compute_hash({**same, "spec": dict(items)}, None) == compute_hash(same, None)
 
@@ -141,7 +141,7 @@ def test_a_revision_of_a_stateful_set_has_the_real_hash(image: str, hash_: str) 
     assert hash_controller_revision(data, None) != hash_
 
 
-def test_the_functions_below() -> None:
+def test_fnv_and_safe_encode_string() -> None:
     assert fnv1(b"") == fnv1a(b"") == 2166136261
     assert (fnv1(b"foobar"), fnv1a(b"foobar")) == (0x31F0B262, 0xBF9CF968)
     assert safe_encode_string("0123456789") == "456789bcdf"

@@ -18,13 +18,13 @@ def numbers(intervals: OrderedIntervals) -> set[int]:
 @pytest.mark.parametrize(
     ("indexes", "text"), [((), ""), ((3,), "3"), ((1, 2), "1,2"), ((1, 2, 3), "1-3"), ((0, 2, 3, 4, 7), "0,2-4,7")]
 )
-def test_text(indexes: tuple[int, ...], text: str) -> None:
+def test_print_and_parse(indexes: tuple[int, ...], text: str) -> None:
     assert str(OrderedIntervals.of(indexes)) == text
     assert parse_indexes(text, 10) == OrderedIntervals.of(indexes)
 
 
 @pytest.mark.parametrize(("text", "found"), [("0,x,2", {0, 2}), ("1-9", {1, 2, 3}), ("1,2,4", {1, 2}), ("0,1-2", {0, 1, 2})])
-def test_what_does_not_fit_is_left_out(text: str, found: set[int]) -> None:
+def test_invalid_indexes_and_those_beyond_the_limit_are_dropped(text: str, found: set[int]) -> None:
     assert numbers(parse_indexes(text, 4)) == found
 
 

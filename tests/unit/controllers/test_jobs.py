@@ -54,7 +54,7 @@ def end(cluster: Cluster, pod: str, code: int = 0, **more: Any) -> None:
     cluster.settle()
 
 
-def test_pods_that_run_complete_a_job(cluster: Cluster) -> None:
+def test_succeeded_pods_complete_a_job(cluster: Cluster) -> None:
     make(cluster, hand=False, completions=3, parallelism=2)
     found = cluster.get("jobs", "j", namespace="default")
     assert condition(found, "Complete") == ("True", "CompletionsReached")
@@ -63,7 +63,7 @@ def test_pods_that_run_complete_a_job(cluster: Cluster) -> None:
     assert reasons(cluster, "j")[-1] == "Completed"
 
 
-def test_failures_are_tried_again_later_and_later(cluster: Cluster) -> None:
+def test_failed_pods_are_retried_with_backoff(cluster: Cluster) -> None:
     make(cluster, backoffLimit=2)
     for wait in (10, 20):
         end(cluster, waiting(cluster)[0], code=1)
@@ -77,7 +77,7 @@ def test_failures_are_tried_again_later_and_later(cluster: Cluster) -> None:
     assert found["status"]["failed"] == 3
 
 
-def test_indexes_are_taken_from_the_lowest(cluster: Cluster) -> None:
+def test_indexes_are_used_in_ascending_order(cluster: Cluster) -> None:
     make(cluster, completions=5, parallelism=2, completionMode="Indexed")
     pod = cluster.get("pods", waiting(cluster)[1], namespace="default")
     assert pod["spec"]["hostname"] == "j-1" and pod["spec"]["containers"][0]["env"][0]["name"] == "JOB_COMPLETION_INDEX"
@@ -90,7 +90,7 @@ def test_indexes_are_taken_from_the_lowest(cluster: Cluster) -> None:
     assert (status(cluster)["completedIndexes"], status(cluster)["succeeded"]) == ("0-4", 5)
 
 
-def test_an_index_may_fail_alone(cluster: Cluster) -> None:
+def test_backoff_limit_per_index(cluster: Cluster) -> None:
     make(cluster, completions=2, parallelism=2, completionMode="Indexed", backoffLimitPerIndex=1)
     end(cluster, waiting(cluster)[0], code=1)
     cluster.clock.advance(seconds=12)
@@ -103,7 +103,7 @@ def test_an_index_may_fail_alone(cluster: Cluster) -> None:
     assert condition(found, "Failed") == ("True", "FailedIndexes") and found["status"]["succeeded"] == 1
 
 
-def test_an_exit_code_may_end_it_or_not_count(cluster: Cluster) -> None:
+def test_pod_failure_policy(cluster: Cluster) -> None:
     rules = [
         {"action": "Ignore", "onExitCodes": {"operator": "In", "values": [3]}},
         {"action": "FailJob", "onExitCodes": {"operator": "In", "values": [42]}},
@@ -118,7 +118,7 @@ def test_an_exit_code_may_end_it_or_not_count(cluster: Cluster) -> None:
     assert message == f"Container c for pod default/{pod} failed with exit code 42 matching FailJob rule at index 1"
 
 
-def test_a_success_policy_ends_it_early(cluster: Cluster) -> None:
+def test_a_success_policy_completes_a_job_early(cluster: Cluster) -> None:
     make(cluster, completions=3, parallelism=3, completionMode="Indexed", successPolicy={"rules": [{"succeededIndexes": "0"}]})
     end(cluster, waiting(cluster)[0])
     found = cluster.get("jobs", "j", namespace="default")
@@ -126,7 +126,7 @@ def test_a_success_policy_ends_it_early(cluster: Cluster) -> None:
     assert not waiting(cluster)
 
 
-def test_suspended_and_resumed(cluster: Cluster) -> None:
+def test_suspend_and_resume(cluster: Cluster) -> None:
     make(cluster, suspend=True, parallelism=2)
     assert not names(cluster) and "startTime" not in status(cluster)
     cluster.patch("jobs", "j", {"spec": {"suspend": False}}, namespace="default")
@@ -138,7 +138,7 @@ def test_suspended_and_resumed(cluster: Cluster) -> None:
     assert {"Suspended", "Resumed", "SuccessfulDelete"} <= set(reasons(cluster, "j"))
 
 
-def test_a_deadline_ends_it(cluster: Cluster) -> None:
+def test_active_deadline_seconds(cluster: Cluster) -> None:
     make(cluster, activeDeadlineSeconds=30)
     make_ready(cluster, waiting(cluster)[0])
     cluster.clock.advance(seconds=29)
@@ -148,7 +148,7 @@ def test_a_deadline_ends_it(cluster: Cluster) -> None:
     assert not names(cluster)
 
 
-def test_a_deleted_job_lets_its_pods_go(cluster: Cluster) -> None:
+def test_finalizers_of_pods_of_a_deleted_job_are_removed(cluster: Cluster) -> None:
     make(cluster, parallelism=2)
     cluster.delete("jobs", "j", namespace="default", propagationPolicy="Orphan")
     cluster.settle()
@@ -156,7 +156,7 @@ def test_a_deleted_job_lets_its_pods_go(cluster: Cluster) -> None:
     assert len(pods) == 2 and not any(pod["metadata"].get("finalizers") or pod["metadata"].get("ownerReferences") for pod in pods)
 
 
-def test_another_manager_has_it_for_itself(cluster: Cluster) -> None:
+def test_managed_by_another_controller(cluster: Cluster) -> None:
     make(cluster, managedBy="example.com/queue")
     assert status(cluster) == {} and not names(cluster)
 
@@ -178,13 +178,13 @@ def pod(finished: str, phase: str = "Failed", code: int = 1, **conditions: str) 
 
 
 @pytest.mark.parametrize(("failures", "wait"), [(0, 0), (1, 10), (2, 20), (6, 320), (7, 600), (99, 600)])
-def test_waits_double(failures: int, wait: float) -> None:
+def test_the_backoff_doubles(failures: int, wait: float) -> None:
     at = parse_time("2026-01-01T00:00:00Z")
     assert get_remaining_time(failures, at, at) == wait
     assert get_remaining_time(failures, at, parse_time("2026-01-01T00:00:04Z")) == max(wait - 4, 0)
 
 
-def test_a_success_sets_the_wait_back() -> None:
+def test_a_success_resets_the_backoff() -> None:
     early, late = pod("2026-01-01T00:00:10Z"), pod("2026-01-01T00:00:30Z")
     record = BackoffRecord().updated([], [early, late])
     assert (record.failures, record.last_failure) == (2, get_finished_time(late))
@@ -212,7 +212,7 @@ def test_a_success_sets_the_wait_back() -> None:
         ),
     ],
 )
-def test_failure_policies(rule: dict[str, Any], found: FailurePolicyMatch) -> None:
+def test_rules_of_pod_failure_policies(rule: dict[str, Any], found: FailurePolicyMatch) -> None:
     policy = {"spec": {"podFailurePolicy": {"rules": [rule]}}}
     assert match_pod_failure_policy(policy, pod("2026-01-01T00:00:10Z", DisruptionTarget="True")) == found
 
@@ -229,6 +229,6 @@ def test_failure_policies(rule: dict[str, Any], found: FailurePolicyMatch) -> No
         ({"succeededCount": 1}, [], False),
     ],
 )
-def test_success_policies(rule: dict[str, Any], succeeded: list[int], met: bool) -> None:
+def test_rules_of_success_policies(rule: dict[str, Any], succeeded: list[int], met: bool) -> None:
     policy = {"spec": {"completions": 10, "successPolicy": {"rules": [rule]}}}
     assert match_success_policy(policy, OrderedIntervals.of(succeeded)) == ("Matched rules at index 0" if met else None)

@@ -77,7 +77,7 @@ def config_map(name: str, **data: str) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
 
 
-def test_a_controller_sleeps_until_something_that_it_looks_at_changes(cluster: Cluster) -> None:
+def test_a_controller_waits_until_a_watched_resource_changes(cluster: Cluster) -> None:
     assert Probe.made == []
     cluster.create({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}})
     cluster.settle()
@@ -88,7 +88,7 @@ def test_a_controller_sleeps_until_something_that_it_looks_at_changes(cluster: C
     assert [one.seen for one in Probe.made] == [[("ADDED", "a")]]
 
 
-def test_who_hears_of_one_resource_sees_others_as_new_as_it(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_informers_of_several_resources_are_at_one_revision(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     beside: dict[str, list[str]] = {}
 
     def keys(self: Probe, resource: str, event_type: str, _obj: Object, _old: Object | None) -> Iterable[Key]:
@@ -109,7 +109,7 @@ def test_who_hears_of_one_resource_sees_others_as_new_as_it(cluster: Cluster, mo
     assert beside == {"configmaps": ["k"], "secrets": ["k"]}
 
 
-def test_every_event_comes_in_order_and_the_work_is_done_once(cluster: Cluster) -> None:
+def test_events_are_ordered_and_equal_keys_are_reconciled_once(cluster: Cluster) -> None:
     cluster.create(config_map("a"))
     cluster.patch("configmaps", "a", {"data": {"k": "v"}})
     cluster.delete("configmaps", "a")
@@ -120,7 +120,7 @@ def test_every_event_comes_in_order_and_the_work_is_done_once(cluster: Cluster) 
     assert [name for name, _ in one.done] == ["a"]
 
 
-def test_the_cache_shows_ones_own_writes_at_once(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cache_contains_own_writes_at_once(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     def work(controller: Reconciler, key: Key) -> None:
         if key.name == "a":
             controller.client.create(config_map("b", k="v"), namespace="default")
@@ -138,7 +138,7 @@ def test_the_cache_shows_ones_own_writes_at_once(cluster: Cluster, monkeypatch: 
     assert ("DELETED", "a") in Probe.made[0].seen
 
 
-def test_what_is_owned_is_found_by_its_owner(cluster: Cluster) -> None:
+def test_dependents_are_indexed_by_their_owner(cluster: Cluster) -> None:
     owner = {"apiVersion": "v1", "kind": "Secret", "name": "o", "uid": "u-1", "controller": True}
     cluster.create({**config_map("a"), "metadata": {"name": "a", "ownerReferences": [owner]}})
     cluster.create(config_map("b"))
@@ -158,7 +158,7 @@ def test_what_is_owned_is_found_by_its_owner(cluster: Cluster) -> None:
     assert owned() == []
 
 
-def test_a_refusal_is_tried_again_by_the_clock(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refused_write_is_retried_by_the_clock(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     def work(_controller: Reconciler, _key: Key) -> None:
         raise ApiError({"code": 500, "message": "not now"})
 
@@ -173,7 +173,7 @@ def test_a_refusal_is_tried_again_by_the_clock(cluster: Cluster, monkeypatch: py
     assert waits == [0.005, 0.01, 0.02, 0.04, 0.08, 0.16, 0.32]
 
 
-def test_conflicts_are_tried_again_at_once_and_what_is_gone_is_not(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_conflicts_are_retried_at_once_and_not_found_is_not(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     answers = iter([(409, "Conflict"), (409, "Conflict"), (404, "NotFound")])
 
     def work(_controller: Reconciler, _key: Key) -> None:
@@ -221,7 +221,7 @@ def test_a_change_that_a_controller_cannot_handle_is_skipped(
     assert "probe cannot handle an event of configmaps" in caplog.text
 
 
-def test_a_controller_that_cannot_start_is_left_out(
+def test_a_controller_that_cannot_start_is_skipped(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(Probe, "started", lambda self: 1 / 0)
@@ -232,7 +232,7 @@ def test_a_controller_that_cannot_start_is_left_out(
     assert caplog.text.count("probe cannot start") == 1
 
 
-def test_a_moving_clock_takes_the_controllers_along(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_controllers_work_while_the_clock_is_moved(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Probe, "work", lambda controller, key: controller.requeue_after(key, 60.0))
     cluster.clock.hold()
     start = cluster.clock.monotonic()
@@ -244,7 +244,7 @@ def test_a_moving_clock_takes_the_controllers_along(cluster: Cluster, monkeypatc
 def test_a_moving_clock_waits_for_work_however_long_it_takes(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """LOCK_TIMEOUT limits the wait for controllers that run in another thread only."""
     monkeypatch.setattr(manager, "LOCK_TIMEOUT", 0.0)
-    test_a_moving_clock_takes_the_controllers_along(cluster, monkeypatch)
+    test_controllers_work_while_the_clock_is_moved(cluster, monkeypatch)
 
 
 def test_settle_waits_for_what_is_due_within_its_horizon(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -260,14 +260,14 @@ def test_settle_waits_for_what_is_due_within_its_horizon(cluster: Cluster, monke
     assert len(Probe.made[0].done) == 2
 
 
-def test_settle_says_who_still_works(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settle_names_the_controllers_that_still_work(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Probe, "work", lambda controller, key: controller.enqueue(key))
     cluster.create(config_map("a"))
     with pytest.raises(TimeoutError, match=r"still at work after 0.01 s: probe"):
         cluster.settle(timeout=0.01)
 
 
-def test_the_thread_works_unasked(cluster: Cluster) -> None:
+def test_the_thread_works_without_settle(cluster: Cluster) -> None:
     done = threading.Event()
     Probe.work = lambda _controller, _key: done.set()  # type: ignore[assignment]
     cluster.start()
@@ -275,7 +275,7 @@ def test_the_thread_works_unasked(cluster: Cluster) -> None:
     assert done.wait(5)
 
 
-def test_a_restored_past_is_told_as_changes(cluster: Cluster) -> None:
+def test_a_restore_is_delivered_as_changes(cluster: Cluster) -> None:
     cluster.create(config_map("a"))
     cluster.settle()
     snapshot = cluster.snapshot()
@@ -287,7 +287,7 @@ def test_a_restored_past_is_told_as_changes(cluster: Cluster) -> None:
     assert Probe.made[0].seen[-2:] == [("DELETED", "b"), ("ADDED", "a")]
 
 
-def test_events_that_fell_out_of_the_window_are_made_up_for(cluster: Cluster) -> None:
+def test_compacted_events_are_replaced_by_a_relist(cluster: Cluster) -> None:
     cluster.create(config_map("a"))
     cluster.settle()
     cluster.create(config_map("b"))
@@ -297,7 +297,7 @@ def test_events_that_fell_out_of_the_window_are_made_up_for(cluster: Cluster) ->
     assert Probe.made[0].seen[-2:] == [("DELETED", "a"), ("ADDED", "b")]
 
 
-def test_settling_an_idle_cluster_costs_next_to_nothing(cluster: Cluster) -> None:
+def test_settling_an_idle_cluster_is_cheap(cluster: Cluster) -> None:
     cluster.create(config_map("a"))
     cluster.settle()
     best = min(_seconds(cluster.settle) for _ in range(50))
@@ -310,7 +310,7 @@ def _seconds(work: Callable[[], None]) -> float:
     return time.perf_counter() - began
 
 
-def test_a_manager_without_controllers_does_not_listen() -> None:
+def test_a_manager_without_controllers_does_not_watch() -> None:
     with Cluster(profile="apiserver") as cluster:
         cluster.create(config_map("a"))
         cluster.settle()

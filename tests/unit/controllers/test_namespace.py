@@ -42,7 +42,7 @@ def pod(cluster: Cluster, **more: Any) -> None:
     )
 
 
-def test_pods_go_first(cluster: Cluster) -> None:
+def test_pods_are_deleted_first(cluster: Cluster) -> None:
     pod(cluster, finalizers=["example.com/wait"])
     cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "team"}})
     cluster.delete("namespaces", "team")
@@ -68,7 +68,7 @@ def test_a_pod_that_outlives_its_grace_period_is_unexpected(cluster: Cluster) ->
     assert not is_there(cluster)
 
 
-def test_a_refusal_shows_in_the_conditions_and_is_tried_again(cluster: Cluster) -> None:
+def test_a_refused_deletion_shows_in_the_conditions_and_is_retried(cluster: Cluster) -> None:
     admission = "admissionregistration.k8s.io/v1"
     cluster.create(
         {
@@ -106,7 +106,7 @@ def test_a_refusal_shows_in_the_conditions_and_is_tried_again(cluster: Cluster) 
     assert not is_there(cluster)
 
 
-def test_nobody_knows_what_an_api_that_does_not_answer_has_in_a_namespace(cluster: Cluster) -> None:
+def test_an_unavailable_api_service_keeps_a_namespace(cluster: Cluster) -> None:
     cluster.create(
         {
             "apiVersion": "apiregistration.k8s.io/v1",

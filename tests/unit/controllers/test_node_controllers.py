@@ -45,14 +45,14 @@ def test_conditions_become_taints() -> None:
     ]
 
 
-def test_zones_have_keys() -> None:
+def test_zone_keys() -> None:
     assert zone_key({"metadata": {}}) == ""
     labels = {"topology.kubernetes.io/zone": "z", "failure-domain.beta.kubernetes.io/region": "r"}
     assert zone_key({"metadata": {"labels": labels}}) == "r:\x00:z"
 
 
 @pytest.mark.parametrize(("nodes", "step", "then"), [(100, 0, 0), (101, 0, 1), (95, 1, 1), (89, 1, 0), (20000, 0, 4)])
-def test_the_larger_the_cluster_the_longer_the_ttl(nodes: int, step: int, then: int) -> None:
+def test_the_ttl_grows_with_the_number_of_nodes(nodes: int, step: int, then: int) -> None:
     assert step_for(nodes, step) == then
 
 
@@ -84,7 +84,7 @@ def test_tolerations(toleration: Object, tolerated: bool) -> None:
         ([{"operator": "Exists", "tolerationSeconds": -1}], 0.0),
     ],
 )
-def test_how_long_a_pod_may_stay(tolerations: list[Object], seconds: float | None) -> None:
+def test_min_toleration_time(tolerations: list[Object], seconds: float | None) -> None:
     assert get_min_toleration_time([FIRE], tolerations) == seconds
 
 
@@ -126,7 +126,7 @@ def taints(cluster: Cluster, name: str) -> set[str]:
     }
 
 
-def test_a_node_that_never_speaks_is_unknown_after_a_minute(cluster: Cluster) -> None:
+def test_a_node_without_a_heartbeat_is_unknown_after_a_minute(cluster: Cluster) -> None:
     cluster.nodes.add("mute", silent=True)
     cluster.settle()
     assert taints(cluster, "mute") == set()
@@ -137,7 +137,7 @@ def test_a_node_that_never_speaks_is_unknown_after_a_minute(cluster: Cluster) ->
     assert taints(cluster, "mute") == {"unreachable:NoSchedule", "unreachable:NoExecute"}
 
 
-def test_nobody_is_driven_out_while_every_node_has_failed(cluster: Cluster) -> None:
+def test_no_pod_is_evicted_while_all_nodes_have_failed(cluster: Cluster) -> None:
     cluster.nodes.fail("node-1")
     cluster.create(
         {
@@ -156,7 +156,7 @@ def test_nobody_is_driven_out_while_every_node_has_failed(cluster: Cluster) -> N
     assert cluster.get("pods", "p")["status"]["phase"] == "Running"
 
 
-def test_nodes_get_ranges_of_pod_addresses_if_that_is_switched_on() -> None:
+def test_nodes_get_pod_cidrs_if_allocation_is_enabled() -> None:
     cluster = Cluster(nodes=2, controllers="*,node-ipam-controller")
     assert [node["spec"]["podCIDR"] for node in cluster.nodes] == ["10.244.0.0/24", "10.244.1.0/24"]
     cluster.nodes.remove("node-1")

@@ -42,7 +42,7 @@ def pods(cluster: Cluster) -> list[str]:
     return [obj["metadata"]["name"] for obj in cluster.list("pods", namespace="default")]
 
 
-def test_pods_of_a_node_that_is_gone_go_after_a_quarantine(cluster: Cluster) -> None:
+def test_pods_of_a_deleted_node_are_deleted_after_the_quarantine(cluster: Cluster) -> None:
     node(cluster, "n")
     pod(cluster, "a", nodeName="n")
     cluster.settle()
@@ -53,7 +53,7 @@ def test_pods_of_a_node_that_is_gone_go_after_a_quarantine(cluster: Cluster) -> 
     assert pods(cluster) == []
 
 
-def test_what_is_left_of_an_orphan_says_why(cluster: Cluster) -> None:
+def test_an_orphaned_pod_has_a_condition_with_the_reason(cluster: Cluster) -> None:
     cluster.create(
         {
             "apiVersion": "v1",
@@ -69,7 +69,7 @@ def test_what_is_left_of_an_orphan_says_why(cluster: Cluster) -> None:
     assert (condition["reason"], condition["message"]) == ("DeletionByPodGC", "PodGC: node no longer exists")
 
 
-def test_a_node_that_comes_back_keeps_its_pods(cluster: Cluster) -> None:
+def test_a_recreated_node_keeps_its_pods(cluster: Cluster) -> None:
     pod(cluster, "a", nodeName="n")
     cluster.clock.advance(seconds=30)
     node(cluster, "n")
@@ -77,7 +77,7 @@ def test_a_node_that_comes_back_keeps_its_pods(cluster: Cluster) -> None:
     assert pods(cluster) == ["a"]
 
 
-def test_a_terminating_pod_without_a_node_goes(cluster: Cluster) -> None:
+def test_a_terminating_pod_without_a_node_is_deleted(cluster: Cluster) -> None:
     """The API server itself deletes such a pod at once, unless it was marked before: a finalizer shows it."""
     cluster.create(
         {
@@ -94,7 +94,7 @@ def test_a_terminating_pod_without_a_node_goes(cluster: Cluster) -> None:
     assert cluster.get("pods", "a")["status"]["phase"] == "Failed"
 
 
-def test_terminating_pods_of_a_node_out_of_service_go(cluster: Cluster) -> None:
+def test_terminating_pods_of_an_out_of_service_node_are_deleted(cluster: Cluster) -> None:
     taints = [{"key": "node.kubernetes.io/out-of-service", "value": "nodeshutdown", "effect": "NoExecute"}]
     node(cluster, "n", taints=taints)
     pod(cluster, "a", nodeName="n")
@@ -104,7 +104,7 @@ def test_terminating_pods_of_a_node_out_of_service_go(cluster: Cluster) -> None:
     assert pods(cluster) == ["b"]
 
 
-def test_only_so_many_ended_pods_are_kept(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_terminated_pods_above_the_threshold_are_deleted(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pod_gc, "TERMINATED_PODS", 2)
     for name in "abcd":
         pod(cluster, name, nodeName="n")
@@ -117,7 +117,7 @@ def test_only_so_many_ended_pods_are_kept(cluster: Cluster, monkeypatch: pytest.
     assert pods(cluster) == ["b", "c"]
 
 
-def test_a_job_goes_so_long_after_its_end(cluster: Cluster) -> None:
+def test_a_job_is_deleted_after_its_ttl(cluster: Cluster) -> None:
     template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}
     for name, limit in (("goes", {"ttlSecondsAfterFinished": 100}), ("stays", {})):
         cluster.create(

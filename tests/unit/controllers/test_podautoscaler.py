@@ -55,7 +55,7 @@ def test_replicas_by_utilization(pods: list[dict[str, Any]], metrics: dict[str, 
     assert calculator.resource_replicas(metrics, calculate_pod_requests(pods, "", "cpu"), 50, "cpu")[0] == found
 
 
-def test_what_cannot_be_computed() -> None:
+def test_metrics_that_cannot_be_computed() -> None:
     with pytest.raises(MetricError, match="did not receive metrics"):
         ReplicaCalculator([pod("a", "Pending")], 1, Tolerances(), NOW).plain_metric_replicas(used(a=1), 1, "")
     with pytest.raises(MetricError, match="missing request for memory in container c of Pod a"):
@@ -83,7 +83,7 @@ def test_the_highest_recent_recommendation_counts_for_five_minutes() -> None:
     ("desired", "found", "reason"),
     [(50, 10, "ScaleUpLimit"), (8, 8, "DesiredWithinRange"), (200, 10, "ScaleUpLimit"), (0, 1, "TooFewReplicas")],
 )
-def test_without_rules_it_may_double(desired: int, found: int, reason: str) -> None:
+def test_the_default_scale_up_limit_is_twice_the_replicas(desired: int, found: int, reason: str) -> None:
     decision = History().normalize(desired, 5, BOUNDS, 0.0)
     assert (decision.replicas, decision.limit[0]) == (found, reason)
 
@@ -107,11 +107,11 @@ PERCENT = {"type": "Percent", "value": 50, "periodSeconds": 60}
         (rules([PODS]), rules([PODS, PERCENT], select="Min"), 1, 8),
     ],
 )
-def test_rules_limit_the_rate(up: dict[str, Any], down: dict[str, Any], desired: int, found: int) -> None:
+def test_scaling_policies_limit_the_rate(up: dict[str, Any], down: dict[str, Any], desired: int, found: int) -> None:
     assert History().normalize_with_behaviors({"scaleUp": up, "scaleDown": down}, desired, 10, BOUNDS, 0.0).replicas == found
 
 
-def test_what_was_done_in_the_period_counts() -> None:
+def test_scale_events_in_the_period_count() -> None:
     behavior = {"scaleUp": rules([PODS]), "scaleDown": rules([PODS], window=300)}
     history = History()
     history.record_initial_recommendation(10, 0.0)
@@ -158,7 +158,7 @@ def replicas(cluster: Cluster) -> int:
     return count
 
 
-def test_bounds_hold_without_metrics(cluster: Cluster) -> None:
+def test_min_and_max_replicas_apply_without_metrics(cluster: Cluster) -> None:
     autoscale(cluster, 3, 4)
     assert replicas(cluster) == 3
     assert condition(autoscaler(cluster), "ScalingActive") == ("False", "FailedGetResourceMetric")
@@ -181,7 +181,7 @@ ODD_METRICS = [
 
 
 @pytest.mark.parametrize("odd", ODD_METRICS)
-def test_metrics_that_are_none_are_told(cluster: Cluster, odd: dict[str, Any]) -> None:
+def test_invalid_metrics_show_in_the_conditions(cluster: Cluster, odd: dict[str, Any]) -> None:
     def metrics(environ: dict[str, Any], start_response: Any) -> list[bytes]:
         pods = {"name": "pods", "singularName": "pod", "namespaced": True, "kind": "PodMetrics", "verbs": ["get", "list"]}
         listed = {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "metrics.k8s.io/v1beta1", "resources": [pods]}
@@ -194,7 +194,7 @@ def test_metrics_that_are_none_are_told(cluster: Cluster, odd: dict[str, Any]) -
     assert replicas(cluster) == 2
 
 
-def test_it_follows_the_metrics_that_somebody_serves(cluster: Cluster) -> None:
+def test_it_scales_by_an_aggregated_metrics_api(cluster: Cluster) -> None:
     usage = {"cpu": "200m"}
 
     def metrics(environ: dict[str, Any], start_response: Any) -> list[bytes]:

@@ -33,7 +33,7 @@ def told(cluster: Cluster) -> list[tuple[str, int]]:
     return [(event["message"], event["count"]) for event in cluster.list("events")]
 
 
-def test_an_event_says_what_the_real_one_says(cluster: Cluster, recorder: Recorder, subject: dict[str, Any]) -> None:
+def test_fields_of_an_event(cluster: Cluster, recorder: Recorder, subject: dict[str, Any]) -> None:
     recorder.event(subject, "Normal", "Done", "it is done", host="node-1")
     (event,) = cluster.list("events")
     metadata = subject["metadata"]
@@ -60,7 +60,7 @@ def test_equal_events_are_counted(cluster: Cluster, recorder: Recorder, subject:
     assert event["firstTimestamp"] < event["lastTimestamp"]
 
 
-def test_similar_events_are_gathered_from_the_tenth_on(cluster: Cluster, recorder: Recorder, subject: dict[str, Any]) -> None:
+def test_similar_events_are_aggregated_from_the_tenth_on(cluster: Cluster, recorder: Recorder, subject: dict[str, Any]) -> None:
     for number in range(12):
         recorder.event(subject, "Normal", "Made", f"made {number}")
     found = sorted(told(cluster))

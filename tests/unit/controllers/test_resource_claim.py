@@ -53,7 +53,7 @@ def claims(cluster: Cluster) -> list[dict[str, Any]]:
     return cluster.list("resourceclaims")
 
 
-def test_a_claim_is_made_from_the_template_and_the_pod_is_told(cluster: Cluster) -> None:
+def test_a_claim_is_created_from_the_template_and_named_in_the_pod_status(cluster: Cluster) -> None:
     template(cluster)
     uid = pod(cluster)["metadata"]["uid"]
     (claim,) = claims(cluster)
@@ -67,7 +67,7 @@ def test_a_claim_is_made_from_the_template_and_the_pod_is_told(cluster: Cluster)
     assert claims(cluster)[0]["metadata"]["name"] != metadata["name"]
 
 
-def test_without_the_template_an_event_says_why(cluster: Cluster) -> None:
+def test_a_missing_template_causes_an_event(cluster: Cluster) -> None:
     cluster.clock.hold()
     pod(cluster)
     (event,) = cluster.list("events", namespace="default")
@@ -88,7 +88,7 @@ def allocate(cluster: Cluster, name: str, *users: str) -> None:
     assert claim
 
 
-def test_what_a_pod_does_not_need_any_more_is_released(cluster: Cluster) -> None:
+def test_claims_of_finished_pods_are_released(cluster: Cluster) -> None:
     cluster.create({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"name": "shared"}, "spec": REQUEST})
     uid = pod(cluster, resourceClaims=[{"name": "gpu", "resourceClaimName": "shared"}])["metadata"]["uid"]
     allocate(cluster, "shared", uid)
@@ -100,7 +100,7 @@ def test_what_a_pod_does_not_need_any_more_is_released(cluster: Cluster) -> None
     assert "finalizers" not in claim["metadata"]
 
 
-def test_a_pod_that_was_put_on_a_node_by_hand_gets_its_claim_reserved(cluster: Cluster) -> None:
+def test_a_claim_is_reserved_for_a_pod_created_with_a_node_name(cluster: Cluster) -> None:
     cluster.create({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"name": "shared"}, "spec": REQUEST})
     allocate(cluster, "shared")
     uid = pod(cluster, nodeName="n", resourceClaims=[{"name": "gpu", "resourceClaimName": "shared"}])["metadata"]["uid"]
@@ -108,7 +108,7 @@ def test_a_pod_that_was_put_on_a_node_by_hand_gets_its_claim_reserved(cluster: C
     assert claim["status"]["reservedFor"] == [{"resource": "pods", "name": "p", "uid": uid}]
 
 
-def test_the_claim_of_a_pod_that_has_ended_goes(cluster: Cluster) -> None:
+def test_the_generated_claim_of_a_finished_pod_is_deleted(cluster: Cluster) -> None:
     template(cluster)
     pod(cluster)
     assert len(claims(cluster)) == 1

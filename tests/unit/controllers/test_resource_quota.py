@@ -46,7 +46,7 @@ def pod(cluster: Cluster, name: str, **requests: str) -> None:
     )
 
 
-def test_what_is_there_is_counted_and_what_goes_is_given_back(cluster: Cluster) -> None:
+def test_existing_objects_are_counted_and_deleted_ones_released(cluster: Cluster) -> None:
     config(cluster, "a")
     quota(cluster, {"configmaps": "2", "count/deployments.apps": "1", "secrets": "1"})
     assert used(cluster) == {"configmaps": "1", "count/deployments.apps": "0", "secrets": "0"}
@@ -57,14 +57,14 @@ def test_what_is_there_is_counted_and_what_goes_is_given_back(cluster: Cluster) 
     assert used(cluster)["configmaps"] == "1"
 
 
-def test_other_limits_are_counted_anew(cluster: Cluster) -> None:
+def test_changed_limits_are_recalculated(cluster: Cluster) -> None:
     config(cluster, "a")
     quota(cluster, {"configmaps": "2", "secrets": "1"})
     cluster.patch("resourcequotas", "q", {"spec": {"hard": {"configmaps": None, "services": "3"}}})
     assert used(cluster) == {"secrets": "0", "services": "1"}
 
 
-def test_pods_that_have_ended_use_nothing(cluster: Cluster) -> None:
+def test_terminated_pods_use_nothing(cluster: Cluster) -> None:
     quota(cluster, {"pods": "5", "count/pods": "5", "requests.cpu": "2", "requests.memory": "1Gi"})
     for name in "ab":
         pod(cluster, name, cpu="300m", memory="256Mi")
@@ -73,14 +73,14 @@ def test_pods_that_have_ended_use_nothing(cluster: Cluster) -> None:
     assert used(cluster) == {"pods": "1", "count/pods": "2", "requests.cpu": "300m", "requests.memory": "256Mi"}
 
 
-def test_only_what_is_in_scope_counts(cluster: Cluster) -> None:
+def test_only_objects_in_scope_count(cluster: Cluster) -> None:
     pod(cluster, "idle")
     pod(cluster, "busy", cpu="1")
     quota(cluster, {"pods": "5"}, scopes=["BestEffort"])
     assert used(cluster) == {"pods": "1"}
 
 
-def test_names_that_nobody_counts_stay_unknown(cluster: Cluster) -> None:
+def test_unserved_resources_are_not_counted(cluster: Cluster) -> None:
     quota(cluster, {"count/widgets.example.com": "1"})
     assert used(cluster) == {}
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
@@ -105,7 +105,7 @@ def test_names_that_nobody_counts_stay_unknown(cluster: Cluster) -> None:
     assert used(cluster) == {"count/widgets.example.com": "0"}
 
 
-def test_somebody_elses_numbers_are_put_right_in_time(cluster: Cluster) -> None:
+def test_a_wrong_status_is_corrected_by_the_resync(cluster: Cluster) -> None:
     config(cluster, "a")
     quota(cluster, {"configmaps": "9"})
     cluster.clock.hold()

@@ -43,13 +43,13 @@ def is_there(cluster: Cluster, name: str) -> bool:
 READY = {"type": "Ready", "status": "True", "reason": "", "message": "Kubernetes Service CIDR is ready"}
 
 
-def test_a_new_one_is_ready_and_protected(cluster: Cluster) -> None:
+def test_a_new_service_cidr_is_ready_and_protected(cluster: Cluster) -> None:
     make(cluster, "more", "10.9.0.0/24")
     assert ready(cluster, "more") == READY
     assert cluster.get("servicecidrs", "more")["metadata"]["finalizers"] == ["networking.k8s.io/service-cidr-finalizer"]
 
 
-def test_one_that_nobody_needs_goes_after_ten_seconds(cluster: Cluster) -> None:
+def test_an_unused_service_cidr_is_deleted_after_ten_seconds(cluster: Cluster) -> None:
     make(cluster, "more", "10.9.0.0/24")
     cluster.delete("servicecidrs", "more")
     cluster.clock.advance(seconds=9)
@@ -58,7 +58,7 @@ def test_one_that_nobody_needs_goes_after_ten_seconds(cluster: Cluster) -> None:
     assert not is_there(cluster, "more")
 
 
-def test_one_with_addresses_waits(cluster: Cluster) -> None:
+def test_a_service_cidr_in_use_is_kept(cluster: Cluster) -> None:
     make(cluster, "more", "10.9.0.0/24")
     service(cluster, "s", "10.9.0.7")
     cluster.delete("servicecidrs", "more")
@@ -74,7 +74,7 @@ def test_one_with_addresses_waits(cluster: Cluster) -> None:
     assert not is_there(cluster, "more")
 
 
-def test_one_within_another_need_not_wait(cluster: Cluster) -> None:
+def test_a_service_cidr_within_another_is_deleted_although_in_use(cluster: Cluster) -> None:
     make(cluster, "small", "10.9.0.0/24")
     make(cluster, "large", "10.9.0.0/16")
     service(cluster, "s", "10.9.0.7")

@@ -36,7 +36,7 @@ def images(cluster: Cluster) -> dict[str, str]:
 CLAIM = {"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}
 
 
-def test_pods_come_one_by_one_and_go_from_the_end(cluster: Cluster) -> None:
+def test_pods_are_created_in_order_and_deleted_in_reverse(cluster: Cluster) -> None:
     make(cluster, hand=True, replicas=3)
     for count in (1, 2, 3):
         assert names(cluster) == [f"db-{index}" for index in range(count)]
@@ -49,7 +49,7 @@ def test_pods_come_one_by_one_and_go_from_the_end(cluster: Cluster) -> None:
     assert pod["metadata"]["labels"]["apps.kubernetes.io/pod-index"] == "0"
 
 
-def test_a_partition_keeps_the_lower_ones(cluster: Cluster) -> None:
+def test_a_partition_keeps_the_lower_ordinals(cluster: Cluster) -> None:
     make(cluster, replicas=3, updateStrategy={"rollingUpdate": {"partition": 2}})
     change(cluster, image("app:2"))
     assert images(cluster) == {"db-0": "app:1", "db-1": "app:1", "db-2": "app:2"}
@@ -62,7 +62,7 @@ def test_a_partition_keeps_the_lower_ones(cluster: Cluster) -> None:
     assert status["currentRevision"] == status["updateRevision"]
 
 
-def test_on_delete_waits_for_the_user(cluster: Cluster) -> None:
+def test_on_delete_updates_only_deleted_pods(cluster: Cluster) -> None:
     make(cluster, replicas=2, updateStrategy={"type": "OnDelete"})
     change(cluster, image("app:2"))
     cluster.delete("pods", "db-1", namespace="default")
@@ -70,14 +70,14 @@ def test_on_delete_waits_for_the_user(cluster: Cluster) -> None:
     assert images(cluster) == {"db-0": "app:1", "db-1": "app:2"}
 
 
-def test_claims_come_with_pods_and_stay_by_default(cluster: Cluster) -> None:
+def test_claims_are_created_with_pods_and_retained_by_default(cluster: Cluster) -> None:
     make(cluster, replicas=2, volumeClaimTemplates=[CLAIM])
     assert names(cluster, "persistentvolumeclaims") == ["data-db-0", "data-db-1"]
     change(cluster, {"spec": {"replicas": 1}})
     assert names(cluster, "persistentvolumeclaims") == ["data-db-0", "data-db-1"]
 
 
-def test_claims_go_with_their_pod_if_the_policy_says_so(cluster: Cluster) -> None:
+def test_claims_are_deleted_with_their_pod_if_the_retention_policy_is_delete(cluster: Cluster) -> None:
     make(
         cluster,
         replicas=2,
@@ -91,7 +91,7 @@ def test_claims_go_with_their_pod_if_the_policy_says_so(cluster: Cluster) -> Non
     assert not names(cluster, "persistentvolumeclaims") and not names(cluster)
 
 
-def test_a_pod_that_failed_comes_again_under_its_name(cluster: Cluster) -> None:
+def test_a_failed_pod_is_recreated_with_its_name(cluster: Cluster) -> None:
     make(cluster, hand=True, replicas=1)
     before = cluster.get("pods", "db-0", namespace="default")["metadata"]["uid"]
     cluster.patch("pods", "db-0", {"status": {"phase": "Failed"}}, namespace="default", subresource="status")
@@ -100,7 +100,7 @@ def test_a_pod_that_failed_comes_again_under_its_name(cluster: Cluster) -> None:
     assert {"SuccessfulCreate", "SuccessfulDelete"} <= set(reasons(cluster, "db"))
 
 
-def test_revisions_return_and_are_forgotten(cluster: Cluster) -> None:
+def test_a_rollback_reuses_a_revision_and_old_ones_are_truncated(cluster: Cluster) -> None:
     make(cluster, replicas=1, revisionHistoryLimit=1)
     for tag in ("app:2", "app:1", "app:3", "app:4"):
         change(cluster, image(tag))
@@ -111,7 +111,7 @@ def test_revisions_return_and_are_forgotten(cluster: Cluster) -> None:
 @pytest.mark.parametrize("deleted", [False, True])
 @pytest.mark.parametrize("scaled", [False, True])
 @pytest.mark.parametrize("beyond", [False, True])
-def test_owners_of_claims_follow_the_policy(deleted: bool, scaled: bool, beyond: bool) -> None:
+def test_owner_references_of_claims_follow_the_retention_policy(deleted: bool, scaled: bool, beyond: bool) -> None:
     policy = {"whenDeleted": "Delete" if deleted else "Retain", "whenScaled": "Delete" if scaled else "Retain"}
     owner = {
         "apiVersion": "apps/v1",

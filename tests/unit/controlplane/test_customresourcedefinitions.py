@@ -50,14 +50,14 @@ def is_served(cluster: Cluster, resource: str = "widgets.example.com") -> bool:
     return True
 
 
-def test_it_is_served_at_once(cluster: Cluster) -> None:
+def test_a_definition_is_served_after_its_creation(cluster: Cluster) -> None:
     cluster.create(definition())
     assert cluster.create(widget("one"))["metadata"]["generation"] == 1
     conditions = cluster.get("crd", "widgets.example.com")["status"]["conditions"]
     assert {c["type"]: c["status"] for c in conditions} == {"NamesAccepted": "True", "Established": "True"}
 
 
-def test_names_are_free_when_their_owner_has_gone(cluster: Cluster) -> None:
+def test_names_are_accepted_when_the_conflicting_definition_is_deleted(cluster: Cluster) -> None:
     cluster.create(definition())
     cluster.create(definition("gadgets"))
     assert not is_served(cluster, "gadgets.example.com")
@@ -66,7 +66,7 @@ def test_names_are_free_when_their_owner_has_gone(cluster: Cluster) -> None:
     assert not is_served(cluster)
 
 
-def test_objects_go_with_their_definition(cluster: Cluster) -> None:
+def test_objects_are_deleted_with_their_definition(cluster: Cluster) -> None:
     cluster.create(definition())
     cluster.create(widget("one"))
     cluster.delete("crd", "widgets.example.com")
@@ -75,7 +75,7 @@ def test_objects_go_with_their_definition(cluster: Cluster) -> None:
     assert cluster.list("widgets") == []
 
 
-def test_a_finalizer_holds_object_and_definition(cluster: Cluster) -> None:
+def test_a_finalizer_of_an_object_keeps_the_definition(cluster: Cluster) -> None:
     cluster.create(definition())
     cluster.create(widget("held", "example.com/hold"))
     cluster.create(widget("free"))
@@ -88,7 +88,7 @@ def test_a_finalizer_holds_object_and_definition(cluster: Cluster) -> None:
     assert cluster.list("crd") == []
 
 
-def test_versions_come_and_go(cluster: Cluster) -> None:
+def test_versions_are_added_and_removed(cluster: Cluster) -> None:
     cluster.create(definition())
     cluster.create(widget("one"))
     cluster.patch("crd", "widgets.example.com", {"spec": definition("widgets", "Widget", "v1", "v2")["spec"]})
@@ -99,7 +99,7 @@ def test_versions_come_and_go(cluster: Cluster) -> None:
     assert {r.version for r in cluster._machinery.backend.registry if r.group == "example.com"} == {"v1"}
 
 
-def test_a_fork_serves_its_own(cluster: Cluster) -> None:
+def test_a_fork_serves_its_own_definitions(cluster: Cluster) -> None:
     cluster.create(definition())
     cluster.create(widget("one"))
     twin = cluster.fork()
@@ -111,7 +111,7 @@ def test_a_fork_serves_its_own(cluster: Cluster) -> None:
     twin.stop()
 
 
-def test_a_restored_cluster_serves_what_it_served(cluster: Cluster) -> None:
+def test_a_restored_cluster_serves_its_definitions(cluster: Cluster) -> None:
     cluster.create(definition())
     cluster.create(widget("one"))
     snapshot = cluster.snapshot()

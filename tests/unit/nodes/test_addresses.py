@@ -7,7 +7,7 @@ import pytest
 from fakekube.nodes.addresses import Addresses, AddressesExhausted
 
 
-def test_pods_and_nodes_get_addresses_of_their_own() -> None:
+def test_pods_and_nodes_get_distinct_addresses() -> None:
     addresses = Addresses()
     assert addresses.node("a") == "172.18.0.2"
     assert addresses.pod("p", ()) == ["10.244.0.2"]
@@ -15,11 +15,11 @@ def test_pods_and_nodes_get_addresses_of_their_own() -> None:
     assert addresses.of("q") == ["10.9.0.2"]
 
 
-def test_a_node_with_two_families_gives_two() -> None:
+def test_a_dual_stack_node_allocates_two_addresses() -> None:
     assert Addresses().pod("p", ("10.9.0.0/24", "fd00::/64")) == ["10.9.0.2", "fd00::2"]
 
 
-def test_what_is_held_is_given_to_nobody_else_and_released_addresses_come_last() -> None:
+def test_held_addresses_are_unique_and_released_ones_are_reused_last() -> None:
     addresses = Addresses()
     addresses.hold("somebody", "10.244.0.2")
     assert addresses.pod("p", ()) == ["10.244.0.3"]
@@ -28,14 +28,14 @@ def test_what_is_held_is_given_to_nobody_else_and_released_addresses_come_last()
     assert sorted(addresses) == ["10.244.0.2", "10.244.0.4"]
 
 
-def test_a_node_that_is_full_takes_from_the_cluster() -> None:
+def test_a_full_node_allocates_from_the_cluster_range() -> None:
     addresses = Addresses()
     found = [addresses.pod(str(number), ("10.9.0.0/29",))[0] for number in range(6)]
     assert found[:5] == [f"10.9.0.{number}" for number in range(2, 7)]
     assert found[5].startswith("10.244.")
 
 
-def test_there_is_an_end() -> None:
+def test_an_exhausted_range_is_an_error() -> None:
     addresses = Addresses()
     with pytest.raises(AddressesExhausted):
         for number in range(10):

@@ -57,7 +57,7 @@ def reasons(cluster: Cluster, name: str) -> list[str]:
     return [event["reason"] for event in cluster.list("events") if event["involvedObject"]["name"] == name]
 
 
-def test_a_cluster_begins_with_a_node_and_pods_run_on_it(cluster: Cluster) -> None:
+def test_a_cluster_has_a_node_and_pods_run_on_it(cluster: Cluster) -> None:
     (node,) = cluster.nodes
     assert node["metadata"]["name"] == "node-1" and not node["spec"].get("taints")
     found = run(cluster, pod("p"))
@@ -75,7 +75,7 @@ def test_two_pods_have_two_addresses_and_host_networks_one(cluster: Cluster) -> 
     assert run(cluster, pod("h", hostNetwork=True))["podIP"] == first["hostIP"]
 
 
-def test_rules_hold_for_pods_that_come_and_that_are_there(cluster: Cluster) -> None:
+def test_rules_apply_to_new_and_existing_pods(cluster: Cluster) -> None:
     run(cluster, pod("a"))
     rule = cluster.pods.on(labels={"app": "a"}).never_ready()
     cluster.pods.on("app=b").run(seconds=3).exits(1, times=1).forever()
@@ -90,7 +90,7 @@ def test_rules_hold_for_pods_that_come_and_that_are_there(cluster: Cluster) -> N
     assert len(cluster.pods) == 1
 
 
-def test_annotations_tell_what_rules_tell(cluster: Cluster) -> None:
+def test_annotations_have_the_effect_of_rules(cluster: Cluster) -> None:
     found = run(cluster, pod("p", {"run": "5s", "exit-code": "3"}, restartPolicy="Never"))
     assert found["phase"] == "Running"
     pass_time(cluster, seconds=5)
@@ -103,7 +103,7 @@ def test_annotations_tell_what_rules_tell(cluster: Cluster) -> None:
     assert found["containerStatuses"][0]["state"]["terminated"]["reason"] == "Error"
 
 
-def test_an_annotation_that_says_nothing_is_told_of(cluster: Cluster) -> None:
+def test_an_invalid_annotation_causes_an_event(cluster: Cluster) -> None:
     assert run(cluster, pod("p", {"run": "soon"}))["phase"] == "Running"
     assert "InvalidAnnotation" in reasons(cluster, "p")
 
@@ -117,7 +117,7 @@ def test_images_that_cannot_be_pulled(cluster: Cluster) -> None:
     assert status(cluster, "p")["phase"] == "Running"
 
 
-def test_a_pod_that_ends_slowly_is_there_until_then(cluster: Cluster) -> None:
+def test_a_slowly_terminating_pod_exists_until_it_has_ended(cluster: Cluster) -> None:
     cluster.pods.on(name="p").terminates(after=10)
     run(cluster, pod("p"))
     cluster.delete("pods", "p")
@@ -154,7 +154,7 @@ def test_a_node_that_fails_loses_its_pods(cluster: Cluster) -> None:
     assert not cluster.list("pods") and not cluster.nodes["other"]["spec"].get("taints")
 
 
-def test_time_may_pass_in_long_strides(cluster: Cluster) -> None:
+def test_the_clock_may_be_moved_in_long_steps(cluster: Cluster) -> None:
     run(cluster, pod("p"))
     pass_time(cluster, days=3)
     assert condition(status(cluster, "p"), "Ready") == ("True", None)
@@ -180,12 +180,12 @@ def test_a_cluster_without_nodes_and_one_with_many() -> None:
         assert (len(empty.nodes), len(large.nodes), "node-3" in large.nodes) == (0, 3, True)
 
 
-def test_somebody_elses_scheduler_is_left_alone(cluster: Cluster) -> None:
+def test_pods_of_another_scheduler_are_ignored(cluster: Cluster) -> None:
     assert run(cluster, pod("p", schedulerName="mine"))["phase"] == "Pending"
     assert reasons(cluster, "p") == []
 
 
-def test_a_pod_that_is_active_for_too_long_fails(cluster: Cluster) -> None:
+def test_active_deadline_seconds_fails_a_pod(cluster: Cluster) -> None:
     run(cluster, pod("p", activeDeadlineSeconds=30))
     pass_time(cluster, seconds=29)
     assert status(cluster, "p")["phase"] == "Running"
@@ -195,7 +195,7 @@ def test_a_pod_that_is_active_for_too_long_fails(cluster: Cluster) -> None:
     assert "DeadlineExceeded" in reasons(cluster, "p")
 
 
-def test_a_running_pod_is_given_other_resources(cluster: Cluster) -> None:
+def test_a_running_pod_is_resized(cluster: Cluster) -> None:
     obj = pod("p")
     obj["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "1"}}
     run(cluster, obj)
@@ -209,7 +209,7 @@ def test_a_running_pod_is_given_other_resources(cluster: Cluster) -> None:
     assert (told["allocatedResources"], told["resources"]) == ({"cpu": "2"}, {"requests": {"cpu": "2"}})
 
 
-def test_a_pod_may_follow_its_namespace_at_once() -> None:
+def test_pods_run_in_new_namespaces_at_once() -> None:
     with Cluster() as cluster:
         for number in range(5):
             cluster.create({"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": f"n{number}"}})
@@ -218,7 +218,7 @@ def test_a_pod_may_follow_its_namespace_at_once() -> None:
         assert [one["status"]["phase"] for one in cluster.list("pods")] == ["Running"] * 5
 
 
-def test_a_fork_tells_pods_the_same(cluster: Cluster) -> None:
+def test_a_fork_keeps_the_rules(cluster: Cluster) -> None:
     cluster.pods.on(name="p").never_ready()
     run(cluster, pod("p"))
     twin = cluster.fork()

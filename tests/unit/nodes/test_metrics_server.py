@@ -42,7 +42,7 @@ def test_values_come_from_rules_functions_annotations_and_defaults(cluster: Clus
     assert node["usage"]["cpu"] == "1543m"
 
 
-def test_only_pods_that_run_are_measured(cluster: Cluster) -> None:
+def test_only_running_pods_have_metrics(cluster: Cluster) -> None:
     cluster.pods.on(name="late").starts(None)
     cluster.create(pod("late"))
     cluster.settle()
@@ -65,7 +65,7 @@ def test_selectors_and_tables(cluster: Cluster) -> None:
     assert isinstance(table, bytes) and b'"cells":["a","2m","2048Ki","15s"]' in table
 
 
-def test_an_autoscaler_follows_a_load(cluster: Cluster) -> None:
+def test_an_autoscaler_uses_the_metrics(cluster: Cluster) -> None:
     template = {
         "metadata": {"labels": {"app": "web"}},
         "spec": {"containers": [{"name": "main", "image": "app:1", "resources": {"requests": {"cpu": "100m"}}}]},
@@ -101,13 +101,13 @@ def test_an_autoscaler_follows_a_load(cluster: Cluster) -> None:
     assert cluster.get("deployments", "web")["spec"]["replicas"] == 1
 
 
-def test_it_can_be_switched_off() -> None:
+def test_it_can_be_disabled() -> None:
     with Cluster(controllers="*,-metrics-server") as cluster:
         assert cluster._client.request("GET", ROOT).code == 404
         assert "v1beta1.metrics.k8s.io" not in [one["metadata"]["name"] for one in cluster.list("apiservices")]
 
 
-def test_another_server_takes_its_place_while_it_is_mounted(cluster: Cluster) -> None:
+def test_a_mounted_application_replaces_it(cluster: Cluster) -> None:
     def other(environ: dict[str, Any], start_response: Any) -> list[bytes]:
         start_response("200 OK", [("Content-Type", "application/json")])
         return [b'{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"metrics.k8s.io/v1beta1","resources":[]}']

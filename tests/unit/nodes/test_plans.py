@@ -21,7 +21,7 @@ def test_durations(text: str, value: float) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "soon", "3d", "s", "1.2.3s", "-1"])
-def test_what_is_no_duration(text: str) -> None:
+def test_invalid_durations(text: str) -> None:
     with pytest.raises(PlanError):
         seconds(text)
 
@@ -46,16 +46,16 @@ def test_annotations_of_one_container_and_of_the_pod() -> None:
 
 
 @pytest.mark.parametrize("annotations", [{}, {"kubelet": "silent"}])
-def test_other_annotations_tell_nothing(annotations: dict[str, str]) -> None:
+def test_other_annotations_are_ignored(annotations: dict[str, str]) -> None:
     assert plan_from_annotations(pod(**annotations)) is None
 
 
 @pytest.mark.parametrize("annotations", [{"exit_code": "256"}, {"exit_code": "x"}, {"run": "soon"}, {"start": "later"}])
-def test_annotations_that_cannot_be_done(annotations: dict[str, str]) -> None:
+def test_invalid_annotations(annotations: dict[str, str]) -> None:
     with pytest.raises(PlanError):
         plan_from_annotations(pod(**annotations))
 
 
-def test_runs_follow_each_other() -> None:
+def test_runs_are_used_in_order() -> None:
     plan = ContainerPlan(runs=(Run(1.0, 1, times=2), Run(5.0, 0, times=1)))
     assert [plan.run(number).seconds for number in range(4)] == [1.0, 1.0, 5.0, None]

@@ -35,7 +35,7 @@ def told(*runs: Run, **more: Any) -> PodPlan:
     return PodPlan(main=ContainerPlan(runs=runs, **more))
 
 
-def test_a_pod_that_is_told_nothing_runs_at_once_and_for_ever() -> None:
+def test_a_pod_with_an_empty_plan_runs_at_once_and_does_not_end() -> None:
     pod = until(PodState(spec(), PodPlan(), 5.0), 5.0)
     assert (pod.phase, container(pod).ready, pod.next_due) == ("Running", True, None)
 
@@ -50,12 +50,12 @@ def test_a_pod_that_is_told_nothing_runs_at_once_and_for_ever() -> None:
         ("Always", 0, "Running"),
     ],
 )
-def test_the_restart_policy_decides_what_an_exit_means(policy: str, code: int, phase: str) -> None:
+def test_restart_policy_and_exit_code_decide_about_the_phase(policy: str, code: int, phase: str) -> None:
     pod = until(PodState(spec(policy), told(Run(2.0, code)), 0.0), 2.0)
     assert pod.phase == phase
 
 
-def test_restarts_back_off_and_a_long_run_ends_that() -> None:
+def test_restarts_back_off_until_a_long_run() -> None:
     pod = PodState(spec(), told(Run(1.0, 1)), 0.0)
     starts = []
     for second in range(1500):
@@ -69,7 +69,7 @@ def test_restarts_back_off_and_a_long_run_ends_that() -> None:
     assert (container(calm).attempt, container(calm).state) == (2, State.RUNNING)
 
 
-def test_a_container_that_backs_off_says_so() -> None:
+def test_a_container_in_backoff_is_waiting_with_crash_loop_back_off() -> None:
     pod = until(PodState(spec(), told(Run(0.0, 1)), 0.0), 0.0)
     one = container(pod)
     assert (one.state, one.reason, one.attempt) == (State.WAITING, "CrashLoopBackOff", 1)
@@ -78,7 +78,7 @@ def test_a_container_that_backs_off_says_so() -> None:
     assert [event.reason for event in pod.events][-1] == "BackOff"
 
 
-def test_init_containers_come_one_by_one_and_sidecars_stay() -> None:
+def test_init_containers_run_in_order_and_sidecars_keep_running() -> None:
     plan = PodPlan(containers={name: ContainerPlan(runs=(Run(2.0),)) for name in NAMES})
     pod = PodState(spec("Never", NAMES, ("s",)), plan, 0.0)
     assert [container(until(pod, 1.0), name).state for name in (*NAMES, "s", "c")] == [
@@ -94,19 +94,19 @@ def test_init_containers_come_one_by_one_and_sidecars_stay() -> None:
     assert (pod.phase, container(pod, "s").state, container(pod).state) == ("Running", State.RUNNING, State.RUNNING)
 
 
-def test_a_failing_init_container_is_tried_again_or_fails_the_pod() -> None:
+def test_a_failing_init_container_is_restarted_or_fails_the_pod() -> None:
     plan = PodPlan(containers={"a": ContainerPlan(runs=(Run(0.0, 1, times=1), Run(0.0)))})
     assert until(PodState(spec("Never", ("a",)), plan, 0.0), 100.0).phase == "Failed"
     again = until(PodState(spec("Always", ("a",)), plan, 0.0), 100.0)
     assert (again.phase, container(again, "a").attempt) == ("Running", 1)
 
 
-def test_sidecars_end_when_all_else_is_over() -> None:
+def test_sidecars_end_after_all_other_containers() -> None:
     pod = until(PodState(spec("Never", (), ("s",)), told(Run(3.0)), 0.0), 3.0)
     assert (pod.phase, container(pod, "s").state) == ("Succeeded", State.TERMINATED)
 
 
-def test_an_image_that_cannot_be_pulled_is_tried_again() -> None:
+def test_a_failing_image_pull_is_retried() -> None:
     pod = PodState(spec(), PodPlan(main=ContainerPlan(pull_error="no", pull_failures=2)), 0.0)
     assert pod.advance(0.0) and container(pod).reason == "ErrImagePull"
     until(pod, 0.0)
@@ -115,7 +115,7 @@ def test_an_image_that_cannot_be_pulled_is_tried_again() -> None:
     assert container(until(pod, 30.0)).state is State.RUNNING
 
 
-def test_readiness_and_startup_probes_take_their_time() -> None:
+def test_readiness_and_startup_probes_delay_readiness() -> None:
     probes = {"startupProbe": {"initialDelaySeconds": 3}, "readinessProbe": {"initialDelaySeconds": 5, "successThreshold": 2}}
     pod = PodState(spec(**probes), PodPlan(), 0.0)
     assert not container(until(pod, 2.0)).started
@@ -123,14 +123,14 @@ def test_readiness_and_startup_probes_take_their_time() -> None:
     assert container(until(pod, 15.0)).ready
 
 
-def test_a_liveness_probe_that_fails_restarts() -> None:
+def test_a_failing_liveness_probe_restarts_the_container() -> None:
     pod = until(PodState(spec(), told(Run(4.0, 137, "Error", "", 1, "liveness")), 0.0), 4.0)
     assert container(pod).attempt == 1
     assert "Container c failed liveness probe, will be restarted" in [event.message for event in pod.events]
 
 
 @pytest.mark.parametrize(("takes", "grace", "after", "code"), [(3.0, 30.0, 3.0, 0), (60.0, 30.0, 30.0, 137), (0.0, 0.0, 0.0, 0)])
-def test_a_pod_ends_within_its_grace_period(takes: float, grace: float, after: float, code: int) -> None:
+def test_a_pod_terminates_within_its_grace_period(takes: float, grace: float, after: float, code: int) -> None:
     pod = until(PodState(spec(), PodPlan(main=ContainerPlan(stop_seconds=takes)), 0.0), 0.0)
     pod.terminate(10.0, grace)
     assert until(pod, 10.0 + after - 0.01).is_done is False or after == 0.0
@@ -143,14 +143,14 @@ def test_a_pod_fails_as_a_whole() -> None:
     assert (pod.phase, pod.failed, container(pod).ended.exit_code) == ("Failed", ("Evicted", "low"), 137)
 
 
-def test_a_running_pod_is_told_something_else() -> None:
+def test_a_running_pod_gets_another_plan() -> None:
     pod = until(PodState(spec("Never"), PodPlan(), 0.0), 4.0)
     pod.replan(told(Run(6.0, 2), ready_after=None))
     assert not container(pod).ready
     assert until(pod, 6.0).phase == "Failed"
 
 
-def test_rules_of_containers_restart_by_exit_code() -> None:
+def test_restart_policy_rules_of_containers_apply_by_exit_code() -> None:
     rules = {
         "restartPolicy": "Never",
         "restartPolicyRules": [{"action": "Restart", "exitCodes": {"operator": "In", "values": [42]}}],
@@ -179,7 +179,9 @@ def shape(pod: PodState) -> Any:
     st.lists(PLANS, min_size=3, max_size=3),
     st.lists(st.sampled_from([0.5, 1.0, 9.0, 300.0]), min_size=1, max_size=8),
 )
-def test_the_steps_in_which_time_passes_do_not_matter(policy: str, plans: list[ContainerPlan], steps: list[float]) -> None:
+def test_the_result_does_not_depend_on_the_size_of_time_steps(
+    policy: str, plans: list[ContainerPlan], steps: list[float]
+) -> None:
     whole = spec(policy, ("a",), ("s",))
     plan = PodPlan(main=plans[0], containers={"a": plans[1], "s": plans[2]})
     at_once, by_steps = PodState(whole, plan, 0.0), PodState(whole, plan, 0.0)

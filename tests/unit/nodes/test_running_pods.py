@@ -56,7 +56,7 @@ def test_an_ephemeral_container_runs_until_its_program_ends(cluster: Cluster, to
 
 
 @pytest.mark.parametrize("told", [False, True])
-def test_a_resize_that_fits_is_done(cluster: Cluster, told: bool) -> None:
+def test_a_resize_that_fits_is_actuated(cluster: Cluster, told: bool) -> None:
     if told:
         cluster.pods.on(name="p").forever()
     cluster.create(pod("p", {"resources": {"requests": {"cpu": "100m"}}}))
@@ -79,7 +79,7 @@ def pending(cluster: Cluster) -> Any:
     return next((one for one in status_of(cluster, "p")["conditions"] if one["type"] == "PodResizePending"), None)
 
 
-def test_a_resize_without_room_is_deferred_until_there_is_room(cluster: Cluster) -> None:
+def test_a_resize_is_deferred_until_the_node_has_room(cluster: Cluster) -> None:
     cpu = int(cluster.nodes["node-1"]["status"]["allocatable"]["cpu"])
     for name in ("p", "other"):
         cluster.create(pod(name, {"resources": {"requests": {"cpu": "1"}}}))
@@ -96,7 +96,7 @@ def test_a_resize_without_room_is_deferred_until_there_is_room(cluster: Cluster)
     assert status_of(cluster, "p")["containerStatuses"][0]["allocatedResources"] == {"cpu": str(cpu)}
 
 
-def test_a_container_whose_policy_says_so_is_restarted_by_a_resize(cluster: Cluster) -> None:
+def test_a_resize_restarts_a_container_with_the_policy_restart_container(cluster: Cluster) -> None:
     policy = [{"resourceName": "cpu", "restartPolicy": "RestartContainer"}]
     cluster.create(pod("p", {"resources": {"requests": {"cpu": "100m"}}, "resizePolicy": policy}))
     cluster.settle()
@@ -105,7 +105,7 @@ def test_a_container_whose_policy_says_so_is_restarted_by_a_resize(cluster: Clus
     assert status["restartCount"] == 1 and status["allocatedResources"] == {"cpu": "200m"}
 
 
-def test_a_container_ends_when_its_command_does(cluster: Cluster) -> None:
+def test_a_container_terminates_with_its_command(cluster: Cluster) -> None:
     cluster.pods.on(image="busybox").runs_command()
     cluster.create(pod("p", {"command": ["sh", "-c", "echo begun; sleep 5; exit 3"]}, restartPolicy="Never"))
     cluster.settle()
@@ -118,7 +118,7 @@ def test_a_container_ends_when_its_command_does(cluster: Cluster) -> None:
     assert cluster.pods.get("p").logs() == "begun\n"
 
 
-def test_a_post_start_hook_that_fails_kills_its_container(cluster: Cluster) -> None:
+def test_a_failing_post_start_hook_kills_its_container(cluster: Cluster) -> None:
     cluster.pods.on(name="p").runs_command()
     hook = {"postStart": {"exec": {"command": ["sh", "-c", "exit 1"]}}}
     cluster.create(pod("p", {"command": ["sleep", "100"], "lifecycle": hook}, restartPolicy="Never"))
@@ -127,7 +127,7 @@ def test_a_post_start_hook_that_fails_kills_its_container(cluster: Cluster) -> N
     assert "FailedPostStartHook" in reasons(cluster)
 
 
-def test_a_pre_stop_hook_takes_its_time(cluster: Cluster) -> None:
+def test_a_pre_stop_hook_delays_termination(cluster: Cluster) -> None:
     cluster.pods.on(name="p").runs_command()
     hook = {"preStop": {"exec": {"command": ["sh", "-c", "sleep 7; exit 1"]}}}
     cluster.create(pod("p", {"command": ["sleep", "100"], "lifecycle": hook}))

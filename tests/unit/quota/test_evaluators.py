@@ -44,7 +44,7 @@ def test_other_objects_are_counted() -> None:
     assert not meter("widgets", "example.com").matches_resource("widgets")
 
 
-def test_a_pod_uses_what_its_containers_ask_for() -> None:
+def test_a_pod_uses_the_requests_and_limits_of_its_containers() -> None:
     both = pod(asking(cpu="100m", memory="1Gi"), asking(cpu="200m", **{"example.com_gpu": "1"}))
     assert used("pods", both) == {
         "count/pods": "1", "pods": "1", "cpu": "300m", "requests.cpu": "300m", "memory": "1Gi", "requests.memory": "1Gi",
@@ -53,19 +53,19 @@ def test_a_pod_uses_what_its_containers_ask_for() -> None:
     assert used("pods", pod(asking("limits", cpu="1"))) == {"count/pods": "1", "pods": "1", "limits.cpu": "1"}
 
 
-def test_init_containers_run_before_the_others() -> None:
+def test_init_containers_count_by_their_maximum() -> None:
     largest = pod(asking(cpu="1"), initContainers=[{"name": "i", **asking(cpu="3")}, {"name": "j", **asking(cpu="2")}])
     assert used("pods", largest)["cpu"] == "3"
     sidecar = pod(asking(cpu="1"), initContainers=[{"name": "i", "restartPolicy": "Always", **asking(cpu="3")}])
     assert used("pods", sidecar)["cpu"] == "4"
 
 
-def test_overhead_and_what_the_whole_pod_asks_for() -> None:
+def test_overhead_and_pod_level_resources() -> None:
     assert used("pods", pod(asking(cpu="1"), overhead={"cpu": "10m"}))["cpu"] == "1010m"
     assert used("pods", pod(asking(cpu="1"), resources={"requests": {"cpu": "5"}}))["cpu"] == "5"
 
 
-def test_a_resized_pod_uses_the_most_of_what_it_wants_and_has() -> None:
+def test_a_resized_pod_uses_the_maximum_of_spec_and_status() -> None:
     resized = pod(asking(cpu="1"))
     resized["status"] = {
         "containerStatuses": [{"name": "c0", "resources": {"requests": {"cpu": "2"}}, "allocatedResources": {"cpu": "3"}}]
@@ -85,11 +85,11 @@ def test_a_resized_pod_uses_the_most_of_what_it_wants_and_has() -> None:
         {"metadata": {"deletionTimestamp": "2025-12-31T23:59:00Z", "deletionGracePeriodSeconds": 30}},
     ],
 )
-def test_a_pod_that_is_over_is_only_counted(over: dict[str, Any]) -> None:
+def test_a_terminated_pod_uses_only_object_counts(over: dict[str, Any]) -> None:
     assert used("pods", {**pod(asking(cpu="1")), **over}) == {"count/pods": "1"}
 
 
-def test_a_pod_that_is_going_still_uses() -> None:
+def test_a_terminating_pod_still_uses_resources() -> None:
     going = pod(asking(cpu="1"), meta={"deletionTimestamp": "2025-12-31T23:59:59Z", "deletionGracePeriodSeconds": 30})
     assert used("pods", going)["cpu"] == "1"
 
@@ -109,7 +109,7 @@ def test_services(spec: dict[str, Any], ports: str, balancers: str) -> None:
     }  # fmt: skip
 
 
-def test_claims_use_storage_also_of_their_class() -> None:
+def test_claims_use_storage_of_their_storage_class() -> None:
     claim = {"metadata": {}, "spec": {"storageClassName": "gold", "resources": {"requests": {"storage": "1.5"}}}}
     assert used("persistentvolumeclaims", claim) == {
         "count/persistentvolumeclaims": "1", "persistentvolumeclaims": "1", "requests.storage": "2",
@@ -119,7 +119,7 @@ def test_claims_use_storage_also_of_their_class() -> None:
     assert used("persistentvolumeclaims", claim)["requests.storage"] == "5"
 
 
-def test_device_claims_use_the_worst_of_their_options() -> None:
+def test_device_claims_use_the_maximum_of_their_alternatives() -> None:
     options = [
         {"deviceClassName": "a", "allocationMode": "ExactCount", "count": 2},
         {"deviceClassName": "a", "allocationMode": "ExactCount", "count": 3},
@@ -163,12 +163,12 @@ def test_scopes(scope: dict[str, Any], inside: dict[str, Any], outside: dict[str
     assert not matches({"spec": scope}, meter("pods"), outside)
 
 
-def test_scopes_of_pods_are_nothing_for_others() -> None:
+def test_scopes_of_pods_do_not_match_other_objects() -> None:
     assert matches({"spec": {}}, meter("services"), {"spec": {}})
     assert not matches({"spec": {"scopes": ["BestEffort"]}}, meter("services"), {"spec": {}})
 
 
-def test_what_every_container_must_say() -> None:
+def test_required_resources_of_containers() -> None:
     missing = meter("pods").constraints(["pods", "requests.cpu", "limits.memory"], pod({}, asking(cpu="1")))
     assert missing == "must specify limits.memory for: c0,c1; requests.cpu for: c0"
     assert meter("pods").constraints(["requests.cpu"], pod({}, resources={"requests": {"cpu": "1"}})) == ""

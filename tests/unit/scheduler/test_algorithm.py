@@ -104,7 +104,7 @@ def term(app: str, key: str = "zone") -> Object:
 ZONES = [node("a", labels={"zone": "x"}), node("b", labels={"zone": "x"}), node("c", labels={"zone": "y"})]
 
 
-def test_without_nodes_there_is_nothing_to_say() -> None:
+def test_no_nodes() -> None:
     with pytest.raises(NoNodesAvailable, match=r"^no nodes available to schedule pods$"):
         place(pod("p"), Snapshot())
 
@@ -134,22 +134,22 @@ def test_without_nodes_there_is_nothing_to_say() -> None:
         ),
     ],
 )
-def test_refusals_count_nodes_by_reason(nodes: list[Object], wanted: Object, message: str) -> None:
+def test_the_fit_error_counts_nodes_by_reason(nodes: list[Object], wanted: Object, message: str) -> None:
     assert refusal(pod("p", **wanted), snapshot(nodes)) == f"0/{len(nodes)} nodes are available: {message}."
 
 
-def test_a_pod_that_names_no_possible_node_is_refused_as_a_whole() -> None:
+def test_a_pre_filter_rejection_is_of_the_whole_pod() -> None:
     fields = [{"key": "metadata.name", "operator": "In", "values": [name]} for name in "ab"]
     affinity = required(nodeAffinity={"nodeSelectorTerms": [{"matchFields": fields}]})
     assert refusal(pod("p", affinity=affinity), snapshot(ZONES)) == "0/3 nodes are available: pod affinity terms conflict."
 
 
-def test_the_freest_node_is_taken() -> None:
+def test_the_least_allocated_node_is_selected() -> None:
     known = snapshot([node("a", cpu="4"), node("b", cpu="8")])
     assert place(pod("p", cpu="1"), known) == "b"
 
 
-def test_host_ports_are_free_once() -> None:
+def test_host_ports_conflict() -> None:
     known = snapshot([node("a")], {"a": [pod("q", ports=[80])]})
     assert place(pod("p", ports=[81]), known) == "a"
     assert "didn't have free ports" in refusal(pod("p", ports=[80]), known)
@@ -162,7 +162,7 @@ def test_tolerations_and_soft_taints() -> None:
     assert place(pod("p", nodeSelector={"kubernetes.io/hostname": "a"}, tolerations=[{"key": "k", "value": "v"}]), known) == "a"
 
 
-def test_pods_attract_and_repel() -> None:
+def test_inter_pod_affinity() -> None:
     known = snapshot(ZONES, {"c": [pod("cache", labels={"app": "cache"})]})
     assert place(pod("near", affinity=required(podAffinity=[term("cache")])), known) == "c"
     assert place(pod("far", affinity=required(podAntiAffinity=[term("cache")])), known) in ("a", "b")
@@ -170,7 +170,7 @@ def test_pods_attract_and_repel() -> None:
     assert place(alone, known) in ("a", "b", "c")
 
 
-def test_those_that_repel_others_are_not_joined() -> None:
+def test_anti_affinity_of_existing_pods() -> None:
     shy = pod("shy", affinity=required(podAntiAffinity=[term("loud", "kubernetes.io/hostname")]))
     known = snapshot([node("a")], {"a": [shy]})
     assert "1 node(s) didn't satisfy existing pods anti-affinity rules" in refusal(pod("p", labels={"app": "loud"}), known)
@@ -198,7 +198,7 @@ def spread(max_skew: int = 1, **more: Any) -> list[Object]:
     ]
 
 
-def test_pods_are_spread() -> None:
+def test_topology_spread_constraints() -> None:
     there = {"a": [pod("1", labels={"app": "s"})]}
     assert place(pod("p", labels={"app": "s"}, topologySpreadConstraints=spread()), snapshot(ZONES, there)) == "c"
     only = pod("p", labels={"app": "s"}, topologySpreadConstraints=spread(), nodeSelector={"kubernetes.io/hostname": "a"})
@@ -214,19 +214,19 @@ def test_pods_are_spread() -> None:
     assert place(few, snapshot(ZONES, there)) == "c"
 
 
-def test_a_node_without_the_label_is_out() -> None:
+def test_a_node_without_the_topology_label_is_rejected() -> None:
     message = refusal(pod("p", topologySpreadConstraints=spread()), snapshot([node("bare")]))
     assert "pod topology spread constraints (missing required label)" in message
 
 
-def test_pods_of_a_service_are_spread_softly() -> None:
+def test_default_spreading_of_services() -> None:
     there = {"a": [pod(str(number), labels={"app": "s"}) for number in range(3)]}
     service = {"metadata": {"name": "s", "namespace": "ns"}, "spec": {"selector": {"app": "s"}}}
     nodes = [node("a", cpu="64", memory="64Gi"), node("b")]
     assert place(pod("p", labels={"app": "s"}), snapshot(nodes, there), Objects(services=[service])) == "b"
 
 
-def test_claims_decide() -> None:
+def test_volume_claims() -> None:
     using = pod("p", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}])
     claim: Object = {"metadata": {"name": "c", "namespace": "ns"}, "spec": {}, "status": {"phase": "Pending"}}
     assert refusal(using, snapshot(ZONES)) == '0/3 nodes are available: persistentvolumeclaim "c" not found.'
@@ -252,13 +252,13 @@ def preempted(obj: Object, known: Snapshot, budgets: list[Object] | None = None)
     return preempt(run_pre_filter_plugins(cycle), caught.value.diagnosis, budgets or [], lambda name: ())
 
 
-def test_the_least_important_make_room() -> None:
+def test_preemption_removes_the_least_important_pods() -> None:
     there = {"a": [pod("low", cpu="2", priority=1), pod("lower", cpu="2")], "b": [pod("high", cpu="4", priority=9)]}
     found = preempted(pod("p", cpu="1", priority=10), snapshot([node("a"), node("b")], there))
     assert (found.node, [one.name for one in found.victims]) == ("a", ["lower"])
 
 
-def test_budgets_are_spared_where_possible() -> None:
+def test_preemption_avoids_violating_disruption_budgets() -> None:
     there = {"a": [pod("guarded", cpu="4", labels={"app": "g"})], "b": [pod("free", cpu="4", priority=5)]}
     budget = {
         "metadata": {"namespace": "ns"},
@@ -270,7 +270,7 @@ def test_budgets_are_spared_where_possible() -> None:
     assert preempted(pod("p", cpu="4", priority=10), known, [budget]).node == "b"
 
 
-def test_what_preemption_cannot_do() -> None:
+def test_preemption_does_not_help() -> None:
     there = {"a": [pod("peer", cpu="4", priority=10)], "b": [pod("low", cpu="1")]}
     known = snapshot([node("a"), node("b", taints=[{"key": "k", "effect": "NoSchedule"}])], there)
     with pytest.raises(FitError) as caught:
@@ -291,7 +291,7 @@ CHANGES = st.lists(
 
 
 @given(CHANGES)
-def test_what_is_counted_is_what_is_there(changes: list[tuple[str, str, str, bool]]) -> None:
+def test_incremental_node_info_equals_a_new_one(changes: list[tuple[str, str, str, bool]]) -> None:
     known = Snapshot()
     for name in "nm":
         known.set_node(name, node(name))

@@ -75,7 +75,7 @@ def fits(wanted: Object, node: Object, used: Counter[str], ports: Counter[str]) 
 
 @settings(max_examples=8)
 @given(st.lists(STEP, max_size=14))
-def test_the_scheduler_does_what_a_naive_one_would(steps: list[tuple[str, Any]]) -> None:
+def test_the_scheduler_matches_a_naive_model(steps: list[tuple[str, Any]]) -> None:
     cluster = Cluster(nodes=0)
     for name, (cpu, zone) in NODES.items():
         cluster.nodes.add(name, cpu=cpu, labels={"zone": zone})

@@ -56,7 +56,7 @@ TAINT = [{"key": "k", "effect": "NoSchedule"}]
         ("InterPodAffinity", ClusterEvent("pods", pod("q").obj, None), False),
     ],
 )
-def test_plugins_say_what_may_help(plugin: str, change: ClusterEvent, worth: bool) -> None:
+def test_hints_of_plugins(plugin: str, change: ClusterEvent, worth: bool) -> None:
     affinity = {
         "podAffinity": {
             "requiredDuringSchedulingIgnoredDuringExecution": [
@@ -74,11 +74,11 @@ def test_plugins_say_what_may_help(plugin: str, change: ClusterEvent, worth: boo
     assert is_pod_worth_requeuing(waiting, [plugin], change) is worth
 
 
-def test_a_pod_that_nobody_refused_is_always_worth_a_try() -> None:
+def test_a_pod_without_rejecting_plugins_is_always_retried() -> None:
     assert is_pod_worth_requeuing(pod(), (), ClusterEvent("pods", pod("q").obj, None))
 
 
-def test_the_most_important_pod_comes_first_and_else_the_first() -> None:
+def test_the_queue_is_ordered_by_priority_and_time() -> None:
     queue = SchedulingQueue()
     for name, priority in (("a", 0), ("b", 5), ("c", 0)):
         queue.add(pod(name, priority))
@@ -86,7 +86,7 @@ def test_the_most_important_pod_comes_first_and_else_the_first() -> None:
     assert [one.name if one else None for one in found] == ["b", "a", "c", None]
 
 
-def test_a_pod_that_did_not_fit_comes_back() -> None:
+def test_an_unschedulable_pod_is_retried() -> None:
     queue = SchedulingQueue()
     queue.add_unschedulable(pod(), ["NodeResourcesFit"])
     queue.move_all_to_active(ClusterEvent("nodes", node("1"), None))

@@ -42,7 +42,7 @@ def events(cluster: Cluster, reason: str) -> list[Object]:
     return [one for one in cluster.list("events.events.k8s.io") if one["reason"] == reason]
 
 
-def test_a_pod_of_higher_priority_is_nominated_and_takes_the_place(cluster: Cluster) -> None:
+def test_a_preempting_pod_is_nominated_and_then_bound(cluster: Cluster) -> None:
     cluster.create({"kind": "PriorityClass", "apiVersion": "scheduling.k8s.io/v1", "metadata": {"name": "high"}, "value": 1000})
     cluster.pods.on(name="low").terminates(after=5)
     run(cluster, pod("low", "2"))
@@ -59,7 +59,7 @@ def test_a_pod_of_higher_priority_is_nominated_and_takes_the_place(cluster: Clus
     assert (node_of(cluster, "high"), [one["metadata"]["name"] for one in cluster.list("pods")]) == ("n", ["high"])
 
 
-def test_gates_hold_a_pod_back(cluster: Cluster) -> None:
+def test_scheduling_gates(cluster: Cluster) -> None:
     run(cluster, pod("gated", schedulingGates=[{"name": "example.com/a"}]))
     assert node_of(cluster, "gated") is None and not events(cluster, "FailedScheduling")
     cluster.patch("pods", "gated", {"spec": {"schedulingGates": None}})
@@ -67,7 +67,7 @@ def test_gates_hold_a_pod_back(cluster: Cluster) -> None:
     assert node_of(cluster, "gated") == "n"
 
 
-def test_the_same_refusal_makes_a_series(cluster: Cluster) -> None:
+def test_equal_failures_become_an_event_series(cluster: Cluster) -> None:
     run(cluster, pod("large", "8"))
     for number in range(3):  # each time one goes, the large one is tried again
         run(cluster, pod(f"p{number}"))
@@ -78,7 +78,7 @@ def test_the_same_refusal_makes_a_series(cluster: Cluster) -> None:
     assert (second["series"]["count"], second["reportingController"]) == (2, "default-scheduler")
 
 
-def test_a_claim_that_waits_for_its_pod_is_bound_with_it(cluster: Cluster) -> None:
+def test_a_wait_for_first_consumer_claim_is_bound_with_its_pod(cluster: Cluster) -> None:
     cluster.create(
         {
             "kind": "StorageClass",

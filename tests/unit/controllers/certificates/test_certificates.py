@@ -87,7 +87,7 @@ def test_an_approved_request_of_a_client_is_signed(cluster: Cluster) -> None:
     assert found.not_valid_after_utc.timestamp() == pytest.approx(ends, abs=1)
 
 
-def test_a_denied_request_is_not_signed_and_goes_after_an_hour(cluster: Cluster) -> None:
+def test_a_denied_request_is_not_signed_and_deleted_after_an_hour(cluster: Cluster) -> None:
     ask(cluster, request_for("jane"))
     decide(cluster, "Denied")
     assert "certificate" not in status(cluster)
@@ -116,7 +116,7 @@ def test_a_kubelets_own_certificate_is_approved(cluster: Cluster) -> None:
     assert certificate(cluster).subject.rfc4514_string() == "CN=system:node:n,O=system:nodes"
 
 
-def test_who_may_not_is_approved_when_he_may(cluster: Cluster) -> None:
+def test_a_request_is_approved_once_its_user_is_authorized(cluster: Cluster) -> None:
     alice = cluster.as_user("alice")
     cluster.create(
         {
@@ -162,7 +162,7 @@ def test_who_may_not_is_approved_when_he_may(cluster: Cluster) -> None:
         (SERVING, ["digital signature", "server auth"], "subject organization is not system:nodes"),
     ],
 )
-def test_what_a_signer_cannot_accept_fails(cluster: Cluster, signer: str, usages: list[str], text: str) -> None:
+def test_an_invalid_request_gets_the_condition_failed(cluster: Cluster, signer: str, usages: list[str], text: str) -> None:
     ask(cluster, request_for("jane"), signer, usages)
     decide(cluster)
     failed = status(cluster)["conditions"][1]
@@ -170,7 +170,7 @@ def test_what_a_signer_cannot_accept_fails(cluster: Cluster, signer: str, usages
     assert failed["lastUpdateTime"]
 
 
-def test_somebody_elses_signer_is_left_alone(cluster: Cluster) -> None:
+def test_requests_for_other_signers_are_ignored(cluster: Cluster) -> None:
     ask(cluster, request_for("jane"), "example.com/signer")
     decide(cluster)
     assert len(status(cluster)["conditions"]) == 1
@@ -184,7 +184,7 @@ def test_somebody_elses_signer_is_left_alone(cluster: Cluster) -> None:
         (("system:node:n", "other"), "subject organization is not system:nodes", "subject organization is not system:nodes"),
     ],
 )
-def test_what_kubelets_may_ask_for(names: tuple[str, ...], client: str, serving: str) -> None:
+def test_valid_and_invalid_kubelet_requests(names: tuple[str, ...], client: str, serving: str) -> None:
     parsed = parse({"spec": {"request": request_for(*names)}})
     assert parsed is not None
     assert validate_kubelet_client(names_of(parsed), set(KUBELET_USAGES)) == client
@@ -200,7 +200,7 @@ def test_what_kubelets_may_ask_for(names: tuple[str, ...], client: str, serving:
         (x509.UniformResourceIdentifier("a://b"), "URI subjectAltNames are not allowed", "DNS or IP subjectAltName is required"),
     ],
 )
-def test_other_names_of_kubelets(other: x509.GeneralName, client: str, serving: str) -> None:
+def test_alternative_names_of_kubelet_requests(other: x509.GeneralName, client: str, serving: str) -> None:
     parsed = parse({"spec": {"request": request_for("system:node:n", "system:nodes", others=[other])}})
     assert parsed is not None
     assert validate_kubelet_client(names_of(parsed), set(KUBELET_USAGES)) == client
@@ -208,7 +208,7 @@ def test_other_names_of_kubelets(other: x509.GeneralName, client: str, serving: 
     assert validate_kubelet_client(names_of(parsed), {"any"}) == client
 
 
-def test_usages_of_kubelets() -> None:
+def test_usages_of_kubelet_certificates() -> None:
     parsed = parse({"spec": {"request": request_for("system:node:n", "system:nodes")}})
     assert parsed is not None
     text = "usages did not match [client auth digital signature key encipherment]"

@@ -55,7 +55,7 @@ def references(cluster: Cluster, name: str) -> list[str]:
 
 
 @pytest.mark.parametrize("policy", ["Background", "Foreground"])
-def test_dependents_go_with_their_owner(cluster: Cluster, policy: str) -> None:
+def test_dependents_are_deleted_with_their_owner(cluster: Cluster, policy: str) -> None:
     top = make(cluster, "top")
     under = make(cluster, "under", owner(top, block=True))
     make(cluster, "leaf", owner(under), kind="Secret")
@@ -66,7 +66,7 @@ def test_dependents_go_with_their_owner(cluster: Cluster, policy: str) -> None:
     assert names(cluster, "secrets") == []
 
 
-def test_an_owner_in_the_foreground_waits_for_those_who_block(cluster: Cluster) -> None:
+def test_foreground_deletion_waits_for_blocking_dependents(cluster: Cluster) -> None:
     top = make(cluster, "top")
     make(cluster, "blocks", owner(top, block=True), finalizers=["example.com/wait"])
     make(cluster, "other", owner(top), finalizers=["example.com/wait"])
@@ -79,7 +79,7 @@ def test_an_owner_in_the_foreground_waits_for_those_who_block(cluster: Cluster) 
     assert names(cluster) == ["other"]
 
 
-def test_an_owner_that_is_not_blocked_any_more_goes(cluster: Cluster) -> None:
+def test_an_owner_is_deleted_when_no_dependent_blocks_it_any_more(cluster: Cluster) -> None:
     top = make(cluster, "top")
     make(cluster, "blocks", owner(top, block=True), finalizers=["example.com/wait"])
     cluster.delete("configmaps", "top", propagationPolicy="Foreground")
@@ -89,7 +89,7 @@ def test_an_owner_that_is_not_blocked_any_more_goes(cluster: Cluster) -> None:
     assert names(cluster) == ["blocks"]
 
 
-def test_orphans_lose_only_the_reference_to_the_owner_that_goes(cluster: Cluster) -> None:
+def test_orphaning_removes_only_the_reference_to_the_deleted_owner(cluster: Cluster) -> None:
     one, two = make(cluster, "one"), make(cluster, "two")
     make(cluster, "both", owner(one), owner(two))
     make(cluster, "single", owner(one))
@@ -100,7 +100,7 @@ def test_orphans_lose_only_the_reference_to_the_owner_that_goes(cluster: Cluster
 
 
 @pytest.mark.parametrize("changed", [{"name": "never"}, {"uid": "11111111-2222-3333-4444-555555555555"}, {"kind": "Secret"}])
-def test_an_owner_that_never_was_counts_as_gone(cluster: Cluster, changed: dict[str, str]) -> None:
+def test_a_dependent_of_an_owner_that_never_existed_is_deleted(cluster: Cluster, changed: dict[str, str]) -> None:
     top = make(cluster, "top")
     make(cluster, "child", owner(top, **changed))
     cluster.settle()
@@ -108,14 +108,14 @@ def test_an_owner_that_never_was_counts_as_gone(cluster: Cluster, changed: dict[
 
 
 @pytest.mark.parametrize("changed", [{"kind": "Nothing"}, {"apiVersion": "example.com/v1"}])
-def test_an_owner_of_a_kind_that_is_not_served_is_not_judged(cluster: Cluster, changed: dict[str, str]) -> None:
+def test_a_dependent_of_an_unserved_kind_is_kept(cluster: Cluster, changed: dict[str, str]) -> None:
     top = make(cluster, "top")
     make(cluster, "child", owner(top, **changed))
     cluster.settle(horizon=1)
     assert names(cluster) == ["child", "top"]
 
 
-def test_it_is_judged_when_the_kind_is_served(cluster: Cluster) -> None:
+def test_a_dependent_is_checked_when_the_kind_is_served(cluster: Cluster) -> None:
     top = make(cluster, "top")
     make(cluster, "child", owner(top, apiVersion="example.com/v1", kind="Widget"))
     cluster.settle()
@@ -153,7 +153,7 @@ def test_it_is_judged_when_the_kind_is_served(cluster: Cluster) -> None:
     assert (names(cluster), names(cluster, "widgets")) == (["top"], [])
 
 
-def test_a_namespaced_owner_elsewhere_counts_as_gone_and_an_event_says_so(cluster: Cluster) -> None:
+def test_an_owner_in_another_namespace_counts_as_absent_and_causes_an_event(cluster: Cluster) -> None:
     cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "other"}})
     top = make(cluster, "top", namespace="other")
     make(cluster, "child", owner(top))
@@ -169,7 +169,7 @@ def test_a_namespaced_owner_elsewhere_counts_as_gone_and_an_event_says_so(cluste
     )
 
 
-def test_a_namespaced_owner_of_a_cluster_wide_object_is_not_judged(cluster: Cluster) -> None:
+def test_a_cluster_scoped_dependent_of_a_namespaced_owner_is_kept(cluster: Cluster) -> None:
     top = make(cluster, "top")
     cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "child", "ownerReferences": [owner(top)]}})
     cluster.delete("configmaps", "top")
@@ -177,14 +177,14 @@ def test_a_namespaced_owner_of_a_cluster_wide_object_is_not_judged(cluster: Clus
     assert cluster.get("namespaces", "child")
 
 
-def test_an_owner_that_is_there_before_the_collector_wakes_is_known(cluster: Cluster) -> None:
+def test_an_owner_created_before_the_collector_starts_is_found(cluster: Cluster) -> None:
     space = cluster.get("namespaces", "default")
     make(cluster, "child", owner(space))
     cluster.settle()
     assert names(cluster) == ["child"]
 
 
-def test_what_was_written_meanwhile_is_not_deleted(cluster: Cluster) -> None:
+def test_a_dependent_that_has_another_owner_by_now_is_not_deleted(cluster: Cluster) -> None:
     """A reference that is put right after the collector has looked stays."""
     top, two = make(cluster, "top"), make(cluster, "two")
     make(cluster, "child", owner(top))
@@ -255,7 +255,7 @@ def play(cluster: Cluster, model: Model, known: dict[tuple[str, int], dict[str, 
 
 
 @given(steps)
-def test_owner_graphs_end_as_the_model_says(story: list[Step]) -> None:
+def test_random_owner_graphs_match_the_model(story: list[Step]) -> None:
     cluster = Cluster(controllers=ONLY)
     try:
         model, known = Model(), {}
@@ -271,7 +271,7 @@ def test_owner_graphs_end_as_the_model_says(story: list[Step]) -> None:
         cluster.stop()
 
 
-def test_a_refusal_is_tried_again(cluster: Cluster) -> None:
+def test_a_refused_deletion_is_retried(cluster: Cluster) -> None:
     """Deleting is refused by a policy that is taken away."""
     top = make(cluster, "top")
     make(cluster, "child", owner(top))

@@ -86,7 +86,7 @@ def test_a_volume_is_attached_while_a_pod_uses_it(cluster: Cluster) -> None:
     assert "volumesAttached" not in cluster.get("nodes", "n")["status"]
 
 
-def test_a_driver_may_need_no_attaching(cluster: Cluster) -> None:
+def test_a_driver_without_attach_required_gets_no_attachment(cluster: Cluster) -> None:
     cluster.create(
         {
             "apiVersion": "storage.k8s.io/v1",
@@ -100,7 +100,7 @@ def test_a_driver_may_need_no_attaching(cluster: Cluster) -> None:
     assert attachments(cluster) == []
 
 
-def test_a_kubelet_may_attach_by_itself(cluster: Cluster) -> None:
+def test_a_node_without_controller_managed_attachment_is_skipped(cluster: Cluster) -> None:
     node(cluster, managed=False)
     pod(cluster)
     assert attachments(cluster) == []

@@ -65,7 +65,7 @@ def bound(cluster: Cluster, name: str = "c") -> str:
     return str(cluster.get("pvc", name)["spec"].get("volumeName", ""))
 
 
-def test_the_smallest_volume_that_is_large_enough_is_taken(cluster: Cluster) -> None:
+def test_the_smallest_sufficient_volume_is_bound(cluster: Cluster) -> None:
     for name, size in (("large", "10Gi"), ("middle", "5Gi"), ("small", "1Gi")):
         cluster.create(volume(name, size))
     cluster.create(volume("more-modes", "3Gi", ("ReadWriteOnce", "ReadOnlyMany")))
@@ -82,7 +82,7 @@ def test_the_smallest_volume_that_is_large_enough_is_taken(cluster: Cluster) -> 
     assert (reference["namespace"], reference["name"]) == ("default", "c")
 
 
-def test_a_claim_that_waits_is_bound_when_a_volume_comes(cluster: Cluster) -> None:
+def test_a_pending_claim_is_bound_when_a_volume_is_created(cluster: Cluster) -> None:
     cluster.create(claim(storageClassName=""))
     assert phases(cluster) == {"c": "Pending"}
     assert ("FailedBinding", "no persistent volumes available for this claim and no storage class is set") in told(cluster)
@@ -100,7 +100,7 @@ def test_a_claim_that_waits_is_bound_when_a_volume_comes(cluster: Cluster) -> No
         ({"volumeAttributesClassName": "fast"}, "volumeAttributesClassName does not match"),
     ],
 )
-def test_a_named_volume_that_does_not_suit(cluster: Cluster, spec: dict[str, Any], problem: str) -> None:
+def test_a_claim_with_an_unsuitable_volume_name_stays_pending(cluster: Cluster, spec: dict[str, Any], problem: str) -> None:
     cluster.create(volume("v"))
     wanted = claim(volumeName="v", **spec)
     assert check_volume_satisfies_claim(volume("v"), wanted) == problem
@@ -110,7 +110,7 @@ def test_a_named_volume_that_does_not_suit(cluster: Cluster, spec: dict[str, Any
     assert ("VolumeMismatch", f'Cannot bind to requested volume "v": {problem}') in told(cluster)
 
 
-def test_a_volume_that_is_somebody_elses(cluster: Cluster) -> None:
+def test_a_claim_whose_volume_is_bound_to_another_claim_stays_pending(cluster: Cluster) -> None:
     cluster.create(volume("v"))
     cluster.create(claim("first", volumeName="v"))
     cluster.settle()
@@ -119,7 +119,7 @@ def test_a_volume_that_is_somebody_elses(cluster: Cluster) -> None:
     assert ("FailedBinding", 'volume "v" already bound to a different claim.') in told(cluster)
 
 
-def test_a_reserved_volume_waits_for_its_claim(cluster: Cluster) -> None:
+def test_a_volume_with_a_claim_ref_is_bound_to_that_claim(cluster: Cluster) -> None:
     cluster.create(volume("v", "5Gi", claimRef={"namespace": "default", "name": "c"}))
     cluster.create(claim("other"))
     assert phases(cluster) == {"other": "Pending", "v": "Available"}
@@ -127,7 +127,7 @@ def test_a_reserved_volume_waits_for_its_claim(cluster: Cluster) -> None:
     assert phases(cluster) == {"c": "Bound", "other": "Pending", "v": "Bound"}
 
 
-def test_a_lost_claim(cluster: Cluster) -> None:
+def test_a_claim_is_lost_when_its_volume_is_deleted(cluster: Cluster) -> None:
     cluster.create(volume("v"))
     cluster.create(claim())
     assert phases(cluster)["c"] == "Bound"
@@ -137,7 +137,7 @@ def test_a_lost_claim(cluster: Cluster) -> None:
     assert cluster.get("pvc", "c")["status"] == {"phase": "Lost"}
 
 
-def test_a_volume_that_forgets_its_claim_is_bound_to_it_again(cluster: Cluster) -> None:
+def test_a_removed_claim_ref_is_restored(cluster: Cluster) -> None:
     cluster.create(volume("v"))
     cluster.create(claim())
     assert phases(cluster)["c"] == "Bound"
@@ -146,7 +146,7 @@ def test_a_volume_that_forgets_its_claim_is_bound_to_it_again(cluster: Cluster) 
     assert cluster.get("pv", "v")["spec"]["claimRef"]["name"] == "c"
 
 
-def test_a_lost_claim_is_bound_again_when_its_volume_comes_back(cluster: Cluster) -> None:
+def test_a_lost_claim_is_bound_again_when_its_volume_is_recreated(cluster: Cluster) -> None:
     cluster.create(volume("v"))
     cluster.create(claim())
     cluster.settle()
@@ -177,7 +177,7 @@ def test_a_lost_claim_is_bound_again_when_its_volume_comes_back(cluster: Cluster
         ({"policy": "Recycle"}, "Failed", "No recycler plugin found for the volume!"),
     ],
 )
-def test_what_becomes_of_a_volume_whose_claim_goes(
+def test_the_reclaim_policy_applies_when_the_claim_is_deleted(
     cluster: Cluster, more: dict[str, Any], left: str | None, reason: str | None
 ) -> None:
     cluster.create(volume("v", **more))
@@ -189,7 +189,7 @@ def test_what_becomes_of_a_volume_whose_claim_goes(
         assert cluster.get("pv", "v")["status"].get("message") == reason
 
 
-def test_the_default_class_makes_and_takes_volumes(cluster: Cluster) -> None:
+def test_the_default_class_provisions_and_deletes_volumes(cluster: Cluster) -> None:
     wanted = claim()
     del wanted["spec"]["storageClassName"]
     cluster.create(wanted)
@@ -210,7 +210,7 @@ def test_the_default_class_makes_and_takes_volumes(cluster: Cluster) -> None:
     assert cluster.list("pv") == []
 
 
-def test_a_claim_gets_the_default_class_when_there_is_one(cluster: Cluster) -> None:
+def test_a_claim_gets_the_default_class_once_it_exists(cluster: Cluster) -> None:
     cluster.delete("storageclasses", "standard")
     wanted = claim()
     del wanted["spec"]["storageClassName"]
@@ -238,7 +238,7 @@ def test_a_claim_gets_the_default_class_when_there_is_one(cluster: Cluster) -> N
         ("kubernetes.io/aws-ebs", "ExternalProvisioning", "external provisioner 'ebs.csi.aws.com'"),
     ],
 )
-def test_who_is_to_make_a_volume(cluster: Cluster, provisioner: str, reason: str, text: str) -> None:
+def test_a_claim_without_an_internal_provisioner_has_an_event(cluster: Cluster, provisioner: str, reason: str, text: str) -> None:
     cluster.create(
         {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "c"}, "provisioner": provisioner}
     )
@@ -247,7 +247,7 @@ def test_who_is_to_make_a_volume(cluster: Cluster, provisioner: str, reason: str
     assert [message for told_reason, message in told(cluster) if told_reason == reason and text in message]
 
 
-def test_a_late_class_waits_for_a_pod(cluster: Cluster) -> None:
+def test_a_wait_for_first_consumer_class_waits_for_a_pod(cluster: Cluster) -> None:
     cluster.create(
         {
             "apiVersion": "storage.k8s.io/v1",
@@ -268,7 +268,7 @@ def test_a_late_class_waits_for_a_pod(cluster: Cluster) -> None:
     assert cluster.get("pvc", "c")["status"]["phase"] == "Bound"
 
 
-def test_claims_of_ephemeral_volumes_come_and_go_with_their_pod(cluster: Cluster) -> None:
+def test_claims_of_ephemeral_volumes_are_created_and_deleted_with_the_pod(cluster: Cluster) -> None:
     template = {
         "metadata": {"labels": {"a": "b"}},
         "spec": {key: value for key, value in claim()["spec"].items() if key != "storageClassName"},
@@ -295,7 +295,7 @@ def test_claims_of_ephemeral_volumes_come_and_go_with_their_pod(cluster: Cluster
     assert cluster.list("pvc") == cluster.list("pv") == []
 
 
-def test_a_claim_of_another_stands_in_the_way_of_an_ephemeral_volume(cluster: Cluster) -> None:
+def test_an_existing_claim_of_another_owner_blocks_an_ephemeral_volume(cluster: Cluster) -> None:
     cluster.create(claim("p-v"))
     cluster.clock.hold()
     cluster.create(
@@ -316,7 +316,7 @@ def test_a_claim_of_another_stands_in_the_way_of_an_ephemeral_volume(cluster: Cl
 
 
 @pytest.mark.parametrize(("resource", "name"), [("pv", "v"), ("pvc", "c")])
-def test_a_finalizer_that_is_taken_off_comes_back(cluster: Cluster, resource: str, name: str) -> None:
+def test_a_removed_protection_finalizer_is_restored(cluster: Cluster, resource: str, name: str) -> None:
     cluster.create(volume("v"))
     cluster.create(claim())
     before = cluster.get(resource, name)["metadata"]["finalizers"]
@@ -325,7 +325,7 @@ def test_a_finalizer_that_is_taken_off_comes_back(cluster: Cluster, resource: st
     assert cluster.get(resource, name)["metadata"]["finalizers"] == before
 
 
-def test_plugins_that_are_gone_have_drivers() -> None:
+def test_in_tree_plugins_are_migrated_or_unknown() -> None:
     check_provisioner("kubernetes.io/gce-pd")
     migrated = volume("v")
     migrated["metadata"]["annotations"] = {"pv.kubernetes.io/provisioned-by": "kubernetes.io/gce-pd"}
@@ -335,7 +335,7 @@ def test_plugins_that_are_gone_have_drivers() -> None:
         is_deleted_in_tree(migrated)
 
 
-def test_a_class_of_attributes_stays_while_somebody_names_it(cluster: Cluster) -> None:
+def test_a_volume_attributes_class_in_use_is_protected(cluster: Cluster) -> None:
     cluster.create(
         {
             "apiVersion": "storage.k8s.io/v1",

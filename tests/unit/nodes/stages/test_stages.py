@@ -53,7 +53,7 @@ def test_queries(query: str, found: list[Any]) -> None:
 
 
 @pytest.mark.parametrize("query", ["reduce .[] as $x (0; . + $x)", ".a as $x | $x", ".a | splits(1)", ".a |", "@base64"])
-def test_queries_that_are_refused(query: str) -> None:
+def test_invalid_queries(query: str) -> None:
     with pytest.raises(StageError, match="jq"):
         jq.compile_query(query)
 
@@ -86,7 +86,7 @@ def test_templates(template: str, text: str) -> None:
 @pytest.mark.parametrize(
     "template", ["{{ if .a }}", "{{ end }}", '{{ template "x" }}', "{{ .a | }}", "{{ ( .a }}", "{{ 1 + 2 }}"]
 )
-def test_templates_that_are_refused(template: str) -> None:
+def test_invalid_templates(template: str) -> None:
     with pytest.raises(StageError, match="template"):
         go_templates.compile_template(template)
 
@@ -134,7 +134,7 @@ def test_selectors(expression: dict[str, Any], holds: bool) -> None:
         ({"steps": [{"patch": {"template": "", "impersonation": {}}}]}, "steps.patch.impersonation is not supported"),
     ],
 )
-def test_what_is_not_supported_is_named(spec: dict[str, Any], message: str) -> None:
+def test_unsupported_fields_are_errors(spec: dict[str, Any], message: str) -> None:
     with pytest.raises(StageError, match=f"Stage s: .*{message}"):
         new_stage(stage(**spec))
 
@@ -150,7 +150,7 @@ def test_delays_and_jitter() -> None:
     assert until.delay_for({**POD, "until": "2026-01-01T00:01:00Z"}, NOW, chance) == 60
 
 
-def test_weights_decide() -> None:
+def test_weights_select_the_stage() -> None:
     chance = random.Random(1)
     heavy, light = made(name="heavy", weight=100), made(name="light", weight=0)
     assert {found.name for _ in range(20) if (found := match_stage([heavy, light], POD, chance))} == {"heavy"}
@@ -203,7 +203,7 @@ GOES = stage(
 )
 
 
-def test_pods_do_what_stages_say_and_nothing_else(cluster: Cluster) -> None:
+def test_stages_replace_the_kubelets_for_pods(cluster: Cluster) -> None:
     assert cluster.stages.load(STARTS, GOES) == ["starts", "goes"]
     cluster.create(pod("p"))
     cluster.settle()
