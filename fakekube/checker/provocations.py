@@ -106,7 +106,7 @@ class RefuseInText(Action):
 
 @dataclass(slots=True, frozen=True)
 class PlainBookmarkFirst(Action):
-    """A watch with initial events begins with a plain bookmark, and ends after it."""
+    """A watch with initial events begins with a plain bookmark, and is silent after it."""
 
     name = "plain bookmark first"
     on_others = False
@@ -116,7 +116,7 @@ class PlainBookmarkFirst(Action):
 
     def stream(self, stream: ObservedStream, context: ActionContext) -> None:
         stream.set_bookmarks("first")
-        stream.end_after(1)
+        stream.silence_after(1)
 
 
 @dataclass(slots=True, frozen=True)

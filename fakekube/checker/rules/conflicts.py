@@ -324,11 +324,14 @@ class AddedFinalizer(Finalizers):
         if not spell.calm.holds:
             raise NotExercised("the client sets no finalizer")
 
+        added: set[str] = set()
+
         def add(obj: Object) -> Object | None:
-            finalizers = obj["metadata"].setdefault("finalizers", [])
-            if self.FINALIZER in finalizers or obj["metadata"].get("deletionTimestamp"):
+            metadata = obj["metadata"]
+            if metadata["uid"] in added or metadata.get("deletionTimestamp"):
                 return None
-            finalizers.append(self.FINALIZER)
+            added.add(metadata["uid"])
+            metadata["finalizers"] = [*(metadata.get("finalizers") or ()), self.FINALIZER]
             return obj
 
         token = new_token(spell.random)

@@ -81,12 +81,19 @@ class EarlyBookmark(RefusedInitialEvents):
         """Has the first so many watches with initial events end early."""
         arm(spell.faults.on("watch"), PlainBookmarkFirst(), label="plain bookmark", times=times)
 
+    def provoke(self, spell: Spell) -> None:
+        spell.wait(1.5)  # after a shorter watch a client may list in any case
+        spell.faults.on("watch").end(label="ended").remove()
+
 
 class EarlyEnd(EarlyBookmark):
     """The watch ends among the initial events."""
 
     provocation = "the watch ends before the initial events are complete"
     legality = "C"
+
+    def provoke(self, spell: Spell) -> None:
+        """The watch ends by itself."""
 
     def disturb(self, spell: Spell, times: int) -> None:
         spell.stimulate()

@@ -15,6 +15,7 @@ from fakekube.checker.rules.watch_errors import CONCEPTS, expire
 if TYPE_CHECKING:
     from fakekube.checker.spell import Spell
     from fakekube.checker.trace import Call
+    from fakekube.powers.exchange import Exchange
 
 __all__ = ["RULES", "judge_repeats"]
 
@@ -159,6 +160,11 @@ class RevisionOfList(Rule):
         spell.stimulate()
         spell.delete(spell.stimulate())
         spell.advance_revisions(5)
+
+        def write(exchange: Exchange) -> None:
+            spell.advance_revisions(1)
+
+        spell.faults.on("list").intercept(write, label="something is written")  # so that no two lists have one revision
 
     def provoke(self, spell: Spell) -> None:
         spell.require_watch()  # the client has listed before there is a newer object
