@@ -23,6 +23,7 @@ _HTTP_LIBRARIES = frozenset(
         "python-urllib3",
         "python-requests",
         "python-httpx",
+        "python-httpx2",
         "python",
         "urllib3",
         "aiohttp",
