@@ -71,12 +71,18 @@ class EndExpired(End):
 
 @dataclass(slots=True, frozen=True)
 class JoinEvents(Action):
-    """Events that are there together are sent in one chunk, and a bookmark before them."""
+    """Events that are there together are sent in one chunk, and a bookmark before them.
+
+    A WebSocket delimits its messages, so that it is not concerned.
+    """
 
     name = "join events"
     on_others = False
     on_open = True
     combines = True
+
+    def concerns(self, exchange: Exchange) -> bool:
+        return exchange.verb == "watch" and exchange.headers.get("upgrade", "").lower() != "websocket"
 
     def stream(self, stream: ObservedStream, context: ActionContext) -> None:
         stream.join()

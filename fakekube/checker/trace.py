@@ -205,7 +205,7 @@ class Call:
         """What a watch has delivered."""
         frames = self.exchange.frames or ()
         while len(self._events) < len(frames):
-            self._events.append(_event(frames[len(self._events)], self.exchange.answer_type))
+            self._events.append(_event(frames[len(self._events)]))
         return self._events
 
     def delivered(self, *, bookmarks: bool = True) -> int:
@@ -231,8 +231,8 @@ class Call:
         return f"{self.at:7.2f} s  {self.verb} {self.path}{'?' + query if query else ''}: {self.code}{fault}"
 
 
-def _event(frame: bytes, media_type: str) -> Event:
-    if "json" not in media_type:
+def _event(frame: bytes) -> Event:
+    if not frame.startswith(b"{"):
         texts = (frame[match.end() : match.end() + match[1][0]] for match in _PROTOBUF_REVISION.finditer(frame))
         found = [int(text) for text in texts if text.isdigit()]
         return Event("", max(found, default=0), "", "")
