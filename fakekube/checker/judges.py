@@ -187,8 +187,31 @@ def judge_process(spell: Spell) -> Verdict | None:
     if spell.ended:
         if spell.bench.ends_by_itself:
             return Verdict.not_exercised("the client also ends by itself on a calm cluster", spell.ended)
+        if _has_lost_its_lease(spell):
+            return Verdict.not_exercised(
+                "the client could not renew its lease in time, and ended as a leader has to", spell.ended
+            )
         return Verdict.failed(spell.ended, *spell.excerpt(), *(f"printed: {line}" for line in spell.printed))
     return Verdict.failed(f"hot loop: {spell.loop}", *spell.excerpt()) if spell.loop else None
+
+
+def _has_lost_its_lease(spell: Spell) -> bool:
+    """Had a leader that ended not renewed its lease for a good part of the lease's duration? Then it may not go on."""
+    renewed = [
+        call
+        for call in spell.trace
+        if call.collection == "leases.coordination.k8s.io" and call.is_write and call.succeeded and call.at >= spell.started_at
+    ]
+    if not renewed:
+        return False
+    answer = renewed[-1].answer
+    told = (answer.get("spec") or {}).get("leaseDurationSeconds") if isinstance(answer, dict) else None
+    return spell.ended_at - renewed[-1].at > _LATE_RENEWAL * (told or _USUAL_DURATION)
+
+
+#: The part of a lease's duration after which a leader that has not renewed it may stop leading; and the duration, in seconds,
+#: of a lease whose format is not read here.
+_LATE_RENEWAL, _USUAL_DURATION = 0.5, 15.0
 
 
 def judge_convergence(spell: Spell) -> Verdict | None:

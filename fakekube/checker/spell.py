@@ -114,6 +114,8 @@ class Spell:
         """A copy for which an expected sign is not there."""
         self.ended: str = ""
         """How the client ended by itself."""
+        self.ended_at = 0.0
+        """When it was seen to have ended."""
         self.printed: Sequence[str] = ()
         """The last lines that it printed before."""
         self.loop: str = ""
@@ -312,6 +314,7 @@ class Spell:
         if code is not None:
             how = f"signal {-code}" if code < 0 else f"exit code {code}"
             self.ended = f"the client ended ({how})"
+            self.ended_at = self.now
             output = process.output()
             if output:
                 self.ended += f"; it printed: {telling_line(output)}"
