@@ -1,0 +1,31 @@
+"""Judges that say why a client ended."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from fakekube.checker.judges import judge_process
+
+LEASE = {"kind": "Lease", "spec": {"leaseDurationSeconds": 10}}
+
+
+def ended(*, renewed_before: float | None) -> Any:
+    """A run whose client has ended, so many seconds after it last renewed a lease of ten seconds."""
+    renewals = []
+    if renewed_before is not None:
+        renewal = {"collection": "leases.coordination.k8s.io", "is_write": True, "succeeded": True, "answer": LEASE}
+        renewals = [SimpleNamespace(**renewal, at=100.0 - renewed_before)]
+    bench = SimpleNamespace(ends_by_itself=False)
+    return SimpleNamespace(
+        ended="the client ended", ended_at=100.0, started_at=50.0, loop="", trace=renewals, bench=bench, excerpt=lambda: []
+    )
+
+
+@pytest.mark.parametrize(("renewed_before", "verdict"), [(None, "fail"), (2.0, "fail"), (7.0, "not exercised")])
+def test_a_leader_that_could_not_renew_its_lease_may_end(renewed_before: float | None, verdict: str) -> None:
+    found = judge_process(ended(renewed_before=renewed_before))
+    assert found is not None
+    assert str(found.word) == verdict
