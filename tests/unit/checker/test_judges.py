@@ -19,9 +19,8 @@ def ended(*, renewed_before: float | None) -> Any:
         renewal = {"collection": "leases.coordination.k8s.io", "is_write": True, "succeeded": True, "answer": LEASE}
         renewals = [SimpleNamespace(**renewal, at=100.0 - renewed_before)]
     bench = SimpleNamespace(ends_by_itself=False)
-    return SimpleNamespace(
-        ended="the client ended", ended_at=100.0, started_at=50.0, loop="", trace=renewals, bench=bench, excerpt=lambda: []
-    )
+    end = {"ended": "the client ended", "ended_at": 100.0, "started_at": 50.0, "printed": []}
+    return SimpleNamespace(**end, loop="", trace=renewals, bench=bench, excerpt=list)
 
 
 @pytest.mark.parametrize(("renewed_before", "verdict"), [(None, "fail"), (2.0, "fail"), (7.0, "not exercised")])
