@@ -1,7 +1,7 @@
-"""`fakekube check`: says which obligations of the Kubernetes API a client breaks, with evidence.
+"""`fakekube check`: reports which rules for clients of the Kubernetes API a client breaks, with evidence.
 
-A client, in any language, is run against clusters that do what a real server or network may do; each rule of the catalogue
-(docs/client-rules.md) provokes a breach on a cluster of its own and judges by what the server sees.
+The client may be written in any language. It runs against clusters that behave in the ways that a real server or network may
+behave. Each rule (docs/client-rules.md) provokes a failure on a cluster of its own and judges only what the server observes.
 """
 
 from __future__ import annotations

@@ -39,29 +39,30 @@ def check(
     timeout: float | None = None,
     progress: Progress | None = None,
 ) -> Report:
-    """Runs a client against clusters that do what a server may do, and says which obligations it breaks.
+    """Runs a client against clusters that behave in every way a server may behave, and reports which rules it breaks.
 
     Args:
-        start: a command, which gets KUBECONFIG; or a function that is given the path of a kubeconfig: a coroutine function,
-            which is cancelled at the end, or one that returns a context manager, a function that stops the client, or an
-            object with `stop` or `close`. A function with a second parameter gets a `threading.Event` and may block until it
-            is set.
-        sample: manifests. Definitions are prerequisites; everything else is copied under new names as a stimulus. Without
-            one, a small object of each resource that the client watches.
-        rules: ids; they run with all their provocations. By default all rules.
-        legality: the classes of provocations that run where no rules are named.
-        idle: seconds of silence after which the client gives up on a watch, if it does.
-        seconds: for how long repeated failures are provoked, in real seconds.
-        expect: signs of the client's reaction, RESOURCE/NAME[:PATH[=VALUE]] with {name}; what is learned counts as well.
-        seed: what all random choices follow from.
-        profile: of the clusters.
-        quiet: seconds without a request after which the client is taken to have reacted, while its reaction is learned;
-            more for a client that waits before it acts.
-        timeout: seconds for the whole check; what has not been judged then is not exercised. None for no limit.
+        start: a command, which receives KUBECONFIG in its environment, or a function, which receives the path of a kubeconfig.
+        The function may be a coroutine function, which is cancelled at the end; it may return a context manager, a function that
+        stops the client, or an object with `stop` or `close`; or it has a second parameter, a `threading.Event`, and blocks until
+        that is set.
+        sample: manifests. CustomResourceDefinitions are prerequisites; all other objects are copied under new names, and the
+        client has to react to the copies. By default, a small object of each built-in resource that the client watches.
+        rules: ids of rules, which run with all their provocations. By default all rules.
+        legality: the classes of provocations that run if `rules` is None.
+        idle: seconds without data after which the client closes a watch; None if it does not, or if this is unknown.
+        seconds: how long repeated failures are provoked, in real seconds.
+        expect: objects or fields that show the client's reaction, RESOURCE/NAME[:PATH[=VALUE]] with {name}, in addition to the
+        effects that the calm run finds.
+        seed: the seed of all random choices.
+        profile: the profile of the clusters.
+        quiet: seconds without a request after which the calm run considers the client's reaction complete. Increase it for a
+        client that waits before it acts.
+        timeout: seconds for the whole check; rules without a verdict by then are "not exercised". None for no limit.
         progress: called with a line of text for each step.
 
     Raises:
-        CalmRunFailed: the client never came, or did not finish its calm run.
+        CalmRunFailed: the client sent no request, or did not finish its calm run.
         UnknownRule: there is no such rule.
         ValueError: another argument is invalid; ManifestError for the sample.
     """

@@ -1,7 +1,7 @@
-"""What all runs of one check have in common: the client, the sample, what is known of the calm run, and how much may run at once.
+"""The state that all runs of one check share: the client, the sample, the result of the calm run, and the limits of concurrency.
 
-Invariant: at most as many clients start at the same time as there are processors, because starting is what costs; once they run,
-they mostly wait.
+Invariant: at most as many clients start at the same time as there are processors, because starting is expensive; a running client
+mostly waits.
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ if TYPE_CHECKING:
 
 __all__ = ["Bench"]
 
-#: Seconds that a client may take until its first request.
+#: How many seconds a client may take until its first request.
 START_PATIENCE = 60.0
 
 
 @dataclass
 class Bench:
-    """See the module.
+    """The shared state of one check.
 
     Args:
         starter: starts the client.
-        sample: may be empty; then one is made of what the client watches.
-        profile: of the clusters.
-        seed: what all random choices follow from.
-        idle: seconds of silence after which the client says that it gives up on a watch; None: it does not say.
-        seconds: for how long repeated failures are provoked.
-        expects: signs of a reaction that are told.
-        quiet: seconds without a request after which a client of the calm run is quiet.
-        start_patience: seconds that a client may take until its first request.
-        timeout: seconds after which what has not been judged is given up; None for no limit.
+        sample: if it is empty, the calm run creates one from the resources that the client watches.
+        profile: the profile of the clusters.
+        seed: the seed of all random choices.
+        idle: seconds without data after which the client closes a watch; None if unknown.
+        seconds: how long repeated failures are provoked.
+        expects: objects and fields that the user expects as a reaction.
+        quiet: seconds without a request after which the calm run considers a reaction complete.
+        start_patience: how many seconds a client may take until its first request.
+        timeout: seconds after which the remaining rules are not exercised; None for no limit.
     """
 
     starter: Starter
@@ -66,9 +66,9 @@ class Bench:
         self.calm: Calm | None = None
         self._begun = time.monotonic()
         self.stopping = threading.Event()
-        """Set when the check is broken off."""
+        """Set when the check is aborted."""
         self.busiest = 0
-        """Requests of the client for the copies of the calm run."""
+        """How many requests the client sent for the copies of the calm run."""
         self.starting = threading.BoundedSemaphore(max(os.cpu_count() or 1, 1))
         self._folder = tempfile.TemporaryDirectory(prefix="fakekube-check-", ignore_cleanup_errors=True)
         self._folders = 0
@@ -84,7 +84,8 @@ class Bench:
         return folder
 
     def write_kubeconfig(self, cluster: Cluster, folder: Path, *, token_file: bool) -> Path:
-        """Writes the kubeconfig of a run: of the cluster's administrator, with the token in a file if asked."""
+        """Writes the kubeconfig of a run for the cluster's administrator; with `token_file` it refers to a file with the
+        token."""
         path = folder / "kubeconfig"
         if not token_file:
             cluster.write_kubeconfig(path)
@@ -99,29 +100,29 @@ class Bench:
         return path
 
     def slowness(self) -> float:
-        """Returns by what factor this machine is too busy to be judged by usual times; at least 1."""
+        """Returns the factor by which timeouts grow because of the load of this machine: 1 to 2."""
         try:
             return min(max(os.getloadavg()[0] / (os.cpu_count() or 1), 1.0), 2.0)
         except OSError:
             return 1.0
 
     def time_is_up(self) -> bool:
-        """Has the check taken as long as it may?"""
+        """Returns whether the timeout of the check has passed."""
         return self.timeout is not None and time.monotonic() - self._begun > self.timeout
 
     @property
     def ends_by_itself(self) -> bool:
-        """Has the client of the calm run ended, though nothing was wrong?"""
+        """Whether the client of the calm run has ended, although nothing was provoked."""
         calm = self.calm
         return calm is not None and calm.spell.process is not None and calm.spell.process.exit_code() is not None
 
     def default_sample(self, spell: Spell) -> Sample:
-        """Returns a sample of what the client watches. Raises NotExercised."""
+        """Returns a sample of the resources that the client watches. Raises NotExercised if there is none for them."""
         watched = [(call.collection, call) for call in spell.trace if call.is_watch or call.is_list]
         return default_sample(watched)
 
     def close(self) -> None:
-        """Ends the client of the calm run and deletes all files."""
+        """Stops the client of the calm run and deletes all files."""
         if self.calm is not None:
             self.calm.spell.close()
         self.starter.close()
@@ -129,7 +130,7 @@ class Bench:
 
 
 def parse_names(names: str | Sequence[str] | None) -> list[str] | None:
-    """Returns names that are separated by commas."""
+    """Splits names that are separated by commas; None stays None."""
     if names is None:
         return None
     parts = names.split(",") if isinstance(names, str) else [part for one in names for part in one.split(",")]

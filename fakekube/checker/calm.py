@@ -1,9 +1,9 @@
-"""The calm run: what the client does when nothing is wrong.
+"""The calm run: finds out what the client does on a cluster without faults.
 
-The client is started on a cluster without faults, two copies of the sample are made and deleted. The client of the calm run goes
-on running until the end of the check: what it does in idleness, and whether it ends by itself, is a control for all other runs.
+It starts the client, creates two copies of the sample, and deletes them. The client of the calm run continues to run until the
+end of the check as a control for all other runs: it shows which requests an idle client sends, and whether it ends by itself.
 
-Invariant: nothing is learned from one copy alone.
+Invariant: only an effect that both copies have is part of the reaction.
 """
 
 from __future__ import annotations
@@ -23,46 +23,46 @@ if TYPE_CHECKING:
 
 __all__ = ["Calm", "CalmRunFailed", "learn"]
 
-#: Seconds after which a client that is not quiet is no longer waited for.
+#: The longest time to wait until a client is quiet, in seconds.
 _LONGEST = 15.0
 #: Seconds after which the client has nothing to do any more for the copy that stays.
 _AFTER_CONTROL = 3.0
-#: How many times the seconds of quiet are waited for the first sign of a reaction.
+#: How many times `quiet` the first request of a reaction may take.
 _FIRST_SIGN = 3
 
 
 class CalmRunFailed(Exception):
-    """The client never came, or has not finished its calm run."""
+    """The client sent no request, or did not finish its calm run."""
 
 
 @dataclass(slots=True)
 class Calm:
-    """What was learned."""
+    """The result of the calm run: what the client does without faults."""
 
     spell: Spell
-    """Of the client that still runs."""
+    """The calm run itself, whose client still runs."""
     agents: Sequence[str]
-    """The user agents."""
+    """The User-Agents of the client."""
     streams: Mapping[StreamKey, str]
-    """The streams that the client watches → resource."""
+    """The streams that the client watches, with their resources."""
     told: Mapping[StreamKey, frozenset[str]]
-    """The streams that tell the client of copies → the resources of the objects that they tell of."""
+    """The streams that deliver objects of the copies, with the resources of these objects."""
     reaction: Reaction
-    """To a copy."""
+    """The reaction to the creation of a copy."""
     deletion: Reaction
-    """To the deletion of a copy: what the client sends."""
+    """The reaction to the deletion of a copy: the requests that the client sends."""
     vanishing: Mapping[str, int]
-    """How many children of each resource vanish when a copy is deleted."""
+    """How many children of each resource are deleted with a copy."""
     holds: bool
-    """Does the client put a finalizer on objects of the sample?"""
+    """Whether the client adds a finalizer to objects of the sample."""
     start_seconds: float
-    """From the start to the first request."""
+    """Seconds from the start to the first request."""
     reaction_seconds: float
-    """From the creation of a copy to the last request of the reaction."""
+    """Seconds from the creation of a copy to the last request of the reaction."""
     control: Copy
     """A copy that stays, to see what the client makes for one in the course of time; older than all copies of other runs."""
     idle_from: float
-    """When idleness began, in seconds of the spell."""
+    """When the client became idle, in seconds of the spell."""
 
     @property
     def agent(self) -> str:
@@ -74,7 +74,7 @@ class Calm:
 
 
 def learn(bench: Bench) -> Calm:
-    """Makes the calm run. Raises CalmRunFailed."""
+    """Performs the calm run. Raises CalmRunFailed."""
     spell = Spell(bench, None)
     try:
         return _learn(spell)
@@ -121,8 +121,10 @@ def _printed(spell: Spell) -> str:
 
 
 def _await_quiet(spell: Spell, mark: int, tokens: Sequence[str] = ()) -> float:
-    """Waits until the client sends nothing more that names one of the tokens, or nothing at all without them; returns
-    when it sent the last such request, in seconds of the spell, or 0."""
+    """Waits until the client sends no more requests that contain one of the tokens; without tokens, no requests at all.
+
+    Returns when the last such request ended, in seconds of the spell, or 0.
+    """
     begun = spell.now
 
     def last() -> float:
@@ -139,14 +141,14 @@ def _await_quiet(spell: Spell, mark: int, tokens: Sequence[str] = ()) -> float:
 
 
 def _await_reactions(spell: Spell, copies: Sequence[Copy]) -> float:
-    """Waits until the client has reacted to copies; returns how many seconds that took."""
+    """Waits until the client has reacted to copies; returns how many seconds it took."""
     last = _await_quiet(spell, copies[0].mark, [copy.token for copy in copies])
     spell.bench.busiest = spell.trace.count_since(copies[0].mark)
     return max(last - copies[-1].created_at, 0.0)
 
 
 def _told(spell: Spell, copies: Sequence[Copy]) -> dict[StreamKey, frozenset[str]]:
-    """Returns the streams that told the client of all copies, with the resources that they told of."""
+    """Returns the streams that delivered objects of all copies, with the resources of these objects."""
     found: dict[StreamKey, frozenset[str]] = {}
     for key, stream in spell.trace.streams().items():
         resources = frozenset(
@@ -166,7 +168,7 @@ def _told(spell: Spell, copies: Sequence[Copy]) -> dict[StreamKey, frozenset[str
 
 
 def _observe_deletion(spell: Spell, copies: Sequence[Copy], reaction: Reaction) -> tuple[Reaction, dict[str, int]]:
-    """Deletes the copies; returns what the client sends and what vanishes with each."""
+    """Deletes the copies; returns the requests that the client sends, and how many children are deleted with each copy."""
 
     def children(copy: Copy) -> dict[str, int]:
         return {resource: len(children_of(spell.cluster, copy, resource)) for resource in reaction.children}

@@ -1,4 +1,4 @@
-"""A sample for clients of which none is given: one object of each resource that the client watches."""
+"""The sample that is used if the user gives none: one object of each built-in resource that the client watches."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _POD_SPEC: Object = {"containers": [{"name": "main", "image": "example.com/image
 _TEMPLATE: Object = {"metadata": {"labels": {"app": "sample"}}, "spec": _POD_SPEC}
 _SELECTOR: Object = {"matchLabels": {"app": "sample"}}
 
-#: Resource → (apiVersion, kind, what else the smallest object needs).
+#: By resource: apiVersion, kind, and the other required fields of the object.
 _OBJECTS: dict[str, tuple[str, str, Object]] = {
     "configmaps": ("v1", "ConfigMap", {"data": {"key": "value"}}),
     "secrets": ("v1", "Secret", {"data": {"key": "dmFsdWU="}}),
@@ -59,7 +59,7 @@ _OBJECTS: dict[str, tuple[str, str, Object]] = {
 
 
 def default_sample(calls: Iterable[tuple[str, Call]]) -> Sample:
-    """Returns a sample of the resources that were watched or listed. Raises NotExercised if there is none that is known."""
+    """Returns a sample of the resources that were watched or listed. Raises NotExercised if none of them has a sample."""
     made: dict[str, Object] = {}
     for resource, call in calls:
         if resource not in _OBJECTS or (resource in made and not call.is_watch):
@@ -73,12 +73,12 @@ def default_sample(calls: Iterable[tuple[str, Call]]) -> Sample:
             metadata["name"] = name
         made[resource] = {"apiVersion": api_version, "kind": kind, "metadata": metadata, **copy.deepcopy(rest)}
     if not made:
-        raise NotExercised("the client watches nothing that a sample is known of; give one with --sample")
+        raise NotExercised("the client watches no resource that has a default sample; pass one with --sample")
     return Sample.of(*made.values())
 
 
 def _selected(selector: str) -> Object:
-    """Returns the labels that a selector of equalities selects."""
+    """Returns labels that match a label selector; requirements other than equality and existence are ignored."""
     labels = {}
     for part in selector.split(","):
         key, equal, value = part.replace("==", "=").partition("=")

@@ -1,4 +1,4 @@
-"""Signs of a reaction that the user tells: `--expect RESOURCE/NAME[:PATH[=VALUE]]`, where `{name}` is the name of a copy.
+"""Expected effects of a reaction: `--expect RESOURCE/NAME[:PATH[=VALUE]]`, where `{name}` is the name of a copy.
 
 --expect 'configmaps/{name}-copy'
 --expect 'widgets.example.com/{name}:status.phase=Ready'
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 __all__ = ["Expectation", "Expectations"]
 
 _FORM = re.compile(r"(?P<resource>[a-z0-9.]+)/(?P<name>[^:/]+)(?::(?P<path>[^=]+)(?:=(?P<value>.*))?)?")
-#: A dot that is not behind a backslash.
+#: A dot without a backslash before it.
 _DOT = re.compile(r"(?<!\\)\.")
 
 
 @dataclass(slots=True, frozen=True)
 class Expectation:
-    """One sign."""
+    """One expected object or field."""
 
     resource: str
     name: str
@@ -35,7 +35,7 @@ class Expectation:
 
     @classmethod
     def parse(cls, text: str) -> Expectation:
-        """Reads a sign. Raises ValueError."""
+        """Parses an expectation. Raises ValueError."""
         found = _FORM.fullmatch(text)
         if found is None:
             raise ValueError(f"{text!r} is not RESOURCE/NAME[:PATH[=VALUE]]")
@@ -43,7 +43,7 @@ class Expectation:
         return cls(found["resource"], found["name"], path, found["value"])
 
     def is_met(self, spell: Spell, copy: Copy) -> bool:
-        """Is the sign there for a copy? It need be for one of its objects."""
+        """Returns whether the expected object or field exists for one of the objects of a copy."""
         return any(self._is_there(spell, obj) for obj in copy.objects)
 
     def _is_there(self, spell: Spell, obj: dict[str, Any]) -> bool:
@@ -69,15 +69,15 @@ def _text(value: Any) -> str:
 
 @dataclass(slots=True, frozen=True)
 class Expectations:
-    """All signs that were told."""
+    """All expectations of a check."""
 
     signs: Sequence[Expectation] = ()
 
     @classmethod
     def parse(cls, texts: Iterable[str]) -> Expectations:
-        """Reads signs. Raises ValueError."""
+        """Parses expectations. Raises ValueError."""
         return cls([Expectation.parse(text) for text in texts])
 
     def met(self, spell: Spell, copy: Copy) -> bool:
-        """Are all there for a copy?"""
+        """Returns whether all expectations are met for a copy."""
         return all(sign.is_met(spell, copy) for sign in self.signs)

@@ -1,6 +1,6 @@
-"""Judges of traces that several rules share.
+"""Functions that judge a trace, shared by several rules. Each returns a verdict, or None if the client did nothing wrong.
 
-Invariant: what a judge calls a failure is in the trace; how long something took is not judged here.
+Invariant: a failure is visible in the trace. Only `judge_convergence` depends on time.
 """
 
 from __future__ import annotations
@@ -28,26 +28,26 @@ __all__ = [
     "revision_of",
 ]
 
-#: So many watches from an expired revision are no mistake of timing.
+#: How many watches from an expired revision are a failure: a single one may be a race.
 _REPEATED = 2
 
-#: Calls a second on one stream, and so many of them, that are called a hot loop.
+#: A hot loop has more calls a second than this on one stream, and at least so many calls.
 _HOT, _LEAST_CALLS = 4.0, 10
-#: Seconds of failures that are needed to judge pauses.
+#: The pauses are judged if the failures lasted at least so many seconds.
 _LEAST_SECONDS = 2.0
-#: So many attempts in the second half, and such a part of those in the first half, are suspected.
+#: Pauses do not grow if the second half has at least so many attempts, and at least this part of those in the first half.
 _LEAST_ATTEMPTS, _FLAT = 4, 0.75
-#: Seconds between two calls of one attempt.
+#: Calls with less than so many seconds between them belong to one attempt.
 _TOGETHER = 0.1
 
 
 def revision_of(call: Call) -> int:
-    """Returns the revision from which a call asks; 0 if it does not say."""
+    """Returns the resourceVersion of a request as a number; 0 if it has none."""
     return int(call.asked_revision) if call.asked_revision.isdigit() else 0
 
 
 def judge_expired(spell: Spell) -> Verdict | None:
-    """Says whether a client asks again for revisions that it was told are expired; None if it does not.
+    """Judges whether the client watches from a revision again after a 410 for this revision.
 
     `spell.memory["oldest"]` is the oldest revision that is not expired.
     """
@@ -60,22 +60,22 @@ def judge_expired(spell: Spell) -> Verdict | None:
             if len(repeated) >= _REPEATED:
                 return Verdict.failed(
                     f"{len(repeated)} watches of {stream.key} from resourceVersion {repeated[0].asked_revision} "
-                    "after it was told that this revision is expired (410)",
+                    "after the server answered that this revision is expired (410)",
                     *excerpt(stream.calls),
                 )
     return None
 
 
 def was_told_expired(call: Call) -> bool:
-    """Was a watch answered that its revision is expired?"""
+    """Returns whether the answer of a watch was that its revision is expired."""
     return call.status == 410 or call.ended == "error 410" or any(event.type == "ERROR" for event in call.events)
 
 
 def judge_backoff(streams: Sequence[Stream]) -> Verdict | None:
-    """Says whether a client pauses longer and longer between attempts that fail; None if it does.
+    """Judges whether the pauses of the client between failing attempts grow.
 
-    What comes together is one attempt: a reflector may try a watch, a list and a watch again before it pauses. The second half
-    of the time since the first failure is judged, because the first attempt may follow at once.
+    Calls that follow each other directly are one attempt: a reflector may try a watch, a list and a watch again before it pauses.
+    Only the second half of the time since the first failure is judged, because the first retry may follow at once.
     """
     suspicion: Verdict | None = None
     for stream in streams:
@@ -97,31 +97,33 @@ def judge_backoff(streams: Sequence[Stream]) -> Verdict | None:
 
 
 def _attempts(calls: Sequence[Call], begin: float, end: float) -> int:
-    """Returns how many attempts began within a time."""
+    """Returns how many attempts began within a period."""
     times = [call.at for call in calls if begin <= call.at < end]
     return sum(later - earlier > _TOGETHER for earlier, later in pairwise([-1.0, *times]))
 
 
 def judge_misread(calls: Sequence[Call], mark: str) -> Verdict | None:
-    """Says whether a client takes something that is no object for one: writes with a text that only a Status had, or writes to
-    an object without a name; None if it does not."""
+    """Judges whether the client treats a Status or a bookmark as an object of the resource.
+
+    It does if it writes `mark`, a text that only the Status contained, or writes to an object without a name.
+    """
     for call in calls:
         nameless = call.verb in ("update", "patch", "delete") and not call.name
         if call.is_write and (nameless or call.status == 405 or call.mentions(mark)):
-            return Verdict.failed(f"what is no object was taken for one: {call.verb} {call.path}", *excerpt([call]))
+            return Verdict.failed(f"a Status or bookmark was treated as an object: {call.verb} {call.path}", *excerpt([call]))
     return None
 
 
 def judge_resumption(spell: Spell, ended: Sequence[Call], *, bookmarks: bool) -> Verdict | None:
-    """Says whether a client resumes watches that have ended normally from before what they have delivered; None if it does not.
+    """Judges whether the client resumes watches that ended normally from an older revision than they have delivered.
 
-    `bookmarks`: whether bookmarks count as delivered.
+    `bookmarks`: whether the revision of a bookmark counts as delivered.
     """
     for one in ended:
         following = spell.trace.streams()[one.stream].after(one)
         last = one.delivered(bookmarks=bookmarks)
         if following is not None and following.resumes and revision_of(following) < last:
-            what = "a bookmark had moved it on to" if bookmarks else "it has delivered events up to"
+            what = "it has delivered events and bookmarks up to" if bookmarks else "it has delivered events up to"
             return Verdict.failed(
                 f"the watch of {one.stream} was resumed from resourceVersion {following.asked_revision}, though {what} {last}",
                 *excerpt([one, following]),
@@ -130,8 +132,8 @@ def judge_resumption(spell: Spell, ended: Sequence[Call], *, bookmarks: bool) ->
 
 
 def judge_untold(spell: Spell) -> Verdict | None:
-    """Says whether a client watches from a revision that it was not told of this resource: one of another resource, or one that
-    it has computed; None if it does not."""
+    """Judges whether the client watches from a revision that it never received for this resource: one of another resource, or a
+    computed one."""
     calls = spell.trace.since()
     told: dict[str, set[int]] = {}
     unreadable: set[str] = set()
@@ -147,7 +149,7 @@ def judge_untold(spell: Spell) -> Verdict | None:
         if not call.resumes or call.collection in unreadable or asked in told[call.collection]:
             continue
         others = sorted(resource for resource, known in told.items() if asked in known)
-        what = f"which it was told of {others[0]} only" if others else "which it was never told"
+        what = f"which it received for {others[0]} only" if others else "which it never received"
         return Verdict.failed(
             f"watches {call.stream} from resourceVersion {asked}, {what}", *excerpt(spell.trace.streams()[call.stream].calls)
         )
@@ -155,7 +157,7 @@ def judge_untold(spell: Spell) -> Verdict | None:
 
 
 def judge_doubled(spell: Spell) -> Verdict | None:
-    """Says whether a client keeps more watches of a stream open than on the calm cluster; None if not, or not any more after some
+    """Judges whether the client keeps more watches of a stream open than in the calm run; extra ones may exist for some
     seconds."""
     usual = Counter(call.stream for call in spell.calm.spell.trace.open_watches())
 
@@ -173,9 +175,9 @@ def judge_doubled(spell: Spell) -> Verdict | None:
     return Verdict.failed(f"keeps {len(same)} watches of {key} open, where it had {max(usual[key], 1)}", *excerpt(same))
 
 
-#: Seconds within which a second loop begins to watch.
+#: Seconds within which a second watch loop would start.
 _BEGINS_WITHIN = 3.0
-#: Seconds within which a client closes a watch that it does not read any more.
+#: Seconds within which the client has to close a watch that it does not read any more.
 _CLOSES_WITHIN = 5.0
 
 
@@ -183,20 +185,20 @@ _CLOSES_WITHIN = 5.0
 
 
 def judge_process(spell: Spell) -> Verdict | None:
-    """Says whether a client has ended by itself, or was in a hot loop; None if neither."""
+    """Judges whether the client has ended by itself, or sends requests without a pause."""
     if spell.ended:
         if spell.bench.ends_by_itself:
-            return Verdict.not_exercised("the client also ends by itself on a calm cluster", spell.ended)
+            return Verdict.not_exercised("the client also ends by itself in the calm run", spell.ended)
         if _has_lost_its_lease(spell):
             return Verdict.not_exercised(
-                "the client could not renew its lease in time, and ended as a leader has to", spell.ended
+                "the client could not renew its lease in time, and ended as a leader must", spell.ended
             )
         return Verdict.failed(spell.ended, *spell.excerpt(), *(f"printed: {line}" for line in spell.printed))
     return Verdict.failed(f"hot loop: {spell.loop}", *spell.excerpt()) if spell.loop else None
 
 
 def _has_lost_its_lease(spell: Spell) -> bool:
-    """Had a leader that ended not renewed its lease for a good part of the lease's duration? Then it may not go on."""
+    """Returns whether the client was a leader that ended because it had not renewed its lease for too long."""
     renewed = [
         call
         for call in spell.trace
@@ -209,36 +211,37 @@ def _has_lost_its_lease(spell: Spell) -> bool:
     return spell.ended_at - renewed[-1].at > _LATE_RENEWAL * (told or _USUAL_DURATION)
 
 
-#: The part of a lease's duration after which a leader that has not renewed it may stop leading; and the duration, in seconds,
-#: of a lease whose format is not read here.
+#: The part of a lease's duration after which a leader without a renewal may stop leading, and the duration in seconds of a lease
+#: whose
+#: format cannot be read.
 _LATE_RENEWAL, _USUAL_DURATION = 0.5, 15.0
 
 
 def judge_convergence(spell: Spell) -> Verdict | None:
-    """Says what of the reactions did not come; None if all did."""
+    """Judges whether the client has reacted to all copies."""
     if spell.missing:
         copy, elements = spell.missing[0]
-        what = f"on a calm cluster the client {', '.join(map(str, elements[:3]))}"
+        what = f"in the calm run the client {', '.join(map(str, elements[:3]))}"
         text = f"no reaction to {copy.names()[0]} within {spell.now - copy.created_at:.0f} s: {what}"
     elif spell.untold:
         copy = spell.untold[0]
         text = (
-            f"the client never asked for what it missed: no list or watch has told it of {copy.names()[0]} "
+            f"the client never asked for the missed objects: no list or watch has delivered {copy.names()[0]} "
             f"within {spell.now - copy.created_at:.0f} s"
         )
     elif spell.unmet is not None:
         copy = spell.unmet
-        text = f"an expected sign for {copy.names()[0]} is not there after {spell.now - copy.created_at:.0f} s"
+        text = f"an --expect for {copy.names()[0]} is not met after {spell.now - copy.created_at:.0f} s"
     else:
         return None
     return Verdict.failed(text, *spell.excerpt(), by_time=not _has_given_up(spell))
 
 
 def _has_given_up(spell: Spell) -> bool:
-    """Has the client not sent anything for so long, with no watch open, that this is no question of time?"""
+    """Returns whether the client has no watch open and has sent nothing for so long that waiting longer is useless."""
     latest = max((call.end or spell.now for call in spell.trace.since(spell.provoked_at)), default=0.0)
     return not spell.trace.open_watches() and spell.now - latest > _GIVEN_UP
 
 
-#: Seconds without any request, and without a watch, after which a client has given up.
+#: Seconds without a request and without a watch after which a client has given up.
 _GIVEN_UP = 20.0

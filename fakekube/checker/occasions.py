@@ -1,6 +1,6 @@
-"""What a client is known to do, as rules ask for it: its writes, its children, its leases.
+"""Helpers of rules: what the client wrote in the calm run, waiting for its watches, and changes of objects in the cluster.
 
-Invariant: nothing is known but what the calm run has shown; what it has not shown is no occasion (`NotExercised`).
+Invariant: a rule applies only to behavior that the calm run has shown; otherwise it raises `NotExercised`.
 """
 
 from __future__ import annotations
@@ -41,14 +41,15 @@ Object = dict[str, Any]
 
 LEASES = "leases.coordination.k8s.io"
 
-#: The annotation that another editor writes.
+#: The annotation that the simulated other editor writes.
 EDITOR = "check.fakekube.dev/editor"
 
 _WRITES = ("create", "update", "patch", "delete")
 
 
 def learned_writes(spell: Spell, *verbs: str) -> list[tuple[str, str]]:
-    """Returns (verb, resource) of the writes with which the client reacts to a copy, in the order in which it sent them."""
+    """Returns (verb, resource) of the writes that are part of the reaction to a copy, in the order in which the client sent
+    them."""
     known = {
         (element.detail[0], element.resource)
         for element in spell.calm.reaction.elements
@@ -59,15 +60,17 @@ def learned_writes(spell: Spell, *verbs: str) -> list[tuple[str, str]]:
 
 
 def require_writes(spell: Spell, *verbs: str) -> list[tuple[str, str]]:
-    """Returns the same. Raises NotExercised if there is none."""
+    """Returns `learned_writes`. Raises NotExercised if there are none."""
     found = learned_writes(spell, *verbs)
     if not found:
-        raise NotExercised(f"the client reacts without {' or '.join(verbs) or 'writes'}")
+        raise NotExercised(f"the client's reaction has no {' or '.join(verbs) or 'write'}")
     return found
 
 
 def require_resumption(spell: Spell) -> None:
-    """Ends the watches normally and waits until they are open again, so that what comes next is not blamed for it.
+    """Ends the watches normally and waits until the client has opened them again.
+
+    A client that cannot do this is judged by W5, and not by the rule that calls this function.
 
     Raises NotExercised if the client does not open them again.
     """
@@ -86,7 +89,7 @@ def _are_resumed(spell: Spell, ended: Iterable[Call]) -> bool:
 
 
 def asked_again(spell: Spell, ended: Iterable[Call]) -> list[Call]:
-    """Waits until the client asks for the streams of watches that have ended; returns what it has asked of them since."""
+    """Waits until the client sends requests for the streams of ended watches; returns these requests."""
     last = {call.stream: call.number for call in ended}
 
     def found() -> list[Call]:
@@ -98,16 +101,17 @@ def asked_again(spell: Spell, ended: Iterable[Call]) -> list[Call]:
 
 
 def await_long_watches(spell: Spell) -> None:
-    """Waits until no watch is so short that many clients would list after its end."""
+    """Waits until all watches are open for some time: after the end of a short watch many clients list."""
     spell.await_until(lambda: all(spell.now - call.at > SHORT for call in spell.require_watch()), 4 * SHORT)
 
 
-#: Below how many seconds a watch counts as short.
+#: A watch is short below so many seconds.
 SHORT = 1.2
 
 
 def await_told(spell: Spell, resource: str, objects: Iterable[Object]) -> None:
-    """Waits until the client's watches of a resource have told it of objects as they are, and a moment in which it can act."""
+    """Waits until the client's watches of a resource have delivered objects in their present state, and 0.3 s for its
+    reaction."""
     newest = max((int(obj["metadata"]["resourceVersion"]) for obj in objects), default=0)
 
     def told() -> bool:
@@ -119,12 +123,12 @@ def await_told(spell: Spell, resource: str, objects: Iterable[Object]) -> None:
 
 
 def generated_children(spell: Spell) -> dict[str, int]:
-    """Returns how many children with names of the server's making the client makes for a copy, by resource."""
+    """Returns how many children with generated names the client creates for a copy, by resource."""
     return _children(spell, lambda name: name == "*")
 
 
 def named_children(spell: Spell) -> dict[str, int]:
-    """Returns how many children with names of its own the client makes for a copy, by resource."""
+    """Returns how many children with fixed names the client creates for a copy, by resource."""
     return _children(spell, lambda name: name != "*")
 
 
@@ -137,7 +141,7 @@ def _children(spell: Spell, wanted: Callable[[str], bool]) -> dict[str, int]:
 
 
 def writes_of(calls: Iterable[Call], *, leases: bool = False) -> list[Call]:
-    """Returns the writes among calls, without those of events, reviews and leases."""
+    """Returns the writes among calls, without those of events and reviews, and without those of leases unless `leases`."""
     return [
         call
         for call in calls
@@ -149,7 +153,7 @@ def writes_of(calls: Iterable[Call], *, leases: bool = False) -> list[Call]:
 
 
 def own_objects(spell: Spell, copy: Copy) -> list[tuple[str, Object]]:
-    """Returns the objects of a copy as they are now, with their resources; without those that are gone."""
+    """Returns the present state of the objects of a copy, with their resources; deleted objects are left out."""
     found = []
     for resource, obj in zip(copy.resources, copy.objects, strict=True):
         metadata = obj["metadata"]
@@ -162,19 +166,19 @@ def own_objects(spell: Spell, copy: Copy) -> list[tuple[str, Object]]:
 
 
 def is_apply(call: Call) -> bool:
-    """Is a call a server-side apply?"""
+    """Returns whether a call is a server-side apply."""
     return call.verb == "patch" and "apply-patch" in call.exchange.content_type
 
 
 def edited(obj: Object, value: str) -> Object:
-    """Returns an object with an annotation of another editor."""
+    """Sets the annotation of another editor in an object, and returns the object."""
     annotations = obj.setdefault("metadata", {}).setdefault("annotations", {})
     annotations[EDITOR] = value
     return obj
 
 
 def drop_finalizers(spell: Spell, resource: str, name: str, namespace: str | None) -> None:
-    """Removes all finalizers of an object, as an administrator who is in a hurry does."""
+    """Removes all finalizers of an object; does nothing if the object does not exist."""
     try:
         spell.cluster.patch(resource, name, {"metadata": {"finalizers": None}}, namespace=namespace)
     except ApiError as error:
@@ -183,7 +187,7 @@ def drop_finalizers(spell: Spell, resource: str, name: str, namespace: str | Non
 
 
 def remove(spell: Spell, resource: str, obj: Object) -> None:
-    """Deletes an object at once, whatever finalizers it has. Raises ApiError."""
+    """Deletes an object immediately, together with its finalizers. Raises ApiError."""
     metadata = obj["metadata"]
     drop_finalizers(spell, resource, metadata["name"], metadata.get("namespace"))
     spell.cluster.delete(resource, metadata["name"], namespace=metadata.get("namespace"), gracePeriodSeconds=0)

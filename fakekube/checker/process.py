@@ -1,9 +1,9 @@
-"""The client under check: a command, or a function of this process.
+"""Starts and stops the client under check: a command, or a function in this process.
 
-A command runs in a session of its own with KUBECONFIG in its environment, and a folder of its own for temporary files, so that
-nothing that one run has cached is found by another. A function runs in a thread.
+A command runs in a session of its own, with KUBECONFIG in its environment and a folder of its own for temporary files, so that
+runs do not share caches. A function runs in a thread.
 
-Invariant: after `kill` nothing of a command runs any more.
+Invariant: after `kill` no process of the command's process group runs.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from fakekube.checker.watchdog import Watchdog
 
 __all__ = ["ClientProcess", "Starter", "starter_of", "telling_line"]
 
-#: Seconds that a function has for its end.
+#: How many seconds `join` waits for a function to return.
 _END_PATIENCE = 5.0
 
-#: How much of the output is shown.
+#: How many bytes of the output are shown.
 _TAIL = 1200
-#: How much is kept of it, in bytes; and how often that is looked at, in seconds.
+#: The output file is truncated above this size in bytes; it is checked at this interval in seconds.
 _MOST_OUTPUT, _TIDY_SECONDS = 4 << 20, 0.5
 
 
-#: What the line says that tells why a program ended: of Go, of Java, and of what a program itself calls fatal.
+#: Words in the line of the output that has the reason why a program ended: of Go, of Java, and of log levels.
 _FATAL = ("panic:", "Exception in thread", "fatal", "FATAL")
 #: How many characters of a line are shown.
 _LINE = 200
 
 
 def telling_line(output: str) -> str:
-    """Returns the line of an output that tells best why the program ended: the last that names something fatal, else the last."""
+    """Returns the line of an output that probably explains why the program ended: the last fatal one, else the last one."""
     lines = [line.strip() for line in output.splitlines() if line.strip()] or [""]
     return next((line for line in reversed(lines) if any(word in line for word in _FATAL)), lines[-1])[:_LINE]
 
@@ -49,36 +49,36 @@ class ClientProcess(Protocol):
     """A started client."""
 
     def exit_code(self) -> int | None:
-        """Returns how it ended (negative: the signal); None while it runs."""
+        """Returns the exit code, negative for a signal; None while the client runs."""
 
     def kill(self) -> None:
-        """Ends it at once. May be called twice."""
+        """Stops the client at once. May be called twice."""
 
     def join(self) -> None:
-        """Waits until a killed client has ended, when its cluster has stopped."""
+        """Waits until a killed client has ended. Called after its cluster has stopped."""
 
     def output(self) -> str:
-        """Returns the end of what it has printed."""
+        """Returns the last part of the client's output."""
 
     def cpu_seconds(self) -> float | None:
-        """Returns the processor time that it has used; None if that cannot be told."""
+        """Returns the CPU time that the client has used, in seconds; None if it is unknown."""
 
 
 class Starter(Protocol):
-    """Starts clients; `name` is what the report calls the client."""
+    """Starts clients; `name` is the name of the client in the report."""
 
     name: str
     restartable: bool
-    """Can it be killed in mid-flight and started again?"""
+    """Whether the client can be killed at any time and started again."""
 
     def start(self, kubeconfig: Path, folder: Path) -> ClientProcess:
-        """Starts a client; `folder` is its own, in that of the check. Raises OSError if the command cannot be run."""
+        """Starts a client with a folder of its own. Raises OSError if the command cannot be run."""
 
     def tidy(self) -> None:
-        """Keeps what running clients have printed short. Called again and again."""
+        """Truncates long outputs of running clients. Called repeatedly."""
 
     def close(self) -> None:
-        """Ends what may be left of any client."""
+        """Stops all remaining processes of clients."""
 
 
 def starter_of(client: Sequence[str] | Callable[..., Any]) -> Starter:
@@ -158,7 +158,7 @@ class _Command:
         return (self._printed_before + self._tail())[-_TAIL:].decode(errors="replace").strip()
 
     def shorten_output(self) -> None:
-        """Drops most of what was printed if it is much. The client goes on writing at the new end."""
+        """Truncates the output file if it is large. The client continues to append to it."""
         with suppress(OSError):
             if self._output.stat().st_size > _MOST_OUTPUT:
                 self._printed_before = self._tail()
@@ -181,11 +181,11 @@ class _Command:
 
 
 class InProcessStarter:
-    """Runs a function with the path of a kubeconfig.
+    """Starts clients by calling a function with the path of a kubeconfig.
 
-    The function is a coroutine function that runs until it is cancelled, or returns a context manager, a function that
-    stops it, or an object with `stop()` or `close()`. One that takes a second argument gets a `threading.Event`, which is
-    set when it is to end, and may block until then.
+    The function is a coroutine function that runs until it is cancelled, or returns a context manager, a function that stops the
+    client, or an object with `stop()` or `close()`. If it has a second parameter, it receives a `threading.Event`, which is set
+    when the client has to stop, and may block until then.
     """
 
     restartable = False
@@ -198,10 +198,10 @@ class InProcessStarter:
         return _InProcess(self._function, kubeconfig)
 
     def tidy(self) -> None:
-        """There is nothing to tidy."""
+        """Does nothing: a function has no output file."""
 
     def close(self) -> None:
-        """There is nothing left."""
+        """Does nothing: a function has no processes."""
 
 
 class _InProcess:
@@ -233,7 +233,7 @@ class _InProcess:
             await function(kubeconfig)
 
     def _run_until_stopped(self, made: Any) -> None:
-        """Waits for the end of a client that the function has started."""
+        """Waits until the client has to stop, and stops it."""
         if isinstance(made, AbstractContextManager):
             with made:
                 self._stopped.wait()

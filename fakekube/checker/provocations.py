@@ -1,6 +1,7 @@
-"""Actions of faults that only checks need.
+"""Fault actions that only checks use.
 
-Invariant: as those of the powers, they make up no state: they choose which requests are met, or how much a list returns.
+Invariant: like the actions in fakekube.powers they invent no state of the cluster: they refuse requests, end watches, or return
+shorter lists.
 """
 
 from __future__ import annotations
@@ -41,22 +42,22 @@ def arm(on: FaultSelector, action: Action, *, label: str, **often: Any) -> Fault
 
 
 def status_object(code: int, reason: str, message: str, details: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Returns a Status of failure."""
+    """Returns a Status object of a failed request."""
     failure = {"status": "Failure", "message": message, "reason": reason, "code": code}
     return {"kind": "Status", "apiVersion": "v1", "metadata": {}, **failure, **({"details": details} if details else {})}
 
 
 def asked_revision(exchange: Exchange) -> int:
-    """Returns the revision that a request names; 0 if it names none."""
+    """Returns the resourceVersion of a request as a number; 0 if it has none."""
     text = exchange.query.get("resourceVersion", "")
     return int(text) if text.isdigit() else 0
 
 
 @dataclass(slots=True, frozen=True)
 class EndExpired(End):
-    """A watch from an expired revision is opened and ends at once, without an error.
+    """Opens a watch from an expired revision and ends it at once, without an error.
 
-    So do watches of events, which have no watch cache, in some versions.
+    Some versions of kube-apiserver do this for watches of events, which have no watch cache.
     """
 
     name = "end expired"
@@ -71,9 +72,9 @@ class EndExpired(End):
 
 @dataclass(slots=True, frozen=True)
 class JoinEvents(Action):
-    """Events that are there together are sent in one chunk, and a bookmark before them.
+    """Sends all waiting events in one chunk, with a bookmark before them.
 
-    A WebSocket delimits its messages, so that it is not concerned.
+    It does not apply to WebSockets, which delimit their messages.
     """
 
     name = "join events"
@@ -92,7 +93,7 @@ class JoinEvents(Action):
 
 @dataclass(slots=True, frozen=True)
 class RefuseInText(Action):
-    """The request is answered with a text in place of a Status, as filters and proxies do; several codes take turns."""
+    """Answers a request with plain text instead of a Status, as filters and proxies do. Several codes alternate."""
 
     name = "refuse in text"
     codes: tuple[int, ...]
@@ -101,7 +102,7 @@ class RefuseInText(Action):
     retry_after: int | None = None
 
     def __post_init__(self) -> None:
-        """It is not armed by tests."""
+        """Skips the validation of faults that users arm."""
 
     def before(self, fault: Fault, exchange: Exchange, request: Request, context: ActionContext) -> Response | None:
         headers = [("Content-Type", self.content_type)]
@@ -112,7 +113,7 @@ class RefuseInText(Action):
 
 @dataclass(slots=True, frozen=True)
 class PlainBookmarkFirst(Action):
-    """A watch with initial events begins with a plain bookmark, and is silent after it."""
+    """Sends a bookmark without annotation as the first event of a watch with initial events, and nothing after it."""
 
     name = "plain bookmark first"
     on_others = False
@@ -127,9 +128,9 @@ class PlainBookmarkFirst(Action):
 
 @dataclass(slots=True, frozen=True)
 class ShortPages(Action):
-    """Pages of a limited list are shorter than asked for, and do not say how much remains.
+    """Returns shorter pages than the limit of the request, without remainingItemCount.
 
-    A list from any revision (0) has pages, too, as it has where the watch cache is off.
+    A list with resourceVersion=0 is paginated, too, as on a server without a watch cache.
     """
 
     name = "short pages"
@@ -160,7 +161,7 @@ class ShortPages(Action):
 
 @dataclass(slots=True, frozen=True)
 class ExpireContinue(Action):
-    """The history is compacted just before a list is continued, so that the token is expired."""
+    """Compacts the history just before a list is continued, so that the continue token is expired."""
 
     name = "expire continue"
     combines = True

@@ -1,9 +1,11 @@
-"""What a client does in reaction to a copy of the sample: learned on a calm cluster, looked for after a provocation.
+"""The reaction of a client to a copy of the sample: found in the calm run, expected after a provocation.
 
-A reaction consists of elements: objects that the client makes, fields of the sample's objects that it writes, and, if it writes
-nothing, requests that name the copy. What two copies have in common is the reaction; names that differ between them are "*".
+A reaction consists of elements: objects that the client creates, fields that it writes in the objects of the copy, and requests
+that contain the copy's name. The elements that two copies have in common are the reaction; names that differ between the copies
+are "*".
 
-Invariant: an element is looked for in the state of the cluster if it can be, because a client need not repeat what is done.
+Invariant: objects and fields are looked up in the state of the cluster, because a client need not repeat a finished write.
+Requests count only if the reaction has no other elements.
 """
 
 from __future__ import annotations
@@ -41,7 +43,7 @@ Object = dict[str, Any]
 _PLACE_OF_TOKEN = "{}"
 _ANY_NAME = "*"
 
-#: What every write changes.
+#: Fields that change with every write.
 SYSTEM_FIELDS = (
     ("metadata", "managedFields"),
     ("metadata", "resourceVersion"),
@@ -63,7 +65,7 @@ class Element:
     kind: ElementKind
     resource: str
     name: str
-    """With {} in place of the copy's token; "*" if it differs from copy to copy."""
+    """The name, with {} in place of the copy's token; "*" if it differs between copies."""
     detail: tuple[str, ...] = ()
     """The path of a field, or the verb of a request."""
 
@@ -80,19 +82,19 @@ class Copy:
 
     token: str
     objects: Sequence[Object]
-    """As they were created."""
+    """The objects as the server returned them from their creation."""
     resources: Sequence[str]
-    """Of the objects: such as `deployments.apps`."""
+    """The resources of the objects, such as `deployments.apps`."""
     mark: int
-    """Of the trace, when it was about to be created."""
+    """The mark of the trace before the creation."""
     created_at: float
-    """In seconds of the spell, when all objects were created."""
+    """When all objects were created, in seconds of the spell."""
     deleted: bool = False
     judged: bool = True
-    """Must the client react to it?"""
+    """Whether the client must react to this copy."""
 
     def owns(self, resource: str, namespace: str, name: str) -> bool:
-        """Is this one of its objects?"""
+        """Returns whether an object is one of the copy's own objects."""
         return any(
             known == resource and obj["metadata"]["name"] == name and obj["metadata"].get("namespace", "") in ("", namespace)
             for known, obj in zip(self.resources, self.objects, strict=True)
@@ -104,13 +106,13 @@ class Copy:
 
 @dataclass(slots=True, frozen=True)
 class Reaction:
-    """The elements that copies have in common, each with how often it occurs."""
+    """The elements that all copies have in common, with their counts."""
 
     elements: Mapping[Element, int]
 
     @classmethod
     def common(cls, *observed: Counter[Element]) -> Reaction:
-        """Returns what the reactions to some copies have in common."""
+        """Returns the elements that several observed reactions have in common."""
         same = observed[0]
         for other in observed[1:]:
             same = same & other
@@ -125,13 +127,13 @@ class Reaction:
 
     @property
     def visible(self) -> Mapping[Element, int]:
-        """The elements to look for: those that stay in the state, else the requests."""
+        """The elements that are expected: objects and fields if there are any, else requests."""
         lasting = {one: count for one, count in self.elements.items() if one.kind is not ElementKind.REQUEST}
         return lasting or self.elements
 
     @property
     def children(self) -> dict[str, int]:
-        """How many objects of each resource the client makes for a copy."""
+        """How many objects of each resource the client creates for a copy."""
         counts: Counter[str] = Counter()
         for one, count in self.elements.items():
             if one.kind is ElementKind.CHILD:
@@ -139,7 +141,7 @@ class Reaction:
         return dict(counts)
 
     def missing(self, cluster: Cluster, copy: Copy, calls: Sequence[Call]) -> list[Element]:
-        """Returns the elements that cannot be found of the reaction to a copy; `calls` are those since its creation."""
+        """Returns the missing elements of the reaction to a copy; `calls` are the calls since its creation."""
         return [one for one, count in self.visible.items() if _count(one, cluster, copy, calls) < count]
 
 
@@ -154,7 +156,7 @@ def _without_names(elements: Counter[Element]) -> Counter[Element]:
 
 
 def elements_of(cluster: Cluster, copy: Copy, calls: Iterable[Call]) -> Counter[Element]:
-    """Returns what the client has done in reaction to a copy, by the calls since its creation."""
+    """Returns the elements of the reaction to a copy in the calls since its creation."""
     found: Counter[Element] = Counter()
     for call in calls:
         if not call.succeeded or call.is_watch or call.is_list or not call.mentions(copy.token):
@@ -186,7 +188,7 @@ def _written(cluster: Cluster, call: Call, name: str) -> list[tuple[str, ...]]:
 
 
 def changed(old: Any, new: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """Yields the paths of what is new or different; an item of a list of strings is a part of the path."""
+    """Yields the paths of added and changed values. An added item of a list of strings is the last part of its path."""
     if isinstance(new, dict) and isinstance(old, dict | None):
         for key, value in new.items():
             yield from changed((old or {}).get(key), value, (*path, key))
@@ -206,7 +208,7 @@ def _count(element: Element, cluster: Cluster, copy: Copy, calls: Sequence[Call]
         return sum(
             call.resource == element.resource
             and call.verb == element.detail[0]
-            and (call.succeeded or call.status == 404)  # what is to be deleted may be gone
+            and (call.succeeded or call.status == 404)  # an object to delete may be gone
             and call.mentions(copy.token)
             and element.name in (_ANY_NAME, (call.name or _name_of(call.answer)).replace(copy.token, _PLACE_OF_TOKEN))
             for call in calls
@@ -226,12 +228,12 @@ def _count(element: Element, cluster: Cluster, copy: Copy, calls: Sequence[Call]
 
 
 def children_of(cluster: Cluster, copy: Copy, resource: str) -> list[Object]:
-    """Returns the objects of a resource that name a copy, without the copy's own."""
+    """Returns the objects of a resource that refer to a copy and are not its own objects."""
     return [obj for obj in _objects(cluster, resource) if is_child(obj, resource, copy)]
 
 
 def is_child(obj: Object, resource: str, copy: Copy) -> bool:
-    """Does an object name a copy, and is none of its own objects?"""
+    """Returns whether an object refers to a copy and is not one of its own objects."""
     metadata = obj["metadata"]
     if copy.owns(resource, metadata.get("namespace", ""), metadata["name"]):
         return False
@@ -246,7 +248,7 @@ def _objects(cluster: Cluster, resource: str) -> list[Object]:
 
 
 def has(obj: Any, path: Sequence[str]) -> bool:
-    """Is there something at a path?"""
+    """Returns whether an object has a value at a path of `changed`."""
     for part in path:
         if isinstance(obj, dict):
             if part not in obj:
@@ -258,7 +260,7 @@ def has(obj: Any, path: Sequence[str]) -> bool:
 
 
 def value_at(obj: Any, path: Sequence[str]) -> Any:
-    """Returns what is at a path of `changed`; None if there is nothing."""
+    """Returns the value at a path of `changed`; None if there is none."""
     for part in path:
         if isinstance(obj, dict):
             obj = obj.get(part)

@@ -1,6 +1,6 @@
-"""The report of a check: as values, as a table for a terminal, as JSON, as JUnit XML.
+"""The report of a check: Python values, a table for the terminal, JSON, and JUnit XML.
 
-Invariant: `report.json` has exactly the members client and rules, and each rule id, verdict, legality, evidence, source.
+Invariant: `report.json` has exactly the members client and rules, and each rule has id, verdict, legality, evidence, source.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ _WIDTH = 118
 
 @dataclass(slots=True, frozen=True)
 class RuleReport:
-    """What was found of one row of the catalogue."""
+    """The result for one rule id: the worst verdict of its provocations."""
 
     id: str
     verdict: str
     """pass, fail, warn or not exercised."""
     legality: str
-    """Of the provocation that decided: A, B or C."""
+    """The class of the provocation with this verdict: A, B or C."""
     evidence: Sequence[str]
-    """The line that matters first, then the trace."""
+    """The reason first, then lines of the trace."""
     source: str
     obligation: str
     advice: str
 
     def as_json(self) -> dict[str, Any]:
-        """Returns the rule's part of report.json."""
+        """Returns the rule's member of report.json."""
         return {
             "id": self.id,
             "verdict": self.verdict,
@@ -54,7 +54,7 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        """Is nothing broken?"""
+        """Whether no rule is broken."""
         return not self.failures
 
     @property
@@ -67,21 +67,21 @@ class Report:
         return [rule for rule in self.rules if rule.verdict == verdict]
 
     def __getitem__(self, rule: str) -> RuleReport:
-        """Returns what was found of a rule. Raises KeyError for one that was not checked."""
+        """Returns the result for a rule id. Raises KeyError for a rule that was not checked."""
         for one in self.rules:
             if one.id == rule:
                 return one
         raise KeyError(rule)
 
     def require_ok(self) -> None:
-        """Raises AssertionError, with the table, if something is broken."""
+        """Raises AssertionError with the table if a rule is broken."""
         if not self.ok:
             raise AssertionError(f"{len(self.failures)} obligations are broken\n{self}")
 
     # ------------------------------------------------------------ forms
 
     def as_json(self) -> dict[str, Any]:
-        """Returns what report.json holds."""
+        """Returns the content of report.json."""
         return {"client": self.client, "rules": [rule.as_json() for rule in self.rules]}
 
     def write_json(self, path: Path | str) -> None:
@@ -89,7 +89,7 @@ class Report:
         Path(path).write_text(json.dumps(self.as_json(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
     def write_junit(self, path: Path | str) -> None:
-        """Writes JUnit XML: a test case for each rule; warnings pass, with the reason in their output. Raises OSError."""
+        """Writes JUnit XML with a test case for each rule; a warning passes and has its reason in system-out. Raises OSError."""
         suite = ElementTree.Element(
             "testsuite",
             name="fakekube check",
@@ -112,20 +112,20 @@ class Report:
         ElementTree.ElementTree(suite).write(path, encoding="utf-8", xml_declaration=True)
 
     def table(self) -> str:
-        """Returns a line for each rule, with what to do and the source for those that are broken."""
+        """Returns a line for each rule; broken and suspected rules also have the obligation, the advice and the source."""
         lines = [f"client: {self.client}", ""]
         for rule in self.rules:
             first = rule.evidence[0] if rule.evidence else rule.obligation
             lines.append(_cut(f"{rule.id:<4}{rule.verdict:<14}{rule.legality:<3}{first}"))
             if rule.verdict in (Word.FAIL, Word.WARN):
-                lines.append(f"{'':<21}owed:   {rule.obligation}")
-                lines.append(f"{'':<21}do:     {rule.advice}")
+                lines.append(f"{'':<21}rule:   {rule.obligation}")
+                lines.append(f"{'':<21}fix:    {rule.advice}")
                 lines.append(f"{'':<21}source: {rule.source}")
         counts = ", ".join(f"{len(self.of(word))} {word}" for word in Word)
         return "\n".join([*lines, "", counts])
 
     def details(self) -> str:
-        """Returns the evidence of the rules that are broken or suspected, with the trace."""
+        """Returns the evidence of broken and suspected rules, with the trace."""
         parts = []
         for rule in self.rules:
             if rule.verdict in (Word.FAIL, Word.WARN):
@@ -142,5 +142,5 @@ def _cut(line: str) -> str:
 
 
 def _valid_xml(text: str) -> str:
-    """Returns a text without the characters that XML has no form for."""
+    """Replaces the characters that XML cannot represent."""
     return "".join(letter if letter >= " " or letter in "\t\n\r" else "\ufffd" for letter in text)

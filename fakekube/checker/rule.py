@@ -1,9 +1,8 @@
-"""What a rule is: an obligation with a provocation and a verdict.
+"""The base class of rules: an obligation of clients, a provocation, and a verdict.
 
-A row of the catalogue is one or more rules with the same id, each with another provocation; the row's verdict is the worst of
-theirs.
+Several rules may have the same id and different provocations. They are one row of the report, with the worst of their verdicts.
 
-Invariant: a rule keeps no state; what belongs to one run is in the `Spell`.
+Invariant: a rule has no state of its own; the state of one run is in its `Spell`.
 """
 
 from __future__ import annotations
@@ -20,11 +19,11 @@ __all__ = ["NotExercised", "Rule", "Verdict", "Word"]
 
 
 class NotExercised(Exception):
-    """The client gives no occasion for a rule; the text says why."""
+    """A rule does not apply to the client; the text has the reason."""
 
 
 class Word(StrEnum):
-    """The words of verdicts, from the worst to the least."""
+    """The verdicts, the worst one first."""
 
     FAIL = "fail"
     WARN = "warn"
@@ -34,14 +33,14 @@ class Word(StrEnum):
 
 @dataclass(slots=True, frozen=True)
 class Verdict:
-    """What was found of a rule.
+    """The result of one run of a rule.
 
-    `by_time`: the verdict rests on how long something took, so that it is confirmed by another run.
+    `by_time`: the verdict depends on a timeout, so that a second run has to confirm it.
     """
 
     word: Word
     evidence: Sequence[str] = ()
-    """The line that matters comes first."""
+    """The reason first, then lines of the trace."""
     by_time: bool = False
 
     @classmethod
@@ -70,30 +69,30 @@ class Rule:
     """
 
     id: ClassVar[str]
-    """Of its row in the catalogue."""
+    """The id in docs/client-rules.md."""
     provocation: ClassVar[str]
-    """In a few words; tells the rules of a row apart."""
+    """A short description, different for each rule with the same id. The seed of the rule's random choices depends on it."""
     obligation: ClassVar[str]
     advice: ClassVar[str]
-    """What the author of the client is to do."""
+    """How the author of the client can fix it."""
     source: ClassVar[str]
-    """Where the obligation is written."""
+    """The documentation or source code that specifies the obligation."""
     legality: ClassVar[str] = "A"
     """A: kube-apiserver does it, B: the contract allows it, C: the network does it."""
 
     at_start: ClassVar[bool] = False
-    """The provocation meets the client as it starts; else the client is first seen to react."""
+    """Whether the provocation begins before the client starts. Otherwise it begins after the client has reacted to a copy."""
     converges: ClassVar[bool] = True
-    """The client must react to a fresh copy afterwards."""
+    """Whether the client must react to a fresh copy afterwards."""
     on_calm: ClassVar[bool] = False
-    """Nothing is provoked: the calm run is judged."""
+    """Whether the rule provokes nothing and judges the calm run."""
     lasts: ClassVar[float] = 5.0
-    """About how many seconds it takes with a good client; the longest begin first."""
+    """About how many seconds the rule takes with a correct client; rules that take longest start first."""
     token_file: ClassVar[bool] = False
-    """The kubeconfig refers to a file with the token."""
+    """Whether the kubeconfig refers to a file with the token."""
 
     otherwise: ClassVar[type[Rule] | None] = None
-    """The rule to run in place of this one for a client that never comes."""
+    """The rule to run instead of this one if the client does not react before the provocation."""
 
     def cluster_arguments(self) -> Mapping[str, Any]:
         """Returns arguments of `Cluster` for this rule."""
@@ -103,17 +102,17 @@ class Rule:
         """Called before the client starts. Raises NotExercised."""
 
     def provoke(self, spell: Spell) -> None:
-        """Called when the client runs. Raises NotExercised."""
+        """Called while the client runs. Raises NotExercised."""
 
     def broken(self, spell: Spell) -> Verdict | None:
-        """Returns a failure that the trace shows already, so that there is no need to wait longer. Called again and
-        again after the provocation began."""
+        """Returns a failure that the trace already shows, so that the run can end early. Called repeatedly after the provocation
+        has begun."""
         return None
 
     def judge(self, spell: Spell) -> Verdict:
-        """Returns the verdict: that of `broken`, of the judges of processes and convergence, or of `judge_trace`."""
+        """Returns the verdict: that of `broken`, else of the process and of convergence, else of `judge_trace`."""
         return self.broken(spell) or spell.ordinary_verdict() or self.judge_trace(spell)
 
     def judge_trace(self, spell: Spell) -> Verdict:
-        """Called by `judge` for a client that still runs and has converged."""
+        """Returns the verdict for a client that still runs and has converged."""
         return Verdict.passed(*spell.notes)

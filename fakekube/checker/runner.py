@@ -1,6 +1,6 @@
-"""Runs the rules: the calm run, then every rule on a cluster of its own, several at once.
+"""Runs a check: the calm run, then every rule on a cluster of its own, several at once.
 
-Invariant: what a verdict of failure owes to time alone is confirmed by a second run before the client is blamed.
+Invariant: a failure that depends on a timeout is reported only if a second run confirms it.
 """
 
 from __future__ import annotations
@@ -26,26 +26,26 @@ __all__ = ["Progress", "run"]
 #: Called with a line of progress.
 Progress = Callable[[str], None]
 
-#: How many clients run at once; they mostly wait.
+#: How many rules run at once; clients mostly wait.
 _AT_ONCE = 16
-#: How many run at once when failures are confirmed.
+#: How many second runs, which confirm failures, run at once.
 _AT_ONCE_CONFIRMING = 8
 
 _ORDER = tuple(Word)
 
 
 def run(bench: Bench, rules: Sequence[Rule], progress: Progress, left_out: Sequence[Rule] = ()) -> Report:
-    """Checks rules and returns the report; `left_out` are those that are only named in it. Raises CalmRunFailed."""
-    progress("calm run: learning what the client does")
+    """Runs rules and returns the report; `left_out` are rules that appear in it as not exercised. Raises CalmRunFailed."""
+    progress("calm run: observing the client without faults")
     calm = bench.calm = learn(bench)
-    reaction = ", ".join(map(str, calm.reaction.visible)) or "nothing but its watches to be seen"
-    progress(f"calm run: came after {calm.start_seconds:.1f} s, reacts within {calm.reaction_seconds:.1f} s: {reaction}")
+    reaction = ", ".join(map(str, calm.reaction.visible)) or "no reaction except its watches"
+    progress(f"calm run: first request in {calm.start_seconds:.1f} s, reaction in {calm.reaction_seconds:.1f} s: {reaction}")
     verdicts = _run_all(bench, [rule for rule in rules if not rule.on_calm], progress)
     for rule in rules:
         if rule.on_calm:
             verdicts[rule] = _judged(rule, calm.spell)
     for rule in left_out:
-        verdicts[rule] = Verdict.not_exercised(f"only by provocations of class {rule.legality}, which were not asked for")
+        verdicts[rule] = Verdict.not_exercised(f"its provocations are of class {rule.legality}, which was not selected")
     rules = in_order([*rules, *left_out])
     return Report(f"{bench.starter.name} ({calm.agent})" if calm.agent else bench.starter.name, rows(rules, verdicts))
 
@@ -57,7 +57,7 @@ def _confirmed(first: Verdict, second: Verdict) -> Verdict:
 
 
 def _run_all(bench: Bench, rules: Iterable[Rule], progress: Progress) -> dict[Rule, Verdict]:
-    """Runs rules, several at once; the longest begin first. A failure that owes to time is confirmed at once."""
+    """Runs rules, several at once; the longest start first. A failure that depends on a timeout is confirmed by a second run."""
     ordered = sorted(rules, key=lambda rule: -rule.lasts)
     lock, left = threading.Lock(), len(ordered)
     confirming = threading.BoundedSemaphore(_AT_ONCE_CONFIRMING)
@@ -66,7 +66,7 @@ def _run_all(bench: Bench, rules: Iterable[Rule], progress: Progress) -> dict[Ru
         nonlocal left
         verdict = run_rule(bench, rule)
         if verdict.word is Word.FAIL and verdict.by_time:
-            progress(f"{rule.id} ({rule.provocation}): {verdict.evidence[0]}; is to be confirmed")
+            progress(f"{rule.id} ({rule.provocation}): {verdict.evidence[0]}; running it again to confirm")
             with confirming:
                 verdict = _confirmed(verdict, run_rule(bench, rule))
         with lock:
@@ -78,14 +78,14 @@ def _run_all(bench: Bench, rules: Iterable[Rule], progress: Progress) -> dict[Ru
     with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="fakekube-check") as pool:
         try:
             return dict(zip(ordered, pool.map(run_one, ordered), strict=True))
-        except BaseException:  # Ctrl-C: those that run end at their next look
+        except BaseException:  # Ctrl-C: the running rules end when they next check `stopping`
             bench.stopping.set()
             pool.shutdown(cancel_futures=True)
             raise
 
 
 def run_rule(bench: Bench, rule: Rule) -> Verdict:
-    """Runs one rule on a cluster of its own."""
+    """Runs one rule on a cluster of its own and returns its verdict."""
     spell = Spell(bench, rule)
     try:
         try:
@@ -102,7 +102,7 @@ def run_rule(bench: Bench, rule: Rule) -> Verdict:
         return _judged(rule, spell)
     except NotExercised as problem:
         return Verdict.not_exercised(str(problem))
-    except Exception as problem:  # a fault of ours must not hide what the other rules have found
+    except Exception as problem:  # a bug in a rule must not lose the verdicts of the others
         place = traceback.extract_tb(problem.__traceback__)[-1]
         return Verdict.not_exercised(
             f"the check itself failed: {type(problem).__name__}: {problem} ({Path(place.filename).name}:{place.lineno})"
@@ -112,13 +112,13 @@ def run_rule(bench: Bench, rule: Rule) -> Verdict:
 
 
 class _NeverCame(NotExercised):
-    """The client did nothing, or could not work with what it found."""
+    """The client did not react to a copy before the provocation."""
 
 
 def _run_otherwise(bench: Bench, rule: Rule, spell: Spell) -> Verdict:
-    """Runs the rule that stands in for one that the client cannot be judged by. Raises NotExercised if there is none."""
+    """Runs the rule that replaces one to which the client does not react. Raises NotExercised if there is none."""
     if rule.otherwise is None:
-        raise NotExercised("the client did not react as on the calm cluster before anything was provoked")
+        raise NotExercised("the client did not react as in the calm run, before anything was provoked")
     spell.close()
     return run_rule(bench, rule.otherwise())
 
@@ -128,12 +128,12 @@ def _judged(rule: Rule, spell: Spell) -> Verdict:
         return rule.judge(spell)
     except NotExercised as problem:
         return Verdict.not_exercised(str(problem))
-    except ClientEnded as problem:  # on the calm cluster: no rule is to be blamed for it
+    except ClientEnded as problem:  # in the calm run: this is not a failure of the rule
         return Verdict.not_exercised(str(problem))
 
 
 def _cast(rule: Rule, spell: Spell) -> None:
-    """Starts the client, provokes, and waits for the reaction afterwards. Raises NotExercised, ClientEnded, HotLoop."""
+    """Starts the client, provokes it, and waits until it converges. Raises NotExercised, Decided, ClientEnded, HotLoop."""
     spell.open()
     rule.prepare(spell)
     if rule.at_start:
@@ -153,7 +153,7 @@ def _cast(rule: Rule, spell: Spell) -> None:
 
 
 def rows(rules: Iterable[Rule], verdicts: dict[Rule, Verdict]) -> list[RuleReport]:
-    """Returns the rows of a report: of the rules with one id the worst verdict."""
+    """Returns the rows of a report: one for each id, with the worst verdict of its rules."""
     by_id: dict[str, list[Rule]] = {}
     for rule in rules:
         by_id.setdefault(rule.id, []).append(rule)

@@ -1,9 +1,10 @@
-"""The sample of a check: prerequisites, and the objects that are copied as stimuli.
+"""The sample of a check: prerequisites, and objects that are copied to make the client react.
 
-Definitions are prerequisites, and so are namespaces that other objects of the sample are in. Everything else is copied under new
-names; where an object of the sample names another one, the copy names the copy.
+CustomResourceDefinitions are prerequisites, and so are the namespaces of the other objects. All other objects are copied under
+new
+names; references between objects of the sample become references between the copies.
 
-Invariant: a copy differs from the sample in names only, and in what the server assigns (nodePort, clusterIP).
+Invariant: a copy differs from the sample only in names and in fields that the server assigns (nodePort, clusterIP).
 """
 
 from __future__ import annotations
@@ -22,27 +23,27 @@ Object = dict[str, Any]
 
 _DEFINITIONS = frozenset({"CustomResourceDefinition"})
 
-#: Where names are not references: what selectors select must remain as the client selects it.
+#: Fields whose values are not references to objects, and are not renamed, so that selectors still match.
 _NOT_REFERENCES = frozenset({"labels", "annotations", "matchLabels", "selector", "nodeSelector"})
 
-#: Letters of tokens: no vowels, and nothing that looks like another one.
+#: The letters of tokens: no vowels, and no letters that look alike.
 _LETTERS = "bcdfghjkmnpqrstvwxz2456789"
 
 _LONGEST_NAME = 63
 
 
 def new_token(dice: random.Random) -> str:
-    """Returns a new part of names, which occurs in no other name."""
+    """Returns a random suffix for the names of a copy."""
     return "".join(dice.choice(_LETTERS) for _ in range(6))
 
 
 def changes_of_texts(obj: Object, ending: str) -> list[Object]:
-    """Returns merge patches that each give another ending to one text in the data or the spec of an object."""
+    """Returns merge patches; each appends an ending to one string in the data or the spec of an object."""
     return [{part: change} for part in ("data", "spec") for change in _changes(obj.get(part), ending)]
 
 
 def _changes(value: Any, ending: str) -> Iterator[Any]:
-    """Yields what of a value is different after one change."""
+    """Yields the merge patches that each change one string in a value."""
     if isinstance(value, str):
         yield f"{value}-{ending}"
     elif isinstance(value, dict):
@@ -52,7 +53,7 @@ def _changes(value: Any, ending: str) -> Iterator[Any]:
 
 @dataclass(slots=True, frozen=True)
 class Sample:
-    """See the module."""
+    """The prerequisites and the objects to copy (stimuli)."""
 
     prerequisites: Sequence[Object]
     stimuli: Sequence[Object]

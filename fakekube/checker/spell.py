@@ -1,6 +1,6 @@
-"""One run of the client on a cluster of its own: what rules provoke with and judge by.
+"""One run of the client on a cluster of its own: starts both, changes the cluster, waits for the client, and has the trace.
 
-Invariant: whatever waits for the client also looks whether it has ended or is in a hot loop, and gives up if so.
+Invariant: every wait ends early if the client has ended or is in a hot loop.
 """
 
 from __future__ import annotations
@@ -31,34 +31,34 @@ __all__ = ["ClientEnded", "Decided", "HotLoop", "Spell"]
 
 Object = dict[str, Any]
 
-#: Calls within `_LOOP_SECONDS` that no client sends that has a pause between attempts; without writes that succeed, which may
-#: all have a cause, and so many reads for each of them.
+#: A hot loop has more than `_LOOP_CALLS` calls within `_LOOP_SECONDS`. Successful writes, and so many reads for each of them, do
+#: not count.
 _LOOP_CALLS = 240
 _LOOP_SECONDS = 2.0
 _READS_FOR_A_WRITE = 3
 
-#: How many of the watches that were begun before the provocation evidence shows.
+#: How many of the watches that began before the provocation are part of the evidence.
 _WATCHES_BEFORE = 2
 
-#: Seconds between two looks at a condition: the first, and the longest.
+#: The first and the longest interval between two evaluations of a condition, in seconds.
 _FIRST_LOOK, _LONGEST_LOOK = 0.01, 0.1
 
-#: Seconds: the first pause of a backoff that is assumed of a client that has shown none; the longest that is waited for.
+#: The first pause of a backoff that is assumed for a client that has not paused yet, and the longest one, in seconds.
 _FIRST_PAUSE, _LONGEST_PAUSE = 2.0, 60.0
-#: Of how many seconds at most it is assumed that they take longer on a busy machine; pauses do not.
+#: Only so many seconds of a timeout grow with the load of the machine; pauses of clients do not grow with it.
 _SLOWED = 12.0
 #: Seconds of silence below which no client gives up a watch that does not say so.
 _IDLE_LIMIT = 5.0
-#: How much longer than the longest pause of a backoff the next may be: it doubles, and jitter doubles it again.
+#: How many times longer than the longest pause of a backoff the next one may be: it doubles, and jitter doubles it again.
 _GROWTH = 4.5
 
-#: How many lines of a client's output evidence shows.
+#: How many lines of a client's output are part of the evidence.
 _PRINTED = 8
 
-#: How many changes of an object are tried until the API takes one.
+#: How many changes of an object are tried until the API accepts one.
 _MOST_CHANGES = 6
 
-#: An object that no client looks at.
+#: An object of a resource that clients do not watch.
 _UNWATCHED = {
     "apiVersion": "v1",
     "kind": "PodTemplate",
@@ -71,19 +71,19 @@ class ClientEnded(Exception):
 
 
 class Decided(Exception):
-    """The trace shows already that the rule is broken."""
+    """The verdict is known, so that the run ends early."""
 
 
 class HotLoop(Exception):
-    """The client sends requests without any pause."""
+    """The client sends requests without a pause."""
 
 
 class Spell:
-    """See the module.
+    """One run of the client.
 
     Args:
-        bench: what all spells have in common.
-        rule: whose it is; None for the calm run.
+        bench: the shared state of the check.
+        rule: the rule that this run exercises; None for the calm run.
     """
 
     def __init__(self, bench: Bench, rule: Rule | None) -> None:
@@ -101,31 +101,31 @@ class Spell:
         self.folder = bench.new_folder(name)
         self.process: ClientProcess | None = None
         self.started_at = 0.0
-        """When the client was started last."""
+        """When the client was last started, in seconds of the spell."""
         self.provoked = False
-        """Has the provocation begun?"""
+        """Whether the provocation has begun."""
         self.provoked_at: int = -1
         """The mark of the trace at which the provocation began."""
         self.missing: list[tuple[Copy, list[Element]]] = []
-        """Reactions that did not come."""
+        """The copies with an incomplete reaction, with the missing elements."""
         self.untold: list[Copy] = []
-        """Copies that the client was never told of."""
+        """The copies that the client did not receive."""
         self.unmet: Copy | None = None
-        """A copy for which an expected sign is not there."""
+        """A copy for which an expectation of the user is not met."""
         self.ended: str = ""
-        """How the client ended by itself."""
+        """How the client ended by itself; "" if it did not."""
         self.ended_at = 0.0
-        """When it was seen to have ended."""
+        """When the end of the client was noticed, in seconds of the spell."""
         self.printed: Sequence[str] = ()
-        """The last lines that it printed before."""
+        """The last lines of its output before it ended."""
         self.loop: str = ""
-        """The hot loop, in words."""
+        """A description of the hot loop; "" if there was none."""
         self.notes: list[str] = []
-        """Evidence that rules gather on the way."""
+        """Evidence for a passed rule."""
         self.memory: dict[str, Any] = {}
-        """What a rule keeps from `provoke` for `judge`."""
+        """Values that a rule passes from `provoke` to `judge`."""
 
-    # ------------------------------------------------------------ what there is
+    # ------------------------------------------------------------ properties
 
     @property
     def faults(self) -> Faults:
@@ -133,7 +133,7 @@ class Spell:
 
     @property
     def calm(self) -> Calm:
-        """What was learned on the calm cluster."""
+        """The result of the calm run."""
         assert self.bench.calm is not None
         return self.bench.calm
 
@@ -149,7 +149,7 @@ class Spell:
     # ------------------------------------------------------------ the cluster and the client
 
     def open(self) -> None:
-        """Starts the cluster, with the prerequisites."""
+        """Starts the cluster and creates the prerequisites."""
         self.cluster.start()
         self.load_prerequisites(self.sample.prerequisites)
 
@@ -160,7 +160,7 @@ class Spell:
         self.cluster.settle(timeout=20.0)
 
     def start_client(self) -> None:
-        """Starts the client; waits for its turn while others start."""
+        """Starts the client when few enough other clients are starting, and waits for its first request."""
         with self.bench.starting:
             self.launch()
             self._wait_for_first_call()
@@ -173,7 +173,7 @@ class Spell:
         self.process = self.bench.starter.start(kubeconfig, self.folder)
 
     def _wait_for_first_call(self) -> None:
-        """Holds the turn of a starting client until it has come, so that not too many start at once."""
+        """Waits until the client has sent its first request, so that not too many clients start at the same time."""
         mark = self.trace.mark()
         patience = self.bench.start_patience
         if self.rule is not None and self.rule.otherwise is not None:
@@ -181,7 +181,7 @@ class Spell:
         self.await_until(lambda: self.trace.count_since(mark) > 0, patience)
 
     def kill_client(self) -> None:
-        """Kills the client; until the next start there is none."""
+        """Kills the client; no client runs until the next start."""
         process, self.process = self.process, None
         if process is not None:
             process.kill()
@@ -193,12 +193,12 @@ class Spell:
         self.start_client()
 
     def require_restartable(self) -> None:
-        """Raises NotExercised if the client cannot be killed: a function in this process."""
+        """Raises NotExercised if the client cannot be killed because it is a function in this process."""
         if not self.bench.starter.restartable:
             raise NotExercised("a function cannot be killed and started again; check a command")
 
     def close(self) -> None:
-        """Ends the client and the cluster. May be called twice."""
+        """Stops the client and the cluster. May be called twice."""
         self.faults.clear()
         if self.process is not None:
             self.process.kill()
@@ -213,9 +213,9 @@ class Spell:
 
         Args:
             change: changes each object before it is created.
-            token: of a deleted copy, whose names are used again.
+            token: the token of a deleted copy, to use its names again.
 
-        Raises NotExercised if the API does not take it.
+        Raises NotExercised if the API refuses the copy.
         """
         token = token or new_token(self.random)
         mark = self.trace.mark()
@@ -235,14 +235,14 @@ class Spell:
         return copy
 
     def resource_of(self, obj: Object) -> str:
-        """Returns the name of an object's resource, such as `deployments.apps`."""
+        """Returns the name of an object's resource, such as `deployments.apps`. Raises NotExercised if it is unknown."""
         try:
             return self.cluster.resource_name(obj)
         except UnknownResource as error:
             raise NotExercised(str(error)) from None
 
     def alter(self, copy: Copy) -> bool:
-        """Changes a text in the data or the spec of an object of a copy; returns whether the API took such a change."""
+        """Changes a string in the data or the spec of an object of a copy; returns whether the API accepted a change."""
         ending = new_token(self.random)
         for resource, obj in zip(copy.resources, copy.objects, strict=True):
             metadata = obj["metadata"]
@@ -255,7 +255,7 @@ class Spell:
         return False
 
     def delete(self, copy: Copy) -> None:
-        """Deletes the objects of a copy, in the reverse of their order."""
+        """Deletes the objects of a copy in reverse order."""
         copy.deleted = True
         pairs = list(zip(copy.resources, copy.objects, strict=True))
         for resource, obj in reversed(pairs):
@@ -269,22 +269,22 @@ class Spell:
     # ------------------------------------------------------------ waiting
 
     def await_until(self, condition: Callable[[], bool], seconds: float | Callable[[float], float]) -> bool:
-        """Waits until a condition holds; returns whether it does. Seconds that this process was held up do not count.
+        """Waits until a condition holds; returns whether it does. Time in which this process could not run does not count.
 
         Args:
-            condition: asked again and again.
-            seconds: how long; or a function, such as `patience`, that is given when the waiting began, in seconds of the
-                spell, and asked again when that time is over.
+            condition: evaluated repeatedly.
+            seconds: the timeout, or a function such as `patience`. The function receives the start of the wait in seconds of the
+                spell and returns the timeout; it is called again when the timeout has passed, and may return a longer one.
 
-        Raises ClientEnded and HotLoop.
+        Raises ClientEnded, HotLoop and Decided; NotExercised if the check is aborted or its timeout has passed.
         """
         look, waited, checked, since = _FIRST_LOOK, 0.0, 0.0, self.now
         allowed = seconds(since) if callable(seconds) else seconds + (self.bench.slowness() - 1) * min(seconds, _SLOWED)
         while not condition():
             if self.bench.stopping.is_set():
-                raise NotExercised("the check was broken off")
+                raise NotExercised("the check was aborted")
             if self.bench.time_is_up():
-                raise NotExercised("the time of the check was over")
+                raise NotExercised("the timeout of the check had passed")
             if waited >= allowed:
                 allowed = seconds(since) if callable(seconds) else allowed
                 if waited >= allowed:
@@ -299,13 +299,13 @@ class Spell:
         return True
 
     def wait(self, seconds: float) -> None:
-        """Waits while the client runs. Raises ClientEnded and HotLoop."""
+        """Waits for a time while the client runs. Raises ClientEnded, HotLoop and Decided."""
         end = self.now + seconds
         self.await_until(lambda: self.now >= end, seconds * 10)
 
     def look_at_client(self) -> None:
-        """Raises ClientEnded or HotLoop if the client has ended by itself or does not pause, Decided if there is nothing to
-        wait for."""
+        """Raises ClientEnded if the client has ended by itself, HotLoop if it does not pause, and Decided if the rule is already
+        broken."""
         self.bench.starter.tidy()
         process = self.process
         if process is None:
@@ -334,7 +334,7 @@ class Spell:
     # ------------------------------------------------------------ convergence
 
     def is_told(self, copy: Copy) -> bool:
-        """Has the client been told of all objects of a copy that it was told of on the calm cluster?"""
+        """Returns whether the client has received all objects of a copy that it receives in the calm run."""
         keys = self.bench.calm.told if self.bench.calm is not None else {}
         streams = self.trace.streams()
         for key, resources in keys.items():
@@ -345,15 +345,16 @@ class Spell:
         return True
 
     def missing_of(self, copy: Copy) -> list[Element]:
-        """Returns what is missing of the reaction to a copy."""
+        """Returns the missing elements of the reaction to a copy."""
         return self.calm.reaction.missing(self.cluster, copy, self.trace.since(copy.mark))
 
     def has_reacted(self, copy: Copy) -> bool:
-        """Was the client told of a copy, and is its reaction complete?"""
+        """Returns whether the client has received a copy and its reaction is complete."""
         return self.is_told(copy) and not self.missing_of(copy) and self.bench.expects.met(self, copy)
 
     def await_reaction(self, copy: Copy, seconds: float | Callable[[float], float] | None = None) -> bool:
-        """Waits for the reaction to a copy, by default as long as `patience` says. Raises ClientEnded and HotLoop."""
+        """Waits for the reaction to a copy, by default with `patience` as the timeout. Raises ClientEnded, HotLoop and
+        Decided."""
         return self.await_until(lambda: self.has_reacted(copy), self.patience if seconds is None else seconds)
 
     def idle_limit(self) -> float:
@@ -361,11 +362,13 @@ class Spell:
         return _IDLE_LIMIT if self.bench.idle is None else 0.9 * self.bench.idle
 
     def patience(self, since: float) -> float:
-        """Returns for how many seconds a good client may be waited for that began `since`, in seconds of the spell.
+        """Returns the timeout, in seconds, for a reaction of a correct client; `since` is the start of the wait.
 
-        It has the time of the calm run, many times over, from when all its streams are connected again, and all that it could
-        not write may be tried again. A pause that it makes now may be a few times as long as the longest before, as the pauses
-        of a backoff grow. Who has failed again and again since the waiting began is waited for no longer.
+        The timeout is several times the reaction time of the calm run. It starts when all streams of the client are connected
+        again and its refused writes may be sent again. The next pause of the client may be several times as long as its longest
+        pause until now, because the pauses of a backoff grow. A stream that keeps failing since the wait began does not extend
+        the
+        timeout.
         """
         calls = self.trace.since(self.provoked_at)
         retry_after = max((self._retry_after(call) for call in calls), default=0.0)
@@ -377,7 +380,7 @@ class Spell:
         return usual + min(max(ready - since, _GROWTH * _FIRST_PAUSE), 1.5 * pause)
 
     def _attempts(self) -> list[Stream]:
-        """Returns what the client tries until it succeeds: its streams, and its writes that were refused."""
+        """Returns the requests that the client repeats until they succeed: its streams, and its refused writes."""
         streams = [one for key, one in self.trace.streams().items() if key in self.calm.streams or not self.calm.streams]
         return [*streams, *self.trace.refused_writes(self.provoked_at)]
 
@@ -387,7 +390,7 @@ class Spell:
         return float(text) if text.isdigit() else 0.0
 
     def converge(self) -> None:
-        """Makes a fresh copy and waits for the reactions to all copies; what does not come is in `missing`, `untold`.
+        """Creates a fresh copy and waits for the reactions to all copies; the failures are in `missing`, `untold` and `unmet`.
 
         Raises Decided, ClientEnded and HotLoop.
         """
@@ -395,8 +398,10 @@ class Spell:
         self.await_all()
 
     def await_all(self) -> None:
-        """Waits for the reactions to all copies that are not deleted. Raises Decided if they do not come, ClientEnded and
-        HotLoop."""
+        """Waits for the reactions to all copies that are not deleted.
+
+        Raises Decided if a reaction is missing, ClientEnded and HotLoop.
+        """
         alive = [copy for copy in self.copies if copy.judged and not copy.deleted]
         waiting = list(alive)
 
@@ -413,11 +418,12 @@ class Spell:
             raise Decided("no reaction")
 
     def ordinary_verdict(self) -> Verdict | None:
-        """Returns the verdict of the judges of processes and convergence: None if the client runs and has converged."""
+        """Returns the verdict about the process and convergence; None if the client runs and has converged."""
         return judge_process(self) or judge_convergence(self)
 
     def excerpt(self, calls: Sequence[Call] | None = None) -> list[str]:
-        """Returns lines of the trace, for evidence: of some calls, or since the provocation with the watches before it."""
+        """Returns lines of the trace as evidence: of the given calls, else the last watches before the provocation and all calls
+        since."""
         if calls is not None:
             return excerpt(calls)
         begun = [call for call in self.trace.since() if call.is_watch and call.number <= self.provoked_at][-_WATCHES_BEFORE:]
@@ -426,13 +432,15 @@ class Spell:
     # ------------------------------------------------------------ provocations
 
     def provoke_now(self) -> None:
-        """Says that the provocation begins: later calls are judged."""
+        """Marks the beginning of the provocation; only later calls are judged."""
         self.provoked = True
         self.provoked_at = self.trace.mark()
 
     def require_watch(self) -> list[Call]:
-        """Returns the watches that are open, of those of the calm run; waits for one if there is none. Raises NotExercised for
-        a client that does not watch, ClientEnded and HotLoop."""
+        """Returns the open watches of the streams of the calm run; waits for one if there is none.
+
+        Raises NotExercised for a client that does not watch, ClientEnded and HotLoop.
+        """
         if not self.calm.streams:
             raise NotExercised("the client does not watch")
         found: list[Call] = []
@@ -445,13 +453,13 @@ class Spell:
         return found
 
     def end_watches(self) -> list[Call]:
-        """Ends the open watches as the server does at their timeout; returns them."""
+        """Ends the open watches, as the server does at their timeout; returns them."""
         ended = self.require_watch()
         self.faults.on("watch").end(label="ended").remove()
         return ended
 
     def advance_revisions(self, writes: int = 3) -> int:
-        """Writes something that the client does not look at; returns the newest revision."""
+        """Writes objects that the client does not watch; returns the newest revision."""
         revision = 0
         for number in range(writes):
             name = f"check-{new_token(self.random)}-{number}"
@@ -461,7 +469,7 @@ class Spell:
         return revision
 
     def compact(self) -> int:
-        """Compacts the history and writes something newer; returns the oldest revision that is not expired."""
+        """Compacts the history and writes newer revisions; returns the oldest revision that is not expired."""
         oldest = self.advance_revisions(2)
         self.cluster.compact()
         self.advance_revisions(1)
@@ -469,7 +477,7 @@ class Spell:
 
     @contextmanager
     def disconnected(self) -> Iterator[None]:
-        """Ends the watches and refuses the client's connections meanwhile."""
+        """Cuts the watches and refuses all connections of the client within the context."""
         with self.faults.on("*").refuse(label="disconnected"), self.faults.on("*", path="*").refuse(label="disconnected"):
             self.faults.on("watch").cut(label="disconnected").remove()
             yield

@@ -1,6 +1,6 @@
-"""Whether a client was told of an object: by an event, or in a list.
+"""Finds out whether the client has received an object in an event or a list.
 
-Invariant: what was not sent completely does not count.
+Invariant: an answer or event that was not sent completely does not count.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ Object = dict[str, Any]
 
 
 def tells(stream: Stream, copy: Copy, obj: Object) -> bool:
-    """Has a stream told the client of an object, by an event or a list?"""
+    """Returns whether a stream has delivered an object of a copy, in an event or a list."""
     name, revision = obj["metadata"]["name"], int(obj["metadata"]["resourceVersion"])
     return any(_listed(call, copy, name) or _delivered(call, name, revision) for call in reversed(stream.calls))
 
 
 def _listed(call: Call, copy: Copy, name: str) -> bool:
-    """Was the object in a list that the client was sent?"""
+    """Returns whether the answer of a list contains the object."""
     if not call.is_list or call.status != 200:
         return False
-    if call.answer_is_lost:  # it was too large to be kept
+    if call.answer_is_lost:  # it was too large to be recorded
         return call.number > copy.mark
     return name.encode() in _bytes_of(call.exchange.raw_answer)
 
 
 def _delivered(call: Call, name: str, revision: int) -> bool:
-    """Was there an event of the object, or (where events cannot be read here) one that is as new?"""
+    """Returns whether a watch delivered an event of the object, or one as new if the format of the events cannot be read."""
     if not call.is_watch:
         return False
     return any(event.name == name or (not event.type and event.revision >= revision) for event in call.events)

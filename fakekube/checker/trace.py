@@ -1,9 +1,8 @@
-"""What a client asked of its cluster, in the form that verdicts need: calls in their order, and streams.
+"""The requests of a client: calls in their order, grouped into streams.
 
-A stream is what one reflector does: the lists and watches with one path and one pair of selectors. Two watches of one path with
-different selectors are two streams.
+A stream has the requests of one reflector: the lists and watches with the same path, label selector and field selector.
 
-Invariant: a trace only reads what the recorder keeps.
+Invariant: a trace only reads the recorded requests of the cluster.
 """
 
 from __future__ import annotations
@@ -25,9 +24,9 @@ if TYPE_CHECKING:
 __all__ = ["WRITES", "Call", "Event", "Stream", "StreamKey", "Trace", "excerpt", "failed"]
 
 WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
-#: Status codes of watches that deliver events: of a plain answer, and of a WebSocket.
+#: The status codes of watches that deliver events: over HTTP, and over a WebSocket.
 _STREAMS = frozenset({200, 101})
-#: Parameters that say nothing of what a client does wrong, or that the verb says already.
+#: Query parameters that evidence does not show.
 _NOT_SHOWN = frozenset({"watch", "timeoutSeconds", "allowWatchBookmarks", "pretty"})
 _TRUE = frozenset({"true", "1", "t", "T", "TRUE", "True"})
 
@@ -37,7 +36,7 @@ _PROTOBUF_REVISION = re.compile(rb"[\x32\x12]([\x01-\x28])(?=\d)")
 
 @dataclass(slots=True, frozen=True)
 class StreamKey:
-    """What tells the streams of a client apart."""
+    """The path and the selectors that identify a stream."""
 
     path: str
     label_selector: str
@@ -51,10 +50,10 @@ class StreamKey:
 
 @dataclass(slots=True, frozen=True)
 class Event:
-    """An event that a watch has delivered."""
+    """An event that a watch has delivered to the client."""
 
     type: str
-    """ADDED, MODIFIED, DELETED, BOOKMARK or ERROR; "" if its format is not read here."""
+    """ADDED, MODIFIED, DELETED, BOOKMARK or ERROR; "" if its format cannot be read."""
     revision: int
     """0 if it has none."""
     name: str
@@ -62,7 +61,7 @@ class Event:
 
 
 class Call:
-    """A request of the client, with its answer as far as it has come."""
+    """A request of the client, with its answer as far as it was sent."""
 
     def __init__(self, exchange: Exchange, zero: float) -> None:
         """`zero`: when the spell began, by `time.monotonic()`."""
@@ -73,7 +72,7 @@ class Call:
 
     @property
     def revision(self) -> int | None:
-        """The resourceVersion of the answer; None if it is not known, or was too large to be kept."""
+        """The resourceVersion of the answer; None if it is unknown, or if the answer was too large to be recorded."""
         if self._revision is None and self.status is not None:
             self._revision = self.exchange.revision or 0
         return self._revision or None
@@ -84,12 +83,12 @@ class Call:
 
     @property
     def at(self) -> float:
-        """When it began, in seconds of the spell."""
+        """When the request began, in seconds of the spell."""
         return self.exchange.began - self._zero
 
     @property
     def end(self) -> float | None:
-        """When the answer was complete; None while it is not."""
+        """When the answer was complete, in seconds of the spell; None while it is not."""
         if self.is_watch and self.exchange.events is not None:
             return None if self.exchange.ended_at is None else self.exchange.ended_at - self._zero
         return None if self.exchange.seconds is None else self.at + self.exchange.seconds
@@ -100,7 +99,7 @@ class Call:
 
     @cached_property
     def resource(self) -> str:
-        """Such as `pods`, `deployments.apps` or `pods/status`; "" for what is not about a resource."""
+        """Such as `pods`, `deployments.apps` or `pods/status`; "" for a non-resource request."""
         one = self.exchange
         group = f".{one.group}" if one.group else ""
         return f"{one.resource}{group}" + (f"/{one.subresource}" if one.subresource else "")
@@ -149,7 +148,7 @@ class Call:
 
     @property
     def ended(self) -> str | None:
-        """Of a watch: why it ended."""
+        """Why a watch ended."""
         return self.exchange.ended
 
     @property
@@ -170,12 +169,12 @@ class Call:
 
     @property
     def dropped(self) -> bool:
-        """Did the connection end without an answer?"""
+        """Whether the connection ended without an answer."""
         return self.status is None and self.exchange.seconds is not None
 
     @property
     def is_open(self) -> bool:
-        """Is it a watch that is open?"""
+        """Whether this is a watch that is open."""
         return self.is_watch and self.status in _STREAMS and self.exchange.ended is None
 
     @cached_property
@@ -189,7 +188,7 @@ class Call:
 
     @property
     def resumes(self) -> bool:
-        """Is it a watch that goes on from a revision, in place of one that begins with the present state?"""
+        """Whether this is a watch from a given revision, and not one that starts with the present state."""
         return self.is_watch and self.asked_revision not in ("", "0") and not self.sends_initial_events
 
     @cached_property
@@ -202,7 +201,7 @@ class Call:
 
     @property
     def events(self) -> Sequence[Event]:
-        """What a watch has delivered."""
+        """The events that a watch has delivered."""
         frames = self.exchange.frames or ()
         while len(self._events) < len(frames):
             self._events.append(_event(frames[len(self._events)]))
@@ -214,13 +213,13 @@ class Call:
         return max(found, default=0)
 
     def mentions(self, text: str) -> bool:
-        """Does the request name something, in its path or its body?"""
+        """Returns whether the path or the body of the request contains a text."""
         one = self.exchange
         return text in one.path or text.encode() in one.raw_body
 
     @property
     def code(self) -> str:
-        """What became of it, in a word."""
+        """The result, in a few words."""
         if self.is_watch and self.status in _STREAMS:
             return f"{self.status}, {self.exchange.events or 0} events, {self.ended or 'open'}"
         return "dropped" if self.dropped else "in flight" if self.status is None else str(self.status)
@@ -249,7 +248,7 @@ def _event(frame: bytes) -> Event:
 
 @dataclass(slots=True, frozen=True)
 class Stream:
-    """The lists and watches of one stream, in their order."""
+    """The lists and watches of one stream in their order."""
 
     key: StreamKey
     calls: Sequence[Call]
@@ -271,7 +270,7 @@ class Stream:
         return next((one for one in self.calls if one.number > call.number), None)
 
     def gaps(self) -> list[float]:
-        """The pauses between a failed attempt and the next attempt, in seconds."""
+        """Returns the pauses between a failed attempt and the next attempt, in seconds."""
         found = []
         for one, following in pairwise(self.calls):
             end = one.end
@@ -280,24 +279,24 @@ class Stream:
         return found
 
     def pauses(self) -> list[float]:
-        """The times in which nothing of the stream was asked for or open, in seconds."""
+        """Returns the periods without an active request of the stream, in seconds."""
         return [max(following.at - one.end, 0.0) for one, following in pairwise(self.calls) if one.end is not None]
 
     def connected_at(self, pause: float) -> float:
-        """When the newest call began, in seconds of the spell; after one that has ended, when the next begins if the client
-        pauses for so long."""
+        """Returns when the newest call began, in seconds of the spell; if it has ended, when the next one begins after a
+        pause."""
         last = self.calls[-1]
         if last.end is None or (last.is_write and last.succeeded):
             return last.at
         return last.end + pause
 
     def keeps_failing(self, since: float) -> bool:
-        """Have the newest calls since a time all failed, one after the other?"""
+        """Returns whether the newest calls have all failed and began after a time."""
         newest = self.calls[-_AGAIN:]
         return len(newest) == _AGAIN and newest[0].at > since and all(map(failed, newest))
 
     def knows(self, revision: int, before: Call) -> bool:
-        """Has the client been told this revision on this stream before a call?"""
+        """Returns whether the client had received this revision on this stream before a call."""
         for one in self.calls:
             if one.number >= before.number:
                 return False
@@ -308,12 +307,13 @@ class Stream:
         return False
 
 
-#: So many failures on end, with nothing provoked any more, are no accident.
+#: After so many failures in a row, which nothing provokes any more, the client will not recover.
 _AGAIN = 5
 
 
 def failed(call: Call) -> bool:
-    """Did an attempt fail: refused, dropped, or a watch that ended at once without an event that counts?"""
+    """Returns whether an attempt failed: refused, dropped, or a watch that ended at once without an event other than ERROR and
+    BOOKMARK."""
     if call.dropped or (call.status is not None and call.status >= 400):
         return True
     end = call.end
@@ -328,7 +328,7 @@ class Trace:
 
     Args:
         cluster: a running one.
-        zero: when time begins, by `time.monotonic()`.
+        zero: the start of time, as a value of `time.monotonic()`.
     """
 
     def __init__(self, cluster: Cluster, zero: float) -> None:
@@ -338,11 +338,11 @@ class Trace:
         self._calls: dict[int, Call] = {}
 
     def mark(self) -> int:
-        """A mark behind the newest call, for `since`."""
+        """Returns a mark after the newest call, for `since`."""
         return self._requests.mark()
 
     def since(self, mark: int = -1) -> list[Call]:
-        """The calls that began after a mark, or all; without those of which it is not known yet what they ask for."""
+        """Returns the calls that began after a mark; without one, all calls. Requests that are not parsed yet are left out."""
         known = self._calls
         return [
             known.get(one.number) or known.setdefault(one.number, Call(one, self._zero))
@@ -354,7 +354,7 @@ class Trace:
         return iter(self.since())
 
     def streams(self, mark: int = -1) -> dict[StreamKey, Stream]:
-        """The streams, with their calls after a mark."""
+        """Returns the streams with their calls after a mark."""
         found: dict[StreamKey, list[Call]] = {}
         for call in self.since(mark):
             if call.is_watch or (call.is_list and call.resource):
@@ -362,7 +362,7 @@ class Trace:
         return {key: Stream(key, calls) for key, calls in found.items()}
 
     def refused_writes(self, mark: int = -1) -> list[Stream]:
-        """Writes that have failed at least once after a mark, as streams: the same write of the same object is one."""
+        """Returns the writes that failed at least once after a mark, as streams: one for each verb and path."""
         found: dict[tuple[str, str], list[Call]] = {}
         for call in self.since(mark):
             if call.is_write:
@@ -370,20 +370,20 @@ class Trace:
         return [Stream(StreamKey(path, "", ""), calls) for (_, path), calls in found.items() if any(map(failed, calls))]
 
     def open_watches(self) -> list[Call]:
-        """The watches that are open now."""
+        """Returns the watches that are open."""
         return [call for call in self if call.is_open]
 
     def count_since(self, mark: int) -> int:
-        """How many calls began after a mark."""
+        """Returns how many calls began after a mark."""
         return len(self._requests.since(mark))
 
 
-#: Lines that an excerpt has.
+#: The largest number of lines in an excerpt.
 _EXCERPT = 12
 
 
 def excerpt(calls: Sequence[Call]) -> list[str]:
-    """Returns lines of calls for evidence: the first and the last ones, repetitions in one line."""
+    """Returns lines of evidence for calls: the first and the last ones; equal calls in a row share a line."""
     lines = []
     for _, group in groupby(calls, lambda call: str(call).partition(" s  ")[2]):
         same = list(group)

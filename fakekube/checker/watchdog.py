@@ -1,10 +1,10 @@
-"""Ends the clients of a check that was itself killed.
+"""Kills the clients of a check if the check itself is killed.
 
-A shell waits at the end of a pipe whose other end only the check holds, and is told of each process group that the check has
-started or ended. When the pipe ends, however the check has ended, the shell kills the groups that are left, and on Linux what
-has left its group, too, which it knows by the folder in its environment.
+A shell reads from a pipe whose other end only the check holds. The check writes each process group that it starts or kills into
+the pipe. When the pipe is closed, for any reason, the shell kills the remaining process groups. On Linux it also kills processes
+that have left their group; it finds them by the check's folder in their environment.
 
-Invariant: nothing is started before the first client, and a check that cannot have a watchdog runs without one.
+Invariant: the shell starts together with the first client. If it cannot start, the check runs without it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 
 __all__ = ["Watchdog"]
 
-#: Reads lines "+ GROUP" and "- GROUP"; its argument is the folder of the check.
+#: The script reads lines "+ GROUP" and "- GROUP"; its argument is the folder of the check.
 _SCRIPT = """
 trap '' INT TERM HUP
 groups=
@@ -36,19 +36,19 @@ done
 rm -rf -- "$1"
 """
 
-#: Seconds that the shell has for its end.
+#: How many seconds `close` waits for the shell to end.
 _PATIENCE = 10.0
 
 
 class Watchdog:
-    """See the module."""
+    """The shell that kills the clients if the check dies."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._shell: subprocess.Popen[bytes] | None = None
 
     def started(self, group: int, folder: Path) -> None:
-        """Says that a process group was started; `folder` is that of the check, which is deleted in the end."""
+        """Registers a started process group; `folder` is the folder of the check, which the shell deletes at the end."""
         with self._lock:
             if self._shell is None:
                 with suppress(OSError):
@@ -56,7 +56,7 @@ class Watchdog:
         self._tell("+", group)
 
     def ended(self, group: int) -> None:
-        """Says that a process group was killed."""
+        """Removes a killed process group."""
         self._tell("-", group)
 
     def _tell(self, sign: str, group: int) -> None:
@@ -65,7 +65,7 @@ class Watchdog:
                 self._shell.stdin.write(f"{sign} {group}\n".encode())
 
     def close(self) -> None:
-        """Ends the shell, and with it what is left of the clients."""
+        """Closes the pipe, so that the shell kills the remaining clients and ends."""
         with self._lock:
             shell, self._shell = self._shell, None
         if shell is None or shell.stdin is None:

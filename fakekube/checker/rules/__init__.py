@@ -1,4 +1,4 @@
-"""The table of rules, by families."""
+"""The table of rules: one module for each family."""
 
 from __future__ import annotations
 
@@ -47,29 +47,26 @@ _FAMILIES = (
     sieve.RULES,
 )
 
-#: Families of rows in their order in the catalogue.
+#: The first letters of ids, in the order of docs/client-rules.md.
 _ORDER = "WPRCVDALNS"
 
 
 class UnknownRule(ValueError):
-    """There is no rule with that id, or no such class of legality."""
+    """An unknown id of a rule, or an unknown class of legality."""
 
 
 def all_rules() -> list[Rule]:
-    """Returns all rules in the order of the catalogue."""
+    """Returns all rules in the order of docs/client-rules.md."""
     return in_order([made() for family in _FAMILIES for made in family])
 
 
 def in_order(rules: Sequence[Rule]) -> list[Rule]:
-    """Returns rules in the order of the catalogue."""
+    """Returns rules in the order of docs/client-rules.md."""
     return sorted(rules, key=lambda rule: (_ORDER.index(rule.id[0]), int(rule.id[1:])))
 
 
 def chosen(ids: Sequence[str] | None, legality: Sequence[str]) -> list[Rule]:
-    """Returns the rules with some ids, with all their provocations; without ids, all provocations of some classes.
-
-    Raises UnknownRule.
-    """
+    """Returns the rules with the given ids; without ids, the rules of the given classes. Raises UnknownRule."""
     known = all_rules()
     if ids is not None:
         wanted = {one.upper() for one in ids}

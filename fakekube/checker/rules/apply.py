@@ -1,4 +1,4 @@
-"""Rules about server-side apply."""
+"""Rules about server-side apply (C7)."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ Object = dict[str, Any]
 
 
 class AppliedByOthers(Rule):
-    """Another manager owns the fields that the client applies."""
+    """Another field manager owns the fields that the client applies."""
 
     id = "C7"
     provocation = "another manager has applied the same fields"
-    obligation = "server-side apply: a controller forces, and does not repeat a conflict as it is"
-    advice = "apply with force=true and a fieldManager that never changes, and only the own fields"
+    obligation = "server-side apply: a controller forces conflicts, and does not repeat a conflicting apply unchanged"
+    advice = "apply only the client's own fields, with force=true and a constant fieldManager"
     source = "Kubernetes docs, server-side apply, conflicts"
     lasts = 8.0
 
@@ -66,12 +66,10 @@ class AppliedByOthers(Rule):
         return super().judge(spell)
 
     def judge_trace(self, spell: Spell) -> Verdict:
-        return (
-            Verdict.passed() if spell.memory["met"] else Verdict.not_exercised("no apply of the client met an object that exists")
-        )
+        return Verdict.passed() if spell.memory["met"] else Verdict.not_exercised("the client applied no object that existed")
 
 
-#: The label of somebody else.
+#: A label that another client has set.
 _OTHER = "check.fakekube.dev/other"
 
 
@@ -80,7 +78,7 @@ def _labelled(obj: Object) -> None:
 
 
 def _applies(spell: Spell) -> list[str]:
-    """Returns what the client applies, by resource. Raises NotExercised."""
+    """Returns the resources that the client applies. Raises NotExercised if there are none."""
     known = learned_writes(spell, "patch")
     applied = {call.resource for call in spell.calm.spell.trace.since() if is_apply(call)}
     found = [resource for _, resource in known if resource in applied]
@@ -90,7 +88,10 @@ def _applies(spell: Spell) -> list[str]:
 
 
 def _applied_otherwise(spell: Spell, exchange: Exchange, manager: str) -> bool:
-    """Applies what a client is about to apply to an object that exists, with another text in it; returns whether that worked."""
+    """Applies the client's configuration with one changed string to an existing object, as another manager.
+
+    Returns whether this succeeded.
+    """
     body = exchange.body
     if not isinstance(body, dict):
         return False
@@ -114,7 +115,7 @@ def _applied_otherwise(spell: Spell, exchange: Exchange, manager: str) -> bool:
 
 
 def _alter(value: Object) -> bool:
-    """Changes the first text in a value."""
+    """Changes the first string in a value; returns whether there was one."""
     for key, inner in value.items():
         if isinstance(inner, str):
             value[key] = f"{inner}-x"
@@ -125,12 +126,12 @@ def _alter(value: Object) -> bool:
 
 
 class ConstantManager(Rule):
-    """The client is started again."""
+    """The client is restarted."""
 
     id = "C7"
     provocation = "the client applies, is started again, and applies again"
-    obligation = "server-side apply: the field manager is the same in each life of the client"
-    advice = "name the manager after the controller, without a process id, host or random part"
+    obligation = "server-side apply: the field manager is the same after a restart"
+    advice = "name the field manager after the controller, without a process id, host name or random part"
     source = "Kubernetes docs, server-side apply, managers"
     lasts = 6.0
 
@@ -150,7 +151,7 @@ class ConstantManager(Rule):
                 return Verdict.failed(
                     f"applies {resource} as {', '.join(sorted(before))}, after a restart as {', '.join(sorted(after))}"
                 )
-        return Verdict.passed() if managers else Verdict.not_exercised("the client did not apply in both lives")
+        return Verdict.passed() if managers else Verdict.not_exercised("the client did not apply before and after the restart")
 
 
 def _managers(calls: Sequence[Call], resources: Sequence[str]) -> dict[str, set[str]]:

@@ -1,4 +1,4 @@
-"""Rules about objects that several write: conflicts, lost updates, fields and finalizers of others."""
+"""Rules about objects with several writers: conflicts, lost updates, fields and finalizers of others (C1 to C4)."""
 
 from __future__ import annotations
 
@@ -24,29 +24,29 @@ _Path = tuple[str, ...]
 
 _CONVENTIONS = "API conventions, concurrency control and consistency"
 
-#: So often a client may send a write again that cannot succeed, before that counts as an error loop: one that reads from a
-#: cache may need a few attempts until the cache has caught up.
+#: How many times a client may repeat a write that cannot succeed. A client that reads from a cache needs a few attempts until the
+#: cache is up to date; more are an error loop.
 _MANY = 10
 
 
 class Conflicts(Rule):
-    """Somebody else writes the objects that the client is about to write."""
+    """Another editor writes the objects just before the client writes them."""
 
     id = "C1"
     provocation = "another editor writes just before the client's update"
-    obligation = "409 Conflict: read the object again and make the change to what is there now, with a pause that grows"
+    obligation = "409 Conflict: read the object again, apply the change to it, and retry with a growing pause"
     advice = "use a helper like RetryOnConflict around read, change and update; never send the same body again"
     source = f"{_CONVENTIONS}; client-go util/retry"
     lasts = 8.0
 
     every: ClassVar[int] = 2
-    """Each so many writes meet another editor."""
+    """Every nth write of the client has a conflict."""
 
     def provoke(self, spell: Spell) -> None:
         self.meet(spell)
 
     def meet(self, spell: Spell) -> None:
-        """Has each of the client's updates meet the write of another editor."""
+        """Changes objects as another editor just before the client's updates."""
         values = itertools.count(1)
 
         def edit(obj: Object) -> Object:
@@ -60,7 +60,7 @@ class Conflicts(Rule):
     def judge_trace(self, spell: Spell) -> Verdict:
         refused = [call for call in spell.trace.since(spell.provoked_at) if call.status == 409 and call.is_write]
         if not refused:
-            return Verdict.not_exercised("no write of the client names a resourceVersion, so that none conflicts")
+            return Verdict.not_exercised("no write of the client has a resourceVersion, so that none conflicts")
         return Verdict.passed(f"{len(refused)} conflicts")
 
     def broken(self, spell: Spell) -> Verdict | None:
@@ -77,19 +77,19 @@ class Conflicts(Rule):
 
 
 class LostUpdates(Conflicts):
-    """As C1; what the other editor wrote must survive."""
+    """Another editor writes the objects before the client's updates, as for C1; its change must survive."""
 
     id = "C2"
     provocation = "another editor writes between the client's read and its update"
-    obligation = "an update carries the resourceVersion that was read, so that nobody's change is lost"
+    obligation = "an update has the resourceVersion that the client read, so that no change of others is lost"
     every = 1
 
     def provoke(self, spell: Spell) -> None:
         self.meet(spell)
-        spell.stimulate(_edited_before)  # so that there is something to be put back
+        spell.stimulate(_edited_before)  # a stale update would restore this value
         spell.await_all()
 
-    advice = "keep metadata.resourceVersion of the object that was read, or send a patch of the own fields"
+    advice = "keep metadata.resourceVersion of the object that was read, or send a patch with the client's own fields only"
     source = _CONVENTIONS
 
     def broken(self, spell: Spell) -> Verdict | None:
@@ -105,7 +105,7 @@ class LostUpdates(Conflicts):
 
     @staticmethod
     def _judge_object(spell: Spell, resource: str, metadata: Object) -> Verdict | None:
-        """Says whether a version of an object lacks what the other editor wrote before."""
+        """Judges whether a version of an object lacks the annotation that the other editor wrote before."""
         written = ""
         for version in spell.cluster.history(resource, metadata["name"], metadata.get("namespace")):
             if version.type == "DELETED" or version.object["metadata"]["uid"] != metadata["uid"]:
@@ -131,16 +131,16 @@ def _edited_before(obj: Object) -> None:
 
 
 class ForeignFields(Rule):
-    """The copies have fields that the client does not know, and labels and annotations of others."""
+    """Copies have fields that the client does not know, and labels and annotations of others."""
 
     id = "C3"
     provocation = "objects with labels, annotations and fields of others"
-    obligation = "a read-modify-write keeps what the client does not know"
-    advice = "change the object as it was received, not a model of it; or send a patch or an apply of the own fields"
+    obligation = "a read-modify-write keeps fields that the client does not know"
+    advice = "change the object as received, not a typed model of it; or patch or apply the client's own fields only"
     source = "API conventions, compatibility of unknown fields; kubernetes#111703"
     lasts = 6.0
 
-    #: The field that a newer version of the definition has.
+    #: A field that the client's version of the definition does not have.
     FIELD = "checkOfNewerVersion"
 
     def prepare(self, spell: Spell) -> None:
@@ -188,7 +188,7 @@ _OTHER = "check.fakekube.dev/other"
 
 
 def _add_field(spell: Spell, name: str, field: str) -> None:
-    """Adds a field to the spec of all versions of a definition."""
+    """Adds a field to the spec schema of all versions of a definition."""
     definition = spell.cluster.get("customresourcedefinitions", name)
     for version in definition["spec"]["versions"]:
         schema = (version.get("schema") or {}).get("openAPIV3Schema") or {}
@@ -199,11 +199,11 @@ def _add_field(spell: Spell, name: str, field: str) -> None:
     try:
         spell.cluster.patch("customresourcedefinitions", name, {"spec": spec})
     except ApiError as error:
-        raise NotExercised(f"the definition {name} takes no further field: {error}") from None
+        raise NotExercised(f"no field can be added to the definition {name}: {error}") from None
 
 
 def _written_paths(spell: Spell) -> dict[str, list[_Path]]:
-    """Returns the fields that the client writes on the calm cluster, by resource."""
+    """Returns the fields that the client writes in the calm run, by resource."""
     found: dict[str, list[_Path]] = {}
     for element in spell.calm.reaction.elements:
         if element.kind is ElementKind.FIELD:
@@ -212,7 +212,7 @@ def _written_paths(spell: Spell) -> dict[str, list[_Path]]:
 
 
 def _lost(before: Any, now: Any, path: _Path = ()) -> Iterator[_Path]:
-    """Yields the paths of what was there and is not there now, or is different."""
+    """Yields the paths of removed and changed values."""
     if path in {("metadata", "managedFields"), ("metadata", "resourceVersion"), ("metadata", "generation"), ("status",)}:
         return
     if isinstance(before, dict):
@@ -228,7 +228,7 @@ def _lost(before: Any, now: Any, path: _Path = ()) -> Iterator[_Path]:
 
 
 class ForeignFieldsOfChildren(Rule):
-    """Somebody else labels and annotates what the client has made."""
+    """Another client labels and annotates the children that the client has created."""
 
     id = "C3"
     provocation = "labels and annotations of others on what the client has made"
@@ -242,7 +242,7 @@ class ForeignFieldsOfChildren(Rule):
         subject = spell.copies[0]
         children = [(one, child) for one in resources for child in children_of(spell.cluster, subject, one)]
         if not children:
-            raise NotExercised("the client makes no children")
+            raise NotExercised("the client creates no children")
         change = {"metadata": {"labels": {_OTHER: "kept"}, "annotations": {EDITOR: "kept"}}}
         for resource, child in children:
             metadata = child["metadata"]
@@ -263,17 +263,17 @@ class ForeignFieldsOfChildren(Rule):
                     calls = [
                         call for call in spell.trace.since(spell.provoked_at) if call.is_write and call.name == metadata["name"]
                     ]
-                    text = f"{resource}/{metadata['name']}, which the client has made, has lost labels or annotations of others"
+                    text = f"{resource}/{metadata['name']}, which the client created, has lost labels or annotations of others"
                     return Verdict.warned(text, *spell.excerpt(calls))
         return Verdict.passed()
 
 
 class Finalizers(Rule):
-    """Another finalizer stands before the client's."""
+    """The objects have another finalizer before the client's own."""
 
     id = "C4"
     provocation = "objects with a finalizer of somebody else"
-    obligation = "add and remove only the own finalizer, guarded by resourceVersion or a test"
+    obligation = "add and remove only the client's own finalizer, guarded by resourceVersion or a JSON patch test"
     advice = "read, change metadata.finalizers and update with the resourceVersion; retry on conflict"
     source = "Kubernetes docs, finalizers; kubernetes#111643"
     lasts = 8.0
@@ -282,7 +282,7 @@ class Finalizers(Rule):
 
     def provoke(self, spell: Spell) -> None:
         if not learned_writes(spell, "update", "patch"):
-            raise NotExercised("the client updates nothing")
+            raise NotExercised("the client's reaction has no update or patch")
         subject = spell.stimulate(self._foreign)
         spell.memory["copy"] = subject
         spell.memory["reacted"] = spell.await_reaction(subject)
@@ -306,7 +306,7 @@ class Finalizers(Rule):
         found = self._finalizers(spell, subject)
         lost = not all(self.FINALIZER in names for _, names in found)
         if len(found) < len(subject.objects) or lost:
-            spell.memory["lost"] = f"{subject.names()[0]} lost the finalizer {self.FINALIZER} of somebody else {when}"
+            spell.memory["lost"] = f"{subject.names()[0]} lost the finalizer {self.FINALIZER} of another client {when}"
 
     def judge(self, spell: Spell) -> Verdict:
         if spell.memory.get("lost"):
@@ -316,13 +316,13 @@ class Finalizers(Rule):
 
 
 class AddedFinalizer(Finalizers):
-    """Another finalizer comes between the client's read and its write."""
+    """Another finalizer is added between the client's read and its write."""
 
     provocation = "somebody else adds a finalizer just before the client adds its own"
 
     def provoke(self, spell: Spell) -> None:
         if not spell.calm.holds:
-            raise NotExercised("the client sets no finalizer")
+            raise NotExercised("the client adds no finalizer")
 
         added: set[str] = set()
 
@@ -354,13 +354,13 @@ class AddedFinalizer(Finalizers):
 
 
 class RemovedFinalizer(Finalizers):
-    """The other finalizer goes away just before the client removes its own."""
+    """The other finalizer is removed just before the client removes its own."""
 
     provocation = "the finalizer of somebody else is removed in between"
 
     def provoke(self, spell: Spell) -> None:
         if not spell.calm.holds:
-            raise NotExercised("the client sets no finalizer")
+            raise NotExercised("the client adds no finalizer")
         subject = spell.stimulate(self._foreign)
         spell.memory["copy"] = subject
         spell.await_reaction(subject)
@@ -376,9 +376,7 @@ class RemovedFinalizer(Finalizers):
         spell.delete(subject)
         gone = spell.await_until(lambda: not own_objects(spell, subject), spell.patience)
         if not gone:
-            spell.memory["lost"] = (
-                f"{subject.names()[0]} is still there: the client did not remove its finalizer after a conflict"
-            )
+            spell.memory["lost"] = f"{subject.names()[0]} still exists: the client did not remove its finalizer after a conflict"
 
 
 RULES = (Conflicts, LostUpdates, ForeignFields, ForeignFieldsOfChildren, Finalizers, AddedFinalizer, RemovedFinalizer)

@@ -1,4 +1,4 @@
-"""Rules about what a client understands: warnings, compressed answers, fields and types of events that it does not know."""
+"""Rules about answers with unfamiliar content: warnings, compression, unknown fields and types of events (N1)."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ _NEGOTIATION = "API conventions, compatibility"
 
 
 def suspected(verdict: Verdict) -> Verdict:
-    """Returns a warning in place of a failure."""
+    """Returns a warning instead of a failure."""
     return Verdict.warned(*verdict.evidence) if verdict.word is Word.FAIL else verdict
 
 
 class Content(Rule):
-    """Shared by the provocations of N1."""
+    """The base class of the provocations of N1."""
 
     id = "N1"
-    obligation = "what a client does not know must not disturb it: headers, fields and types of events"
+    obligation = "a client tolerates unknown headers, fields and types of events"
     advice = "ignore unknown fields and events of unknown types; log warnings"
     source = _NEGOTIATION
     lasts = 6.0
 
     def judge(self, spell: Spell) -> Verdict:
-        """Returns a failure for a client that ends or loops; one that is late may still be in its backoff."""
+        """Returns a failure only for a client that ends or loops; a slow one may still be in its backoff."""
         return suspected(super().judge(spell)) if not (spell.ended or spell.loop) else super().judge(spell)
 
 
 class Warnings(Content):
-    """Answers carry Warning headers: a policy warns of each write, and a version is deprecated."""
+    """Answers have Warning headers: a policy warns about each write, and versions are deprecated."""
 
     provocation = "Warning headers"
     at_start = True
@@ -72,7 +72,7 @@ class Warnings(Content):
 
 
 class UnknownEvent(Content):
-    """A watch tells an event of a type that does not exist yet."""
+    """A watch delivers an event of an unknown type."""
 
     provocation = "an event of an unknown type"
     legality = "B"
@@ -91,14 +91,14 @@ class UnknownEvent(Content):
             spell.stimulate()
             spell.await_all()
             await_long_watches(spell)
-            with spell.faults.on("watch").intercept(answer, label="an event of the future"):
+            with spell.faults.on("watch").intercept(answer, label="unknown event type"):
                 asked_again(spell, spell.end_watches())
             if told:
                 return
         raise NotExercised("the client does not resume a watch from a revision")
 
 
-#: How often watches are ended until the client resumes one.
+#: How many times the watches are ended until the client resumes one.
 _ROUNDS = 3
 
 
@@ -109,7 +109,7 @@ def _future_event(exchange: Exchange) -> tuple[int, Any] | None:
 
 
 class CompressedLists(Content):
-    """A list is so large that it is compressed for who says that it may be."""
+    """A list is so large that the server compresses it for clients that accept gzip."""
 
     provocation = "a list beyond 128 KiB is compressed"
 
@@ -135,7 +135,7 @@ def _is_compressed(call: Call) -> bool:
 
 
 class UnknownFields(Content):
-    """A Status has fields that do not exist yet."""
+    """A Status has unknown fields."""
 
     provocation = "a Status with unknown fields"
     legality = "B"
@@ -155,7 +155,7 @@ class UnknownFields(Content):
     def provoke(self, spell: Spell) -> None:
         with spell.faults.on("list,watch").status(503, times=2, label="unavailable"):
             require_resumption(spell)
-        spell.faults.on("list,watch").intercept(lambda exchange: (503, self.STATUS), times=2, label="a Status of the future")
+        spell.faults.on("list,watch").intercept(lambda exchange: (503, self.STATUS), times=2, label="unknown fields")
         spell.faults.on("watch").end(label="ended").remove()
 
 

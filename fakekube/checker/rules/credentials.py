@@ -1,4 +1,4 @@
-"""Rules about credentials that change while the client runs."""
+"""Rules about credentials that change while the client runs (A1)."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ _UNAUTHORIZED = {
 
 
 class RotatedToken(Rule):
-    """The file with the token is written anew, and the old token expires."""
+    """The token file is replaced, and the old token expires."""
 
     id = "A1"
     provocation = "the token file is written anew and the old token expires"
-    obligation = "a token file is read again, within a minute or after a 401"
+    obligation = "the client reads a token file again within a minute, or after a 401"
     advice = "read tokenFile again when it is a minute old, and at once after a 401"
     source = "kubernetes#68164; client-go transport/token_source.go"
-    token_file = True  # and TLS, because client-go sends no token without it
+    token_file = True  # with TLS, because client-go sends no token without it
     lasts = 80.0
 
-    #: How long a client may go on with what it has read.
+    #: How many seconds a client may use a token that it has read.
     MINUTE = 60.0
-    #: How often the token is rotated for a client that has read the new one within so many seconds.
+    #: The token is rotated up to `TIMES` times, as long as the client has used the new one within `SOON` seconds.
     TIMES, SOON = 3, 5.0
 
     def cluster_arguments(self) -> Mapping[str, Any]:
@@ -69,7 +69,7 @@ class RotatedToken(Rule):
 
     @classmethod
     def _rotate(cls, spell: Spell, path: Path) -> None:
-        """Writes a new token into the file, has all old ones expire, and ends the watches."""
+        """Writes a new token into the file, makes the old ones expire, and ends the watches."""
         old = path.read_text(encoding="utf-8").strip()
         path.write_text(cls._new_token(spell), encoding="utf-8")
         spell.memory["expired"].add(old)
@@ -78,7 +78,7 @@ class RotatedToken(Rule):
 
     @staticmethod
     def _create_account(spell: Spell) -> None:
-        """Creates the service account of the new tokens, an administrator."""
+        """Creates the service account of the new tokens, with the role cluster-admin."""
         account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "check-client", "namespace": "default"}}
         spell.cluster.create(account)
         role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}
@@ -97,13 +97,13 @@ class RotatedToken(Rule):
         return str(made["status"]["token"])
 
     def broken(self, spell: Spell) -> Verdict | None:
-        """Says whether the client sends the old token when the new one has been there for more than a minute."""
+        """Judges whether the client still sends the old token more than a minute after the file was replaced."""
         late = spell.memory.get("expired_at", spell.now) + self.MINUTE + 10.0
         calls = spell.trace.since(spell.provoked_at)
         if not calls or calls[-1].at < late or _token(calls[-1].headers) not in spell.memory["expired"]:
             return None
         return Verdict.failed(
-            f"still sends the expired token {calls[-1].at - spell.memory['expired_at']:.0f} s after the file was written anew",
+            f"still sends the expired token {calls[-1].at - spell.memory['expired_at']:.0f} s after the token file was replaced",
             *spell.excerpt(),
         )
 

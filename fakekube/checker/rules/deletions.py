@@ -1,4 +1,4 @@
-"""Rules about deletions that a client is not told of."""
+"""Rules about deletions whose events the client does not receive (W12)."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ __all__ = ["RULES"]
 
 
 class MissedDeletions(Rule):
-    """An object is deleted while the client is disconnected, and the event is lost with the history."""
+    """An object is deleted while the client is disconnected, and the history is compacted."""
 
     id = "W12"
     provocation = "an object is deleted while the client cannot watch, and the history is compacted"
-    obligation = "what a new list lacks was deleted: the client reacts as to the event"
-    advice = "when a list replaces the cache, report the objects that are no longer in it as deleted"
+    obligation = "an object that is missing in a new list was deleted: the client reacts as to a DELETED event"
+    advice = "when a list replaces the cache, handle objects that are no longer in it as deleted"
     source = "client-go tools/cache (Reflector Replace, DeltaFIFO)"
 
     def provoke(self, spell: Spell) -> None:
         if spell.calm.holds:
-            raise NotExercised("the client holds objects by a finalizer, so that no deletion can be missed")
+            raise NotExercised("the client adds a finalizer to objects, so that it cannot miss a deletion")
         if not any(one.kind is ElementKind.REQUEST for one in spell.calm.deletion.elements):
             raise NotExercised("the client sends nothing when an object is deleted")
         spell.require_watch()
@@ -37,7 +37,7 @@ class MissedDeletions(Rule):
         spell.await_until(lambda: not self._missing(spell), spell.patience)
 
     def miss(self, spell: Spell, lost: Copy) -> None:
-        """Deletes a copy in a way that the client is not told of."""
+        """Deletes a copy so that the client does not receive the event."""
         with spell.disconnected():
             spell.delete(lost)
             spell.cluster.settle()
@@ -51,7 +51,7 @@ class MissedDeletions(Rule):
         missing = self._missing(spell)
         if missing:
             return Verdict.failed(
-                f"no reaction to the deletion of {spell.memory['lost'].names()[0]}: on a calm cluster the client {missing[0]}",
+                f"no reaction to the deletion of {spell.memory['lost'].names()[0]}: in the calm run the client {missing[0]}",
                 *spell.excerpt(),
                 by_time=True,
             )
@@ -59,7 +59,7 @@ class MissedDeletions(Rule):
 
 
 class DeletionsBehindExpiry(MissedDeletions):
-    """The same, and what the client is told is that its revision has expired."""
+    """An object is deleted while a watch reconnects; the client receives only that its revision has expired."""
 
     provocation = "an object is deleted while a watch reconnects, and its revision has expired then"
 
@@ -73,7 +73,7 @@ class DeletionsBehindExpiry(MissedDeletions):
 
 
 class MissedDeletionsOfChildren(MissedDeletions):
-    """What the client has made is deleted while it is disconnected."""
+    """The children that the client has created are deleted while it is disconnected."""
 
     provocation = "what the client has made is deleted while it cannot watch, and the history is compacted"
 
@@ -81,11 +81,11 @@ class MissedDeletionsOfChildren(MissedDeletions):
         watched = set(spell.calm.streams.values())
         kinds = [resource for resource in spell.calm.reaction.children if resource in watched]
         if not kinds:
-            raise NotExercised("the client does not watch what it makes")
+            raise NotExercised("the client does not watch the children that it creates")
         lost = spell.copies[0]
         repaired = [resource for resource in kinds if self._is_repaired(spell, lost, resource)]
         if not repaired:
-            raise NotExercised("the client does not make again what was deleted")
+            raise NotExercised("the client does not recreate deleted children")
         with spell.disconnected():
             for resource in repaired:
                 delete_children(spell, lost, resource)
@@ -93,7 +93,7 @@ class MissedDeletionsOfChildren(MissedDeletions):
 
     @staticmethod
     def _is_repaired(spell: Spell, copy: Copy, resource: str) -> bool:
-        """Does the client make again what is deleted before its eyes?"""
+        """Returns whether the client recreates children whose deletion it sees."""
         delete_children(spell, copy, resource)
         expected = spell.calm.reaction.children[resource]
         if not spell.await_until(lambda: len(children_of(spell.cluster, copy, resource)) >= expected, 3.0):
@@ -106,8 +106,10 @@ class MissedDeletionsOfChildren(MissedDeletions):
 
 
 class RemovedOwners(Rule):
-    """An object is removed, finalizers and all, while the client is disconnected. Then something that looks as if it belonged to
-    it comes and goes."""
+    """An object and its children are deleted, regardless of finalizers, while the client is disconnected.
+
+    Later a child with the same name is created and deleted again: a client that kept the object in its cache recreates children.
+    """
 
     id = "W12"
     provocation = "an object is removed while the client cannot watch; later a child of it is made and deleted"
@@ -119,7 +121,7 @@ class RemovedOwners(Rule):
         watched = set(spell.calm.streams.values())
         kinds = [resource for resource in spell.calm.reaction.children if resource in watched]
         if not kinds:
-            raise NotExercised("the client does not watch what it makes")
+            raise NotExercised("the client does not watch the children that it creates")
         lost = spell.copies[0]
         children = [(one, child) for one in kinds for child in children_of(spell.cluster, lost, one)]
         with spell.disconnected():
@@ -141,7 +143,7 @@ class RemovedOwners(Rule):
 
     @staticmethod
     def _make(spell: Spell, child: dict[str, Any]) -> None:
-        """Creates what the client has made once more, as somebody else would."""
+        """Creates a child again, as another client."""
         metadata = {key: child["metadata"][key] for key in _KEPT if key in child["metadata"]}
         with suppress(ApiError):
             spell.cluster.create({**child, "metadata": metadata})
@@ -162,15 +164,15 @@ class RemovedOwners(Rule):
         ]
         if not made:
             return None
-        return Verdict.failed(f"makes {made[0].collection} for {lost.names()[0]}, which is gone", *spell.excerpt(made))
+        return Verdict.failed(f"creates {made[0].collection} for {lost.names()[0]}, which is deleted", *spell.excerpt(made))
 
 
-#: Of the metadata of a child.
+#: The metadata of a child that its new version has.
 _KEPT = ("name", "namespace", "labels", "annotations", "ownerReferences")
 
 
 def delete_children(spell: Spell, copy: Copy, resource: str) -> None:
-    """Deletes what the client has made for a copy."""
+    """Deletes the children of a resource that the client has created for a copy."""
     for child in children_of(spell.cluster, copy, resource):
         spell.cluster.delete(resource, child["metadata"]["name"], namespace=child["metadata"].get("namespace"))
 

@@ -1,4 +1,4 @@
-"""Rules about discovery: definitions that come late or vanish, groups that do not answer."""
+"""Rules about discovery: definitions that are installed late or deleted, and unavailable groups (D1, D2)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["RULES"]
 
-#: Seconds that a client runs without the definitions.
+#: How many seconds a client runs without the definitions.
 _WITHOUT = 4.0
 
 
@@ -27,7 +27,7 @@ class LateDefinitions(Rule):
 
     id = "D1"
     provocation = "the definitions are installed after the client has started"
-    obligation = 'a kind that is not there may come: ask discovery again after "no match" and 404'
+    obligation = 'a missing kind may be installed later: repeat discovery after "no match" and 404'
     advice = "drop the cached discovery when a kind or a path is not found, and try again with backoff"
     source = "kubernetes#47977; client-go restmapper (DeferredDiscoveryRESTMapper)"
     at_start = True
@@ -54,7 +54,7 @@ class ReinstalledDefinitions(Rule):
     lasts = 14.0
 
     def cluster_arguments(self) -> Mapping[str, Any]:
-        # While a definition is away, the garbage collector would delete what a client goes on making for its objects.
+        # While a definition is missing, the garbage collector would delete the children that a client still creates.
         return {"profile": "apiserver"}
 
     def provoke(self, spell: Spell) -> None:
@@ -67,22 +67,23 @@ class ReinstalledDefinitions(Rule):
         spell.faults.on("watch").end(label="ended").remove()
         spell.wait(_WITHOUT)
         spell.memory["installed"] = spell.trace.mark()
-        spell.compact()  # else a list in pages from an old revision would show the time before, as it may for some minutes
+        spell.compact()  # otherwise a paginated list from an old revision would return deleted objects
         install_definitions(spell)
 
     def judge(self, spell: Spell) -> Verdict:
-        """Returns a failure for a client that ends; others may still meet what the deletion has left to be collected."""
+        """Returns a failure only for a client that ends, or that does not ask again."""
         verdict = super().judge(spell)
         if verdict.word is Word.FAIL and not self._asks(spell):
             name = spell.sample.definitions[0]["metadata"]["name"]
             return Verdict.failed(
-                f"has not asked for {name} or for discovery since it is installed again", *spell.excerpt(), by_time=True
+                f"has not asked for {name} or for discovery since it was installed again", *spell.excerpt(), by_time=True
             )
         return Verdict.warned(*verdict.evidence) if verdict.word is Word.FAIL and not spell.ended else verdict
 
     @staticmethod
     def _asks(spell: Spell) -> bool:
-        """Has the client asked for the definitions' objects, or for discovery, since they are back?"""
+        """Returns whether the client has asked for custom resources or for discovery since the definitions were installed
+        again."""
         names = {definition["metadata"]["name"] for definition in spell.sample.definitions}
         calls = spell.trace.since(spell.memory.get("installed", -1))
         return any(call.collection in names or not call.resource for call in calls)
@@ -120,12 +121,12 @@ class ChangedScope(Rule):
         spell.wait(_WITHOUT)
 
     def judge(self, spell: Spell) -> Verdict:
-        """Judges the process only: what an operator is to do with an object of another scope is its own matter."""
+        """Judges the process only: how an operator handles objects with another scope is not specified."""
         return judge_process(spell) or Verdict.passed()
 
 
 def remove_definitions(spell: Spell) -> None:
-    """Deletes the definitions of the sample, with all their objects, whatever finalizers these have."""
+    """Deletes the definitions of the sample and all their objects, regardless of finalizers."""
     for definition in spell.sample.definitions:
         name = definition["metadata"]["name"]
         for obj in _objects(spell, name):
@@ -159,8 +160,8 @@ class DeadGroup(Rule):
 
     id = "D2"
     provocation = "an APIService whose server does not answer"
-    obligation = "one dead group does not make discovery fail: others are used as before"
-    advice = "keep what discovery did return (ErrGroupDiscoveryFailed of client-go), and pass over stale groups"
+    obligation = "one unavailable group does not make discovery fail: the client uses the others"
+    advice = "use the groups that discovery returned (ErrGroupDiscoveryFailed of client-go), and skip stale groups"
     source = "Kubernetes API concepts, aggregated discovery (freshness Stale); client-go discovery"
     at_start = True
     lasts = 5.0

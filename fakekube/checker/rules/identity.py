@@ -1,4 +1,4 @@
-"""Rules about which object is meant: uids, objects that are gone or there already, reads of one's own writes."""
+"""Rules about the identity of objects: uids, objects that are deleted or exist already, stale caches (C5, C6, C8)."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ Object = dict[str, Any]
 
 _GC = "Kubernetes docs, garbage collection and owner references"
 
-#: So many answers of one kind to one request are an error loop: a client that reads from a cache stops before.
+#: How many equal refusals of one request are an error loop; a client that reads from a cache needs fewer.
 _LOOP = 8
 
 
 class Recreated(Rule):
-    """What the client is about to delete is deleted, and created again by somebody else under its name."""
+    """Another client deletes and recreates a child just before the client deletes it."""
 
     id = "C5"
     provocation = "a child is deleted and created again by somebody else, just before the client deletes it"
-    obligation = "a name may belong to another object by now: delete with preconditions.uid"
-    advice = "send DeleteOptions with preconditions.uid of the object that was meant"
+    obligation = "another object may have the same name by now: delete with preconditions.uid"
+    advice = "send DeleteOptions with preconditions.uid of the object that the client has read"
     source = f"{_GC}; meta/v1 Preconditions"
     lasts = 6.0
 
@@ -84,7 +84,7 @@ class Recreated(Rule):
                 ]
                 if any(call.succeeded for call in calls):
                     return Verdict.failed(
-                        f"deleted {resource}/{metadata['name']}, which is another object (uid {metadata['uid']}) than it knew",
+                        f"deleted {resource}/{metadata['name']}, which is a new object (uid {metadata['uid']})",
                         *spell.excerpt(calls),
                     )
         return super().judge(spell)
@@ -106,18 +106,18 @@ def _deleted_children(spell: Spell) -> list[str]:
 
 
 class NewOwner(Rule):
-    """A copy is deleted and created again while the client is away; the old children are still there."""
+    """A copy is deleted and created again while the client is disconnected; the old children still exist."""
 
     id = "C5"
     provocation = "an object is deleted and created again under its name while the client is disconnected"
-    obligation = "children belong to the owner's uid: those of an older object of the same name are not one's own"
-    advice = "compare ownerReferences[].uid with metadata.uid, and adopt only what has no controller"
+    obligation = "children belong to the owner's uid: children of an older object with the same name belong to that object"
+    advice = "compare ownerReferences[].uid with metadata.uid, and adopt only objects without a controller"
     source = _GC
     lasts = 10.0
     converges = False
 
     def cluster_arguments(self) -> dict[str, Any]:
-        return {"profile": "apiserver"}  # the garbage collector has not come yet
+        return {"profile": "apiserver"}  # without the garbage collector, so that the old children still exist
 
     def provoke(self, spell: Spell) -> None:
         resources = sorted(spell.calm.reaction.children)
@@ -125,7 +125,7 @@ class NewOwner(Rule):
         uids = {obj["metadata"]["uid"] for obj in old.objects}
         children = {one: _owned_by(children_of(spell.cluster, old, one), uids) for one in resources}
         if not any(children.values()):
-            raise NotExercised("the client makes no children with ownerReferences")
+            raise NotExercised("the client creates no children with ownerReferences")
         spell.memory["old"] = {child["metadata"]["uid"]: (one, child) for one, some in children.items() for child in some}
         with spell.disconnected():
             spell.delete(old)
@@ -159,13 +159,13 @@ class NewOwner(Rule):
         if lacks:
             name = spell.memory["new"].names()[0]
             return Verdict.failed(
-                f"makes no {lacks[0]} for the new {name}: takes those of the old one for its own", *spell.excerpt(), by_time=True
+                f"creates no {lacks[0]} for the new {name}: it uses the children of the old one", *spell.excerpt(), by_time=True
             )
         return Verdict.passed()
 
     @staticmethod
     def _judge_child(spell: Spell, resource: str, child: Object) -> Verdict | None:
-        """Says whether the client has changed a child that belongs to the old object; it may delete it."""
+        """Judges whether the client has changed a child of the old object; it may delete or adopt it."""
         metadata = child["metadata"]
         revisions = [
             version.revision
@@ -186,9 +186,9 @@ class NewOwner(Rule):
                     )
                     uids = {obj["metadata"]["uid"] for obj in spell.memory["new"].objects}
                     if now is None or _owned_by([now], uids):
-                        continue  # taken over, or deleted since
+                        continue  # adopted or deleted since
                     return Verdict.failed(
-                        f"writes {resource}/{metadata['name']}, which belongs to an owner that is gone", *spell.excerpt([call])
+                        f"writes {resource}/{metadata['name']}, which belongs to a deleted owner", *spell.excerpt([call])
                     )
         return None
 
@@ -206,11 +206,11 @@ def _owned_by(children: list[Object], uids: set[str]) -> list[Object]:
 
 
 class AlreadyGone(Rule):
-    """What the client is about to delete is gone."""
+    """A child is deleted just before the client deletes it."""
 
     id = "C6"
     provocation = "a child is gone just before the client deletes it"
-    obligation = "404 for a delete means that it is done"
+    obligation = "404 for a delete means that the object is already deleted"
     advice = "ignore NotFound when deleting"
     source = "API conventions; client.IgnoreNotFound of controller-runtime"
     lasts = 6.0
@@ -233,7 +233,7 @@ class AlreadyGone(Rule):
     def judge(self, spell: Spell) -> Verdict:
         if not (spell.ended or spell.loop) and spell.memory.get("gone") is False:
             return Verdict.failed(
-                f"{spell.copies[0].names()[0]} is still there: the client did not go on after a delete was answered with 404",
+                f"{spell.copies[0].names()[0]} still exists: the client did not continue after a delete was answered with 404",
                 *spell.excerpt(),
                 by_time=True,
             )
@@ -244,12 +244,12 @@ class AlreadyGone(Rule):
 
 
 class AlreadyThere(Rule):
-    """What the client is about to create is there."""
+    """A child is created just before the client creates it."""
 
     id = "C6"
     provocation = "a child is there just before the client creates it"
-    obligation = "409 AlreadyExists for a create: look at what is there, and go on"
-    advice = "read the object, compare its owner, and treat it as created if it is one's own"
+    obligation = "409 AlreadyExists for a create: read the existing object, and continue"
+    advice = "read the object, compare its owner, and treat it as created if the owner is right"
     source = "API conventions"
     lasts = 6.0
 
@@ -257,7 +257,7 @@ class AlreadyThere(Rule):
         created = {resource for _, resource in learned_writes(spell, "create")}
         resources = [one for one in named_children(spell) if one in created]
         if not resources:
-            raise NotExercised("the client creates nothing under names of its own")
+            raise NotExercised("the client creates no objects with fixed names")
 
         def create(exchange: Exchange) -> None:
             try:
@@ -273,12 +273,12 @@ class AlreadyThere(Rule):
 
 
 class VanishedMeanwhile(Rule):
-    """The object whose status or metadata the client is about to write is gone."""
+    """An object is deleted just before the client updates it."""
 
     id = "C6"
     provocation = "an object is gone just before the client updates it"
-    obligation = "404 for an update: the object was deleted, and there is nothing to do"
-    advice = "drop the key when the object is gone; neither end nor try again for ever"
+    obligation = "404 for an update: the object was deleted, and the client stops working on it"
+    advice = "drop the key when the object is gone; neither exit nor retry forever"
     source = "API conventions"
     lasts = 6.0
 
@@ -294,7 +294,7 @@ class VanishedMeanwhile(Rule):
 
     @staticmethod
     def _remove_before(spell: Spell, verb: str, resource: str) -> None:
-        """Makes a copy, and removes it when the client is about to write to it."""
+        """Creates a copy, and deletes it just before the client writes to it."""
         token, removed = new_token(spell.random), list[str]()
 
         def take_away(exchange: Exchange) -> None:
@@ -315,7 +315,7 @@ class VanishedMeanwhile(Rule):
 
 
 def judge_loop(spell: Spell, code: int) -> Verdict | None:
-    """Says whether the client sends the same write again and again, which is answered with the same code; None if not."""
+    """Judges whether the client repeats a write that is always refused with the same status code."""
     refused: Counter[tuple[str, str]] = Counter()
     found: dict[tuple[str, str], list[Call]] = {}
     for call in writes_of(spell.trace.since(spell.provoked_at)):
@@ -330,24 +330,24 @@ def judge_loop(spell: Spell, code: int) -> Verdict | None:
     if count < _LOOP:
         return None
     return Verdict.failed(
-        f"{key[0]} {key[1]} was answered {count} times with {code}, and is sent again", *spell.excerpt(found[key])
+        f"{key[0]} {key[1]} was repeated though it was answered with {code} {count} times", *spell.excerpt(found[key])
     )
 
 
 class OwnWrites(Rule):
-    """The watches of children are silent for a while after a create."""
+    """The watches of children deliver no events for some time after a create."""
 
     id = "C8"
     provocation = "the watch that would tell of a created child is late"
-    obligation = "no second action until the cache has seen the first"
-    advice = "remember what was created until the watch shows it, or use names that follow from the owner"
+    obligation = "no second create until the cache contains the first object"
+    advice = "remember created objects until the watch delivers them, or derive their names from the owner"
     source = "KEP-5647; controller expectations of kube-controller-manager"
     lasts = 12.0
 
     def provoke(self, spell: Spell) -> None:
         resources = list(generated_children(spell))
         if not resources:
-            raise NotExercised("the client makes no children with generated names")
+            raise NotExercised("the client creates no children with generated names")
         faults = [spell.faults.on("watch", resource).silence(label="late") for resource in resources]
         subject = spell.stimulate()
         spell.await_until(lambda: all(children_of(spell.cluster, subject, resource) for resource in resources), spell.patience)

@@ -1,4 +1,4 @@
-"""Rules about watches that begin with the present state (sendInitialEvents)."""
+"""Rules about watches that start with the present state, sendInitialEvents (W14)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MESSAGE = (
 
 
 def refuse_initial_events(spell: Spell, code: int = 422, reason: str = "Invalid") -> None:
-    """Has the server answer as one whose feature gate WatchList is off."""
+    """Makes the server answer like one without the feature gate WatchList."""
 
     def answer(exchange: Exchange) -> tuple[int, Any] | None:
         return (code, status_object(code, reason, _MESSAGE)) if "sendInitialEvents" in exchange.query else None
@@ -29,17 +29,17 @@ def refuse_initial_events(spell: Spell, code: int = 422, reason: str = "Invalid"
 
 
 def require_lists(spell: Spell) -> None:
-    """Has a client that prefers sendInitialEvents list in its place."""
+    """Refuses sendInitialEvents if the client uses it, so that it lists."""
     if any(call.sends_initial_events for call in spell.calm.spell.trace):
         refuse_initial_events(spell)
 
 
 class RefusedInitialEvents(Rule):
-    """The server does not know sendInitialEvents."""
+    """The server does not support sendInitialEvents."""
 
     id = "W14"
     provocation = "sendInitialEvents is refused with 422"
-    obligation = "where a server refuses sendInitialEvents, the client lists"
+    obligation = "if a server refuses sendInitialEvents, the client lists"
     advice = "on 400, 403 or 422 for a watch with sendInitialEvents fall back to a list, then watch from its revision"
     source = "KEP-3157 (watch-list); client-go tools/cache/reflector.go (fallback to list)"
     at_start = True
@@ -54,7 +54,7 @@ class RefusedInitialEvents(Rule):
 
 
 class BadInitialEvents(RefusedInitialEvents):
-    """Another server refuses it in other words."""
+    """Another server refuses sendInitialEvents with another code."""
 
     provocation = "sendInitialEvents is refused with 400"
     legality = "B"
@@ -63,11 +63,11 @@ class BadInitialEvents(RefusedInitialEvents):
 
 
 class EarlyBookmark(RefusedInitialEvents):
-    """A bookmark that does not end the initial events."""
+    """The first event is a bookmark without the annotation, and the watch ends."""
 
     provocation = "a plain bookmark comes before the initial events, and the watch ends"
-    obligation = "initial events are complete with the bookmark that is annotated k8s.io/initial-events-end, and no other"
-    advice = "look for the annotation; begin anew, or list, if the watch ends before it"
+    obligation = "only the bookmark with the annotation k8s.io/initial-events-end completes the initial events"
+    advice = "look for the annotation; start again, or list, if the watch ends before it"
     legality = "B"
 
     def prepare(self, spell: Spell) -> None:
@@ -78,7 +78,7 @@ class EarlyBookmark(RefusedInitialEvents):
         self.disturb(spell, len(using))
 
     def disturb(self, spell: Spell, times: int) -> None:
-        """Has the first so many watches with initial events end early."""
+        """Makes the first watches with initial events end early."""
         arm(spell.faults.on("watch"), PlainBookmarkFirst(), label="plain bookmark", times=times)
 
     def provoke(self, spell: Spell) -> None:
@@ -87,7 +87,7 @@ class EarlyBookmark(RefusedInitialEvents):
 
 
 class EarlyEnd(EarlyBookmark):
-    """The watch ends among the initial events."""
+    """The watch ends between initial events."""
 
     provocation = "the watch ends before the initial events are complete"
     legality = "C"

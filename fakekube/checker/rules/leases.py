@@ -1,4 +1,4 @@
-"""Rules about leader election: when a lease has expired, and who leads."""
+"""Rules about leader election with leases (L1)."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ Object = dict[str, Any]
 
 _OTHER = "check-another-candidate"
 
-#: How much earlier than allowed a takeover may seem, in seconds.
+#: How much too early a takeover may appear because of latency, in seconds.
 _TOLERANCE = 0.5
-#: How far ahead the clock of a dead holder was, in seconds.
+#: How many seconds the clock of a dead holder was ahead.
 _AHEAD = 3600.0
 #: For how many more seconds than the client's own duration the other candidate holds the lease.
 _LONGER = 7
@@ -32,28 +32,28 @@ def _time(ago: float = 0.0) -> str:
 
 
 class Election(Rule):
-    """Shared by the provocations of L1."""
+    """The base class of the provocations of L1."""
 
     id = "L1"
     obligation = (
-        "a lease has expired when this client saw no change of its record for the record's own leaseDurationSeconds; "
-        "who cannot renew stops leading"
+        "a lease expires when this client has seen no change of its record for leaseDurationSeconds of the record; "
+        "a leader that cannot renew stops leading"
     )
     advice = (
-        "measure from the last observed change with an own clock; update with resourceVersion; stop before the renew deadline"
+        "measure from the last observed change with the local clock; update with resourceVersion; stop before the renew deadline"
     )
     source = "client-go tools/leaderelection (package comment)"
     lasts = 25.0
 
     @staticmethod
     def lease_of(spell: Spell) -> Object:
-        """Returns the lease that the client takes on a calm cluster. Raises NotExercised."""
+        """Returns the lease that the client acquires in the calm run. Raises NotExercised if there is none."""
         for call in reversed(spell.calm.spell.trace.since()):
             if call.collection != LEASES or not call.is_write or not call.succeeded or not isinstance(call.answer, dict):
                 continue
             if ((call.answer.get("spec") or {}).get("leaseDurationSeconds") or 0) > 1:
                 return call.answer
-        raise NotExercised("the client takes no lease")
+        raise NotExercised("the client acquires no lease")
 
     @staticmethod
     def holder(spell: Spell, lease: Object) -> str:
@@ -63,12 +63,12 @@ class Election(Rule):
 
     @staticmethod
     def hold(spell: Spell, lease: Object, **spec: Any) -> None:
-        """Writes the lease as another candidate."""
+        """Changes the spec of the lease as another candidate."""
         metadata = lease["metadata"]
         spell.cluster.patch(LEASES, metadata["name"], {"spec": spec}, namespace=metadata["namespace"])
 
     def create(self, spell: Spell, lease: Object, *, duration: int, renewed_ago: float) -> None:
-        """Creates the lease, held by another candidate."""
+        """Creates the lease with another candidate as the holder."""
         metadata = {"name": lease["metadata"]["name"], "namespace": lease["metadata"]["namespace"]}
         spec = {"holderIdentity": _OTHER, "leaseDurationSeconds": duration, "leaseTransitions": 1}
         times = {"renewTime": _time(renewed_ago), "acquireTime": _time(renewed_ago)}
@@ -121,13 +121,13 @@ class SkewedClock(Election):
     def _failure(spell: Spell) -> Verdict:
         name = spell.memory["lease"]["metadata"]["name"]
         return Verdict.failed(
-            f"took the lease {name}, which its holder renewed each half second: it believes renewTime",
+            f"took the lease {name}, which its holder renewed every 0.5 s: it trusts renewTime",
             *spell.excerpt(_takeovers(spell, name)),
         )
 
 
 class LongerDuration(Election):
-    """A candidate that is dead has held the lease, for longer than the client itself would; its clock was an hour ahead."""
+    """A dead candidate holds the lease with a longer duration than the client's own; its clock was an hour ahead."""
 
     provocation = "the record of a dead holder says a longer duration than the client's own, and its clock was an hour ahead"
     at_start = True
@@ -153,7 +153,7 @@ class LongerDuration(Election):
         if after >= duration - _TOLERANCE:
             return None
         return Verdict.failed(
-            f"took the lease {name} {after:.1f} s after it saw it first, though its record says {duration} s",
+            f"took the lease {name} {after:.1f} s after it first read it, though leaseDurationSeconds is {duration}",
             *spell.excerpt([seen[0], *taken[:2]]),
         )
 
@@ -175,7 +175,7 @@ class LostLease(Election):
         spell.wait(4.0 + 2 * spell.calm.reaction_seconds)
 
     def disturb(self, spell: Spell) -> None:
-        """Has the client not renew its lease from now on."""
+        """Makes the client's renewals of its lease fail from now on."""
         spell.faults.on("get,list,update,patch,create", LEASES).status(
             500, message="etcdserver: request timed out", label="not renewed"
         )
@@ -186,7 +186,7 @@ class LostLease(Election):
             written = [call for call in writes_of(spell.trace.since(spell.memory["mark"])) if call.mentions(token)]
             if written:
                 return Verdict.failed(
-                    "two leaders: the client writes after another candidate has taken its lease", *spell.excerpt(written)
+                    "two leaders: the client still writes after another candidate has taken its lease", *spell.excerpt(written)
                 )
         if spell.loop:
             return Verdict.failed(f"hot loop: {spell.loop}", *spell.excerpt())
@@ -225,7 +225,9 @@ class GuardedUpdate(Election):
         name = lease["metadata"]["name"]
         fault = spell.faults.on("update,patch", LEASES, name=name).conflict(take, times=1, label="another candidate")
         if not spell.await_until(lambda: fault.hits > 0, duration * 2.0):
-            spell.memory["idle"] = f"leads, but has not renewed the lease {name} for {duration * 2.0:.0f} s; it says {duration} s"
+            spell.memory["idle"] = (
+                f"leads, but has not renewed the lease {name} for {duration * 2.0:.0f} s; leaseDurationSeconds is {duration}"
+            )
             return
         spell.memory["duration"] = duration
         spell.memory["mark"] = spell.trace.mark()
@@ -242,7 +244,7 @@ class GuardedUpdate(Election):
             if call.collection != LEASES or not call.is_write or not call.succeeded or end is None:
                 continue
             if taken_at < end < taken_at + duration - _TOLERANCE:
-                return Verdict.failed("wrote over the lease that another candidate had just taken", *spell.excerpt([call]))
+                return Verdict.failed("overwrote the lease that another candidate had just taken", *spell.excerpt([call]))
         return Verdict.passed(spell.ended or "")
 
 

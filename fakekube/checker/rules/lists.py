@@ -1,4 +1,4 @@
-"""Rules about lists: pages, and what is older than the client knows."""
+"""Rules about lists: stale lists and pages (W16, P1, P2)."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _CHUNKS = "Kubernetes API concepts, retrieving large results sets in chunks"
 
 
 class StaleList(Rule):
-    """After a restart of the client, an API server that lags behind answers its first list."""
+    """After a restart of the client, an API server with an old cache answers its first list."""
 
     id = "W16"
     provocation = "after a restart the client is shown an older state"
-    obligation = "what an old list shows is not acted upon as if it were the present"
-    advice = "delete with preconditions (uid, resourceVersion), or read the object anew before an act that cannot be undone"
+    obligation = "a client does not treat an old list as the present state"
+    advice = "delete with preconditions (uid, resourceVersion), or read the object again before an irreversible write"
     source = "kubernetes/kubernetes#83520; KEP-5647; Sieve, stale states"
     legality = "B"
 
@@ -61,15 +61,15 @@ class StaleList(Rule):
         for call in spell.trace.since(spell.provoked_at):
             if call.verb == "delete" and call.succeeded and call.mentions(again.token):
                 return Verdict.failed(
-                    f"the client deleted {call.path}, which belongs to {again.names()[0]} as it is now, because of a list that "
-                    "showed an earlier time",
+                    f"the client deleted {call.path}, which belongs to the present {again.names()[0]}, because of a list with "
+                    "an older state",
                     *spell.excerpt(),
                 )
         return None
 
     def judge_trace(self, spell: Spell) -> Verdict:
         if not any(call.is_list and call.asked_revision == "0" for call in spell.trace.since(spell.provoked_at)):
-            raise NotExercised("the client reads nothing that may be stale (resourceVersion 0)")
+            raise NotExercised("the client does not list with resourceVersion=0, which may return a stale list")
         return Verdict.passed()
 
 
@@ -78,7 +78,7 @@ class ExpiredContinue(Rule):
 
     id = "P1"
     provocation = "the history is compacted between two pages of a list"
-    obligation = "410 for a continue token: list anew, or go on with the token in the Status"
+    obligation = "410 for a continue token: list again from the start, or continue with the token in the Status"
     advice = "on 410 take metadata.continue of the Status for the rest of an inconsistent list, or list again without limit"
     source = f"{_CHUNKS}; client-go tools/pager"
     at_start = True
@@ -97,7 +97,7 @@ class ExpiredContinue(Rule):
                 refused.setdefault(call.query["continue"], []).append(call)
         for calls in refused.values():
             if len(calls) > _TRIES:
-                return Verdict.failed("an expired continue token is sent again and again", *excerpt(calls))
+                return Verdict.failed("the client repeats an expired continue token", *excerpt(calls))
         return judge_pages(spell)
 
     def judge(self, spell: Spell) -> Verdict:
@@ -111,40 +111,40 @@ class ExpiredContinue(Rule):
 
 
 def require_pages(spell: Spell) -> None:
-    """Raises NotExercised for a client that never asks for a part of a list."""
+    """Raises NotExercised for a client that never lists with a limit."""
     if not any(call.is_list and "limit" in call.query for call in spell.trace.since()):
         raise NotExercised("the client lists without a limit")
 
 
-#: How often a client may send an expired token.
+#: How many times a client may send an expired token.
 _TRIES = 2
 
 
 def judge_pages(spell: Spell) -> Verdict | None:
-    """Says whether a client takes a page for the whole list: watches from its revision, though there was more; None if not."""
+    """Judges whether the client watches from the revision of a page before it has read the rest of the list."""
     for stream in spell.streams_since().values():
         page: Call | None = None
         for call in stream.calls:
             if call.is_list and call.status == 200:
                 page = call if continue_of(call) else None
             elif page is not None and call.resumes and call.asked_revision == str(page.revision):
-                return Verdict.failed(f"a page of {stream.key} was taken for the whole list", *excerpt([page, call]))
+                return Verdict.failed(f"the client treated one page of {stream.key} as the whole list", *excerpt([page, call]))
     return None
 
 
 def continue_of(listed: Call) -> str:
-    """Returns the continue token in the answer of a list; "" if there is none, or it cannot be read here."""
+    """Returns the continue token in the answer of a list; "" if there is none, or if the answer cannot be read."""
     answer = listed.answer
     return str(answer.get("metadata", {}).get("continue") or "") if isinstance(answer, dict) else ""
 
 
 class ShortPagesOfList(Rule):
-    """Pages are shorter than asked for and do not say what remains."""
+    """Pages are shorter than the limit and have no remainingItemCount."""
 
     id = "P2"
     provocation = "pages are shorter than their limit, without remainingItemCount"
-    obligation = "a list ends where there is no continue token; with one, resourceVersion and its match are left out"
-    advice = "go on while metadata.continue is there, whatever a page holds; send limit and continue only"
+    obligation = "a list is complete when it has no continue token; a request with one has neither resourceVersion nor its match"
+    advice = "continue while metadata.continue is set, even after an empty page; send only limit and continue"
     source = f"{_CHUNKS}; kubernetes/kubernetes#85221"
     at_start = True
 
@@ -156,7 +156,7 @@ class ShortPagesOfList(Rule):
 
     def provoke(self, spell: Spell) -> None:
         spell.require_watch()
-        expire(spell)  # so that the client lists from a revision, too
+        expire(spell)  # so that the client lists with a resourceVersion, too
 
     def broken(self, spell: Spell) -> Verdict | None:
         for call in spell.trace.since(spell.provoked_at):
@@ -177,13 +177,13 @@ class ShortPagesOfList(Rule):
 
 
 class EmptyPage(ShortPagesOfList):
-    """A page has no items, and a continue token."""
+    """A page has no items but a continue token."""
 
     provocation = "a page is empty, and not the last one"
     legality = "B"
 
     def provoke(self, spell: Spell) -> None:
-        """The first list has the empty page."""
+        """Does nothing: the first list already has the empty page."""
 
     def prepare(self, spell: Spell) -> None:
         super().prepare(spell)
@@ -201,7 +201,7 @@ class EmptyPage(ShortPagesOfList):
 
 
 def _same_place(token: str) -> str:
-    """Returns another token for the place of a token."""
+    """Returns a different continue token for the same position."""
     place = json.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
     return base64.urlsafe_b64encode(json.dumps(place, indent=1).encode()).decode().rstrip("=")
 

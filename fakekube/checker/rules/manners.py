@@ -1,4 +1,4 @@
-"""Rules about the manners of a client: its name, and the economy of its requests."""
+"""Rules about the User-Agent and about unnecessary requests (N2, N3)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["RULES"]
 
-#: Products that are HTTP libraries or languages, and do not say which program sent a request.
+#: User-Agent products of HTTP libraries and languages, which do not identify the client.
 _HTTP_LIBRARIES = frozenset(
     {
         "python-urllib",
@@ -56,18 +56,18 @@ _HTTP_LIBRARIES = frozenset(
     }
 )
 
-#: Products that are client libraries of Kubernetes.
+#: User-Agent products of client libraries for Kubernetes.
 _LIBRARIES = frozenset(
     {"kr8s", "lightkube", "pykube", "pykube-ng", "fabric8", "kubernetes-client", "kube-rs", "kubernetesclient"}
 )
 
 
 class UserAgent(Rule):
-    """The name of the client is looked at."""
+    """Reads the client's User-Agents in the calm run."""
 
     id = "N2"
     provocation = "nothing: its User-Agent is read"
-    obligation = "a User-Agent of its own, so that audit logs, fairness and managedFields tell who it is"
+    obligation = "a User-Agent of its own identifies the client in audit logs, flow schemas and managedFields"
     advice = "set User-Agent to program/version"
     source = "API Priority and Fairness; managedFields (the default manager is the User-Agent's first part)"
     on_calm = True
@@ -78,7 +78,7 @@ class UserAgent(Rule):
             if not agent:
                 return Verdict.failed("sends no User-Agent")
             if _product(agent) in _HTTP_LIBRARIES:
-                return Verdict.failed(f"sends the User-Agent of a library: {agent!r}")
+                return Verdict.failed(f"sends the default User-Agent of an HTTP library: {agent!r}")
         for agent in agents:
             if _product(agent) in _LIBRARIES:
                 return Verdict.warned(f"sends the default User-Agent of a client library: {agent!r}")
@@ -91,20 +91,21 @@ def _product(agent: str) -> str:
 
 
 class Economy(Rule):
-    """The client of the calm run is left alone with a copy to which it has reacted."""
+    """Observes the client of the calm run while nothing changes, and after it has reacted to one more copy."""
 
     id = "N3"
     provocation = "idleness"
-    obligation = "no request without a cause: watch instead of asking again, no writes that change nothing"
-    advice = "watch what is of interest; compare before each write; give lists a limit or resourceVersion=0"
+    obligation = "no unnecessary requests: watch instead of polling, and no writes without a change"
+    advice = "watch instead of polling; compare before each write; list with a limit or resourceVersion=0"
     source = "API conventions; API Priority and Fairness"
     on_calm = True
 
-    #: How long the client is looked at, while the other rules run and afterwards; how often it may ask the same in this time.
+    #: How many seconds the client is observed in total, and how many equal requests it may send in this time.
     SECONDS, TIMES = 16.0, 3
-    #: How long it is looked at afterwards, at least.
+    #: The least number of seconds to observe after the last copy.
     AFTERWARDS = 5.0
-    #: Seconds between two equal requests, on the average: below the first a client polls, below the second that is suspected.
+    #: The average seconds between two equal requests: a client with shorter intervals than the first polls, than the second is
+    #: suspected.
     POLLS, SUSPECTED = 5.0, 12.0
 
     def judge(self, spell: Spell) -> Verdict:
@@ -128,10 +129,10 @@ class Economy(Rule):
         )
 
     def _judge_repetitions(self, spell: Spell, calls: Sequence[Call], length: float) -> Verdict | None:
-        """Says what the client does again and again in so many idle seconds; None if nothing."""
-        # a refused write is tried again for a cause
+        """Judges the requests that the client repeats within `length` idle seconds."""
+        # repeating a refused write is necessary
         idle = [call for call in calls if call.collection != LEASES and (not call.is_write or call.succeeded)]
-        told = spell.bench.idle  # each time the client gives a silent watch up, it may list
+        told = spell.bench.idle  # the client may list each time it closes a silent watch
         renewed = 0 if told is None else length / told + 2
         asked = Counter((call.verb, call.path) for call in idle if not call.is_watch)
         for (verb, path), count in asked.most_common(1):
@@ -149,12 +150,12 @@ class Economy(Rule):
         written = Counter((call.verb, call.path) for call in writes_of(idle))
         for (verb, path), count in written.most_common(1):
             if count > 2:
-                return Verdict.warned(f"{verb} {path} {count} times without a cause", *spell.excerpt(writes_of(idle)))
+                return Verdict.warned(f"{verb} {path} {count} times without a change", *spell.excerpt(writes_of(idle)))
         return None
 
     @staticmethod
     def _judge_ageing(spell: Spell) -> Verdict | None:
-        """Says whether the client ends quiet watches and resumes them from where they began, without bookmarks; None if not."""
+        """Judges whether the client closes silent watches and resumes them from the same revision, without bookmarks."""
         for key, stream in spell.trace.streams().items():
             quiet = [
                 call
@@ -164,36 +165,36 @@ class Economy(Rule):
             if len(quiet) > 1:
                 return Verdict.warned(
                     f"ends quiet watches of {key} after {(quiet[-1].end or 0.0) - quiet[-1].at:.0f} s and asks for no bookmarks: "
-                    "the revision that it resumes from gets older until it is expired",
+                    "the revision that it resumes from will expire",
                     *spell.excerpt(quiet),
                 )
         return None
 
     @staticmethod
     def _judge_streams(spell: Spell) -> Verdict | None:
-        """Says whether a list has no limit, or a watch is open twice; None if not."""
+        """Judges whether the client lists without limit and resourceVersion, or has equal watches open."""
         for stream in spell.trace.streams().values():
             for call in stream.lists if stream.watches else ():
                 if "limit" not in call.query and not call.asked_revision and "continue" not in call.query:
-                    return Verdict.warned(f"lists {stream.key} whole from storage: neither limit nor resourceVersion", str(call))
+                    return Verdict.warned(f"lists all of {stream.key} from storage: neither limit nor resourceVersion", str(call))
         opened = Counter(call.stream for call in spell.trace.open_watches())
         for key, count in opened.most_common(1):
             if count > 1:
                 same = [call for call in spell.trace.open_watches() if call.stream == key]
-                return Verdict.warned(f"keeps {count} watches of {key} open, which tell the same", *spell.excerpt(same))
+                return Verdict.warned(f"keeps {count} equal watches of {key} open", *spell.excerpt(same))
         return None
 
-    #: So many connections, and such a part of all requests, are kept open by none that uses a connection again.
+    #: A client that leaves at least so many connections open, and this part of its requests, does not reuse connections.
     CONNECTIONS, PART = 8, 0.8
 
     def _judge_connections(self, spell: Spell) -> Verdict | None:
-        """Says whether the client leaves the connections of finished requests open; None if not."""
+        """Judges whether the client leaves the connections of finished requests open."""
         calls = spell.trace.since()
         idle = spell.cluster.connections - len(spell.trace.open_watches())
         done = sum(not call.is_open for call in calls)
         if idle < self.CONNECTIONS or idle < self.PART * done:
             return None
-        return Verdict.warned(f"{idle} connections are open that nothing is asked on, after {done} requests")
+        return Verdict.warned(f"{idle} idle connections are open after {done} requests")
 
 
 RULES = (UserAgent, Economy)

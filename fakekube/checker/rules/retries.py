@@ -1,4 +1,4 @@
-"""Rules about requests that fail: Retry-After, server errors, lost answers, reconnects after a drop."""
+"""Rules about failed requests: Retry-After, server errors, lost answers, reconnects (R1 to R4)."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 __all__ = ["RULES"]
 
-#: What a refused client is told to wait, in seconds: more than the first pauses of a good backoff.
+#: The Retry-After of refusals, in seconds: longer than the first pauses of a usual backoff.
 _RETRY_AFTER = 4
-#: How much earlier an attempt may seem, because the server and the client count from different moments.
+#: How much too early an attempt may appear, in seconds, because server and client measure from different moments.
 _TOLERANCE = 0.15
 
-#: A Status that says that nobody knows whether a request was performed.
+#: A Status after which it is unknown whether the request was performed.
 _TIMEOUT = {
     "kind": "Status",
     "apiVersion": "v1",
@@ -42,10 +42,10 @@ _TIMEOUT = {
 
 
 class RetryAfter(Rule):
-    """Shared by the provocations of R1."""
+    """The base class of the provocations of R1."""
 
     id = "R1"
-    obligation = "429 or 503 with Retry-After: wait at least that long, then go on"
+    obligation = "429 or 503 with Retry-After: wait at least that long, then retry"
     advice = "read the Retry-After header (or details.retryAfterSeconds) and send the request again no sooner"
     source = "client-go rest/with_retry.go; API Priority and Fairness; KEP-4568"
     lasts = 15.0
@@ -53,9 +53,9 @@ class RetryAfter(Rule):
     def judge_trace(self, spell: Spell) -> Verdict:
         refused = [call for call in spell.trace.since(spell.provoked_at) if _told_to_wait(call)]
         if not refused:
-            return Verdict.not_exercised("the client sent nothing that could be refused")
+            return Verdict.not_exercised("the client sent no request that was refused")
         if not any(_told_to_wait(call) and following is not None for call, following in _attempts(spell.trace.since())):
-            return Verdict.not_exercised("the client was refused, and did not ask again")
+            return Verdict.not_exercised("the client did not repeat the refused requests")
         for stream in spell.streams_since().values():
             for call, following in pairwise(stream.calls):
                 end, told = call.end, _told_to_wait(call)
@@ -76,7 +76,7 @@ class RetryAfter(Rule):
             pause = following.at - end
             if pause < told - _TOLERANCE:
                 return Verdict.failed(
-                    f"{call.verb} {call.path} came again {pause:.2f} s after a {call.status} with Retry-After: {told}",
+                    f"{call.verb} {call.path} was repeated {pause:.2f} s after a {call.status} with Retry-After: {told}",
                     *spell.excerpt([call, following]),
                     *spell.excerpt(),
                 )
@@ -84,7 +84,7 @@ class RetryAfter(Rule):
 
 
 def _told_to_wait(call: Call) -> int:
-    """Returns how many seconds a call was told to wait; 0 if it was not."""
+    """Returns the Retry-After of a refused call, in seconds; 0 if there is none."""
     if call.status not in (429, 503):
         return 0
     text = dict(call.exchange.answer_headers).get("Retry-After", "0")
@@ -92,7 +92,7 @@ def _told_to_wait(call: Call) -> int:
 
 
 def _attempts(calls: Sequence[Call]) -> Iterator[tuple[Call, Call | None]]:
-    """Yields each call with the next that asks for the same: of one stream in the same way, or the same write."""
+    """Yields each call with the next attempt: the next call with the same stream and verb, or the same write."""
 
     def purpose(call: Call) -> object:
         if call.is_watch or call.is_list:
@@ -105,7 +105,7 @@ def _attempts(calls: Sequence[Call]) -> Iterator[tuple[Call, Call | None]]:
 
 
 def _is_shared(spell: Spell, call: Call) -> bool:
-    """Did the client keep several such streams open on the calm cluster, so that attempts cannot be told apart?"""
+    """Returns whether the client had several such watches open in the calm run, so that attempts cannot be distinguished."""
     if call.is_write:
         return False
     if not (call.is_watch or call.is_list):
@@ -114,13 +114,13 @@ def _is_shared(spell: Spell, call: Call) -> bool:
 
 
 class RetryAfterAtStart(RetryAfter):
-    """The watch cache is being filled when the client comes."""
+    """The watch cache is not initialized when the client starts."""
 
     provocation = "lists and watches are refused with 429 at the start"
     at_start = True
 
     retry_after = _RETRY_AFTER
-    #: For how many seconds after the client's first request.
+    #: How many seconds after the client's start lists and watches are refused.
     seconds = 2.0
 
     def prepare(self, spell: Spell) -> None:
@@ -134,7 +134,7 @@ class RetryAfterAtStart(RetryAfter):
 
 
 class RetryAfterAgainAndAgain(RetryAfterAtStart):
-    """The same for longer than a client may think that it should try."""
+    """Lists and watches are refused for longer than a client with limited retries tries."""
 
     provocation = "lists and watches are refused with 429 again and again"
     retry_after = 1
@@ -142,7 +142,7 @@ class RetryAfterAgainAndAgain(RetryAfterAtStart):
 
 
 class RetryAfterOnWatch(RetryAfter):
-    """A watch ends and is refused: with a Status, and with a text as the filters of API Priority and Fairness send it."""
+    """A watch ends and is refused: with a Status, and with a text, as API Priority and Fairness does it."""
 
     provocation = "a watch that reconnects is refused with 429 and 503"
 
@@ -159,7 +159,7 @@ class RetryAfterOnWatch(RetryAfter):
             spell.wait(2.0)
 
 
-#: What filters of the API server write in place of a Status.
+#: The text that filters of the API server send instead of a Status.
 _TEXT = "Too many requests, please try again later.\n"
 
 
@@ -181,16 +181,16 @@ class RetryAfterOnWrite(RetryAfter):
 
 
 class ServerErrors(Rule):
-    """All reads fail for a while."""
+    """All lists and watches fail for some time."""
 
     id = "R2"
     provocation = "a spell of 500 and 503 without Retry-After"
-    obligation = "server errors without Retry-After: exponential backoff with jitter, and no end of it"
+    obligation = "server errors without Retry-After: retry without limit, with exponential backoff and jitter"
     advice = "double the pause between attempts from about a second up to half a minute, and add a random part"
     source = "client-go tools/cache/reflector.go (backoff 800 ms to 30 s, jitter 1.0)"
     lasts = 45.0
 
-    #: How many times the seconds of repeated failures it lasts.
+    #: How long the failures last, as a factor of the option --seconds.
     TIMES = 2.0
 
     def provoke(self, spell: Spell) -> None:
@@ -201,7 +201,7 @@ class ServerErrors(Rule):
 
     @contextmanager
     def failing(self, spell: Spell) -> Iterator[None]:
-        """All reads fail within the context."""
+        """Makes all lists and watches fail within the context."""
         reads = spell.faults.on("list,watch")
         with reads.status(500, message="etcdserver: leader changed", every=2), reads.status(503, message=_UNAVAILABLE):
             yield
@@ -214,7 +214,7 @@ _UNAVAILABLE = "the server is currently unable to handle the request"
 
 
 class ProxyErrors(ServerErrors):
-    """A proxy before the server answers, with pages of HTML."""
+    """A proxy answers with HTML pages."""
 
     provocation = "a proxy answers 502 and 504 with a page of HTML"
     legality = "C"
@@ -229,7 +229,7 @@ class ProxyErrors(ServerErrors):
 
 
 class RefusedConnections(ServerErrors):
-    """Connections are dropped before an answer, as while a server starts again."""
+    """Connections are dropped before an answer, as during a restart of the server."""
 
     provocation = "connections drop before an answer"
     legality = "C"
@@ -242,7 +242,7 @@ class RefusedConnections(ServerErrors):
             yield
 
     def judge_trace(self, spell: Spell) -> Verdict:
-        """Returns a failure for a hot loop only: client-go sends a read again each second, up to ten times."""
+        """Returns a failure for a hot loop only: client-go itself repeats a read every second, up to ten times."""
         return judge_only_failures(spell) or Verdict.passed()
 
 
@@ -251,8 +251,8 @@ class LostAnswer(Rule):
 
     id = "R3"
     provocation = "the connection breaks after a create was performed"
-    obligation = "a create whose answer was lost may have happened: look before it is sent again"
-    advice = "after a broken connection or a 504 read what is there (by label or owner), or use names of your own"
+    obligation = "a create without an answer may have succeeded: look for the object before creating it again"
+    advice = "after a broken connection or a 504 look for the object by label or owner, or use fixed names"
     source = "kubernetes#55860; KEP-4420 (generateName)"
     lasts = 10.0
 
@@ -265,7 +265,7 @@ class LostAnswer(Rule):
 
     def judge_trace(self, spell: Spell) -> Verdict:
         if not any(call.exchange.fault for call in writes_of(spell.trace.since(spell.provoked_at))):
-            return Verdict.not_exercised("no create was met")
+            return Verdict.not_exercised("the client sent no create")
         return Verdict.passed()
 
 
@@ -297,7 +297,7 @@ def _require_creates(spell: Spell) -> list[str]:
 
 
 def judge_duplicates(spell: Spell) -> Verdict | None:
-    """Says whether a copy has more children than on the calm cluster; None if none has."""
+    """Judges whether a copy has more children with generated names than in the calm run."""
     for resource, usual in generated_children(spell).items():
         for copy in spell.copies:
             if copy.deleted:
@@ -307,7 +307,7 @@ def judge_duplicates(spell: Spell) -> Verdict | None:
                 names = ", ".join(sorted(child["metadata"]["name"] for child in children))
                 creates = [call for call in spell.trace.since(copy.mark) if call.verb == "create" and call.resource == resource]
                 return Verdict.failed(
-                    f"{len(children)} {resource} for {copy.names()[0]} in place of {usual}: {names}", *spell.excerpt(creates)
+                    f"{len(children)} {resource} for {copy.names()[0]} instead of {usual}: {names}", *spell.excerpt(creates)
                 )
     return None
 
@@ -317,20 +317,22 @@ def _await_streams(spell: Spell, mark: int, streams: set[StreamKey]) -> bool:
 
 
 class Storm(Rule):
-    """All connections drop, several times; how long the client waits shows whether many would come at once."""
+    """All connections drop, several times. The pauses of the client show whether many clients would reconnect at the same
+    time."""
 
     id = "R4"
     provocation = "all connections are reset, again and again"
-    obligation = "after a drop many clients do not list at once: watches are resumed, and pauses before a list have a random part"
+    obligation = "after a connection drop clients resume their watches, or pause for a partly random time before they list"
     advice = "resume the watch, or add a random part to each pause before a reconnect, the first one included"
     source = "kubernetes#6770; client-go reflector (jitter 1.0)"
     legality = "C"
     lasts = 25.0
 
-    #: How often the connections drop, each time with a client that has just started.
+    #: How many times the connections drop, each time with a freshly started client.
     ROUNDS = 5
-    #: Pauses below this are called immediate; those that differ by such a part are equal, which happens once in 500 times to so
-    #: many random pauses between a second and two.
+    #: Pauses below `AT_ONCE` seconds are immediate. Pauses that differ by less than the part `EQUAL` count as equal; the chance
+    #: that
+    #: five random pauses between 1 s and 2 s do so is about 1 in 500.
     AT_ONCE, EQUAL = 0.1, 0.14
 
     def provoke(self, spell: Spell) -> None:
@@ -348,7 +350,7 @@ class Storm(Rule):
             streams = {call.stream for call in spell.require_watch()}
             spell.faults.on("watch").cut(label="dropped").remove()
             if not _await_streams(spell, mark, streams):
-                raise NotExercised("the client does not connect again after a drop")
+                raise NotExercised("the client does not reconnect after a drop")
             found = spell.trace.streams(mark)
             pauses.append([found[key].calls[0].at - dropped_at for key in streams if key in found])
             first = [found[key].calls[0] for key in streams if key in found]
@@ -363,10 +365,10 @@ class Storm(Rule):
         relists: list[Call] = spell.memory["relists"]
         if len(relists) >= self.ROUNDS:
             return Verdict.warned(
-                f"lists again at once after each drop (after {shown} s): many clients would do so together", *excerpt(relists)
+                f"lists again at once after each drop (after {shown} s): many clients would do it together", *excerpt(relists)
             )
         if min(pauses) > self.AT_ONCE and max(pauses) - min(pauses) < self.EQUAL * min(pauses):
-            # a few random pauses may be equal by chance: by_time has it confirmed
+            # random pauses may be equal by chance: by_time makes a second run confirm it
             return Verdict.failed(f"no jitter: reconnects after {shown} s", *spell.excerpt(), by_time=True)
         return Verdict.passed(f"reconnects after {shown} s")
 

@@ -1,4 +1,4 @@
-"""Rules about resource versions: they are told, never computed."""
+"""Rules about resource versions: clients use those that they received, and do not compute others (V1)."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ __all__ = ["RULES"]
 
 
 class LargeRevisions(Rule):
-    """Revisions do not fit into a floating point number."""
+    """Revisions are too large for a floating point number."""
 
     id = "V1"
     provocation = "revisions beyond 2^53"
-    obligation = "a resourceVersion is a string that is sent back as it came; since 1.35 it may be compared as a decimal number"
-    advice = "keep resourceVersion as a string; compare only by equality, or as an integer without a limit"
+    obligation = "a resourceVersion is a string to send back unchanged; since 1.35 clients may compare it as a decimal number"
+    advice = "keep resourceVersion as a string; compare only by equality, or as an integer of unlimited size"
     source = "Kubernetes API concepts, resource versions; KEP-5504"
     at_start = True
     lasts = 8.0
@@ -40,7 +40,7 @@ class LargeRevisions(Rule):
         self.resume(spell)
 
     def resume(self, spell: Spell) -> None:
-        """Has the client be told of changes, and resume from them."""
+        """Delivers changes to the client and makes it resume its watches, several times."""
         for _ in range(self.ROUNDS):
             spell.stimulate()
             spell.await_all()
@@ -54,15 +54,16 @@ class LargeRevisions(Rule):
                 told = before.delivered(bookmarks=False) if before.is_watch and before.ended != "cut by a fault" else 0
                 if 0 < revision_of(call) < told:
                     return Verdict.failed(
-                        f"asks {stream.key} from resourceVersion {call.asked_revision}, though it was told of {told}: "
-                        "it does not take this for the newer number",
+                        f"asks {stream.key} from resourceVersion {call.asked_revision}, though it received {told}: "
+                        "it compares revisions wrongly",
                         *spell.excerpt([before, call]),
                     )
         return judge_untold(spell)
 
 
 class LargerRevisions(LargeRevisions):
-    """Revisions do not fit into signed 64 bits. Those beyond 2^64 cannot be had: the server refuses them in an update."""
+    """Revisions are too large for a signed 64-bit integer. Revisions beyond 2^64 are impossible: the server refuses them in an
+    update."""
 
     provocation = "revisions beyond 2^63"
     legality = "B"
@@ -70,12 +71,12 @@ class LargerRevisions(LargeRevisions):
 
 
 class MoreDigits(LargeRevisions):
-    """Revisions get one digit more."""
+    """Revisions grow by one digit."""
 
     provocation = "revisions get one digit more"
     at_start = False
 
-    #: What is written to come close to a power of ten, at most.
+    #: The largest number of writes to get close to the power of ten.
     _MOST = 2_000
 
     def cluster_arguments(self) -> Mapping[str, Any]:

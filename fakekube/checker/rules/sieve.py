@@ -1,6 +1,6 @@
-"""Rules after the patterns of Sieve: a controller that starts on an old view, dies between two writes, or never sees a state.
+"""Rules for the failure patterns of sieve-project/sieve: stale, intermediate and unobserved state (W16, S1 to S3).
 
-The patterns are those of sieve-project/sieve: stale state, intermediate state, unobserved state.
+A controller restarts with an old view of the cluster, is killed between two writes, or misses changes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _SIEVE = "Sieve (sieve-project/sieve)"
 
 
 def lease_seconds(spell: Spell) -> float:
-    """Returns how long a client that is started again may wait for the lease of its former life."""
+    """Returns how many seconds a restarted client may wait until the lease of its previous process has expired."""
     for call in spell.calm.spell.trace.since():
         if call.collection == LEASES and call.is_write and isinstance(call.body, dict):
             return 2.5 * float((call.body.get("spec") or {}).get("leaseDurationSeconds") or 0)
@@ -35,17 +35,17 @@ def lease_seconds(spell: Spell) -> float:
 
 
 class StaleRestart(Rule):
-    """The client is started again and sees the cluster as it was before a copy was made."""
+    """The client restarts and sees the cluster as it was before a copy was created."""
 
     id = "W16"
     provocation = "started again on a list of before a copy was made"
-    obligation = "after a restart a list may be older than what the client saw before: nothing is deleted because of it"
-    advice = "read from storage (no resourceVersion) before anything is destroyed, and delete with preconditions"
+    obligation = "after a restart a list may be older than the state that the client saw before: delete nothing because of it"
+    advice = "read from storage (no resourceVersion) before a delete, and delete with preconditions"
     source = f"kubernetes PR #83520; KEP-5647; {_SIEVE}: stale state"
     legality = "B"
     lasts = 15.0
 
-    #: For how many seconds the client sees the old state.
+    #: How many seconds the client sees the old state.
     SECONDS = 4.0
 
     def provoke(self, spell: Spell) -> None:
@@ -62,7 +62,7 @@ class StaleRestart(Rule):
             for child in children_of(spell.cluster, subject, one)
         }
         spell.kill_client()
-        require_lists(spell)  # initial events are never old
+        require_lists(spell)  # initial events are never stale
         newest = spell.advance_revisions(1)
         faults = []
         for one in resources:
@@ -76,9 +76,9 @@ class StaleRestart(Rule):
         spell.faults.on("watch").cut(label="the view is new again").remove()
 
     def stale_resources(self, spell: Spell) -> list[str]:
-        """Returns what is seen as it was: the resources of the sample."""
+        """Returns the resources whose old state the client sees: those of the sample. Raises NotExercised if there are none."""
         if not spell.calm.reaction.children:
-            raise NotExercised("the client makes no children that it could delete by mistake")
+            raise NotExercised("the client creates no children that it could delete by mistake")
         return sorted({resource for copy in spell.copies for resource in copy.resources})
 
     def broken(self, spell: Spell) -> Verdict | None:
@@ -97,17 +97,17 @@ class StaleRestart(Rule):
 
 
 class StaleChildren(StaleRestart):
-    """The client is started again and sees its children as they were before it made the last ones."""
+    """The client restarts and sees its children as they were before it created the last ones."""
 
     id = "S1"
     provocation = "started again on a list of before its children were made"
-    obligation = "after a restart the cache may lack what the client itself has made: look before it is made again"
-    advice = "read from storage before a create that can be done twice, or use names that follow from the owner"
+    obligation = "after a restart the cache may lack objects that the client has created: look before creating them again"
+    advice = "read from storage before a create with generateName, or derive names from the owner"
 
     def stale_resources(self, spell: Spell) -> list[str]:
         found = sorted(generated_children(spell))
         if not found:
-            raise NotExercised("the client makes no children with generated names")
+            raise NotExercised("the client creates no children with generated names")
         return found
 
     def broken(self, spell: Spell) -> Verdict | None:
@@ -115,24 +115,24 @@ class StaleChildren(StaleRestart):
 
 
 class Death(Rule):
-    """The client is killed after each of its writes for a copy, and started again."""
+    """The client is killed after each of its writes for a copy, and restarted."""
 
     id = "S2"
     provocation = "killed between two of its writes, and started again"
-    obligation = "what was begun is finished after a restart, and nothing is done twice"
-    advice = "derive what is to be done from the cluster's state; write a mark of completion last"
+    obligation = "a client finishes interrupted work after a restart, and does nothing twice"
+    advice = "derive the remaining work from the cluster's state; write the completion mark last"
     source = f"{_SIEVE}: intermediate state"
     legality = "A"
     lasts = 25.0
 
-    #: At most so many places are tried.
+    #: The largest number of writes after which the client is killed.
     PLACES = 5
 
     def provoke(self, spell: Spell) -> None:
         count = len(learned_writes(spell))
         spell.require_restartable()
         if count < 2:
-            raise NotExercised("the client's reaction is less than two writes")
+            raise NotExercised("the client's reaction has fewer than two writes")
         places = range(1, count)
         if len(places) > self.PLACES:
             places = range(1, self.PLACES + 1)
@@ -142,8 +142,8 @@ class Death(Rule):
 
     @staticmethod
     def _die(spell: Spell, place: int) -> bool:
-        """Kills the client when it is about to send a write for a fresh copy, after so many others; returns whether it has
-        reacted when it was started again."""
+        """Kills the client just before a write for a fresh copy, after `place` other writes, and restarts it; returns whether it
+        completes its reaction."""
         killed = threading.Event()
         counting = threading.Lock()
         done: list[int] = []
@@ -173,12 +173,12 @@ class Death(Rule):
 
 
 class LostChild(Rule):
-    """A child is deleted while the client is disconnected, and the history of it is compacted."""
+    """A child is deleted while the client is disconnected, and the history is compacted."""
 
     id = "S3"
     provocation = "a child is deleted while the client is disconnected, and the events are compacted"
-    obligation = "act on what there is, not on events: any of them may never be seen"
-    advice = "compare the wanted with the present state in each reconcile, and reconcile everything after a list"
+    obligation = "act on the present state, not on events: the client may miss any event"
+    advice = "compare desired and present state in each reconcile, and reconcile all objects after a list"
     source = f"{_SIEVE}: unobserved state; client-go reflector (Replace)"
     lasts = 12.0
 
@@ -186,10 +186,10 @@ class LostChild(Rule):
         subject = spell.copies[0]
         resources = [one for one in spell.calm.reaction.children if one != "events"]
         if not resources:
-            raise NotExercised("the client makes no children")
+            raise NotExercised("the client creates no children")
         mended = [one for one in resources if self._makes_again(spell, subject, one)]
         if not mended:
-            raise NotExercised("the client does not make children again that are deleted")
+            raise NotExercised("the client does not recreate deleted children")
         spell.await_all()
         with spell.disconnected():
             for one in mended:
@@ -197,7 +197,7 @@ class LostChild(Rule):
             spell.compact()
 
     def _makes_again(self, spell: Spell, subject: Copy, resource: str) -> bool:
-        """Does the client, which sees it, make a deleted child again?"""
+        """Returns whether the client recreates children whose deletion it sees."""
         if not self._delete_children(spell, subject, resource):
             return False
         if not spell.await_reaction(subject, 6.0 + 4 * spell.calm.reaction_seconds):
@@ -227,7 +227,7 @@ class MissedDeletion(Rule):
 
     def provoke(self, spell: Spell) -> None:
         if not spell.calm.vanishing and not spell.calm.holds:
-            raise NotExercised("the client does nothing when a copy is deleted")
+            raise NotExercised("the client does not clean up when a copy is deleted")
         subject = spell.copies[0]
         with spell.disconnected():
             spell.delete(subject)
@@ -245,7 +245,7 @@ class MissedDeletion(Rule):
     def judge(self, spell: Spell) -> Verdict:
         if not (spell.ended or spell.loop) and spell.memory.get("gone") is False:
             shown = ", ".join(spell.memory["left"][:3])
-            return Verdict.failed(f"still there, though the copy was deleted: {shown}", *spell.excerpt(), by_time=True)
+            return Verdict.failed(f"not cleaned up after the deletion of the copy: {shown}", *spell.excerpt(), by_time=True)
         return super().judge(spell)
 
 
@@ -269,7 +269,7 @@ class MissedChange(Rule):
 
     @classmethod
     def _learn(cls, spell: Spell) -> Reaction:
-        """Returns what the client writes when copies are changed before its eyes. Raises NotExercised if that is nothing."""
+        """Returns the writes of the client after it sees changes of copies. Raises NotExercised if there are none."""
         copies = (spell.copies[0], spell.stimulate())
         spell.await_all()
         mark = spell.trace.mark()
@@ -278,7 +278,7 @@ class MissedChange(Rule):
                 cls._alter(spell, copy)
             spell.wait(1.0 + spell.bench.quiet + 4 * spell.calm.reaction_seconds)
         except (ClientEnded, HotLoop):
-            raise NotExercised("the client does not bear a change of a text in a copy") from None
+            raise NotExercised("the client ends or loops after a change of a string in a copy") from None
         sent = Reaction.common(*(elements_of(spell.cluster, copy, spell.trace.since(mark)) for copy in copies))
         writes = {
             one: count for one, count in sent.elements.items() if one.kind is ElementKind.REQUEST and one.detail[0] in WRITES
@@ -290,7 +290,7 @@ class MissedChange(Rule):
     @staticmethod
     def _alter(spell: Spell, copy: Copy) -> None:
         if not spell.alter(copy):
-            raise NotExercised("the copy of the sample has no text that can be changed")
+            raise NotExercised("the sample has no string that can be changed")
 
     @staticmethod
     def _missing(spell: Spell) -> list[Element]:

@@ -1,4 +1,4 @@
-"""Rules about watches that end without an error: closed, cut, silent."""
+"""Rules about watches that end or fall silent without an error (W5 to W8)."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ __all__ = ["RULES"]
 
 
 class NormalEnd(Rule):
-    """The server ends a watch as it does after timeoutSeconds or --min-request-timeout."""
+    """The server ends a watch, as after timeoutSeconds or --min-request-timeout."""
 
     id = "W5"
     provocation = "the server ends the watches"
-    obligation = "a watch that ends normally is resumed from the last revision that it has delivered"
+    obligation = "a client resumes a watch that ended normally from the last revision that the watch delivered"
     advice = "keep the resourceVersion of every event and watch again from it; list again only after a 410"
     source = f"{CONCEPTS}; kube-apiserver --min-request-timeout"
 
     def provoke(self, spell: Spell) -> None:
         ended: list[Call] = []
         for _ in range(4):
-            await_long_watches(spell)  # a short one may well be followed by a list
+            await_long_watches(spell)  # a client may list after a short watch
             spell.stimulate()
             spell.await_all()
             ended += spell.end_watches()
@@ -49,22 +49,22 @@ class NormalEnd(Rule):
             following = spell.trace.streams()[one.stream].after(one)
             if following is not None and not following.resumes and one.delivered(bookmarks=False):
                 relisted.append(following)
-        if len(relisted) > len(ended) / 2:  # the contract allows it, at a cost
+        if len(relisted) > len(ended) / 2:  # this is allowed, but expensive
             often = f"{len(relisted)} of {len(ended)}"
             return Verdict.warned(
-                f"after {often} normal ends the client read all of {relisted[0].path} again in place of resuming the watch",
+                f"after {often} normal ends the client listed {relisted[0].path} again instead of resuming the watch",
                 *spell.excerpt(),
             )
         return Verdict.passed()
 
 
 class ImmediateEnds(Rule):
-    """Every watch is closed as soon as it is open."""
+    """Every watch is closed immediately."""
 
     id = "W6"
     provocation = "every watch is closed at once"
-    obligation = "watches that end at once are opened again with growing pauses"
-    advice = "wait about 1 s after a watch that brought nothing, twice as long each time, up to 30 s, with jitter"
+    obligation = "the pauses before reopening watches that end at once grow"
+    advice = "wait about 1 s after a watch without events, twice as long each time, up to 30 s, with jitter"
     source = f"{REFLECTOR} (backoff 800 ms to 30 s, jitter 1.0)"
     legality = "C"
     lasts = 25.0
@@ -82,11 +82,11 @@ class ImmediateEnds(Rule):
 
 
 class HalfOpenPlain(Rule):
-    """Nothing arrives any more, and the connection stays."""
+    """No more data arrives, but the connection stays open."""
 
     id = "W7"
     provocation = "the watches fall silent, and their connections stay"
-    obligation = "a connection that has died without an end is noticed by the client's own idle limit"
+    obligation = "the client detects a dead connection by an idle timeout of its own"
     advice = "set a read timeout a little above timeoutSeconds, or HTTP/2 pings; then watch again from the last revision"
     source = "kubernetes/kubernetes#107266; nolar/kopf#1267; golang.org/x/net/http2 ReadIdleTimeout"
     legality = "C"
@@ -110,23 +110,24 @@ class HalfOpenPlain(Rule):
         idle = spell.bench.idle
         if idle is None:
             return Verdict.warned(
-                f"{spell.memory['guess']:.0f} s after its watches fell silent the client has not noticed; tell --idle if it does",
+                f"{spell.memory['guess']:.0f} s after its watches fell silent the client has not reconnected; pass --idle",
                 *spell.excerpt(),
             )
         return Verdict.failed(
-            f"the client gives up on a silent watch after {idle:.0f} s, it says; it did not within {2 * idle + 5:.0f} s",
+            f"the client did not close a silent watch within {2 * idle + 5:.0f} s, though --idle is {idle:.0f}",
             *spell.excerpt(),
             by_time=True,
         )
 
 
-#: Seconds of silence after which a client that tells no idle limit is suspected; the same where it may send PINGs, which
-#: client-go does after 30 s, and waits 15 s for the answer.
+#: Seconds of silence after which a client without --idle is suspected; the second value is for HTTP/2, where client-go sends a
+#: PING
+#: after 30 s and waits 15 s for its answer.
 _GUESS, _GUESS_PINGS = 25.0, 55.0
 
 
 class HalfOpen(HalfOpenPlain):
-    """The same over TLS, where clients may speak HTTP/2 and notice by its PINGs."""
+    """The same over TLS, where clients may use HTTP/2 and detect the silence with PINGs."""
 
     otherwise = HalfOpenPlain
 
@@ -135,11 +136,11 @@ class HalfOpen(HalfOpenPlain):
 
 
 class BrokenFrames(Rule):
-    """The connection is cut in mid-frame and in mid-character, and what comes arrives in slices."""
+    """The connection is cut within an event and within a character, and later events arrive in small slices."""
 
     id = "W8"
     provocation = "watches arrive in slices and are cut in mid-event"
-    obligation = "an event counts when its line is complete, however the bytes arrive; then the watch is resumed"
+    obligation = "an event is complete at the end of its line, however the bytes arrive; a cut watch is resumed"
     advice = "buffer bytes up to the newline (only \\n), decode the whole line as UTF-8, drop what is incomplete"
     source = "RFC 9112 (chunked transfer coding); kubernetes-client/python#1325 and #2087"
     legality = "C"
@@ -171,29 +172,29 @@ class BrokenFrames(Rule):
 
 
 def _judge_text(spell: Spell) -> Verdict | None:
-    """Says whether a client writes the text of an object back with other characters; None if not."""
+    """Judges whether the client writes a text of an object back with other characters."""
     for call in spell.trace.since(spell.provoked_at):
         if call.is_write and any(mark in call.exchange.raw_body for mark in _REPLACED):
-            return Verdict.failed("writes U+FFFD where the object has other characters", *excerpt([call]))
+            return Verdict.failed("writes U+FFFD instead of the characters of the object", *excerpt([call]))
     for copy in spell.copies:
         for _, obj in own_objects(spell, copy):
             text = (obj["metadata"].get("annotations") or {}).get(_ANNOTATION)
             known = next(one for one in copy.objects if one["metadata"]["name"] == obj["metadata"]["name"])
             if text != (known["metadata"].get("annotations") or {}).get(_ANNOTATION):
                 calls = [call for call in spell.trace.since(copy.mark) if call.is_write and call.name == obj["metadata"]["name"]]
-                return Verdict.failed(f"{obj['metadata']['name']} has another text than before", *excerpt(calls))
+                return Verdict.failed(f"{obj['metadata']['name']} has a changed text", *excerpt(calls))
     return None
 
 
-#: The character that takes the place of what cannot be decoded, in UTF-8 and as JSON may write it.
+#: The replacement character for invalid bytes, in UTF-8 and in the escapes of JSON.
 _REPLACED = ("\ufffd".encode(), b"\\ufffd", b"\\uFFFD")
 
-#: Bytes of an event after which it is cut: in the text below, in mid-character one time at least.
+#: The sizes in bytes after which an event is cut: within `_TEXT`, at least once within a character.
 _CUTS = (1500, 1501)
 _SLICE = 5
-#: Seconds within which no idle limit of a client ends a watch.
+#: A client does not close a watch because of an idle timeout within so many seconds.
 _SOON = 1.5
-#: Characters of two to four bytes; some libraries take the second and the third one for the end of a line.
+#: Characters of two to four bytes; some libraries treat the second and third one as the end of a line.
 _TEXT = "é\u0085\u2028漢😀"
 
 
@@ -208,12 +209,12 @@ _ANNOTATION = "a.check.fakekube.dev/text"
 
 
 class Bursts(Rule):
-    """Several events are there when a watch is resumed, and arrive together: in a chunk each, and in one chunk."""
+    """Several events are waiting when a watch is resumed, and arrive together: in one chunk each, and all in one chunk."""
 
     id = "W8"
     provocation = "several events and a bookmark arrive at once"
-    obligation = "what one read returns may hold several events"
-    advice = "take every whole line out of the buffer before the next read"
+    obligation = "one read from the connection may return several events"
+    advice = "process every complete line in the buffer before the next read"
     source = "RFC 9112 (chunked transfer coding); kube-apiserver flushes when no event is waiting"
 
     EVENTS = 3

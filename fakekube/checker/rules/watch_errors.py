@@ -1,4 +1,4 @@
-"""Rules about watches that fail: expired revisions, errors in the stream."""
+"""Rules about watches and lists that fail: expired and future revisions, ERROR events (W1 to W4, W15)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ REFLECTOR = "client-go tools/cache/reflector.go"
 
 
 class ExpiredInStream(Rule):
-    """The history is compacted behind an open watch."""
+    """An open watch ends with 410 after a compaction of the history."""
 
     id = "W1"
     provocation = "an open watch ends with 410"
@@ -30,7 +30,7 @@ class ExpiredInStream(Rule):
     source = f"{CONCEPTS} (410 Gone); {REFLECTOR}"
 
     def provoke(self, spell: Spell) -> None:
-        """Twice: some clients handle one 410 in their lives."""
+        """Expires the watches twice, because some clients handle only the first 410."""
         spell.require_watch()
         spell.memory["oldest"] = expire(spell)
         spell.stimulate()
@@ -46,16 +46,16 @@ class ExpiredInStream(Rule):
 
 
 def expire(spell: Spell) -> int:
-    """Ends the open watches with 410 after a true compaction; returns the oldest revision that is not expired."""
+    """Compacts the history and ends the open watches with 410; returns the oldest revision that is not expired."""
     newest = spell.advance_revisions(1)
     spell.faults.on("watch").gone(label="compacted").remove()
     return newest + 1
 
 
 def end_expired(spell: Spell, prepare: Callable[[int], object] = lambda oldest: None) -> None:
-    """Compacts the history and ends the open watches, until the client asks for a watch from a revision that has expired.
+    """Compacts the history and ends the open watches, until the client watches from an expired revision.
 
-    Watches that have only just begun are waited for: after a short one many clients list.
+    Waits until watches are open for some time before it ends them, because many clients list after a short watch.
 
     Args:
         prepare: called with the oldest revision that is not expired, before the watches end.
@@ -71,10 +71,10 @@ def end_expired(spell: Spell, prepare: Callable[[int], object] = lambda oldest: 
         prepare(oldest)
         if any(call.resumes and revision_of(call) < oldest for call in asked_again(spell, spell.end_watches())):
             return
-    raise NotExercised("the client does not watch from where a watch has ended")
+    raise NotExercised("the client does not resume an ended watch from its last revision")
 
 
-#: How often watches are ended until the client resumes one.
+#: How many times the watches are ended until the client resumes one.
 _ROUNDS = 3
 
 
@@ -110,12 +110,12 @@ class ExpiredByStatus(ExpiredInStream):
 
 
 class ExpiredSilently(Rule):
-    """A watch from an expired revision is opened and closed, without an error."""
+    """A watch from an expired revision is opened and closed without an error."""
 
     id = "W3"
     provocation = "a watch from an expired revision is answered with 200 and ends at once"
     obligation = "a watch that ends again and again without an event: list again, the revision may be expired"
-    advice = "after a watch that lasted less than a second and brought nothing, list before the next one"
+    advice = "after a watch that lasted less than a second and had no events, list before the next one"
     source = f"{REFLECTOR} (VeryShortWatchError); kubernetes/kubernetes#104171"
     legality = "C"
     lasts = 12.0
@@ -128,18 +128,18 @@ class ExpiredSilently(Rule):
 
 
 def judge_only_failures(spell: Spell) -> Verdict | None:
-    """Returns the verdict about backoff if it is a failure."""
+    """Returns the verdict about backoff if it is a failure, and not a warning."""
     found = judge_backoff(list(spell.streams_since().values()))
     return found if found is not None and found.word is Word.FAIL else None
 
 
 class ErrorsInStream(Rule):
-    """Watches end with ERROR events whose codes are not 410."""
+    """Watches end with ERROR events with other codes than 410."""
 
     id = "W4"
     provocation = "watches end with ERROR events 500 and 504"
-    obligation = "another Status in a watch is neither an object nor fatal: try again, with backoff"
-    advice = "read ERROR events before anything else; pause and watch again, or list"
+    obligation = "an ERROR event with another code is neither an object nor fatal: try again, with backoff"
+    advice = "check for ERROR events first; pause, then watch again or list"
     source = f"{REFLECTOR} (apierrors.FromObject, IsInternalError)"
     lasts = 12.0
 
@@ -153,12 +153,12 @@ class ErrorsInStream(Rule):
         return judge_misread(spell.trace.since(spell.provoked_at), _MARK) or judge_only_failures(spell)
 
 
-#: The message of errors, to be recognized.
+#: The message of the errors, which a client that treats them as objects may write.
 _MARK = "the storage of fakekube-check is not available"
 
 
 class FutureRevision(Rule):
-    """A list from a revision that the answering server has not reached."""
+    """The server has not reached the revision of a list."""
 
     id = "W15"
     provocation = "every list at a revision is answered with 504 Too large resource version"

@@ -1,4 +1,4 @@
-"""Rules about what watches deliver: large events, bookmarks, events that come again."""
+"""Rules about events: large events, bookmarks, revisions of lists, repeated events (W9 to W11, W13)."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ __all__ = ["RULES", "judge_repeats"]
 
 
 class LargeEvents(Rule):
-    """An event is one line of several MiB."""
+    """An event is larger than 1 MiB."""
 
     id = "W9"
     provocation = "an event of more than a MiB"
-    obligation = "an event is one line of any size"
+    obligation = "an event is one line, which may be large"
     advice = "read lines without a limit, or with one of 16 MiB; set the buffer of the HTTP library"
     source = "kube-apiserver --max-request-bytes, escaping of encoding/json; nolar/kopf#275"
 
     def provoke(self, spell: Spell) -> None:
         before = spell.require_watch()
         large = spell.stimulate(_enlarge)
-        large.judged = False  # what a client makes of so large an object may be refused; it must live on
+        large.judged = False  # writes of the client with so large an object may be refused; the client only has to survive
         targets = list(zip(large.resources, large.objects, strict=True))
         if "configmaps" in spell.calm.reaction.children:
             spell.await_reaction(large, 5.0)
@@ -58,7 +58,7 @@ class LargeEvents(Rule):
         closed: list[Call] = spell.memory["closed"]
         if closed:
             return Verdict.warned(
-                f"the client closed its watch while a large event was sent, and recovered by other means: {closed[0].path}",
+                f"the client closed its watch while a large event was sent, and recovered in another way: {closed[0].path}",
                 *spell.excerpt(),
             )
         if not spell.memory["reacted"]:
@@ -67,21 +67,21 @@ class LargeEvents(Rule):
 
 
 def _enlarge(obj: dict[str, Any]) -> None:
-    """Fills an object with what JSON escapes: six bytes for each character; near the limit of annotations."""
+    """Fills an annotation up to its limit with characters that JSON escapes with six bytes."""
     obj["metadata"].setdefault("annotations", {})["check.fakekube.dev/large"] = "<" * 240_000
 
 
-#: What brings a ConfigMap near its limit of 1 MiB, and its events near 6 MiB, in two requests.
+#: Two patches that bring a ConfigMap near its limit of 1 MiB, and its events near 6 MiB.
 _MORE = ({"check.fakekube.dev": "<" * 490_000}, {"more.check.fakekube.dev": "<" * 490_000})
 
 
 class UsefulBookmarks(Rule):
-    """Bookmarks come often and far ahead, then the watch ends."""
+    """Bookmarks are frequent and much newer than the last event; then the watch ends."""
 
     id = "W10"
     provocation = "bookmarks come often, and far ahead of the last event"
-    obligation = "a BOOKMARK moves the revision on and is no object; nobody may rely on one"
-    advice = "on BOOKMARK keep metadata.resourceVersion, and nothing else"
+    obligation = "a BOOKMARK updates the revision and is not an object; a client must not rely on bookmarks"
+    advice = "on BOOKMARK store metadata.resourceVersion, and ignore the rest"
     source = f"{CONCEPTS} (watch bookmarks); KEP-956"
 
     def provoke(self, spell: Spell) -> None:
@@ -119,12 +119,12 @@ class UsefulBookmarks(Rule):
 
 
 def _ends_in_bookmark(watch: Call) -> bool:
-    """Was the last event a bookmark, as far as events can be read?"""
+    """Returns whether the last event of a watch was a bookmark, or cannot be read."""
     return bool(watch.events) and watch.events[-1].type in ("BOOKMARK", "")
 
 
 class NoBookmarks(Rule):
-    """No bookmark ever comes."""
+    """The server sends no bookmarks."""
 
     id = "W10"
     provocation = "no bookmark comes"
@@ -145,12 +145,12 @@ class NoBookmarks(Rule):
 
 
 class RevisionOfList(Rule):
-    """A list is newer than all its items."""
+    """A list has a newer revision than all its items."""
 
     id = "W11"
     provocation = "the newest object was deleted before the list"
     obligation = "the watch after a list starts from the list's resourceVersion, not from that of an item"
-    advice = "take metadata.resourceVersion of the list; revisions of items are unordered and may be older"
+    advice = "take metadata.resourceVersion of the list; the revisions of the items are unordered and may be older"
     source = f"{CONCEPTS} (resource versions)"
     at_start = True
 
@@ -167,7 +167,7 @@ class RevisionOfList(Rule):
         spell.faults.on("list").intercept(write, label="something is written")  # so that no two lists have one revision
 
     def provoke(self, spell: Spell) -> None:
-        spell.require_watch()  # the client has listed before there is a newer object
+        spell.require_watch()  # the client lists before a newer object exists
 
     def judge_trace(self, spell: Spell) -> Verdict:
         compared = False
@@ -191,8 +191,8 @@ class RevisionOfList(Rule):
             return untold
         if anew:
             return Verdict.warned(
-                f"watches {anew[0].stream} after its list from resourceVersion {anew[0].asked_revision or 'unset'}: what is "
-                "deleted in between is never told",
+                f"watches {anew[0].stream} after its list from resourceVersion {anew[0].asked_revision or 'unset'}: it "
+                "misses deletions in between",
                 *spell.excerpt(),
             )
         if not compared:
@@ -207,23 +207,23 @@ def _revisions_of_items(listed: Call) -> set[int]:
 
 
 class RepeatedAfterRelist(Rule):
-    """All objects are listed again after a 410."""
+    """The client lists all objects again after a 410."""
 
     id = "W13"
     provocation = "everything is listed again after a 410"
-    obligation = "events that come again change nothing: handlers are idempotent"
-    advice = "compare with what is there before acting; use fixed names, or look for the child by its owner first"
+    obligation = "repeated events change nothing: handlers are idempotent"
+    advice = "compare with the present state before acting; use fixed names, or look for the child by its owner first"
     source = f"{CONCEPTS} (resourceVersion 0); nolar/kopf#42"
 
     def provoke(self, spell: Spell) -> None:
         if not spell.calm.reaction.children:
-            raise NotExercised("the client makes nothing that could be made twice")
+            raise NotExercised("the client creates no children that could be created twice")
         self.remember(spell)
         spell.memory["oldest"] = expire(spell)
 
     @staticmethod
     def remember(spell: Spell) -> None:
-        """Keeps what a copy and its children are like when the client has reacted."""
+        """Stores the state of a copy and its children after the reaction of the client."""
         copy = spell.memory["copy"] = spell.stimulate()
         spell.await_all()
         spell.wait(0.5)
@@ -234,13 +234,13 @@ class RepeatedAfterRelist(Rule):
 
 
 class RepeatedAfterRestart(RepeatedAfterRelist):
-    """The client starts again and lists everything."""
+    """The client restarts and lists all objects."""
 
     provocation = "the client starts again"
 
     def provoke(self, spell: Spell) -> None:
         if not spell.calm.reaction.children:
-            raise NotExercised("the client makes nothing that could be made twice")
+            raise NotExercised("the client creates no children that could be created twice")
         self.remember(spell)
         spell.restart_client()
 
@@ -253,7 +253,7 @@ def _state(spell: Spell, copy: Copy) -> dict[str, dict[str, Any]]:
 
 
 def _judge_changes(spell: Spell) -> Verdict | None:
-    """Says whether the client has changed what was done when it was told of it again: a failure if it counts; None if not."""
+    """Judges whether the client changed objects after it received them again: a failure if a counter grew, else a warning."""
     before, after = spell.memory["before"], _state(spell, spell.memory["copy"])
     for uid, old in before.items():
         new = after.get(uid, old)
@@ -263,7 +263,7 @@ def _judge_changes(spell: Spell) -> Verdict | None:
                 continue
             calls = [call for call in spell.trace.since(spell.provoked_at) if call.is_write and call.mentions(name)]
             values = [value_at(one, path) for one in (old, new)]
-            text = f"{name} was told of again, and {'.'.join(path)} changed from {values[0]} to {values[1]}"
+            text = f"{name} was delivered again, and {'.'.join(path)} changed from {values[0]} to {values[1]}"
             counts = all(str(value).isdigit() for value in values) and 0 < int(values[1]) - int(values[0]) < _COUNTED
             if counts and calls:
                 return Verdict.failed(text, *spell.excerpt(calls))
@@ -272,12 +272,12 @@ def _judge_changes(spell: Spell) -> Verdict | None:
     return None
 
 
-#: By so much a number grows at most that counts how often something was told, and is no time.
+#: A number that grows by less than this counts deliveries; a larger difference is a time.
 _COUNTED = 4
 
 
 def judge_repeats(spell: Spell) -> Verdict | None:
-    """Says whether more objects were made for a copy than on the calm cluster; None if not."""
+    """Judges whether a copy has more children than in the calm run."""
     expected = {resource: count for resource, count in spell.calm.reaction.children.items() if not resource.startswith("events")}
     for copy in spell.copies:
         if copy.deleted:
@@ -287,7 +287,7 @@ def judge_repeats(spell: Spell) -> Verdict | None:
             if len(found) > count and len(found) > (count := spell.calm.usual_children(resource)):
                 names = ", ".join(obj["metadata"]["name"] for obj in found[:4])
                 return Verdict.failed(
-                    f"{len(found)} {resource} for {copy.names()[0]} ({names}); on a calm cluster there are {count}",
+                    f"{len(found)} {resource} for {copy.names()[0]} ({names}); in the calm run there are {count}",
                     *spell.excerpt(_creations(spell, copy)),
                 )
     return None
