@@ -25,7 +25,7 @@ __all__ = ["Calm", "CalmRunFailed", "learn"]
 
 #: The longest time to wait until a client is quiet, in seconds.
 _LONGEST = 15.0
-#: Seconds after which the client has nothing to do any more for the copy that stays.
+#: Seconds after which the client has finished its reaction to the copy that is not deleted.
 _AFTER_CONTROL = 3.0
 #: How many times `quiet` the first request of a reaction may take.
 _FIRST_SIGN = 3
@@ -60,7 +60,9 @@ class Calm:
     reaction_seconds: float
     """Seconds from the creation of a copy to the last request of the reaction."""
     control: Copy
-    """A copy that stays, to see what the client makes for one in the course of time; older than all copies of other runs."""
+    """A copy that is not deleted. It shows how many children the client creates in the long run, because it is older than all
+    copies of
+    other runs."""
     idle_from: float
     """When the client became idle, in seconds of the spell."""
 
@@ -69,7 +71,7 @@ class Calm:
         return self.agents[0] if self.agents else ""
 
     def usual_children(self, resource: str) -> int:
-        """Returns how many objects of a resource the client makes for a copy: at once, or by now for the control."""
+        """Returns how many objects of a resource the client creates for a copy: in its reaction, or until now for `control`."""
         return max(self.reaction.children.get(resource, 0), len(children_of(self.spell.cluster, self.control, resource)))
 
 

@@ -47,7 +47,7 @@ _FIRST_LOOK, _LONGEST_LOOK = 0.01, 0.1
 _FIRST_PAUSE, _LONGEST_PAUSE = 2.0, 60.0
 #: Only so many seconds of a timeout grow with the load of the machine; pauses of clients do not grow with it.
 _SLOWED = 12.0
-#: Seconds of silence below which no client gives up a watch that does not say so.
+#: A client without --idle does not close a silent watch within so many seconds.
 _IDLE_LIMIT = 5.0
 #: How many times longer than the longest pause of a backoff the next one may be: it doubles, and jitter doubles it again.
 _GROWTH = 4.5
@@ -358,7 +358,7 @@ class Spell:
         return self.await_until(lambda: self.has_reacted(copy), self.patience if seconds is None else seconds)
 
     def idle_limit(self) -> float:
-        """Returns the seconds of silence after which the client may give up a watch, as far as is known."""
+        """Returns the seconds of silence after which the client may close a watch."""
         return _IDLE_LIMIT if self.bench.idle is None else 0.9 * self.bench.idle
 
     def patience(self, since: float) -> float:

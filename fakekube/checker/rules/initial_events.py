@@ -82,7 +82,7 @@ class EarlyBookmark(RefusedInitialEvents):
         arm(spell.faults.on("watch"), PlainBookmarkFirst(), label="plain bookmark", times=times)
 
     def provoke(self, spell: Spell) -> None:
-        spell.wait(1.5)  # after a shorter watch a client may list in any case
+        spell.wait(1.5)  # a client may list after a shorter watch
         spell.faults.on("watch").end(label="ended").remove()
 
 
@@ -93,7 +93,7 @@ class EarlyEnd(EarlyBookmark):
     legality = "C"
 
     def provoke(self, spell: Spell) -> None:
-        """The watch ends by itself."""
+        """Does nothing: the fault of `prepare` ends the watch."""
 
     def disturb(self, spell: Spell, times: int) -> None:
         spell.stimulate()

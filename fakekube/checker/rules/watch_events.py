@@ -51,7 +51,7 @@ class LargeEvents(Rule):
             for one in before
             if one.ended == "closed by the client"
             and one.collection in carrying
-            and (one.end or 0.0) < sent + spell.idle_limit()  # else it may have been silent for too long
+            and (one.end or 0.0) < sent + spell.idle_limit()  # later it may be an idle timeout
         ]
 
     def judge_trace(self, spell: Spell) -> Verdict:
@@ -110,7 +110,7 @@ class UsefulBookmarks(Rule):
             for call in spell.trace
             if call.is_watch
             and call.ended == "closed by the client"
-            and (call.end or 0.0) - call.at < spell.idle_limit()  # else it may have been silent for too long
+            and (call.end or 0.0) - call.at < spell.idle_limit()  # later it may be an idle timeout
             and _ends_in_bookmark(call)
         ]
         if len(closed) > 1:
@@ -164,7 +164,7 @@ class RevisionOfList(Rule):
         def write(exchange: Exchange) -> None:
             spell.advance_revisions(1)
 
-        spell.faults.on("list").intercept(write, label="something is written")  # so that no two lists have one revision
+        spell.faults.on("list").intercept(write, label="write before list")  # so that all lists have different revisions
 
     def provoke(self, spell: Spell) -> None:
         spell.require_watch()  # the client lists before a newer object exists
