@@ -190,9 +190,7 @@ def judge_process(spell: Spell) -> Verdict | None:
         if spell.bench.ends_by_itself:
             return Verdict.not_exercised("the client also ends by itself in the calm run", spell.ended)
         if _has_lost_its_lease(spell):
-            return Verdict.not_exercised(
-                "the client could not renew its lease in time, and ended as a leader must", spell.ended
-            )
+            return Verdict.not_exercised("the client could not renew its lease in time, and ended as a leader must", spell.ended)
         return Verdict.failed(spell.ended, *spell.excerpt(), *(f"printed: {line}" for line in spell.printed))
     return Verdict.failed(f"hot loop: {spell.loop}", *spell.excerpt()) if spell.loop else None
 
