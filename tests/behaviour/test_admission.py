@@ -76,7 +76,7 @@ def clerk(api: Api) -> Iterator[dict[str, str]]:
 
 @pytest.mark.parametrize(("signer", "may"), [("example.com/good", True), ("example.org/any", True), ("example.com/other", False)])
 @pytest.mark.parametrize(("subresource", "verb", "kind"), [("approval", "approve", "Approved"), ("status", "sign", "Failed")])
-def test_who_may_approve_and_sign(
+def test_csr_approval_and_signing_require_signer_permission(
     api: Api, clerk: dict[str, str], signer: str, may: bool, subresource: str, verb: str, kind: str
 ) -> None:
     request(api, signer)
@@ -90,13 +90,13 @@ def test_who_may_approve_and_sign(
         assert (reply.status, reply.at("message")) == (403, text)
 
 
-def test_a_write_that_signs_nothing_needs_no_right_to_sign(api: Api, clerk: dict[str, str]) -> None:
+def test_csr_status_patch_without_certificate_requires_no_sign_permission(api: Api, clerk: dict[str, str]) -> None:
     request(api, "example.com/other")
     reply = api.patch(f"{REQUESTS}/{api.name('csr')}/status", {"metadata": {"labels": {"a": "b"}}}, MERGE, headers=clerk)
     assert reply.status == 200
 
 
-def test_nobody_becomes_a_master_by_a_certificate(api: Api, clerk: dict[str, str]) -> None:
+def test_csr_with_system_masters_group_is_forbidden_for_client_signer(api: Api, clerk: dict[str, str]) -> None:
     reply = request(api, CLIENT_SIGNER, ["developers", "system:masters"])
     text = f"use of {CLIENT_SIGNER} signer with system:masters group is not allowed"
     assert (reply.status, reply.at("reason")) == (403, "Forbidden")

@@ -102,7 +102,7 @@ def extension(api: Api, authority: Authority, tmp_path: Path) -> Iterator[Extens
 # ---------------------------------------------------------------- availability
 
 
-def test_a_server_that_answers_is_available(extension: Extension) -> None:
+def test_apiservice_with_responding_server_is_available(extension: Extension) -> None:
     extension.register()
     assert extension.condition() == extension.condition() | {"status": "True", "message": "all checks passed"}
     (probe, *_) = [one for one in extension.server.seen if one.path == f"/apis/{extension.group}/v1"]
@@ -110,7 +110,7 @@ def test_a_server_that_answers_is_available(extension: Extension) -> None:
     assert probe.header("x-remote-group") == ["system:masters"]
 
 
-def test_a_service_must_be_there(extension: Extension) -> None:
+def test_apiservice_with_missing_service_is_unavailable(extension: Extension) -> None:
     extension.register(reason="ServiceNotFound", service={"namespace": extension.api.namespace, "name": "none", "port": 443})
     assert extension.condition()["message"] == f'service/none in "{extension.api.namespace}" is not present'
     refused = extension.api.get(extension.path())
@@ -118,7 +118,7 @@ def test_a_service_must_be_there(extension: Extension) -> None:
     assert refused.headers["content-type"] == "text/plain; charset=utf-8"
 
 
-def test_a_server_that_fails_is_asked_again(extension: Extension) -> None:
+def test_failed_discovery_check_is_retried(extension: Extension) -> None:
     extension.server.failing = 500
     extension.register(reason="FailedDiscoveryCheck")
     assert extension.condition()["message"].endswith(f"/apis/{extension.group}/v1: 500")
@@ -128,7 +128,7 @@ def test_a_server_that_fails_is_asked_again(extension: Extension) -> None:
     until(lambda: extension.api.get(extension.path()).status == 200)
 
 
-def test_a_certificate_must_be_trusted(extension: Extension) -> None:
+def test_apiservice_ca_bundle_must_trust_the_server_certificate(extension: Extension) -> None:
     other = Authority(name="others").bundle
     extension.register(reason="FailedDiscoveryCheck", caBundle=other)
     assert "x509: certificate signed by unknown authority" in extension.condition()["message"]
@@ -137,7 +137,7 @@ def test_a_certificate_must_be_trusted(extension: Extension) -> None:
     extension.await_reason("Passed")
 
 
-def test_nobody_listens(extension: Extension) -> None:
+def test_proxying_to_a_closed_port_returns_503(extension: Extension) -> None:
     extension.register()
     extension.server.close()
     refused = extension.api.get(extension.path())
@@ -146,7 +146,7 @@ def test_nobody_listens(extension: Extension) -> None:
     assert refused.body.decode() == f"error trying to reach service: dial tcp {place}: connect: connection refused\n"
 
 
-def test_a_service_that_is_taken_away_makes_it_local(extension: Extension) -> None:
+def test_removing_the_service_reference_makes_the_apiservice_local(extension: Extension) -> None:
     extension.register()
     changed = extension.api.patch(extension.service, {"spec": {"service": None, "caBundle": None}}, MERGE)
     assert changed.status == 200
@@ -157,7 +157,7 @@ def test_a_service_that_is_taken_away_makes_it_local(extension: Extension) -> No
 # ---------------------------------------------------------------- requests and answers
 
 
-def test_requests_come_as_they_were_sent(extension: Extension) -> None:
+def test_proxied_requests_keep_headers_and_body(extension: Extension) -> None:
     extension.register()
     sent = b'{"a": 1}'
     headers = {
@@ -179,7 +179,7 @@ def test_requests_come_as_they_were_sent(extension: Extension) -> None:
     assert received.header("x-forwarded-for") == ["127.0.0.1"]
 
 
-def test_the_server_is_told_who_asks(extension: Extension) -> None:
+def test_proxied_requests_carry_the_user_in_x_remote_headers(extension: Extension) -> None:
     extension.register()
     who = {
         "Impersonate-User": "ann",
@@ -196,7 +196,7 @@ def test_the_server_is_told_who_asks(extension: Extension) -> None:
     assert not [name for name, _ in received.headers if name.startswith("impersonate-")]
 
 
-def test_what_is_forbidden_never_reaches_it(extension: Extension) -> None:
+def test_forbidden_requests_are_not_proxied(extension: Extension) -> None:
     extension.register()
     before = len(extension.asked())
     refused = extension.api.get(extension.path(), headers={"Impersonate-User": "nobody"})
@@ -207,7 +207,9 @@ def test_what_is_forbidden_never_reaches_it(extension: Extension) -> None:
 @pytest.mark.parametrize(("status", "headers", "body"), [
     (418, TEXT, b"short and stout"), (409, JSON, b'{"kind": "Status"}'), (204, {}, b""), (503, {"Retry-After": "7"}, b"{}"),
 ])  # fmt: skip
-def test_answers_come_back_as_they_are(extension: Extension, status: int, headers: dict[str, str], body: bytes) -> None:
+def test_proxied_responses_are_returned_unchanged(
+    extension: Extension, status: int, headers: dict[str, str], body: bytes
+) -> None:
     extension.register()
     extension.server.behave = lambda *_: (status, headers, body)
     answer = extension.api.get(extension.path())
@@ -215,7 +217,7 @@ def test_answers_come_back_as_they_are(extension: Extension, status: int, header
     assert all(answer.headers[name.lower()] == value for name, value in headers.items())
 
 
-def test_redirects_are_not_passed_on(extension: Extension) -> None:
+def test_redirects_from_an_extension_server_return_502(extension: Extension) -> None:
     extension.register()
     extension.server.behave = lambda *_: (302, {"Location": "https://example.com/"}, b"go")
     answer = extension.api.get(extension.path())
@@ -223,7 +225,7 @@ def test_redirects_are_not_passed_on(extension: Extension) -> None:
     assert "location" not in answer.headers
 
 
-def test_links_lead_to_the_host_that_the_server_has(extension: Extension) -> None:
+def test_relative_links_in_proxied_html_get_the_server_host(extension: Extension) -> None:
     extension.register()
     page = b'<a href="/x?a=1&amp;b=2">x</a><a href="other">y</a><script>"<a href=\'/z\'>"</script>'
     extension.server.behave = lambda *_: (200, {"Content-Type": "text/html"}, page)
@@ -239,7 +241,7 @@ def test_links_lead_to_the_host_that_the_server_has(extension: Extension) -> Non
      'net/http: HTTP/1.x transport connection broken: malformed MIME header: missing colon: "no colon"'),
     (b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n", 'net/http: HTTP/1.x transport connection broken: bad Content-Length "x"'),
 ])  # fmt: skip
-def test_what_is_no_answer_is_told(extension: Extension, written: bytes, said: str) -> None:
+def test_malformed_response_from_an_extension_server_returns_503(extension: Extension, written: bytes, said: str) -> None:
     extension.register()
 
     def behave(_: Received, connection: socket.socket) -> None:
@@ -250,7 +252,7 @@ def test_what_is_no_answer_is_told(extension: Extension, written: bytes, said: s
     assert (answer.status, answer.body.decode()) == (503, f"error trying to reach service: {said}\n")
 
 
-def test_a_server_that_never_answers_is_not_waited_for(extension: Extension) -> None:
+def test_proxied_request_times_out_with_504(extension: Extension) -> None:
     extension.register()
 
     def behave(_: Received, connection: socket.socket) -> None:
@@ -262,7 +264,7 @@ def test_a_server_that_never_answers_is_not_waited_for(extension: Extension) -> 
     assert answer.at("message") == "Timeout: request did not complete within the allotted timeout"
 
 
-def test_a_watch_is_passed_on_as_it_comes(extension: Extension) -> None:
+def test_proxied_watch_events_are_streamed(extension: Extension) -> None:
     extension.register()
     event = b'{"type": "ADDED", "object": {}}\n'
 
@@ -275,7 +277,7 @@ def test_a_watch_is_passed_on_as_it_comes(extension: Extension) -> None:
     assert extension.api.watch(extension.path(), {}, count=1) == [json.loads(event)]
 
 
-def test_a_large_answer_is_passed_on_whole(extension: Extension) -> None:
+def test_large_proxied_response_is_returned_completely(extension: Extension) -> None:
     extension.register()
     extension.server.behave = lambda *_: (200, TEXT, b"x" * 3_000_000)
     answer = extension.api.get(extension.path(), headers={"Accept-Encoding": "gzip"})
@@ -304,7 +306,7 @@ def upgrade(extension: Extension, *sent: bytes) -> bytes:
     return received
 
 
-def test_another_protocol_passes_both_ways(extension: Extension) -> None:
+def test_protocol_upgrade_is_proxied_in_both_directions(extension: Extension) -> None:
     extension.register()
 
     def parrot(_: Received, connection: socket.socket) -> None:
@@ -322,7 +324,7 @@ def test_another_protocol_passes_both_ways(extension: Extension) -> None:
     assert asked.header("x-remote-group")
 
 
-def test_a_server_that_does_not_switch(extension: Extension) -> None:
+def test_upgrade_without_101_response(extension: Extension) -> None:
     extension.register()
     connection = {"Connection": "Upgrade", "Upgrade": "parrot/1"}
     extension.server.behave = lambda *_: (200, JSON, b"{}")
@@ -336,7 +338,7 @@ def test_a_server_that_does_not_switch(extension: Extension) -> None:
 # ---------------------------------------------------------------- discovery and OpenAPI
 
 
-def test_the_group_is_discovered(extension: Extension) -> None:
+def test_aggregated_group_appears_in_discovery(extension: Extension) -> None:
     extension.register()
     until(lambda: extension.discovered().get("versions", [{}])[0].get("freshness") == "Current")
     (version,) = extension.discovered()["versions"]
@@ -348,13 +350,13 @@ def test_the_group_is_discovered(extension: Extension) -> None:
     assert extension.group in [one["name"] for one in extension.api.get("/apis").at("groups")]
 
 
-def test_a_server_that_cannot_be_asked_is_stale(extension: Extension) -> None:
+def test_unavailable_group_is_stale_in_discovery(extension: Extension) -> None:
     extension.server.failing = 503
     extension.register(reason="FailedDiscoveryCheck")
     until(lambda: extension.discovered().get("versions") == [{"version": "v1", "freshness": "Stale"}])
 
 
-def test_documents_are_merged(extension: Extension) -> None:
+def test_openapi_documents_of_extension_servers_are_merged(extension: Extension) -> None:
     path, name = f"/apis/{extension.group}/v1/things", f"apis/{extension.group}/v1"
     reference = {"$ref": "#/definitions/com.example.Thing"}
     extension.server.documents["/openapi/v2"] = {
@@ -376,7 +378,7 @@ def test_documents_are_merged(extension: Extension) -> None:
     assert merged.at("paths", "/api/v1/nodes")
 
 
-def test_it_ends_with_the_service(extension: Extension) -> None:
+def test_deleting_the_apiservice_removes_the_group(extension: Extension) -> None:
     extension.register()
     until(extension.discovered)
     assert extension.api.delete(extension.service).status == 200

@@ -66,7 +66,7 @@ def pods(*containers: dict[str, Any], **spec: Any) -> dict[str, Any]:
 # ---------------------------------------------------------------- creating and changing
 
 
-def test_an_absent_object_is_created(config: Applier) -> None:
+def test_apply_creates_a_missing_object(config: Applier) -> None:
     reply = config.apply("me", data={"a": "1"}, metadata={"labels": {"l": "1"}})
     assert reply.status == 201
     (entry,) = reply.at("metadata", "managedFields")
@@ -76,14 +76,14 @@ def test_an_absent_object_is_created(config: Applier) -> None:
     assert entry["time"] == reply.at("metadata", "creationTimestamp")
 
 
-def test_applying_the_same_again_changes_nothing(deployment: Applier) -> None:
+def test_repeated_identical_apply_changes_nothing(deployment: Applier) -> None:
     spec = pods({"name": "c", "image": "i", "ports": [{"containerPort": 80}], "resources": {"limits": {"cpu": "0.5"}}})
     first = deployment.apply("me", spec=spec)
     assert first.status == 201
     assert deployment.apply("me", spec=spec).json == first.json
 
 
-def test_what_is_named_no_more_goes(config: Applier) -> None:
+def test_fields_dropped_from_the_configuration_are_removed(config: Applier) -> None:
     config.apply("me", data={"a": "1", "b": "2"})
     reply = config.apply("me", data={"b": "2"})
     assert (reply.status, reply.at("data"), owned(reply)) == (200, {"b": "2"}, {"me": {"f:data": {"f:b": {}}}})
@@ -91,7 +91,7 @@ def test_what_is_named_no_more_goes(config: Applier) -> None:
     assert (emptied.at("data"), owned(emptied)) == (None, {})
 
 
-def test_what_others_own_stays(config: Applier) -> None:
+def test_fields_owned_by_other_managers_are_not_removed(config: Applier) -> None:
     config.apply("one", data={"a": "1", "b": "2"})
     config.apply("two", data={"b": "2", "c": "3"})
     reply = config.apply("one", data={})
@@ -99,7 +99,7 @@ def test_what_others_own_stays(config: Applier) -> None:
     assert owned(reply) == {"one": {"f:data": {}}, "two": {"f:data": {"f:b": {}, "f:c": {}}}}
 
 
-def test_a_dry_run_stores_nothing(config: Applier) -> None:
+def test_dry_run_apply_does_not_store_the_object(config: Applier) -> None:
     assert config.apply("me", data={"a": "1"}, query={"dryRun": "All"}).status == 201
     assert config.get().status == 404
 
@@ -107,7 +107,7 @@ def test_a_dry_run_stores_nothing(config: Applier) -> None:
 # ---------------------------------------------------------------- conflicts
 
 
-def test_a_change_of_what_another_owns_is_a_conflict(config: Applier) -> None:
+def test_changing_a_field_of_another_manager_is_a_conflict(config: Applier) -> None:
     config.apply("one", data={"a": "1", "b": "1"})
     reply = config.apply("two", data={"a": "2"})
     assert (reply.status, reply.at("reason")) == (409, "Conflict")
@@ -119,7 +119,7 @@ def test_a_change_of_what_another_owns_is_a_conflict(config: Applier) -> None:
     assert both.at("message") == 'Apply failed with 2 conflicts: conflicts with "one":\n- .data.a\n- .data.b'
 
 
-def test_conflicts_with_updates_name_their_version_and_subresource(api, deployment: Applier) -> None:
+def test_conflicts_with_updates_name_version_and_subresource(api, deployment: Applier) -> None:
     deployment.apply("one", spec=pods({"name": "c", "image": "i"}, replicas=1))
     api.patch(deployment.path, {"spec": {"paused": True}}, MERGE_PATCH, {"fieldManager": "patcher"})
     api.patch(f"{deployment.path}/scale", {"spec": {"replicas": 2}}, MERGE_PATCH, {"fieldManager": "scaler"})
@@ -131,21 +131,21 @@ def test_conflicts_with_updates_name_their_version_and_subresource(api, deployme
     )
 
 
-def test_a_forced_apply_takes_what_it_names(config: Applier) -> None:
+def test_forced_apply_takes_over_ownership(config: Applier) -> None:
     config.apply("one", data={"a": "1", "b": "1"})
     reply = config.apply("two", force=True, data={"a": "2"})
     assert (reply.status, reply.at("data")) == (200, {"a": "2", "b": "1"})
     assert owned(reply) == {"one": {"f:data": {"f:b": {}}}, "two": {"f:data": {"f:a": {}}}}
 
 
-def test_the_same_value_is_shared(config: Applier) -> None:
+def test_applying_the_same_value_shares_ownership(config: Applier) -> None:
     config.apply("one", data={"a": "1"})
     reply = config.apply("two", data={"a": "1"})
     assert owned(reply) == {"one": {"f:data": {"f:a": {}}}, "two": {"f:data": {"f:a": {}}}}
     assert config.apply("one", data={"a": "2"}).status == 409
 
 
-def test_an_update_takes_what_it_changes(api, config: Applier) -> None:
+def test_update_takes_ownership_of_changed_fields(api, config: Applier) -> None:
     config.apply("one", data={"a": "1", "b": "1"})
     reply = api.patch(config.path, {"data": {"a": "2", "c": "3"}}, MERGE_PATCH, {"fieldManager": "patcher"})
     assert owned(reply) == {"one": {"f:data": {"f:b": {}}}, "patcher/Update": {"f:data": {"f:a": {}, "f:c": {}}}}
@@ -156,7 +156,7 @@ def test_an_update_takes_what_it_changes(api, config: Applier) -> None:
 # ---------------------------------------------------------------- lists and maps
 
 
-def test_items_are_owned_one_by_one(deployment: Applier) -> None:
+def test_items_of_associative_lists_are_owned_separately(deployment: Applier) -> None:
     deployment.apply("one", spec=pods({"name": "a", "image": "i"}, {"name": "b", "image": "i"}))
     deployment.apply("two", spec={"template": {"spec": {"containers": [{"name": "b", "env": [{"name": "E", "value": "1"}]}]}}})
     reply = deployment.apply("one", spec=pods({"name": "a", "image": "i"}))
@@ -184,7 +184,7 @@ def test_items_are_owned_one_by_one(deployment: Applier) -> None:
     assert [item["name"] for item in last.at("spec", "template", "spec", "containers")] == ["a"]
 
 
-def test_keys_that_are_left_out_have_their_defaults(service: Applier) -> None:
+def test_omitted_list_map_keys_are_defaulted(service: Applier) -> None:
     reply = service.apply("one", spec={"ports": [{"port": 53, "name": "tcp"}, {"port": 53, "protocol": "UDP", "name": "udp"}]})
     assert owned(reply)["one"]["f:spec"]["f:ports"] == {
         'k:{"port":53,"protocol":"TCP"}': {".": {}, "f:name": {}, "f:port": {}},
@@ -194,7 +194,7 @@ def test_keys_that_are_left_out_have_their_defaults(service: Applier) -> None:
     assert [port["protocol"] for port in removed.at("spec", "ports")] == ["TCP"]
 
 
-def test_a_key_must_be_there_once(service: Applier) -> None:
+def test_duplicate_list_map_keys_are_rejected(service: Applier) -> None:
     twice = service.apply("one", spec={"ports": [{"port": 80, "name": "a"}, {"port": 80, "name": "b"}]})
     assert (twice.status, twice.at("message")) == (
         500,
@@ -203,7 +203,7 @@ def test_a_key_must_be_there_once(service: Applier) -> None:
     )
 
 
-def test_sets_are_united(config: Applier) -> None:
+def test_set_lists_of_several_managers_are_merged(config: Applier) -> None:
     config.apply("one", metadata={"finalizers": ["example.com/a", "example.com/b"]})
     reply = config.apply("two", metadata={"finalizers": ["example.com/b", "example.com/c"]})
     assert sorted(reply.at("metadata", "finalizers")) == ["example.com/a", "example.com/b", "example.com/c"]
@@ -213,7 +213,7 @@ def test_sets_are_united(config: Applier) -> None:
     assert config.apply("two").at("metadata", "finalizers") is None
 
 
-def test_atomic_parts_are_owned_as_a_whole(service: Applier) -> None:
+def test_atomic_maps_are_owned_as_a_whole(service: Applier) -> None:
     service.apply("one", spec={"ports": [{"port": 80}], "selector": {"a": "1"}})
     reply = service.apply("two", spec={"selector": {"b": "2"}})
     assert (reply.status, reply.at("message")) == (409, 'Apply failed with 1 conflict: conflict with "one": .spec.selector')
@@ -222,7 +222,7 @@ def test_atomic_parts_are_owned_as_a_whole(service: Applier) -> None:
     assert owned(forced)["two"] == {"f:spec": {"f:selector": {}}}
 
 
-def test_null_and_empty_are_named_too(config: Applier) -> None:
+def test_null_and_empty_values_are_owned(config: Applier) -> None:
     config.apply("one", data={"a": "1"})
     reply = config.apply("two", data={}, metadata={"labels": None})
     assert owned(reply)["two"] == {"f:data": {}, "f:metadata": {"f:labels": {}}}
@@ -232,7 +232,7 @@ def test_null_and_empty_are_named_too(config: Applier) -> None:
 # ---------------------------------------------------------------- managedFields
 
 
-def test_a_client_may_forget_all_managers(api, config: Applier) -> None:
+def test_an_empty_managed_fields_entry_resets_all_managers(api, config: Applier) -> None:
     config.apply("one", data={"a": "1"})
     reply = api.patch(config.path, {"metadata": {"managedFields": [{}]}}, MERGE_PATCH)
     assert (reply.status, reply.at("metadata", "managedFields")) == (200, None)
@@ -241,20 +241,20 @@ def test_a_client_may_forget_all_managers(api, config: Applier) -> None:
 
 
 @pytest.mark.parametrize("change", [{"operation": "Nope"}, {"fieldsType": "x"}, {"apiVersion": ""}, {"fieldsV1": {"x": {}}}])
-def test_entries_that_cannot_be_read_are_no_change(api, config: Applier, change: dict[str, Any]) -> None:
+def test_invalid_managed_fields_entries_are_ignored(api, config: Applier, change: dict[str, Any]) -> None:
     before = config.apply("one", data={"a": "1"})
     (entry,) = before.at("metadata", "managedFields")
     reply = api.patch(config.path, {"metadata": {"managedFields": [{**entry, **change}]}}, MERGE_PATCH)
     assert (reply.status, reply.json) == (200, before.json)
 
 
-def test_names_in_entries_have_a_length(api, config: Applier) -> None:
+def test_manager_name_in_managed_fields_has_a_maximum_length(api, config: Applier) -> None:
     (entry,) = config.apply("one", data={"a": "1"}).at("metadata", "managedFields")
     reply = api.patch(config.path, {"metadata": {"managedFields": [{**entry, "manager": "m" * 129}]}}, MERGE_PATCH)
     assert (reply.status, reply.at("details", "causes", 0, "field")) == (422, "metadata.managedFields[0].manager")
 
 
-def test_entries_may_be_edited(api, config: Applier) -> None:
+def test_managed_fields_entries_can_be_edited(api, config: Applier) -> None:
     config.apply("one", data={"a": "1", "b": "2"})
     (entry,) = config.get().at("metadata", "managedFields")
     edited = {**entry, "fieldsV1": {"f:data": {"f:b": {}}}}
@@ -263,7 +263,7 @@ def test_entries_may_be_edited(api, config: Applier) -> None:
     assert config.apply("two", data={"a": "x"}).status == 200
 
 
-def test_ten_updaters_are_kept(api, config: Applier) -> None:
+def test_oldest_update_entries_are_merged_into_ancient_changes(api, config: Applier) -> None:
     config.apply("one", data={})
     for number in range(12):
         api.patch(config.path, {"data": {f"k{number:02}": "1"}}, MERGE_PATCH, {"fieldManager": f"m{number:02}"})
@@ -272,7 +272,7 @@ def test_ten_updaters_are_kept(api, config: Applier) -> None:
     assert entries["ancient-changes/Update"]["f:data"] == {".": {}, "f:k00": {}, "f:k01": {}, "f:k02": {}}
 
 
-def test_entries_are_in_order(api, config: Applier) -> None:
+def test_managed_fields_entries_are_sorted(api, config: Applier) -> None:
     for manager in ("b", "a"):
         config.apply(manager, data={manager: "1"})
     for manager in ("d", "c"):
@@ -287,12 +287,12 @@ def test_entries_are_in_order(api, config: Applier) -> None:
     ("agent", "manager"),
     [("kubectl/v1.30 (linux)", "kubectl"), ("plain", "plain"), ("/x", "unknown"), ("a" * 200, "a" * 128), ("sp ace/1", "sp ace")],
 )
-def test_a_user_agent_names_an_updater(api, agent: str, manager: str) -> None:
+def test_user_agent_is_the_default_field_manager(api, agent: str, manager: str) -> None:
     made = api.post(api.path("configmaps"), {"metadata": {"name": "c"}, "data": {"a": "1"}}, headers={"User-Agent": agent})
     assert list(owned(made)) == [f"{manager}/Update"]
 
 
-def test_a_configuration_must_not_name_entries(config: Applier) -> None:
+def test_apply_configuration_with_managed_fields_is_rejected(config: Applier) -> None:
     reply = config.apply("one", metadata={"managedFields": []})
     assert (reply.status, reply.at("message")) == (400, "metadata.managedFields must be nil")
 
@@ -300,7 +300,7 @@ def test_a_configuration_must_not_name_entries(config: Applier) -> None:
 # ---------------------------------------------------------------- subresources and versions
 
 
-def test_status_is_applied_through_its_subresource(deployment: Applier) -> None:
+def test_status_is_applied_through_the_status_subresource(deployment: Applier) -> None:
     deployment.apply("one", spec=pods({"name": "c", "image": "i"}), status={"replicas": 5})
     assert deployment.get().at("status") == {}
     reply = deployment.apply("two", sub="/status", status={"replicas": 1}, spec={"paused": True})
@@ -308,7 +308,7 @@ def test_status_is_applied_through_its_subresource(deployment: Applier) -> None:
     assert owned(reply)["two/status"] == {"f:status": {"f:replicas": {}}}
 
 
-def test_replicas_go_from_hand_to_hand_through_the_scale(api, deployment: Applier) -> None:
+def test_ownership_of_replicas_moves_through_the_scale_subresource(api, deployment: Applier) -> None:
     deployment.apply("one", spec=pods({"name": "c", "image": "i"}, replicas=1))
     scale = {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "x"}, "spec": {"replicas": 2}}
     refused = api.patch(f"{deployment.path}/scale", scale, APPLY, {"fieldManager": "scaler"})
@@ -321,7 +321,7 @@ def test_replicas_go_from_hand_to_hand_through_the_scale(api, deployment: Applie
     assert deployment.apply("one", spec=pods({"name": "c", "image": "i"})).at("spec", "replicas") == 2
 
 
-def test_managers_of_two_versions_meet(api) -> None:
+def test_conflict_between_managers_of_different_api_versions(api) -> None:
     target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}
     old = Applier(api, "HorizontalPodAutoscaler", "horizontalpodautoscalers", "autoscaling/v1")
     new = Applier(api, "HorizontalPodAutoscaler", "horizontalpodautoscalers", "autoscaling/v2")
@@ -344,7 +344,7 @@ def test_managers_of_two_versions_meet(api) -> None:
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
-def test_kubectl_takes_over_what_it_has_applied_on_the_client(api, config: Applier) -> None:
+def test_apply_by_kubectl_migrates_client_side_apply_ownership(api, config: Applier) -> None:
     last = config.configuration(data={"a": "1", "b": "1"})
     made = config.configuration(data={"a": "1", "b": "1"}, metadata={"annotations": {LAST_APPLIED: json.dumps(last)}})
     api.post(api.path("configmaps"), made, {"fieldManager": "kubectl-client-side-apply"})
@@ -360,7 +360,7 @@ def test_kubectl_takes_over_what_it_has_applied_on_the_client(api, config: Appli
 # ---------------------------------------------------------------- requests
 
 
-def test_a_manager_must_be_named(api, config: Applier) -> None:
+def test_apply_requires_a_field_manager(api, config: Applier) -> None:
     reply = api.patch(config.path, config.configuration(), APPLY)
     assert (reply.status, reply.at("reason")) == (422, "Invalid")
     assert reply.at("message") == (
@@ -368,7 +368,7 @@ def test_a_manager_must_be_named(api, config: Applier) -> None:
     )
 
 
-def test_only_an_apply_can_be_forced(api, config: Applier) -> None:
+def test_force_is_forbidden_for_other_patches(api, config: Applier) -> None:
     config.apply("one", data={"a": "1"})
     reply = api.patch(config.path, {}, MERGE_PATCH, {"force": "true"})
     assert (reply.status, reply.at("message")) == (
@@ -405,7 +405,7 @@ def test_only_an_apply_can_be_forced(api, config: Applier) -> None:
         ({"binaryData": {"a": "!"}}, 500, None),
     ],
 )
-def test_configurations_that_do_not_fit(api, config: Applier, change: Any, status: int, message: str | None) -> None:
+def test_invalid_apply_configurations_are_rejected(api, config: Applier, change: Any, status: int, message: str | None) -> None:
     config.apply("one", data={"z": "1"})
     reply = api.patch(config.path, {**config.configuration(), **change}, APPLY, {"fieldManager": "me"})
     assert reply.status == status
@@ -413,14 +413,14 @@ def test_configurations_that_do_not_fit(api, config: Applier, change: Any, statu
         assert reply.at("message") == message
 
 
-def test_bodies_are_yaml(api, config: Applier) -> None:
+def test_apply_body_is_parsed_as_yaml(api, config: Applier) -> None:
     body = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\ndata:\n  a: 'yes'\n  b: |\n    two\n    lines\n"
     reply = api.patch(config.path, body, APPLY, {"fieldManager": "me"})
     assert (reply.status, reply.at("data")) == (201, {"a": "yes", "b": "two\nlines\n"})
 
 
 @pytest.mark.parametrize(("validation", "status"), [("Strict", 400), ("Warn", 200), ("Ignore", 200)])
-def test_keys_given_twice(api, config: Applier, validation: str, status: int) -> None:
+def test_duplicate_keys_in_an_apply_body(api, config: Applier, validation: str, status: int) -> None:
     config.apply("me", data={})
     body = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\ndata:\n  a: '1'\n  a: '2'\n"
     reply = api.patch(config.path, body, APPLY, {"fieldManager": "me", "fieldValidation": validation})
@@ -437,7 +437,7 @@ def test_keys_given_twice(api, config: Applier, validation: str, status: int) ->
 
 
 @pytest.mark.parametrize("body", ["[]", "5", "a: [", "x"])
-def test_bodies_that_are_no_objects(api, config: Applier, body: str) -> None:
+def test_apply_body_must_be_an_object(api, config: Applier, body: str) -> None:
     reply = api.patch(config.path, body, APPLY, {"fieldManager": "me"})
     assert reply.status == 400
     assert reply.at("message").startswith("error decoding YAML: ")
@@ -459,7 +459,9 @@ def histories(api) -> Iterator[Any]:
 
 @given(steps=_steps)
 @settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_histories_of_appliers(histories: Iterator[Applier], steps: list[tuple[str, dict[str, str], bool]]) -> None:
+def test_random_sequences_of_applies_keep_ownership_consistent(
+    histories: Iterator[Applier], steps: list[tuple[str, dict[str, str], bool]]
+) -> None:
     """What is there is what somebody owns; who applied last has what he named, owns that, and may repeat it."""
     config = next(histories)
     for manager, data, force in steps:

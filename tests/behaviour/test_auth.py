@@ -48,18 +48,18 @@ def whoami(api, **headers: str) -> dict[str, Any]:
     return reply.at("status", "userInfo")
 
 
-def test_users(api) -> None:
+def test_groups_of_authenticated_users(api) -> None:
     assert whoami(api)["groups"] == ["system:masters", "system:authenticated"]
     assert whoami(api, **ALICE) == {"username": "alice", "uid": "alice", "groups": ["team-a", "system:authenticated"]}
 
 
-def test_a_wrong_token(api) -> None:
+def test_invalid_bearer_token_returns_401(api) -> None:
     reply = api.get("/version", headers={"Authorization": "Bearer wrong"})
     assert (reply.status, reply.at("reason"), reply.at("message")) == (401, "Unauthorized", "Unauthorized")
 
 
 @pytest.mark.parametrize("header", ["", "Basic YTpi", "Bearer", "nonsense"])
-def test_no_token(api, header: str) -> None:
+def test_requests_without_token_are_anonymous(api, header: str) -> None:
     reply = api.get("/api/v1/nodes", headers={"Authorization": header})
     assert reply.status == 403
     assert reply.at("message") == (
@@ -86,18 +86,18 @@ def test_no_token(api, header: str) -> None:
         ("POST", "/version", 'cannot post path "/version"'),
     ],
 )
-def test_what_one_may_not_do(api, method: str, path: str, words: str) -> None:
+def test_requests_without_permission_are_forbidden(api, method: str, path: str, words: str) -> None:
     reply = api.request(method, path, headers=ALICE)
     assert (reply.status, reply.at("reason")) == (403, "Forbidden")
     assert reply.at("message").endswith(f'forbidden: User "alice" {words}')
 
 
 @pytest.mark.parametrize("path", ["/version", "/healthz", "/api", "/apis", "/apis/apps/v1", "/openapi/v3"])
-def test_what_everybody_may_read(api, path: str) -> None:
+def test_discovery_paths_are_readable_by_every_authenticated_user(api, path: str) -> None:
     assert api.get(path, headers=ALICE).status == 200
 
 
-def test_a_role_gives_a_right(api) -> None:
+def test_role_binding_grants_and_revokes_access(api) -> None:
     pods = api.path("pods")
     assert api.get(pods, headers=ALICE).status == 403
     may(api, "list", "pods")
@@ -108,14 +108,14 @@ def test_a_role_gives_a_right(api) -> None:
     eventually(403, lambda: api.get(pods, headers=ALICE))
 
 
-def test_rights_to_one_name(api) -> None:
+def test_resource_names_limit_a_rule_to_one_object(api) -> None:
     may(api, "get", "configmaps", resourceNames=["mine"])
     assert eventually(404, lambda: api.get(api.path("configmaps", "mine"), headers=ALICE)).at("reason") == "NotFound"
     assert api.get(api.path("configmaps", "other"), headers=ALICE).status == 403
     assert api.get(api.path("configmaps"), headers=ALICE).status == 403
 
 
-def test_creating_by_update_needs_the_right_to_create(api) -> None:
+def test_create_on_update_requires_the_create_verb(api) -> None:
     may(api, "patch", "configmaps")
     body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}
 
@@ -141,7 +141,7 @@ def path_of(api, plural: str, name: str = "") -> str:
     return api.path(plural, name, group=f"{RBAC_GROUP}/v1") if name else api.path(plural, group=f"{RBAC_GROUP}/v1")
 
 
-def test_nobody_grants_more_than_they_have(api) -> None:
+def test_creating_a_role_with_more_permissions_than_own_is_forbidden(api) -> None:
     may(api, "create", "roles", apiGroups=[RBAC_GROUP])
 
     def grant(*verbs: str) -> Any:
@@ -160,14 +160,14 @@ def test_nobody_grants_more_than_they_have(api) -> None:
     assert grant("get").status == 201
 
 
-def test_who_may_escalate_grants_everything(api) -> None:
+def test_escalate_verb_allows_granting_any_permission(api) -> None:
     may(api, "create", "roles", apiGroups=[RBAC_GROUP])
     may(api, "escalate", "roles", name="escalating", apiGroups=[RBAC_GROUP])
     role = {"metadata": {"name": "granted"}, "rules": [READ_PODS]}
     assert eventually(201, lambda: api.post(path_of(api, "roles"), role, headers=ALICE)).at("rules") == [READ_PODS]
 
 
-def test_who_may_bind_a_role_binds_it(api) -> None:
+def test_bind_verb_allows_binding_a_role(api) -> None:
     may(api, "create", "rolebindings", apiGroups=[RBAC_GROUP])
     assert api.post(path_of(api, "roles"), {"metadata": {"name": "pods"}, "rules": [READ_PODS]}).status == 201
 
@@ -185,7 +185,7 @@ def test_who_may_bind_a_role_binds_it(api) -> None:
     assert bind("none").status == 404
 
 
-def test_roles_that_are_not_there_are_told_of(api) -> None:
+def test_bindings_to_missing_roles_are_reported_in_errors(api) -> None:
     may(api, "create", "roles", apiGroups=[RBAC_GROUP])
     reference = {"apiGroup": RBAC_GROUP, "kind": "ClusterRole", "name": "none-such"}
     subject = {"kind": "Group", "apiGroup": RBAC_GROUP, "name": "team-a"}
@@ -198,7 +198,7 @@ def test_roles_that_are_not_there_are_told_of(api) -> None:
     assert reply.at("message").endswith('; resolution errors: [roles.rbac.authorization.k8s.io "none-such" not found]')
 
 
-def test_the_first_subject_that_is_meant_is_the_reason(api) -> None:
+def test_authorization_reason_names_the_first_matching_subject(api) -> None:
     assert api.post(path_of(api, "roles"), {"metadata": {"name": "pods"}, "rules": [READ_PODS]}).status == 201
     subjects = [{"kind": kind, "apiGroup": RBAC_GROUP, "name": name} for kind, name in (
         ("User", "bob"), ("Group", "team-a"), ("User", "alice"), ("Group", "team-b"))]  # fmt: skip
@@ -229,13 +229,13 @@ def test_impersonation(api) -> None:
     assert api.get("/api/v1/nodes", headers={"Impersonate-User": "bob"}).status == 403
 
 
-def test_impersonating_nobody(api) -> None:
+def test_impersonating_a_group_without_user_returns_400(api) -> None:
     reply = api.get("/version", headers={"Impersonate-Group": "g"})
     assert reply.status == 400
     assert "without impersonating a user name" in reply.at("message")
 
 
-def test_impersonation_is_a_right(api) -> None:
+def test_impersonation_requires_the_impersonate_verb(api) -> None:
     reply = api.get(api.path("pods"), headers={**ALICE, "Impersonate-User": "bob"})
     assert (reply.status, reply.at("reason")) == (403, "Forbidden")
     assert 'User "alice" cannot impersonate' in reply.at("message")
@@ -256,7 +256,7 @@ def access(api, verb: str, resource: str, **headers: str) -> dict[str, Any]:
     return review(api, "authorization.k8s.io", "SelfSubjectAccessReview", {"resourceAttributes": attributes}, **headers)
 
 
-def test_may_i(api) -> None:
+def test_self_subject_access_review(api) -> None:
     assert access(api, "list", "pods", **ALICE) == {"allowed": False}
     assert access(api, "list", "pods") == {"allowed": True}
     may(api, "list", "pods")
@@ -267,7 +267,7 @@ def test_may_i(api) -> None:
     }
 
 
-def test_whose_token(api) -> None:
+def test_token_review(api) -> None:
     status = review(api, "authentication.k8s.io", "TokenReview", {"token": "user-token"})
     assert status["authenticated"] is True
     assert status["user"]["username"] == "alice"
@@ -280,7 +280,7 @@ def test_whose_token(api) -> None:
     ("token", "user"),
     [("user-token ", "alice"), ("user-token and more", "alice"), (" user-token", "system:anonymous"), ("  ", "system:anonymous")],
 )
-def test_a_token_is_judged_as_a_header_would_be(api, token: str, user: str) -> None:
+def test_token_review_accepts_the_same_tokens_as_the_authorization_header(api, token: str, user: str) -> None:
     status = review(api, "authentication.k8s.io", "TokenReview", {"token": token})
     assert (status["authenticated"], status["user"]["username"]) == (True, user)
 
@@ -294,13 +294,13 @@ def test_a_token_is_judged_as_a_header_would_be(api, token: str, user: str) -> N
         (lambda token: f"{token[:-4]}AAAA", "[invalid bearer token, go-jose/go-jose: error in cryptographic primitive]"),
     ],
 )
-def test_a_token_that_was_changed(api, spoil: Callable[[str], str], problem: str) -> None:
+def test_token_review_rejects_a_modified_service_account_token(api, spoil: Callable[[str], str], problem: str) -> None:
     assert api.post(api.path("serviceaccounts"), {"metadata": {"name": "robot"}}).status == 201
     token = api.post(api.path("serviceaccounts", "robot/token"), {"spec": {}}).at("status", "token")
     assert review(api, "authentication.k8s.io", "TokenReview", {"token": spoil(token)}) == {"user": {}, "error": problem}
 
 
-def test_a_service_account(api) -> None:
+def test_service_account_token_authenticates_until_the_account_is_deleted(api) -> None:
     assert api.post(api.path("serviceaccounts"), {"metadata": {"name": "robot"}}).status == 201
     request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}}
     made = api.post(api.path("serviceaccounts", "robot", "token"), request)

@@ -27,7 +27,7 @@ def pod(api: Api) -> Callable[..., str]:
     return make
 
 
-def test_the_log_of_a_pod_without_a_node_is_empty(api: Api, pod: Callable[..., str]) -> None:
+def test_log_of_an_unscheduled_pod_is_empty(api: Api, pod: Callable[..., str]) -> None:
     answer = api.get(pod("free") + "/log", {"container": "c0", "follow": "true"})
     assert (answer.status, answer.body) == (204, b"")
 
@@ -47,27 +47,27 @@ def test_the_log_of_a_pod_without_a_node_is_empty(api: Api, pod: Callable[..., s
         ),
     ],
 )  # fmt: skip
-def test_options_of_a_log(api: Api, pod: Callable[..., str], query: str, code: int, message: str) -> None:
+def test_invalid_pod_log_options_are_rejected(api: Api, pod: Callable[..., str], query: str, code: int, message: str) -> None:
     answer = api.get(pod("free") + "/log", query)
     prefix = 'PodLogOptions "free" is invalid: ' if code == 422 else ""
     assert (answer.status, answer.at("message")) == (code, prefix + message)
 
 
 @pytest.mark.parametrize("subresource", ["log", "exec?command=ls", "attach?stdout=1"])
-def test_a_container_must_be_chosen(api: Api, pod: Callable[..., str], subresource: str) -> None:
+def test_container_name_is_required_for_pods_with_several_containers(api: Api, pod: Callable[..., str], subresource: str) -> None:
     answer = api.get(f"{pod('two', containers=2)}/{subresource}")
     assert answer.status == 400
     assert answer.at("message") == "a container name must be specified for pod two, choose one of: [c0 c1]"
 
 
 @pytest.mark.parametrize("subresource", ["exec?command=ls", "attach?stdout=1", "portforward?ports=80"])
-def test_streams_need_a_node(api: Api, pod: Callable[..., str], subresource: str) -> None:
+def test_streaming_subresources_require_a_scheduled_pod(api: Api, pod: Callable[..., str], subresource: str) -> None:
     answer = api.get(f"{pod('free')}/{subresource}")
     assert (answer.status, answer.at("message")) == (400, "pod free does not have a host assigned")
 
 
 @pytest.mark.parametrize("subresource", ["log", "exec?command=ls", "portforward?ports=80"])
-def test_a_node_must_be_there_and_have_an_address(api: Api, pod: Callable[..., str], subresource: str) -> None:
+def test_streaming_requires_an_existing_node_with_an_address(api: Api, pod: Callable[..., str], subresource: str) -> None:
     node = api.name("node")
     path = f"{pod('bound', node=node)}/{subresource}"
     answer = api.get(path)
@@ -91,7 +91,7 @@ def test_a_node_must_be_there_and_have_an_address(api: Api, pod: Callable[..., s
         ("services/front:80/proxy", 404, 'services "front" not found'),
     ],
 )
-def test_proxies(api: Api, pod: Callable[..., str], path: str, code: int, message: str) -> None:
+def test_proxy_errors_for_pods_and_services(api: Api, pod: Callable[..., str], path: str, code: int, message: str) -> None:
     pod("free")
     api.post(api.path("services"), {"metadata": {"name": "front"}, "spec": {"ports": [{"port": 80}]}})
     answer = api.get(api.path(path))
@@ -99,19 +99,19 @@ def test_proxies(api: Api, pod: Callable[..., str], path: str, code: int, messag
 
 
 @pytest.mark.parametrize("subresource", ["exec", "attach", "portforward", "proxy"])
-def test_connections_cannot_be_tried_out(api: Api, subresource: str) -> None:
+def test_dry_run_is_not_supported_for_connect_requests(api: Api, subresource: str) -> None:
     answer = api.post(api.path("pods", "absent", subresource), None, {"dryRun": "All"})
     assert (answer.status, answer.at("message")) == (400, "dryRun is not supported")
 
 
-def test_connections_have_no_flow(api: Api) -> None:
+def test_long_running_requests_have_no_flow_schema_header(api: Api) -> None:
     """Nobody waits in a queue for what may take any time."""
     flow = "x-kubernetes-pf-flowschema-uid"
     assert all(flow not in api.get(api.path("pods", "absent", one)).headers for one in ("exec", "log", "proxy"))
     assert flow in api.get(api.path("pods", "absent", "status")).headers
 
 
-def test_a_log_must_be_acceptable_as_an_object(api: Api) -> None:
+def test_log_requires_an_acceptable_object_media_type(api: Api) -> None:
     assert api.get(api.path("pods", "absent", "log"), headers={"Accept": "text/plain"}).status == 406
     assert api.get(api.path("pods", "absent", "log"), headers={"Accept": "application/json, */*"}).status == 404
 
@@ -135,7 +135,7 @@ def unreachable(api: Api, pod: Callable[..., str]) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("subresource", ["exec?stdout=1", "attach?stdout=1", "portforward", "portforward?ports=80,81&ports=0"])
-def test_streams_need_an_upgrade(api: Api, unreachable: str, subresource: str) -> None:
+def test_streaming_subresources_require_an_upgrade(api: Api, unreachable: str, subresource: str) -> None:
     for method in ("GET", "POST"):
         answer = api.request(method, f"{unreachable}/{subresource}")
         assert (answer.status, answer.at("message")) == (400, "Upgrade request required")
@@ -145,7 +145,7 @@ def test_streams_need_an_upgrade(api: Api, unreachable: str, subresource: str) -
     ("port", "problem"),
     [("x", "invalid syntax"), ("-1", "invalid syntax"), ("65536", "value out of range"), ("", "invalid syntax")],
 )
-def test_ports_are_numbers(api: Api, unreachable: str, port: str, problem: str) -> None:
+def test_port_forward_ports_must_be_numbers(api: Api, unreachable: str, port: str, problem: str) -> None:
     answer = api.get(f"{unreachable}/portforward?ports={port}")
     text = f'cannot convert to []int32: strconv.ParseUint: parsing "{port}": {problem}'
     assert (answer.status, answer.at("message")) == (400, text)
@@ -159,12 +159,12 @@ def test_ports_are_numbers(api: Api, unreachable: str, port: str, problem: str) 
         ("GET", "portforward?ports=80", {"Upgrade": "websocket", "Sec-WebSocket-Protocol": "SPDY/3.1+portforward.k8s.io"}),
     ],
 )
-def test_a_kubelet_that_does_not_listen(api: Api, unreachable: str, method: str, target: str, headers: dict[str, str]) -> None:
+def test_unreachable_kubelet_returns_500(api: Api, unreachable: str, method: str, target: str, headers: dict[str, str]) -> None:
     answer = api.request(method, f"{unreachable}/{target}", headers={"Connection": "Upgrade", **headers})
     assert (answer.status, answer.at("message"), answer.at("reason")) == (500, f"error dialing backend: {REFUSED}", None)
 
 
-def test_what_fails_behind_the_translator_is_told_on_its_error_channel(api: Api, unreachable: str) -> None:
+def test_backend_errors_are_sent_on_the_websocket_error_channel(api: Api, unreachable: str) -> None:
     target = f"{unreachable}/exec?command=ls&command=-l&stdin=1&stdout=1"
     conversation = Conversation(api, target, {"Sec-WebSocket-Protocol": "foo, v5.channel.k8s.io"})
     try:
@@ -190,7 +190,7 @@ def test_what_fails_behind_the_translator_is_told_on_its_error_channel(api: Api,
 @pytest.mark.parametrize(
     ("headers", "status"), [({"Sec-WebSocket-Key": ""}, 400), ({"Sec-WebSocket-Version": "8"}, 400), ({"Upgrade": "foo"}, 500)]
 )
-def test_a_wrong_handshake_is_refused(api: Api, unreachable: str, headers: dict[str, str], status: int) -> None:
+def test_invalid_websocket_handshake_is_rejected(api: Api, unreachable: str, headers: dict[str, str], status: int) -> None:
     asked = {"Sec-WebSocket-Protocol": "v5.channel.k8s.io", **headers}
     conversation = Conversation(api, f"{unreachable}/exec?stdout=1", asked)
     conversation.close()
@@ -198,7 +198,7 @@ def test_a_wrong_handshake_is_refused(api: Api, unreachable: str, headers: dict[
 
 
 @pytest.mark.parametrize("subresource", ["exec", "attach", "portforward"])
-def test_a_websocket_needs_the_permission_to_create(api: Api, unreachable: str, subresource: str) -> None:
+def test_websocket_exec_requires_the_create_verb(api: Api, unreachable: str, subresource: str) -> None:
     user, group = api.name("ann"), "rbac.authorization.k8s.io"
     rules = [{"apiGroups": [""], "resources": [f"pods/{subresource}"], "verbs": ["get"]}]
     api.post(api.path("roles", group=f"{group}/v1"), {"metadata": {"name": "getter"}, "rules": rules})

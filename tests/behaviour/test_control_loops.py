@@ -61,7 +61,7 @@ def group(api: Any) -> Iterator[str]:
     api.delete(f"{DEFINITIONS}/widgets.{group}")
 
 
-def test_what_a_definition_serves_is_registered(api: Any, group: str) -> None:
+def test_served_crd_versions_get_an_apiservice(api: Any, group: str) -> None:
     found = watched(api, APISERVICES, f"v1.{group}", lambda _, obj: True)
     assert found["metadata"]["labels"] == {MANAGED: "true"}
     assert [entry["manager"] for entry in found["metadata"]["managedFields"]] == ["kube-apiserver"]
@@ -70,7 +70,7 @@ def test_what_a_definition_serves_is_registered(api: Any, group: str) -> None:
     assert api.get(f"{APISERVICES}/v1beta1.{group}").status == 404
 
 
-def test_a_version_that_comes_and_goes(api: Any, group: str) -> None:
+def test_apiservice_follows_the_served_flag_of_a_version(api: Any, group: str) -> None:
     def serve(served: bool) -> None:
         operation = {"op": "replace", "path": "/spec/versions/1/served", "value": served}
         assert api.patch(f"{DEFINITIONS}/widgets.{group}", [operation], "application/json-patch+json").status == 200
@@ -83,7 +83,7 @@ def test_a_version_that_comes_and_goes(api: Any, group: str) -> None:
         watched(api, APISERVICES, f"v1beta1.{group}", lambda event, _: event == "DELETED")
 
 
-def test_what_is_registered_is_restored(api: Any, group: str) -> None:
+def test_managed_apiservice_is_restored_after_changes(api: Any, group: str) -> None:
     name = f"v1.{group}"
     uid = watched(api, APISERVICES, name, lambda _, obj: True)["metadata"]["uid"]
     assert api.patch(f"{APISERVICES}/{name}", {"spec": {"versionPriority": 7}}, MERGE).status == 200
@@ -92,7 +92,7 @@ def test_what_is_registered_is_restored(api: Any, group: str) -> None:
     watched(api, APISERVICES, name, lambda event, obj: event != "DELETED" and obj["metadata"]["uid"] != uid)
 
 
-def test_without_its_label_it_is_left_alone(api: Any, group: str) -> None:
+def test_apiservice_without_the_automanaged_label_is_not_managed(api: Any, group: str) -> None:
     name = f"v1.{group}"
     watched(api, APISERVICES, name, lambda _, obj: True)
     patch = {"metadata": {"labels": None}, "spec": {"versionPriority": 7}}
@@ -102,7 +102,7 @@ def test_without_its_label_it_is_left_alone(api: Any, group: str) -> None:
     assert api.delete(f"{APISERVICES}/{name}").status == 200
 
 
-def test_an_apiservice_with_a_service_says_what_is_missing(api: Any) -> None:
+def test_apiservice_condition_names_the_missing_endpoints(api: Any) -> None:
     group = f"{api.suffix}.remote.example.com"
     name, service = f"v1.{group}", {"namespace": api.namespace, "name": "behind"}
     body = {
@@ -141,7 +141,7 @@ def test_an_apiservice_with_a_service_says_what_is_missing(api: Any) -> None:
         api.delete(f"{APISERVICES}/{name}")
 
 
-def test_a_flow_schema_says_whether_its_level_is_there(api: Any) -> None:
+def test_flow_schema_dangling_condition_follows_its_priority_level(api: Any) -> None:
     name, level = api.name("flow"), api.name("level")
     what = f'This FlowSchema references the PriorityLevelConfiguration object named "{level}"'
     try:

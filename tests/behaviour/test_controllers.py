@@ -90,7 +90,7 @@ def owner(obj: Object, **more: Any) -> Object:
     return {"apiVersion": "v1", "kind": "ConfigMap", "name": metadata["name"], "uid": metadata["uid"], **more}
 
 
-def test_dependents_go_with_their_owner(live: Api) -> None:
+def test_background_deletion_removes_dependents(live: Api) -> None:
     top = make(live, "top")
     under = make(live, "under", owner(top))
     make(live, "leaf", owner(under), plural="secrets")
@@ -99,7 +99,7 @@ def test_dependents_go_with_their_owner(live: Api) -> None:
     gone(live, live.path("secrets"), "leaf")
 
 
-def test_an_owner_in_the_foreground_goes_last(live: Api) -> None:
+def test_foreground_deletion_waits_for_blocking_dependents(live: Api) -> None:
     top = make(live, "top")
     make(live, "under", owner(top, blockOwnerDeletion=True), finalizers=["example.com/wait"])
     reply = live.delete(live.path("configmaps", "top"), {"propagationPolicy": "Foreground"})
@@ -111,7 +111,7 @@ def test_an_owner_in_the_foreground_goes_last(live: Api) -> None:
     assert live.get(live.path("configmaps", "under")).status == 404
 
 
-def test_orphans_stay(live: Api) -> None:
+def test_orphan_deletion_keeps_dependents(live: Api) -> None:
     top = make(live, "top")
     make(live, "under", owner(top))
     live.delete(live.path("configmaps", "top"), {"propagationPolicy": "Orphan"})
@@ -119,14 +119,14 @@ def test_orphans_stay(live: Api) -> None:
     assert "ownerReferences" not in live.get(live.path("configmaps", "under")).at("metadata")
 
 
-def test_who_names_an_owner_that_never_was_goes(live: Api) -> None:
+def test_object_with_nonexistent_owner_uid_is_collected(live: Api) -> None:
     top = make(live, "top")
     make(live, "under", owner(top, uid="11111111-2222-3333-4444-555555555555"))
     gone(live, live.path("configmaps"), "under")
     assert live.get(live.path("configmaps", "top")).status == 200
 
 
-def test_a_namespace_says_what_it_waits_for(live: Api) -> None:
+def test_terminating_namespace_reports_remaining_content(live: Api) -> None:
     make(live, "held", finalizers=["example.com/wait"])
     path = f"/api/v1/namespaces/{live.namespace}"
     live.delete(path)
@@ -151,7 +151,7 @@ def test_a_namespace_says_what_it_waits_for(live: Api) -> None:
     gone(live, "/api/v1/namespaces", live.namespace)
 
 
-def test_what_every_namespace_has_comes_back(live: Api) -> None:
+def test_deleted_root_ca_config_map_is_recreated(live: Api) -> None:
     before = watched(live, live.path("configmaps"), "kube-root-ca.crt")["metadata"]["uid"]
     live.delete(live.path("configmaps", "kube-root-ca.crt"))
     watched(
@@ -162,7 +162,7 @@ def test_what_every_namespace_has_comes_back(live: Api) -> None:
     )
 
 
-def test_a_token_secret_is_filled(live: Api) -> None:
+def test_service_account_token_secret_is_populated(live: Api) -> None:
     annotations = {"kubernetes.io/service-account.name": "default"}
     live.post(
         live.path("secrets"),
@@ -173,7 +173,7 @@ def test_a_token_secret_is_filled(live: Api) -> None:
     assert "kubernetes.io/service-account.uid" in found["metadata"]["annotations"]
 
 
-def test_a_role_gathers_the_rules_of_others(live: Api) -> None:
+def test_aggregated_cluster_role_collects_rules(live: Api) -> None:
     label = f"example.com/{live.suffix}"
     rule = {"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}
     live.post(
@@ -188,7 +188,7 @@ def test_a_role_gathers_the_rules_of_others(live: Api) -> None:
             live.delete(f"{ROLES}/{live.name(name)}")
 
 
-def test_a_quota_counts_what_is_there(live: Api) -> None:
+def test_resource_quota_counts_existing_objects(live: Api) -> None:
     make(live, "one", plural="secrets")
     live.post(live.path("resourcequotas"), {"metadata": {"name": "q"}, "spec": {"hard": {"secrets": "1"}}})
     watched(live, live.path("resourcequotas"), "q", lambda _, obj: obj.get("status", {}).get("used") == {"secrets": "1"})
@@ -201,7 +201,7 @@ def test_a_quota_counts_what_is_there(live: Api) -> None:
     watched(live, live.path("resourcequotas"), "q", lambda _, obj: obj.get("status", {}).get("used") == {"secrets": "0"})
 
 
-def test_a_claim_is_bound_to_a_volume_and_lost_with_it(live: Api) -> None:
+def test_claim_is_bound_to_a_volume_and_lost_after_its_deletion(live: Api) -> None:
     name = live.name("v")
     spec = {
         "capacity": {"storage": "2Gi"},

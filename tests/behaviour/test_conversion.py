@@ -200,7 +200,7 @@ def gates(define: Callable[..., Gates]) -> Gates:
 # ---------------------------------------------------------------- what it is sent
 
 
-def test_a_review(gates: Gates) -> None:
+def test_conversion_review_request(gates: Gates) -> None:
     gates.create()
     gates.webhook.seen.clear()
     gates.webhook.requests.clear()
@@ -216,7 +216,7 @@ def test_a_review(gates: Gates) -> None:
     assert sorted(sent["metadata"]) == ["creationTimestamp", "generation", "managedFields", "name", "uid"]
 
 
-def test_the_first_review_version_that_is_known(define: Callable[..., Gates]) -> None:
+def test_first_supported_conversion_review_version_is_used(define: Callable[..., Gates]) -> None:
     gates = define(conversionReviewVersions=["v7", "v1beta1", "v1"])
     gates.create()
     gates.webhook.behave = lambda review: answer(review, objects=objects_of(review), uid="another")  # nobody looks
@@ -224,7 +224,7 @@ def test_the_first_review_version_that_is_known(define: Callable[..., Gates]) ->
     assert gates.webhook.seen[-1]["apiVersion"] == "apiextensions.k8s.io/v1beta1"
 
 
-def test_lists_ask_for_each_object(gates: Gates) -> None:
+def test_lists_send_one_conversion_request_per_object(gates: Gates) -> None:
     for name in ("one", "two", "three"):
         gates.create(name)
     assert [item["spec"]["hosts"] for item in gates.api.get(gates.path()).at("items")] == [["a"]] * 3
@@ -234,7 +234,7 @@ def test_lists_ask_for_each_object(gates: Gates) -> None:
 # ---------------------------------------------------------------- writes, reads, watches
 
 
-def test_what_is_written_in_another_version(gates: Gates) -> None:
+def test_writes_in_a_non_storage_version_are_converted(gates: Gates) -> None:
     made = gates.create(version="v2")
     assert made.at("apiVersion") == f"{gates.group}/v2"
     assert made.at("spec") == {"hosts": ["a"], "size": 1}  # `late` is unknown to the stored version
@@ -247,14 +247,14 @@ def test_what_is_written_in_another_version(gates: Gates) -> None:
     assert (status.status, status.at("status"), status.at("metadata", "generation")) == (200, {"open": True}, 3)
 
 
-def test_tables_and_metadata(gates: Gates) -> None:
+def test_tables_show_converted_metadata(gates: Gates) -> None:
     gates.create()
     gates.webhook.behave = metadata(labels={"converted": "yes"})
     row = gates.api.get(gates.path("one"), headers={"Accept": TABLE}).at("rows", 0, "object")
     assert row["metadata"]["labels"] == {"converted": "yes"}
 
 
-def test_selectors_see_what_is_shown(gates: Gates) -> None:
+def test_label_selectors_match_the_converted_object(gates: Gates) -> None:
     gates.webhook.behave = metadata(labels={"converted": "yes"})
     gates.create()
     names = lambda version, selector: [  # noqa: E731
@@ -264,7 +264,7 @@ def test_selectors_see_what_is_shown(gates: Gates) -> None:
     assert names("v1", "converted=yes") == []
 
 
-def test_apply_keeps_the_books_of_both_versions(gates: Gates) -> None:
+def test_apply_tracks_managed_fields_per_version(gates: Gates) -> None:
     first = gates.api.patch(gates.path("one", version="v1"), gates.of(), APPLY, {"fieldManager": "first"})
     assert first.status == 201, first.body
     second = {**gates.of(version="v2"), "spec": {"size": 4}}
@@ -276,7 +276,7 @@ def test_apply_keeps_the_books_of_both_versions(gates: Gates) -> None:
     assert gates.api.patch(gates.path("one"), other, APPLY, {"fieldManager": "third"}).status == 409
 
 
-def test_watches_in_both_versions(gates: Gates) -> None:
+def test_watch_events_are_converted_to_the_requested_version(gates: Gates) -> None:
     last = gates.create().at("metadata", "resourceVersion")
     gates.create("two", "v2")
     gates.api.patch(gates.path("one"), {"spec": {"hosts": ["z"]}}, MERGE)
@@ -302,7 +302,7 @@ def test_watches_in_both_versions(gates: Gates) -> None:
     }
 
 
-def test_a_streaming_list(gates: Gates) -> None:
+def test_watch_list_events_are_converted(gates: Gates) -> None:
     gates.create()
     query = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan", "allowWatchBookmarks": "true"}
     added, bookmark = gates.api.watch(gates.path(), query, count=2)
@@ -310,7 +310,7 @@ def test_a_streaming_list(gates: Gates) -> None:
     assert (bookmark["type"], bookmark["object"]["apiVersion"]) == ("BOOKMARK", f"{gates.group}/v2")
 
 
-def test_watches_wait_for_a_webhook_that_fails(gates: Gates) -> None:
+def test_watch_waits_while_the_conversion_webhook_fails(gates: Gates) -> None:
     last = gates.create().at("metadata", "resourceVersion")
     gates.settle()
     gates.webhook.behave = broken
@@ -390,13 +390,15 @@ GVK = "apiextensions.k8s.io/v1, Kind=ConversionReview"
         ),
     ],
 )
-def test_what_goes_wrong(gates: Gates, behave: Callable[[dict[str, Any]], Reply], expected: str) -> None:
+def test_failing_conversion_responses_are_reported(
+    gates: Gates, behave: Callable[[dict[str, Any]], Reply], expected: str
+) -> None:
     gates.create()
     gates.webhook.behave = behave
     assert gates.problem(gates.api.get(gates.path("one"))) == expected
 
 
-def test_invalid_labels(gates: Gates) -> None:
+def test_invalid_labels_from_a_conversion_webhook_are_rejected(gates: Gates) -> None:
     gates.create()
     gates.webhook.behave = metadata(labels={"a b": "-"})
     problem = gates.problem(gates.api.get(gates.path("one")))
@@ -404,7 +406,7 @@ def test_invalid_labels(gates: Gates) -> None:
     assert 'metadata.labels: Invalid value: "-": a valid label must be' in problem
 
 
-def test_what_a_webhook_may_change(gates: Gates) -> None:
+def test_conversion_webhook_may_change_only_labels_and_annotations(gates: Gates) -> None:
     gates.create(metadata={"name": "one", "labels": {"a": "b"}, "annotations": {"c": "d"}}, spec={})
     gates.webhook.behave = metadata(
         labels={"x": "y"},
@@ -422,7 +424,7 @@ def test_what_a_webhook_may_change(gates: Gates) -> None:
     assert shown.at("metadata") == changed
 
 
-def test_what_it_gives_is_pruned_but_not_validated(gates: Gates) -> None:
+def test_converted_objects_are_pruned_but_not_validated(gates: Gates) -> None:
     gates.create()
     gates.webhook.behave = lambda review: answer(review, objects=objects_of(review, spec={"hosts": 5, "unknown": 1}))
     assert gates.api.get(gates.path("one")).at("spec") == {"hosts": 5}
@@ -431,7 +433,7 @@ def test_what_it_gives_is_pruned_but_not_validated(gates: Gates) -> None:
 
 
 @pytest.mark.parametrize("content_type", ["application/yaml", "text/plain", "application/json; charset=utf-8"])
-def test_content_types_do_not_matter(gates: Gates, content_type: str) -> None:
+def test_content_type_of_the_webhook_response_is_ignored(gates: Gates, content_type: str) -> None:
     gates.create()
     gates.webhook.behave = lambda review: (200, {"Content-Type": content_type}, converted(review)[2])
     assert gates.api.get(gates.path("one")).at("spec") == {"hosts": ["a"], "size": 1}
@@ -450,7 +452,7 @@ POST = 'failed: Post "https://127.0.0.1:PORT/convert?timeout=30s": '
 UNTRUSTED = "tls: failed to verify certificate: x509: "
 
 
-def test_nobody_listens(define: Callable[..., Gates]) -> None:
+def test_conversion_webhook_connection_refused(define: Callable[..., Gates]) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         place = f"127.0.0.1:{free.getsockname()[1]}"
@@ -459,12 +461,14 @@ def test_nobody_listens(define: Callable[..., Gates]) -> None:
 
 
 @pytest.mark.parametrize("bundle", ["", base64.b64encode(b" \n").decode(), Authority(name="somebody else").bundle])
-def test_unknown_authorities(define: Callable[..., Gates], webhooks: Callable[..., Webhook], bundle: str) -> None:
+def test_conversion_webhook_certificate_from_an_unknown_authority(
+    define: Callable[..., Gates], webhooks: Callable[..., Webhook], bundle: str
+) -> None:
     expected = f"{POST}{UNTRUSTED}certificate signed by unknown authority"
     assert problem_of(define, webhooks(), caBundle=bundle) == expected
 
 
-def test_other_names(define: Callable[..., Gates], webhooks: Callable[..., Webhook]) -> None:
+def test_conversion_webhook_certificate_for_another_host(define: Callable[..., Gates], webhooks: Callable[..., Webhook]) -> None:
     webhook = webhooks(x509.DNSName("a.example.com"), x509.DNSName("b.example.com"))
     expected = "cannot validate certificate for 127.0.0.1 because it doesn't contain any IP SANs"
     assert problem_of(define, webhook) == f"{POST}{UNTRUSTED}{expected}"
@@ -472,7 +476,9 @@ def test_other_names(define: Callable[..., Gates], webhooks: Callable[..., Webho
     assert by_name.endswith(f"{UNTRUSTED}certificate is valid for a.example.com, b.example.com, not localhost")
 
 
-def test_other_times(define: Callable[..., Gates], webhooks: Callable[..., Webhook]) -> None:
+def test_conversion_webhook_certificate_expired_or_not_yet_valid(
+    define: Callable[..., Gates], webhooks: Callable[..., Webhook]
+) -> None:
     day = timedelta(days=1)
     for dates, word in (({"begins": -3 * day, "ends": -day}, "after"), ({"begins": day, "ends": 2 * day}, "before")):
         problem = problem_of(define, webhooks(**dates))
@@ -484,12 +490,14 @@ def test_other_times(define: Callable[..., Gates], webhooks: Callable[..., Webho
         assert found[1] == word
 
 
-def test_a_service_that_is_not_there(define: Callable[..., Gates]) -> None:
+def test_conversion_webhook_service_not_found(define: Callable[..., Gates]) -> None:
     expected = 'failed: Post "https://nobody.default.svc:443/?timeout=30s": service "nobody" not found'
     assert problem_of(define, service={"name": "nobody", "namespace": "default"}) == expected
 
 
-def test_services(api: Any, define: Callable[..., Gates], webhooks: Callable[..., Webhook], authority: Authority) -> None:
+def test_conversion_webhook_service_resolution(
+    api: Any, define: Callable[..., Gates], webhooks: Callable[..., Webhook], authority: Authority
+) -> None:
     def made(name: str, spec: dict[str, Any]) -> None:
         assert api.post(api.path("services"), {"metadata": {"name": name}, "spec": spec}).status == 201
 
@@ -510,7 +518,7 @@ def test_services(api: Any, define: Callable[..., Gates], webhooks: Callable[...
     assert webhook.requests[-1][0] == "/?timeout=30s"
 
 
-def test_a_bundle_that_is_none(api: Any) -> None:
+def test_crd_with_invalid_ca_bundle_is_not_established(api: Any) -> None:
     group = f"b{api.suffix}.example.com"
     body = definition(group, {"url": "https://127.0.0.1:1", "caBundle": base64.b64encode(b"none").decode()})
     made = api.post(DEFINITIONS, body)

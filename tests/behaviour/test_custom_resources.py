@@ -137,7 +137,7 @@ def faults(reply: Any) -> list[tuple[str, str]]:
 # ---------------------------------------------------------------- definitions
 
 
-def test_a_definition_becomes_served(api, define) -> None:
+def test_established_crd_is_served(api, define) -> None:
     widgets = define(names={"plural": "widgets", "kind": "Widget", "shortNames": ["wd"], "categories": ["all"]})
     assert widgets.definition().at("status", "acceptedNames") == {
         "plural": "widgets",
@@ -171,7 +171,7 @@ def test_a_definition_becomes_served(api, define) -> None:
     )
 
 
-def test_names_that_are_taken_are_not_accepted(api, define) -> None:
+def test_crd_with_conflicting_names_is_not_accepted(api, define) -> None:
     widgets = define()
     other = json.loads(json.dumps(widgets.body))
     other["metadata"]["name"] = f"gadgets.{widgets.group}"
@@ -197,7 +197,7 @@ def test_names_that_are_taken_are_not_accepted(api, define) -> None:
         ({"preserveUnknownFields": True}, "spec.preserveUnknownFields"),
     ],
 )
-def test_a_definition_is_checked(api, change: dict[str, Any], place: str) -> None:
+def test_invalid_crds_are_rejected(api, change: dict[str, Any], place: str) -> None:
     group = f"g{api.suffix}.example.com"
     spec = {
         "group": group,
@@ -272,13 +272,13 @@ REFUSED = [
 ]
 
 
-def test_values_are_checked(define) -> None:
+def test_invalid_values_are_rejected_with_messages(define) -> None:
     widgets = define(CHECKED)
     said = {json.dumps(spec): widgets.dry(spec).at("message") for spec, _ in REFUSED}
     assert said == {json.dumps(spec): f'Widget.{widgets.group} "one" is invalid: {text}' for spec, text in REFUSED}
 
 
-def test_right_values_pass(define) -> None:
+def test_valid_values_are_accepted(define) -> None:
     widgets = define(CHECKED)
     right = [
         {"i": 3.0},
@@ -297,7 +297,7 @@ def test_right_values_pass(define) -> None:
     assert [widgets.dry(spec).status for spec in right] == [201] * len(right)
 
 
-def test_all_faults_are_told(define) -> None:
+def test_all_validation_errors_are_reported(define) -> None:
     widgets = define(of_spec({"a": {**STRING, "maxLength": 1}, "b": {**INTEGER, "minimum": 5}}, required=["c"]))
     reply = widgets.dry({"a": "long", "b": 1})
     assert sorted(faults(reply)) == [
@@ -331,7 +331,7 @@ FORMATS = {
 }
 
 
-def test_formats_are_checked(define) -> None:
+def test_string_formats_are_validated(define) -> None:
     widgets = define(of_spec({f"f{n}": {**STRING, "format": name} for n, name in enumerate(FORMATS)}))
     assert {name: widgets.dry({f"f{n}": FORMATS[name][0]}).status for n, name in enumerate(FORMATS)} == dict.fromkeys(
         FORMATS, 201
@@ -358,20 +358,20 @@ ODD_FORMATS = {
 }
 
 
-def test_formats_are_read_as_go_reads_them(define) -> None:
+def test_string_formats_follow_the_go_parsers(define) -> None:
     widgets = define(of_spec({f"f{n}": {**STRING, "format": name} for n, name in enumerate(ODD_FORMATS)}))
     right, wrong = ({f"f{n}": pair[which] for n, pair in enumerate(ODD_FORMATS.values())} for which in (0, 1))
     assert widgets.dry(right).status == 201
     assert sorted(place for _, place in faults(widgets.dry(wrong))) == sorted(f"spec.{name}" for name in wrong)
 
 
-def test_large_numbers_among_the_allowed(define) -> None:
+def test_large_numbers_in_enums(define) -> None:
     widgets = define(of_spec({"a": {"type": "number", "enum": [-(2**63), 1.0]}}))
     assert [widgets.dry({"a": value}).status for value in (10**20, 1, 1.0)] == [201] * 3
     assert widgets.dry({"a": "x"}).at("details", "causes", 1, "message").endswith('supported values: "-9223372036854775808", "1"')
 
 
-def test_rules_see_what_they_name(define) -> None:
+def test_cel_rule_on_integer_rejects_a_float(define) -> None:
     ruled = {**INTEGER, "x-kubernetes-validations": [{"rule": "true"}, {"rule": "self > 1"}]}
     refused = define(of_spec({"a": ruled})).dry({"a": 3.0})
     assert [cause["message"] for cause in refused.at("details", "causes")] == [
@@ -379,14 +379,14 @@ def test_rules_see_what_they_name(define) -> None:
     ]
 
 
-def test_another_type_is_another_value(define) -> None:
+def test_json_type_change_increments_generation(define) -> None:
     widgets = define()
     widgets.create(spec={"a": [1]})
     generations = [widgets.merge({"spec": {"a": [value]}}).at("metadata", "generation") for value in (1, True, 1, 2)]
     assert generations == [1, 2, 3, 4]
 
 
-def test_a_scale_that_cannot_be_read(api, define) -> None:
+def test_invalid_scale_bodies_are_rejected(api, define) -> None:
     scale = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
     widgets = define(ANY, version(ANY, subresources={"scale": scale}))
     widgets.create(spec={"replicas": 1})
@@ -397,7 +397,7 @@ def test_a_scale_that_cannot_be_read(api, define) -> None:
         assert (refused.status, refused.at("message")) == (400, said)
 
 
-def test_columns_end_where_a_path_cannot_be_read(api, define) -> None:
+def test_printer_columns_end_at_an_unreadable_path(api, define) -> None:
     paths = {"large": ".spec.n", "wrong": ".spec.a[x]", "behind": ".spec.n"}
     columns = [{"name": name, "type": "integer", "jsonPath": path} for name, path in paths.items()]
     widgets = define(ANY, version(ANY, additionalPrinterColumns=columns))
@@ -407,13 +407,13 @@ def test_columns_end_where_a_path_cannot_be_read(api, define) -> None:
     assert shown.at("rows", 0, "cells") == ["one", -(2**63)]
 
 
-def test_a_type_beside_int_or_string(define) -> None:
+def test_managed_fields_with_a_type_beside_int_or_string(define) -> None:
     widgets = define(of_spec({"a": {"x-kubernetes-int-or-string": True, **STRING}}))
     assert "managedFields" not in widgets.dry({"a": 1}).at("metadata")
     assert "managedFields" in widgets.dry({"a": "1"}).at("metadata")
 
 
-def test_unknown_formats_are_nothing(define) -> None:
+def test_unknown_formats_are_ignored(define) -> None:
     assert define(of_spec({"x": {**STRING, "format": "nosuch"}})).dry({"x": "anything"}).status == 201
 
 
@@ -444,7 +444,7 @@ def prunable() -> dict[str, Any]:
         ({"any": {"deep": [{"er": None}]}}, {"any": {"deep": [{"er": None}]}}, []),
     ],
 )
-def test_unknown_fields_are_pruned_and_told(define, prunable, spec: Any, kept: Any, unknown: list[str]) -> None:
+def test_unknown_fields_are_pruned_and_reported(define, prunable, spec: Any, kept: Any, unknown: list[str]) -> None:
     widgets = define(prunable)
     texts = [f'unknown field "{path}"' for path in unknown]
     assert widgets.dry(spec, fieldValidation="Ignore").at("spec") == kept
@@ -457,7 +457,7 @@ def test_unknown_fields_are_pruned_and_told(define, prunable, spec: Any, kept: A
         assert strict.at("message").endswith(f"strict decoding error: {', '.join(texts)}")
 
 
-def test_duplicate_fields_and_fields_of_the_metadata_are_told(api, define) -> None:
+def test_duplicate_fields_and_unknown_metadata_fields_are_reported(api, define) -> None:
     widgets = define(of_spec({"s": STRING}))
     strict = {**DRY, "fieldValidation": "Strict"}
     twice = json.dumps(widgets.of(spec={"s": "x"})).replace('"s"', '"s": "y", "s"')
@@ -481,7 +481,7 @@ def test_duplicate_fields_and_fields_of_the_metadata_are_told(api, define) -> No
         ),
     ],
 )
-def test_defaults_fill_what_is_missing(define, spec: Any, filled: Any) -> None:
+def test_defaults_are_set_for_missing_fields(define, spec: Any, filled: Any) -> None:
     widgets = define(
         of_spec(
             {
@@ -496,7 +496,7 @@ def test_defaults_fill_what_is_missing(define, spec: Any, filled: Any) -> None:
     assert widgets.dry(spec).at("spec") == filled
 
 
-def test_defaults_come_back_and_reach_old_objects(api, define) -> None:
+def test_defaults_are_restored_and_applied_to_stored_objects(api, define) -> None:
     widgets = define(of_spec({"a": {**STRING, "default": "x"}, "gone": STRING}))
     assert widgets.create(spec={"a": "own", "gone": "bye"}).status == 201
     assert widgets.merge({"spec": {"a": None}}).at("spec") == {"a": "x", "gone": "bye"}
@@ -515,7 +515,7 @@ def test_defaults_come_back_and_reach_old_objects(api, define) -> None:
         ({"as": [None]}, 422),
     ],
 )
-def test_nulls(define, spec: Any, outcome: Any) -> None:
+def test_null_values_and_nullable_fields(define, spec: Any, outcome: Any) -> None:
     null = {**STRING, "nullable": True}
     widgets = define(
         of_spec(
@@ -546,12 +546,12 @@ def test_nulls(define, spec: Any, outcome: Any) -> None:
         ({"apiVersion": "v1", "kind": "Pod", "metadata": {"labels": {"a": "b c"}}}, "spec.r.metadata.labels"),
     ],
 )
-def test_embedded_resources_are_checked(define, value: Any, fault: str) -> None:
+def test_embedded_resources_are_validated(define, value: Any, fault: str) -> None:
     widgets = define(of_spec({"r": struct(**{"x-kubernetes-embedded-resource": True, KEEP: True})}))
     assert fault in [place for _, place in faults(widgets.dry({"r": value}))]
 
 
-def test_embedded_resources_keep_what_every_object_has(define) -> None:
+def test_embedded_resources_keep_kind_and_metadata(define) -> None:
     widgets = define(of_spec({"r": struct({"spec": struct({"x": STRING})}, **{"x-kubernetes-embedded-resource": True})}))
     whole = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "labels": {"a": "b"}}, "spec": {"x": "1"}}
     reply = widgets.dry({"r": {**whole, "other": 1, "metadata": {**whole["metadata"], "odd": 1}}})
@@ -561,7 +561,7 @@ def test_embedded_resources_keep_what_every_object_has(define) -> None:
 # ---------------------------------------------------------------- requests
 
 
-def test_kind_and_version_must_be_those_of_the_path(api, define) -> None:
+def test_kind_and_api_version_must_match_the_path(api, define) -> None:
     widgets = define()
     for change, status in (({"kind": "Gadget"}, 422), ({"apiVersion": f"{widgets.group}/v2"}, 400), ({"apiVersion": "v1"}, 400)):
         reply = api.post(widgets.path(), {**widgets.of(), **change}, DRY)
@@ -572,7 +572,7 @@ def test_kind_and_version_must_be_those_of_the_path(api, define) -> None:
     ).at("message")
 
 
-def test_a_replacement_needs_its_resource_version(api, define) -> None:
+def test_put_requires_a_resource_version(api, define) -> None:
     widgets = define()
     made = widgets.create(spec={"a": 1}).json
     without = api.put(widgets.path("one"), widgets.of(spec={"a": 2}))
@@ -584,13 +584,13 @@ def test_a_replacement_needs_its_resource_version(api, define) -> None:
     assert api.put(widgets.path("none"), {**made, "metadata": {**made["metadata"], "name": "none"}}).status in (404, 409)
 
 
-def test_strategic_merge_patches_are_not_for_custom_resources(api, define) -> None:
+def test_strategic_merge_patch_is_unsupported_for_custom_resources(api, define) -> None:
     widgets = define()
     widgets.create()
     assert api.patch(widgets.path("one"), {"spec": {}}, "application/strategic-merge-patch+json").status == 415
 
 
-def test_create_read_and_delete(api, define) -> None:
+def test_create_get_and_delete_custom_resource(api, define) -> None:
     widgets = define()
     made = widgets.create(spec={"a": 1})
     assert (made.status, made.at("metadata", "generation")) == (201, 1)
@@ -611,7 +611,7 @@ def test_create_read_and_delete(api, define) -> None:
     ("number", "status", "shown"),
     [("1.0", 201, ""), ("1e3", 201, ""), ("1.5", 400, "1.5"), ("1e20", 400, "100000000000000000000"), ("1e21", 400, "1e+21")],
 )
-def test_numbers_in_metadata_are_read_as_they_are_printed(api, define, number: str, status: int, shown: str) -> None:
+def test_numbers_in_metadata_are_parsed_as_int64(api, define, number: str, status: int, shown: str) -> None:
     widgets = define()
     head = f'"apiVersion":"{widgets.group}/v1","kind":"Widget"'
     reply = api.post(widgets.path(), f'{{{head},"metadata":{{"name":"one","generation":{number}}}}}')
@@ -620,7 +620,7 @@ def test_numbers_in_metadata_are_read_as_they_are_printed(api, define, number: s
 
 
 @pytest.mark.parametrize("number", ["18446744073709551615", "0xffffffffffffffff", "1_8446744073709551615"])
-def test_applied_numbers_beyond_an_integer_are_floats(api, define, number: str) -> None:
+def test_applied_numbers_beyond_int64_become_floats(api, define, number: str) -> None:
     widgets = define()
     body = f"apiVersion: {widgets.group}/v1\nkind: Widget\nmetadata: {{name: one}}\nspec: {{a: {number}, b: 9007199254740993}}\n"
     made = api.patch(widgets.path("one"), body, "application/apply-patch+yaml", {"fieldManager": "m"})
@@ -630,7 +630,7 @@ def test_applied_numbers_beyond_an_integer_are_floats(api, define, number: str) 
 # ---------------------------------------------------------------- subresources
 
 
-def test_status_is_apart(api, define) -> None:
+def test_status_subresource_separates_status_from_spec(api, define) -> None:
     widgets = define(ANY, version(of_spec({"a": INTEGER}), subresources={"status": {}}))
     made = widgets.create(spec={"a": 1}, status={"x": 1})
     assert "status" not in made.json
@@ -642,7 +642,7 @@ def test_status_is_apart(api, define) -> None:
     assert api.get(widgets.path("one", "status")).at("status") == {"x": 2}
 
 
-def test_without_the_subresource_status_is_a_field(api, define) -> None:
+def test_without_status_subresource_status_is_an_ordinary_field(api, define) -> None:
     widgets = define(of_spec({"a": INTEGER}))
     assert widgets.create(spec={}, status={"x": 1}).at("status") == {"x": 1}
     assert widgets.merge({"status": {"x": 2}}).at("metadata", "generation") == 2
@@ -659,7 +659,7 @@ SCALE = {
 }
 
 
-def test_scale(api, define) -> None:
+def test_scale_subresource(api, define) -> None:
     widgets = define(ANY, version(of_spec({"replicas": INTEGER}), subresources=SCALE))
     widgets.create(spec={"replicas": 3})
     widgets.merge({"status": {"replicas": 2, "selector": "a=b"}}, "status")
@@ -680,7 +680,7 @@ def test_scale(api, define) -> None:
 # ---------------------------------------------------------------- versions
 
 
-def test_two_versions_show_the_same_object(api, define) -> None:
+def test_two_versions_serve_the_same_object(api, define) -> None:
     widgets = define(
         ANY,
         version(of_spec({"a": STRING, "b": STRING})),
@@ -694,7 +694,7 @@ def test_two_versions_show_the_same_object(api, define) -> None:
     assert [item["apiVersion"] for item in items] == [f"{widgets.group}/v2"]
 
 
-def test_a_deprecated_version_warns_and_an_unserved_one_is_not_there(api, define) -> None:
+def test_deprecated_version_warns_and_unserved_version_returns_404(api, define) -> None:
     widgets = define(
         ANY,
         version(ANY),
@@ -711,7 +711,7 @@ def test_a_deprecated_version_warns_and_an_unserved_one_is_not_there(api, define
     assert api.get(widgets.path(version="v0")).status == 404
 
 
-def test_stored_versions_grow(define) -> None:
+def test_status_stored_versions_are_extended(define) -> None:
     widgets = define(ANY)
     widgets.redefine(version(ANY, storage=False), version(ANY, "v2"))
     assert until(lambda: widgets.definition().at("status", "storedVersions") == ["v1", "v2"])
@@ -757,7 +757,7 @@ def test_printer_columns(api, define) -> None:
     assert [row["cells"][:3] for row in table["rows"]] == [["a", "red", 5], ["b", None, None]]
 
 
-def test_without_printer_columns_there_are_name_and_age(api, define) -> None:
+def test_default_printer_columns_are_name_and_age(api, define) -> None:
     widgets = define()
     widgets.create("a")
     table = api.get(widgets.path(), headers={"Accept": TABLE}).json
@@ -765,7 +765,7 @@ def test_without_printer_columns_there_are_name_and_age(api, define) -> None:
     assert table["rows"][0]["cells"][0] == "a"
 
 
-def test_watch(api, define) -> None:
+def test_watch_custom_resources(api, define) -> None:
     widgets = define()
     start = api.get(widgets.path()).at("metadata", "resourceVersion")
     widgets.create(spec={"a": 1})
@@ -782,7 +782,7 @@ def test_watch(api, define) -> None:
 # ---------------------------------------------------------------- apply
 
 
-def test_apply_merges_lists_by_their_type(api, define) -> None:
+def test_apply_merges_lists_by_list_type(api, define) -> None:
     port = struct({"port": INTEGER, "name": STRING}, required=["port"])
     widgets = define(
         of_spec(
@@ -809,7 +809,7 @@ def test_apply_merges_lists_by_their_type(api, define) -> None:
 # ---------------------------------------------------------------- ratcheting
 
 
-def test_old_faults_may_stay_but_not_change(define) -> None:
+def test_unchanged_invalid_values_are_tolerated_on_update(define) -> None:
     widgets = define(of_spec({"a": STRING, "n": INTEGER}))
     widgets.create(spec={"a": "too long", "n": 1})
     widgets.redefine(version(of_spec({"a": {**STRING, "maxLength": 3}, "n": INTEGER})))
@@ -823,7 +823,7 @@ def test_old_faults_may_stay_but_not_change(define) -> None:
 # ---------------------------------------------------------------- the end
 
 
-def test_finalizers_hold_an_object(api, define) -> None:
+def test_finalizers_delay_deletion(api, define) -> None:
     widgets = define()
     assert widgets.create(metadata={"name": "one", "finalizers": ["example.com/hold"]}).status == 201
     deleted = api.delete(widgets.path("one"))
@@ -838,7 +838,7 @@ def test_finalizers_hold_an_object(api, define) -> None:
     assert api.get(widgets.path("one")).status == 404
 
 
-def test_the_end_of_a_definition_removes_its_objects(api, define) -> None:
+def test_deleting_a_crd_deletes_its_objects(api, define) -> None:
     widgets = define()
     widgets.create("free")
     widgets.create(metadata={"name": "held", "finalizers": ["example.com/hold"]})
@@ -857,7 +857,7 @@ def test_the_end_of_a_definition_removes_its_objects(api, define) -> None:
         assert api.get(widgets.path()).status == 404
 
 
-def test_objects_do_not_come_back_with_a_new_definition(api, define) -> None:
+def test_recreated_crd_does_not_restore_deleted_objects(api, define) -> None:
     if not api.is_ours:
         pytest.skip("a real one cleans up in its own time, which may be minutes")
     widgets = define()

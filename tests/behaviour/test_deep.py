@@ -72,7 +72,7 @@ def kind(define) -> Kind:
 
 
 @pytest.mark.parametrize("depth", [300, 9_990])
-def test_a_deep_object_is_stored_and_read(api, kind: Kind, depth: int) -> None:
+def test_deeply_nested_object_is_stored_and_read(api, kind: Kind, depth: int) -> None:
     made = api.post(kind.things, kind.thing(deep(depth=depth)), "fieldValidation=Strict")
     assert (made.status, deep(depth=depth).encode() in made.body) == (201, True)
     one = f"{kind.things}/one"
@@ -83,7 +83,7 @@ def test_a_deep_object_is_stored_and_read(api, kind: Kind, depth: int) -> None:
     assert api.delete(one).status == 200
 
 
-def test_it_can_be_read_indented_and_as_yaml(api, kind: Kind) -> None:
+def test_deeply_nested_object_is_written_as_pretty_json_and_yaml(api, kind: Kind) -> None:
     api.post(kind.things, kind.thing(deep()))
     shown = api.get(f"{kind.things}/one", "pretty=1").body
     assert b"\n" + b"  " * (DEPTH + 1) + b'"a": 1\n' in shown
@@ -99,7 +99,7 @@ def test_it_can_be_read_indented_and_as_yaml(api, kind: Kind) -> None:
         (f'[{{"op":"add","path":"/spec","value":{deep("2")}}}]', JSON_PATCH),
     ],
 )
-def test_it_can_be_patched(api, kind: Kind, body: str, content_type: str) -> None:
+def test_deeply_nested_object_can_be_patched(api, kind: Kind, body: str, content_type: str) -> None:
     api.post(kind.things, kind.thing(deep()))
     changed = api.patch(f"{kind.things}/one", body, content_type)
     assert (changed.status, deep("2").encode() in changed.body) == (200, True)
@@ -107,14 +107,14 @@ def test_it_can_be_patched(api, kind: Kind, body: str, content_type: str) -> Non
     assert (labelled.status, deep("2").encode() in labelled.body) == (200, True)
 
 
-def test_patches_make_it_deeper(api, kind: Kind) -> None:
+def test_json_patch_copies_increase_the_depth(api, kind: Kind) -> None:
     api.post(kind.things, kind.thing(deep(depth=100)))
     copies = [{"op": "copy", "from": "/spec", "path": "/spec" + "/a" * 100 * 2**number} for number in range(4)]
     changed = api.patch(f"{kind.things}/one", json.dumps(copies), JSON_PATCH)
     assert (changed.status, deep(depth=1600).encode() in changed.body) == (200, True)
 
 
-def test_it_can_be_applied(api, kind: Kind) -> None:
+def test_deeply_nested_object_can_be_applied(api, kind: Kind) -> None:
     applied = api.patch(f"{kind.things}/one", kind.thing(deep()), APPLY, "fieldManager=first")
     assert (applied.status, applied.body.count(b'"f:a"')) == (201, DEPTH)
     refused = api.patch(f"{kind.things}/one", kind.thing(deep("2")), APPLY, "fieldManager=second")
@@ -133,7 +133,7 @@ def test_it_can_be_applied(api, kind: Kind) -> None:
     ],
     ids=["block", "flow", "sequence"],
 )
-def test_it_can_be_written_in_yaml(api, kind: Kind, spec: str) -> None:
+def test_deeply_nested_yaml_is_accepted(api, kind: Kind, spec: str) -> None:
     head = kind.thing("SPEC").removesuffix('"spec":SPEC}')
     made = api.post(kind.things, json_to_lines(head) + f"spec:{spec}", content_type="application/yaml")
     core = nested("[", "1", "]") if "- " in spec else deep()
@@ -145,7 +145,7 @@ def json_to_lines(head: str) -> str:
     return "".join(f"{name}: {json.dumps(value)}\n" for name, value in json.loads(head.removesuffix(",") + "}").items())
 
 
-def test_deeper_than_json_may_be(api, kind: Kind) -> None:
+def test_exceeding_the_maximum_json_depth_is_rejected(api, kind: Kind) -> None:
     refused = api.post(kind.things, kind.thing(deep(depth=10_000)))
     assert (refused.status, TOO_DEEP in refused.at("message")) == (400, True)
     refused = api.patch(f"{kind.things}/one", kind.thing(deep(depth=10_000)), APPLY, "fieldManager=first")
@@ -166,13 +166,13 @@ DEFAULT = f'{{"type":"object","properties":{{"spec":{{"type":"object","x-kuberne
     [PROPERTIES, DEFAULT, f'{{"type":"object","not":{NOTS}}}', f'{{"type":"object","example":{deep()}}}'],
     ids=["properties", "default", "not", "example"],
 )
-def test_deep_schemas(api, define, schema: str) -> None:
+def test_deeply_nested_crd_schemas_are_accepted(api, define, schema: str) -> None:
     kind = define(schema)
     assert kind.made.status == 201, kind.made.body[:1000]
     assert api.get(kind.definition).status == 200
 
 
-def test_objects_of_a_deep_schema(api, define) -> None:
+def test_custom_resources_of_deeply_nested_schemas(api, define) -> None:
     depth = DEPTH // 2
     properties = nested('{"type":"object","properties":{"a":', '{"type":"string"}', "}}", depth)
     kind = define(f'{{"type":"object","properties":{{"spec":{properties}}}}}')
@@ -187,7 +187,7 @@ def test_objects_of_a_deep_schema(api, define) -> None:
     assert api.get("/openapi/v3" + kind.things.removesuffix("/things")).status == 200
 
 
-def test_data_of_any_form(api) -> None:
+def test_deeply_nested_controller_revision_data(api) -> None:
     path = api.path("controllerrevisions", group=REVISIONS)
     made = api.post(path, f'{{"metadata":{{"name":"c"}},"revision":1,"data":{deep()}}}')
     assert (made.status, deep().encode() in made.body) == (201, True)
@@ -203,7 +203,7 @@ def test_data_of_any_form(api) -> None:
     assert (refused.status, b"field is immutable" in refused.body) == (422, True)
 
 
-def test_what_no_field_takes_is_passed_over(api) -> None:
+def test_deeply_nested_unknown_fields_are_ignored_or_reported(api) -> None:
     path = api.path("configmaps")
     assert api.post(path, f'{{"metadata":{{"name":"m"}},"unknown":{deep()}}}').status == 201
     refused = api.post(path, f'{{"metadata":{{"name":"n"}},"unknown":{deep()}}}', "fieldValidation=Strict")
@@ -217,7 +217,7 @@ def test_what_no_field_takes_is_passed_over(api) -> None:
     assert api.delete(f"{path}/m", f'{{"kind":"DeleteOptions","apiVersion":"v1","unknown":{deep()}}}').status == 200
 
 
-def test_managed_fields_as_deep(api) -> None:
+def test_deeply_nested_managed_fields(api) -> None:
     path = api.path("configmaps")
     api.post(path, {"metadata": {"name": "m"}})
     fields = nested('{"f:a":', "{}", "}")

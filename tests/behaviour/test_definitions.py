@@ -64,7 +64,7 @@ def path(api: Any) -> Iterator[str]:
     api.delete(place)
 
 
-def test_defaults(api: Any) -> None:
+def test_crd_defaults(api: Any) -> None:
     made = api.post(CRDS, {**definition(api), "status": {"storedVersions": ["v7"]}}, DRY)
     assert made.status == 201
     assert made.at("spec", "names") == {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"}
@@ -73,7 +73,7 @@ def test_defaults(api: Any) -> None:
     assert made.at("metadata", "generation") == 1
 
 
-def test_unknown_formats_warn(api: Any) -> None:
+def test_unknown_format_in_a_schema_gives_a_warning(api: Any) -> None:
     made = api.post(CRDS, definition(api, obj({"a": {**STRING, "format": "nonsense"}})), DRY)
     assert (made.status, made.headers["warning"]) == (201, '299 - "unrecognized format \\"nonsense\\""')
 
@@ -160,7 +160,7 @@ SCHEMA = "spec.validation.openAPIV3Schema"
         ),
     ],
 )
-def test_schemas_that_are_refused(api: Any, schema: dict[str, Any], expected: list[str]) -> None:
+def test_invalid_schemas_are_rejected(api: Any, schema: dict[str, Any], expected: list[str]) -> None:
     refused = api.post(CRDS, definition(api, schema), DRY)
     causes = [f"{cause['field']}: {cause['message']}" for cause in refused.at("details", "causes", default=[])]
     assert (refused.status, sorted(causes)) == (422, sorted(expected))
@@ -175,7 +175,7 @@ def test_schemas_that_are_refused(api: Any, schema: dict[str, Any], expected: li
         {"x-kubernetes-int-or-string": True, "anyOf": [{"type": "integer"}, {"type": "string", "additionalProperties": False}]},
     ],
 )
-def test_how_schemas_come_back(api: Any, part: dict[str, Any]) -> None:
+def test_schemas_are_returned_in_normalized_form(api: Any, part: dict[str, Any]) -> None:
     made = api.post(
         CRDS, definition(api, obj({"a": {"x-kubernetes-preserve-unknown-fields": "anyOf" not in part or None, **part}})), DRY
     )
@@ -186,7 +186,7 @@ def test_how_schemas_come_back(api: Any, part: dict[str, Any]) -> None:
     assert b"9223372036854775807" not in made.body
 
 
-def test_a_deprecation_warning_is_told_as_json(api: Any) -> None:
+def test_deprecation_warning_error_shows_the_value_as_json(api: Any) -> None:
     refused = api.post(CRDS, definition(api, versions=[version(deprecationWarning="<\u200b>")]), DRY)
     assert (
         refused.at("details", "causes", 0, "message")
@@ -194,7 +194,7 @@ def test_a_deprecation_warning_is_told_as_json(api: Any) -> None:
     )
 
 
-def test_fields_are_selected_without_a_schema(api: Any) -> None:
+def test_selectable_fields_require_a_schema(api: Any) -> None:
     bare = {**version(), "schema": {}, "selectableFields": [{}]}
     refused = api.post(CRDS, definition(api, versions=[bare]), DRY)
     assert [cause["field"] for cause in refused.at("details", "causes")] == [
@@ -203,12 +203,12 @@ def test_fields_are_selected_without_a_schema(api: Any) -> None:
     ]
 
 
-def test_a_second_storage_version_of_the_same_name(api: Any) -> None:
+def test_duplicate_storage_version_names_are_rejected(api: Any) -> None:
     refused = api.post(CRDS, definition(api, versions=[version(), version(deprecated=True)]), DRY)
     assert "must have the storage version v1" in refused.at("details", "causes", -1, "message")
 
 
-def test_versions_are_printed_whole(api: Any) -> None:
+def test_missing_storage_version_error_shows_all_versions(api: Any) -> None:
     refused = api.post(CRDS, definition(api, versions=[version(), version("v2", storage=True, deprecated=True)]), DRY)
     assert refused.at("details", "causes", 0, "message") == (
         'Invalid value: [{"Name":"v1","Served":true,"Storage":true,"Deprecated":false,"DeprecationWarning":null,"Schema":null,'
@@ -218,7 +218,7 @@ def test_versions_are_printed_whole(api: Any) -> None:
     )
 
 
-def test_faults_of_one_version_are_told_of_it(api: Any) -> None:
+def test_schema_errors_name_the_version_index(api: Any) -> None:
     refused = api.post(CRDS, definition(api, versions=[version(), version("v2", obj({"a": {"type": "str"}}))]), DRY)
     assert refused.at("details", "causes", 0, "field") == "spec.versions[1].schema.openAPIV3Schema.properties[a].type"
 
@@ -232,20 +232,20 @@ def test_faults_of_one_version_are_told_of_it(api: Any) -> None:
         ({"names": {"plural": "gadgets"}}, "spec.names.plural"),
     ],
 )
-def test_what_is_immutable(api: Any, path: str, change: dict[str, Any], field: str) -> None:
+def test_immutable_crd_fields(api: Any, path: str, change: dict[str, Any], field: str) -> None:
     refused = api.patch(path, {"spec": change}, MERGE)
     assert refused.status == 422
     (cause,) = refused.at("details", "causes")
     assert (cause["field"], cause["message"].endswith(": field is immutable")) == (field, True)
 
 
-def test_generation_counts_the_spec(api: Any, path: str) -> None:
+def test_crd_generation_counts_spec_changes(api: Any, path: str) -> None:
     assert api.patch(path, {"metadata": {"labels": {"a": "b"}}}, MERGE).at("metadata", "generation") == 1
     assert api.patch(path, {"spec": {"names": {"shortNames": ["wi"]}}}, MERGE).at("metadata", "generation") == 2
     assert api.patch(f"{path}/status", {"spec": {"scope": "Cluster"}}, MERGE).at("spec", "scope") == "Namespaced"
 
 
-def test_an_update_tells_what_it_has_read(api: Any, path: str) -> None:
+def test_crd_put_without_resource_version_is_rejected(api: Any, path: str) -> None:
     body = api.get(path).json
     del body["metadata"]["resourceVersion"]
     assert (
@@ -253,7 +253,7 @@ def test_an_update_tells_what_it_has_read(api: Any, path: str) -> None:
     )
 
 
-def test_stored_versions_are_kept_until_the_status_forgets_them(api: Any, path: str) -> None:
+def test_stored_versions_must_stay_in_spec(api: Any, path: str) -> None:
     both = [{**version(), "storage": False}, {**version("v2"), "storage": True}]
     moved = api.patch(path, {"spec": {"versions": both}}, MERGE)
     assert moved.at("status", "storedVersions") == ["v1", "v2"]
@@ -263,7 +263,7 @@ def test_stored_versions_are_kept_until_the_status_forgets_them(api: Any, path: 
     assert api.patch(path, {"spec": {"versions": both[1:]}}, MERGE).status == 200
 
 
-def test_a_webhook_that_cannot_be_trusted(api: Any, path: str) -> None:
+def test_conversion_webhook_with_invalid_ca_bundle_is_rejected(api: Any, path: str) -> None:
     client = {"url": "https://example.com", "caBundle": "aGk="}
     webhook = {"strategy": "Webhook", "webhook": {"clientConfig": client, "conversionReviewVersions": ["v1"]}}
     refused = api.patch(path, {"spec": {"conversion": webhook}}, MERGE)
@@ -272,7 +272,7 @@ def test_a_webhook_that_cannot_be_trusted(api: Any, path: str) -> None:
     )
 
 
-def test_a_definition_that_cannot_trust_its_webhook_is_not_established(api: Any) -> None:
+def test_crd_with_untrusted_conversion_webhook_is_not_established(api: Any) -> None:
     client = {"url": "https://example.com", "caBundle": "aGk="}
     webhook = {"strategy": "Webhook", "webhook": {"clientConfig": client, "conversionReviewVersions": ["v1"]}}
     body = definition(api, conversion=webhook)
@@ -283,7 +283,7 @@ def test_a_definition_that_cannot_trust_its_webhook_is_not_established(api: Any)
     api.delete(place)
 
 
-def test_the_first_deletion_only_marks(api: Any, path: str) -> None:
+def test_first_delete_sets_terminating_and_the_cleanup_finalizer(api: Any, path: str) -> None:
     held = api.patch(path, {"metadata": {"finalizers": ["example.com/hold"]}}, MERGE)
     assert held.status == 200
     marked = api.delete(path, {"propagationPolicy": "Foreground"})
@@ -295,7 +295,7 @@ def test_the_first_deletion_only_marks(api: Any, path: str) -> None:
     until(lambda: api.get(path).status == 404)
 
 
-def test_a_watch_sees_each_condition_come(api: Any) -> None:
+def test_watch_shows_each_crd_condition_change(api: Any) -> None:
     start = api.get(CRDS, {"limit": "1"}).at("metadata", "resourceVersion")
     body = definition(api)
     name = body["metadata"]["name"]
@@ -316,7 +316,7 @@ def test_a_watch_sees_each_condition_come(api: Any) -> None:
     assert [len(event["object"]["metadata"]["managedFields"]) for event in events] == [1, 2, 2]
 
 
-def test_discovery_tells_the_accepted_names(api: Any, path: str) -> None:
+def test_discovery_shows_only_accepted_names(api: Any, path: str) -> None:
     group = path.removeprefix(f"{CRDS}/widgets.")
     other = definition(api, names={"plural": "gadgets", "kind": "Gadget", "shortNames": ["g"]})
     other["metadata"]["name"] = f"gadgets.{group}"
@@ -338,7 +338,7 @@ def test_discovery_tells_the_accepted_names(api: Any, path: str) -> None:
         api.delete(place)
 
 
-def test_a_condition_that_somebody_wrote_is_left_as_it_is(api: Any) -> None:
+def test_crd_condition_set_by_a_client_is_kept(api: Any) -> None:
     first, second = definition(api), definition(api, names={"plural": "gadgets", "kind": "Gadget", "shortNames": ["widgets"]})
     second["metadata"]["name"] = second["metadata"]["name"].replace("widgets", "gadgets")
     places = [f"{CRDS}/{body['metadata']['name']}" for body in (first, second)]
@@ -356,7 +356,7 @@ def test_a_condition_that_somebody_wrote_is_left_as_it_is(api: Any) -> None:
             api.delete(place)
 
 
-def test_what_dies_does_not_offer_to_be_changed(api: Any, path: str) -> None:
+def test_terminating_crd_serves_no_update_verbs_in_discovery(api: Any, path: str) -> None:
     group = path.removeprefix(f"{CRDS}/widgets.")
     objects = api.path("widgets", group=f"{group}/v1")
     held = {"apiVersion": f"{group}/v1", "kind": "Widget", "metadata": {"name": "held", "finalizers": ["example.com/hold"]}}
@@ -370,7 +370,7 @@ def test_what_dies_does_not_offer_to_be_changed(api: Any, path: str) -> None:
         api.patch(f"{objects}/held", {"metadata": {"finalizers": None}}, MERGE)
 
 
-def test_names_that_are_given_up_are_free_for_others(api: Any, path: str) -> None:
+def test_released_short_names_are_accepted_for_another_crd(api: Any, path: str) -> None:
     api.patch(path, {"spec": {"names": {"shortNames": ["g"]}}}, MERGE)
     until(lambda: api.get(path).at("status", "acceptedNames", "shortNames") == ["g"])
     other = definition(api, names={"plural": "gadgets", "kind": "Gadget", "shortNames": ["g"]})

@@ -37,7 +37,7 @@ def pod(api: Api) -> str:
 # ---------------------------------------------------------------- answers
 
 
-def test_most_kinds_answer_with_a_status(api: Api) -> None:
+def test_delete_returns_a_status_for_most_kinds(api: Api) -> None:
     made = api.post(api.path("configmaps"), config_map("a"))
     reply = api.delete(api.path("configmaps", "a"))
     details = {"name": "a", "kind": "configmaps", "uid": made.at("metadata", "uid")}
@@ -55,7 +55,7 @@ def test_most_kinds_answer_with_a_status(api: Api) -> None:
         ("resourcequotas", {"spec": {"hard": {"pods": "1"}}}),
     ],
 )
-def test_some_kinds_answer_with_the_object(api: Api, plural: str, body: dict[str, Any]) -> None:
+def test_delete_returns_the_object_for_some_kinds(api: Api, plural: str, body: dict[str, Any]) -> None:
     made = api.post(api.path(plural), {"metadata": {"name": "a"}, **body}).json
     reply = api.delete(api.path(plural, "a"))
     deleted_at = reply.at("metadata", "resourceVersion")
@@ -66,7 +66,7 @@ def test_some_kinds_answer_with_the_object(api: Api, plural: str, body: dict[str
 # ---------------------------------------------------------------- preconditions
 
 
-def test_preconditions(api: Api) -> None:
+def test_delete_preconditions(api: Api) -> None:
     path = api.path("configmaps", "a")
     made = api.post(api.path("configmaps"), config_map("a")).at("metadata")
     text = 'Operation cannot be fulfilled on ConfigMap "a": the {0} in the precondition ({1}) does not match the {0} in record ({2}). '
@@ -83,7 +83,7 @@ def test_preconditions(api: Api) -> None:
 # ---------------------------------------------------------------- finalizers and dependents
 
 
-def test_a_finalizer_holds_the_object(api: Api) -> None:
+def test_finalizers_delay_the_deletion(api: Api) -> None:
     path = api.path("configmaps", "a")
     made = api.post(api.path("configmaps"), config_map("a", finalizers=[FINALIZER, "example.com/g"]))
     marked = api.delete(path)
@@ -115,7 +115,7 @@ def test_a_finalizer_holds_the_object(api: Api) -> None:
     ],
 )
 @pytest.mark.parametrize("as_query", [False, True])
-def test_what_the_garbage_collector_is_asked_for(
+def test_delete_options_set_garbage_collector_finalizers(
     api: Api, options: dict[str, Any], finalizers: list[str] | None, as_query: bool
 ) -> None:
     api.post(api.path("configmaps"), config_map("a"))
@@ -128,7 +128,7 @@ def test_what_the_garbage_collector_is_asked_for(
         assert "deletionTimestamp" in reply.at("metadata")
 
 
-def test_another_policy_takes_the_place_of_the_first(api: Api) -> None:
+def test_later_propagation_policy_replaces_the_first(api: Api) -> None:
     api.post(api.path("configmaps"), config_map("a", finalizers=[FINALIZER]))
     path = api.path("configmaps", "a")
     assert api.delete(path, {"propagationPolicy": "Orphan"}).at("metadata", "finalizers") == [FINALIZER, "orphan"]
@@ -144,7 +144,7 @@ def test_another_policy_takes_the_place_of_the_first(api: Api) -> None:
         ({"dryRun": ["x"]}, 'dryRun: Unsupported value: ["x"]: supported values: "All"'),
     ],
 )  # fmt: skip
-def test_options_that_are_none(api: Api, options: dict[str, Any], message: str) -> None:
+def test_invalid_delete_options_return_422(api: Api, options: dict[str, Any], message: str) -> None:
     api.post(api.path("configmaps"), config_map("a"))
     reply = api.delete(api.path("configmaps", "a"), options)
     assert (reply.status, reply.at("reason")) == (422, "Invalid")
@@ -153,7 +153,7 @@ def test_options_that_are_none(api: Api, options: dict[str, Any], message: str) 
 
 
 @pytest.mark.parametrize("body", ["{", "[]", {"kind": "Other", "apiVersion": "v1"}, {"gracePeriodSeconds": "x"}])
-def test_bodies_that_are_no_options(api: Api, body: Any) -> None:
+def test_undecodable_delete_options_return_400(api: Api, body: Any) -> None:
     api.post(api.path("configmaps"), config_map("a"))
     reply = api.delete(api.path("configmaps", "a"), body)
     assert (reply.status, reply.at("reason")) == (400, "BadRequest")
@@ -163,7 +163,7 @@ def test_bodies_that_are_no_options(api: Api, body: Any) -> None:
 # ---------------------------------------------------------------- grace
 
 
-def test_a_pod_gets_time_to_end(api: Api, pod: str) -> None:
+def test_pod_deletion_uses_the_grace_period(api: Api, pod: str) -> None:
     marked = api.delete(pod)
     assert (marked.status, marked.at("metadata", "deletionGracePeriodSeconds")) == (200, 30)
     assert (marked.at("metadata", "generation"), names(api, "pods")) == (2, ["p"])
@@ -176,7 +176,7 @@ def test_a_pod_gets_time_to_end(api: Api, pod: str) -> None:
     assert (gone.status, gone.at("kind"), names(api, "pods")) == (200, "Pod", [])
 
 
-def test_a_pod_that_nobody_runs_needs_no_time(api: Api) -> None:
+def test_unscheduled_pod_is_deleted_immediately(api: Api) -> None:
     spec = {"automountServiceAccountToken": False, "containers": [{"name": "c", "image": "i"}]}
     api.post(api.path("serviceaccounts"), {"metadata": {"name": "default"}})
     api.post(api.path("pods"), {"metadata": {"name": "p"}, "spec": spec})
@@ -184,11 +184,11 @@ def test_a_pod_that_nobody_runs_needs_no_time(api: Api) -> None:
     assert (reply.status, reply.at("kind"), names(api, "pods")) == (200, "Pod", [])
 
 
-def test_negative_grace_is_a_second(api: Api, pod: str) -> None:
+def test_negative_grace_period_becomes_one_second(api: Api, pod: str) -> None:
     assert api.delete(pod, {"gracePeriodSeconds": -1}).at("metadata", "deletionGracePeriodSeconds") == 1
 
 
-def test_grace_is_nothing_to_kinds_without_it(api: Api) -> None:
+def test_grace_period_is_ignored_for_other_kinds(api: Api) -> None:
     api.post(api.path("configmaps"), config_map("a"))
     assert api.delete(api.path("configmaps", "a"), {"gracePeriodSeconds": 30}).at("status") == "Success"
     assert names(api) == []
@@ -197,7 +197,7 @@ def test_grace_is_nothing_to_kinds_without_it(api: Api) -> None:
 # ---------------------------------------------------------------- dry runs and collections
 
 
-def test_a_dry_run_deletes_nothing(api: Api) -> None:
+def test_dry_run_delete_keeps_the_object(api: Api) -> None:
     made = api.post(api.path("configmaps"), config_map("a"))
     for reply in (
         api.delete(api.path("configmaps", "a"), None, {"dryRun": "All"}),
@@ -209,7 +209,7 @@ def test_a_dry_run_deletes_nothing(api: Api) -> None:
     assert api.get(api.path("configmaps", "a")).json == made.json
 
 
-def test_collections(api: Api) -> None:
+def test_delete_collection(api: Api) -> None:
     for name, app in (("a", "x"), ("b", "x"), ("c", "y")):
         api.post(api.path("configmaps"), config_map(name, labels={"app": app}))
     dry = api.delete(api.path("configmaps"), None, {"dryRun": "All"})
@@ -224,7 +224,7 @@ def test_collections(api: Api) -> None:
     assert (nothing.status, nothing.at("items")) == (200, [])
 
 
-def test_a_selector_that_is_none_deletes_nothing(api: Api) -> None:
+def test_delete_collection_with_invalid_selector_deletes_nothing(api: Api) -> None:
     api.post(api.path("configmaps"), config_map("a"))
     assert api.delete(api.path("configmaps"), None, {"labelSelector": "x y"}).status == 400
     assert names(api) == ["a"]
@@ -233,7 +233,7 @@ def test_a_selector_that_is_none_deletes_nothing(api: Api) -> None:
 # ---------------------------------------------------------------- namespaces
 
 
-def test_a_namespace_ends_in_two_steps(api: Api) -> None:
+def test_namespace_is_removed_after_finalize(api: Api) -> None:
     name = api.name("dying")
     path = f"/api/v1/namespaces/{name}"
     held = {"name": "held", "finalizers": [FINALIZER]}
@@ -258,7 +258,7 @@ def test_a_namespace_ends_in_two_steps(api: Api) -> None:
 
 
 @pytest.mark.parametrize("name", ["default", "kube-system", "kube-public"])
-def test_three_namespaces_stay(api: Api, name: str) -> None:
+def test_system_namespaces_cannot_be_deleted(api: Api, name: str) -> None:
     reply = api.delete(f"/api/v1/namespaces/{name}", {"dryRun": ["All"]})
     text = f'namespaces "{name}" is forbidden: this namespace may not be deleted'
     assert problem(reply) == (403, "Forbidden", text)

@@ -14,14 +14,14 @@ def accept(media_type: str, **more: str) -> dict[str, dict[str, str]]:
     return {"headers": {"Accept": media_type, **more}}
 
 
-def test_core_versions(api) -> None:
+def test_api_versions(api) -> None:
     reply = api.get("/api")
     assert (reply.status, reply.at("kind"), reply.at("versions")) == (200, "APIVersions", ["v1"])
     assert reply.at("serverAddressByClientCIDRs", 0, "clientCIDR") == "0.0.0.0/0"
     assert reply.headers["content-type"] == "application/json"
 
 
-def test_groups(api) -> None:
+def test_api_group_list(api) -> None:
     groups = {group["name"]: group for group in api.get("/apis").json["groups"]}
     assert {"apps", "batch", "rbac.authorization.k8s.io", "apiextensions.k8s.io", "events.k8s.io"} <= groups.keys()
     assert "" not in groups
@@ -36,7 +36,7 @@ def _resources(api, path: str) -> dict[str, dict[str, Any]]:
     return {resource["name"]: resource for resource in reply.json["resources"]}
 
 
-def test_resources(api) -> None:
+def test_api_resource_list(api) -> None:
     core = _resources(api, "/api/v1")
     assert core["pods"]["shortNames"] == ["po"]
     assert core["pods"]["namespaced"] is True
@@ -61,7 +61,7 @@ def test_resources(api) -> None:
         ("/nope", 404, True),
     ],
 )
-def test_what_is_not_served(api, path: str, status: int, text: bool) -> None:
+def test_unknown_discovery_paths_return_404(api, path: str, status: int, text: bool) -> None:
     reply = api.get(path)
     assert reply.status == status
     if text:
@@ -71,7 +71,7 @@ def test_what_is_not_served(api, path: str, status: int, text: bool) -> None:
 
 
 @pytest.mark.parametrize("path", ["/api", "/apis"])
-def test_discovery_in_other_forms(api, path: str) -> None:
+def test_discovery_as_yaml_and_protobuf(api, path: str) -> None:
     assert api.get(path, **accept("application/yaml")).body.startswith(
         b"apiVersion: v1\n" if path == "/apis" else b"kind: APIVersions\n"
     )
@@ -84,7 +84,7 @@ def test_discovery_in_other_forms(api, path: str) -> None:
 # ---------------------------------------------------------------- all at once
 
 
-def test_aggregated(api) -> None:
+def test_aggregated_discovery(api) -> None:
     reply = api.get("/apis", **accept(AGGREGATED.format("v2")))
     assert reply.headers["content-type"] == AGGREGATED.format("v2")
     assert (reply.at("kind"), reply.at("apiVersion")) == ("APIGroupDiscoveryList", "apidiscovery.k8s.io/v2")
@@ -95,13 +95,13 @@ def test_aggregated(api) -> None:
     assert [below["subresource"] for below in deployments["subresources"]] == ["scale", "status"]
 
 
-def test_aggregated_core(api) -> None:
+def test_aggregated_discovery_of_the_core_group(api) -> None:
     (core,) = api.get("/api", **accept(AGGREGATED.format("v2"))).json["items"]
     assert core["metadata"].get("name") is None
     assert core["versions"][0]["version"] == "v1"
 
 
-def test_the_aggregated_form_wins_wherever_it_is_named(api) -> None:
+def test_accept_header_chooses_aggregated_discovery(api) -> None:
     unknown, beta, known = (AGGREGATED.format(version) for version in ("v9", "v2beta1", "v2"))
     assert api.get("/apis", **accept(f"{unknown}, {beta}, {known}, application/json")).at("kind") == "APIGroupDiscoveryList"
     assert api.get("/apis", **accept(f"application/json, {known}")).at("kind") == "APIGroupDiscoveryList"
@@ -109,7 +109,7 @@ def test_the_aggregated_form_wins_wherever_it_is_named(api) -> None:
     assert api.get("/apis", **accept(beta)).headers["content-type"] == "application/json"
 
 
-def test_aggregated_discovery_is_not_sent_twice(api) -> None:
+def test_aggregated_discovery_supports_etags(api) -> None:
     form = AGGREGATED.format("v2")
     first = api.get("/apis", **accept(form))
     etag = first.headers["etag"]
@@ -121,7 +121,7 @@ def test_aggregated_discovery_is_not_sent_twice(api) -> None:
 @pytest.mark.parametrize(
     ("path", "status"), [("/api", 405), ("/api/v1", 405), ("/apis", 200), ("/apis/apps", 200), ("/apis/apps/v1", 405)]
 )
-def test_methods(api, path: str, status: int) -> None:
+def test_methods_allowed_on_discovery_paths(api, path: str, status: int) -> None:
     """The lists of groups take any."""
     assert api.post(path, {}).status == status
 
@@ -129,7 +129,7 @@ def test_methods(api, path: str, status: int) -> None:
 # ---------------------------------------------------------------- OpenAPI
 
 
-def test_openapi_v3_is_found_by_its_index(api) -> None:
+def test_openapi_v3_index_and_documents(api) -> None:
     paths = api.get("/openapi/v3").json["paths"]
     assert {"api", "api/v1", "apis", "apis/apps/v1", "version"} <= paths.keys()
     url = paths["apis/apps/v1"]["serverRelativeURL"]
@@ -155,7 +155,7 @@ def test_openapi_v2(api) -> None:
 
 
 @pytest.mark.parametrize(("path", "family"), [("/openapi/v2", "v2"), ("/openapi/v3/apis/apps/v1", "v3")])
-def test_openapi_in_protobuf(api, path: str, family: str) -> None:
+def test_openapi_as_protobuf(api, path: str, family: str) -> None:
     reply = api.get(path, **accept(f"application/com.github.proto-openapi.spec.{family}@v1.0+protobuf"))
     assert reply.headers["content-type"] == f"application/com.github.proto-openapi.spec.{family}.v1.0+protobuf"
     assert b"x-kubernetes-group-version-kind" in reply.body
@@ -164,7 +164,7 @@ def test_openapi_in_protobuf(api, path: str, family: str) -> None:
 
 
 @pytest.mark.parametrize(("path", "aggregated"), [("/api", True), ("/api/", True), ("/apis", True), ("/apis/", False)])
-def test_where_the_aggregated_form_is(api, path: str, aggregated: bool) -> None:
+def test_paths_that_serve_aggregated_discovery(api, path: str, aggregated: bool) -> None:
     reply = api.get(path, **accept(f"{AGGREGATED.format('v2')},application/json"))
     assert (reply.at("kind") == "APIGroupDiscoveryList") is aggregated
 
@@ -176,13 +176,13 @@ def test_where_the_aggregated_form_is(api, path: str, aggregated: bool) -> None:
         ("/apis/apiregistration.k8s.io", "406: Not Acceptable\n\nAvailable representations: "),
     ],
 )
-def test_groups_refuse_in_their_own_words(api, path: str, message: str) -> None:
+def test_not_acceptable_message_of_discovery_paths(api, path: str, message: str) -> None:
     known = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
     reply = api.get(path, headers={"Accept": "text/plain"})
     assert (reply.status, reply.at("message")) == (406, message + known)
 
 
-def test_openapi_looks_for_the_document_first(api) -> None:
+def test_openapi_v3_checks_the_document_before_the_accept_header(api) -> None:
     assert api.get("/openapi/v3/apis/nope", headers={"Accept": "text/plain"}).status == 404
     assert api.get("/openapi/v3/version", headers={"Accept": "text/plain"}).status == 406
     unreadable = api.get("/openapi/v3/version", headers={"Accept": ";q=1"})

@@ -48,12 +48,12 @@ def widgets(api: Api) -> Iterator[tuple[str, dict[str, Any]]]:
 # ---------------------------------------------------------------- members given twice
 
 
-def test_a_null_after_a_struct_leaves_it(api: Api) -> None:
+def test_duplicate_struct_member_null_keeps_the_first_value(api: Api) -> None:
     body = json.dumps(config_map("one"))[:-1] + ', "metadata": null}'
     assert api.post(api.path("configmaps"), body, {"fieldValidation": "Ignore"}).at("metadata", "name") == "one"
 
 
-def test_a_null_after_a_map_is_none(api: Api) -> None:
+def test_duplicate_map_member_null_clears_the_map(api: Api) -> None:
     body = json.dumps(config_map("one"))[:-1] + ', "data": null}'
     made = api.post(api.path("configmaps"), body, {"fieldValidation": "Ignore"})
     assert (made.status, made.at("data")) == (201, None)
@@ -62,7 +62,7 @@ def test_a_null_after_a_map_is_none(api: Api) -> None:
 # ---------------------------------------------------------------- preconditions
 
 
-def test_a_scale_may_mean_an_object_that_has_gone(api: Api, widgets: tuple[str, dict[str, Any]]) -> None:
+def test_scale_put_with_wrong_uid_returns_conflict(api: Api, widgets: tuple[str, dict[str, Any]]) -> None:
     path, obj = widgets
     scale = {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "one", "uid": "x"}, "spec": {"replicas": 3}}
     refused = api.put(f"{path}/one/scale", scale, DRY)
@@ -74,7 +74,7 @@ def test_a_scale_may_mean_an_object_that_has_gone(api: Api, widgets: tuple[str, 
     assert "Precondition failed: UID in precondition: x, UID in object meta: " in refused.at("message")
 
 
-def test_a_dry_run_shows_the_revision_that_an_apply_names(api: Api) -> None:
+def test_dry_run_apply_create_shows_the_given_resource_version(api: Api) -> None:
     body = config_map("none", resourceVersion="123")
     made = api.patch(api.path("configmaps", "none"), body, APPLY, {"fieldManager": "m", **DRY})
     assert (made.status, made.at("metadata", "resourceVersion")) == (201, "123")
@@ -82,7 +82,7 @@ def test_a_dry_run_shows_the_revision_that_an_apply_names(api: Api) -> None:
     assert (made.status, made.at("metadata", "resourceVersion") == "123") == (201, False)
 
 
-def test_an_apply_that_creates_drops_the_self_link(api: Api) -> None:
+def test_apply_create_drops_self_link(api: Api) -> None:
     made = api.patch(api.path("configmaps", "one"), config_map("one", selfLink="/x"), APPLY, {"fieldManager": "m"})
     assert (made.status, made.at("metadata", "selfLink")) == (201, None)
 
@@ -91,7 +91,7 @@ def test_an_apply_that_creates_drops_the_self_link(api: Api) -> None:
 
 
 @pytest.mark.parametrize(("metadata", "writes"), [({}, True), ({"labels": {"app": "x"}}, False)])
-def test_a_job_is_first_written_with_the_labels_of_its_template(api: Api, metadata: dict[str, Any], writes: bool) -> None:
+def test_first_reapply_of_a_job_with_template_labels_writes_again(api: Api, metadata: dict[str, Any], writes: bool) -> None:
     template = {"metadata": metadata, "spec": POD}
     body = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "one"}, "spec": {"template": template}}
     path = api.path("jobs", "one", group="batch/v1")
@@ -110,7 +110,7 @@ def test_a_job_is_first_written_with_the_labels_of_its_template(api: Api, metada
     ("/openapi/v2", "GZIP", {"content-length": False, "content-encoding": "gzip"}),
     ("/metrics", "gzip", {"content-length": False, "content-encoding": "gzip"}),
 ])  # fmt: skip
-def test_what_is_told_of_a_body(api: Api, path: str, accept_encoding: str, headers: dict[str, Any]) -> None:
+def test_content_length_and_content_encoding_headers(api: Api, path: str, accept_encoding: str, headers: dict[str, Any]) -> None:
     found = api.get(path, headers={"Accept": "*/*", "Accept-Encoding": accept_encoding}).headers
     assert ("content-length" in found) == headers["content-length"]
     assert found.get("content-encoding") == headers["content-encoding"]
@@ -134,7 +134,7 @@ _PLAIN = "text/plain; version=0.0.4; charset=utf-8; escaping="
     (f"{_FAMILIES}text", f"{_FAMILIES}text;escaping=underscores".replace(";", "; "),
      'metric:  {\n  label:  {\n    name:  "name"\n    value:  "AllAlpha"\n  }\n  label:  {\n'),
 ])  # fmt: skip
-def test_forms_of_metrics(api: Api, accept: str, content_type: str, contained: str) -> None:
+def test_metrics_content_negotiation(api: Api, accept: str, content_type: str, contained: str) -> None:
     reply = api.get("/metrics", headers={"Accept": accept})
     assert reply.headers["content-type"] == content_type
     assert contained in reply.body.decode("latin-1")
@@ -145,7 +145,7 @@ def test_forms_of_metrics(api: Api, accept: str, content_type: str, contained: s
 _AS_LIST = ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
 
-def test_the_aggregated_document_as_protobuf(api: Api) -> None:
+def test_aggregated_discovery_as_protobuf(api: Api) -> None:
     accept = f"application/vnd.kubernetes.protobuf{_AS_LIST}"
     reply = api.get("/api", headers={"Accept": accept})
     assert (reply.status, reply.headers["content-type"]) == (200, accept)
@@ -157,7 +157,7 @@ def test_the_aggregated_document_as_protobuf(api: Api) -> None:
 # ---------------------------------------------------------------- owners in order
 
 
-def test_owners_are_in_the_order_of_operation_time_and_name(api: Api) -> None:
+def test_managed_fields_are_sorted_by_operation_time_and_name(api: Api) -> None:
     path = api.path("configmaps/owned")
     for manager in ("b", "a2"):
         document = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "owned"}, "data": {manager: "1"}}
@@ -173,7 +173,7 @@ def test_owners_are_in_the_order_of_operation_time_and_name(api: Api) -> None:
 # ---------------------------------------------------------------- defaults in templates
 
 
-def test_a_template_is_defaulted_the_same_wherever_it_stands(api: Api) -> None:
+def test_pod_templates_get_the_same_defaults_in_every_kind(api: Api) -> None:
     volumes = [
         {"name": "none"}, {"name": "secret", "secret": {"secretName": "s"}}, {"name": "host", "hostPath": {"path": "/x"}},
         {"name": "token", "projected": {"sources": [{"serviceAccountToken": {"path": "t"}}]}},
@@ -222,7 +222,7 @@ def test_a_template_is_defaulted_the_same_wherever_it_stands(api: Api) -> None:
 
 
 @pytest.mark.parametrize("version", ["group/", "/v1", "other/v1"])
-def test_a_version_in_a_body_that_is_another(api: Api, widgets: tuple[str, dict[str, Any]], version: str) -> None:
+def test_mismatching_api_version_in_a_body_is_rejected(api: Api, widgets: tuple[str, dict[str, Any]], version: str) -> None:
     path, obj = widgets
     shown = version.lstrip("/")
     said = f"the API version in the data ({shown}) does not match the expected API version ({obj['apiVersion']})"
@@ -233,7 +233,7 @@ def test_a_version_in_a_body_that_is_another(api: Api, widgets: tuple[str, dict[
         assert (refused.status, refused.at("message")) == (400, said)
 
 
-def test_a_version_in_a_body_that_is_null(api: Api, widgets: tuple[str, dict[str, Any]]) -> None:
+def test_null_api_version_in_a_body_is_rejected(api: Api, widgets: tuple[str, dict[str, Any]]) -> None:
     path, obj = widgets
     refused = api.post(path, {**obj, "apiVersion": None}, DRY)
     problem = ".apiVersion accessor error: <nil> is of the type <nil>, expected string"
@@ -245,7 +245,9 @@ def test_a_version_in_a_body_that_is_null(api: Api, widgets: tuple[str, dict[str
     ("/", 500, "Internal error occurred: Object 'apiVersion' is missing in 'object has no apiVersion field'"),
     ("/v1", 422, 'Widget "one" is invalid: apiVersion: Invalid value: "v1": must be {wanted}'),
 ])  # fmt: skip
-def test_a_version_in_a_patch(api: Api, widgets: tuple[str, dict[str, Any]], version: str, code: int, said: str) -> None:
+def test_api_version_in_a_patch_must_match(
+    api: Api, widgets: tuple[str, dict[str, Any]], version: str, code: int, said: str
+) -> None:
     path, obj = widgets
     for refused in (
         api.patch(f"{path}/one", {"apiVersion": version}, MERGE, DRY),

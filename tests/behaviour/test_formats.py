@@ -56,13 +56,13 @@ def document(api_version: str, kind: str, content: bytes) -> bytes:
         ("application/json;as=Table;v=v1;g=meta.k8s.io;q=0.1,application/json", "application/json"),
     ],
 )
-def test_what_is_chosen(api, config: str, accept: str, chosen: str) -> None:
+def test_accept_header_chooses_the_content_type(api, config: str, accept: str, chosen: str) -> None:
     reply = api.get(config, headers={"Accept": accept})
     assert (reply.status, reply.headers["content-type"]) == (200, chosen)
 
 
 @pytest.mark.parametrize("accept", ["*", "application/*", "text/plain", "Application/JSON", ",", "application", "/json"])
-def test_what_the_router_refuses(api, config: str, accept: str) -> None:
+def test_unroutable_accept_header_returns_406(api, config: str, accept: str) -> None:
     reply = api.get(config, headers={"Accept": accept})
     assert (reply.status, reply.at("message"), reply.at("details")) == (406, NOT_ROUTED, {})
     listing = api.get(api.path("configmaps"), headers={"Accept": accept})
@@ -76,12 +76,12 @@ def test_what_the_router_refuses(api, config: str, accept: str) -> None:
         "v=v1;g=meta.k8s.io", "stream=other",
     ],
 )  # fmt: skip
-def test_what_the_handler_refuses(api, config: str, parameters: str) -> None:
+def test_unsupported_media_type_parameters_return_406(api, config: str, parameters: str) -> None:
     reply = api.get(config, headers={"Accept": f"application/json;{parameters}"})
     assert (reply.status, reply.at("message"), reply.at("reason")) == (406, NOT_ACCEPTED, "NotAcceptable")
 
 
-def test_errors_are_negotiated_too(api) -> None:
+def test_errors_use_the_negotiated_content_type(api) -> None:
     absent = api.path("configmaps", "absent")
     reply = api.get(absent, headers={"Accept": YAML})
     assert (reply.status, reply.headers["content-type"]) == (404, YAML)
@@ -94,7 +94,7 @@ def test_errors_are_negotiated_too(api) -> None:
 # ---------------------------------------------------------------- JSON
 
 
-def test_compact_and_indented(api, config: str) -> None:
+def test_compact_and_pretty_json(api, config: str) -> None:
     compact = api.get(config)
     assert compact.body.startswith(b'{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"m",')
     assert compact.body.endswith(rb'"data":{"k":"\u003cv\u003e"}}' + b"\n")
@@ -132,7 +132,7 @@ def test_compact_and_indented(api, config: str) -> None:
         ('{"kind":{},"kind":"ConfigMap"}', "json: cannot unmarshal object into Go struct field .kind of type string"),
     ],
 )
-def test_broken_json(api, body: str, problem: str) -> None:
+def test_invalid_json_is_rejected(api, body: str, problem: str) -> None:
     reply = api.post(api.path("configmaps"), body)
     assert (reply.status, reply.at("reason")) == (400, "BadRequest")
     message = (
@@ -142,7 +142,7 @@ def test_broken_json(api, body: str, problem: str) -> None:
 
 
 @pytest.mark.parametrize("content_type", ["application/json", YAML])
-def test_the_case_of_kind_and_version_is_nothing(api, content_type: str) -> None:
+def test_kind_and_api_version_are_matched_case_insensitively(api, content_type: str) -> None:
     """Though the fields so called are unknown ones."""
     reply = api.post(api.path("configmaps"), '{"metadata":{"name":"x"},"KIND":"Other"}', content_type=content_type)
     start = 'Other in version "v1" cannot be handled as a ConfigMap: no kind "Other" is registered for version "v1"'
@@ -151,7 +151,7 @@ def test_the_case_of_kind_and_version_is_nothing(api, content_type: str) -> None
     assert (reply.status, reply.headers["warning"]) == (201, '299 - "unknown field \\"KIND\\""')
 
 
-def test_every_value_of_a_member_is_read(api) -> None:
+def test_overridden_duplicate_members_are_still_type_checked(api) -> None:
     """Also those that are given once more, and so count for nothing."""
     reply = api.post(api.path("configmaps"), '{"metadata":{"name":"x"},"data":{"a":1},"data":{"a":"b"}}')
     assert (reply.status, reply.at("message")) == (
@@ -161,19 +161,19 @@ def test_every_value_of_a_member_is_read(api) -> None:
     )
 
 
-def test_options_for_a_deletion_that_are_none(api) -> None:
+def test_delete_options_of_unknown_kind_are_rejected(api) -> None:
     reply = api.delete(api.path("configmaps", "x"), '{"kind":"X"}')
     assert reply.at("message").startswith('no kind "X" is registered for version "meta.k8s.io/v1" in scheme')
 
 
 @pytest.mark.parametrize("api_version", ["v1", "meta.k8s.io/v1", "apps/v1", "nope/v9"])
-def test_options_for_a_deletion_of_any_version(api, config: str, api_version: str) -> None:
+def test_delete_options_are_accepted_in_any_api_version(api, config: str, api_version: str) -> None:
     options = document(api_version, "DeleteOptions", field(2, field(1, b"other")))
     assert api.delete(config, options, content_type=PROTOBUF).status == 409
 
 
 @pytest.mark.parametrize("api_version", ["v1", "apps/v1", "nope/v9"])
-def test_kinds_without_a_version_are_known_in_every_version(api, api_version: str) -> None:
+def test_unversioned_kinds_are_known_in_every_version(api, api_version: str) -> None:
     reply = api.post(api.path("configmaps"), {"apiVersion": api_version, "kind": "Status"})
     problem = "cannot be handled as a ConfigMap: converting (v1.Status) to (core.ConfigMap): unknown conversion"
     assert reply.at("message") == f'Status in version "{api_version.rpartition("/")[2]}" {problem}'
@@ -190,12 +190,12 @@ def test_large_numbers_in_yaml(api, body: str, number: str, shown: str) -> None:
     assert reply.at("message") == f'Pod in version "v1" cannot be handled as a Pod: {problem}'
 
 
-def test_text_that_is_no_unicode(api) -> None:
+def test_invalid_unicode_in_json_is_replaced(api) -> None:
     body = b'{"metadata":{"name":"u"},"data":{"k":"\xff\\ud800"}}'
     assert api.post(api.path("configmaps"), body).at("data", "k") == "\ufffd\ufffd"
 
 
-def test_bytes_that_are_no_unicode(api) -> None:
+def test_invalid_utf8_in_protobuf_is_preserved(api) -> None:
     """Protobuf brings them, and gets them back; JSON has no way to show them."""
     content = field(1, field(1, b"raw")) + field(2, field(1, b"k") + field(2, b"a\xff\xc3<"))
     made = api.post(api.path("configmaps"), document("v1", "ConfigMap", content), content_type=PROTOBUF)
@@ -233,7 +233,7 @@ data:
 """
 
 
-def test_yaml_in_and_out(api) -> None:
+def test_yaml_request_and_response(api) -> None:
     reply = api.post(api.path("configmaps"), MANIFEST, content_type=YAML, headers={"Accept": YAML})
     assert (reply.status, reply.headers["content-type"]) == (201, YAML)
     assert reply.body.decode().startswith(
@@ -267,14 +267,14 @@ metadata:
         ("~: 1e3", "unsupported map key of type: %!s(<nil>), key: <nil>, value: 1000"),
     ],
 )
-def test_broken_yaml(api, body: str, problem: str) -> None:
+def test_invalid_yaml_is_rejected(api, body: str, problem: str) -> None:
     reply = api.post(api.path("configmaps"), body, content_type=YAML)
     shown = body.encode().hex()
     message = f"the object provided is unrecognized (must be of type ConfigMap): {problem} ({shown})"
     assert (reply.status, reply.at("message")) == (400, message)
 
 
-def test_texts_that_have_no_yaml(api) -> None:
+def test_strings_that_yaml_cannot_represent(api) -> None:
     """What is printed is what YAML reads in the JSON."""
     made = api.post(api.path("configmaps"), {"metadata": {"name": "x"}, "data": {"k": "a\x85b"}})
     assert made.status == 201
@@ -287,14 +287,14 @@ def test_texts_that_have_no_yaml(api) -> None:
     assert api.delete(api.path("configmaps", "y")).status == 200  # or nobody could list all config maps so
 
 
-def test_yaml_of_the_wrong_type(api) -> None:
+def test_unquoted_yaml_scalars_have_the_wrong_type(api) -> None:
     """A bare y is true, a bare number a number."""
     reply = api.post(api.path("configmaps"), "metadata: {name: x}\ndata: {n: y}", content_type=YAML)
     assert reply.status == 400
     assert reply.at("message").endswith("json: cannot unmarshal bool into Go struct field ConfigMap.data of type string")
 
 
-def test_yaml_cannot_be_watched(api) -> None:
+def test_watch_as_yaml_returns_406(api) -> None:
     reply = api.get(api.path("configmaps"), "watch=1&timeoutSeconds=1", headers={"Accept": YAML})
     assert (reply.status, reply.headers["content-type"]) == (406, YAML)
     assert yaml.safe_load(reply.body)["message"] == f"only the following media types are accepted: {STREAMS}"
@@ -303,7 +303,7 @@ def test_yaml_cannot_be_watched(api) -> None:
 # ---------------------------------------------------------------- Protobuf
 
 
-def test_protobuf_in_and_out(api) -> None:
+def test_protobuf_request_and_response(api) -> None:
     content = field(1, field(1, b"p") + field(11, field(1, b"l") + field(2, b"v"))) + field(2, field(1, b"k") + field(2, b"v"))
     made = api.post(api.path("configmaps"), document("v1", "ConfigMap", content), content_type=PROTOBUF)
     assert (made.status, made.at("data"), made.at("metadata", "labels")) == (201, {"k": "v"}, {"l": "v"})
@@ -315,7 +315,7 @@ def test_protobuf_in_and_out(api) -> None:
     assert (again.status, again.json) == (200, made.json)
 
 
-def test_lists_and_watches_in_protobuf(api, config: str) -> None:
+def test_lists_and_watches_as_protobuf(api, config: str) -> None:
     selector = {"fieldSelector": "metadata.name=m"}
     item = api.get(config, headers={"Accept": PROTOBUF}).body.removesuffix(b"\x1a\0\x22\0")
     content = item[item.index(b"\n", 20) :]
@@ -344,7 +344,7 @@ def test_lists_and_watches_in_protobuf(api, config: str) -> None:
         (document("v1", "ConfigMap", b"\x0a\x05"), 'ConfigMap in version "v1" cannot be handled as a ConfigMap: unexpected EOF'),
     ],
 )
-def test_broken_protobuf(api, body: bytes, message: str) -> None:
+def test_invalid_protobuf_is_rejected(api, body: bytes, message: str) -> None:
     reply = api.post(api.path("configmaps"), body, content_type=PROTOBUF)
     assert (reply.status, reply.at("message")) == (400, message)
 
@@ -355,25 +355,25 @@ def test_broken_protobuf(api, body: bytes, message: str) -> None:
 @pytest.mark.parametrize(
     "content_type", ["application/json", "application/json; charset=utf-8", "Application/JSON", "application/json;"]
 )
-def test_types_of_bodies(api, content_type: str) -> None:
+def test_accepted_request_content_types(api, content_type: str) -> None:
     assert api.post(api.path("configmaps"), {"metadata": {"name": "x"}}, content_type=content_type).status == 201
 
 
 @pytest.mark.parametrize(
     "content_type", ["text/plain", "*/*", "application/xml", "application/json;a=b;a=c", "application/json,"]
 )
-def test_unknown_types_of_bodies(api, content_type: str) -> None:
+def test_unknown_request_content_types_return_415(api, content_type: str) -> None:
     reply = api.post(api.path("configmaps"), {"metadata": {"name": "x"}}, content_type=content_type)
     message = f"the body of the request was in an unknown format - accepted media types include: {KNOWN}"
     assert (reply.status, reply.at("reason"), reply.at("message")) == (415, "UnsupportedMediaType", message)
 
 
-def test_unknown_types_of_patches(api, config: str) -> None:
+def test_unknown_patch_content_type_returns_415(api, config: str) -> None:
     reply = api.patch(config, {}, "application/json")
     assert (reply.status, reply.at("message")) == (415, "415: Unsupported Media Type")
 
 
-def test_every_format_says_the_same(api, config: str) -> None:
+def test_all_formats_have_the_same_content(api, config: str) -> None:
     obj: Any = api.get(config).json
     assert yaml.safe_load(api.get(config, headers={"Accept": YAML}).body) == obj
     listing: Any = api.get(api.path("configmaps"), {"fieldSelector": "metadata.name=m"}).json

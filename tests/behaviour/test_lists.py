@@ -103,7 +103,7 @@ def expected_names(revision: str, match: str, limit: str, token: str) -> tuple[l
 
 @pytest.mark.parametrize("match", [UNSET, "Exact", "NotOlderThan", "Nope"])
 @pytest.mark.parametrize("revision", [UNSET, "0", "b", "e", "x", "-1"])
-def test_every_cell_of_the_table(collection: Collection, revision: str, match: str) -> None:
+def test_all_combinations_of_resource_version_match_limit_and_continue(collection: Collection, revision: str, match: str) -> None:
     """resourceVersion × resourceVersionMatch × limit × continue."""
     token = collection.token()
     sent_revision = collection.revisions.get(revision, revision)
@@ -121,7 +121,7 @@ def test_every_cell_of_the_table(collection: Collection, revision: str, match: s
             assert (reply.status, names(reply), more) == (200, *expected_names(*cell)), cell
 
 
-def test_a_list_at_a_revision_tells_that_revision(collection: Collection) -> None:
+def test_list_at_exact_resource_version_returns_that_version(collection: Collection) -> None:
     revision = collection.revisions["c"]
     exact = collection.api.get(collection.path, {"resourceVersion": revision, "resourceVersionMatch": "Exact"})
     assert exact.at("metadata", "resourceVersion") == revision
@@ -129,7 +129,7 @@ def test_a_list_at_a_revision_tells_that_revision(collection: Collection) -> Non
     assert int(latest.at("metadata", "resourceVersion")) >= int(collection.revisions["e"])
 
 
-def test_what_was_changed_is_shown_as_it_was(api: Api) -> None:
+def test_list_at_exact_resource_version_shows_historical_objects(api: Api) -> None:
     path = api.path("configmaps")
     first = api.post(path, {"metadata": {"name": "m"}, "data": {"k": "old"}}).at("metadata", "resourceVersion")
     second = api.put(f"{path}/m", {"metadata": {"name": "m"}, "data": {"k": "new"}}).at("metadata", "resourceVersion")
@@ -151,7 +151,7 @@ ONE = {"fieldSelector": "metadata.name=a"}
         ({"limit": "1", **ONE}, None),
     ],
 )
-def test_a_revision_that_is_not_there_yet(collection: Collection, query: dict[str, str], retry: str | None) -> None:
+def test_future_resource_version_returns_504(collection: Collection, query: dict[str, str], retry: str | None) -> None:
     reply = collection.api.get(collection.path, {"resourceVersion": "999999999999", **query})
     assert (reply.status, reply.at("reason"), reply.headers.get("retry-after")) == (504, "Timeout", retry)
     cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
@@ -159,7 +159,7 @@ def test_a_revision_that_is_not_there_yet(collection: Collection, query: dict[st
     assert reply.at("message").startswith("Timeout: Too large resource version: 999999999999, current: ")
 
 
-def test_one_object_at_a_revision(collection: Collection) -> None:
+def test_get_with_resource_version(collection: Collection) -> None:
     """get knows resourceVersion, too, but no match: at least that old."""
     path = f"{collection.path}/b"
     for revision in ("", "0", collection.revisions["b"], collection.revisions["e"]):
@@ -174,7 +174,7 @@ def test_one_object_at_a_revision(collection: Collection) -> None:
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4])
-def test_chunks_are_the_list(collection: Collection, size: int) -> None:
+def test_paginated_list_returns_all_items(collection: Collection, size: int) -> None:
     seen: list[str] = []
     remaining: list[int] = []
     revisions = set()
@@ -192,7 +192,7 @@ def test_chunks_are_the_list(collection: Collection, size: int) -> None:
     assert len(revisions) == 1
 
 
-def test_chunks_show_one_state(api: Api) -> None:
+def test_pages_show_a_consistent_snapshot(api: Api) -> None:
     """Neither what comes nor what goes between two chunks is seen."""
     path = api.path("configmaps")
     for name in ("a", "c", "e"):
@@ -205,13 +205,13 @@ def test_chunks_show_one_state(api: Api) -> None:
     assert names(api.get(path)) == ["a", "c", "d"]
 
 
-def test_a_limit_that_is_large_enough(collection: Collection) -> None:
+def test_limit_equal_to_item_count_returns_no_continue_token(collection: Collection) -> None:
     reply = collection.api.get(collection.path, {"limit": "5"})
     assert names(reply) == list(NAMES)
     assert reply.at("metadata").keys() == {"resourceVersion"}
 
 
-def test_selected_chunks_do_not_say_how_many_remain(collection: Collection) -> None:
+def test_pages_with_a_selector_have_no_remaining_item_count(collection: Collection) -> None:
     query = {"limit": "2", "labelSelector": "kind=consonant"}
     first = collection.api.get(collection.path, query)
     assert names(first) == ["b", "c"]
@@ -221,11 +221,11 @@ def test_selected_chunks_do_not_say_how_many_remain(collection: Collection) -> N
 
 
 @pytest.mark.parametrize("limit", ["-1", "0", "500"])
-def test_limits_that_do_not_limit(collection: Collection, limit: str) -> None:
+def test_zero_or_empty_limits_return_all_items(collection: Collection, limit: str) -> None:
     assert collection.names({"limit": limit}) == list(NAMES)
 
 
-def test_a_limit_that_is_no_number(collection: Collection) -> None:
+def test_non_numeric_limit_returns_400(collection: Collection) -> None:
     reply = collection.api.get(collection.path, {"limit": "x"})
     assert problem(reply)[0] == 400
     assert 'strconv.ParseInt: parsing "x": invalid syntax' in problem(reply)[1]
@@ -248,12 +248,12 @@ def made_up_token(token: object) -> str:
         (made_up_token({"v": "v9", "rv": 5, "start": "a"}), "server does not recognize this encoded version v9"),
     ],
 )  # fmt: skip
-def test_tokens_that_are_none(collection: Collection, token: str, message: str) -> None:
+def test_invalid_continue_tokens_return_400(collection: Collection, token: str, message: str) -> None:
     reply = collection.api.get(collection.path, {"limit": "1", "continue": token})
     assert problem(reply) == (400, f"invalid continue token: continue key is not valid: {message}")
 
 
-def test_a_token_of_a_state_that_is_forgotten(collection: Collection) -> None:
+def test_expired_continue_token_returns_410_with_a_new_token(collection: Collection) -> None:
     """410, with a token that goes on from there in the newest state: consistent no longer, but complete."""
     token = made_up_token({"v": "meta.k8s.io/v1", "rv": 1, "start": "b\u0000"})
     reply = collection.api.get(collection.path, {"limit": "2", "continue": token})
@@ -269,7 +269,7 @@ def test_a_token_of_a_state_that_is_forgotten(collection: Collection) -> None:
     assert names(rest) == ["e"]
 
 
-def test_a_state_that_is_forgotten(collection: Collection) -> None:
+def test_list_at_a_compacted_resource_version_returns_410(collection: Collection) -> None:
     query = {"resourceVersion": "1", "resourceVersionMatch": "Exact"}
     reply = collection.api.get(collection.path, query)
     if reply.status == 200:
@@ -304,7 +304,7 @@ def test_label_selectors(collection: Collection, selector: str, chosen: str) -> 
         ("a=b c", "found 'c', expected: ',' or 'end of string'"),
     ],
 )  # fmt: skip
-def test_label_selectors_that_are_none(collection: Collection, selector: str, message: str) -> None:
+def test_invalid_label_selectors_return_400(collection: Collection, selector: str, message: str) -> None:
     reply = collection.api.get(collection.path, {"labelSelector": selector})
     assert (reply.status, reply.at("reason")) == (400, "BadRequest")
     assert message in reply.at("message")
@@ -329,18 +329,18 @@ def test_field_selectors(collection: Collection, selector: str, chosen: str) -> 
         ("metadata.name", 'invalid selector: \'metadata.name\'; can\'t understand \'metadata.name\''),
     ],
 )  # fmt: skip
-def test_field_selectors_that_are_none(collection: Collection, selector: str, message: str) -> None:
+def test_invalid_field_selectors_return_400(collection: Collection, selector: str, message: str) -> None:
     reply = collection.api.get(collection.path, {"fieldSelector": selector})
     assert (reply.status, reply.at("reason")) == (400, "BadRequest")
     assert message in reply.at("message")
 
 
-def test_both_selectors(collection: Collection) -> None:
+def test_label_and_field_selector_are_combined(collection: Collection) -> None:
     query = {"labelSelector": "kind=consonant", "fieldSelector": "metadata.name!=c"}
     assert collection.names(query) == ["b", "d"]
 
 
-def test_a_collection_of_all_namespaces(collection: Collection) -> None:
+def test_list_across_all_namespaces(collection: Collection) -> None:
     query = {"fieldSelector": f"metadata.namespace={collection.api.namespace}"}
     assert names(collection.api.get("/api/v1/configmaps", query)) == list(NAMES)
     nowhere = collection.api.get("/api/v1/namespaces/absent/configmaps")
@@ -359,7 +359,7 @@ FORMATS = (
 
 
 @pytest.mark.parametrize("accept", FORMATS)
-def test_a_list_that_was_asked_for_before_shows_what_was_written_since(api: Api, accept: str) -> None:
+def test_repeated_list_shows_later_writes(api: Api, accept: str) -> None:
     # Of a kind into which no other test writes what YAML cannot show.
     path, everywhere = api.path("limitranges"), "/api/v1/limitranges"
 

@@ -20,7 +20,7 @@ def test_version(api) -> None:
 
 
 @pytest.mark.parametrize("endpoint", ["/healthz", "/livez", "/readyz"])
-def test_health(api, endpoint: str) -> None:
+def test_health_endpoints(api, endpoint: str) -> None:
     reply = api.get(endpoint)
     assert (reply.status, reply.body) == (200, b"ok")
     assert reply.headers["content-type"] == "text/plain; charset=utf-8"
@@ -36,7 +36,7 @@ def test_health(api, endpoint: str) -> None:
     )
 
 
-def test_the_index(api) -> None:
+def test_root_path_lists_all_paths(api) -> None:
     paths = api.get("/").json["paths"]
     assert {"/api", "/api/v1", "/apis", "/apis/apps", "/apis/apps/v1", "/healthz", "/version", "/openapi/v3", "/metrics"} <= set(
         paths
@@ -44,7 +44,7 @@ def test_the_index(api) -> None:
     assert paths == sorted(paths)
 
 
-def test_the_seats_of_priority_levels(api) -> None:
+def test_nominal_seats_of_priority_levels(api) -> None:
     """Each level has its share of the 600 requests that are served at once, rounded up."""
     path, name = "/apis/flowcontrol.apiserver.k8s.io/v1/prioritylevelconfigurations", api.name("level")
     limited = {"nominalConcurrencyShares": 7, "limitResponse": {"type": "Reject"}}
@@ -69,7 +69,7 @@ def test_metrics(api) -> None:
     assert "# TYPE apiserver_request_duration_seconds histogram\n" in text
 
 
-def test_the_issuer_of_tokens(api) -> None:
+def test_openid_configuration_and_jwks(api) -> None:
     document = api.get("/.well-known/openid-configuration").json
     keys = api.get("/openid/v1/jwks", headers={"Accept": "application/jwk-set+json"})
     assert keys.status == 200
@@ -80,13 +80,13 @@ def test_the_issuer_of_tokens(api) -> None:
 
 
 @pytest.mark.parametrize("path", ["/api//v1/nodes", "/api/v1/../v1/nodes", "//version", "/healthz/", "/api/v1//nodes", "/V1"])
-def test_paths_are_taken_as_they_are(api, path: str) -> None:
+def test_paths_are_not_normalized(api, path: str) -> None:
     """Nothing is cleaned, nothing redirected."""
     assert api.get(path).status == 404
 
 
 @pytest.mark.parametrize("path", ["/apis/", "/apis/apps/", "/apis/apps/v1/", "/api/", "/api/v1/", "/version/"])
-def test_documents_stand_at_two_paths(api, path: str) -> None:
+def test_trailing_slash_serves_the_same_document(api, path: str) -> None:
     assert api.get(path).body == api.get(path.rstrip("/")).body
 
 
@@ -101,11 +101,11 @@ def test_documents_stand_at_two_paths(api, path: str) -> None:
         ("OPTIONS", "/api/v1/nodes", 405),
     ],
 )
-def test_methods(api, method: str, path: str, status: int) -> None:
+def test_allowed_methods(api, method: str, path: str, status: int) -> None:
     assert api.request(method, path).status == status
 
 
-def test_head(api) -> None:
+def test_head_requests(api) -> None:
     """It is for what is read whole; resources and the version take the methods that they name."""
     statuses = {
         path: api.request("HEAD", path).status for path in ("/healthz", "/apis", "/openapi/v2", "/version", "/api/v1/nodes")
@@ -122,12 +122,12 @@ def test_head(api) -> None:
         ("1" * 5000 + "s", f'invalid duration "{"1" * 5000}s"'),
     ],
 )  # fmt: skip
-def test_timeouts_are_durations(api, timeout: str, problem: str) -> None:
+def test_invalid_timeout_returns_400(api, timeout: str, problem: str) -> None:
     reply = api.get("/api/v1/nodes", {"timeout": timeout})
     assert (reply.status, reply.at("message")) == (400, f"invalid timeout specified in the request URL - time: {problem}")
 
 
-def test_numbers_of_any_length(api) -> None:
+def test_very_long_numbers_in_queries_return_400(api) -> None:
     """A number that Python does not care to read is too large, not an accident."""
     long = "9" * 5000
     reply = api.get("/api/v1/nodes", {"limit": long})
@@ -138,7 +138,7 @@ def test_numbers_of_any_length(api) -> None:
     assert (reply.status, reply.at("message")) == (400, f'strconv.ParseInt: parsing "{long}x": value out of range')
 
 
-def test_headers_of_every_answer(api) -> None:
+def test_common_response_headers(api) -> None:
     for path in ("/version", "/api/v1/nodes", "/api/v1/namespaces/nope-nope"):
         headers = api.get(path).headers
         assert headers["cache-control"] == "no-cache, private"
@@ -147,7 +147,7 @@ def test_headers_of_every_answer(api) -> None:
     assert api.get("/version", headers={"Audit-ID": "mine"}).headers["audit-id"] == "mine"
 
 
-def test_flows_are_those_of_the_schemas(api) -> None:
+def test_flow_schema_header_follows_the_flow_schemas(api) -> None:
     schemas = api.get("/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas").json["items"]
     names = {schema["metadata"]["uid"]: schema["metadata"]["name"] for schema in schemas}
 
@@ -159,7 +159,7 @@ def test_flows_are_those_of_the_schemas(api) -> None:
     assert flow("/healthz", **OTHER_USER) == "probes"
 
 
-def test_large_answers_are_compressed(api) -> None:
+def test_large_responses_are_compressed(api) -> None:
     for number in range(3):
         made = api.post(api.path("configmaps"), {"metadata": {"name": f"c{number}"}, "data": {"x": "y" * 60_000}})
         assert made.status == 201
@@ -169,7 +169,7 @@ def test_large_answers_are_compressed(api) -> None:
     assert "content-encoding" not in api.get(api.path("configmaps", "c0"), headers={"Accept-Encoding": "gzip"}).headers
 
 
-def test_warnings_of_deprecated_versions(api) -> None:
+def test_deprecated_api_versions_give_a_warning(api) -> None:
     reply = api.get(api.path("endpoints"))
     assert reply.headers["warning"] == '299 - "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"'
 
@@ -177,18 +177,18 @@ def test_warnings_of_deprecated_versions(api) -> None:
 @pytest.mark.parametrize(
     ("accept", "start"), [("application/json", b'{"kind":"Status"'), ("application/yaml", b"apiVersion: v1\n")]
 )
-def test_errors_come_in_the_form_asked_for(api, accept: str, start: bytes) -> None:
+def test_errors_are_returned_in_the_requested_format(api, accept: str, start: bytes) -> None:
     reply = api.get("/api/v1/nodes/nope-nope", headers={"Accept": accept})
     assert reply.status == 404
     assert reply.body.startswith(start)
 
 
-def test_the_media_types_of_a_406(api) -> None:
+def test_not_acceptable_message_lists_media_types(api) -> None:
     reply = api.get("/api/v1/nodes", headers={"Accept": "text/html"})
     assert (reply.status, reply.at("reason")) == (406, "NotAcceptable")
     assert "application/json, application/yaml, application/vnd.kubernetes.protobuf" in reply.at("message")
 
 
-def test_large_bodies(api) -> None:
+def test_too_large_body_returns_413(api) -> None:
     reply = api.post(api.path("configmaps"), b'{"x": "' + b"y" * (3 * 1024 * 1024) + b'"}')
     assert (reply.status, reply.at("message")) == (413, "Request entity too large: limit is 3145728")

@@ -36,7 +36,7 @@ def gated_url(request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("form", ["json", "yaml", "protobuf", "cbor"])
-def test_mutated_bodies(gated_url: str, form: str) -> None:
+def test_mutated_bodies_give_the_recorded_errors(gated_url: str, form: str) -> None:
     api = Api(gated_url)
     if form == "cbor" and api.post("/api/v1/namespaces", b"\xa0", content_type="application/cbor").status == 415:
         pytest.skip("the server has no CBOR")

@@ -91,7 +91,7 @@ def said(reply: Reply) -> tuple[int, str, set[str]]:
 
 @settings(suppress_health_check=list(HealthCheck))
 @given(request=mutated())
-def test_what_is_wrong_is_told(request: tuple[str, Any], own: Api, other: Api | None) -> None:
+def test_invalid_objects_are_rejected_without_server_error(request: tuple[str, Any], own: Api, other: Api | None) -> None:
     path, body = request
     ours = said(own.post(path, body, {"dryRun": "All"}))
     assert ours[0] < 500

@@ -78,7 +78,7 @@ def samples_by_kind(folder: Path, kinds: dict[Key, dict[str, Any]]) -> Iterator[
                 yield obj, kinds[key]
 
 
-def test_an_operator(api: Any, folder: Path) -> None:
+def test_operator_crds_and_samples(api: Any, folder: Path) -> None:
     found = {obj["metadata"].get("name"): obj for obj in documents(folder) if obj.get("kind") == "CustomResourceDefinition"}
     whole = {name: obj for name, obj in found.items() if isinstance(obj.get("spec"), dict) and "versions" in obj["spec"]}
     kinds: dict[Key, dict[str, Any]] = {}

@@ -38,7 +38,7 @@ def made(api: Api) -> dict[str, Any]:
 # ---------------------------------------------------------------- dryRun
 
 
-def test_a_dry_create(api: Api) -> None:
+def test_dry_run_create_does_not_store_the_object(api: Api) -> None:
     dry = api.post(api.path("configmaps"), CONFIG_MAP, {"dryRun": "All"})
     assert (dry.status, dry.at("data")) == (201, {"k": "v"})
     assert dry.at("metadata").keys() == {"name", "namespace", "uid", "creationTimestamp", "managedFields"}  # no revision
@@ -46,7 +46,7 @@ def test_a_dry_create(api: Api) -> None:
     assert api.post(api.path("configmaps"), {"metadata": {"name": "X"}}, {"dryRun": "All"}).status == 422
 
 
-def test_a_dry_create_of_what_is_there(api: Api, made: dict[str, Any]) -> None:
+def test_dry_run_create_of_an_existing_object_returns_409(api: Api, made: dict[str, Any]) -> None:
     dry = api.post(api.path("configmaps"), CONFIG_MAP, {"dryRun": "All"})
     assert problem(dry) == (409, 'configmaps "a" already exists')
 
@@ -61,7 +61,9 @@ def test_a_dry_create_of_what_is_there(api: Api, made: dict[str, Any]) -> None:
         ("PATCH", {**CONFIG_MAP, "data": {"k": "new"}}, APPLY),
     ],
 )
-def test_a_dry_update(api: Api, made: dict[str, Any], method: str, body: Any, content_type: str) -> None:
+def test_dry_run_update_does_not_change_the_object(
+    api: Api, made: dict[str, Any], method: str, body: Any, content_type: str
+) -> None:
     query = {"dryRun": "All"} | ({"fieldManager": "m", "force": "true"} if content_type == APPLY else {})
     dry = api.request(method, api.path("configmaps", "a"), body, query, content_type=content_type)
     assert (dry.status, dry.at("data")) == (200, {"k": "new"})
@@ -69,7 +71,7 @@ def test_a_dry_update(api: Api, made: dict[str, Any], method: str, body: Any, co
     assert api.get(api.path("configmaps", "a")).json == made
 
 
-def test_nothing_is_taken_by_a_dry_run(api: Api) -> None:
+def test_dry_run_allocates_no_addresses_or_ports(api: Api) -> None:
     """Neither addresses nor ports: what a dry run showed is there for the next one."""
     service = {"metadata": {"name": "a"}, "spec": {"type": "NodePort", "ports": [{"port": 80, "nodePort": 30771}]}}
     for _ in range(2):
@@ -81,7 +83,7 @@ def test_nothing_is_taken_by_a_dry_run(api: Api) -> None:
     ("method", "kind"),
     [("POST", "CreateOptions"), ("PUT", "UpdateOptions"), ("PATCH", "PatchOptions"), ("DELETE", "DeleteOptions")],
 )
-def test_dry_runs_that_are_none(api: Api, made: dict[str, Any], method: str, kind: str) -> None:
+def test_invalid_dry_run_values_return_422(api: Api, made: dict[str, Any], method: str, kind: str) -> None:
     path = api.path("configmaps") if method == "POST" else api.path("configmaps", "a")
     body = None if method == "DELETE" else CONFIG_MAP if method != "PATCH" else {}
     reply = api.request(method, path, body, {"dryRun": "Some"}, content_type=MERGE if method == "PATCH" else "application/json")
@@ -93,26 +95,26 @@ def test_dry_runs_that_are_none(api: Api, made: dict[str, Any], method: str, kin
 
 
 @pytest.mark.parametrize("level", ["", "Warn"])
-def test_strange_fields_are_warned_of(api: Api, level: str) -> None:
+def test_unknown_and_duplicate_fields_give_warnings(api: Api, level: str) -> None:
     reply = api.post(api.path("configmaps"), STRANGE, {"fieldValidation": level} if level else None)
     assert (reply.status, warnings(reply)) == (201, FINDINGS)
     assert reply.at("data") == {"k": "w"}
 
 
-def test_strange_fields_are_ignored(api: Api) -> None:
+def test_field_validation_ignore_gives_no_warnings(api: Api) -> None:
     reply = api.post(api.path("configmaps"), STRANGE, {"fieldValidation": "Ignore"})
     assert (reply.status, warnings(reply)) == (201, [])
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT"])
-def test_strange_fields_are_refused(api: Api, made: dict[str, Any], method: str) -> None:
+def test_field_validation_strict_rejects_unknown_and_duplicate_fields(api: Api, made: dict[str, Any], method: str) -> None:
     path = api.path("configmaps") if method == "POST" else api.path("configmaps", "a")
     reply = api.request(method, path, STRANGE, {"fieldValidation": "Strict"})
     text = f'ConfigMap in version "v1" cannot be handled as a ConfigMap: strict decoding error: {", ".join(FINDINGS)}'
     assert problem(reply) == (400, text)
 
 
-def test_strange_fields_in_yaml(api: Api) -> None:
+def test_field_validation_strict_rejects_unknown_fields_in_yaml(api: Api) -> None:
     body = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {k: v}\nextra: 1\n"
     reply = api.post(api.path("configmaps"), body, {"fieldValidation": "Strict"}, content_type="application/yaml")
     text = 'ConfigMap in version "v1" cannot be handled as a ConfigMap: strict decoding error: unknown field "extra"'
@@ -120,7 +122,7 @@ def test_strange_fields_in_yaml(api: Api) -> None:
 
 
 @pytest.mark.parametrize("content_type", [MERGE, STRATEGIC])
-def test_strange_fields_in_patches(api: Api, made: dict[str, Any], content_type: str) -> None:
+def test_field_validation_of_patches(api: Api, made: dict[str, Any], content_type: str) -> None:
     path = api.path("configmaps", "a")
     warned = api.patch(path, {"extra": 1, "data": {"l": "w"}}, content_type)
     assert (warned.status, warnings(warned)) == (200, ['unknown field "extra"'])
@@ -129,7 +131,7 @@ def test_strange_fields_in_patches(api: Api, made: dict[str, Any], content_type:
     assert 'strict decoding error: unknown field "extra"' in refused.at("message")
 
 
-def test_strange_fields_in_an_apply(api: Api) -> None:
+def test_apply_rejects_unknown_fields_regardless_of_field_validation(api: Api) -> None:
     """The types of an apply are checked whatever fieldValidation says."""
     reply = api.patch(
         api.path("configmaps", "a"), {**CONFIG_MAP, "extra": 1}, APPLY, {"fieldManager": "m", "fieldValidation": "Ignore"}
@@ -139,7 +141,7 @@ def test_strange_fields_in_an_apply(api: Api) -> None:
 
 
 @pytest.mark.parametrize(("method", "kind"), [("POST", "CreateOptions"), ("PUT", "UpdateOptions"), ("PATCH", "PatchOptions")])
-def test_levels_that_are_none(api: Api, made: dict[str, Any], method: str, kind: str) -> None:
+def test_invalid_field_validation_values_return_422(api: Api, made: dict[str, Any], method: str, kind: str) -> None:
     path = api.path("configmaps") if method == "POST" else api.path("configmaps", "a")
     reply = api.request(
         method, path, CONFIG_MAP, {"fieldValidation": "warn"}, content_type=MERGE if method == "PATCH" else "application/json"
@@ -148,7 +150,7 @@ def test_levels_that_are_none(api: Api, made: dict[str, Any], method: str, kind:
     assert problem(reply) == (422, f'{kind}.meta.k8s.io "" is invalid: {text}')
 
 
-def test_a_wrong_type_is_no_strange_field(api: Api) -> None:
+def test_wrong_type_is_rejected_at_every_field_validation_level(api: Api) -> None:
     for level in ("Ignore", "Warn", "Strict"):
         reply = api.post(api.path("configmaps"), {"metadata": {"name": "a"}, "data": {"k": 5}}, {"fieldValidation": level})
         text = "json: cannot unmarshal number into Go struct field ConfigMap.data of type string"
@@ -165,30 +167,30 @@ def test_a_wrong_type_is_no_strange_field(api: Api) -> None:
         ("a\u0007b", 'fieldManager: Invalid value: "a\\ab": invalid character U+0007 (at position 1)'),
     ],
 )
-def test_managers_that_are_none(api: Api, manager: str, message: str) -> None:
+def test_invalid_field_managers_return_422(api: Api, manager: str, message: str) -> None:
     reply = api.post(api.path("configmaps"), CONFIG_MAP, {"fieldManager": manager})
     assert problem(reply) == (422, f'CreateOptions.meta.k8s.io "" is invalid: {message}')
 
 
-def test_a_long_user_agent_is_cut(api: Api) -> None:
+def test_long_user_agent_is_truncated_in_managed_fields(api: Api) -> None:
     reply = api.post(api.path("configmaps"), CONFIG_MAP, headers={"User-Agent": "x" * 200})
     assert reply.at("metadata", "managedFields", 0, "manager") == "x" * 128
 
 
-def test_an_apply_needs_a_manager(api: Api) -> None:
+def test_apply_requires_a_field_manager(api: Api) -> None:
     reply = api.patch(api.path("configmaps", "a"), CONFIG_MAP, APPLY)
     text = "fieldManager: Required value: is required for apply patch"
     assert problem(reply) == (422, f'PatchOptions.meta.k8s.io "" is invalid: {text}')
 
 
 @pytest.mark.parametrize("force", ["true", "false"])
-def test_only_an_apply_is_forced(api: Api, made: dict[str, Any], force: str) -> None:
+def test_force_is_forbidden_for_non_apply_patches(api: Api, made: dict[str, Any], force: str) -> None:
     reply = api.patch(api.path("configmaps", "a"), {}, MERGE, {"force": force})
     text = "force: Forbidden: may not be specified for non-apply patch"
     assert problem(reply) == (422, f'PatchOptions.meta.k8s.io "" is invalid: {text}')
 
 
-def test_a_conflict_of_managers_and_force(api: Api) -> None:
+def test_apply_conflict_is_resolved_by_force(api: Api) -> None:
     path = api.path("configmaps", "a")
     api.patch(path, CONFIG_MAP, APPLY, {"fieldManager": "one"})
     other = {**CONFIG_MAP, "data": {"k": "w"}}
@@ -203,18 +205,18 @@ def test_a_conflict_of_managers_and_force(api: Api) -> None:
 # ---------------------------------------------------------------- others
 
 
-def test_parameters_that_nobody_knows(api: Api, made: dict[str, Any]) -> None:
+def test_unknown_query_parameters_are_ignored(api: Api, made: dict[str, Any]) -> None:
     assert api.get(api.path("configmaps", "a"), {"nope": "1", "limit": "x"}).status == 200
     assert api.put(api.path("configmaps", "a"), CONFIG_MAP, {"nope": "1", "propagationPolicy": "x"}).status == 200
 
 
 @pytest.mark.parametrize("value", ["0", "false"])
-def test_what_is_false(api: Api, made: dict[str, Any], value: str) -> None:
+def test_false_values_of_boolean_parameters(api: Api, made: dict[str, Any], value: str) -> None:
     reply = api.get(api.path("configmaps"), {"watch": value, "allowWatchBookmarks": value})
     assert (reply.status, reply.at("kind")) == (200, "ConfigMapList")
 
 
-def test_a_parameter_given_twice_counts_once(api: Api, made: dict[str, Any]) -> None:
+def test_first_value_of_a_repeated_parameter_is_used(api: Api, made: dict[str, Any]) -> None:
     reply = api.get(api.path("configmaps"), "fieldSelector=metadata.name%3Da&fieldSelector=metadata.name%3Db")
     assert [item["metadata"]["name"] for item in reply.at("items")] == ["a"]
 

@@ -55,7 +55,7 @@ def deployment(api) -> str:
 
 
 @pytest.mark.parametrize("content_type", PATCH_TYPES)
-def test_a_patch_changes_what_it_names(api, config: str, content_type: str) -> None:
+def test_patch_changes_only_the_named_fields(api, config: str, content_type: str) -> None:
     before = api.get(config)
     reply = api.patch(config, labelled(content_type, "1"), content_type)
     assert reply.status == 200
@@ -65,13 +65,13 @@ def test_a_patch_changes_what_it_names(api, config: str, content_type: str) -> N
 
 
 @pytest.mark.parametrize("content_type", PATCH_TYPES)
-def test_a_patch_that_changes_nothing_writes_nothing(api, config: str, content_type: str) -> None:
+def test_patch_without_changes_does_not_write(api, config: str, content_type: str) -> None:
     before = api.get(config)
     assert api.patch(config, labelled(content_type, "0"), content_type).json == before.json
 
 
 @pytest.mark.parametrize("content_type", PATCH_TYPES)
-def test_a_dry_run_shows_what_would_be(api, config: str, content_type: str) -> None:
+def test_dry_run_patch_does_not_change_the_object(api, config: str, content_type: str) -> None:
     before = api.get(config)
     reply = api.patch(config, labelled(content_type, "1"), content_type, {"dryRun": "All"})
     assert reply.at("metadata", "labels") == {"a": "1"}
@@ -79,7 +79,7 @@ def test_a_dry_run_shows_what_would_be(api, config: str, content_type: str) -> N
 
 
 @pytest.mark.parametrize("content_type", PATCH_TYPES)
-def test_who_patches_owns_what_has_changed(api, config: str, content_type: str) -> None:
+def test_field_manager_of_a_patch_owns_changed_fields(api, config: str, content_type: str) -> None:
     reply = api.patch(config, labelled(content_type, "1"), content_type, {"fieldManager": "patcher"})
     owned = {entry["manager"]: entry["fieldsV1"] for entry in reply.at("metadata", "managedFields")}
     assert owned["patcher"] == {"f:metadata": {"f:labels": {"f:a": {}}}}
@@ -87,13 +87,13 @@ def test_who_patches_owns_what_has_changed(api, config: str, content_type: str) 
 
 
 @pytest.mark.parametrize("content_type", PATCH_TYPES)
-def test_an_absent_object_is_told_before_a_broken_patch(api, content_type: str) -> None:
+def test_missing_object_returns_404_before_the_patch_is_parsed(api, content_type: str) -> None:
     reply = api.patch(api.path("configmaps", "none"), "{", content_type)
     assert (reply.status, reply.at("message")) == (404, 'configmaps "none" not found')
 
 
 @pytest.mark.parametrize("content_type", PATCH_TYPES)
-def test_a_revision_in_a_patch_is_a_precondition(api, config: str, content_type: str) -> None:
+def test_resource_version_in_a_patch_is_a_precondition(api, config: str, content_type: str) -> None:
     revision = api.get(config).at("metadata", "resourceVersion")
 
     def patch(value: str) -> Any:
@@ -110,7 +110,7 @@ def test_a_revision_in_a_patch_is_a_precondition(api, config: str, content_type:
 
 @pytest.mark.parametrize("content_type", PATCH_TYPES)
 @pytest.mark.parametrize("name", ["other", ""])
-def test_a_patch_cannot_rename(api, config: str, content_type: str, name: str) -> None:
+def test_patch_cannot_change_the_name(api, config: str, content_type: str, name: str) -> None:
     rename = [{"op": "replace", "path": "/metadata/name", "value": name}]
     reply = api.patch(config, rename if content_type == JSON_PATCH else {"metadata": {"name": name}}, content_type)
     assert reply.status == 400
@@ -122,19 +122,19 @@ def test_a_patch_cannot_rename(api, config: str, content_type: str, name: str) -
 
 
 @pytest.mark.parametrize("content_type", PATCH_TYPES)
-def test_the_media_type_may_have_parameters(api, config: str, content_type: str) -> None:
+def test_patch_content_type_may_have_parameters(api, config: str, content_type: str) -> None:
     assert api.patch(config, labelled(content_type, "1"), f"{content_type}; charset=utf-8").status == 200
 
 
 @pytest.mark.parametrize("content_type", ["application/json", "text/plain", "application/json-patch+yaml"])
-def test_other_media_types_are_no_patches(api, config: str, content_type: str) -> None:
+def test_unsupported_patch_content_types_return_415(api, config: str, content_type: str) -> None:
     reply = api.patch(config, "{}", content_type)
     assert (reply.status, reply.at("reason")) == (415, "UnsupportedMediaType")
     assert reply.at("message") == "415: Unsupported Media Type"
 
 
 @pytest.mark.parametrize("content_type", PATCH_TYPES)
-def test_status_is_patched_through_its_subresource(api, deployment: str, content_type: str) -> None:
+def test_status_is_patched_through_the_status_subresource(api, deployment: str, content_type: str) -> None:
     patch: Any = {"spec": {"replicas": 9}, "status": {"replicas": 1}}
     if content_type == JSON_PATCH:
         patch = [{"op": "add", "path": f"/{name}", "value": value} for name, value in (("status", {"replicas": 1}),)]
@@ -145,7 +145,7 @@ def test_status_is_patched_through_its_subresource(api, deployment: str, content
 
 
 @pytest.mark.parametrize("content_type", PATCH_TYPES)
-def test_a_scale_is_patched(api, deployment: str, content_type: str) -> None:
+def test_scale_subresource_is_patched(api, deployment: str, content_type: str) -> None:
     replace = [{"op": "replace", "path": "/spec/replicas", "value": 5}]
     patch = replace if content_type == JSON_PATCH else {"spec": {"replicas": 5}}
     reply = api.patch(f"{deployment}/scale", patch, content_type, {"fieldManager": "scaler"})
@@ -160,7 +160,9 @@ def test_a_scale_is_patched(api, deployment: str, content_type: str) -> None:
     ("validation", "status", "warnings"), [("Strict", 422, 0), ("Warn", 200, 1), ("", 200, 1), ("Ignore", 200, 0)]
 )
 @pytest.mark.parametrize("content_type", [MERGE_PATCH, STRATEGIC])
-def test_unknown_fields(api, config: str, content_type: str, validation: str, status: int, warnings: int) -> None:
+def test_field_validation_of_unknown_fields(
+    api, config: str, content_type: str, validation: str, status: int, warnings: int
+) -> None:
     query = {"fieldValidation": validation} if validation else None
     reply = api.patch(config, {"nope": 1, "data": {"a": "x"}}, content_type, query)
     assert reply.status == status
@@ -190,7 +192,7 @@ def test_unknown_fields(api, config: str, content_type: str, validation: str, st
         ([], {"a": "1", "b": "2"}),
     ],
 )
-def test_operations(api, config: str, operations: Any, data: Any) -> None:
+def test_json_patch_operations(api, config: str, operations: Any, data: Any) -> None:
     reply = api.patch(config, operations, JSON_PATCH)
     if any("~1" in operation["path"] for operation in operations):
         assert (reply.status, '"x/y~z"' in reply.at("message")) == (422, True)  # keys of config maps have no slash
@@ -212,7 +214,7 @@ def test_operations(api, config: str, operations: Any, data: Any) -> None:
         {"op": "add", "value": "1"},
     ],
 )
-def test_operations_that_do_not_fit(api, config: str, operation: Any) -> None:
+def test_inapplicable_json_patch_operations_return_422(api, config: str, operation: Any) -> None:
     reply = api.patch(config, [operation], JSON_PATCH)
     assert (reply.status, reply.at("reason"), reply.at("message")) == (422, "Invalid", REJECTED)
 
@@ -234,7 +236,7 @@ def test_operations_that_do_not_fit(api, config: str, operation: Any) -> None:
         ([{"op": "remove", "path": "/spec/template/spec/containers/x"}], None),
     ],
 )
-def test_positions_in_lists(api, deployment: str, operations: Any, names: list[str] | None) -> None:
+def test_json_patch_list_indexes(api, deployment: str, operations: Any, names: list[str] | None) -> None:
     reply = api.patch(deployment, operations, JSON_PATCH)
     if names is None:
         assert (reply.status, reply.at("message")) == (422, REJECTED)
@@ -242,13 +244,13 @@ def test_positions_in_lists(api, deployment: str, operations: Any, names: list[s
         assert [item["name"] for item in reply.at("spec", "template", "spec", "containers")] == names
 
 
-def test_operations_are_all_or_none(api, config: str) -> None:
+def test_json_patch_is_atomic(api, config: str) -> None:
     operations = [{"op": "add", "path": "/data/c", "value": "3"}, {"op": "test", "path": "/data/a", "value": "x"}]
     assert api.patch(config, operations, JSON_PATCH).status == 422
     assert api.get(config).at("data") == {"a": "1", "b": "2"}
 
 
-def test_ten_thousand_operations_are_the_limit(api, config: str) -> None:
+def test_json_patch_is_limited_to_10000_operations(api, config: str) -> None:
     operation = {"op": "test", "path": "/data/a", "value": "1"}
     assert api.patch(config, [operation] * 10_000, JSON_PATCH).status == 200
     reply = api.patch(config, [operation] * 10_001, JSON_PATCH)
@@ -256,14 +258,14 @@ def test_ten_thousand_operations_are_the_limit(api, config: str) -> None:
     assert reply.at("message") == ("Request entity too large: The allowed maximum operations in a JSON patch is 10000, got 10001")
 
 
-def test_copies_may_not_multiply(api, config: str) -> None:
+def test_json_patch_copy_size_is_limited(api, config: str) -> None:
     grow = [{"op": "add", "path": "/data/a", "value": "x" * 100_000}]
     copies = [{"op": "copy", "from": "/data", "path": f"/metadata/annotations{number}"} for number in range(40)]
     reply = api.patch(config, [*grow, *copies], JSON_PATCH)
     assert (reply.status, reply.at("message")) == (422, REJECTED)
 
 
-def test_large_bodies_are_refused(api, config: str) -> None:
+def test_too_large_patch_body_returns_413(api, config: str) -> None:
     reply = api.patch(config, {"data": {"a": "x" * (3 * 1024 * 1024)}}, MERGE_PATCH)
     assert (reply.status, reply.at("reason")) == (413, "RequestEntityTooLarge")
     assert reply.at("message") == "Request entity too large: limit is 3145728"
@@ -273,14 +275,14 @@ def test_large_bodies_are_refused(api, config: str) -> None:
     ("body", "status"),
     [("{}", 400), ("x", 400), ("[", 400), ('[{"op":"add","path":"/data/a","value":"1"}', 400), ("[1]", 400), ("null", 200)],
 )
-def test_bodies_that_are_no_json_patch(api, config: str, body: str, status: int) -> None:
+def test_invalid_json_patch_bodies_are_rejected(api, config: str, body: str, status: int) -> None:
     reply = api.patch(config, body, JSON_PATCH)
     assert reply.status == status
     if status == 400:
         assert reply.at("message").startswith("error decoding patch: ")
 
 
-def test_results_that_do_not_fit_their_type_show_the_document(api, config: str) -> None:
+def test_json_patch_result_of_wrong_type_returns_422(api, config: str) -> None:
     reply = api.patch(config, [{"op": "add", "path": "/data", "value": 5}], JSON_PATCH)
     assert reply.status == 422
     assert reply.at("details", "causes", 0, "field") == "patch"
@@ -290,7 +292,7 @@ def test_results_that_do_not_fit_their_type_show_the_document(api, config: str) 
 
 
 @pytest.mark.parametrize("value", [None, "", "/", "v9", {}, 5])
-def test_what_an_object_says_that_it_is(api, config: str, value: Any) -> None:
+def test_json_patch_cannot_change_api_version(api, config: str, value: Any) -> None:
     reply = api.patch(config, [{"op": "add", "path": "/apiVersion", "value": value}], JSON_PATCH)
     if value in (None, "", "/"):  # then nothing is known of it, not even its name
         assert (reply.status, reply.at("reason")) == (400, "BadRequest")
@@ -314,12 +316,12 @@ def test_what_an_object_says_that_it_is(api, config: str, value: Any) -> None:
     ],
 )
 @pytest.mark.parametrize("content_type", [MERGE_PATCH, STRATEGIC])
-def test_members_are_merged(api, config: str, content_type: str, patch: Any, data: Any) -> None:
+def test_merge_patch_merges_members(api, config: str, content_type: str, patch: Any, data: Any) -> None:
     reply = api.patch(config, patch, content_type)
     assert (reply.status, reply.at("data")) == (200, data)
 
 
-def test_lists_are_replaced_by_a_merge_patch(api, deployment: str) -> None:
+def test_merge_patch_replaces_lists(api, deployment: str) -> None:
     patch = {"spec": {"template": {"spec": {"containers": [container("three")]}}}}
     reply = api.patch(deployment, patch, MERGE_PATCH)
     assert [item["name"] for item in reply.at("spec", "template", "spec", "containers")] == ["three"]
@@ -336,7 +338,7 @@ def of_pods(**spec: Any) -> dict[str, Any]:
     return {"spec": {"template": {"spec": spec}}}
 
 
-def test_items_are_merged_by_their_key(api, deployment: str) -> None:
+def test_strategic_merge_patch_merges_items_by_key(api, deployment: str) -> None:
     patch = of_pods(containers=[{"name": "two", "image": "new"}, container("three")])
     merged = containers(api.patch(deployment, patch, STRATEGIC))
     assert {name: item["image"] for name, item in merged.items()} == {"two": "new", "three": "i", "one": "i"}
@@ -355,16 +357,16 @@ def test_items_are_merged_by_their_key(api, deployment: str) -> None:
         ([{"$patch": "replace", "name": "x"}, container("three")], ["three"]),
     ],
 )
-def test_directives_in_lists(api, deployment: str, directive: Any, names: list[str]) -> None:
+def test_strategic_merge_patch_list_directives(api, deployment: str, directive: Any, names: list[str]) -> None:
     assert list(containers(api.patch(deployment, of_pods(containers=directive), STRATEGIC))) == names
 
 
-def test_an_object_is_replaced(api, deployment: str) -> None:
+def test_strategic_merge_patch_replace_directive(api, deployment: str) -> None:
     patch = {"spec": {"strategy": {"$patch": "replace", "type": "Recreate"}}}
     assert api.patch(deployment, patch, STRATEGIC).at("spec", "strategy") == {"type": "Recreate"}
 
 
-def test_members_that_are_not_retained_go(api, deployment: str) -> None:
+def test_strategic_merge_patch_retain_keys(api, deployment: str) -> None:
     patch = {"spec": {"strategy": {"$retainKeys": ["type"], "type": "Recreate"}}}
     assert api.patch(deployment, patch, STRATEGIC).at("spec", "strategy") == {"type": "Recreate"}
     unlisted = {"spec": {"strategy": {"$retainKeys": ["rollingUpdate"], "type": "Recreate"}}}
@@ -372,7 +374,7 @@ def test_members_that_are_not_retained_go(api, deployment: str) -> None:
     assert (reply.status, reply.at("message")) == (400, "invalid patch format of retainKeys")
 
 
-def test_scalars_are_deleted_from_lists(api, deployment: str) -> None:
+def test_strategic_merge_patch_delete_from_primitive_list(api, deployment: str) -> None:
     patch = {"metadata": {"$deleteFromPrimitiveList/finalizers": ["example.com/a", "example.com/none"]}}
     assert api.patch(deployment, patch, STRATEGIC).at("metadata", "finalizers") == ["example.com/b"]
 
@@ -386,14 +388,14 @@ def test_scalars_are_deleted_from_lists(api, deployment: str) -> None:
         (["two"], None, ["one", "two"]),
     ],
 )
-def test_the_order_of_items(api, deployment: str, order: list[str], changes: Any, names: list[str]) -> None:
+def test_strategic_merge_patch_set_element_order(api, deployment: str, order: list[str], changes: Any, names: list[str]) -> None:
     spec: dict[str, Any] = {"$setElementOrder/containers": [{"name": name} for name in order]}
     if changes:
         spec["containers"] = changes
     assert list(containers(api.patch(deployment, of_pods(**spec), STRATEGIC))) == names
 
 
-def test_scalars_that_merge_are_united_and_others_replaced(api, deployment: str) -> None:
+def test_strategic_merge_patch_merges_or_replaces_primitive_lists(api, deployment: str) -> None:
     patch = {"metadata": {"finalizers": ["example.com/c"]}, **of_pods(tolerations=[{"key": "l", "operator": "Exists"}])}
     reply = api.patch(deployment, patch, STRATEGIC)
     assert sorted(reply.at("metadata", "finalizers")) == ["example.com/a", "example.com/b", "example.com/c"]
@@ -419,7 +421,7 @@ def test_scalars_that_merge_are_united_and_others_replaced(api, deployment: str)
         ),
     ],
 )
-def test_malformed_directives(api, deployment: str, patch: Any, status: int | None, message: str) -> None:
+def test_malformed_strategic_merge_directives(api, deployment: str, patch: Any, status: int | None, message: str) -> None:
     reply = api.patch(deployment, patch, STRATEGIC)
     if status is None:
         assert reply.status == 200
@@ -427,7 +429,7 @@ def test_malformed_directives(api, deployment: str, patch: Any, status: int | No
         assert (reply.status, reply.at("message")) == (status, message)
 
 
-def test_values_of_the_wrong_type_show_the_patch(api, deployment: str) -> None:
+def test_strategic_merge_patch_type_error_shows_the_patch(api, deployment: str) -> None:
     reply = api.patch(deployment, {"spec": {"replicas": "two"}}, STRATEGIC)
     assert (reply.status, reply.at("message")) == (
         422,
@@ -435,17 +437,17 @@ def test_values_of_the_wrong_type_show_the_patch(api, deployment: str) -> None:
     )
 
 
-def test_numbers_are_made_to_fit(api, deployment: str) -> None:
+def test_strategic_merge_patch_converts_numbers(api, deployment: str) -> None:
     assert api.patch(deployment, '{"spec":{"replicas":3.0}}', STRATEGIC).at("spec", "replicas") == 3
     assert api.patch(deployment, '{"spec":{"replicas":4294967297}}', STRATEGIC).at("spec", "replicas") == 1
 
 
-def test_kind_and_version_of_a_strategic_merge_patch_mean_nothing(api, config: str) -> None:
+def test_strategic_merge_patch_ignores_kind_and_api_version(api, config: str) -> None:
     reply = api.patch(config, {"kind": "Nope", "apiVersion": "nope/v9", "data": {"a": "x"}}, STRATEGIC)
     assert (reply.status, reply.at("kind"), reply.at("apiVersion"), reply.at("data", "a")) == (200, "ConfigMap", "v1", "x")
 
 
-def test_members_given_twice(api, config: str) -> None:
+def test_duplicate_members_in_patches(api, config: str) -> None:
     body = '{"data":{"a":"x","a":"y"}}'
     warned = api.patch(config, body, STRATEGIC)
     assert warned.at("data", "a") == "y"
@@ -454,7 +456,7 @@ def test_members_given_twice(api, config: str) -> None:
     assert (refused.status, refused.at("message").endswith('duplicate field "data.a"')) == (422, True)
 
 
-def test_patches_go_through_validation(api, config: str) -> None:
+def test_patched_objects_are_validated(api, config: str) -> None:
     reply = api.patch(config, {"data": {"a b": "1"}}, MERGE_PATCH)
     assert (reply.status, reply.at("details", "causes", 0, "field")) == (422, "data[a b]")
     assert json.loads(api.get(config).body)["data"] == {"a": "1", "b": "2"}

@@ -103,7 +103,7 @@ def denial(api: Api, message: str, number: int = 0, binding: int = 0) -> str:
 # ---------------------------------------------------------------- validation
 
 
-def test_a_validation_that_fails_refuses_the_write(api: Api) -> None:
+def test_failing_validation_rejects_the_write(api: Api) -> None:
     validations = [
         {"expression": "object.data.a != 'no'"},
         {"expression": "object.data.a != 'told'", "message": "do not say told"},
@@ -124,7 +124,7 @@ def test_a_validation_that_fails_refuses_the_write(api: Api) -> None:
 
 
 @pytest.mark.parametrize(("failure_policy", "status"), [("Fail", 422), ("Ignore", 201)])
-def test_an_error_follows_the_failure_policy(api: Api, failure_policy: str, status: int) -> None:
+def test_expression_error_follows_the_failure_policy(api: Api, failure_policy: str, status: int) -> None:
     spec = {
         "failurePolicy": failure_policy,
         "variables": [{"name": "number", "expression": "int(object.data.a)"}],
@@ -142,7 +142,7 @@ def test_an_error_follows_the_failure_policy(api: Api, failure_policy: str, stat
         assert create(api, a="7").at("message") == denial(api, "7 is too much")
 
 
-def test_bindings_say_where_and_what_follows(api: Api) -> None:
+def test_policy_bindings_select_objects_and_validation_actions(api: Api) -> None:
     def only(team: str) -> dict[str, Any]:
         return {"objectSelector": {"matchLabels": {"team": team}}}
 
@@ -168,7 +168,7 @@ def test_bindings_say_where_and_what_follows(api: Api) -> None:
         assert create(api, labels={"team": "other"}).status == 201
 
 
-def test_conditions_decide_whether_a_policy_is_asked(api: Api) -> None:
+def test_match_conditions_of_policies(api: Api) -> None:
     conditions = [
         {"name": "not-free", "expression": "!has(object.data.free)"},
         {"name": "by-number", "expression": "int(object.data.number) > 1"},
@@ -182,7 +182,7 @@ def test_conditions_decide_whether_a_policy_is_asked(api: Api) -> None:
         )
 
 
-def test_parameters_are_any_objects(api: Api) -> None:
+def test_policy_parameters(api: Api) -> None:
     """A real server stops to follow a built-in kind with the last policy that has such parameters: there it passes once."""
     api.post(api.path("configmaps"), {"metadata": {"name": "limits", "labels": {"limits": "yes"}}, "data": {"max": "1"}})
     spec = {
@@ -219,7 +219,7 @@ def test_parameters_are_any_objects(api: Api) -> None:
         until(lambda: create(api, labels={"by": "name"}, a="", b="").status == 201)
 
 
-def test_the_kind_of_parameters_must_be_served(api: Api) -> None:
+def test_missing_param_kind_fails_the_policy(api: Api) -> None:
     spec = {"paramKind": {"apiVersion": "nobody.example.com/v1", "kind": "Nothing"}, "validations": [{"expression": "true"}]}
     with policies(api, "Validating", spec, bindings=[{"paramRef": {"name": "x", "parameterNotFoundAction": "Allow"}}]):
         assert create(api).at("message") == (
@@ -228,7 +228,7 @@ def test_the_kind_of_parameters_must_be_served(api: Api) -> None:
         )
 
 
-def test_expressions_see_the_request_and_the_namespace(api: Api) -> None:
+def test_request_and_namespace_object_variables(api: Api) -> None:
     says = (
         "[request.operation, request.kind.kind, request.resource.resource, request.name, request.userInfo.username, "
         "string(request.dryRun), string(request.options.kind), namespaceObject.metadata.name == request.namespace ? 'here' : 'there', "
@@ -251,7 +251,7 @@ def test_expressions_see_the_request_and_the_namespace(api: Api) -> None:
             assert reply.at("message").endswith(f"denied request: {seen}")
 
 
-def test_expressions_ask_the_authorizer(api: Api) -> None:
+def test_authorizer_variable(api: Api) -> None:
     checks = [
         "authorizer.requestResource.check('create').allowed()",
         "authorizer.group('').resource('configmaps').namespace(request.namespace).name('x').check('delete').allowed()",
@@ -279,7 +279,7 @@ def test_expressions_ask_the_authorizer(api: Api) -> None:
         assert [number for number in "01234" if f"': {number}\"" in told] == ["1", "2", "3", "4"]
 
 
-def test_costs_are_bounded(api: Api) -> None:
+def test_expression_cost_limits(api: Api) -> None:
     costly = "string(object.data.text).matches(string(object.data.pattern))"
     validations = [
         {"expression": "object.data.which != 'one' || " + " || ".join([costly] * 6)},
@@ -294,7 +294,7 @@ def test_costs_are_bounded(api: Api) -> None:
         )
 
 
-def test_another_version_of_the_resource_matches(api: Api) -> None:
+def test_match_policy_equivalent_and_exact(api: Api) -> None:
     says = "request.kind.version + ' asked as ' + request.requestKind.version + ' ' + object.apiVersion"
     rules = {"resourceRules": [{**rule("horizontalpodautoscalers", group="autoscaling"), "apiVersions": ["v1"]}]}
     scaler = {
@@ -313,7 +313,7 @@ def test_another_version_of_the_resource_matches(api: Api) -> None:
                 assert reply.at("message").endswith("v1 asked as v2 autoscaling/v1")
 
 
-def test_a_scale_is_judged_as_such(api: Api) -> None:
+def test_policy_for_the_scale_subresource(api: Api) -> None:
     path = api.path("deployments", group="apps/v1")
     api.post(
         path,
@@ -353,7 +353,7 @@ def patched(expression: str, **spec: Any) -> dict[str, Any]:
     return {"reinvocationPolicy": "Never", **spec, "mutations": [mutation, *spec.get("mutations", ())]}
 
 
-def test_an_apply_configuration_is_merged(api: Api) -> None:
+def test_mutating_policy_apply_configuration(api: Api) -> None:
     spec = applied(
         "Object{metadata: Object.metadata{labels: {'team': 'red'}}, data: {'size': string(variables.size)}}",
         variables=[{"name": "size", "expression": "object.data.size()"}],
@@ -373,7 +373,7 @@ def test_an_apply_configuration_is_merged(api: Api) -> None:
         assert fresh.at("data") == {"b": "2", "size": "1"}
 
 
-def test_lists_are_merged_by_their_keys_and_defaulted(api: Api) -> None:
+def test_apply_configuration_merges_lists_by_key_and_sets_defaults(api: Api) -> None:
     sidecar = (
         "Object{spec: Object.spec{containers: [Object.spec.containers{name: 'sidecar', image: 'side:1'}, "
         "Object.spec.containers{name: 'main', workingDir: '/tmp'}]}}"
@@ -388,7 +388,7 @@ def test_lists_are_merged_by_their_keys_and_defaulted(api: Api) -> None:
         assert containers[0]["imagePullPolicy"] == "IfNotPresent"
 
 
-def test_a_json_patch_is_performed(api: Api) -> None:
+def test_mutating_policy_json_patch(api: Api) -> None:
     operations = (
         "[JSONPatch{op: 'test', path: '/data/a', value: '1'}, JSONPatch{op: 'move', from: '/data/a', path: '/data/b'}, "
         "JSONPatch{op: 'add', path: '/metadata/annotations', value: {}}, "
@@ -436,7 +436,7 @@ def test_a_json_patch_is_performed(api: Api) -> None:
         ),
     ],
 )
-def test_a_mutation_that_cannot_be_done(api: Api, mutation: dict[str, Any], status: int, message: str) -> None:
+def test_failing_mutations_are_reported(api: Api, mutation: dict[str, Any], status: int, message: str) -> None:
     with policies(api, "Mutating", mutation):
         reply = create(api, a="1")
         assert reply.status == status
@@ -446,7 +446,7 @@ def test_a_mutation_that_cannot_be_done(api: Api, mutation: dict[str, Any], stat
         assert reply.at("reason") == ("Invalid" if status == 403 else "InternalError")
 
 
-def test_atomic_lists_are_not_applied(api: Api) -> None:
+def test_apply_configuration_cannot_change_atomic_lists(api: Api) -> None:
     spec = applied(
         "Object{spec: Object.spec{containers: [Object.spec.containers{name: 'main', args: ['x']}]}}",
         matchConstraints={"resourceRules": [rule("pods")]},
@@ -463,14 +463,14 @@ def test_atomic_lists_are_not_applied(api: Api) -> None:
         )
 
 
-def test_ignored_errors_leave_what_others_did(api: Api) -> None:
+def test_failure_policy_ignore_keeps_other_mutations(api: Api) -> None:
     spec = applied("Object{data: {'b': 'set'}}", failurePolicy="Ignore")
     spec["mutations"].append({"patchType": "JSONPatch", "jsonPatch": {"expression": "[JSONPatch{op: 'swap', path: '/'}]"}})
     with policies(api, "Mutating", spec):
         assert create(api, a="1").at("data") == {"a": "1", "b": "set"}
 
 
-def test_policies_are_invoked_again_where_they_ask_for_it(api: Api) -> None:
+def test_reinvocation_policy_of_mutating_policies(api: Api) -> None:
     def counting(key: str, again: str) -> dict[str, Any]:
         count = f"string(int('{key}' in object.data ? string(object.data.{key}) : '0') + 1)"
         return applied(f"Object{{data: {{'{key}': {count}}}}}", reinvocationPolicy=again)
@@ -479,7 +479,7 @@ def test_policies_are_invoked_again_where_they_ask_for_it(api: Api) -> None:
         assert create(api, a="1").at("data") == {"a": "1", "again": "2", "once": "1"}
 
 
-def test_what_is_mutated_is_validated(api: Api) -> None:
+def test_validating_policies_see_mutated_objects(api: Api) -> None:
     added = patched("[JSONPatch{op: 'add', path: '/data/added', value: string(object.data.size())}]")
     validations = [{"expression": "object.data.added != '2'", "messageExpression": "'added ' + object.data.added"}]
     with policies(api, "Mutating", added), policies(api, "Validating", {"validations": validations}):

@@ -30,7 +30,7 @@ def names(table: Any) -> list[str]:
     return [column["name"] for column in table["columnDefinitions"]]
 
 
-def test_a_table_of_a_list(api, pod: str) -> None:
+def test_table_of_a_list(api, pod: str) -> None:
     reply = api.get(api.path("pods"), headers=TABLE)
     table = reply.json
     assert (reply.status, reply.headers["content-type"]) == (200, "application/json")
@@ -50,27 +50,27 @@ def test_a_table_of_a_list(api, pod: str) -> None:
     }
 
 
-def test_a_table_of_one_object(api, pod: str) -> None:
+def test_table_of_a_single_object(api, pod: str) -> None:
     table = api.get(pod, headers=TABLE).json
     assert table["metadata"] == {"resourceVersion": api.get(pod).at("metadata", "resourceVersion")}
     assert [row["cells"][0] for row in table["rows"]] == ["p"]
 
 
 @pytest.mark.parametrize(("include", "kind"), [("Object", "Pod"), ("Metadata", "PartialObjectMetadata"), ("None", None)])
-def test_what_rows_include(api, pod: str, include: str, kind: str | None) -> None:
+def test_include_object_parameter(api, pod: str, include: str, kind: str | None) -> None:
     [row] = api.get(api.path("pods"), {"includeObject": include}, headers=TABLE).json["rows"]
     assert (row["object"] and row["object"]["kind"]) == kind
     if include == "Object":
         assert row["object"] == api.get(pod).json
 
 
-def test_what_rows_cannot_include(api, pod: str) -> None:
+def test_invalid_include_object_returns_400(api, pod: str) -> None:
     reply = api.get(api.path("pods"), {"includeObject": "x"}, headers=TABLE)
     problem = "includeObject: Invalid value: \"x\": must be 'Metadata', 'Object', 'None', or empty"
     assert (reply.status, reply.at("message")) == (400, f"Unable to convert to Table as requested: {problem}")
 
 
-def test_a_pod_that_has_ended(api, pod: str) -> None:
+def test_table_row_of_a_failed_pod(api, pod: str) -> None:
     status = {
         "phase": "Failed",
         "podIPs": [{"ip": "10.0.0.9"}],
@@ -140,7 +140,7 @@ def test_a_pod_that_has_ended(api, pod: str) -> None:
         ),
     ],
 )
-def test_cells(api, plural: str, group: str, body: dict[str, Any], cells: dict[str, Any]) -> None:
+def test_table_cells_of_kinds(api, plural: str, group: str, body: dict[str, Any], cells: dict[str, Any]) -> None:
     assert api.post(api.path(plural, group=group), {"metadata": {"name": "x"}, **body}).status == 201
     table = api.get(api.path(plural, "x", group=group), headers=TABLE).json
     [row] = table["rows"]
@@ -148,21 +148,21 @@ def test_cells(api, plural: str, group: str, body: dict[str, Any], cells: dict[s
     assert {name: str(found[name]) for name in cells} == {name: str(cell) for name, cell in cells.items()}
 
 
-def test_kinds_without_a_printer_tell_when_they_were_made(api) -> None:
+def test_kinds_without_printer_show_created_at(api) -> None:
     made = api.post(api.path("roles", group="rbac.authorization.k8s.io/v1"), {"metadata": {"name": "x"}}).json
     table = api.get(api.path("roles", "x", group="rbac.authorization.k8s.io/v1"), headers=TABLE).json
     assert names(table) == ["Name", "Created At"]
     assert table["rows"][0]["cells"] == ["x", made["metadata"]["creationTimestamp"]]
 
 
-def test_an_empty_table(api) -> None:
+def test_table_of_an_empty_list(api) -> None:
     table = api.get(api.path("leases", group="coordination.k8s.io/v1"), headers=TABLE).json
     assert table["rows"] == []
     table = api.get(api.path("roles", group="rbac.authorization.k8s.io/v1"), headers=TABLE).json
     assert table["rows"] is None
 
 
-def test_watching_a_table(api) -> None:
+def test_watch_as_table(api) -> None:
     for name in ("a", "b"):
         assert api.post(api.path("leases", group="coordination.k8s.io/v1"), {"metadata": {"name": name}}).status == 201
     reply = api.get(api.path("leases", group="coordination.k8s.io/v1"), "watch=1&timeoutSeconds=1", headers=TABLE)
@@ -175,7 +175,7 @@ def test_watching_a_table(api) -> None:
 # ---------------------------------------------------------------- metadata only
 
 
-def test_metadata_of_one_object(api, pod: str) -> None:
+def test_partial_object_metadata(api, pod: str) -> None:
     reply = api.get(pod, headers=METADATA)
     assert reply.json == {
         "kind": "PartialObjectMetadata",
@@ -184,7 +184,7 @@ def test_metadata_of_one_object(api, pod: str) -> None:
     }
 
 
-def test_metadata_of_a_list(api, pod: str) -> None:
+def test_partial_object_metadata_list(api, pod: str) -> None:
     reply = api.get(api.path("pods"), headers=METADATA_LIST)
     assert (reply.at("kind"), reply.at("apiVersion")) == ("PartialObjectMetadataList", "meta.k8s.io/v1")
     assert reply.at("items") == [
@@ -192,7 +192,7 @@ def test_metadata_of_a_list(api, pod: str) -> None:
     ]
 
 
-def test_metadata_in_the_wrong_number(api, pod: str) -> None:
+def test_metadata_of_list_or_object_mismatch_returns_406(api, pod: str) -> None:
     reply = api.get(pod, headers=METADATA_LIST)
     assert (reply.status, reply.at("message")) == (
         406,
@@ -205,21 +205,21 @@ def test_metadata_in_the_wrong_number(api, pod: str) -> None:
     )
 
 
-def test_metadata_in_protobuf(api, pod: str) -> None:
+def test_partial_object_metadata_as_protobuf(api, pod: str) -> None:
     accept = f"application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;{GROUP}"
     reply = api.get(pod, headers={"Accept": accept})
     assert reply.headers["content-type"] == "application/vnd.kubernetes.protobuf"
     assert reply.body.startswith(b"k8s\0\n'\n\x0emeta.k8s.io/v1\x12\x15PartialObjectMetadata\x12")
 
 
-def test_watching_metadata(api, pod: str) -> None:
+def test_watch_as_partial_object_metadata(api, pod: str) -> None:
     reply = api.get(api.path("pods"), "watch=1&timeoutSeconds=1", headers=METADATA)
     assert reply.body.startswith(
         b'{"type":"ADDED","object":{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"p",'
     )
 
 
-def test_metadata_is_that_of_the_internal_version(api) -> None:
+def test_partial_metadata_omits_conversion_annotations(api) -> None:
     """What an annotation says in apps/v1, or in an old version, is a field there."""
     pods = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
     body = {
@@ -245,7 +245,7 @@ def test_metadata_is_that_of_the_internal_version(api) -> None:
     assert "annotations" not in api.get(old, headers=METADATA).at("metadata")
 
 
-def test_writes_answer_in_any_shape(api) -> None:
+def test_write_responses_as_table_or_metadata(api) -> None:
     made = api.post(api.path("configmaps"), {"metadata": {"name": "x"}}, headers=METADATA)
     assert (made.status, made.at("kind"), made.at("metadata", "name")) == (201, "PartialObjectMetadata", "x")
     changed = api.patch(api.path("configmaps", "x"), {"data": {"a": "b"}}, "application/merge-patch+json", headers=TABLE)
@@ -269,7 +269,7 @@ def test_writes_answer_in_any_shape(api) -> None:
         ("GET", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/nobody/status"),
     ],
 )
-def test_what_has_no_table(api, method: str, path: str) -> None:
+def test_table_of_unsupported_resources_returns_406(api, method: str, path: str) -> None:
     reply = api.request(method, path, {} if method == "POST" else None, headers=TABLE)
     accepted = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
     assert (reply.status, reply.at("reason")) == (406, "NotAcceptable")
@@ -279,11 +279,11 @@ def test_what_has_no_table(api, method: str, path: str) -> None:
 @pytest.mark.parametrize(
     "path", ["/api/v1/namespaces/default/status", "/apis/apps/v1/namespaces/default/deployments/nobody/scale"]
 )
-def test_subresources_that_have_a_table(api, path: str) -> None:
+def test_subresources_supporting_tables(api, path: str) -> None:
     assert api.get(path, headers=TABLE).status in (200, 404)
 
 
-def test_ages_of_the_future_are_escaped_like_other_text(api) -> None:
+def test_invalid_age_in_tables_is_escaped(api) -> None:
     job = {"spec": {"containers": [{"name": "c", "image": "i"}], "restartPolicy": "Never"}}
     body = {"metadata": {"name": "c"}, "spec": {"schedule": "@daily", "jobTemplate": {"spec": {"template": job}}}}
     assert api.post(api.path("cronjobs", group="batch/v1"), body).status == 201

@@ -58,7 +58,7 @@ def verify(key: dict[str, str], token: str) -> None:
         public.verify(der, signed.encode(), ec.ECDSA(hashes.SHA256()))
 
 
-def test_a_token_can_be_checked_with_the_published_keys(api: Api, account: dict[str, Any]) -> None:
+def test_token_signature_verifies_with_the_published_jwks(api: Api, account: dict[str, Any]) -> None:
     token = token_of(ask(api))
     header = json.loads(decoded(token.split(".")[0]))
     keys = api.get("/openid/v1/jwks", headers={"Accept": "application/jwk-set+json"}).at("keys")
@@ -67,7 +67,7 @@ def test_a_token_can_be_checked_with_the_published_keys(api: Api, account: dict[
     verify(key, token)
 
 
-def test_what_a_token_says(api: Api, account: dict[str, Any]) -> None:
+def test_claims_of_a_service_account_token(api: Api, account: dict[str, Any]) -> None:
     said = claims(token_of(ask(api, audiences=["a", "b"], expirationSeconds=1200)))
     assert said["exp"] - said["iat"] == 1200
     assert said["nbf"] == said["iat"]
@@ -78,7 +78,7 @@ def test_what_a_token_says(api: Api, account: dict[str, Any]) -> None:
     assert (by_default["aud"], by_default["exp"] - by_default["iat"]) == ([ISSUER], 3600)
 
 
-def test_whose_a_token_is(api: Api, account: dict[str, Any]) -> None:
+def test_token_review_of_a_service_account_token(api: Api, account: dict[str, Any]) -> None:
     token = token_of(ask(api))
     status = review(api, token)
     assert (status["authenticated"], status["audiences"]) == (True, [ISSUER])
@@ -89,7 +89,7 @@ def test_whose_a_token_is(api: Api, account: dict[str, Any]) -> None:
     assert status["user"]["extra"] == {"authentication.kubernetes.io/credential-id": [credential]}
 
 
-def test_audiences(api: Api, account: dict[str, Any]) -> None:
+def test_token_review_audiences(api: Api, account: dict[str, Any]) -> None:
     token = token_of(ask(api, audiences=["a", "b", "c"]))
     assert review(api, token, "c", "x", "a")["audiences"] == ["c", "a"]
     stranger = review(api, token, "x")
@@ -98,13 +98,13 @@ def test_audiences(api: Api, account: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(("seconds", "why"), [(599, "less than 10 minutes"), (2**32 + 1, "larger than 2^32 seconds")])
-def test_times_that_are_too_short_or_too_long(api: Api, account: dict[str, Any], seconds: int, why: str) -> None:
+def test_expiration_seconds_out_of_range_are_rejected(api: Api, account: dict[str, Any], seconds: int, why: str) -> None:
     reply = ask(api, expirationSeconds=seconds)
     text = f"spec.expirationSeconds: Invalid value: {seconds}: may not specify a duration {why}"
     assert (reply.status, reply.at("message")) == (422, f'TokenRequest.authentication.k8s.io "" is invalid: {text}')
 
 
-def test_a_token_ends_with_what_it_is_bound_to(api: Api, account: dict[str, Any]) -> None:
+def test_bound_token_is_invalid_after_the_bound_object_is_deleted(api: Api, account: dict[str, Any]) -> None:
     secret = api.post(api.path("secrets"), {"metadata": {"name": "s"}}).at("metadata")
     reference = {"kind": "Secret", "apiVersion": "v1", "name": "s"}
     token = token_of(ask(api, boundObjectRef=reference))
@@ -126,7 +126,7 @@ def test_a_token_ends_with_what_it_is_bound_to(api: Api, account: dict[str, Any]
         ({"kind": "Secret", "apiVersion": "v1", "name": "absent"}, 404, 'secrets "absent" not found'),
     ],
 )  # fmt: skip
-def test_what_no_token_can_be_bound_to(
+def test_invalid_bound_object_references_are_rejected(
     api: Api, account: dict[str, Any], reference: dict[str, str], status: int, message: str
 ) -> None:
     api.post(api.path("secrets"), {"metadata": {"name": "s"}})
@@ -135,6 +135,6 @@ def test_what_no_token_can_be_bound_to(
     assert message in reply.at("message")
 
 
-def test_accounts_that_are_not_there(api: Api) -> None:
+def test_token_request_for_a_missing_account_returns_404(api: Api) -> None:
     reply = ask(api)
     assert (reply.status, reply.at("message")) == (404, 'serviceaccounts "robot" not found')

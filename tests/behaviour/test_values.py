@@ -191,7 +191,7 @@ def thing(path: str, spec: Any, name: str = "one") -> dict[str, Any]:
         ),
     ],
 )
-def test_values(api: Any, path: str, spec: Any, expected: list[str]) -> None:
+def test_schema_validation_of_values(api: Any, path: str, spec: Any, expected: list[str]) -> None:
     reply = api.post(path, thing(path, spec), DRY)
     if not expected:
         assert reply.status == 201, reply.body
@@ -235,19 +235,19 @@ LONG = "9" * 5000
         ("format", f"%.{LONG}f", f'converting precision to integer: strconv.Atoi: parsing "{LONG}": value out of range'),
     ],
 )
-def test_numbers_in_texts_that_rules_read(api: Any, readers: str, field: str, text: str, problem: str) -> None:
+def test_cel_errors_for_numeric_strings(api: Any, readers: str, field: str, text: str, problem: str) -> None:
     reply = api.post(readers, thing(readers, {field: text}), DRY)
     assert (reply.status, problem in reply.at("message")) == (422, True), reply.at("message")[-200:]
 
 
-def test_places_of_embedded_objects(api: Any, path: str) -> None:
+def test_embedded_resource_metadata_error_names_the_path(api: Any, path: str) -> None:
     one = {"apiVersion": "v1", "kind": "Pod", "metadata": {"labels": {"a": 1}}}
     reply = api.post(path, thing(path, {"embedded": {"x": one}}), DRY)
     assert reply.status == 400
     assert "spec.embedded[x].metadata: Invalid value: " in reply.at("message")
 
 
-def test_replicas_that_are_null(api: Any, path: str) -> None:
+def test_null_replicas(api: Any, path: str) -> None:
     reply = api.post(path, thing(path, {"replicas": 1}), DRY)
     assert reply.status == 201
     patch = [{"op": "add", "path": "/spec/replicas", "value": None}]
@@ -258,7 +258,7 @@ def test_replicas_that_are_null(api: Any, path: str) -> None:
     api.delete(f"{path}/scaled")
 
 
-def test_apply_takes_what_something_around_preserves(api: Any, path: str) -> None:
+def test_apply_accepts_unknown_fields_below_preserve_unknown_fields(api: Any, path: str) -> None:
     body = thing(path, {"free": {"deep": {"unknown": 1}}}, "applied")
     reply = api.patch(f"{path}/applied", body, APPLY, {"fieldManager": "tests"})
     assert (reply.status, reply.at("spec")) == (201, {"free": {"deep": {}}})

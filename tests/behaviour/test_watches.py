@@ -73,7 +73,7 @@ def revisions(events: list[dict[str, Any]]) -> list[int]:
 
 
 @pytest.mark.parametrize("start", ["", "0"])
-def test_without_a_revision_what_is_there_comes_first(api: Api, start: str) -> None:
+def test_watch_without_resource_version_starts_with_existing_objects(api: Api, start: str) -> None:
     create(api, "b")
     create(api, "a")
     with watching(api, api.path("configmaps"), {"resourceVersion": start} if start else {}) as watch:
@@ -82,7 +82,7 @@ def test_without_a_revision_what_is_there_comes_first(api: Api, start: str) -> N
         assert told(watch.take(1)) == [("ADDED", "c")]
 
 
-def test_from_a_revision_what_came_after_it(api: Api) -> None:
+def test_watch_from_resource_version_returns_later_events(api: Api) -> None:
     first = revision(create(api, "a"))
     create(api, "b")
     changed = revision(label(api, "a", x="y"))
@@ -94,7 +94,7 @@ def test_from_a_revision_what_came_after_it(api: Api) -> None:
     assert revisions(events) == sorted(set(revisions(events)))
 
 
-def test_a_watch_goes_on_where_a_list_ended(api: Api) -> None:
+def test_watch_continues_from_a_list(api: Api) -> None:
     create(api, "a")
     listed = api.get(api.path("configmaps"))
     create(api, "b")
@@ -102,7 +102,7 @@ def test_a_watch_goes_on_where_a_list_ended(api: Api) -> None:
         assert told(watch.take(1)) == [("ADDED", "b")]
 
 
-def test_a_watch_goes_on_where_another_broke_off(api: Api) -> None:
+def test_watch_resumes_from_the_last_event(api: Api) -> None:
     start = revision(create(api, "first"))
     seen: list[tuple[str, str]] = []
     for number in range(6):
@@ -115,13 +115,13 @@ def test_a_watch_goes_on_where_another_broke_off(api: Api) -> None:
     assert seen == [("ADDED", f"n{number}") for number in range(6)]
 
 
-def test_a_revision_that_is_no_number(api: Api) -> None:
+def test_watch_with_non_numeric_resource_version_returns_500(api: Api) -> None:
     reply = api.get(api.path("configmaps"), {"watch": "1", "resourceVersion": "x"})
     syntax = 'strconv.ParseUint: parsing "x": invalid syntax'
     assert (reply.status, reply.at("message")) == (500, f'resourceVersion: Invalid value: "x": {syntax}')
 
 
-def test_a_revision_that_is_forgotten(api: Api) -> None:
+def test_watch_from_an_expired_resource_version_returns_410_event(api: Api) -> None:
     """An ERROR with status 410; what was missed is found again by a list."""
     create(api, "a")
     with watching(api, api.path("configmaps"), {"resourceVersion": "1"}) as watch:
@@ -142,7 +142,7 @@ def test_a_revision_that_is_forgotten(api: Api) -> None:
 # ---------------------------------------------------------------- what they tell
 
 
-def test_a_deletion_has_a_revision_of_its_own(api: Api) -> None:
+def test_deleted_event_has_its_own_resource_version(api: Api) -> None:
     made = create(api, "a", x="y")
     api.delete(api.path("configmaps", "a"))
     with watching(api, api.path("configmaps"), {"resourceVersion": revision(made)}) as watch:
@@ -152,7 +152,7 @@ def test_a_deletion_has_a_revision_of_its_own(api: Api) -> None:
     assert revisions([event])[0] > int(revision(made))
 
 
-def test_writes_that_change_nothing_are_not_told(api: Api) -> None:
+def test_writes_without_changes_cause_no_event(api: Api) -> None:
     made = create(api, "a", x="y")
     assert revision(label(api, "a", x="y")) == revision(made)
     label(api, "a", x="z")
@@ -161,7 +161,7 @@ def test_writes_that_change_nothing_are_not_told(api: Api) -> None:
     assert event["object"]["metadata"]["labels"] == {"x": "z"}
 
 
-def test_dry_runs_are_not_told(api: Api) -> None:
+def test_dry_runs_cause_no_event(api: Api) -> None:
     made = create(api, "a")
     api.post(api.path("configmaps"), {"metadata": {"name": "b"}}, {"dryRun": "All"})
     api.delete(api.path("configmaps", "a"), None, {"dryRun": "All"})
@@ -170,7 +170,7 @@ def test_dry_runs_are_not_told(api: Api) -> None:
         assert told(watch.take(1)) == [("ADDED", "c")]
 
 
-def test_an_object_that_waits_for_a_finalizer(api: Api) -> None:
+def test_events_of_an_object_with_finalizers(api: Api) -> None:
     path = api.path("configmaps", "a")
     made = api.post(api.path("configmaps"), {"metadata": {"name": "a", "finalizers": ["example.com/f"]}})
     api.delete(path)
@@ -181,7 +181,7 @@ def test_an_object_that_waits_for_a_finalizer(api: Api) -> None:
     assert all("deletionTimestamp" in event["object"]["metadata"] for event in events)
 
 
-def test_what_begins_and_ceases_to_match(api: Api) -> None:
+def test_label_selector_watch_sends_added_and_deleted_events(api: Api) -> None:
     """For a selecting watch, objects come and go with their labels."""
     start = revision(create(api, "a", x="no"))
     label(api, "a", x="yes")
@@ -197,7 +197,7 @@ def test_what_begins_and_ceases_to_match(api: Api) -> None:
     assert revisions(events) == sorted(set(revisions(events)))
 
 
-def test_fields_select_too(api: Api) -> None:
+def test_watch_with_field_selector(api: Api) -> None:
     start = revision(create(api, "a"))
     create(api, "b")
     create(api, "c")
@@ -206,7 +206,7 @@ def test_fields_select_too(api: Api) -> None:
         assert told(watch.take(2)) == [("ADDED", "b"), ("MODIFIED", "b")]
 
 
-def test_all_namespaces_at_once(api: Api) -> None:
+def test_watch_across_all_namespaces(api: Api) -> None:
     start = revision(create(api, "a"))
     create(api, "b")
     query = {"resourceVersion": start, "fieldSelector": f"metadata.namespace={api.namespace}"}
@@ -214,7 +214,7 @@ def test_all_namespaces_at_once(api: Api) -> None:
         assert told(watch.take(1)) == [("ADDED", "b")]
 
 
-def test_the_old_paths(api: Api) -> None:
+def test_deprecated_watch_paths(api: Api) -> None:
     create(api, "a")
     create(api, "b")
     for path, expected in (
@@ -229,7 +229,7 @@ def test_the_old_paths(api: Api) -> None:
 
 
 @pytest.mark.parametrize("start", ["", "0", "own"])
-def test_a_list_as_a_stream(api: Api, start: str) -> None:
+def test_watch_list(api: Api, start: str) -> None:
     create(api, "b")
     last = create(api, "a")
     query = {**STREAM, "resourceVersion": revision(last) if start == "own" else start}
@@ -243,19 +243,19 @@ def test_a_list_as_a_stream(api: Api, start: str) -> None:
         assert told(watch.take(1)) == [("ADDED", "c")]
 
 
-def test_a_selected_list_as_a_stream(api: Api) -> None:
+def test_watch_list_with_label_selector(api: Api) -> None:
     create(api, "a", x="y")
     create(api, "b")
     with watching(api, api.path("configmaps"), {**STREAM, "labelSelector": "x=y"}) as watch:
         assert told(watch.take(2)) == [("ADDED", "a"), ("BOOKMARK", "")]
 
 
-def test_an_empty_list_as_a_stream(api: Api) -> None:
+def test_watch_list_of_an_empty_collection(api: Api) -> None:
     with watching(api, api.path("leases", group="coordination.k8s.io/v1"), STREAM) as watch:
         assert told(watch.take(1)) == [("BOOKMARK", "")]
 
 
-def test_no_initial_events(api: Api) -> None:
+def test_send_initial_events_false(api: Api) -> None:
     made = create(api, "a")
     query = {"sendInitialEvents": "false", "resourceVersionMatch": "NotOlderThan", "resourceVersion": revision(made)}
     with watching(api, api.path("configmaps"), query) as watch:
@@ -283,18 +283,18 @@ UNSUPPORTED_MATCH = 'resourceVersionMatch: Unsupported value: "Exact": supported
         ({"sendInitialEvents": "true", "resourceVersionMatch": "Exact"}, f"[{FORBIDDEN_WITHOUT_MATCH}, {UNSUPPORTED_MATCH}]"),
     ],
 )
-def test_options_that_do_not_go_together(api: Api, query: dict[str, str], problem: str) -> None:
+def test_invalid_option_combinations_return_422(api: Api, query: dict[str, str], problem: str) -> None:
     reply = api.get(api.path("configmaps"), {"watch": "1", **query})
     assert (reply.status, reply.at("message")) == (422, f'ListOptions.meta.k8s.io "" is invalid: {problem}')
 
 
-def test_initial_events_are_not_for_lists(api: Api) -> None:
+def test_send_initial_events_is_forbidden_for_lists(api: Api) -> None:
     reply = api.get(api.path("configmaps"), {"sendInitialEvents": "true"})
     problem = "sendInitialEvents: Forbidden: sendInitialEvents is forbidden for list"
     assert (reply.status, reply.at("message")) == (422, f'ListOptions.meta.k8s.io "" is invalid: {problem}')
 
 
-def test_a_watch_ends_when_it_was_to_and_leaves_a_bookmark(api: Api) -> None:
+def test_watch_timeout_is_preceded_by_a_bookmark(api: Api) -> None:
     """Two seconds before its time is over a watch is told how far it came, if it came anywhere."""
     made = create(api, "a")
     query = {"resourceVersion": revision(made), "timeoutSeconds": "4", "allowWatchBookmarks": "true", "labelSelector": "x"}
@@ -316,7 +316,7 @@ def test_a_watch_ends_when_it_was_to_and_leaves_a_bookmark(api: Api) -> None:
 # ---------------------------------------------------------------- many at once
 
 
-def test_every_watcher_sees_every_event_once(api: Api) -> None:
+def test_concurrent_watches_receive_every_event_once(api: Api) -> None:
     start = revision(create(api, "first"))
     path = api.path("configmaps")
     with (
@@ -335,7 +335,7 @@ def test_every_watcher_sees_every_event_once(api: Api) -> None:
     assert revisions(seen) == sorted(set(revisions(seen)))
 
 
-def test_watchers_that_go_leave_the_others_alone(api: Api) -> None:
+def test_closing_watches_does_not_affect_other_watches(api: Api) -> None:
     start = revision(create(api, "first"))
     path = api.path("configmaps")
     with watching(api, path, {"resourceVersion": start}) as stays:

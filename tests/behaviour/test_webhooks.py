@@ -151,7 +151,7 @@ def request_of(webhook: Webhook) -> dict[str, Any]:
 # ---------------------------------------------------------------- what a webhook is asked
 
 
-def test_a_review_of_a_create(api: Api, hooks: Hooks) -> None:
+def test_admission_review_of_a_create(api: Api, hooks: Hooks) -> None:
     webhook = hooks.validating()
     made = api.post(api.path("configmaps"), config_map(), {"fieldManager": "me"})
     (review,), (sent,) = webhook.seen, webhook.requests
@@ -171,7 +171,7 @@ def test_a_review_of_a_create(api: Api, hooks: Hooks) -> None:
     assert request["object"] == expected
 
 
-def test_reviews_of_other_verbs(api: Api, hooks: Hooks) -> None:
+def test_admission_reviews_of_other_verbs(api: Api, hooks: Hooks) -> None:
     made = created(api).json
     path = api.path("configmaps", "one")
     webhook = hooks.validating()
@@ -194,7 +194,7 @@ def test_reviews_of_other_verbs(api: Api, hooks: Hooks) -> None:
     assert "name" not in webhook.seen[-1]["request"]
 
 
-def test_what_is_not_found_or_invalid_is_not_reviewed(api: Api, hooks: Hooks) -> None:
+def test_missing_or_invalid_objects_are_not_reviewed(api: Api, hooks: Hooks) -> None:
     webhook = hooks.validating()
     assert api.put(api.path("configmaps", "none"), config_map("none")).status == 404
     assert api.delete(api.path("configmaps", "none")).status == 404
@@ -202,7 +202,7 @@ def test_what_is_not_found_or_invalid_is_not_reviewed(api: Api, hooks: Hooks) ->
     assert webhook.seen == []
 
 
-def test_subresources(api: Api, hooks: Hooks) -> None:
+def test_webhooks_for_subresources(api: Api, hooks: Hooks) -> None:
     template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
     deployment = {"metadata": {"name": "d"}, "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": template}}
     path = api.path("deployments", group="apps/v1")
@@ -216,7 +216,7 @@ def test_subresources(api: Api, hooks: Hooks) -> None:
     assert request_of(webhook)["kind"]["kind"] == "Deployment"
 
 
-def test_actions_and_connections(api: Api, hooks: Hooks) -> None:
+def test_webhooks_for_create_only_and_connect_requests(api: Api, hooks: Hooks) -> None:
     api.post(api.path("pods"), {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}})
     rules = [{**EVERYTHING, "resources": ["pods/*", "localsubjectaccessreviews"]}]
     webhook = hooks.validating(deny, {"rules": rules})
@@ -238,7 +238,7 @@ def test_actions_and_connections(api: Api, hooks: Hooks) -> None:
     assert found.json["message"] == refusal
 
 
-def test_another_version_of_the_object(api: Api, hooks: Hooks) -> None:
+def test_webhook_rules_match_equivalent_versions(api: Api, hooks: Hooks) -> None:
     rule = {"apiGroups": ["autoscaling"], "apiVersions": ["v2"], "operations": ["*"], "resources": ["horizontalpodautoscalers"]}
 
     def answer(review: dict[str, Any]) -> Answer:
@@ -255,7 +255,7 @@ def test_another_version_of_the_object(api: Api, hooks: Hooks) -> None:
     assert (request["object"]["apiVersion"], "metrics" in request["object"]["spec"]) == ("autoscaling/v2", True)
 
 
-def test_the_first_version_of_the_review_that_is_known(api: Api, hooks: Hooks) -> None:
+def test_first_supported_admission_review_version_is_used(api: Api, hooks: Hooks) -> None:
     def answer(review: dict[str, Any]) -> Answer:
         found = json.loads(patched(review, {"op": "add", "path": "/data/b", "value": "2"})[2])
         found["response"] |= {"uid": "another"}
@@ -267,7 +267,7 @@ def test_the_first_version_of_the_review_that_is_known(api: Api, hooks: Hooks) -
     assert webhook.seen[-1]["apiVersion"] == "admission.k8s.io/v1beta1"
 
 
-def test_configurations_are_not_reviewed(api: Api, hooks: Hooks) -> None:
+def test_webhook_configurations_are_not_reviewed(api: Api, hooks: Hooks) -> None:
     webhook = hooks.start(deny)
     rule = {**EVERYTHING, "apiGroups": ["admissionregistration.k8s.io"]}
     hooks.configure("Validating", webhook, {"rules": [rule], "namespaceSelector": {}})
@@ -279,7 +279,7 @@ def test_configurations_are_not_reviewed(api: Api, hooks: Hooks) -> None:
 # ---------------------------------------------------------------- what mutating webhooks change
 
 
-def test_a_patch(api: Api, hooks: Hooks) -> None:
+def test_mutating_webhook_json_patch(api: Api, hooks: Hooks) -> None:
     def answer(review: dict[str, Any]) -> Answer:
         return patched(
             review, {"op": "add", "path": "/metadata/labels", "value": {"by": "hook"}}, {"op": "remove", "path": "/data/a"}
@@ -293,7 +293,7 @@ def test_a_patch(api: Api, hooks: Hooks) -> None:
     assert changed.json["data"] == {"b": "2"}
 
 
-def test_what_a_patch_adds_gets_defaults(api: Api, hooks: Hooks) -> None:
+def test_fields_added_by_a_webhook_patch_are_defaulted(api: Api, hooks: Hooks) -> None:
     side = {"op": "add", "path": "/spec/containers/-", "value": {"name": "side", "image": "i"}}
     rule = {**CONFIG_MAPS, "resources": ["configmaps", "pods"]}
 
@@ -349,14 +349,16 @@ PATCHES = [
 
 
 @pytest.mark.parametrize(("operations", "code", "message"), PATCHES, ids=range(len(PATCHES)))
-def test_patches_that_do_not_fit(api: Api, hooks: Hooks, operations: list[dict[str, Any]], code: int, message: str) -> None:
+def test_inapplicable_webhook_patches_are_reported(
+    api: Api, hooks: Hooks, operations: list[dict[str, Any]], code: int, message: str
+) -> None:
     hooks.mutating(lambda review: patched(review, *operations))
     made = created(api)
     assert (made.status, made.json["message"]) == (code, message)
     assert api.get(api.path("configmaps", "one")).status == 404
 
 
-def test_managed_fields_that_a_patch_breaks_are_restored(api: Api, hooks: Hooks) -> None:
+def test_invalid_managed_fields_from_a_webhook_patch_are_reverted(api: Api, hooks: Hooks) -> None:
     broken = {"op": "add", "path": "/metadata/managedFields", "value": [{"manager": "x", "operation": "Bad"}]}
     hooks.mutating(lambda review: patched(review, broken))
     made = created(api)
@@ -364,7 +366,7 @@ def test_managed_fields_that_a_patch_breaks_are_restored(api: Api, hooks: Hooks)
     assert "operation must be `Apply` or `Update`" in made.headers["warning"]
 
 
-def test_custom_resources_are_pruned_after_a_patch(api: Api, hooks: Hooks) -> None:
+def test_custom_resources_are_pruned_after_a_webhook_patch(api: Api, hooks: Hooks) -> None:
     group = f"w{api.suffix}.example.com"
     schema = {
         "type": "object",
@@ -403,7 +405,7 @@ def test_custom_resources_are_pruned_after_a_patch(api: Api, hooks: Hooks) -> No
         api.delete(f"{definitions}/widgets.{group}")
 
 
-def test_a_deletion_cannot_be_patched(api: Api, hooks: Hooks) -> None:
+def test_mutating_webhook_cannot_patch_a_delete(api: Api, hooks: Hooks) -> None:
     created(api)
     hooks.mutating(lambda review: patched(review, {"op": "add", "path": "/x", "value": 1}))
     refused = api.delete(api.path("configmaps", "one"))
@@ -411,7 +413,7 @@ def test_a_deletion_cannot_be_patched(api: Api, hooks: Hooks) -> None:
     assert (refused.status, refused.json["message"]) == (500, f"Internal error occurred: {expected}")
 
 
-def test_webhooks_are_asked_in_the_order_of_their_configurations(api: Api, hooks: Hooks) -> None:
+def test_mutating_webhooks_are_called_in_order_of_configuration_names(api: Api, hooks: Hooks) -> None:
     def answer(review: dict[str, Any]) -> Answer:
         data = review["request"]["object"]["data"]
         return patched(review, {"op": "add", "path": f"/data/{len(data)}", "value": str(len(data))})
@@ -425,7 +427,7 @@ def test_webhooks_are_asked_in_the_order_of_their_configurations(api: Api, hooks
 
 
 @pytest.mark.parametrize(("policy", "calls"), [("Never", ["a", "b"]), ("IfNeeded", ["a", "b", "a"])])
-def test_reinvocation(api: Api, hooks: Hooks, policy: str, calls: list[str]) -> None:
+def test_webhook_reinvocation(api: Api, hooks: Hooks, policy: str, calls: list[str]) -> None:
     def behave_as(name: str) -> Callable[[dict[str, Any]], Answer]:
         def answer(review: dict[str, Any]) -> Answer:
             seen.append(name)
@@ -466,7 +468,9 @@ REFUSALS: list[tuple[dict[str, Any], dict[str, Any]]] = [
 
 @pytest.mark.parametrize("kind", ["Mutating", "Validating"])
 @pytest.mark.parametrize(("status", "expected"), REFUSALS, ids=range(len(REFUSALS)))
-def test_refusals(api: Api, hooks: Hooks, kind: str, status: dict[str, Any], expected: dict[str, Any]) -> None:
+def test_denied_requests_return_the_webhook_status(
+    api: Api, hooks: Hooks, kind: str, status: dict[str, Any], expected: dict[str, Any]
+) -> None:
     webhook = hooks.start(lambda review: deny(review, **status))
     hooks.configure(kind, webhook)
     refused = created(api)
@@ -476,12 +480,12 @@ def test_refusals(api: Api, hooks: Hooks, kind: str, status: dict[str, Any], exp
     assert refused.headers.get("retry-after") == ("5" if "details" in expected else None)
 
 
-def test_warnings(api: Api, hooks: Hooks) -> None:
+def test_webhook_warnings(api: Api, hooks: Hooks) -> None:
     hooks.validating(lambda review: allow(review, warnings=["careful", "line\nbreak", "careful"]))
     assert created(api).headers["warning"] == '299 - "careful"'
 
 
-def test_validating_webhooks_are_asked_at_the_same_time(api: Api, hooks: Hooks) -> None:
+def test_validating_webhooks_are_called_in_parallel(api: Api, hooks: Hooks) -> None:
     def answer(review: dict[str, Any]) -> Answer:
         time.sleep(0.25)
         return allow(review)
@@ -520,14 +524,16 @@ BROKEN: list[tuple[Callable[[dict[str, Any]], Answer], str]] = [
 
 
 @pytest.mark.parametrize(("behave", "message"), BROKEN, ids=range(len(BROKEN)))
-def test_answers_that_are_none(api: Api, hooks: Hooks, behave: Callable[[dict[str, Any]], Answer], message: str) -> None:
+def test_malformed_webhook_responses_are_reported(
+    api: Api, hooks: Hooks, behave: Callable[[dict[str, Any]], Answer], message: str
+) -> None:
     hooks.validating(behave)
     made = created(api)
     assert (made.status, made.json["reason"], made.json["message"]) == (500, "InternalError", CALLING + message)
     assert made.json["details"] == {"causes": [{"message": made.json["message"].removeprefix("Internal error occurred: ")}]}
 
 
-def test_another_uid(api: Api, hooks: Hooks) -> None:
+def test_webhook_response_uid_must_match(api: Api, hooks: Hooks) -> None:
     hooks.validating(lambda review: allow(review, uid="x"))
     message = created(api).json["message"]
     assert message.startswith(f"{CALLING}received invalid webhook response: expected response.uid=")
@@ -552,13 +558,13 @@ def test_another_uid(api: Api, hooks: Hooks) -> None:
         ),
     ],
 )
-def test_patches_that_are_none(api: Api, hooks: Hooks, response: dict[str, Any], message: str) -> None:
+def test_invalid_webhook_patch_responses_are_reported(api: Api, hooks: Hooks, response: dict[str, Any], message: str) -> None:
     hooks.mutating(lambda review: allow(review, **response))
     assert created(api).json["message"] == CALLING + message
 
 
 @pytest.mark.parametrize("kind", ["Mutating", "Validating"])
-def test_nobody_listens(api: Api, hooks: Hooks, kind: str) -> None:
+def test_webhook_connection_refused_follows_the_failure_policy(api: Api, hooks: Hooks, kind: str) -> None:
     hooks.configure(kind, None, {"objectSelector": {"matchLabels": {"fail": "closed"}}})
     hooks.configure(kind, None, {"objectSelector": {"matchLabels": {"fail": "open"}}, "failurePolicy": "Ignore"}, name="open")
     refused = created(api, "one", {"fail": "closed"})
@@ -570,7 +576,7 @@ def test_nobody_listens(api: Api, hooks: Hooks, kind: str) -> None:
 
 
 @pytest.mark.parametrize(("policy", "code"), [("Fail", 500), ("Ignore", 201)])
-def test_a_webhook_that_takes_too_long(api: Api, hooks: Hooks, policy: str, code: int) -> None:
+def test_webhook_timeout_follows_the_failure_policy(api: Api, hooks: Hooks, policy: str, code: int) -> None:
     def answer(review: dict[str, Any]) -> Answer:
         if review["request"]["name"] == "slow":
             time.sleep(1.3)
@@ -586,7 +592,7 @@ def test_a_webhook_that_takes_too_long(api: Api, hooks: Hooks, policy: str, code
 
 
 @pytest.mark.parametrize("policy", ["Fail", "Ignore"])
-def test_nobody_is_waited_for_longer_than_the_client_waits(api: Api, hooks: Hooks, policy: str) -> None:
+def test_request_timeout_limits_the_webhook_timeout(api: Api, hooks: Hooks, policy: str) -> None:
     def answer(review: dict[str, Any]) -> Answer:
         time.sleep(0.6 if review["request"]["name"] == "slow" else 0)
         return allow(review)
@@ -598,7 +604,7 @@ def test_nobody_is_waited_for_longer_than_the_client_waits(api: Api, hooks: Hook
     assert webhook.requests[-1][0] == "/convert?timeout=1s"
 
 
-def test_a_service_that_is_not_there(api: Api, hooks: Hooks) -> None:
+def test_webhook_service_not_found(api: Api, hooks: Hooks) -> None:
     service = {"name": "none", "namespace": api.namespace, "path": "/check"}
     hooks.configure("Validating", None, {"clientConfig": {"service": service}})
     problem = f'failed to call webhook: Post "https://none.{api.namespace}.svc:443/check?timeout=5s": service "none" not found'
@@ -608,7 +614,7 @@ def test_a_service_that_is_not_there(api: Api, hooks: Hooks) -> None:
 # ---------------------------------------------------------------- who is asked
 
 
-def test_match_conditions(api: Api, hooks: Hooks) -> None:
+def test_webhook_match_conditions(api: Api, hooks: Hooks) -> None:
     expressions = {
         "name": "object.metadata.name == 'one'",
         "operation": "request.operation == 'UPDATE'",
@@ -629,7 +635,7 @@ def test_match_conditions(api: Api, hooks: Hooks) -> None:
 
 
 @pytest.mark.parametrize(("policy", "code"), [("Fail", 403), ("Ignore", 201)])
-def test_match_conditions_that_err(api: Api, hooks: Hooks, policy: str, code: int) -> None:
+def test_match_condition_errors_follow_the_failure_policy(api: Api, hooks: Hooks, policy: str, code: int) -> None:
     conditions = [{"name": "broken", "expression": "object.data.none == 'x'"}, {"name": "all", "expression": "true"}]
     webhook = hooks.validating(allow, {"failurePolicy": policy, "matchConditions": conditions})
     made = created(api)
@@ -640,7 +646,7 @@ def test_match_conditions_that_err(api: Api, hooks: Hooks, policy: str, code: in
         )
 
 
-def test_namespaces_are_selected_by_the_labels_that_they_get(api: Api, hooks: Hooks) -> None:
+def test_namespace_selector_matches_labels_of_a_new_namespace(api: Api, hooks: Hooks) -> None:
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["namespaces"], "scope": "Cluster"}
     hooks.validating(deny, {"rules": [rule], "namespaceSelector": {"matchLabels": {"mine": api.suffix}}})
     refused = api.post("/api/v1/namespaces", {"metadata": {"name": api.name("new"), "labels": {"mine": api.suffix}}}, DRY)
@@ -648,7 +654,7 @@ def test_namespaces_are_selected_by_the_labels_that_they_get(api: Api, hooks: Ho
     assert api.post("/api/v1/namespaces", {"metadata": {"name": api.name("new")}}, DRY).status == 201
 
 
-def test_a_webhook_that_hangs_delays_nobody_else(api: Api, hooks: Hooks) -> None:
+def test_hanging_webhook_does_not_delay_other_requests(api: Api, hooks: Hooks) -> None:
     hanging = threading.Event()
 
     def answer(review: dict[str, Any]) -> Answer:

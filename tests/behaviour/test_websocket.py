@@ -76,7 +76,7 @@ def converse(api: Api) -> Iterator[Converse]:
         yield begin
 
 
-def test_events_of_json_are_texts(watched: str, converse: Converse) -> None:
+def test_json_events_are_websocket_text_messages(watched: str, converse: Converse) -> None:
     conversation = converse(watched, {})
     assert conversation.status == 101
     assert conversation.headers["Sec-WebSocket-Accept"] == "s3pPLMBiTxaQ9kYGzzhZRbK+xOo="
@@ -87,20 +87,20 @@ def test_events_of_json_are_texts(watched: str, converse: Converse) -> None:
     assert messages[2][1] == struct.pack(">H", 1000)
 
 
-def test_events_of_protobuf_are_binary_without_their_length(watched: str, converse: Converse) -> None:
+def test_protobuf_events_are_binary_messages_without_length_prefix(watched: str, converse: Converse) -> None:
     conversation = converse(watched, {"Accept": "application/vnd.kubernetes.protobuf;stream=watch"})
     opcode, content = conversation.message()
     assert opcode == BINARY
     assert content.startswith(b"\n\x05ADDED\x12")
 
 
-def test_a_subprotocol_is_taken_unseen(watched: str, converse: Converse) -> None:
+def test_any_offered_subprotocol_is_accepted(watched: str, converse: Converse) -> None:
     conversation = converse(watched, {"Sec-WebSocket-Protocol": "base64.binary.k8s.io"})
     assert conversation.headers["Sec-WebSocket-Protocol"] == "base64.binary.k8s.io"
     assert conversation.message()[0] == TEXT
 
 
-def test_a_token_may_hide_among_the_subprotocols(watched: str, converse: Converse) -> None:
+def test_bearer_token_in_a_websocket_subprotocol(watched: str, converse: Converse) -> None:
     token = base64.urlsafe_b64encode(b"admin-token").decode().rstrip("=")
     offered = f"base64url.bearer.authorization.k8s.io.{token}, binary.k8s.io"
     conversation = converse(watched, {"Sec-WebSocket-Protocol": offered, "Authorization": ""})
@@ -108,11 +108,11 @@ def test_a_token_may_hide_among_the_subprotocols(watched: str, converse: Convers
     assert conversation.headers["Sec-WebSocket-Protocol"] == "binary.k8s.io"
 
 
-def test_without_an_origin_there_is_none(watched: str, converse: Converse) -> None:
+def test_websocket_without_origin_returns_403(watched: str, converse: Converse) -> None:
     conversation = converse(watched, {"Origin": ""})
     assert conversation.status == 403
 
 
-def test_what_is_wrong_with_the_request_is_told_before(api: Api, converse: Converse) -> None:
+def test_invalid_watch_requests_fail_before_the_websocket_handshake(api: Api, converse: Converse) -> None:
     conversation = converse(f"{api.path('configmaps')}?watch=1&resourceVersion=abc", {})
     assert conversation.status == 500

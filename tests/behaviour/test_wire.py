@@ -92,7 +92,7 @@ CHUNKED = JSON + b"Transfer-Encoding: chunked\r\n"
         (b"2;" + b"a" * 5000 + b"\r\n{}\r\n0\r\n\r\n", "header line too long"),
     ],
 )
-def test_chunks_that_are_none(raw: Exchange, target: bytes, body: bytes, problem: str) -> None:
+def test_invalid_chunked_encoding_is_reported(raw: Exchange, target: bytes, body: bytes, problem: str) -> None:
     raw.send(b"POST", target, CHUNKED, body)
     code, answer = raw.answer()
     assert (code, json.loads(answer)) == (
@@ -101,13 +101,13 @@ def test_chunks_that_are_none(raw: Exchange, target: bytes, body: bytes, problem
     )
 
 
-def test_chunks_of_any_size(raw: Exchange, target: bytes) -> None:
+def test_chunks_of_any_size_are_accepted(raw: Exchange, target: bytes) -> None:
     raw.send(b"POST", target + b"?dryRun=All", CHUNKED, chunked(*(CONFIG[at : at + 3] for at in range(0, len(CONFIG), 3))))
     assert raw.answer()[0] == 201
 
 
 @pytest.mark.parametrize("method", [b"POST", b"PUT", b"PATCH", b"DELETE"])
-def test_bodies_that_are_too_large(raw: Exchange, target: bytes, method: bytes) -> None:
+def test_too_large_bodies_return_413(raw: Exchange, target: bytes, method: bytes) -> None:
     kind = b"Content-Type: application/merge-patch+json\r\n" if method == b"PATCH" else JSON
     path = target if method == b"POST" else target + b"/m"
     raw.send(method, path, kind + b"Content-Length: %d\r\n" % (LIMIT + 1), b" " * (LIMIT + 1))
@@ -115,12 +115,12 @@ def test_bodies_that_are_too_large(raw: Exchange, target: bytes, method: bytes) 
     assert (code, message(answer)) == (413, f"Request entity too large: limit is {LIMIT}")
 
 
-def test_a_body_that_is_too_large_in_chunks(raw: Exchange, target: bytes) -> None:
+def test_too_large_chunked_body_returns_413(raw: Exchange, target: bytes) -> None:
     raw.send(b"POST", target, CHUNKED, chunked(*[b" " * 65_536] * 49))
     assert raw.answer()[0] == 413
 
 
-def test_compressed_bodies_are_not_unpacked(raw: Exchange, target: bytes) -> None:
+def test_gzip_request_bodies_are_not_decompressed(raw: Exchange, target: bytes) -> None:
     packed = gzip.compress(CONFIG)
     raw.send(b"POST", target, JSON + b"Content-Encoding: gzip\r\nContent-Length: %d\r\n" % len(packed), packed)
     code, answer = raw.answer()
@@ -137,13 +137,13 @@ def test_compressed_bodies_are_not_unpacked(raw: Exchange, target: bytes) -> Non
     ],
     ids=["utf-16", "byte order mark", "zeros", "blanks"],
 )
-def test_bodies_that_are_no_json(raw: Exchange, target: bytes, body: bytes, found: str) -> None:
+def test_invalid_json_bodies_return_400(raw: Exchange, target: bytes, body: bytes, found: str) -> None:
     raw.send(b"POST", target, JSON + b"Content-Length: %d\r\n" % len(body), body)
     code, answer = raw.answer()
     assert (code, found in message(answer)) == (400, True)
 
 
-def test_what_is_no_utf_8_in_a_body(raw: Exchange, target: bytes) -> None:
+def test_invalid_utf8_in_a_body_is_replaced(raw: Exchange, target: bytes) -> None:
     body = b'{"metadata":{"name":"m"},"data":{"a":"\xff\xfe"}}'
     raw.send(b"POST", target + b"?dryRun=All", JSON + b"Content-Length: %d\r\n" % len(body), body)
     code, answer = raw.answer()
@@ -153,7 +153,7 @@ def test_what_is_no_utf_8_in_a_body(raw: Exchange, target: bytes) -> None:
 # ---------------------------------------------------------------- requests behind each other
 
 
-def test_requests_that_do_not_wait_for_answers(raw: Exchange, target: bytes) -> None:
+def test_pipelined_requests(raw: Exchange, target: bytes) -> None:
     for name in (b"a", b"b"):
         body = b'{"metadata":{"name":"%s"}}' % name
         raw.send(b"POST", target, JSON + b"Content-Length: %d\r\n" % len(body), body)
@@ -164,7 +164,7 @@ def test_requests_that_do_not_wait_for_answers(raw: Exchange, target: bytes) -> 
     assert json.loads(answers[2][1])["metadata"]["name"] == "b"
 
 
-def test_a_body_that_nobody_reads_is_no_request(raw: Exchange, target: bytes) -> None:
+def test_unread_get_body_is_not_parsed_as_a_request(raw: Exchange, target: bytes) -> None:
     hidden = b"DELETE " + target + b"/m HTTP/1.1\r\nHost: x\r\n\r\n"
     raw.send(b"GET", target + b"/m", b"Content-Length: %d\r\n" % len(hidden), hidden)
     raw.send(b"GET", b"/version")
@@ -172,7 +172,7 @@ def test_a_body_that_nobody_reads_is_no_request(raw: Exchange, target: bytes) ->
 
 
 @pytest.mark.parametrize("lengths", [b"5\r\nContent-Length: 6", b"-1", b"+5", b"99999999999999999999"])
-def test_lengths_that_are_none(raw: Exchange, target: bytes, lengths: bytes) -> None:
+def test_invalid_content_length_returns_400(raw: Exchange, target: bytes, lengths: bytes) -> None:
     raw.send(b"POST", target, JSON + b"Content-Length: " + lengths + b"\r\n", CONFIG)
     assert raw.answer()[0] == 400
 
@@ -181,7 +181,7 @@ def test_lengths_that_are_none(raw: Exchange, target: bytes, lengths: bytes) -> 
 
 
 @pytest.mark.parametrize("name", [b"\xff", b"%ff"])
-def test_names_in_paths(raw: Exchange, target: bytes, name: bytes) -> None:
+def test_percent_encoded_names_in_paths(raw: Exchange, target: bytes, name: bytes) -> None:
     raw.send(b"GET", target + b"/" + name)
     code, answer = raw.answer()
     assert (code, message(answer)) == (404, 'configmaps "\\xff" not found')
@@ -197,14 +197,14 @@ def test_names_in_paths(raw: Exchange, target: bytes, name: bytes) -> None:
         (b"timeout=%ff", 'invalid timeout specified in the request URL - time: invalid duration "\\xff"'),
     ],
 )
-def test_queries(raw: Exchange, target: bytes, query: bytes, shown: str) -> None:
+def test_invalid_queries_return_400(raw: Exchange, target: bytes, query: bytes, shown: str) -> None:
     raw.send(b"GET", target + b"?" + query)
     code, answer = raw.answer()
     assert (code, message(answer)) == (400, shown)
 
 
 @pytest.mark.parametrize(("user", "shown"), [(b"\xff", "\\xff"), ("é".encode(), "é")])
-def test_users(raw: Exchange, user: bytes, shown: str) -> None:
+def test_non_ascii_impersonated_users(raw: Exchange, user: bytes, shown: str) -> None:
     raw.send(b"GET", b"/api/v1/nodes", b"Impersonate-User: " + user + b"\r\n")
     code, answer = raw.answer()
     assert code == 403
@@ -212,7 +212,7 @@ def test_users(raw: Exchange, user: bytes, shown: str) -> None:
 
 
 @pytest.mark.parametrize(("agent", "manager"), [(b"\xff/1", "\ufffd"), ("é/1".encode(), "é"), (b"a" * 5000, "a" * 128)])
-def test_user_agents(raw: Exchange, target: bytes, agent: bytes, manager: str) -> None:
+def test_non_ascii_user_agents(raw: Exchange, target: bytes, agent: bytes, manager: str) -> None:
     body = CONFIG.replace(b"}}", b'},"data":{"a":"b"}}')
     headers = JSON + b"User-Agent: " + agent + b"\r\nContent-Length: %d\r\n" % len(body)
     raw.send(b"POST", target + b"?dryRun=All", headers, body)
@@ -223,7 +223,7 @@ def test_user_agents(raw: Exchange, target: bytes, agent: bytes, manager: str) -
 # ---------------------------------------------------------------- more than usual
 
 
-def test_many_parameters(raw: Exchange, target: bytes) -> None:
+def test_many_query_parameters(raw: Exchange, target: bytes) -> None:
     raw.send(b"GET", target + b"?" + b"&".join(b"a%d=b" % number for number in range(20_000)))
     assert raw.answer()[0] == 200
 
@@ -241,6 +241,6 @@ def test_many_headers(raw: Exchange) -> None:
     assert raw.answer()[0] == 200
 
 
-def test_heads_that_are_too_large(raw: Exchange) -> None:
+def test_too_large_request_headers_return_431(raw: Exchange) -> None:
     raw.send(b"GET", b"/version", b"X: " + b"a" * 1_100_000 + b"\r\n")
     assert raw.answer()[0] == 431

@@ -43,7 +43,7 @@ def revision(reply: Reply) -> str:
 # ---------------------------------------------------------------- create
 
 
-def test_a_new_object_gets_an_identity(api: Api) -> None:
+def test_create_sets_uid_and_creation_timestamp(api: Api) -> None:
     sent = config_map("a", k="v")
     sent["metadata"] |= {"uid": OTHER_UID, "creationTimestamp": "2001-01-01T00:00:00Z", "generation": 7, "selfLink": "/x"}
     made = api.post(api.path("configmaps"), sent)
@@ -56,7 +56,7 @@ def test_a_new_object_gets_an_identity(api: Api) -> None:
     assert api.get(api.path("configmaps", "a")).json == made.json
 
 
-def test_the_writer_is_remembered(api: Api) -> None:
+def test_managed_fields_record_the_writer(api: Api) -> None:
     made = api.post(api.path("configmaps"), config_map("a", k="v"), headers={"User-Agent": "robot/2.0 (x)"})
     (entry,) = made.at("metadata", "managedFields")
     assert (entry["manager"], entry["operation"], entry["apiVersion"]) == ("robot", "Update", "v1")
@@ -66,14 +66,14 @@ def test_the_writer_is_remembered(api: Api) -> None:
     assert managers == {"robot": {"f:data": {".": {}, "f:k": {}}}, "hand": {"f:data": {"f:l": {}}}}
 
 
-def test_a_name_is_taken(api: Api) -> None:
+def test_create_with_existing_name_returns_409(api: Api) -> None:
     api.post(api.path("configmaps"), config_map("a"))
     again = api.post(api.path("configmaps"), config_map("a"))
     assert problem(again) == (409, "AlreadyExists", 'configmaps "a" already exists')
     assert again.at("details") == {"name": "a", "kind": "configmaps"}
 
 
-def test_generated_names(api: Api) -> None:
+def test_generate_name(api: Api) -> None:
     made = [api.post(api.path("configmaps"), {"metadata": {"generateName": "some-"}}) for _ in range(5)]
     found = {reply.at("metadata", "name") for reply in made}
     assert len(found) == 5
@@ -85,20 +85,20 @@ def test_generated_names(api: Api) -> None:
     assert both.at("metadata", "name") == "mine"
 
 
-def test_no_name_at_all(api: Api) -> None:
+def test_create_without_name_returns_422(api: Api) -> None:
     reply = api.post(api.path("configmaps"), {"metadata": {}})
     message = 'ConfigMap "" is invalid: metadata.name: Required value: name or generateName is required'
     assert problem(reply) == (422, "Invalid", message)
 
 
-def test_a_revision_is_not_for_new_objects(api: Api) -> None:
+def test_create_with_resource_version_is_rejected(api: Api) -> None:
     sent = config_map("a")
     sent["metadata"]["resourceVersion"] = "5"
     reply = api.post(api.path("configmaps"), sent)
     assert problem(reply)[::2] == (500, "resourceVersion should not be set on objects to be created")
 
 
-def test_the_body_must_belong_to_the_path(api: Api) -> None:
+def test_body_must_match_namespace_kind_and_name_of_the_path(api: Api) -> None:
     collection = api.path("configmaps")
     elsewhere = config_map("a")
     elsewhere["metadata"]["namespace"] = "elsewhere"
@@ -115,7 +115,7 @@ def test_the_body_must_belong_to_the_path(api: Api) -> None:
     assert problem(other) == (400, "BadRequest", "the name of the object (b) does not match the name on the URL (a)")
 
 
-def test_a_namespace_that_is_not_there(api: Api) -> None:
+def test_create_in_a_missing_namespace_returns_404(api: Api) -> None:
     reply = api.post("/api/v1/namespaces/absent/configmaps", config_map("a"))
     assert problem(reply) == (404, "NotFound", 'namespaces "absent" not found')
 
@@ -123,7 +123,7 @@ def test_a_namespace_that_is_not_there(api: Api) -> None:
 # ---------------------------------------------------------------- two writers
 
 
-def test_the_second_writer_is_told(api: Api) -> None:
+def test_put_with_stale_resource_version_returns_409(api: Api) -> None:
     path = api.path("configmaps", "a")
     made = api.post(api.path("configmaps"), config_map("a", k="v")).json
     first = api.put(path, {**made, "data": {"k": "first"}})
@@ -134,7 +134,7 @@ def test_the_second_writer_is_told(api: Api) -> None:
     assert api.get(path).json == first.json
 
 
-def test_who_names_no_revision_wins(api: Api) -> None:
+def test_put_without_resource_version_overwrites(api: Api) -> None:
     path = api.path("configmaps", "a")
     api.post(api.path("configmaps"), config_map("a", k="v"))
     for text in ("", "0"):
@@ -143,7 +143,7 @@ def test_who_names_no_revision_wins(api: Api) -> None:
         assert api.put(path, sent).at("data") == {"k": f"new{text}"}
 
 
-def test_some_kinds_want_a_revision(api: Api) -> None:
+def test_put_without_resource_version_is_rejected_for_some_kinds(api: Api) -> None:
     path = api.path("leases", "a", group=LEASES)
     made = api.post(api.path("leases", group=LEASES), {"metadata": {"name": "a"}, "spec": {"holderIdentity": "me"}})
     sent = {"metadata": {"name": "a"}, "spec": {"holderIdentity": "you"}}
@@ -155,7 +155,7 @@ def test_some_kinds_want_a_revision(api: Api) -> None:
     assert api.put(path, sent).status == 200
 
 
-def test_a_revision_that_is_no_number(api: Api) -> None:
+def test_put_with_non_numeric_resource_version_returns_500(api: Api) -> None:
     api.post(api.path("configmaps"), config_map("a"))
     sent = config_map("a")
     sent["metadata"]["resourceVersion"] = "x"
@@ -163,7 +163,7 @@ def test_a_revision_that_is_no_number(api: Api) -> None:
     assert problem(reply)[::2] == (500, 'strconv.ParseUint: parsing "x": invalid syntax')
 
 
-def test_another_object_of_that_name(api: Api) -> None:
+def test_put_with_another_uid_returns_409(api: Api) -> None:
     made = api.post(api.path("configmaps"), config_map("a"))
     sent = config_map("a")
     sent["metadata"]["uid"] = OTHER_UID
@@ -184,13 +184,13 @@ def test_another_object_of_that_name(api: Api) -> None:
         (JSON_PATCH, [{"op": "replace", "path": "/metadata/resourceVersion", "value": "1"}]),
     ],
 )
-def test_a_patch_that_names_a_revision(api: Api, content_type: str, patch: Any) -> None:
+def test_patch_with_stale_resource_version_returns_409(api: Api, content_type: str, patch: Any) -> None:
     api.post(api.path("configmaps"), config_map("a", k="v"))
     reply = api.patch(api.path("configmaps", "a"), patch, content_type)
     assert problem(reply) == (409, "Conflict", f'Operation cannot be fulfilled on configmaps "a": {MODIFIED}')
 
 
-def test_many_patches_at_once(api: Api) -> None:
+def test_concurrent_patches_are_all_applied(api: Api) -> None:
     """None of them is lost: who comes late begins anew."""
     from concurrent.futures import ThreadPoolExecutor
 
@@ -204,13 +204,13 @@ def test_many_patches_at_once(api: Api) -> None:
 # ---------------------------------------------------------------- update
 
 
-def test_what_is_absent_is_not_updated(api: Api) -> None:
+def test_update_of_a_missing_object_returns_404(api: Api) -> None:
     path = api.path("configmaps", "a")
     for reply in (api.put(path, config_map("a")), api.patch(path, {}, MERGE), api.patch(path, "broken", JSON_PATCH)):
         assert problem(reply) == (404, "NotFound", 'configmaps "a" not found')
 
 
-def test_kinds_that_a_put_creates(api: Api) -> None:
+def test_put_creates_objects_of_some_kinds(api: Api) -> None:
     path = api.path("leases", "a", group=LEASES)
     made = api.put(path, {"metadata": {"name": "a"}, "spec": {"holderIdentity": "me"}})
     assert made.status == 201
@@ -220,13 +220,13 @@ def test_kinds_that_a_put_creates(api: Api) -> None:
     assert (gone.status, gone.at("reason")) == (409, "Conflict")
 
 
-def test_an_apply_creates(api: Api) -> None:
+def test_apply_creates_a_missing_object(api: Api) -> None:
     path = api.path("configmaps", "a")
     assert api.patch(path, config_map("a", k="v"), APPLY, {"fieldManager": "m"}).status == 201
     assert api.patch(path, config_map("a", k="v"), APPLY, {"fieldManager": "m"}).status == 200
 
 
-def test_a_write_that_changes_nothing(api: Api) -> None:
+def test_writes_without_changes_keep_the_resource_version(api: Api) -> None:
     path = api.path("configmaps", "a")
     made = api.post(api.path("configmaps"), config_map("a", k="v"))
     for reply in (
@@ -236,7 +236,7 @@ def test_a_write_that_changes_nothing(api: Api) -> None:
         assert (reply.status, reply.json) == (200, made.json)
 
 
-def test_a_claim_settles_with_its_first_update(api: Api) -> None:
+def test_first_update_of_a_claim_stores_its_phase(api: Api) -> None:
     """The phase of a new claim is not stored: the first update stores it, whatever it changes."""
     path = api.path("persistentvolumeclaims")
     spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}, "storageClassName": "x"}
@@ -247,7 +247,7 @@ def test_a_claim_settles_with_its_first_update(api: Api) -> None:
     assert int(revision(made)) < int(revision(first)) == int(revision(second))
 
 
-def test_the_server_keeps_what_is_its_own(api: Api) -> None:
+def test_server_managed_metadata_cannot_be_changed(api: Api) -> None:
     path = api.path("configmaps", "a")
     made = api.post(api.path("configmaps"), config_map("a", k="v")).at("metadata")
     reply = api.patch(
@@ -263,7 +263,7 @@ def test_the_server_keeps_what_is_its_own(api: Api) -> None:
 # ---------------------------------------------------------------- spec and status
 
 
-def test_generation_counts_changes_of_the_spec(api: Api) -> None:
+def test_generation_counts_spec_changes(api: Api) -> None:
     path = api.path("deployments", "a", group="apps/v1")
     made = api.post(api.path("deployments", group="apps/v1"), deployment("a"))
     patches = (
@@ -277,7 +277,7 @@ def test_generation_counts_changes_of_the_spec(api: Api) -> None:
     assert [reply.at("metadata", "generation") for reply in replies] == [1, 1, 2, 2, 3, 3]
 
 
-def test_status_and_spec_are_kept_apart(api: Api) -> None:
+def test_status_and_spec_are_updated_separately(api: Api) -> None:
     path = api.path("deployments", "a", group="apps/v1")
     sent = {**deployment("a"), "status": {"replicas": 5}}
     assert api.post(api.path("deployments", group="apps/v1"), sent).at("status") == {}
@@ -287,7 +287,7 @@ def test_status_and_spec_are_kept_apart(api: Api) -> None:
     assert (through_main.at("spec", "replicas"), through_main.at("status", "replicas")) == (2, 3)
 
 
-def test_the_window_of_scale(api: Api) -> None:
+def test_scale_subresource_of_a_deployment(api: Api) -> None:
     path = api.path("deployments", "a", group="apps/v1")
     made = api.post(api.path("deployments", group="apps/v1"), deployment("a"))
     scale = api.get(f"{path}/scale")
