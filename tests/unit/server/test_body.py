@@ -33,7 +33,7 @@ def open_body(wire: Wire, *fields: str, ahead: bytes = b"") -> Body:
     return Body(request, parser, wire)
 
 
-def test_a_body_that_is_there_is_read_from_memory() -> None:
+def test_already_received_body_is_read_from_memory() -> None:
     body = open_body(Wire(), "Content-Length: 3", ahead=b"abcGET")
     assert isinstance(body.stream, io.BytesIO)
     assert body.stream.read() == b"abc"
@@ -41,7 +41,7 @@ def test_a_body_that_is_there_is_read_from_memory() -> None:
 
 
 @pytest.mark.parametrize("fields", [("Content-Length: 10",), (CHUNKED,)])
-def test_a_body_is_received_as_it_is_read(fields: tuple[str, ...]) -> None:
+def test_body_is_received_lazily_as_it_is_read(fields: tuple[str, ...]) -> None:
     whole = b"one\ntwo\nx\n" if "10" in fields[0] else b"5\r\none\nt\r\n5\r\nwo\nx\n\r\n0\r\n\r\n"
     wire = Wire(whole[:7], whole[7:], b"GET")
     stream = open_body(wire, *fields).stream
@@ -51,7 +51,7 @@ def test_a_body_is_received_as_it_is_read(fields: tuple[str, ...]) -> None:
     assert wire.pieces == [b"GET"]
 
 
-def test_a_client_that_waits_is_told_to_go_on_by_the_first_read() -> None:
+def test_first_read_sends_100_continue() -> None:
     wire = Wire(b"abc")
     body = open_body(wire, "Expect: 100-continue", "Content-Length: 3")
     assert wire.sent == b""
@@ -59,14 +59,14 @@ def test_a_client_that_waits_is_told_to_go_on_by_the_first_read() -> None:
     assert wire.sent == b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
-def test_a_client_that_waits_is_not_told_to_go_on_for_nothing() -> None:
+def test_discarding_an_unread_body_sends_no_100_continue() -> None:
     wire = Wire(b"abc")
     assert not open_body(wire, "Expect: 100-continue", "Content-Length: 3").discard()
     assert wire.sent == b""
     assert wire.pieces == [b"abc"]
 
 
-def test_an_end_too_early_is_an_error_again_and_again() -> None:
+def test_truncated_body_raises_on_every_read() -> None:
     body = open_body(Wire(b"ab"), "Content-Length: 3")
     for _ in range(2):
         with pytest.raises(BodyError, match="unexpected EOF"):
@@ -78,21 +78,21 @@ def test_an_end_too_early_is_an_error_again_and_again() -> None:
     ("length", "pieces", "kept"),
     [(MAX_DISCARDED_BYTES - 1, 4, True), (MAX_DISCARDED_BYTES, 4, False), (MAX_DISCARDED_BYTES - 1, 3, False)],
 )
-def test_a_little_is_read_away(length: int, pieces: int, kept: bool) -> None:
+def test_discard_reads_the_rest_of_a_body_up_to_a_limit(length: int, pieces: int, kept: bool) -> None:
     data = b"a" * length
     step = MAX_DISCARDED_BYTES // 4
     wire = Wire(*[data[step * number : step * (number + 1)] for number in range(pieces)])
     assert open_body(wire, f"Content-Length: {length}").discard() is kept
 
 
-def test_endless_chunks_are_not_read_away() -> None:
+def test_discard_gives_up_on_endless_chunked_body() -> None:
     chunk = b"10000\r\n%b\r\n" % (b"a" * 0x10000)
     wire = Wire(*[chunk] * 100)
     assert not open_body(wire, CHUNKED).discard()
     assert len(wire.pieces) > 90
 
 
-def test_a_short_rest_of_chunks_is_read_away() -> None:
+def test_discard_reads_the_rest_of_a_short_chunked_body() -> None:
     body = open_body(Wire(b"def\r\n0\r\n\r\n"), CHUNKED, ahead=b"6\r\nabc")
     assert body.stream.read(2) == b"ab"
     assert body.discard()

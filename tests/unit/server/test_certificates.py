@@ -20,7 +20,7 @@ def extension(certificate: x509.Certificate, kind: type[x509.ExtensionType]) -> 
     return found.value, found.critical
 
 
-def test_the_ca_may_sign() -> None:
+def test_ca_certificate_has_ca_constraints_and_key_usage() -> None:
     certificate = load(credentials().ca_certificate)
     constraints, critical = extension(certificate, x509.BasicConstraints)
     assert constraints == x509.BasicConstraints(ca=True, path_length=None)
@@ -33,7 +33,7 @@ def test_the_ca_may_sign() -> None:
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "192.0.2.7", "example.test", "2001:db8::1"])
-def test_the_server_is_known_by_its_host_and_the_usual_names(host: str) -> None:
+def test_server_certificate_subject_alternative_names(host: str) -> None:
     given = credentials(host)
     certificate = load(given.server_certificate)
     certificate.verify_directly_issued_by(load(given.ca_certificate))
@@ -51,7 +51,7 @@ def test_the_server_is_known_by_its_host_and_the_usual_names(host: str) -> None:
     assert identifier.key_identifier == subject.digest
 
 
-def test_the_administrator_is_named_as_kubeadm_names_it() -> None:
+def test_client_certificate_subject_equals_that_of_kubeadm() -> None:
     given = credentials()
     certificate = load(given.client_certificate)
     certificate.verify_directly_issued_by(load(given.ca_certificate))
@@ -61,12 +61,12 @@ def test_the_administrator_is_named_as_kubeadm_names_it() -> None:
     assert groups == ["system:masters", "kubeadm:cluster-admins"]
 
 
-def test_one_process_pays_once() -> None:
+def test_credentials_are_cached_per_process() -> None:
     assert credentials() is credentials("127.0.0.1")
     assert credentials("other.test").ca_certificate == credentials().ca_certificate
 
 
-def test_cryptography_is_imported_when_it_is_needed() -> None:
+def test_cryptography_is_imported_lazily() -> None:
     code = "import sys, fakekube.server.certificates; print('cryptography' in sys.modules)"
     output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert output == "False\n"

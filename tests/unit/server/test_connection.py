@@ -49,7 +49,9 @@ def test_one_connection_serves_many_requests(serve: Serve, connect: Connect) -> 
 
 
 @pytest.mark.parametrize(("size", "told"), [(2048, True), (2049, False), (70_000, False)])
-def test_the_length_of_short_bodies_is_told(serve: Serve, connect: Connect, size: int, told: bool) -> None:
+def test_short_responses_have_content_length_and_long_ones_are_chunked(
+    serve: Serve, connect: Connect, size: int, told: bool
+) -> None:
     def sized(_: dict[str, Any], start_response: Callable[..., Any]) -> list[bytes]:
         start_response("200 OK", [TYPE])
         return [b"x" * size]
@@ -64,7 +66,7 @@ def test_the_length_of_short_bodies_is_told(serve: Serve, connect: Connect, size
         )
 
 
-def test_the_standard_library_s_client_gets_along(serve: Serve) -> None:
+def test_http_client_of_the_standard_library_works(serve: Serve) -> None:
     client = http.client.HTTPConnection("127.0.0.1", serve(echo).port, timeout=TIMEOUT)
     for body in (b"x" * 10, iter([b"a" * 70000, b"b" * 70000]), b"y" * 3_000_000):
         client.request("POST", "/", body, encode_chunked=not isinstance(body, bytes))
@@ -72,7 +74,7 @@ def test_the_standard_library_s_client_gets_along(serve: Serve) -> None:
     client.close()
 
 
-def test_requests_that_are_sent_ahead_are_answered_in_order(serve: Serve, connect: Connect) -> None:
+def test_pipelined_requests_are_answered_in_order(serve: Serve, connect: Connect) -> None:
     client = connect(serve(echo))
     one = b"POST /1 HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n"
     two = b"POST /2 HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\ncd"
@@ -80,7 +82,7 @@ def test_requests_that_are_sent_ahead_are_answered_in_order(serve: Serve, connec
     assert [client.answer()[2] for _ in range(3)] == [b"POST /1 ab", b"POST /2 cd", b"POST /1 ab"]
 
 
-def test_head_has_the_length_but_not_the_body(serve: Serve, connect: Connect) -> None:
+def test_head_response_has_content_length_but_no_body(serve: Serve, connect: Connect) -> None:
     client = connect(serve(echo))
     client.get("/", method="HEAD")
     _, fields, _ = client.answer(has_body=False)
@@ -90,7 +92,7 @@ def test_head_has_the_length_but_not_the_body(serve: Serve, connect: Connect) ->
 
 
 @pytest.mark.parametrize("status", ["204 No Content", "304 Not Modified"])
-def test_answers_without_a_body_keep_the_connection(serve: Serve, connect: Connect, status: str) -> None:
+def test_responses_without_body_keep_the_connection_open(serve: Serve, connect: Connect, status: str) -> None:
     def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> list[bytes]:
         start_response(status, [])
         return [b"ignored"]
@@ -109,7 +111,9 @@ def test_answers_without_a_body_keep_the_connection(serve: Serve, connect: Conne
         (b"GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n", False),
     ],
 )
-def test_the_client_decides_about_the_connection(serve: Serve, connect: Connect, request_head: bytes, closes: bool) -> None:
+def test_keep_alive_follows_http_version_and_connection_header(
+    serve: Serve, connect: Connect, request_head: bytes, closes: bool
+) -> None:
     client = connect(serve(lazy))
     client.send(request_head)
     assert client.answer()[2] == b"ok"
@@ -120,7 +124,7 @@ def test_the_client_decides_about_the_connection(serve: Serve, connect: Connect,
         assert client.answer()[2] == b"ok"
 
 
-def test_continue_is_sent_when_the_body_is_read(serve: Serve, connect: Connect) -> None:
+def test_100_continue_is_sent_when_the_body_is_read(serve: Serve, connect: Connect) -> None:
     client = connect(serve(echo))
     client.get("/", "Expect: 100-continue", "Content-Length: 2")
     assert client.until(b"\r\n\r\n") == b"HTTP/1.1 100 Continue"
@@ -128,7 +132,7 @@ def test_continue_is_sent_when_the_body_is_read(serve: Serve, connect: Connect) 
     assert client.answer()[2] == b"GET / ab"
 
 
-def test_continue_is_not_sent_when_the_body_is_not_read(serve: Serve, connect: Connect) -> None:
+def test_100_continue_is_not_sent_if_the_body_is_not_read(serve: Serve, connect: Connect) -> None:
     client = connect(serve(lazy))
     client.get("/", "Expect: 100-continue", "Content-Length: 2")
     status, fields, _ = client.answer()
@@ -137,7 +141,7 @@ def test_continue_is_not_sent_when_the_body_is_not_read(serve: Serve, connect: C
     assert client.rest() == b""
 
 
-def test_other_expectations_fail(serve: Serve, connect: Connect) -> None:
+def test_unknown_expect_header_returns_417(serve: Serve, connect: Connect) -> None:
     client = connect(serve(echo))
     client.get("/", "Expect: wonders", "Content-Length: 2")
     status, fields, _ = client.answer()
@@ -145,7 +149,7 @@ def test_other_expectations_fail(serve: Serve, connect: Connect) -> None:
     assert fields["Connection"] == "close"
 
 
-def test_a_refusal_ends_the_connection_and_what_follows_is_not_served(serve: Serve, connect: Connect) -> None:
+def test_bad_request_closes_the_connection_and_pipelined_requests_are_dropped(serve: Serve, connect: Connect) -> None:
     client = connect(serve(echo))
     client.get("/first")
     client.send(b"GET / HTTP/1.1\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n")
@@ -157,14 +161,14 @@ def test_a_refusal_ends_the_connection_and_what_follows_is_not_served(serve: Ser
     )
 
 
-def test_options_of_the_server_itself(serve: Serve, connect: Connect) -> None:
+def test_options_asterisk_request(serve: Serve, connect: Connect) -> None:
     client = connect(serve(echo))
     client.get("*", method="OPTIONS")
     status, fields, body = client.answer()
     assert (status, fields["Content-Length"], body) == ("HTTP/1.1 200 OK", "0", b"")
 
 
-def test_a_short_body_that_nobody_read_does_not_end_the_connection(serve: Serve, connect: Connect) -> None:
+def test_short_unread_body_keeps_the_connection_open(serve: Serve, connect: Connect) -> None:
     client = connect(serve(lazy))
     for _ in range(2):
         client.get("/", "Content-Length: 100000")
@@ -173,7 +177,7 @@ def test_a_short_body_that_nobody_read_does_not_end_the_connection(serve: Serve,
         assert "Connection" not in fields
 
 
-def test_a_long_body_that_nobody_read_ends_the_connection_but_not_the_answer(serve: Serve, connect: Connect) -> None:
+def test_long_unread_body_closes_the_connection_after_the_response(serve: Serve, connect: Connect) -> None:
     client = connect(serve(lazy))
     client.get("/", "Content-Length: 4000000")
     client.send(b"a" * 4_000_000)
@@ -183,7 +187,7 @@ def test_a_long_body_that_nobody_read_ends_the_connection_but_not_the_answer(ser
     assert client.rest() == b""
 
 
-def test_the_application_sees_what_is_wrong_with_a_body(serve: Serve, connect: Connect) -> None:
+def test_malformed_chunked_body_raises_oserror_in_the_application(serve: Serve, connect: Connect) -> None:
     def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> list[bytes]:
         try:
             environ["wsgi.input"].read()
@@ -201,7 +205,7 @@ def test_the_application_sees_what_is_wrong_with_a_body(serve: Serve, connect: C
     assert client.rest() == b""
 
 
-def test_a_broken_body_that_the_application_does_not_mind_is_a_bad_request(
+def test_unhandled_body_error_returns_400_without_logging(
     serve: Serve, connect: Connect, caplog: pytest.LogCaptureFixture
 ) -> None:
     client = connect(serve(echo))
@@ -211,7 +215,9 @@ def test_a_broken_body_that_the_application_does_not_mind_is_a_bad_request(
     assert caplog.records == []
 
 
-def test_an_application_that_fails_is_apologised_for(serve: Serve, connect: Connect, caplog: pytest.LogCaptureFixture) -> None:
+def test_application_exception_returns_500_and_is_logged(
+    serve: Serve, connect: Connect, caplog: pytest.LogCaptureFixture
+) -> None:
     def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> list[bytes]:
         if environ["PATH_INFO"] == "/":
             raise FileNotFoundError("of its own")
@@ -264,7 +270,7 @@ def test_an_iterable_body_is_chunked_and_closed(serve: Serve, connect: Connect) 
     assert client.answer()[2] == b"abc"
 
 
-def test_an_iterable_body_of_declared_length_is_cut_to_it(serve: Serve, connect: Connect) -> None:
+def test_iterable_body_is_truncated_to_declared_content_length(serve: Serve, connect: Connect) -> None:
     client = connect(serve(giving(Chunks(b"ab", b"cd"), ("Content-Length", "3"))))
     for _ in range(2):
         client.get()
@@ -272,14 +278,16 @@ def test_an_iterable_body_of_declared_length_is_cut_to_it(serve: Serve, connect:
 
 
 @pytest.mark.parametrize("body", [[b"ab"], Chunks(b"a", b"b")])
-def test_a_body_shorter_than_declared_ends_the_connection(serve: Serve, connect: Connect, body: Iterable[bytes]) -> None:
+def test_body_shorter_than_content_length_closes_the_connection(serve: Serve, connect: Connect, body: Iterable[bytes]) -> None:
     client = connect(serve(giving(body, ("Content-Length", "3"))))
     client.get()
     client.head()
     assert client.rest() == b"ab"
 
 
-def test_a_body_that_fails_half_way_has_no_end(serve: Serve, connect: Connect, caplog: pytest.LogCaptureFixture) -> None:
+def test_body_error_closes_the_connection_without_last_chunk(
+    serve: Serve, connect: Connect, caplog: pytest.LogCaptureFixture
+) -> None:
     pieces = Chunks(b"a", ValueError("half-way"))
     client = connect(serve(giving(pieces)))
     client.get()
@@ -288,7 +296,7 @@ def test_a_body_that_fails_half_way_has_no_end(serve: Serve, connect: Connect, c
     assert pieces.closed.wait(TIMEOUT)
 
 
-def test_a_large_body_arrives_whole(serve: Serve, connect: Connect) -> None:
+def test_large_response_body_arrives_complete(serve: Serve, connect: Connect) -> None:
     body = bytes(range(256)) * 40_000
     client = connect(serve(giving([body])))
     for _ in range(2):
@@ -296,7 +304,7 @@ def test_a_large_body_arrives_whole(serve: Serve, connect: Connect) -> None:
         assert client.answer()[2] == body
 
 
-def test_write_and_errors_of_start_response(serve: Serve, connect: Connect) -> None:
+def test_wsgi_write_callable_and_exc_info(serve: Serve, connect: Connect) -> None:
     def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> list[bytes]:
         write = start_response("200 OK", [TYPE])
         with pytest.raises(RuntimeError):
@@ -317,7 +325,7 @@ def test_write_and_errors_of_start_response(serve: Serve, connect: Connect) -> N
     assert (status, body) == ("HTTP/1.1 201 Created", b"ab")
 
 
-def test_the_server_keeps_to_the_pep(serve: Serve, connect: Connect) -> None:
+def test_wsgi_compliance_by_wsgiref_validator(serve: Serve, connect: Connect) -> None:
     def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> list[bytes]:
         environ["wsgi.input"].read(2)
         start_response("200 OK", [TYPE])
@@ -331,9 +339,7 @@ def test_the_server_keeps_to_the_pep(serve: Serve, connect: Connect) -> None:
         assert client.answer()[2] == f"{ours[0]}:{ours[1]}".encode()
 
 
-def test_a_client_that_is_slow_with_its_head_is_hung_up_on(
-    serve: Serve, connect: Connect, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_slow_request_head_closes_the_connection(serve: Serve, connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fakekube.server.connection.HEAD_SECONDS", 0.01)
     monkeypatch.setattr("fakekube.server.server._ROUND_SECONDS", 0.01)
     client = connect(serve(echo))
@@ -349,7 +355,7 @@ def has_come(connection: Connection, piece: bytes) -> bool:
     return is_head and connection._parser.buffer.endswith(piece)
 
 
-def test_a_client_that_drips_gets_no_more_time(serve: Serve, connect: Connect) -> None:
+def test_partial_request_head_does_not_extend_the_deadline(serve: Serve, connect: Connect) -> None:
     server = serve(echo)
     client = connect(server)
     client.send(b"G")
@@ -364,14 +370,14 @@ def test_a_client_that_drips_gets_no_more_time(serve: Serve, connect: Connect) -
     assert client.answer()[0] == "HTTP/1.1 200 OK"
 
 
-def test_an_idle_connection_ends(serve: Serve, connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_idle_connection_is_closed(serve: Serve, connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fakekube.server.connection.IDLE_SECONDS", 0.01)
     monkeypatch.setattr("fakekube.server.server._ROUND_SECONDS", 0.01)
     client = connect(serve(echo))
     assert client.rest() == b""
 
 
-def test_a_slow_application_is_not_taken_for_a_slow_client(serve: Serve, connect: Connect) -> None:
+def test_no_deadline_while_the_application_runs(serve: Serve, connect: Connect) -> None:
     deadlines: list[float] = []
 
     def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> list[bytes]:
@@ -395,7 +401,7 @@ def wait_for(condition: Callable[[], Any]) -> Any:
     raise AssertionError("it does not come")
 
 
-def test_a_client_that_vanishes_leaves_nothing(serve: Serve, connect: Connect) -> None:
+def test_client_disconnect_removes_the_connection(serve: Serve, connect: Connect) -> None:
     server = serve(echo)
     client = connect(server)
     client.get("/", "Content-Length: 10")
@@ -419,7 +425,7 @@ def test_wsgi_input_is_a_file(serve: Serve, connect: Connect) -> None:
     assert isinstance(seen[0], io.BufferedReader)
 
 
-def test_nodelay_is_on(serve: Serve, connect: Connect) -> None:
+def test_tcp_nodelay_is_set(serve: Serve, connect: Connect) -> None:
     server = serve(echo)
     client = connect(server)
     client.get()

@@ -30,17 +30,17 @@ def environ(line: str = "GET / HTTP/1.1", *fields: str, host: str = "Host: a") -
         ("//x", "//x", "", "//x"),
     ],
 )
-def test_targets(target: str, path: str, query: str, uri: str) -> None:
+def test_request_target_is_split_into_path_and_query(target: str, path: str, query: str, uri: str) -> None:
     made = environ(f"GET {target} HTTP/1.1")
     assert (made["PATH_INFO"], made["QUERY_STRING"], made["REQUEST_URI"]) == (path, query, uri)
 
 
-def test_an_absolute_target_names_the_host() -> None:
+def test_absolute_form_target_sets_the_host() -> None:
     assert environ("GET http://h:1/ HTTP/1.1")["HTTP_HOST"] == "h:1"
     assert environ("GET / HTTP/1.1")["HTTP_HOST"] == "a"
 
 
-def test_fields() -> None:
+def test_header_fields_in_environ() -> None:
     made = environ(
         "POST / HTTP/1.0",
         "aCcePt: x",
@@ -61,7 +61,7 @@ def test_fields() -> None:
     assert made["SERVER_PROTOCOL"] == "HTTP/1.0"
 
 
-def test_underscores_cannot_pass_for_hyphens() -> None:
+def test_header_names_with_underscores_are_dropped() -> None:
     made = environ("GET / HTTP/1.1", "X_Remote_User: evil", "X-Remote-User: good")
     assert made["HTTP_X_REMOTE_USER"] == "good"
     assert "HTTP_X_REMOTE_USER" not in environ("GET / HTTP/1.1", "X_Remote_User: evil")
@@ -73,6 +73,6 @@ def test_a_chunked_body_has_no_length() -> None:
     assert made["wsgi.input_terminated"] is True
 
 
-def test_environs_are_their_own() -> None:
+def test_environs_are_not_shared_between_requests() -> None:
     environ("GET / HTTP/1.1", "A: b")["HTTP_A"] = "changed"
     assert environ("GET / HTTP/1.1", "A: b")["HTTP_A"] == "b"

@@ -91,7 +91,7 @@ def encoded_requests(draw: st.DrawFn) -> tuple[bytes, tuple[object, ...]]:
 
 
 @given(st.lists(encoded_requests(), max_size=4), st.lists(st.integers(0), max_size=12), st.integers(1, 50))
-def test_any_cut_of_pipelined_requests_gives_the_same(
+def test_parsing_pipelined_requests_is_independent_of_chunk_boundaries(
     encoded: list[tuple[bytes, tuple[object, ...]]], places: list[int], limit: int
 ) -> None:
     data = b"".join(request for request, _ in encoded)
@@ -125,7 +125,7 @@ fragments = st.sampled_from(
 
 
 @given(st.lists(fragments, max_size=12), st.lists(st.integers(0), max_size=6))
-def test_rubbish_gives_the_same_however_it_is_cut(parts: list[bytes], places: list[int]) -> None:
+def test_parsing_invalid_input_is_independent_of_chunk_boundaries(parts: list[bytes], places: list[int]) -> None:
     data = b"".join(parts)
     assert parse(cut(data, places)) == parse([data] if data else [])
 
@@ -179,11 +179,11 @@ PLAIN = "400 Bad Request"
         (b"GET /" + b"a" * MAX_HEAD_BYTES, "431 Request Header Fields Too Large"),
     ],
 )
-def test_refusals(data: bytes, status: str) -> None:
+def test_malformed_requests_are_rejected(data: bytes, status: str) -> None:
     assert refusal(data) == status
 
 
-def test_answers_to_refusals_are_as_net_http_writes_them() -> None:
+def test_error_responses_equal_those_of_net_http() -> None:
     assert ProtocolError().answer == (
         b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n400 Bad Request"
     )
@@ -209,30 +209,30 @@ def test_answers_to_refusals_are_as_net_http_writes_them() -> None:
         head("Host: a", line="GET opaque:x HTTP/1.1"),
     ],
 )
-def test_oddities_that_pass(data: bytes) -> None:
+def test_unusual_but_valid_requests_are_accepted(data: bytes) -> None:
     outcome = parse([data])
     assert outcome.error == ""
     assert len(outcome.requests) == 1
 
 
-def test_continued_lines_are_joined() -> None:
+def test_obsolete_line_folding_is_joined() -> None:
     fields = parse([head("Host: a", "A: b ", "\t c", "  d")]).requests[0][3]
     assert fields == (("host", "a"), ("a", "b c d"))
 
 
-def test_chunks_win_over_a_length_so_that_nothing_is_smuggled() -> None:
+def test_transfer_encoding_takes_precedence_over_content_length() -> None:
     inner = head("Host: evil", line="GET /evil HTTP/1.1")
     data = head("Host: a", CHUNKED, f"Content-Length: {5 + len(inner)}", line="POST / HTTP/1.1")
     outcome = parse([data + b"0\r\n\r\n" + head("Host: b", line="GET /next HTTP/1.1")])
     assert [request[1] for request in outcome.requests] == ["/", "/next"]
 
 
-def test_http_1_0_knows_no_chunks() -> None:
+def test_http_1_0_ignores_transfer_encoding() -> None:
     outcome = parse([head(CHUNKED, "Content-Length: 3", line="POST / HTTP/1.0") + b"abc"])
     assert outcome.requests[0][4] == b"abc"
 
 
-def test_blank_lines_behind_a_post_are_forgiven_but_not_many() -> None:
+def test_one_blank_line_after_a_post_is_tolerated() -> None:
     post, get = head("Host: a", line="POST / HTTP/1.1"), head("Host: a")
     assert len(parse([post + b"\r\n\r\n" + get]).requests) == 2
     assert parse([post + b"\r\n\r\n\r\n" + get]).error == PLAIN
@@ -269,7 +269,7 @@ def test_keep_alive(fields: tuple[str, ...], line: str, keep_alive: bool) -> Non
         (("Expect: other", "Content-Length: 1"), "POST / HTTP/1.1", False, True),
     ],
 )
-def test_expectations(fields: tuple[str, ...], line: str, expects: bool, failed: bool) -> None:
+def test_expect_header(fields: tuple[str, ...], line: str, expects: bool, failed: bool) -> None:
     parser = RequestParser()
     parser.feed(head("Host: a", *fields, line=line))
     request = parser.request()
@@ -296,11 +296,11 @@ def test_expectations(fields: tuple[str, ...], line: str, expects: bool, failed:
         ((b"1;" + b"x" * 4000 + b"\r\na\r\n") * 5, "chunked encoding contains too much non-data"),
     ],
 )
-def test_broken_chunks(body: bytes, message: str) -> None:
+def test_malformed_chunks_are_rejected(body: bytes, message: str) -> None:
     assert refusal(head("Host: a", CHUNKED) + body) == message
 
 
-def test_a_body_is_handed_out_in_pieces_of_the_wanted_size() -> None:
+def test_body_returns_at_most_the_requested_size() -> None:
     parser = RequestParser()
     parser.feed(head("Host: a", "Content-Length: 5"))
     assert parser.request() is not None

@@ -39,7 +39,7 @@ def test_calls_run_in_the_loop_s_thread_in_order(loop: Loop) -> None:
     assert threads == {loop._thread}
 
 
-def test_sockets_are_watched_until_forgotten(loop: Loop) -> None:
+def test_watched_socket_calls_back_until_forgotten(loop: Loop) -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
         heard = threading.Event()
@@ -66,7 +66,7 @@ def test_sockets_are_watched_until_forgotten(loop: Loop) -> None:
         assert not heard.is_set()
 
 
-def test_a_fault_does_not_end_the_loop(loop: Loop, caplog: pytest.LogCaptureFixture) -> None:
+def test_exception_in_a_call_is_logged_and_the_loop_continues(loop: Loop, caplog: pytest.LogCaptureFixture) -> None:
     def fail() -> None:
         raise ZeroDivisionError
 
@@ -76,7 +76,7 @@ def test_a_fault_does_not_end_the_loop(loop: Loop, caplog: pytest.LogCaptureFixt
     assert "ZeroDivisionError" in caplog.text
 
 
-def test_members_say_when_they_are_called_again(loop: Loop) -> None:
+def test_member_returns_the_delay_until_its_next_call(loop: Loop) -> None:
     calls = threading.Semaphore(0)
 
     def member() -> float:
@@ -88,7 +88,7 @@ def test_members_say_when_they_are_called_again(loop: Loop) -> None:
         assert calls.acquire(timeout=TIMEOUT)
 
 
-def test_waking_has_every_member_called_until_it_leaves(loop: Loop) -> None:
+def test_wake_calls_every_member_until_it_leaves(loop: Loop) -> None:
     one, other = threading.Semaphore(0), threading.Semaphore(0)
     stay, go = one.release, other.release
     loop.join(stay)
@@ -105,7 +105,7 @@ def test_waking_has_every_member_called_until_it_leaves(loop: Loop) -> None:
     assert not other.acquire(blocking=False)
 
 
-def test_a_fault_of_a_member_is_no_matter_to_the_others(loop: Loop, caplog: pytest.LogCaptureFixture) -> None:
+def test_exception_in_a_member_does_not_affect_other_members(loop: Loop, caplog: pytest.LogCaptureFixture) -> None:
     called = threading.Event()
     loop.join(lambda: 1 / 0)
     loop.join(called.set)
@@ -114,7 +114,7 @@ def test_a_fault_of_a_member_is_no_matter_to_the_others(loop: Loop, caplog: pyte
     assert "ZeroDivisionError" in caplog.text
 
 
-def test_a_loop_without_members_ends_after_a_while_and_takes_nobody() -> None:
+def test_loop_without_members_ends_and_rejects_joins() -> None:
     loop = Loop(patience=0.001)
     assert loop.join(int)
     loop.start()
@@ -126,14 +126,14 @@ def test_a_loop_without_members_ends_after_a_while_and_takes_nobody() -> None:
     assert not loop.call(lambda: None)
 
 
-def test_the_process_has_one_loop() -> None:
+def test_one_loop_per_process() -> None:
     one, other = joined_loop(int), joined_loop(float)
     assert one is other
     one.leave(int)
     one.leave(float)
 
 
-def test_what_was_asked_before_the_end_is_done_and_nothing_after_it() -> None:
+def test_stop_runs_pending_calls_and_rejects_later_ones() -> None:
     seen: list[str] = []
     release = threading.Event()
     loop = Loop()

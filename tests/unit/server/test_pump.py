@@ -95,7 +95,7 @@ def rig(clock: Clock) -> Rig:
     return Rig(clock)
 
 
-def test_frames_of_a_round_are_framed_once() -> None:
+def test_frame_cache_reuses_equal_framings() -> None:
     cache = FrameCache()
     framing = Chunked(RequestParser(), True)
     one, two = b"one" * 1, b"two" * 1
@@ -107,7 +107,7 @@ def test_frames_of_a_round_are_framed_once() -> None:
     assert cache.frame(framing, [one, two]) is not first
 
 
-def test_the_cache_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_frame_cache_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fakekube.server.pump._CACHE_BYTES", 100)
     cache = FrameCache()
     framing = Bare(RequestParser())
@@ -117,7 +117,7 @@ def test_the_cache_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(cache._framed) <= 3
 
 
-def test_a_source_is_subscribed_to_once_while_it_has_streams(rig: Rig, topic: Any, make_cursor: Any) -> None:
+def test_source_is_subscribed_once_for_all_its_streams(rig: Rig, topic: Any, make_cursor: Any) -> None:
     wires = [Wire(), Wire(), Wire()]
     cursors = [make_cursor(topic) for _ in wires]
     for cursor, wire in zip(cursors, wires, strict=True):
@@ -134,14 +134,14 @@ def test_a_source_is_subscribed_to_once_while_it_has_streams(rig: Rig, topic: An
     assert rig.loop.watched == {}
 
 
-def test_a_pump_that_was_never_used_closes_without_the_loop(rig: Rig, topic: Any, make_cursor: Any) -> None:
+def test_unused_pump_closes_without_the_loop(rig: Rig, topic: Any, make_cursor: Any) -> None:
     assert rig.pump.close_unused()
     rig.deliver(make_cursor(topic), Wire())
     assert topic.subscriptions == 0
     assert not rig.pump.close_unused()
 
 
-def test_many_changes_wake_the_loop_once(rig: Rig, topic: Any, make_cursor: Any) -> None:
+def test_several_changes_wake_the_loop_once(rig: Rig, topic: Any, make_cursor: Any) -> None:
     rig.deliver(make_cursor(topic), Wire())
     rig.settle()
     before = rig.loop.wakes
@@ -150,7 +150,7 @@ def test_many_changes_wake_the_loop_once(rig: Rig, topic: Any, make_cursor: Any)
     assert rig.loop.wakes == before + 1
 
 
-def test_what_changed_before_the_subscription_is_not_missed(rig: Rig, topic: Any, make_cursor: Any) -> None:
+def test_changes_before_the_subscription_are_delivered(rig: Rig, topic: Any, make_cursor: Any) -> None:
     cursor, wire = make_cursor(topic), Wire()
     assert cursor.take() == []
     topic.publish(b"a")
@@ -159,7 +159,7 @@ def test_what_changed_before_the_subscription_is_not_missed(rig: Rig, topic: Any
     assert wire.got == b"a"
 
 
-def test_a_slow_client_is_not_taken_for(rig: Rig, topic: Any, make_cursor: Any) -> None:
+def test_no_frames_are_taken_for_a_client_with_pending_output(rig: Rig, topic: Any, make_cursor: Any) -> None:
     slow, fast = Wire(room=3), Wire()
     cursor = make_cursor(topic)
     delivery = rig.deliver(cursor, slow)
@@ -179,7 +179,7 @@ def test_a_slow_client_is_not_taken_for(rig: Rig, topic: Any, make_cursor: Any) 
     assert rig.loop.watched[slow.number][0] == READ
 
 
-def test_a_round_takes_once_from_each(rig: Rig, topic: Any, make_cursor: Any) -> None:
+def test_run_takes_once_from_each_stream(rig: Rig, topic: Any, make_cursor: Any) -> None:
     long, short = Wire(), Wire()
     rig.deliver(make_cursor(topic, limit=1), long)
     rig.deliver(make_cursor(topic), short)
@@ -192,7 +192,7 @@ def test_a_round_takes_once_from_each(rig: Rig, topic: Any, make_cursor: Any) ->
 
 
 @pytest.mark.parametrize("how", ["end", "error", "send"])
-def test_a_client_that_leaves_closes_its_stream(rig: Rig, topic: Any, make_cursor: Any, how: str) -> None:
+def test_client_disconnect_closes_its_stream(rig: Rig, topic: Any, make_cursor: Any, how: str) -> None:
     cursor, wire = make_cursor(topic), Wire()
     rig.deliver(cursor, wire)
     rig.settle()
@@ -210,7 +210,7 @@ def test_a_client_that_leaves_closes_its_stream(rig: Rig, topic: Any, make_curso
     assert rig.released == [False]
 
 
-def test_a_finished_answer_gives_its_connection_back(rig: Rig, topic: Any, make_cursor: Any) -> None:
+def test_finished_response_releases_the_connection_for_reuse(rig: Rig, topic: Any, make_cursor: Any) -> None:
     wire = Wire()
     rig.deliver(make_cursor(topic), wire, reusable=True)
     topic.publish(b"a", make_cursor.END)
@@ -219,7 +219,7 @@ def test_a_finished_answer_gives_its_connection_back(rig: Rig, topic: Any, make_
     assert rig.released == [True]
 
 
-def test_the_end_waits_for_a_slow_client(rig: Rig, topic: Any, make_cursor: Any) -> None:
+def test_last_chunk_waits_for_a_slow_client(rig: Rig, topic: Any, make_cursor: Any) -> None:
     cursor, wire = make_cursor(topic), Wire(room=2)
     rig.deliver(cursor, wire, reusable=True)
     topic.publish(b"abc", make_cursor.END)
@@ -231,7 +231,7 @@ def test_the_end_waits_for_a_slow_client(rig: Rig, topic: Any, make_cursor: Any)
     assert rig.released == [True]
 
 
-def test_a_stream_that_fails_takes_only_itself_down(
+def test_failing_stream_does_not_affect_other_streams(
     rig: Rig, topic: Any, make_cursor: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail() -> None:
@@ -272,7 +272,7 @@ def test_deadlines_follow_the_clock(rig: Rig, clock: Clock, topic: Any, make_cur
     assert wire.got == b"bookmark"
 
 
-def test_a_deadline_that_stays_is_due_once(rig: Rig, clock: Clock, topic: Any, make_cursor: Any) -> None:
+def test_unchanged_past_deadline_is_due_once(rig: Rig, clock: Clock, topic: Any, make_cursor: Any) -> None:
     cursor = make_cursor(topic, deadline=clock.monotonic() - 1)
     rig.deliver(cursor, Wire())
     assert rig.settle() is None
@@ -281,14 +281,14 @@ def test_a_deadline_that_stays_is_due_once(rig: Rig, clock: Clock, topic: Any, m
     assert cursor.takes == takes
 
 
-def test_a_clock_that_stands_still_is_not_asked_all_the_time(rig: Rig, clock: Clock, topic: Any, make_cursor: Any) -> None:
+def test_held_clock_is_polled_at_most_every_50_milliseconds(rig: Rig, clock: Clock, topic: Any, make_cursor: Any) -> None:
     clock.hold()
     rig.deliver(make_cursor(topic, deadline=clock.monotonic() + 1e-6), Wire())
     rig.settle()
     assert rig.settle() == pytest.approx(0.05)
 
 
-def test_streams_that_have_ended_are_let_go_of_before_their_deadlines(
+def test_ended_streams_are_removed_from_the_deadline_queue(
     rig: Rig, clock: Clock, topic: Any, make_cursor: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("fakekube.server.pump._DEADLINES_BOUND", 10)
@@ -301,7 +301,7 @@ def test_streams_that_have_ended_are_let_go_of_before_their_deadlines(
     assert len(rig.pump._deadlines) <= 11
 
 
-def test_a_client_that_says_too_much_is_no_longer_heard(rig: Rig, topic: Any, make_cursor: Any) -> None:
+def test_socket_is_not_read_after_too_much_pipelined_input(rig: Rig, topic: Any, make_cursor: Any) -> None:
     wire = Wire()
     rig.deliver(make_cursor(topic), wire, reusable=True)
     wire.said.append(b"x" * 100_000)
@@ -312,7 +312,7 @@ def test_a_client_that_says_too_much_is_no_longer_heard(rig: Rig, topic: Any, ma
     assert wire.got == b"1\r\na\r\n"
 
 
-def test_closing_ends_answers_in_good_order_where_it_can(rig: Rig, topic: Any, make_cursor: Any) -> None:
+def test_close_sends_the_last_chunk_to_clients_without_pending_output(rig: Rig, topic: Any, make_cursor: Any) -> None:
     idle, stuck = Wire(), Wire(room=2)
     cursors = [make_cursor(topic), make_cursor(topic)]
     rig.deliver(cursors[0], idle, reusable=True)
@@ -328,7 +328,7 @@ def test_closing_ends_answers_in_good_order_where_it_can(rig: Rig, topic: Any, m
     assert topic.wakes == []
 
 
-def test_an_answer_begins_with_what_is_there(topic: Any, make_cursor: Any) -> None:
+def test_first_write_includes_available_frames(topic: Any, make_cursor: Any) -> None:
     topic.publish(b"a", b"b")
     wire = Wire()
     delivery = Delivery(make_cursor(topic, limit=1), Bare(RequestParser()), wire, lambda reusable: None)

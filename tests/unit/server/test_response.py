@@ -27,7 +27,7 @@ def lines(head: Head) -> list[str]:
     return head.data.decode()[:-4].split("\r\n")
 
 
-def test_fields_of_the_application_come_first_and_as_given() -> None:
+def test_application_headers_come_first_and_unchanged() -> None:
     head = encode(request(), TYPE, ("x-Lower", "y"), length=3)
     assert lines(head) == ["HTTP/1.1 200 OK", "Content-Type: text/plain", "x-Lower: y", "Date: <now>", "Content-Length: 3"]
     assert head.keep_alive
@@ -40,14 +40,14 @@ def test_a_body_of_unknown_length_is_chunked() -> None:
     assert head.chunked
 
 
-def test_http_1_0_gets_no_chunks_but_the_end_of_the_connection() -> None:
+def test_http_1_0_body_of_unknown_length_ends_with_the_connection() -> None:
     head = encode(request("GET / HTTP/1.0", "Connection: keep-alive"))
     assert lines(head) == ["HTTP/1.0 200 OK", "Date: <now>"]
     assert not head.chunked
     assert not head.keep_alive
 
 
-def test_http_1_0_keeps_a_connection_when_asked_to() -> None:
+def test_http_1_0_keep_alive_with_content_length() -> None:
     head = encode(request("GET / HTTP/1.0", "Connection: keep-alive"), length=3)
     assert lines(head)[-1] == "Connection: keep-alive"
     assert head.keep_alive
@@ -61,7 +61,9 @@ def test_http_1_0_keeps_a_connection_when_asked_to() -> None:
         (request(), (), False),
     ],
 )
-def test_everybody_may_end_the_connection(asked: Request, fields: tuple[tuple[str, str], ...], keep_alive: bool) -> None:
+def test_client_application_or_server_can_close_the_connection(
+    asked: Request, fields: tuple[tuple[str, str], ...], keep_alive: bool
+) -> None:
     head = encode(asked, *fields, length=0, keep_alive=keep_alive)
     assert lines(head).count("Connection: close") == 1
     assert not head.keep_alive
@@ -78,22 +80,22 @@ def test_statuses_without_a_body(status: str) -> None:
 
 
 @pytest.mark.parametrize(("length", "line"), [(7, "Content-Length: 7"), (0, "Date: <now>"), (None, "Date: <now>")])
-def test_head_is_told_the_length_where_there_is_one(length: int | None, line: str) -> None:
+def test_head_response_has_content_length_if_known(length: int | None, line: str) -> None:
     head = encode(request("HEAD / HTTP/1.1"), length=length)
     assert lines(head)[-1] == line
     assert not head.has_body
 
 
-def test_hop_by_hop_fields_of_the_application_are_the_server_s() -> None:
+def test_hop_by_hop_headers_of_the_application_are_dropped() -> None:
     head = encode(request(), ("Transfer-Encoding", "chunked"), ("Connection", "Upgrade"), length=1)
     assert lines(head) == ["HTTP/1.1 200 OK", "Date: <now>", "Content-Length: 1"]
 
 
-def test_the_application_may_give_date_and_length() -> None:
+def test_application_can_set_date_and_content_length() -> None:
     head = encode(request(), ("Date", "then"), ("Content-Length", "2"), length=5)
     assert lines(head)[1:] == ["Date: then", "Content-Length: 2"]
     assert head.length == 2
 
 
-def test_line_breaks_in_fields_become_blanks() -> None:
+def test_line_breaks_in_header_values_become_spaces() -> None:
     assert lines(encode(request(), ("A", "b\r\nEvil: c"), length=0))[1] == "A: b  Evil: c"

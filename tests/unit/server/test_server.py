@@ -53,7 +53,7 @@ def test_a_stream_arrives_frame_by_frame(serve: Serve, connect: Connect, topic: 
         assert client.chunk() == b"%d" % number
 
 
-def test_after_a_stream_s_end_the_connection_goes_on(serve: Serve, connect: Connect, topic: Any, make_cursor: Any) -> None:
+def test_connection_is_reused_after_a_stream_ends(serve: Serve, connect: Connect, topic: Any, make_cursor: Any) -> None:
     watch = Watch(lambda: make_cursor(topic))
     client = connect(serve(watch))
     for _ in range(3):
@@ -70,9 +70,7 @@ def test_after_a_stream_s_end_the_connection_goes_on(serve: Serve, connect: Conn
     assert topic.wakes == []
 
 
-def test_a_stream_that_is_over_at_once_does_not_need_the_pump(
-    serve: Serve, connect: Connect, topic: Any, make_cursor: Any
-) -> None:
+def test_finished_stream_is_delivered_without_the_pump(serve: Serve, connect: Connect, topic: Any, make_cursor: Any) -> None:
     topic.publish(b"a", make_cursor.END)
     watch = Watch(lambda: make_cursor(topic))
     client = connect(serve(watch))
@@ -85,7 +83,7 @@ def test_a_stream_that_is_over_at_once_does_not_need_the_pump(
         assert stream.closings == 1
 
 
-def test_requests_sent_ahead_wait_for_the_stream_s_end(serve: Serve, connect: Connect, topic: Any, make_cursor: Any) -> None:
+def test_pipelined_requests_wait_for_the_end_of_the_stream(serve: Serve, connect: Connect, topic: Any, make_cursor: Any) -> None:
     client = connect(serve(Watch(lambda: make_cursor(topic))))
     client.get()
     client.head()
@@ -97,7 +95,7 @@ def test_requests_sent_ahead_wait_for_the_stream_s_end(serve: Serve, connect: Co
     assert client.answer()[2] == b"plain"
 
 
-def test_http_1_0_gets_a_stream_without_chunks(serve: Serve, connect: Connect, topic: Any, make_cursor: Any) -> None:
+def test_http_1_0_stream_is_not_chunked(serve: Serve, connect: Connect, topic: Any, make_cursor: Any) -> None:
     client = connect(serve(Watch(lambda: make_cursor(topic))))
     client.send(b"GET / HTTP/1.0\r\n\r\n")
     client.head()
@@ -105,7 +103,7 @@ def test_http_1_0_gets_a_stream_without_chunks(serve: Serve, connect: Connect, t
     assert client.rest() == b"ab"
 
 
-def test_head_of_a_stream(serve: Serve, connect: Connect, topic: Any, make_cursor: Any) -> None:
+def test_head_request_for_a_stream_closes_it(serve: Serve, connect: Connect, topic: Any, make_cursor: Any) -> None:
     watch = Watch(lambda: make_cursor(topic))
     client = connect(serve(watch))
     client.get("/", method="HEAD")
@@ -115,7 +113,7 @@ def test_head_of_a_stream(serve: Serve, connect: Connect, topic: Any, make_curso
     assert watch.streams[0].closings == 1
 
 
-def test_a_client_that_leaves_is_noticed_at_once(serve: Serve, connect: Connect, topic: Any, make_cursor: Any) -> None:
+def test_client_disconnect_closes_the_stream(serve: Serve, connect: Connect, topic: Any, make_cursor: Any) -> None:
     watch = Watch(lambda: make_cursor(topic))
     client = connect(serve(watch))
     client.get()
@@ -124,7 +122,7 @@ def test_a_client_that_leaves_is_noticed_at_once(serve: Serve, connect: Connect,
     assert watch.streams[0].closed.wait(TIMEOUT)
 
 
-def test_a_slow_client_gets_everything_in_order_and_delays_nobody(
+def test_slow_client_gets_all_frames_without_delaying_others(
     serve: Serve, connect: Connect, topic: Any, make_cursor: Any
 ) -> None:
     watch = Watch(lambda: make_cursor(topic, limit=3))
@@ -142,7 +140,7 @@ def test_a_slow_client_gets_everything_in_order_and_delays_nobody(
         assert slow.chunk() == frame
 
 
-def test_500_streams_and_one_thread(serve: Serve, connect: Connect, topic: Any, make_cursor: Any) -> None:
+def test_500_streams_share_one_thread(serve: Serve, connect: Connect, topic: Any, make_cursor: Any) -> None:
     server = serve(Watch(lambda: make_cursor(topic)))
     clients = [connect(server) for _ in range(500)]
     for client in clients:
@@ -157,7 +155,7 @@ def test_500_streams_and_one_thread(serve: Serve, connect: Connect, topic: Any, 
     assert sum(thread.name.startswith("fakekube-") for thread in threading.enumerate()) < 40
 
 
-def test_a_deadline_is_kept_when_the_clock_is_moved(
+def test_stream_deadline_follows_the_advanced_clock(
     serve: Serve, connect: Connect, clock: Clock, topic: Any, make_cursor: Any
 ) -> None:
     clock.hold()
@@ -174,9 +172,7 @@ def test_a_deadline_is_kept_when_the_clock_is_moved(
     assert client.chunk() == b""
 
 
-def test_the_end_of_the_server_ends_streams_and_idle_connections_at_once(
-    serve: Serve, connect: Connect, topic: Any, make_cursor: Any
-) -> None:
+def test_stop_closes_streams_and_idle_connections(serve: Serve, connect: Connect, topic: Any, make_cursor: Any) -> None:
     watch = Watch(lambda: make_cursor(topic))
     server = serve(watch)
     streaming, idle, silent = connect(server), connect(server), connect(server)
@@ -197,7 +193,7 @@ def test_the_end_of_the_server_ends_streams_and_idle_connections_at_once(
     server.stop()
 
 
-def test_who_has_connected_and_is_not_served_yet_sees_an_end(
+def test_stop_closes_accepted_connections_that_were_not_served(
     serve: Serve, connect: Connect, topic: Any, make_cursor: Any
 ) -> None:
     server = serve(Watch(lambda: make_cursor(topic)))
@@ -219,7 +215,7 @@ def test_who_has_connected_and_is_not_served_yet_sees_an_end(
         release.set()
 
 
-def test_the_end_does_not_wait_for_an_application_for_long(
+def test_stop_waits_for_a_running_application_only_for_a_limited_time(
     serve: Serve, connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("fakekube.server.server._STOP_PATIENCE", 0.01)
@@ -244,7 +240,7 @@ def test_the_end_does_not_wait_for_an_application_for_long(
         assert server._none_left.wait_for(lambda: not server._connections, TIMEOUT)
 
 
-def test_servers_share_the_loop_s_thread_and_those_of_connections(serve: Serve, connect: Connect) -> None:
+def test_servers_share_the_threads_of_loop_and_connections(serve: Serve, connect: Connect) -> None:
     def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         start_response("200 OK", [("Content-Length", "0")])
         return []
@@ -263,7 +259,7 @@ def test_servers_share_the_loop_s_thread_and_those_of_connections(serve: Serve, 
     assert len(threads - before) < 10
 
 
-def test_an_application_may_stop_its_server(serve: Serve, connect: Connect) -> None:
+def test_application_can_stop_its_server(serve: Serve, connect: Connect) -> None:
     stopped = threading.Event()
 
     def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
@@ -279,7 +275,7 @@ def test_an_application_may_stop_its_server(serve: Serve, connect: Connect) -> N
     assert client.rest() == b""
 
 
-def test_addresses(serve: Serve, clock: Clock) -> None:
+def test_server_url_and_port_in_use(serve: Serve, clock: Clock) -> None:
     server = serve(lambda environ, start_response: [])
     assert server.url == f"http://127.0.0.1:{server.port}"
     assert Server(server.application, "::1", 80, clock=clock).url == "http://[::1]:80"
@@ -289,11 +285,11 @@ def test_addresses(serve: Serve, clock: Clock) -> None:
     assert busy.value.errno == errno.EADDRINUSE
 
 
-def test_a_server_that_never_started_stops(clock: Clock) -> None:
+def test_stop_of_a_server_that_was_not_started(clock: Clock) -> None:
     Server(lambda environ, start_response: [], clock=clock).stop()
 
 
-def test_dates_follow_the_clock(serve: Serve, connect: Connect, clock: Clock) -> None:
+def test_date_header_follows_the_clock(serve: Serve, connect: Connect, clock: Clock) -> None:
     client = connect(serve(Watch(lambda: None)))
     client.get("/plain")
     sent = email.utils.parsedate_to_datetime(client.answer()[1]["Date"])
@@ -304,7 +300,7 @@ def test_dates_follow_the_clock(serve: Serve, connect: Connect, clock: Clock) ->
     assert client.answer()[1]["Date"] == clock.now().strftime("%a, %d %b %Y %H:%M:%S GMT")
 
 
-def test_a_websocket_watch(serve: Serve, connect: Connect, topic: Any, make_cursor: Any) -> None:
+def test_watch_over_websocket(serve: Serve, connect: Connect, topic: Any, make_cursor: Any) -> None:
     watch = Watch(lambda: make_cursor(topic), "101 Switching Protocols")
     client = connect(serve(watch))
     client.get(
@@ -327,7 +323,7 @@ def test_a_websocket_watch(serve: Serve, connect: Connect, topic: Any, make_curs
     assert watch.streams[0].closed.wait(TIMEOUT)
 
 
-def test_a_websocket_ends_with_its_stream(serve: Serve, connect: Connect, topic: Any, make_cursor: Any) -> None:
+def test_websocket_is_closed_when_its_stream_ends(serve: Serve, connect: Connect, topic: Any, make_cursor: Any) -> None:
     def make() -> Any:
         cursor = make_cursor(topic)
         cursor.binary = True
@@ -342,7 +338,7 @@ def test_a_websocket_ends_with_its_stream(serve: Serve, connect: Connect, topic:
     assert client.rest() == websocket.binary(b"a") + websocket.close()
 
 
-def test_a_websocket_that_is_none_is_refused(serve: Serve, connect: Connect, topic: Any, make_cursor: Any) -> None:
+def test_invalid_websocket_handshake_returns_400(serve: Serve, connect: Connect, topic: Any, make_cursor: Any) -> None:
     watch = Watch(lambda: make_cursor(topic), "101 Switching Protocols")
     client = connect(serve(watch))
     client.get("/", "Upgrade: websocket", "Connection: Upgrade")
@@ -352,9 +348,7 @@ def test_a_websocket_that_is_none_is_refused(serve: Serve, connect: Connect, top
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_forked_child_that_stops_the_server_does_not_harm_the_parent(
-    serve: Serve, connect: Connect, topic: Any, make_cursor: Any
-) -> None:
+def test_stop_in_a_forked_child_does_not_affect_the_parent(serve: Serve, connect: Connect, topic: Any, make_cursor: Any) -> None:
     server = serve(Watch(lambda: make_cursor(topic)))
     client = connect(server)
     client.get()

@@ -26,14 +26,14 @@ def server(clock: Clock) -> Server:
 
 
 @pytest.mark.parametrize(("interval", "expected"), [(0.005, 1e-4), (1e-5, 1e-5)])
-def test_it_is_short_while_a_server_runs(clock: Clock, interval: float, expected: float) -> None:
+def test_switch_interval_is_short_while_a_server_runs(clock: Clock, interval: float, expected: float) -> None:
     sys.setswitchinterval(interval)
     with server(clock):
         assert sys.getswitchinterval() == pytest.approx(expected, rel=0.05)
     assert sys.getswitchinterval() == pytest.approx(interval, rel=0.05)
 
 
-def test_the_last_server_gives_it_back(clock: Clock) -> None:
+def test_switch_interval_is_restored_by_the_last_server(clock: Clock) -> None:
     sys.setswitchinterval(0.005)
     first, second = server(clock), server(clock)
     first.start()
@@ -45,7 +45,7 @@ def test_the_last_server_gives_it_back(clock: Clock) -> None:
     assert sys.getswitchinterval() == pytest.approx(0.005)
 
 
-def test_what_somebody_else_has_set_meanwhile_stays(clock: Clock) -> None:
+def test_switch_interval_changed_by_others_is_not_restored(clock: Clock) -> None:
     sys.setswitchinterval(0.005)
     with server(clock):
         sys.setswitchinterval(0.002)

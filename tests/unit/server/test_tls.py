@@ -73,7 +73,7 @@ def test_requests_over_tls(secure: Secure) -> None:
         assert client.answer()[2] == b"https\non\nNONE"
 
 
-def test_a_client_s_certificate_is_shown_to_the_application(secure: Secure, tmp_path: Any) -> None:
+def test_client_certificate_is_in_the_environ(secure: Secure, tmp_path: Any) -> None:
     path = tmp_path / "client.pem"
     path.write_text(secure.given.client_key + secure.given.client_certificate)
     secure.context.load_cert_chain(path)
@@ -89,7 +89,7 @@ def test_a_client_s_certificate_is_shown_to_the_application(secure: Secure, tmp_
     ]
 
 
-def test_large_bodies_both_ways(secure: Secure) -> None:
+def test_large_request_and_response_bodies_over_tls(secure: Secure) -> None:
     def echo(environ: dict[str, Any], start_response: Callable[..., Any]) -> list[bytes]:
         start_response("200 OK", [])
         return [environ["wsgi.input"].read()]
@@ -132,7 +132,7 @@ def test_streams_over_tls(secure: Secure, topic: Any, make_cursor: Any) -> None:
         client.head()
 
 
-def test_a_slow_client_of_a_tls_stream_gets_everything(secure: Secure, topic: Any, make_cursor: Any) -> None:
+def test_slow_client_of_a_tls_stream_gets_all_frames(secure: Secure, topic: Any, make_cursor: Any) -> None:
     watch = Watch(lambda: make_cursor(topic, limit=2))
     server = secure.start(watch)
     slow, fast = secure.open(server), secure.open(server)
@@ -148,7 +148,7 @@ def test_a_slow_client_of_a_tls_stream_gets_everything(secure: Secure, topic: An
         assert slow.chunk() == frame
 
 
-def test_a_goodbye_of_tls_alone_ends_a_stream(secure: Secure, topic: Any, make_cursor: Any) -> None:
+def test_tls_close_notify_closes_the_stream(secure: Secure, topic: Any, make_cursor: Any) -> None:
     watch = Watch(lambda: make_cursor(topic))
     client = secure.open_to(watch)
     client.get()
@@ -159,19 +159,19 @@ def test_a_goodbye_of_tls_alone_ends_a_stream(secure: Secure, topic: Any, make_c
     assert watch.streams[0].closed.wait(TIMEOUT)
 
 
-def test_a_handshake_verifies_nothing_on_the_server(given: Credentials) -> None:
+def test_server_context_does_not_verify_its_own_certificate(given: Credentials) -> None:
     assert given.context.num_tickets == 1
     if _openssl() is not None:  # OpenSSL verifies the server's certificate if it knows the CA
         assert given.context.get_ca_certs() == []
 
 
-def test_plain_http_is_told_so(secure: Secure) -> None:
+def test_plain_http_request_to_https_port_returns_400(secure: Secure) -> None:
     client = secure.connect(secure.start(show))
     client.get()
     assert client.rest() == (b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n")
 
 
-def test_a_client_that_does_not_shake_hands_holds_up_nobody(secure: Secure) -> None:
+def test_client_without_tls_handshake_does_not_block_others(secure: Secure) -> None:
     server = secure.start(show)
     silent = secure.connect(server)
     client = secure.open(server)
@@ -181,7 +181,7 @@ def test_a_client_that_does_not_shake_hands_holds_up_nobody(secure: Secure) -> N
     assert silent.rest() == b""
 
 
-def test_a_certificate_of_somebody_else_s_ca_is_shown_too(secure: Secure, tmp_path: Any) -> None:
+def test_client_certificate_of_an_unknown_ca_is_in_the_environ(secure: Secure, tmp_path: Any) -> None:
     """The application decides whom to believe: kube-apiserver answers 401, and takes a good token beside a bad certificate."""
     stranger = certificates.Authority().issue_client("evil", ("system:masters",))
     path = tmp_path / "stranger.pem"
@@ -193,7 +193,7 @@ def test_a_certificate_of_somebody_else_s_ca_is_shown_too(secure: Secure, tmp_pa
     assert (lines[2], lines[-1]) == ("GENEROUS", "SSL_CLIENT_S_DN_CN=evil")
 
 
-def test_the_server_s_end_says_goodbye(secure: Secure, topic: Any, make_cursor: Any) -> None:
+def test_server_stop_sends_tls_close_notify(secure: Secure, topic: Any, make_cursor: Any) -> None:
     server = secure.start(Watch(lambda: make_cursor(topic)))
     client = secure.open(server)
     client.socket.suppress_ragged_eofs = False

@@ -37,7 +37,7 @@ class Heard:
     places=st.lists(st.integers(0, 3000), max_size=8),
     is_base64=st.booleans(),
 )
-def test_messages_do_not_depend_on_where_the_network_cuts(
+def test_channel_messages_are_independent_of_chunk_boundaries(
     sent: list[tuple[int, bytes]], places: list[int], is_base64: bool
 ) -> None:
     heard = Heard("v4.base64.channel.k8s.io" if is_base64 else "v4.channel.k8s.io")
@@ -51,7 +51,7 @@ def test_messages_do_not_depend_on_where_the_network_cuts(
     assert not heard.connection.closed
 
 
-def test_a_channel_is_closed_since_v5() -> None:
+def test_close_message_is_supported_since_v5() -> None:
     heard = Heard()
     heard.connection.feed(masked(BINARY, b"\xff\x00"))
     assert heard.closed == [0]
@@ -61,14 +61,14 @@ def test_a_channel_is_closed_since_v5() -> None:
 
 
 @pytest.mark.parametrize("message", [b"\xff", b"\xff\x00\x00", b"\xff\x05"])
-def test_a_wrong_close_ends_the_connection(message: bytes) -> None:
+def test_malformed_close_message_ends_the_connection(message: bytes) -> None:
     heard = Heard()
     heard.connection.feed(masked(BINARY, message) + masked(BINARY, b"\x00late"))
     assert heard.connection.closed
     assert heard.data == heard.closed == []
 
 
-def test_what_is_for_no_channel_is_dropped() -> None:
+def test_messages_for_unknown_channels_are_dropped() -> None:
     heard = Heard()
     heard.connection.feed(masked(BINARY, b"") + masked(BINARY, b"\x09x") + masked(BINARY, b"\x00y"))
     assert heard.data == [(0, b"y")]
@@ -90,7 +90,7 @@ def test_pings_are_answered_and_an_unmasked_frame_ends_the_connection() -> None:
     assert heard.connection.closed
 
 
-def test_a_frame_that_is_too_large_ends_the_connection() -> None:
+def test_oversized_frame_ends_the_connection() -> None:
     heard = Heard()
     heard.connection.feed(bytes([0x82, 0xFF]) + (33 << 20).to_bytes(8, "big") + bytes(4))
     assert heard.connection.closed
@@ -98,13 +98,13 @@ def test_a_frame_that_is_too_large_ends_the_connection() -> None:
 
 @settings(max_examples=80, deadline=None)
 @given(st.lists(st.binary(max_size=40), max_size=10))
-def test_nothing_that_a_client_sends_raises(pieces: list[bytes]) -> None:
+def test_arbitrary_client_input_does_not_raise(pieces: list[bytes]) -> None:
     heard = Heard()
     for piece in pieces:
         heard.connection.feed(piece)
 
 
-def test_messages_to_the_client() -> None:
+def test_encoding_of_messages_to_the_client() -> None:
     assert messages(Heard().connection.message(1, b"hi")) == [(BINARY, b"\x01hi")]
     assert messages(Heard("v4.base64.channel.k8s.io").connection.message(3, b"hi")) == [(TEXT, b"3aGk=")]
 
@@ -125,7 +125,7 @@ def test_the_first_supported_subprotocol_is_chosen(offered: str | None, chosen: 
     assert answer[-1] == ("Sec-WebSocket-Protocol", chosen)
 
 
-def test_a_bad_handshake_is_refused() -> None:
+def test_invalid_handshake_is_rejected() -> None:
     with pytest.raises(websocket.Refused, match="405"):
         handshake("POST", ASKED, ("",))
     with pytest.raises(websocket.Refused, match="400"):

@@ -47,7 +47,7 @@ def pod() -> Pod:
     return Pod()
 
 
-def test_ports_over_websocket(pod: Pod) -> None:
+def test_port_forward_over_websocket(pod: Pod) -> None:
     tunnel = WebSocketForward("v4.channel.k8s.io", [8080, 81], "box", pod.connect, Clock())
     begins = [(BINARY, bytes([channel]) + port) for channel, port in zip(range(4), [b"\x90\x1f"] * 2 + [b"Q\0"] * 2, strict=True)]
     assert messages(taken(tunnel)) == [*begins, (BINARY, b"\x03" + TOLD)]
@@ -61,7 +61,7 @@ def test_ports_over_websocket(pod: Pod) -> None:
     assert tunnel.ended
 
 
-def test_a_connection_that_breaks_is_told(pod: Pod) -> None:
+def test_broken_connection_is_reported_on_the_error_channel(pod: Pod) -> None:
     tunnel = WebSocketForward("", [80], "box", pod.connect, Clock())
     taken(tunnel)
     pod.connections[80].error = "reset"
@@ -69,7 +69,7 @@ def test_a_connection_that_breaks_is_told(pod: Pod) -> None:
     assert messages(taken(tunnel))[0] == (BINARY, b"\x01error forwarding port 80 to pod box, uid : reset")
 
 
-def test_a_client_that_goes_away_leaves_no_connection(pod: Pod) -> None:
+def test_client_disconnect_closes_pod_connections(pod: Pod) -> None:
     tunnel = WebSocketForward("", [80], "box", pod.connect, Clock())
     tunnel.close()
     assert pod.connections[80].from_client.read() == b""
@@ -86,7 +86,7 @@ def test_a_client_that_goes_away_leaves_no_connection(pod: Pod) -> None:
         (["80,0"], 'port "80,0" must be > 0'),
     ],
 )
-def test_bad_ports(values: list[str], problem: str) -> None:
+def test_invalid_ports_are_rejected(values: list[str], problem: str) -> None:
     with pytest.raises(ValueError, match=problem.replace("(", r"\(")):
         ports_of(values)
     assert ports_of(["80,81", "82"]) == [80, 81, 82]
@@ -117,7 +117,7 @@ class Session:
         return found
 
 
-def test_a_connection_over_spdy(pod: Pod) -> None:
+def test_port_forward_over_spdy(pod: Pod) -> None:
     session = Session(pod)
     error, data = session.open("error"), session.open("data")
     session.tunnel.receive(session.client.data(data, b"in") + session.client.data(data, b"", fin=True))
@@ -131,7 +131,7 @@ def test_a_connection_over_spdy(pod: Pod) -> None:
     assert not session.tunnel.ended
 
 
-def test_connections_do_not_wait_for_each_other(pod: Pod) -> None:
+def test_forwarded_connections_do_not_block_each_other(pod: Pod) -> None:
     session = Session(pod)
     for number in range(3):
         session.open("error", str(8000 + number), str(number))
@@ -146,7 +146,7 @@ def test_connections_do_not_wait_for_each_other(pod: Pod) -> None:
     assert session.tunnel.full
 
 
-def test_a_port_that_refuses_is_told_and_the_streams_are_reset(pod: Pod) -> None:
+def test_refused_port_is_reported_and_its_streams_are_reset(pod: Pod) -> None:
     session = Session(pod)
     data, error = session.open("data", "81"), session.open("error", "81")
     assert session.wait_for(5)[2:] == [Data(error, TOLD), RstStream(data, CANCEL), RstStream(error, CANCEL)]
@@ -155,27 +155,27 @@ def test_a_port_that_refuses_is_told_and_the_streams_are_reset(pod: Pod) -> None
 @pytest.mark.parametrize(
     ("kind", "port"), [("data", ""), ("data", "x"), ("data", "0"), ("data", "65536"), ("", "80"), ("stdin", "80")]
 )
-def test_bad_headers_reset_a_stream(pod: Pod, kind: str, port: str) -> None:
+def test_invalid_stream_headers_reset_the_stream(pod: Pod, kind: str, port: str) -> None:
     session = Session(pod)
     stream_id = session.open(kind, port)
     assert session.sent() == [RstStream(stream_id, CANCEL)]
 
 
-def test_streams_of_old_clients_are_paired_by_their_ids(pod: Pod) -> None:
+def test_streams_without_request_id_are_paired_by_stream_id(pod: Pod) -> None:
     session = Session(pod)
     session.open("error", request="")
     session.open("data", request="")
     assert pod.wait(80)
 
 
-def test_a_second_stream_of_a_kind_is_an_error(pod: Pod) -> None:
+def test_duplicate_error_stream_is_an_error(pod: Pod) -> None:
     session = Session(pod)
     first = session.open("error")
     session.open("error")
     assert session.sent()[1] == Data(first, b"error processing stream for request 0: error stream already assigned")
 
 
-def test_the_other_stream_must_come_in_time(pod: Pod) -> None:
+def test_missing_second_stream_times_out_after_30_seconds(pod: Pod) -> None:
     clock = Clock()
     clock.hold()
     session = Session(pod, clock)
@@ -187,7 +187,7 @@ def test_the_other_stream_must_come_in_time(pod: Pod) -> None:
     assert session.tunnel.deadline is None
 
 
-def test_a_reset_ends_a_connection(pod: Pod) -> None:
+def test_stream_reset_closes_the_pod_connection(pod: Pod) -> None:
     session = Session(pod)
     session.open("error")
     data = session.open("data")
@@ -199,7 +199,7 @@ def test_a_reset_ends_a_connection(pod: Pod) -> None:
     session.tunnel.close()
 
 
-def test_spdy_within_a_websocket(pod: Pod) -> None:
+def test_port_forward_over_spdy_tunnelled_in_websocket(pod: Pod) -> None:
     inner = SPDYForward("box", pod.connect, Clock())
     tunnel, client = TunnellingWebSocket(inner), SPDYClient()
     error, first = client.open(streamtype="error", port="80", requestid="1")
@@ -236,13 +236,13 @@ BROKEN: dict[str, Callable[[], bytes]] = {
 
 
 @pytest.mark.parametrize("data", BROKEN.values(), ids=BROKEN)
-def test_a_tunnel_is_strict(pod: Pod, data: Callable[[], bytes]) -> None:
+def test_invalid_tunnel_input_closes_the_websocket(pod: Pod, data: Callable[[], bytes]) -> None:
     tunnel = TunnellingWebSocket(SPDYForward("box", pod.connect, Clock()))
     tunnel.receive(data())
     assert messages(taken(tunnel))[-1] == GOODBYE
     assert tunnel.ended
 
 
-def test_protocols_that_can_be_tunnelled() -> None:
+def test_offered_tunnelling_subprotocols() -> None:
     offered = "SPDY/3.1+portforward.k8s.io, SPDY/3.1+x, v4.channel.k8s.io"
     assert offered_protocols({"sec-websocket-protocol": offered}) == ["portforward.k8s.io"]

@@ -66,7 +66,7 @@ def exec_over_websocket(process: Process, protocol: str = V5, options: Options =
     return WebSocketCommand(protocol, options, process.action, Clock())
 
 
-def test_a_whole_conversation() -> None:
+def test_exec_over_websocket() -> None:
     process = Process()
     tunnel = exec_over_websocket(process)
     assert messages(taken(tunnel)) == [(BINARY, b"\x01")]
@@ -82,7 +82,7 @@ def test_a_whole_conversation() -> None:
 
 
 @pytest.mark.parametrize("ends_first", [True, False])
-def test_the_end_is_told_whichever_comes_first(ends_first: bool) -> None:
+def test_exit_status_is_sent_after_output_closed_and_process_exited(ends_first: bool) -> None:
     process = Process()
     tunnel = exec_over_websocket(process)
     taken(tunnel)
@@ -143,13 +143,13 @@ def status_of(protocol: str, exit_status: ExitStatus) -> bytes:
         ),
     ],
 )  # fmt: skip
-def test_statuses_are_json_since_v4(protocol: str, exit_status: ExitStatus, told: dict[str, Any]) -> None:
+def test_exit_status_is_json_since_v4(protocol: str, exit_status: ExitStatus, told: dict[str, Any]) -> None:
     text = status_of(protocol, exit_status)
     assert json.loads(text) == told
     assert b"<" not in text
 
 
-def test_statuses_before_v4_are_texts_of_errors() -> None:
+def test_exit_status_before_v4_is_an_error_text() -> None:
     assert status_of("channel.k8s.io", ExitStatus()) == b""
     told = b"command terminated with non-zero exit code: error executing command [x], exit code 1"
     assert status_of("", ExitStatus(1)) == told
@@ -158,11 +158,11 @@ def test_statuses_before_v4_are_texts_of_errors() -> None:
 @pytest.mark.parametrize(
     ("options", "channel"), [(Options(stdout=True, stderr=True), 1), (Options(stderr=True), 2), (Options(stdin=True), 3)]
 )
-def test_an_empty_message_says_that_the_connection_stands(options: Options, channel: int) -> None:
+def test_first_message_is_empty(options: Options, channel: int) -> None:
     assert messages(taken(exec_over_websocket(Process(), V5, options)))[0] == (BINARY, bytes([channel]))
 
 
-def test_a_process_that_cannot_be_started() -> None:
+def test_start_error_is_sent_on_the_error_channel() -> None:
     tunnel = exec_over_websocket(Process(KubeletError(500, "no runtime")))
     assert b"error executing command in container: no runtime" in messages(taken(tunnel))[-2][1]
     refused = RefusedCommand(Options(stderr=True), "no kubelet")
@@ -173,13 +173,13 @@ def test_a_process_that_cannot_be_started() -> None:
     assert refused.ended
 
 
-def test_an_exception_is_the_end_of_a_process(caplog: pytest.LogCaptureFixture) -> None:
+def test_exception_at_start_is_logged_and_sent_on_the_error_channel(caplog: pytest.LogCaptureFixture) -> None:
     tunnel = exec_over_websocket(Process(ZeroDivisionError("oh")))
     assert b"error executing command in container: oh" in messages(taken(tunnel))[-2][1]
     assert "A command could not be started" in caplog.text
 
 
-def test_a_client_that_goes_away_is_told_to_the_process() -> None:
+def test_client_disconnect_cancels_the_process() -> None:
     process = Process()
     tunnel = exec_over_websocket(process)
     tunnel.close()
@@ -190,14 +190,14 @@ def test_a_client_that_goes_away_is_told_to_the_process() -> None:
         process.write(b"x")
 
 
-def test_a_client_that_says_goodbye_gets_one() -> None:
+def test_websocket_close_frame_is_answered() -> None:
     tunnel = exec_over_websocket(Process())
     tunnel.receive(masked(CLOSE, b"\x03\xe8"))
     assert messages(taken(tunnel)) == [(BINARY, b"\x01"), GOODBYE]
     assert tunnel.ended
 
 
-def test_input_that_nobody_reads_stops_the_reception() -> None:
+def test_unread_stdin_pauses_receiving() -> None:
     process = Process()
     tunnel = exec_over_websocket(process)
     taken(tunnel)
@@ -223,7 +223,7 @@ def test_input_that_nobody_reads_stops_the_reception() -> None:
         ([b"x" * 10_000, b'{"Width":1,"Height":2}'], []),
     ],
 )
-def test_sizes_of_the_terminal(sent: list[bytes], sizes: list[tuple[int, int]]) -> None:
+def test_terminal_resize_messages(sent: list[bytes], sizes: list[tuple[int, int]]) -> None:
     process = Process()
     tunnel = exec_over_websocket(process, V5, Options(stdin=True, stdout=True, stderr=True, tty=True))
     assert process.streams.stderr is None
@@ -239,7 +239,7 @@ def test_sizes_of_the_terminal(sent: list[bytes], sizes: list[tuple[int, int]]) 
     places=st.lists(st.integers(0, 2000), max_size=6),
     protocol=st.sampled_from([V5, "v4.channel.k8s.io", "channel.k8s.io"]),
 )
-def test_what_is_echoed_does_not_depend_on_cuts(typed: list[bytes], places: list[int], protocol: str) -> None:
+def test_echoed_stdin_is_independent_of_chunk_boundaries(typed: list[bytes], places: list[int], protocol: str) -> None:
     process = Process()
     tunnel = exec_over_websocket(process, protocol)
     answered = taken(tunnel)
@@ -281,7 +281,7 @@ class Session:
             changed.clear()
 
 
-def test_a_whole_conversation_over_spdy() -> None:
+def test_exec_over_spdy() -> None:
     session = Session()
     session.open("error", "stdin", "stdout", "stderr")
     assert session.process.started.wait(5)
@@ -300,14 +300,14 @@ def test_a_whole_conversation_over_spdy() -> None:
     assert session.tunnel.ended
 
 
-def test_the_first_version_resets_its_error_stream() -> None:
+def test_v1_protocol_resets_the_error_stream() -> None:
     session = Session("channel.k8s.io", Options(stdin=True, stdout=True))
     session.open("error", "stdin", "stdout")
     assert session.process.started.wait(5)
     assert session.sent()[3:] == [RstStream(1, CANCEL), Data(3, b"", True)]
 
 
-def test_sizes_come_over_a_stream_of_their_own() -> None:
+def test_terminal_size_over_spdy_resize_stream() -> None:
     session = Session(options=Options(stdin=True, stdout=True, stderr=True, tty=True))
     session.open("error", "stdin", "stdout")
     assert not session.process.started.is_set()
@@ -318,7 +318,7 @@ def test_sizes_come_over_a_stream_of_their_own() -> None:
     assert session.process.streams.sizes.latest == (9, 8)
 
 
-def test_streams_must_come_in_time() -> None:
+def test_missing_streams_time_out() -> None:
     clock = Clock()
     clock.hold()
     session = Session(clock=clock)
@@ -331,7 +331,7 @@ def test_streams_must_come_in_time() -> None:
     assert not session.process.started.is_set()
 
 
-def test_bytes_that_are_no_frames_end_a_conversation() -> None:
+def test_invalid_spdy_frames_end_the_session() -> None:
     session = Session(options=Options(stdout=True))
     session.open("error", "stdout")
     assert session.process.started.wait(5)

@@ -42,14 +42,14 @@ FRAMES = st.one_of(
 
 @settings(max_examples=25, deadline=None)
 @given(sent=st.lists(FRAMES, max_size=8), places=st.lists(st.integers(0, 2000), max_size=8))
-def test_frames_do_not_depend_on_where_the_network_cuts(sent: list[frames.Frame], places: list[int]) -> None:
+def test_spdy_frames_are_independent_of_chunk_boundaries(sent: list[frames.Frame], places: list[int]) -> None:
     writer, reader = FrameWriter(), FrameReader()
     stream = b"".join(writer.encode(frame) for frame in sent)
     found = [frame for piece in cut(stream, places) for frame in reader.feed(piece)]
     assert joined(found) == joined(sent)
 
 
-def test_the_dictionary_is_that_of_the_specification() -> None:
+def test_compression_dictionary_equals_the_specification() -> None:
     assert len(DICTIONARY) == 1423
     assert zlib.adler32(DICTIONARY) == 0xE3C6A7C2
 
@@ -92,7 +92,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("data", HOSTILE.values(), ids=HOSTILE)
-def test_hostile_frames_are_found(data: bytes) -> None:
+def test_malformed_frames_raise_frame_error(data: bytes) -> None:
     with pytest.raises(FrameError):
         list(FrameReader().feed(data))
 
@@ -132,7 +132,7 @@ def both() -> Both:
     return Both()
 
 
-def test_the_life_of_a_stream(both: Both) -> None:
+def test_stream_open_data_and_finish(both: Both) -> None:
     stream_id, opening = both.client.open(streamtype="stdin")
     both.connection.receive(opening + both.client.data(stream_id, b"in"))
     stream = both.connection.streams[stream_id]
@@ -146,7 +146,7 @@ def test_the_life_of_a_stream(both: Both) -> None:
     assert not both.connection.streams
 
 
-def test_both_sides_can_reset(both: Both) -> None:
+def test_stream_reset_by_client_and_server(both: Both) -> None:
     (one, first), (two, second) = both.client.open(), both.client.open()
     both.connection.receive(first + second)
     both.connection.reset(both.connection.streams[one])
@@ -156,24 +156,24 @@ def test_both_sides_can_reset(both: Both) -> None:
     assert not both.connection.streams
 
 
-def test_ids_go_up(both: Both) -> None:
+def test_stream_ids_must_increase(both: Both) -> None:
     (_, first), (_, second) = both.client.open(), both.client.open()
     both.connection.receive(first + second + both.client.encode(SynStream(1, {})) + both.client.encode(SynStream(3, {})))
     assert both.sent()[2:] == [RstStream(1, frames.PROTOCOL_ERROR), RstStream(3, frames.PROTOCOL_ERROR)]
     assert not both.connection.closed
 
 
-def test_a_stream_can_be_refused(both: Both) -> None:
+def test_rejected_stream_is_reset(both: Both) -> None:
     both.connection.receive(both.client.open(reject="1")[1])
     assert both.sent() == [RstStream(1, frames.CANCEL)]
 
 
-def test_pings_of_the_client_are_answered(both: Both) -> None:
+def test_client_pings_are_answered(both: Both) -> None:
     both.connection.receive(both.client.encode(Ping(7)) + both.client.encode(Ping(8)))
     assert both.sent() == [Ping(7)]
 
 
-def test_a_connection_ends_with_resets_and_a_goodbye(both: Both) -> None:
+def test_close_resets_streams_and_sends_goaway(both: Both) -> None:
     (_, first), (_, second) = both.client.open(), both.client.open()
     both.connection.receive(first + second)
     both.connection.close()
@@ -182,21 +182,21 @@ def test_a_connection_ends_with_resets_and_a_goodbye(both: Both) -> None:
 
 
 @pytest.mark.parametrize("data", [*HOSTILE.values(), FrameWriter().encode(GoAway(0))])
-def test_what_breaks_the_protocol_ends_the_connection(both: Both, data: bytes) -> None:
+def test_protocol_error_ends_the_connection(both: Both, data: bytes) -> None:
     both.connection.receive(data)
     both.connection.receive(both.client.open()[1])
     assert both.connection.closed
     assert both.events.found == []
 
 
-def test_a_goodbye_is_answered(both: Both) -> None:
+def test_goaway_is_answered(both: Both) -> None:
     both.connection.receive(both.client.open()[1] + both.client.encode(GoAway(0)))
     assert both.sent() == [SynReply(1, {}), GoAway(1)]
 
 
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.one_of(st.binary(max_size=40), FRAMES), max_size=10))
-def test_nothing_that_a_client_sends_raises(sent: list[bytes | frames.Frame]) -> None:
+def test_arbitrary_client_frames_do_not_raise(sent: list[bytes | frames.Frame]) -> None:
     both, writer = Both(), FrameWriter()
     for one in sent:
         both.connection.receive(one if isinstance(one, bytes) else writer.encode(one))

@@ -21,14 +21,14 @@ ASKED = {
 }
 
 
-def test_the_handshake_of_the_rfc() -> None:
+def test_handshake_example_of_rfc_6455() -> None:
     assert handshake(ASKED) == (
         b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
         b"Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n"
     )
 
 
-def test_one_subprotocol_is_taken_unseen() -> None:
+def test_single_offered_subprotocol_is_accepted() -> None:
     answer = handshake(ASKED | {"HTTP_SEC_WEBSOCKET_PROTOCOL": " base64.binary.k8s.io "})
     assert answer.endswith(b"\r\nSec-WebSocket-Protocol: base64.binary.k8s.io\r\n\r\n")
 
@@ -49,7 +49,7 @@ def test_one_subprotocol_is_taken_unseen() -> None:
         ({"HTTP_SEC_WEBSOCKET_PROTOCOL": "a, b"}, b"HTTP/1.1 400 Bad Request\r\n\r\n"),
     ],
 )
-def test_refusals(change: dict[str, Any], answer: bytes) -> None:
+def test_invalid_handshakes_are_rejected(change: dict[str, Any], answer: bytes) -> None:
     with pytest.raises(Refused) as refused:
         handshake(ASKED | change)
     assert refused.value.answer == answer
@@ -71,7 +71,7 @@ def test_frames_of_all_lengths(length: int, head: bytes) -> None:
     assert websocket.binary(message) == bytes([0x82]) + head[1:] + message
 
 
-def test_goodbye() -> None:
+def test_close_frame() -> None:
     assert websocket.close() == b"\x88\x02\x03\xe8"
 
 
@@ -82,7 +82,7 @@ frames = st.one_of(
 
 
 @given(st.lists(frames, max_size=6), st.lists(st.integers(0), max_size=8), st.booleans())
-def test_pings_are_answered_and_all_else_is_skipped(sent: list[tuple[int, int]], places: list[int], says_goodbye: bool) -> None:
+def test_pings_are_answered_and_other_frames_skipped(sent: list[tuple[int, int]], places: list[int], says_goodbye: bool) -> None:
     data = b"".join(masked(opcode, b"p" * length) for opcode, length in sent)
     if says_goodbye:
         data += masked(CLOSE, b"\x03\xe8")
@@ -93,14 +93,14 @@ def test_pings_are_answered_and_all_else_is_skipped(sent: list[tuple[int, int]],
     assert reader.closed is says_goodbye
 
 
-def test_a_client_must_mask() -> None:
+def test_unmasked_client_frame_closes_with_1002() -> None:
     reader = FrameReader()
     assert reader.feed(b"\x81\x01a") == websocket.close(1002)
     assert reader.closed
     assert reader.feed(masked(PING, b"x")) == b""
 
 
-def test_a_long_message_is_not_kept() -> None:
+def test_long_message_is_not_buffered() -> None:
     reader = FrameReader()
     reader.feed(masked(TEXT, b"a" * 100_000)[:-1])
     assert reader._left == 1

@@ -59,7 +59,7 @@ def test_a_slow_request_does_not_hold_up_others(serve_http2: Serve, connect_http
 
 
 @pytest.mark.parametrize(("size", "told"), [(1, True), (4096, True), (4097, False), (3_000_000, False)])
-def test_bodies(serve_http2: Serve, connect_http2: Connect, size: int, told: bool) -> None:
+def test_content_length_of_response_bodies(serve_http2: Serve, connect_http2: Connect, size: int, told: bool) -> None:
     def sized(_: Environ, start_response: Callable[..., Any]) -> list[bytes]:
         start_response("200 OK", [TYPE])
         return [b"x" * size]
@@ -72,7 +72,7 @@ def test_bodies(serve_http2: Serve, connect_http2: Connect, size: int, told: boo
     assert (head.data, head.ended, "content-length" in head.fields) == (b"", True, told)
 
 
-def test_a_client_that_takes_nothing_holds_up_only_itself(serve_http2: Serve, connect_http2: Connect) -> None:
+def test_closed_flow_control_window_blocks_only_its_own_streams(serve_http2: Serve, connect_http2: Connect) -> None:
     def large(environ: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]:
         start_response("200 OK", [TYPE])
         size = int(environ["PATH_INFO"][1:])
@@ -90,7 +90,7 @@ def test_a_client_that_takes_nothing_holds_up_only_itself(serve_http2: Serve, co
     assert len(client.answer(whole).data) == len(client.answer(pieces).data) == 1_000_000
 
 
-def test_request_bodies(serve_http2: Serve, connect_http2: Connect) -> None:
+def test_large_request_body_with_padding_and_trailers(serve_http2: Serve, connect_http2: Connect) -> None:
     client = connect_http2(serve_http2(echo))
     stream_id = client.ask("/", "POST", ends=False)
     body = b"0123456789" * 100_000
@@ -109,7 +109,7 @@ def test_request_bodies(serve_http2: Serve, connect_http2: Connect) -> None:
     assert client.answer(stream_id).data == b"POST / HTTP/2.0 " + body
 
 
-def test_a_body_that_is_not_read_is_refused_the_rest(serve_http2: Serve, connect_http2: Connect) -> None:
+def test_unread_request_body_resets_the_stream_with_no_error(serve_http2: Serve, connect_http2: Connect) -> None:
     client = connect_http2(serve_http2(lazy))
     stream_id = client.ask("/", "POST", ends=False)
     client.h2.send_data(stream_id, b"x" * 1000)
@@ -120,7 +120,7 @@ def test_a_body_that_is_not_read_is_refused_the_rest(serve_http2: Serve, connect
     assert client.get().data == b"ok"
 
 
-def test_the_client_is_told_to_continue(serve_http2: Serve, connect_http2: Connect) -> None:
+def test_expect_100_continue_gets_a_100_response(serve_http2: Serve, connect_http2: Connect) -> None:
     client = connect_http2(serve_http2(echo))
     stream_id = client.ask("/", "PUT", ("expect", "100-continue"), ("content-length", "3"), ends=False)
     client.until(lambda: bool(client.answers[stream_id].informational))
@@ -137,7 +137,7 @@ def test_the_client_is_told_to_continue(serve_http2: Serve, connect_http2: Conne
         ([("te", "gzip")], 'request header "TE" may only be "trailers" in HTTP/2\n'),
     ],
 )
-def test_fields_of_connections_are_refused(
+def test_connection_specific_headers_are_rejected_with_400(
     serve_http2: Serve, connect_http2: Connect, fields: list[tuple[str, str]], words: str
 ) -> None:
     client = connect_http2(serve_http2(echo), checks=False)
@@ -146,7 +146,7 @@ def test_fields_of_connections_are_refused(
     assert client.get("/", "GET", ("te", "trailers")).status == "200"
 
 
-def test_what_an_application_knows_of_a_request(serve_http2: Serve, connect_http2: Connect) -> None:
+def test_wsgi_environ_of_a_request(serve_http2: Serve, connect_http2: Connect) -> None:
     seen: list[Environ] = []
 
     def note(environ: Environ, start_response: Callable[..., Any]) -> list[bytes]:
@@ -161,7 +161,7 @@ def test_what_an_application_knows_of_a_request(serve_http2: Serve, connect_http
     assert environ["wsgi.input"].read() == b""
 
 
-def test_an_application_that_fails_ends_its_stream(
+def test_application_error_resets_the_stream_with_internal_error(
     serve_http2: Serve, connect_http2: Connect, caplog: pytest.LogCaptureFixture
 ) -> None:
     def failing(environ: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]:
@@ -185,7 +185,7 @@ def test_an_application_that_fails_ends_its_stream(
     assert "a fault" in caplog.text
 
 
-def test_an_answer_that_closes_the_connection(serve_http2: Serve, connect_http2: Connect) -> None:
+def test_connection_close_response_sends_goaway(serve_http2: Serve, connect_http2: Connect) -> None:
     def closing(_: Environ, start_response: Callable[..., Any]) -> list[bytes]:
         start_response("200 OK", [TYPE, ("Connection", "close")])
         return [b"bye"]
@@ -197,7 +197,7 @@ def test_an_answer_that_closes_the_connection(serve_http2: Serve, connect_http2:
     assert client.goaway == NO_ERROR
 
 
-def test_watches_of_a_connection(serve_http2: Serve, connect_http2: Connect, topic: Any, make_cursor: Any) -> None:
+def test_concurrent_watches_on_one_connection(serve_http2: Serve, connect_http2: Connect, topic: Any, make_cursor: Any) -> None:
     cursors: list[Any] = []
 
     def watch(environ: Environ, start_response: Callable[..., Any]) -> Any:
@@ -227,7 +227,7 @@ def test_watches_of_a_connection(serve_http2: Serve, connect_http2: Connect, top
     assert all(cursor.closed.wait(TIMEOUT) and cursor.closings == 1 for cursor in cursors)
 
 
-def test_nothing_is_kept_of_requests_that_were_answered(
+def test_finished_streams_are_removed_from_the_connection(
     serve_http2: Serve, connect_http2: Connect, topic: Any, make_cursor: Any
 ) -> None:
     def watch(environ: Environ, start_response: Callable[..., Any]) -> Any:
@@ -247,7 +247,9 @@ def test_nothing_is_kept_of_requests_that_were_answered(
     assert list(connection._protocol.streams) == [stream_id]
 
 
-def test_a_watch_that_nobody_takes_waits(serve_http2: Serve, connect_http2: Connect, topic: Any, make_cursor: Any) -> None:
+def test_watch_stops_reading_events_while_the_client_window_is_closed(
+    serve_http2: Serve, connect_http2: Connect, topic: Any, make_cursor: Any
+) -> None:
     cursors: list[Any] = []
 
     def watch(_: Environ, start_response: Callable[..., Any]) -> Any:
@@ -267,7 +269,9 @@ def test_a_watch_that_nobody_takes_waits(serve_http2: Serve, connect_http2: Conn
     client.until(lambda: len(client.answers[slow].data) == 100_000)
 
 
-def test_a_watch_that_breaks_is_reset(serve_http2: Serve, connect_http2: Connect, topic: Any, make_cursor: Any) -> None:
+def test_broken_watch_stream_is_reset_with_internal_error(
+    serve_http2: Serve, connect_http2: Connect, topic: Any, make_cursor: Any
+) -> None:
     def watch(_: Environ, start_response: Callable[..., Any]) -> Any:
         start_response("200 OK", [TYPE])
         cursor = make_cursor(topic)
@@ -286,7 +290,7 @@ def test_a_watch_that_breaks_is_reset(serve_http2: Serve, connect_http2: Connect
     assert client.answer(stream_id).reset == INTERNAL_ERROR
 
 
-def test_dropped_connections_say_goodbye(serve_http2: Serve, connect_http2: Connect, topic: Any, make_cursor: Any) -> None:
+def test_dropping_connections_sends_goaway(serve_http2: Serve, connect_http2: Connect, topic: Any, make_cursor: Any) -> None:
     def watch(_: Environ, start_response: Callable[..., Any]) -> Any:
         start_response("200 OK", [TYPE])
         return make_cursor(topic)
@@ -303,7 +307,7 @@ def test_dropped_connections_say_goodbye(serve_http2: Serve, connect_http2: Conn
     other.until(lambda: bool(other.answers[again].fields))
 
 
-def test_a_server_stops_with_requests_under_way(serve_http2: Serve, connect_http2: Connect) -> None:
+def test_server_stop_with_requests_in_flight_sends_goaway(serve_http2: Serve, connect_http2: Connect) -> None:
     began, may_go_on = threading.Event(), threading.Event()
 
     def slow(environ: Environ, start_response: Callable[..., Any]) -> list[bytes]:
@@ -322,7 +326,7 @@ def test_a_server_stops_with_requests_under_way(serve_http2: Serve, connect_http
     assert client.goaway == NO_ERROR
 
 
-def test_clients_choose(serve_http2: Serve, connect: Connect, given: Any, serve: Serve) -> None:
+def test_http1_clients_are_served_by_alpn(serve_http2: Serve, connect: Connect, given: Any, serve: Serve) -> None:
     from fakekube.server.certificates import credentials
 
     context = ssl.create_default_context(cadata=given.ca_certificate)
@@ -334,7 +338,7 @@ def test_clients_choose(serve_http2: Serve, connect: Connect, given: Any, serve:
     assert client.socket.selected_alpn_protocol() == "http/1.1"
 
 
-def test_a_client_that_leaves_in_mid_request(serve_http2: Serve, connect_http2: Connect) -> None:
+def test_client_disconnect_during_request_body_raises_oserror(serve_http2: Serve, connect_http2: Connect) -> None:
     began, ended = threading.Event(), threading.Event()
 
     def reading(environ: Environ, start_response: Callable[..., Any]) -> list[bytes]:
@@ -352,7 +356,9 @@ def test_a_client_that_leaves_in_mid_request(serve_http2: Serve, connect_http2: 
     assert ended.wait(TIMEOUT)
 
 
-def test_a_chance_of_goaway(serve_http2: Serve, connect_http2: Connect, topic: Any, make_cursor: Any) -> None:
+def test_goaway_chance_sends_goaway_after_a_request(
+    serve_http2: Serve, connect_http2: Connect, topic: Any, make_cursor: Any
+) -> None:
     def watch(environ: Environ, start_response: Callable[..., Any]) -> Any:
         if environ["PATH_INFO"] == "/":
             return lazy(environ, start_response)
@@ -370,7 +376,7 @@ def test_a_chance_of_goaway(serve_http2: Serve, connect_http2: Connect, topic: A
     assert client.goaway == NO_ERROR  # while the watch goes on
 
 
-def test_nobody_is_offered_what_is_not_installed(
+def test_alpn_omits_h2_if_the_hpack_package_is_missing(
     serve: Serve, connect: Connect, given: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from fakekube.server import tls
@@ -382,7 +388,9 @@ def test_nobody_is_offered_what_is_not_installed(
     assert connect(serve(echo, tls=context), asking).socket.selected_alpn_protocol() == "http/1.1"
 
 
-def test_an_idle_connection_is_ended(serve_http2: Serve, connect_http2: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_idle_connection_is_closed_with_goaway(
+    serve_http2: Serve, connect_http2: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from fakekube.server import server as server_module
     from fakekube.server.http2 import connection
 

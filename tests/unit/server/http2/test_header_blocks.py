@@ -14,7 +14,7 @@ USUAL = ((b":method", b"GET"), (b":scheme", b"https"), (b":authority", b"a"), (b
 
 
 @given(st.sampled_from(["200", "404", "500", "201", "422"]), st.lists(st.tuples(NAMES, VALUES), max_size=20))
-def test_what_is_encoded_can_be_decoded(status: str, fields: list[tuple[str, str]]) -> None:
+def test_encoded_header_block_decodes_to_the_same_fields(status: str, fields: list[tuple[str, str]]) -> None:
     decoded = hpack.Decoder().decode(encode_block(status, fields), raw=True)
     assert [(bytes(name), bytes(value)) for name, value in decoded] == [
         (b":status", status.encode()),
@@ -22,7 +22,7 @@ def test_what_is_encoded_can_be_decoded(status: str, fields: list[tuple[str, str
     ]
 
 
-def test_names_are_in_lower_case_and_values_have_no_line_breaks() -> None:
+def test_header_names_are_lowercased_and_line_breaks_in_values_replaced() -> None:
     decoded = hpack.Decoder().decode(encode_block("200", [("X-A", "b\r\nc: d")]))
     assert [tuple(field) for field in decoded][1:] == [("x-a", "b  c: d")]
 
@@ -30,7 +30,7 @@ def test_names_are_in_lower_case_and_values_have_no_line_breaks() -> None:
 @given(
     st.lists(st.lists(st.sampled_from([("a", "1"), ("b", "2" * 300), ("c", "3" * 3000), ("d", "4")]), max_size=6), max_size=12)
 )
-def test_remembered_blocks_are_those_of_the_table(blocks: list[list[tuple[str, str]]]) -> None:
+def test_cached_header_blocks_match_the_hpack_dynamic_table(blocks: list[list[tuple[str, str]]]) -> None:
     encoder, decoder = hpack.Encoder(), BlockDecoder()
     for number, fields in enumerate(blocks):
         if number % 5 == 4:
@@ -39,7 +39,7 @@ def test_remembered_blocks_are_those_of_the_table(blocks: list[list[tuple[str, s
         assert [(name.decode(), value.decode()) for name, value in found] == fields
 
 
-def test_a_block_that_resizes_the_table_is_not_remembered() -> None:
+def test_header_block_with_table_size_update_is_not_cached() -> None:
     decoder = BlockDecoder()
     for size, block in ((b"\x20", b"\x82"), (b"\x3f\xe1\x1f", b"\x84"), (b"\x20", b"\x82")):
         decoder.decode(size + block)
@@ -47,7 +47,7 @@ def test_a_block_that_resizes_the_table_is_not_remembered() -> None:
         decoder.decode(b"\x40\x01a\x01b" + b"\xbe")  # there is no table to index
 
 
-def test_the_host_of_a_request() -> None:
+def test_authority_takes_precedence_over_host_header() -> None:
     assert parse_request((*USUAL, (b"host", b"other")), False).fields.pairs == (("host", "a"),)
     without = USUAL[:2] + USUAL[3:]
     assert parse_request((*without, (b"host", b"other")), False).fields.pairs == (("host", "other"),)
@@ -65,5 +65,5 @@ def test_the_host_of_a_request() -> None:
         (((b"content-length", b"9" * 19),), True, 0),
     ],
 )
-def test_the_length_of_a_body(fields: tuple[tuple[bytes, bytes], ...], has_body: bool, length: int | None) -> None:
+def test_content_length_of_a_request(fields: tuple[tuple[bytes, bytes], ...], has_body: bool, length: int | None) -> None:
     assert parse_request((*USUAL, *fields), has_body).fields.length == length

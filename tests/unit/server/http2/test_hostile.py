@@ -90,7 +90,7 @@ def last_frame(client: Any) -> tuple[int, bytes]:
         (too_much_window, ErrorCode.FLOW_CONTROL_ERROR),
     ],
 )
-def test_who_floods_is_cut_off(
+def test_flooding_client_gets_goaway_and_others_are_served(
     serve_http2: Serve, connect_http2: Connect, attack: Callable[[], Iterator[bytes]], code: ErrorCode
 ) -> None:
     server = serve_http2(served)
@@ -102,7 +102,7 @@ def test_who_floods_is_cut_off(
     assert (kind, ErrorCode(int.from_bytes(payload[4:8], "big"))) == (frames.GOAWAY, code)
 
 
-def test_windows_that_stay_closed_cost_little(serve_http2: Serve, connect_http2: Connect) -> None:
+def test_closed_windows_occupy_no_threads(serve_http2: Serve, connect_http2: Connect) -> None:
     server = serve_http2(served)
     hostile, other = connect_http2(server, acknowledges=False), connect_http2(server)
     hostile.h2.update_settings({4: 0})
@@ -117,7 +117,7 @@ def test_windows_that_stay_closed_cost_little(serve_http2: Serve, connect_http2:
     assert other.get("/").data == b"ok"
 
 
-def test_who_does_not_read_holds_up_nobody(serve_http2: Serve, connect_http2: Connect) -> None:
+def test_client_that_does_not_read_does_not_block_other_connections(serve_http2: Serve, connect_http2: Connect) -> None:
     server = serve_http2(served)
     hostile, other = connect_http2(server), connect_http2(server)
     hostile.h2.update_settings({4: 1 << 30})

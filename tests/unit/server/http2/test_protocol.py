@@ -82,7 +82,7 @@ def answer(protocol: Protocol, stream: RequestStream, body: bytes = b"ok") -> No
 # ---------------------------------------------------------------- as it should be
 
 
-def test_the_greeting_is_that_of_kube_apiserver() -> None:
+def test_initial_settings_equal_those_of_kube_apiserver() -> None:
     greeting = sent(Protocol())
     assert greeting[0][3] == struct.pack(">" + "HI" * 5, 5, 262_144, 3, 100, 6, 1_048_896, 1, 4096, 4, 262_144)
     assert greeting[1] == (frames.WINDOW_UPDATE, 0, 0, struct.pack(">I", 100 * 262_144 - 65_535))
@@ -95,7 +95,7 @@ def test_settings_and_pings_are_acknowledged() -> None:
     assert sent(protocol) == [(frames.SETTINGS, frames.ACK, 0, b""), (frames.PING, frames.ACK, 0, b"12345678")]
 
 
-def test_requests_beyond_the_limit_wait_for_others() -> None:
+def test_max_concurrent_streams_queues_then_rejects_requests() -> None:
     protocol = settings_received(max_streams=2)
     protocol.receive(headers(1) + headers(3))
     first, second = protocol.next_request(), protocol.next_request()
@@ -110,7 +110,7 @@ def test_requests_beyond_the_limit_wait_for_others() -> None:
     assert resets(protocol) == [(7, ErrorCode.PROTOCOL_ERROR)]
 
 
-def test_a_body_is_sent_as_the_windows_allow() -> None:
+def test_response_body_respects_flow_control_windows() -> None:
     protocol = settings_received()
     protocol.receive(frame(frames.SETTINGS, 0, 0, struct.pack(">HIHI", 4, 10, 5, 16_384)) + headers())
     stream = protocol.next_request()
@@ -127,7 +127,7 @@ def test_a_body_is_sent_as_the_windows_allow() -> None:
     assert stream.closed
 
 
-def test_large_bodies_share_the_output() -> None:
+def test_output_buffer_is_bounded_for_concurrent_large_bodies() -> None:
     protocol = settings_received()
     protocol.receive(frame(frames.SETTINGS, 0, 0, struct.pack(">HI", 4, 1 << 24)) + frames.window_update(0, 1 << 24))
     protocol.receive(headers(1) + headers(3))
@@ -144,7 +144,7 @@ def test_large_bodies_share_the_output() -> None:
     assert total == 2_000_000
 
 
-def test_what_is_read_of_a_body_may_be_sent_again() -> None:
+def test_reading_a_body_restores_the_receive_window() -> None:
     protocol = settings_received()
     protocol.receive(headers(1, OPEN))
     stream = protocol.next_request()
@@ -158,7 +158,7 @@ def test_what_is_read_of_a_body_may_be_sent_again() -> None:
     assert resets(protocol) == [(1, ErrorCode.FLOW_CONTROL_ERROR)]
 
 
-def test_what_was_on_its_way_behind_an_answer_is_dropped() -> None:
+def test_data_frames_after_the_response_are_dropped() -> None:
     protocol = settings_received()
     protocol.receive(headers(1, OPEN))
     stream = protocol.next_request()
@@ -171,7 +171,7 @@ def test_what_was_on_its_way_behind_an_answer_is_dropped() -> None:
     assert sent(protocol) == [(frames.WINDOW_UPDATE, 0, 0, struct.pack(">I", 5000))]
 
 
-def test_a_long_header_block_may_be_cut() -> None:
+def test_header_block_is_split_into_continuation_frames() -> None:
     protocol = settings_received()
     whole = block(("x-long", "y" * 40_000))
     protocol.receive(frame(frames.HEADERS, frames.END_STREAM, 1, whole[:100]) + frame(frames.CONTINUATION, 0, 1, whole[100:200]))
@@ -187,7 +187,7 @@ def test_a_long_header_block_may_be_cut() -> None:
     ]
 
 
-def test_a_head_that_is_too_long_is_refused_in_words() -> None:
+def test_oversized_request_headers_are_rejected_with_431() -> None:
     protocol = settings_received()
     whole = block() + encode_block("200", [("x-long", "y" * MAX_LIST_BYTES)])[1:]
     size = 200_000
@@ -200,7 +200,7 @@ def test_a_head_that_is_too_long_is_refused_in_words() -> None:
     assert stream is not None and stream.request.fields.fault == "431"
 
 
-def test_going_away() -> None:
+def test_goaway_from_client_finishes_open_streams_only() -> None:
     protocol = settings_received()
     protocol.receive(headers(1) + frames.goaway(0, ErrorCode.NO_ERROR) + headers(3))
     stream = protocol.next_request()
@@ -251,7 +251,7 @@ def test_going_away() -> None:
         (frame(frames.PRIORITY_UPDATE, 0, 0, bytes(4)), ErrorCode.PROTOCOL_ERROR),
     ],
 )
-def test_wrong_frames_end_the_connection(wrong: bytes, code: ErrorCode) -> None:
+def test_invalid_frames_are_connection_errors(wrong: bytes, code: ErrorCode) -> None:
     protocol = settings_received()
     protocol.receive(wrong)
     assert ending(protocol) is code
@@ -282,7 +282,7 @@ def test_wrong_frames_end_the_connection(wrong: bytes, code: ErrorCode) -> None:
         (frame(frames.HEADERS, WHOLE, 1, block(base=(*USUAL[:2], (":authority", "a@b"), USUAL[3]))), ErrorCode.PROTOCOL_ERROR),
     ],
 )
-def test_wrong_frames_end_their_stream(wrong: bytes, code: ErrorCode) -> None:
+def test_invalid_frames_are_stream_errors(wrong: bytes, code: ErrorCode) -> None:
     wrong = wrong if wrong[3] != frames.HEADERS or not wrong[4] & 0x20 else frame(frames.HEADERS, wrong[4], 1, wrong[9:])
     protocol = settings_received()
     protocol.receive(wrong)
@@ -293,7 +293,7 @@ def test_wrong_frames_end_their_stream(wrong: bytes, code: ErrorCode) -> None:
 
 
 @pytest.mark.parametrize("greeting", [b"GET / HTTP/1.1\r\n\r\n", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\r"])
-def test_another_greeting_ends_the_connection(greeting: bytes) -> None:
+def test_invalid_connection_preface_ends_the_connection(greeting: bytes) -> None:
     protocol = Protocol()
     protocol.receive(greeting)
     assert protocol.is_finished
@@ -302,7 +302,7 @@ def test_another_greeting_ends_the_connection(greeting: bytes) -> None:
     assert ending(protocol) is ErrorCode.PROTOCOL_ERROR
 
 
-def test_bodies_that_end_early_say_so() -> None:
+def test_body_shorter_than_content_length_is_an_error() -> None:
     protocol = settings_received()
     protocol.receive(headers(1, OPEN, ("content-length", "9")) + frame(frames.DATA, frames.END_STREAM, 1, b"xyz"))
     stream = protocol.next_request()
@@ -330,7 +330,7 @@ def test_rapid_resets_end_the_connection(starts: bool) -> None:
     assert number == (1003 if starts else 2001)
 
 
-def test_requests_may_be_taken_back() -> None:
+def test_occasional_stream_resets_are_allowed() -> None:
     time = Time()
     protocol = settings_received(monotonic=time)
     for number in range(1, 8_000, 2):
@@ -374,7 +374,7 @@ def test_a_header_bomb_ends_the_connection() -> None:
         frame(frames.DATA, 0, 3, b"x"),
     ],
 )
-def test_floods_end_the_connection(useless: bytes) -> None:
+def test_flood_of_control_frames_ends_the_connection(useless: bytes) -> None:
     time = Time()
     protocol = settings_received(monotonic=time)
     protocol.receive(headers(1, OPEN) + headers(3) + frames.rst_stream(3, ErrorCode.CANCEL))
@@ -393,7 +393,7 @@ def test_floods_end_the_connection(useless: bytes) -> None:
     assert ending(protocol) is ErrorCode.ENHANCE_YOUR_CALM
 
 
-def test_a_client_that_does_not_read_is_left() -> None:
+def test_too_many_queued_control_frames_end_the_connection() -> None:
     protocol = settings_received()
     for _ in range(9_990):
         protocol.receive(frame(frames.PING, 0, 0, bytes(8)))
@@ -406,7 +406,7 @@ def test_a_client_that_does_not_read_is_left() -> None:
     assert len(protocol.output) < 500_000
 
 
-def test_answers_that_nobody_reads_stop_the_receiving() -> None:
+def test_unread_responses_make_the_connection_congested() -> None:
     protocol = settings_received()
     stream_id = 1
     while not protocol.is_congested:
@@ -424,7 +424,7 @@ def test_answers_that_nobody_reads_stop_the_receiving() -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(st.data())
-def test_bytes_may_be_cut_anywhere(data: st.DataObject) -> None:
+def test_parsing_is_independent_of_chunk_boundaries(data: st.DataObject) -> None:
     pieces = data.draw(
         st.lists(
             st.sampled_from(
@@ -468,7 +468,7 @@ def test_bytes_may_be_cut_anywhere(data: st.DataObject) -> None:
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 17), st.integers(0, 255), st.integers(0, 9), st.binary(max_size=40)), max_size=20))
-def test_whatever_comes_is_answered(wild: list[tuple[int, int, int, bytes]]) -> None:
+def test_arbitrary_frames_do_not_crash_the_protocol(wild: list[tuple[int, int, int, bytes]]) -> None:
     protocol = settings_received()
     for kind, flags, stream_id, payload in wild:
         protocol.receive(frame(kind, flags, stream_id, payload))
