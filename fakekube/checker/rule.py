@@ -42,14 +42,16 @@ class Verdict:
     evidence: Sequence[str] = ()
     """The reason first, then lines of the trace."""
     by_time: bool = False
+    by_chance: bool = False
+    """Random choices of a good client may look like this once: the other run alone counts."""
 
     @classmethod
     def passed(cls, *evidence: str) -> Verdict:
         return cls(Word.PASS, evidence)
 
     @classmethod
-    def failed(cls, *evidence: str, by_time: bool = False) -> Verdict:
-        return cls(Word.FAIL, evidence, by_time)
+    def failed(cls, *evidence: str, by_time: bool = False, by_chance: bool = False) -> Verdict:
+        return cls(Word.FAIL, evidence, by_time or by_chance, by_chance)
 
     @classmethod
     def warned(cls, *evidence: str) -> Verdict:

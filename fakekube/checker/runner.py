@@ -51,7 +51,7 @@ def run(bench: Bench, rules: Sequence[Rule], progress: Progress, left_out: Seque
 
 
 def _confirmed(first: Verdict, second: Verdict) -> Verdict:
-    if second.word is Word.FAIL:
+    if second.word is Word.FAIL or first.by_chance:
         return second
     return Verdict.warned(f"happened in one of two runs: {first.evidence[0]}", *first.evidence[1:])
 
