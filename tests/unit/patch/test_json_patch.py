@@ -63,7 +63,7 @@ def op(kind: str, path: str, **more: Any) -> dict[str, Any]:
         (op("test", "", value=DOCUMENT), (), DOCUMENT),
     ],
 )
-def test_operations_that_fit(operation: dict[str, Any], path: tuple[str, ...], expected: Any) -> None:
+def test_applicable_operations(operation: dict[str, Any], path: tuple[str, ...], expected: Any) -> None:
     found = patched(operation)
     for name in path:
         found = found[name]
@@ -103,7 +103,7 @@ def test_operations_that_fit(operation: dict[str, Any], path: tuple[str, ...], e
         {"op": None, "path": "/data/x"},
     ],
 )
-def test_operations_that_do_not_fit_fail_the_whole_patch(operation: dict[str, Any]) -> None:
+def test_inapplicable_operation_fails_the_whole_patch(operation: dict[str, Any]) -> None:
     with pytest.raises(StatusError) as caught:
         patched(op("add", "/data/before", value=1), operation)
     assert caught.value.status() == {
@@ -125,7 +125,7 @@ def test_values_of_different_types_are_not_equal(value: Any, other: Any) -> None
 
 
 @pytest.mark.parametrize(("text", "equal"), [('"é<"', False), ('"é\\u003c"', True), ('"\\u00e9\\u003c"', False)])
-def test_strings_are_compared_as_they_are_written(text: str, equal: bool) -> None:
+def test_operation_compares_strings_in_their_json_form(text: str, equal: bool) -> None:
     """The document is compared as Go writes it: < escaped, é not."""
     body = f'[{{"op": "test", "path": "/k", "value": {text}}}, {{"op": "add", "path": "/k", "value": {text}}}]'
     operations, _ = json_patch.decode(json.loads(body), strict=True)
@@ -136,13 +136,13 @@ def test_strings_are_compared_as_they_are_written(text: str, equal: bool) -> Non
             json_patch.apply({"k": "é<"}, operations, body.encode())
 
 
-def test_a_value_is_equal_to_itself_however_it_is_written() -> None:
+def test_operation_ignores_different_json_encodings_of_a_value() -> None:
     body = rb'[{"op":"add","path":"/k","value":{"s":"\u00e9","n":1.0}},{"op":"test","path":"/k","value":{"n":1.0,"s":"\u00e9"}}]'
     operations, _ = json_patch.decode(json.loads(body), strict=True)
     assert json_patch.apply({}, operations, body) == {"k": {"s": "é", "n": 1.0}}
 
 
-def test_what_is_copied_does_not_change_with_its_original() -> None:
+def test_copied_values_are_independent_of_the_source() -> None:
     result = patched(
         op("copy", "/copy", **{"from": "/metadata"}),
         op("add", "/copy/name", value="other"),
@@ -152,7 +152,7 @@ def test_what_is_copied_does_not_change_with_its_original() -> None:
     assert "new" not in result["copy"]["labels"]
 
 
-def test_only_what_changes_is_copied_and_what_is_opened_is_sorted() -> None:
+def test_only_changed_parts_are_copied_and_sorted() -> None:
     result = patched(op("add", "/metadata/annotations", value={"z": "1", "a": "2"}))
     assert list(result) == ["data", "kind", "list", "metadata"]
     assert list(result["metadata"]) == ["annotations", "labels", "name"]
@@ -171,7 +171,7 @@ def test_too_many_operations() -> None:
     )
 
 
-def test_copies_have_a_limit() -> None:
+def test_total_size_of_copies_is_limited() -> None:
     document = {"big": "x" * (1 << 20)}
     copies = [op("copy", f"/copy{number}", **{"from": "/big"}) for number in range(4)]
     assert len(patched(*copies[:2], document=document)) == 3
@@ -189,7 +189,7 @@ def test_copies_have_a_limit() -> None:
         ([{"from": []}], "json: cannot unmarshal array into Go struct field jsonPatchOp.from of type string"),
     ],
 )
-def test_bodies_that_are_no_patch(patch: Any, message: str) -> None:
+def test_invalid_patch_bodies_with_strict_decoding(patch: Any, message: str) -> None:
     with pytest.raises(StatusError) as caught:
         json_patch.decode(patch, strict=True)
     assert (caught.value.code, caught.value.message) == (400, f"error decoding patch: {message}")
@@ -202,13 +202,13 @@ def test_bodies_that_are_no_patch(patch: Any, message: str) -> None:
         ([[]], "json: cannot unmarshal array into Go value of type jsonpatch.Operation"),
     ],
 )
-def test_bodies_that_are_no_patch_where_fields_are_not_validated(patch: Any, message: str) -> None:
+def test_invalid_patch_bodies_with_lenient_decoding(patch: Any, message: str) -> None:
     with pytest.raises(StatusError) as caught:
         json_patch.decode(patch, strict=False)
     assert (caught.value.code, caught.value.message) == (400, message)
 
 
-def test_unknown_and_repeated_members_are_told() -> None:
+def test_unknown_and_duplicate_members_are_reported() -> None:
     body = b'[null, {"op":"add","path":"/y","path":"/x","extra":1,"extra":2,"more":{"a":1,"a":2},"op":"add"}]'
     patch, duplicates = codec.loads(body, merge=False)
     _, findings = json_patch.decode(patch, strict=True, duplicates=duplicates, members=lambda: codec.members(body))
@@ -247,7 +247,7 @@ def _pointers(document: Any, prefix: str = "") -> list[str]:
 
 
 @given(_documents, st.data())
-def test_patches_agree_with_the_standard_where_it_says_the_same(document: dict[str, Any], data: st.DataObject) -> None:
+def test_patches_agree_with_the_jsonpatch_library(document: dict[str, Any], data: st.DataObject) -> None:
     original = copy.deepcopy(document)
     expected: Any = copy.deepcopy(document)
     operations: list[dict[str, Any]] = []
@@ -271,7 +271,7 @@ def test_patches_agree_with_the_standard_where_it_says_the_same(document: dict[s
     assert document == original
 
 
-def test_a_copy_is_sorted_where_its_own_path_has_opened_it() -> None:
+def test_copied_value_keeps_the_order_of_the_source() -> None:
     document = {"a": {"z": 1, "y": {"q": 2, "p": 3}}}
     copied = json_patch.apply(document, [{"op": "copy", "from": "/a", "path": "/a/y/new"}])
     assert json.dumps(copied) == '{"a": {"y": {"new": {"y": {"p": 3, "q": 2}, "z": 1}, "p": 3, "q": 2}, "z": 1}}'
@@ -324,7 +324,7 @@ def test_a_copy_is_sorted_where_its_own_path_has_opened_it() -> None:
         (op("test", "/data/k", value="w"), "testing value /data/k failed: test failed"),
     ],
 )
-def test_what_does_not_fit_is_told(operation: dict[str, Any], problem: str) -> None:
+def test_inapplicable_operations_are_explained(operation: dict[str, Any], problem: str) -> None:
     with pytest.raises(json_patch.PatchRejected) as raised:
         json_patch.perform(DOCUMENT, [operation])
     assert str(raised.value) == problem

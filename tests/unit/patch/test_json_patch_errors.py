@@ -83,13 +83,13 @@ DOCUMENT = {"a": {"b": 1}, "items": [1, 2], "text": "x"}
         ),
     ],
 )
-def test_errors(operation: dict[str, Any], problem: str) -> None:
+def test_error_messages_of_inapplicable_operations(operation: dict[str, Any], problem: str) -> None:
     with pytest.raises(PatchRejected) as caught:
         perform(DOCUMENT, [operation])
     assert str(caught.value) == problem
 
 
-def test_copies_have_a_limit() -> None:
+def test_copy_size_limit_is_reported() -> None:
     operations = [{"op": "copy", "from": "/text", "path": f"/copy{index}"} for index in range(4)]
     with pytest.raises(PatchRejected, match=r"Unable to complete the copy, the accumulated size increase of copy is \d+"):
         perform({"text": "x" * 1_000_000}, operations)

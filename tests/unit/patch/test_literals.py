@@ -17,12 +17,12 @@ _json = st.recursive(
 
 
 @given(_json, st.booleans(), st.sampled_from([None, 1]))
-def test_reading_with_literals_is_reading(value: Any, ascii_only: bool, indent: int | None) -> None:
+def test_values_are_equal_when_read_with_literals(value: Any, ascii_only: bool, indent: int | None) -> None:
     text = json.dumps(value, ensure_ascii=ascii_only, indent=indent)
     assert literals.without_literals(literals.loads_with_literals(text.encode())) == value
 
 
-def test_literals_keep_their_text() -> None:
+def test_literals_keep_their_source_text() -> None:
     read = literals.loads_with_literals(rb'{"a": "\u0041,}", "b": [1.50, -0]}')
     assert literals.literal_text(read["a"]) == r'"\u0041,}"'
     assert [literals.literal_text(item) for item in read["b"]] == ["1.50", "-0"]
@@ -32,7 +32,7 @@ def test_literals_keep_their_text() -> None:
     ("body", "expected"),
     [(b'{"a":"b"}', False), (b'{"a":1}', False), (b'{"a":1.0}', True), (rb'{"a":"\n"}', True), (b'{"a":"<"}', True)],
 )
-def test_bodies_in_which_the_text_could_matter(body: bytes, expected: bool) -> None:
+def test_bodies_with_ambiguous_literals_are_detected(body: bytes, expected: bool) -> None:
     assert literals.has_ambiguous_literals(body) is expected
 
 
@@ -40,11 +40,11 @@ def test_bodies_in_which_the_text_could_matter(body: bytes, expected: bool) -> N
     ("value", "text"),
     [("é<&>", '"é\\u003c\\u0026\\u003e"'), (1.0, "1"), (1.5, "1.5"), (True, "true"), (None, "null"), (10**20, "1" + "0" * 20)],
 )
-def test_go_writes_scalars_so(value: Any, text: str) -> None:
+def test_literal_text_of_scalars_is_that_of_go(value: Any, text: str) -> None:
     assert literals.literal_text(value) == text
 
 
-def test_go_writes_objects_sorted() -> None:
+def test_go_json_sorts_members() -> None:
     assert literals.go_json({"b": [1.0, {"d": "<", "c": 2}], "a": None}) == '{"a":null,"b":[1,{"c":2,"d":"\\u003c"}]}'
 
 
@@ -53,7 +53,7 @@ def test_values_without_literals_are_shared() -> None:
     assert literals.without_literals(value) is value
 
 
-def test_what_was_read_is_written_as_it_was() -> None:
+def test_as_written_reproduces_the_source_text() -> None:
     text = r'{"a":"\u00e9","b":[1.0,1e3,null,true,{"c":"\u003c"}]}'
     assert literals.as_written(literals.loads_with_literals(text.encode())) == text
     assert literals.as_written({"a": "<é>", "b": [2.0, 3]}) == r'{"a":"\u003cé\u003e","b":[2,3]}'

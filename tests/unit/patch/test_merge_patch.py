@@ -26,7 +26,7 @@ _patches = st.dictionaries(_keys, _values(_scalars | st.none()), max_size=3)
 
 
 @given(_documents, _patches)
-def test_patches_agree_with_the_standard(document: dict[str, Any], patch: dict[str, Any]) -> None:
+def test_patches_agree_with_rfc_7386(document: dict[str, Any], patch: dict[str, Any]) -> None:
     before = copy.deepcopy((document, patch))
     expected = json_merge_patch.merge(copy.deepcopy(document), copy.deepcopy(patch))
     assert merge_patch.apply(document, patch) == expected
@@ -34,7 +34,7 @@ def test_patches_agree_with_the_standard(document: dict[str, Any], patch: dict[s
 
 
 @given(_documents, _patches)
-def test_patching_twice_is_patching_once(document: dict[str, Any], patch: dict[str, Any]) -> None:
+def test_patching_twice_equals_patching_once(document: dict[str, Any], patch: dict[str, Any]) -> None:
     once = merge_patch.apply(document, patch)
     assert merge_patch.apply(once, patch) == once
 
@@ -54,7 +54,7 @@ def test_nulls_within_replacing_values(current: Any, value: Any, expected: Any) 
     assert merge_patch.apply({"k": current}, {"k": value}) == {"k": expected}
 
 
-def test_what_is_merged_is_sorted_and_what_is_not_is_shared() -> None:
+def test_merged_objects_are_sorted_and_others_shared() -> None:
     document = {"z": {"b": 1}, "a": {"y": 1, "x": 2}}
     patched = merge_patch.apply(document, {"a": {"new": 1}})
     assert list(patched) == ["a", "z"]
@@ -62,7 +62,7 @@ def test_what_is_merged_is_sorted_and_what_is_not_is_shared() -> None:
     assert patched["z"] is document["z"]
 
 
-def test_a_list_replaces_the_document_where_fields_are_not_validated() -> None:
+def test_list_patch_replaces_the_document_without_strict_decoding() -> None:
     patch = merge_patch.decode([{"x": None}], strict=False)
     assert merge_patch.apply({"a": 1}, patch) == [{}]
 
@@ -77,7 +77,7 @@ def test_a_list_replaces_the_document_where_fields_are_not_validated() -> None:
         (5, False, "Invalid JSON Patch"),
     ],
 )
-def test_bodies_that_are_no_patch(patch: Any, strict: bool, message: str) -> None:
+def test_invalid_patch_bodies_are_rejected(patch: Any, strict: bool, message: str) -> None:
     with pytest.raises(StatusError) as caught:
         merge_patch.decode(patch, strict=strict)
     assert (caught.value.code, caught.value.message) == (400, message)

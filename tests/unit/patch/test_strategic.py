@@ -89,13 +89,13 @@ def spec(**members: Any) -> dict[str, Any]:
 # ---------------------------------------------------------------- merging
 
 
-def test_items_merge_by_their_key_and_new_ones_are_appended() -> None:
+def test_items_are_merged_by_key_and_new_items_added() -> None:
     result = patched(spec(containers=[{"name": "three", "image": "i3"}, {"name": "one", "image": "new"}]))
     assert names(result) == ["three", "one", "two"]
     assert result["spec"]["containers"][1] == {**DOCUMENT["spec"]["containers"][0], "image": "new"}
 
 
-def test_items_of_items_merge() -> None:
+def test_nested_lists_are_merged() -> None:
     result = patched(spec(containers=[{"name": "one", "ports": [{"port": 443, "name": "tls"}, {"port": 9}]}]))
     assert result["spec"]["containers"][0]["ports"] == [{"port": 80, "name": "http"}, {"port": 443, "name": "tls"}, {"port": 9}]
 
@@ -106,22 +106,22 @@ def test_lists_without_a_strategy_are_replaced() -> None:
     assert result["spec"]["containers"][0]["args"] == ["y", "z"]
 
 
-def test_lists_of_scalars_are_united() -> None:
+def test_primitive_lists_with_merge_strategy_are_merged() -> None:
     result = patched({"metadata": {"finalizers": ["f/3", "f/1"]}})
     assert result["metadata"]["finalizers"] == ["f/3", "f/1", "f/2"]
 
 
-def test_nulls_delete_and_are_never_kept() -> None:
+def test_nulls_delete_members_and_are_not_stored() -> None:
     result = patched({"metadata": {"labels": {"a": None, "x": None}}, "new": {"y": None, "z": 1}})
     assert result["metadata"]["labels"] == {"b": "2"}
     assert result["new"] == {"z": 1}
 
 
-def test_objects_with_the_strategy_replace_are_replaced() -> None:
+def test_replace_strategy_replaces_objects() -> None:
     assert patched(spec(fixed={"b": "3"}))["spec"]["fixed"] == {"b": "3"}
 
 
-def test_what_the_patch_does_not_touch_is_shared() -> None:
+def test_unchanged_parts_are_shared() -> None:
     before = copy.deepcopy(DOCUMENT)
     result = patched(spec(replicas=2))
     assert result["metadata"] is DOCUMENT["metadata"]
@@ -182,7 +182,7 @@ def test_element_order_of_scalars() -> None:
     assert patched({"metadata": patch})["metadata"]["finalizers"] == ["f/3", "f/1", "f/2"]
 
 
-def test_without_a_list_in_the_object_items_are_taken_without_directives() -> None:
+def test_directives_are_dropped_if_the_object_has_no_list() -> None:
     document = {"spec": {}}
     patch = {
         "$setElementOrder/containers": [{"name": "b"}, {"name": "a"}],
@@ -225,7 +225,7 @@ def test_without_a_list_in_the_object_items_are_taken_without_directives() -> No
         ({"metadata": {"finalizers": [["x"]]}}, 500, "list element types are not identical: [[f/1 f/2] [[x]]]"),
     ],
 )
-def test_bad_directives(patch: Any, code: int, message: str) -> None:
+def test_invalid_directives(patch: Any, code: int, message: str) -> None:
     if not code:
         assert patched(patch)["spec"]["keyless"] == [{"a": "1"}]
         return
@@ -242,7 +242,7 @@ def test_lists_of_objects_need_a_key() -> None:
 
 
 @pytest.mark.parametrize("patch", [[], 5, "x", True])
-def test_bodies_that_are_no_patch(patch: Any) -> None:
+def test_invalid_patch_bodies_are_rejected(patch: Any) -> None:
     with pytest.raises(StatusError) as caught:
         strategic.decode(patch)
     assert caught.value.code == 400
@@ -261,7 +261,7 @@ def test_bodies_that_are_no_patch(patch: Any) -> None:
         ),
     ],
 )
-def test_results_that_do_not_fit_show_what_is_left_of_the_patch(patch: Any, problem: str) -> None:
+def test_type_errors_show_the_remaining_patch(patch: Any, problem: str) -> None:
     with pytest.raises(StatusError) as caught:
         patched(patch)
     shown, _, words = problem.partition(": ")
@@ -269,12 +269,12 @@ def test_results_that_do_not_fit_show_what_is_left_of_the_patch(patch: Any, prob
     assert caught.value.message == f' "" is invalid: patch: Invalid value: "{shown}": {words}'
 
 
-def test_a_refusal_shows_what_is_left_of_the_patch() -> None:
+def test_refused_error_shows_the_remaining_patch() -> None:
     error = strategic.refused(POD, DOCUMENT, spec(cpu="x"), "strict decoding error: …")
     assert error.message == ' "" is invalid: patch: Invalid value: "map[spec:map[cpu:x]]": strict decoding error: …'
 
 
-def test_the_result_is_as_its_type_reads_it() -> None:
+def test_result_is_decoded_as_the_go_type() -> None:
     unknown: list[str] = []
     result = strategic.apply(POD, {"spec": {}}, {"spec": {"nope": 1, "replicas": 2.0, "cpu": "1000m"}}, unknown)
     assert result["spec"]["replicas"] == 2
@@ -295,19 +295,19 @@ _patches = st.fixed_dictionaries(
 
 
 @given(specs, _patches)
-def test_a_patch_without_lists_is_a_merge_patch(document: dict[str, Any], patch: dict[str, Any]) -> None:
+def test_patch_without_lists_equals_a_merge_patch(document: dict[str, Any], patch: dict[str, Any]) -> None:
     assert strategic.merge(SPEC, document, patch) == merge_patch.apply(document, patch)
 
 
 @given(things, things)
-def test_patching_twice_is_patching_once(document: dict[str, Any], patch: dict[str, Any]) -> None:
+def test_patching_twice_equals_patching_once(document: dict[str, Any], patch: dict[str, Any]) -> None:
     patch = {**patch, "spec": {key: value for key, value in patch["spec"].items() if key not in ("any", "parts")}}
     once = strategic.merge(THING, document, patch)
     assert strategic.merge(THING, once, patch) == once
 
 
 @given(st.lists(st.sampled_from("abcd"), max_size=5), st.lists(st.sampled_from("abcdef"), max_size=4))
-def test_the_order_of_items_is_only_looked_for_where_it_may_change(original: list[str], patch: list[str]) -> None:
+def test_item_order_shortcut_gives_the_full_result(original: list[str], patch: list[str]) -> None:
     """A patch of items that are there, in their order, leaves them in it: as the whole way would."""
     lookup = Lookup(POD_SPEC.fields["containers"].type.items, "merge", "name")  # type: ignore[arg-type]
     items, changes = ([{"name": name} for name in names] for names in (original, patch))

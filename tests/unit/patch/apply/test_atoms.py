@@ -30,23 +30,23 @@ def fields_of(value: Any) -> FieldSet:
 
 
 @given(specs)
-def test_values_fit_their_type(value: dict[str, Any]) -> None:
+def test_valid_values_pass_type_checks(value: dict[str, Any]) -> None:
     check({"spec": value})
 
 
 @given(specs)
-def test_nothing_differs_from_itself(value: dict[str, Any]) -> None:
+def test_comparing_a_value_with_its_copy_finds_no_difference(value: dict[str, Any]) -> None:
     assert ATOM.compare(value, copy.deepcopy(value)) is NOTHING
 
 
 @given(specs, specs)
-def test_a_comparison_backwards_swaps_what_came_and_went(old: dict[str, Any], new: dict[str, Any]) -> None:
+def test_reversed_comparison_swaps_added_and_removed(old: dict[str, Any], new: dict[str, Any]) -> None:
     forth, back = ATOM.compare(old, new), ATOM.compare(new, old)
     assert (forth.added, forth.modified, forth.removed) == (back.removed, back.modified, back.added)
 
 
 @given(specs, specs)
-def test_only_equal_values_do_not_differ(old: dict[str, Any], new: dict[str, Any]) -> None:
+def test_comparison_without_difference_implies_equality(old: dict[str, Any], new: dict[str, Any]) -> None:
     """Up to the order of items, which belongs to nobody."""
     if ATOM.compare(old, new) is NOTHING:
         assert is_same(_without_order(old), _without_order(new))
@@ -65,7 +65,7 @@ def _without_order(value: dict[str, Any]) -> dict[str, Any]:
 
 
 @given(specs, specs)
-def test_merging_gives_what_is_applied_and_takes_nothing(live: dict[str, Any], applied: dict[str, Any]) -> None:
+def test_merge_adds_applied_values_and_removes_nothing(live: dict[str, Any], applied: dict[str, Any]) -> None:
     before = copy.deepcopy((live, applied))
     merged = ATOM.merge(live, applied)
     assert (live, applied) == before
@@ -81,7 +81,7 @@ def test_merging_a_value_into_itself_is_the_value(value: dict[str, Any]) -> None
 
 
 @given(specs, specs)
-def test_what_was_applied_can_be_extracted(live: dict[str, Any], applied: dict[str, Any]) -> None:
+def test_applied_fields_can_be_extracted_after_a_merge(live: dict[str, Any], applied: dict[str, Any]) -> None:
     """Fields of untyped parts aside, where null and absent are two things."""
     applied = {key: value for key, value in applied.items() if key != "any"}
     merged = ATOM.merge(live, applied)
@@ -91,7 +91,7 @@ def test_what_was_applied_can_be_extracted(live: dict[str, Any], applied: dict[s
 
 
 @given(specs, specs)
-def test_what_is_removed_is_gone_and_nothing_else(value: dict[str, Any], other: dict[str, Any]) -> None:
+def test_remove_deletes_exactly_the_given_fields(value: dict[str, Any], other: dict[str, Any]) -> None:
     before = copy.deepcopy(value)
     wanted = fields_of(other)
     left = ATOM.remove(value, wanted.tree)
@@ -102,25 +102,25 @@ def test_what_is_removed_is_gone_and_nothing_else(value: dict[str, Any], other: 
 
 
 @given(specs)
-def test_removing_nothing_is_the_value(value: dict[str, Any]) -> None:
+def test_removing_absent_fields_returns_the_same_value(value: dict[str, Any]) -> None:
     if value:
         assert ATOM.remove(value, {"f:absent": {}}) is value
 
 
 @given(specs, specs)
-def test_what_has_come_is_what_the_value_has(old: dict[str, Any], new: dict[str, Any]) -> None:
+def test_added_fields_are_present_in_the_new_value(old: dict[str, Any], new: dict[str, Any]) -> None:
     added = FieldSet(ATOM.compare(old, new).added or LEAF)
     assert added == added & FieldSet(ATOM.presence(new))
 
 
 @given(specs)
-def test_sets_of_a_value_need_no_reconciling(value: dict[str, Any]) -> None:
+def test_reconcile_keeps_field_sets_of_valid_values(value: dict[str, Any]) -> None:
     tree = fields_of(value).tree
     assert ATOM.reconcile(tree) is tree
 
 
 @given(specs)
-def test_named_fields_are_those_above_members(value: dict[str, Any]) -> None:
+def test_with_named_fields_adds_only_parents_of_members(value: dict[str, Any]) -> None:
     fields = fields_of(value)
     named = FieldSet(ATOM.with_named_fields(fields.tree))
     assert fields == fields & named
@@ -183,13 +183,13 @@ def test_typing_errors(value: Any, message: str) -> None:
 
 
 @pytest.mark.parametrize("value", [{"spec": None}, {"spec": {"text": None, "items": None, "labels": None, "labels2": None}}])
-def test_nulls_fit_everywhere(value: Any) -> None:
+def test_null_is_valid_for_every_type(value: Any) -> None:
     if isinstance(value["spec"], dict):
         value["spec"].pop("labels2")
     check(value)
 
 
-def test_objects_at_rest_may_repeat_items() -> None:
+def test_duplicate_items_are_valid_in_stored_objects() -> None:
     check({"spec": {"set": ["a", "a"], "items": [{"name": "a"}, {"name": "a"}]}}, duplicates=True)
 
 
@@ -207,6 +207,6 @@ def test_objects_at_rest_may_repeat_items() -> None:
         ({"a": 1}, {"a": 1, "b": None}, False),
     ],
 )
-def test_sameness(a: Any, b: Any, same: bool) -> None:
+def test_is_same_compares_values_symmetrically(a: Any, b: Any, same: bool) -> None:
     assert is_same(a, b) is same
     assert is_same(b, a) is same

@@ -37,7 +37,7 @@ REMEMBERING = config_maps()
         st.tuples(st.sampled_from(["me", "you"]), st.dictionaries(st.sampled_from("abc"), st.sampled_from("12"))), max_size=6
     )
 )
-def test_the_books_are_those_of_one_that_remembers_nothing(changes: list[tuple[str, dict[str, str]]]) -> None:
+def test_cached_and_uncached_managers_write_equal_managed_fields(changes: list[tuple[str, dict[str, str]]]) -> None:
     live: dict[str, Any] | None = None
     for number, (manager, data) in enumerate(changes):
         new: dict[str, Any] = {"metadata": {"name": "m", **({"uid": "u"} if live else {})}, "data": data}
@@ -49,7 +49,7 @@ def test_the_books_are_those_of_one_that_remembers_nothing(changes: list[tuple[s
         live = copy.deepcopy(new)
 
 
-def test_a_change_is_known_by_what_it_changes_who_makes_it_and_who_owned_what() -> None:
+def test_cached_change_is_keyed_by_comparison_manager_and_owners() -> None:
     changes = Changes("v1")
     before = {ME: Owned(A, "v1")}
     signature = changes.signature(Comparison(EMPTY, B), before, "you")
@@ -63,7 +63,7 @@ def test_a_change_is_known_by_what_it_changes_who_makes_it_and_who_owned_what() 
         assert changes.find(other) is None
 
 
-def test_owners_of_other_versions_are_not_remembered() -> None:
+def test_changes_with_owners_of_other_versions_are_not_cached() -> None:
     changes = Changes("v1")
     signature = changes.signature(Comparison(EMPTY, B), {ME: Owned(A, "v2")}, "you")
     assert signature is None

@@ -25,18 +25,18 @@ from fakekube.patch.apply import elements
         ("i:3", "i:3", "[3]"),
     ],
 )
-def test_elements_and_their_print(element: str, text: str, printed: str) -> None:
+def test_path_elements_and_their_printed_form(element: str, text: str, printed: str) -> None:
     assert element == text
     assert elements.printed(element) == printed
     assert elements.canonical(element) == element
 
 
-def test_equal_values_of_other_types_are_other_elements() -> None:
+def test_equal_values_of_different_types_are_different_elements() -> None:
     assert len({elements.key("k", 1), elements.key("k", True), elements.key("k", "1")}) == 3
     assert elements.key("k", 1) == elements.key("k", 1.0)
 
 
-def test_a_path_in_print() -> None:
+def test_printed_path() -> None:
     path = (elements.field("spec"), elements.key("name", "x"), elements.value("y"))
     assert elements.printed_path(path) == '.spec[name="x"][="y"]'
 
@@ -52,17 +52,17 @@ def test_a_path_in_print() -> None:
         ("x:anything", None),
     ],
 )
-def test_forms_from_outside(text: str, element: str | None) -> None:
+def test_noncanonical_elements_are_normalized(text: str, element: str | None) -> None:
     assert elements.canonical(text) == element
 
 
 @pytest.mark.parametrize("text", ["", "f", "name", "k:x", "k:[]", "v:", "v:{", "i:x", "i:"])
-def test_what_is_no_element(text: str) -> None:
+def test_invalid_path_elements_are_rejected(text: str) -> None:
     with pytest.raises(elements.ElementError):
         elements.canonical(text)
 
 
-def test_order() -> None:
+def test_order_of_path_elements() -> None:
     in_order = [
         elements.SELF,
         "f:a",
@@ -92,7 +92,7 @@ _scalars = (
 
 
 @given(st.dictionaries(st.text(max_size=3), _scalars, min_size=1, max_size=3))
-def test_keys_read_back(keys: dict[str, Any]) -> None:
+def test_printed_keys_can_be_parsed(keys: dict[str, Any]) -> None:
     pairs = [part for name in sorted(keys) for part in (name, keys[name])]
     element = elements.key(*pairs)
     assert elements.canonical(element) == element

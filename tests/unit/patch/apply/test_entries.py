@@ -26,7 +26,7 @@ def without(entry: dict[str, Any], *names: str) -> dict[str, Any]:
     return {name: value for name, value in entry.items() if name not in names}
 
 
-def test_entries_come_back_as_they_were() -> None:
+def test_decode_and_encode_round_trip() -> None:
     written = [
         entry("a", APPLY, fieldsV1={"f:data": {".": {}, "f:k": {}}}),
         without(entry("a"), "time"),
@@ -37,12 +37,12 @@ def test_entries_come_back_as_they_were() -> None:
     assert entries.encode(entries.decode(written)) == written
 
 
-def test_members_of_entries_are_in_order() -> None:
+def test_members_of_entries_are_in_go_order() -> None:
     (written,) = entries.encode(entries.decode([entry(subresource="status")]))
     assert list(written) == ["manager", "operation", "apiVersion", "time", "fieldsType", "fieldsV1", "subresource"]
 
 
-def test_members_of_custom_resources_are_sorted_all_the_way_down() -> None:
+def test_entries_of_custom_resources_are_sorted_recursively() -> None:
     fields = {'k:{"n":10}': {}, "v:1": {}, 'k:{"n":9}': {"f:x": {}}, "f:a": {}}
     (written,) = entries.encode(entries.decode([entry(fieldsV1=fields)]), sorted_keys=True)
     assert list(written) == ["apiVersion", "fieldsType", "fieldsV1", "manager", "operation", "time"]
@@ -66,20 +66,20 @@ def test_entries_are_ordered_by_operation_time_name_version_and_subresource() ->
     assert entries.encode(entries.decode(in_order[::-1])) == in_order
 
 
-def test_appliers_are_the_same_in_every_version_updaters_are_not() -> None:
+def test_appliers_are_identified_without_their_version_updaters_with_it() -> None:
     applied = entries.decode([entry("m", APPLY), entry("m", APPLY, apiVersion="v2")])
     assert [owned.api_version for owned in applied.owners.values()] == ["v2"]
     updated = entries.decode([entry("m"), entry("m", apiVersion="v2")])
     assert len(updated.owners) == 2
 
 
-def test_entries_of_one_make_share_their_fields() -> None:
+def test_equal_field_sets_share_their_encoding() -> None:
     first = entries.encode(Managed({Manager("a", UPDATE, "v1"): Owned(FieldSet.of(("f:x", "f:y")), "v1")}))
     second = entries.encode(Managed({Manager("b", UPDATE, "v1"): Owned(FieldSet.of(("f:x", "f:y")), "v1")}))
     assert first[0]["fieldsV1"] is second[0]["fieldsV1"]
 
 
-def test_a_set_that_was_written_both_ways_keeps_the_order_of_each() -> None:
+def test_sort_order_depends_on_the_kind_of_encoding() -> None:
     """The same fields on a custom resource, whose members are sorted as texts, and on a built-in object."""
     fields = {"f:list": {'k:{"n":9}': {}, 'k:{"n":10}': {}}}
     for sorted_keys, order in ((True, ["10", "9"]), (False, ["9", "10"]), (True, ["10", "9"])):
@@ -101,18 +101,18 @@ def test_a_set_that_was_written_both_ways_keeps_the_order_of_each() -> None:
         entry(fieldsV1=5),
     ],
 )
-def test_entries_that_cannot_be_read(wrong: dict[str, Any]) -> None:
+def test_invalid_entries_are_rejected(wrong: dict[str, Any]) -> None:
     with pytest.raises(EntryError):
         entries.decode([entry("good"), wrong])
 
 
-def test_nothing_is_no_entries() -> None:
+def test_none_and_empty_lists_decode_to_no_entries() -> None:
     assert entries.decode(None) == entries.decode([]) == Managed()
     assert entries.encode(Managed()) == []
 
 
 @pytest.mark.parametrize(("requested", "reset"), [([], True), ([{}], True), (None, False), ([{}, {}], False), ([entry()], False)])
-def test_requests_to_forget(requested: Any, reset: bool) -> None:
+def test_is_reset_detects_reset_requests(requested: Any, reset: bool) -> None:
     assert entries.is_reset(requested) is reset
 
 
@@ -128,11 +128,11 @@ def test_requests_to_forget(requested: Any, reset: bool) -> None:
         (Manager.of("", UPDATE, "v1", ""), '{"manager":"unknown","operation":"Update","apiVersion":"v1"}', '"unknown" using v1'),
     ],
 )
-def test_managers(manager: Manager, identifier: str, printed: str) -> None:
+def test_manager_identifier_and_printed_name(manager: Manager, identifier: str, printed: str) -> None:
     assert (manager.identifier, manager.printed) == (identifier, printed)
 
 
-def test_times_are_to_the_second() -> None:
+def test_times_are_truncated_to_seconds() -> None:
     assert entries.format_time(datetime(2026, 1, 2, 3, 4, 5, 999999, UTC)) == "2026-01-02T03:04:05Z"
 
 
@@ -152,13 +152,13 @@ def names(managed: Managed) -> list[str]:
     return [item["manager"] for item in entries.encode(managed)]
 
 
-def test_ten_updaters_may_stay() -> None:
+def test_ten_update_entries_are_not_capped() -> None:
     managed = updaters(*range(1, 11))
     managed.owners[Manager("applier", APPLY)] = Owned(FieldSet.of(("f:x",)), "v1")
     assert managed.capped() is managed
 
 
-def test_the_oldest_updaters_become_ancient() -> None:
+def test_oldest_update_entries_are_merged_into_ancient_changes() -> None:
     capped = updaters(*range(1, 13)).capped()
     assert names(capped) == ["ancient-changes", *(f"m{number:02}" for number in range(3, 12))]
     ancient = entries.encode(capped)[0]
@@ -166,7 +166,7 @@ def test_the_oldest_updaters_become_ancient() -> None:
     assert ancient["time"] == "2026-01-03T00:00:00Z"
 
 
-def test_what_is_ancient_grows() -> None:
+def test_further_entries_are_merged_into_ancient_changes() -> None:
     managed = updaters(*range(1, 13)).capped()
     newest = Manager("newest", UPDATE, "v1")
     managed.owners[newest] = Owned(FieldSet.of(("f:new",)), "v1")
@@ -176,7 +176,7 @@ def test_what_is_ancient_grows() -> None:
     assert entries.encode(capped)[0]["fieldsV1"] == {"f:0": {}, "f:1": {}, "f:2": {}, "f:3": {}}
 
 
-def test_each_version_has_its_own_past() -> None:
+def test_ancient_changes_are_kept_per_version() -> None:
     managed = updaters(*range(1, 7))
     other = updaters(*range(1, 7), api_version="v2")
     managed.owners |= other.owners

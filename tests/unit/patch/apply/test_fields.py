@@ -30,7 +30,7 @@ def is_well_formed(fields: FieldSet) -> bool:
 
 
 @given(_models)
-def test_a_set_holds_its_paths(paths: frozenset[Path]) -> None:
+def test_field_set_contains_its_paths(paths: frozenset[Path]) -> None:
     fields = FieldSet.of(*paths)
     assert model(fields) == paths
     assert len(fields) == len(paths)
@@ -41,7 +41,7 @@ def test_a_set_holds_its_paths(paths: frozenset[Path]) -> None:
 
 
 @given(_models, _models)
-def test_operations_are_those_of_sets_of_paths(left: frozenset[Path], right: frozenset[Path]) -> None:
+def test_operations_equal_those_of_sets_of_paths(left: frozenset[Path], right: frozenset[Path]) -> None:
     a, b = FieldSet.of(*left), FieldSet.of(*right)
     for result, expected in (
         (a | b, left | right),
@@ -55,7 +55,7 @@ def test_operations_are_those_of_sets_of_paths(left: frozenset[Path], right: fro
 
 
 @given(_sets, _sets, _sets)
-def test_laws(a: FieldSet, b: FieldSet, c: FieldSet) -> None:
+def test_algebraic_laws(a: FieldSet, b: FieldSet, c: FieldSet) -> None:
     assert a | b == b | a
     assert (a | b) | c == a | (b | c)
     assert a & (b | c) == (a & b) | (a & c)
@@ -67,19 +67,19 @@ def test_laws(a: FieldSet, b: FieldSet, c: FieldSet) -> None:
 
 
 @given(_models)
-def test_leaves_are_members_without_members_below(paths: frozenset[Path]) -> None:
+def test_leaves_are_paths_without_descendants(paths: frozenset[Path]) -> None:
     leaves = {path for path in paths if not any(other[: len(path)] == path and other != path for other in paths)}
     assert model(FieldSet.of(*paths).leaves()) == leaves
 
 
 @given(_models, _elements)
-def test_what_is_below_an_element(paths: frozenset[Path], element: str) -> None:
+def test_below_returns_the_subset_under_an_element(paths: frozenset[Path], element: str) -> None:
     below = {path[1:] for path in paths if path[0] == element and len(path) > 1}
     assert model(FieldSet.of(*paths).below(element)) == below
 
 
 @given(_models, st.lists(st.lists(st.none() | _elements, min_size=1, max_size=2).map(tuple), max_size=2))
-def test_matching(paths: frozenset[Path], patterns: list[tuple[str | None, ...]]) -> None:
+def test_matching_filters_by_patterns(paths: frozenset[Path], patterns: list[tuple[str | None, ...]]) -> None:
     def fits(path: Path, pattern: tuple[str | None, ...]) -> bool:
         return all(wanted in (None, element) for wanted, element in zip(pattern, path, strict=False))
 
@@ -88,19 +88,19 @@ def test_matching(paths: frozenset[Path], patterns: list[tuple[str | None, ...]]
 
 
 @given(_sets, _sets)
-def test_operations_share_what_they_do_not_change(a: FieldSet, b: FieldSet) -> None:
+def test_operations_share_unchanged_subtrees(a: FieldSet, b: FieldSet) -> None:
     before = json.dumps((a.tree, b.tree))
     assert (a - (b - a)).tree is a.tree
     assert (a | (a & b)).tree == a.tree
     assert json.dumps((a.tree, b.tree)) == before
 
 
-def test_iteration_goes_level_by_level() -> None:
+def test_iteration_is_by_level() -> None:
     fields = FieldSet.of(("f:a", "f:x"), ("f:b",), ("f:a",), ("f:a", 'k:{"n":10}'), ("f:a", 'k:{"n":9}'))
     assert list(fields) == [("f:a",), ("f:b",), ("f:a", "f:x"), ("f:a", 'k:{"n":9}'), ("f:a", 'k:{"n":10}')]
 
 
-def test_the_tree_is_what_is_printed() -> None:
+def test_tree_representation() -> None:
     fields = FieldSet.of(("f:a", "f:x"), ("f:b",), ("f:a",))
     assert fields.tree == {"f:a": {".": {}, "f:x": {}}, "f:b": {}}
     assert list(fields.tree["f:a"]) == [".", "f:x"]
@@ -118,17 +118,17 @@ def test_the_tree_is_what_is_printed() -> None:
         ({"v:1": {}, "v:1.0": {"f:a": {}}}, {"v:1": {".": {}, "f:a": {}}}),
     ],
 )
-def test_sets_from_outside(value: Any, tree: Any) -> None:
+def test_from_json_accepts_valid_sets(value: Any, tree: Any) -> None:
     assert FieldSet.from_json(value).tree == tree
 
 
 @pytest.mark.parametrize("value", [5, "x", [], {"f:a": 1}, {"a": {}}, {"k:x": {}}])
-def test_what_is_no_set(value: Any) -> None:
+def test_from_json_rejects_invalid_sets(value: Any) -> None:
     with pytest.raises(FieldSetError):
         FieldSet.from_json(value)
 
 
-def test_sets_are_values() -> None:
+def test_equality_hash_and_repr() -> None:
     assert FieldSet.of(("f:a",)) == FieldSet({"f:a": {}})
     assert len({FieldSet.of(("f:a",)), FieldSet({"f:a": {}}), FieldSet()}) == 2
     assert repr(FieldSet()) == "FieldSet({})"

@@ -22,7 +22,7 @@ def taken_over(obj: dict[str, Any]) -> FieldSet | None:
     return last_applied.fields_taken_over(Typed(obj, "v1", atom_of(THING)), "Thing")
 
 
-def test_fields_that_are_as_they_were_applied_are_taken_over() -> None:
+def test_unchanged_last_applied_fields_are_taken_over() -> None:
     last = {"apiVersion": "v1", "kind": "Thing", "spec": {"text": "a", "number": 1, "flag": True}}
     fields = taken_over(thing(json.dumps(last), text="a", number=2))
     assert fields is not None
@@ -42,17 +42,17 @@ def test_fields_that_are_as_they_were_applied_are_taken_over() -> None:
         '{"apiVersion":"v1","kind":"Thing","unknown":5}',
     ],
 )
-def test_annotations_that_are_of_no_use(last: str) -> None:
+def test_unusable_last_applied_annotations_are_ignored(last: str) -> None:
     assert taken_over(thing(last, text="a")) is None
 
 
-def test_objects_without_the_annotation() -> None:
+def test_missing_annotation_is_not_added() -> None:
     assert taken_over({"metadata": {"name": "t"}}) is None
     obj = {"metadata": {"name": "t", "annotations": {ANNOTATION: ""}}}
     assert last_applied.with_annotation(obj, {"kind": "Thing"}) is obj
 
 
-def test_the_annotation_is_kept_up_to_date() -> None:
+def test_last_applied_annotation_is_updated() -> None:
     applied = {"kind": "Thing", "apiVersion": "v1", "metadata": {"annotations": {"b": "<", "a": "1", ANNOTATION: "old"}}}
     obj = thing("old")
     result = last_applied.with_annotation(obj, applied)
@@ -63,11 +63,11 @@ def test_the_annotation_is_kept_up_to_date() -> None:
     assert last_applied.with_annotation(result, applied) is result
 
 
-def test_null_annotations_are_left_out() -> None:
+def test_null_annotations_are_omitted() -> None:
     result = last_applied.with_annotation(thing("old"), {"kind": "Thing", "metadata": {"annotations": None}})
     assert result["metadata"]["annotations"][ANNOTATION] == '{"kind":"Thing","metadata":{}}\n'
 
 
-def test_an_annotation_that_is_too_large_goes() -> None:
+def test_too_large_last_applied_annotation_is_removed() -> None:
     result = last_applied.with_annotation(thing("old"), {"kind": "Thing", "spec": {"text": "x" * 300_000}})
     assert ANNOTATION not in result["metadata"]["annotations"]

@@ -41,18 +41,18 @@ def items(text: str) -> list[dict[str, str]]:
         ("x a y b z", "a n b", "x a y n b z"),
     ],
 )
-def test_the_order_of_merged_items(live: str, applied: str, merged: str) -> None:
+def test_order_of_merged_list_items(live: str, applied: str, merged: str) -> None:
     assert ITEMS.merge(items(live), items(applied)) == items(merged)
 
 
-def test_items_merge_into_their_counterparts() -> None:
+def test_items_with_equal_keys_are_merged() -> None:
     live = [{"name": "a", "value": "1", "names": ["x"]}, {"name": "b"}]
     merged = ITEMS.merge(live, [{"name": "a", "names": ["y"]}])
     assert merged == [{"name": "a", "value": "1", "names": ["x", "y"]}, {"name": "b"}]
     assert merged[1] is live[1]
 
 
-def test_defaults_of_keys_count() -> None:
+def test_omitted_keys_use_their_defaults() -> None:
     live = [{"port": 80, "protocol": "TCP"}, {"port": 80, "protocol": "UDP"}]
     assert PORTS.merge(live, [{"port": 80, "note": "n"}]) == [
         {"port": 80, "protocol": "TCP", "note": "n"},
@@ -89,7 +89,7 @@ def test_comparisons_of_keyed_lists() -> None:
     )
 
 
-def test_repeated_items_are_owned_as_one() -> None:
+def test_duplicate_items_are_owned_as_a_single_element() -> None:
     assert ITEMS.field_set(items("a1 a2 b")) == {'k:{"name":"a"}': {}, 'k:{"name":"b"}': {".": {}, "f:name": {}}}
     assert ITEMS.presence(items("a1 a2")) == {".": {}, 'k:{"name":"a"}': {}}
 
@@ -102,7 +102,7 @@ def test_items_are_removed_by_element() -> None:
     assert ITEMS.remove(value[:1], {'k:{"name":"a"}': {}}) is None
 
 
-def test_elements_are_in_order_however_the_items_are() -> None:
+def test_field_set_elements_are_sorted() -> None:
     tree = PORTS.field_set([{"port": 443}, {"port": 80}, {"port": 9}])
     assert tree is not None
     assert [element.split(":")[2].split(",")[0] for element in tree] == ["9", "80", "443"]
@@ -123,7 +123,7 @@ def test_atomic_lists_are_leaves() -> None:
     assert ATOMS.reconcile({"i:0": {}}) == {}
 
 
-def test_null_and_empty_are_two_things() -> None:
+def test_null_and_empty_lists_are_distinguished() -> None:
     assert SET.merge(None, []) == []
     assert SET.merge(["a"], None) == ["a"]
     assert SET.merge([], None) is None

@@ -68,7 +68,7 @@ def times(obj: dict[str, Any]) -> dict[str, str | None]:
 # ---------------------------------------------------------------- updates
 
 
-def test_a_create_is_attributed() -> None:
+def test_create_records_the_manager() -> None:
     obj = created(a="1")
     assert obj["metadata"]["managedFields"] == [
         {
@@ -83,7 +83,7 @@ def test_a_create_is_attributed() -> None:
     assert list(obj["metadata"]) == ["name", "managedFields", "uid"]
 
 
-def test_what_is_always_printed_does_not_own_itself() -> None:
+def test_always_serialized_structs_are_not_owned_themselves() -> None:
     obj = {
         "metadata": {"name": "d"},
         "spec": {
@@ -110,25 +110,25 @@ def test_what_is_always_printed_does_not_own_itself() -> None:
     }
 
 
-def test_an_update_takes_what_it_changes() -> None:
+def test_update_takes_ownership_of_changed_fields() -> None:
     obj = updated(created(a="1", b="2"), a="1", b="3", c="4")
     assert owners(obj) == {"creator": {"f:data": {".": {}, "f:a": {}}}, "updater": {"f:data": {"f:b": {}, "f:c": {}}}}
     assert times(obj) == {"creator": "2026-01-02T03:04:05Z", "updater": "2026-01-02T04:04:05Z"}
 
 
-def test_an_update_without_a_change_keeps_the_books_as_they_are() -> None:
+def test_update_without_changes_keeps_managed_fields() -> None:
     live = created(a="1")
     obj = updated(live, "creator", a="1")
     assert obj["metadata"]["managedFields"] is live["metadata"]["managedFields"]
 
 
-def test_updates_of_one_manager_are_one_entry() -> None:
+def test_repeated_updates_of_one_manager_share_an_entry() -> None:
     obj = updated(created(a="1"), "creator", a="1", b="2")
     assert owners(obj) == {"creator": {"f:data": {".": {}, "f:a": {}, "f:b": {}}}}
     assert times(obj) == {"creator": "2026-01-02T04:04:05Z"}
 
 
-def test_metadata_of_the_server_belongs_to_nobody() -> None:
+def test_server_managed_metadata_is_not_owned() -> None:
     obj = {
         "metadata": {
             "name": "m",
@@ -151,34 +151,34 @@ def test_metadata_of_the_server_belongs_to_nobody() -> None:
 
 
 @pytest.mark.parametrize("reset", [[], [{}]])
-def test_books_can_be_thrown_away_and_stay_away(reset: Any) -> None:
+def test_reset_managed_fields_stay_absent(reset: Any) -> None:
     obj = updated(created(a="1"), entries=reset, a="2")
     assert "managedFields" not in obj["metadata"]
     again = updated(obj, a="3")
     assert "managedFields" not in again["metadata"]
 
 
-def test_books_can_be_written_by_hand() -> None:
+def test_managed_fields_can_be_edited_by_clients() -> None:
     live = created(a="1")
     by_hand = [{**live["metadata"]["managedFields"][0], "manager": "me", "fieldsV1": {"f:data": {"f:a": {}, "x:y": {}}}}]
     assert owners(updated(live, entries=by_hand, a="1")) == {"me": {"f:data": {"f:a": {}}}}
 
 
 @pytest.mark.parametrize("wrong", [{"operation": "No"}, {"apiVersion": ""}, {"fieldsType": ""}, {"fieldsV1": {"odd": {}}}])
-def test_books_that_cannot_be_read_are_ignored(wrong: dict[str, Any]) -> None:
+def test_invalid_managed_fields_are_ignored(wrong: dict[str, Any]) -> None:
     live = created(a="1")
     by_hand = [{**live["metadata"]["managedFields"][0], **wrong}]
     assert owners(updated(live, entries=by_hand, a="1")) == owners(live)
 
 
-def test_absent_books_do_not_forget() -> None:
+def test_absent_managed_fields_keep_the_stored_entries() -> None:
     live = created(a="1")
     new = config_map(a="1")
     CONFIG_MAPS.update(live, new, "updater", LATER)
     assert owners(new) == owners(live)
 
 
-def test_subresources_do_not_write_books_by_hand() -> None:
+def test_managed_fields_sent_to_a_subresource_are_ignored() -> None:
     status = built_in("apps", "Deployment", subresource="status", filters={"apps/v1": excluding([("spec",)])})
     live = {"metadata": {"name": "d", "uid": "u", "managedFields": created()["metadata"]["managedFields"]}, "status": {}}
     live["metadata"]["managedFields"] = [
@@ -193,14 +193,14 @@ def test_subresources_do_not_write_books_by_hand() -> None:
     assert owners(new)["controller"] == {"f:status": {"f:replicas": {}}}
 
 
-def test_books_of_objects_that_do_not_fit_their_type_are_dropped() -> None:
+def test_managed_fields_of_objects_with_invalid_type_are_dropped() -> None:
     accounts = built_in("", "ServiceAccount")
     obj = {"metadata": {"name": "s"}, "secrets": [{"namespace": "n"}]}
     accounts.update(None, obj, "creator", NOW)
     assert "managedFields" not in obj["metadata"]
 
 
-def test_there_are_no_more_than_ten_updaters() -> None:
+def test_update_entries_are_limited_to_ten() -> None:
     obj = created(a="0")
     for number in range(1, 13):
         obj = updated(obj, f"m{number:02}", **dict.fromkeys(obj["data"], "1"), **{f"k{number}": "1"})
@@ -208,7 +208,7 @@ def test_there_are_no_more_than_ten_updaters() -> None:
     assert "ancient-changes" in owners(obj)
 
 
-def test_objects_without_metadata_have_no_books() -> None:
+def test_objects_without_metadata_have_no_managed_fields() -> None:
     review: dict[str, Any] = {"spec": {}}
     CONFIG_MAPS.update(None, review, "m", NOW)
     assert review == {"spec": {}}
@@ -221,7 +221,7 @@ def apply(live: dict[str, Any] | None, applied: Any, manager: str = "me", *, for
     return CONFIG_MAPS.apply(live, applied, manager, force, LATER)
 
 
-def test_apply_creates() -> None:
+def test_apply_creates_the_object() -> None:
     assert apply(None, applied_map(a="1")) == {
         "metadata": {
             "name": "m",
@@ -240,21 +240,21 @@ def test_apply_creates() -> None:
     }
 
 
-def test_an_apply_without_a_change_is_the_live_object() -> None:
+def test_apply_without_changes_returns_the_live_object() -> None:
     live = stored(apply(None, applied_map(a="1")))
     before = copy.deepcopy(live)
     assert apply(live, applied_map(a="1")) is live
     assert live == before
 
 
-def test_sharing_a_field_changes_the_books_only_and_has_no_time() -> None:
+def test_sharing_a_field_updates_managed_fields_without_a_time() -> None:
     live = stored(apply(None, applied_map(a="1")))
     obj = apply(live, applied_map(a="1"), "you")
     assert obj["data"] is live["data"]
     assert times(obj) == {"you": None, "me": "2026-01-02T04:04:05Z"}
 
 
-def test_what_is_given_up_is_gone() -> None:
+def test_fields_dropped_by_their_only_applier_are_removed() -> None:
     live = stored(apply(None, applied_map(a="1", b="2")))
     obj = apply(live, applied_map(b="2"))
     assert obj["data"] == {"b": "2"}
@@ -264,7 +264,7 @@ def test_what_is_given_up_is_gone() -> None:
     }
 
 
-def test_conflicts_name_every_field() -> None:
+def test_conflict_status_lists_every_field() -> None:
     live = stored(apply(created(a="1", b="2"), applied_map(c="3"), "other"))
     with pytest.raises(StatusError) as caught:
         apply(live, applied_map(a="x", b="x", c="x"))
@@ -291,13 +291,13 @@ def test_conflicts_name_every_field() -> None:
     assert owners(forced) == {"me": {"f:data": {"f:a": {}, "f:b": {}, "f:c": {}}}, "creator": {"f:data": {}}}
 
 
-def test_one_conflict_is_told_in_one_line() -> None:
+def test_single_conflict_message() -> None:
     with pytest.raises(StatusError) as caught:
         apply(created(a="1"), applied_map(a="2"))
     assert caught.value.message == 'Apply failed with 1 conflict: conflict with "creator" using v1: .data.a'
 
 
-def test_what_was_there_before_the_first_apply_belongs_to_somebody() -> None:
+def test_fields_of_untracked_objects_belong_to_before_first_apply() -> None:
     live = stored(config_map(a="1", b="2"))
     obj = apply(live, applied_map(a="1"))
     assert owners(obj) == {"me": {"f:data": {"f:a": {}}}, "before-first-apply": {"f:data": {".": {}, "f:a": {}, "f:b": {}}}}
@@ -315,7 +315,7 @@ def test_what_was_there_before_the_first_apply_belongs_to_somebody() -> None:
         ({**applied_map(), "metadata": {"managedFields": [{}]}}, "metadata.managedFields must be nil"),
     ],
 )
-def test_configurations_that_are_refused(applied: Any, message: str) -> None:
+def test_invalid_apply_configurations_return_400(applied: Any, message: str) -> None:
     with pytest.raises(StatusError) as caught:
         apply(None, applied)
     assert (caught.value.code, caught.value.reason, caught.value.message) == (400, "BadRequest", message)
@@ -333,7 +333,7 @@ def test_configurations_that_are_refused(applied: Any, message: str) -> None:
         ),
     ],
 )
-def test_configurations_that_do_not_fit(applied: Any, message: str) -> None:
+def test_configurations_with_type_errors_return_500(applied: Any, message: str) -> None:
     with pytest.raises(StatusError) as caught:
         apply(None, applied)
     assert (caught.value.code, caught.value.reason) == (500, "")
@@ -341,7 +341,7 @@ def test_configurations_that_do_not_fit(applied: Any, message: str) -> None:
     assert caught.value.details is None
 
 
-def test_results_that_do_not_fit_the_go_type() -> None:
+def test_applied_values_must_be_convertible_to_the_go_type() -> None:
     deployment = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}, "spec": {"replicas": 1.5}}
     with pytest.raises(StatusError) as caught:
         DEPLOYMENTS.apply(None, deployment, "me", False, NOW)
@@ -366,7 +366,7 @@ def client_side_applied(**data: str) -> dict[str, Any]:
     return stored(obj)
 
 
-def test_kubectl_takes_over_what_it_has_applied_on_the_client() -> None:
+def test_apply_by_kubectl_migrates_client_side_apply_ownership() -> None:
     live = client_side_applied(a="1", b="2")
     obj = apply(live, applied_map(a="x", b="2"), "kubectl")
     assert obj["data"] == {"a": "x", "b": "2"}
@@ -376,7 +376,7 @@ def test_kubectl_takes_over_what_it_has_applied_on_the_client() -> None:
         apply(live, applied_map(a="x", b="2"), "somebody")
 
 
-def test_kubectl_conflicts_about_what_somebody_has_changed_since() -> None:
+def test_kubectl_apply_conflicts_with_later_changes_of_others() -> None:
     live = updated(client_side_applied(a="1", b="2"), "other", a="changed", b="2")
     with pytest.raises(StatusError) as caught:
         apply(live, applied_map(a="x", b="x"), "kubectl")
@@ -414,7 +414,7 @@ def thing(**spec: Any) -> dict[str, Any]:
     return {"apiVersion": "g/v1", "kind": "Thing", "metadata": {"name": "t"}, "spec": spec}
 
 
-def test_custom_resources_keep_their_type_and_are_sorted() -> None:
+def test_custom_resources_keep_kind_and_have_sorted_members() -> None:
     obj = CUSTOM.apply(None, thing(text="a"), "me", False, NOW)
     assert {key: obj[key] for key in ("apiVersion", "kind", "spec")} == {
         "apiVersion": "g/v1",
@@ -426,13 +426,13 @@ def test_custom_resources_keep_their_type_and_are_sorted() -> None:
     assert owners(obj) == {"me": {"f:spec": {"f:text": {}}}}
 
 
-def test_a_create_of_a_custom_resource_owns_its_structs() -> None:
+def test_create_of_a_custom_resource_owns_its_structs() -> None:
     obj = {**thing(text="a"), "status": {"phase": "x"}}
     CUSTOM.update(None, obj, "creator", NOW)
     assert owners(obj) == {"creator": {"f:spec": {".": {}, "f:text": {}}}}
 
 
-def test_versions_of_a_custom_resource() -> None:
+def test_conflict_between_versions_of_a_custom_resource() -> None:
     live = stored(CUSTOM.apply(None, thing(text="a", number=1), "me", False, NOW))
     v2 = FieldManager(
         custom_type(),
@@ -448,7 +448,7 @@ def test_versions_of_a_custom_resource() -> None:
     assert caught.value.message == 'Apply failed with 1 conflict: conflict with "me": .spec.text'
 
 
-def test_a_custom_resource_that_does_not_fit_another_version() -> None:
+def test_apply_fails_if_a_managed_version_does_not_fit() -> None:
     live = stored(thing(text="a"))
     CUSTOM.update(None, live, "creator", NOW)
     live["metadata"]["managedFields"][0]["apiVersion"] = "g/v3"
@@ -457,7 +457,7 @@ def test_a_custom_resource_that_does_not_fit_another_version() -> None:
     assert (caught.value.code, caught.value.message) == (500, ".spec.text: field not declared in schema")
 
 
-def test_managers_of_unreadable_versions() -> None:
+def test_managers_with_invalid_group_version() -> None:
     live = stored(thing(text="a"))
     CUSTOM.update(None, live, "creator", NOW)
     live["metadata"]["managedFields"][0]["apiVersion"] = "a/b/c"
@@ -468,7 +468,7 @@ def test_managers_of_unreadable_versions() -> None:
     assert "managedFields" not in new["metadata"]
 
 
-def test_live_custom_resources_must_fit_their_schema() -> None:
+def test_live_custom_resource_must_match_its_schema() -> None:
     live = stored({**thing(text="a"), "odd": 1})
     live["metadata"]["managedFields"] = created(a="1")["metadata"]["managedFields"]
     with pytest.raises(StatusError) as caught:
@@ -478,7 +478,7 @@ def test_live_custom_resources_must_fit_their_schema() -> None:
     )
 
 
-def test_scales_of_custom_resources_cannot_be_applied() -> None:
+def test_scale_of_a_custom_resource_cannot_be_applied() -> None:
     type = builtin.kind_type("autoscaling", "v1", "Scale")
     assert type is not None
     scales = FieldManager(type, "autoscaling", "v1", "Scale", subresource="scale", scale_of_custom=True)
@@ -492,7 +492,7 @@ def test_scales_of_custom_resources_cannot_be_applied() -> None:
     )
 
 
-def test_filters_that_let_through_only_what_they_name() -> None:
+def test_including_filters_limit_ownership() -> None:
     resizes = built_in("", "Pod", subresource="resize", filters={"v1": including([("spec", "containers", None, "resources")])})
     live = {
         "metadata": {"name": "p", "uid": "u", "managedFields": created(a="1")["metadata"]["managedFields"]},

@@ -30,16 +30,16 @@ FREE = atom_of(ANY)
         ({"any": 5}, {"f:any": {}}),
     ],
 )
-def test_what_a_configuration_names(value: Any, tree: Any) -> None:
+def test_field_set_of_a_struct(value: Any, tree: Any) -> None:
     assert STRUCT.field_set(value) == tree
 
 
-def test_entries_of_maps_own_themselves_fields_do_not() -> None:
+def test_map_entries_own_themselves_but_struct_fields_do_not() -> None:
     assert PARTS.field_set({"p": {"x": "1"}}) == {"f:p": {".": {}, "f:x": {}}}
     assert SELECTOR.field_set({"p": "1"}) == {}
 
 
-def test_what_comes_as_a_whole_owns_itself() -> None:
+def test_presence_of_structs_and_atomic_maps() -> None:
     assert STRUCT.presence({"b": {"c": "1"}, "a": "x"}) == {".": {}, "f:a": {}, "f:b": {".": {}, "f:c": {}}}
     assert STRUCT.presence({}) == STRUCT.presence(None) == {}
     assert SELECTOR.presence({"a": "1"}) == {}
@@ -62,7 +62,7 @@ def test_what_comes_as_a_whole_owns_itself() -> None:
         ({"any": None}, {"any": 1}, Difference(None, {"f:any": {}}, None)),
     ],
 )
-def test_comparisons(old: Any, new: Any, difference: Difference) -> None:
+def test_struct_comparisons(old: Any, new: Any, difference: Difference) -> None:
     assert STRUCT.compare(old, new) == difference
 
 
@@ -82,11 +82,11 @@ def test_comparisons(old: Any, new: Any, difference: Difference) -> None:
         ({"any": [1, 2]}, {"any": [3]}, {"any": [3]}),
     ],
 )
-def test_merges(live: Any, applied: Any, merged: Any) -> None:
+def test_struct_merges(live: Any, applied: Any, merged: Any) -> None:
     assert STRUCT.merge(live, applied) == merged
 
 
-def test_merging_shares_what_does_not_change() -> None:
+def test_merge_shares_unchanged_values() -> None:
     live = {"a": "1", "b": {"c": "1"}, "labels": {"x": "1"}}
     merged = STRUCT.merge(live, {"a": "2", "b": {"c": "1"}})
     assert merged["b"] is live["b"]
@@ -100,7 +100,7 @@ def test_removing_the_last_entry_leaves_null() -> None:
     assert SELECTOR.remove({"a": "1"}, {"f:a": {}}) is None
 
 
-def test_extracting_keeps_empty_containers_that_are_owned() -> None:
+def test_extract_keeps_owned_empty_containers() -> None:
     value = {"a": "1", "labels": {"x": "1"}, "any": {"k": {"l": 1, "m": 2}}}
     assert STRUCT.extract(value, {"f:labels": {}, "f:any": {"f:k": {".": {}, "f:l": {}}}}) == {
         "labels": {},
@@ -118,7 +118,7 @@ def test_named_fields() -> None:
     }
 
 
-def test_sets_below_atomic_parts_are_reconciled() -> None:
+def test_field_sets_below_atomic_parts_are_reconciled() -> None:
     spec = atom_of(SPEC)
     tree = {"f:selector": {"f:a": {}}, "f:whole": {".": {}, "f:a": {}}, "f:atoms": {"i:0": {}}, "f:labels": {"f:a": {}}}
     assert spec.reconcile(tree) == {"f:selector": {}, "f:whole": {}, "f:atoms": {}, "f:labels": {"f:a": {}}}
@@ -126,7 +126,7 @@ def test_sets_below_atomic_parts_are_reconciled() -> None:
     assert spec.reconcile(unknown) is unknown
 
 
-def test_shapes_of_free_values() -> None:
+def test_untyped_values() -> None:
     assert FREE.field_set({"x": [1]}) == {"f:x": {}}
     assert FREE.presence({"x": {}}) == {".": {}, "f:x": {}}
     assert LABELS.compare("wrong", {"a": "1"}) == Difference(None, None, {"f:a": {}})

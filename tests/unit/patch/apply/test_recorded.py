@@ -86,7 +86,7 @@ OPERATIONS: dict[str, Callable[[dict[str, Any]], Any]] = {
 
 
 @pytest.mark.parametrize("operation", recorded("operations"), ids=lambda operation: operation["op"])
-def test_operations(operation: dict[str, Any]) -> None:
+def test_recorded_operations_of_structured_merge_diff(operation: dict[str, Any]) -> None:
     try:
         result = OPERATIONS[operation["op"]](operation)
     except TypingError as error:
@@ -151,7 +151,7 @@ class World:
 
 
 @pytest.mark.parametrize("history", recorded("histories"), ids=lambda history: f"{len(history)} steps")
-def test_histories(history: list[dict[str, Any]]) -> None:
+def test_recorded_histories_of_structured_merge_diff(history: list[dict[str, Any]]) -> None:
     world = World()
     for number, step in enumerate(history):
         if step["op"] == "flip":

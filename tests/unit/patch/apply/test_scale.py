@@ -30,22 +30,22 @@ OWNER = entry("owner", "Apply", "apps/v1", {"f:spec": {"f:paused": {}, "f:replic
 OTHER = entry("other", "Update", "apps/v1", {"f:spec": {"f:paused": {}}})
 
 
-def test_only_owners_of_replicas_show_in_the_scale() -> None:
+def test_scale_shows_only_managers_of_replicas() -> None:
     assert MAPPING.to_scale([OWNER, OTHER]) == [entry("owner", "Apply", "autoscaling/v1", REPLICAS)]
     assert MAPPING.to_scale(None) == []
 
 
-def test_versions_without_a_scale_do_not_show() -> None:
+def test_managers_of_unknown_versions_are_hidden_in_the_scale() -> None:
     unknown = [entry("a", "Apply", "apps/v9", REPLICAS), entry("b", "Apply", "apps/v1beta1", REPLICAS)]
     assert MAPPING.to_scale(unknown) == []
 
 
-def test_nothing_changes_for_owners_that_stay() -> None:
+def test_unchanged_scale_entries_keep_the_parent_entries() -> None:
     parent = [OWNER, OTHER]
     assert MAPPING.to_parent(parent, MAPPING.to_scale(parent)) == parent
 
 
-def test_the_field_moves_to_whoever_has_scaled() -> None:
+def test_replicas_move_to_the_manager_of_the_scale() -> None:
     scaled = [{**entry("scaler", "Update", "autoscaling/v1", REPLICAS), "subresource": "scale"}]
     assert MAPPING.to_parent([OWNER, OTHER], scaled) == [
         entry("owner", "Apply", "apps/v1", {"f:spec": {"f:paused": {}}}),
@@ -54,29 +54,29 @@ def test_the_field_moves_to_whoever_has_scaled() -> None:
     ]
 
 
-def test_an_owner_of_nothing_else_goes() -> None:
+def test_managers_without_remaining_fields_are_removed() -> None:
     parent = [entry("owner", "Apply", "apps/v1", REPLICAS)]
     assert MAPPING.to_parent(parent, []) == []
 
 
-def test_unknown_versions_are_dropped_and_those_without_a_scale_are_kept() -> None:
+def test_entries_of_unknown_versions_are_dropped() -> None:
     parent = [entry("a", "Apply", "apps/v9", REPLICAS), entry("b", "Apply", "apps/v1beta1", REPLICAS)]
     assert MAPPING.to_parent(parent, []) == [parent[1]]
 
 
-def test_managers_of_other_fields_of_the_scale_are_ignored() -> None:
+def test_other_fields_of_the_scale_are_ignored() -> None:
     scaled = [entry("labeler", "Update", "autoscaling/v1", {"f:metadata": {"f:labels": {}}})]
     assert MAPPING.to_parent([OTHER], scaled) == [OTHER]
 
 
-def test_custom_resources_have_sorted_entries() -> None:
+def test_entries_of_custom_resources_are_sorted() -> None:
     mapping = ScaleMapping("g/v1", {"g/v1": ("spec", "size")}, custom=True)
     (written,) = mapping.to_parent([], [entry("a", "Apply", "autoscaling/v1", REPLICAS)])
     assert list(written) == sorted(written)
     assert written["fieldsV1"] == {"f:spec": {"f:size": {}}}
 
 
-def test_what_comes_back_has_its_elements_in_the_order_of_texts() -> None:
+def test_entries_written_back_have_sorted_elements() -> None:
     ports = {'k:{"port":9}': {}, 'k:{"port":80}': {}}
     entry = {
         "manager": "m",

@@ -62,25 +62,25 @@ def pod(**spec: Any) -> dict[str, Any]:
         ),
     ],
 )
-def test_pods(value: Any, tree: Any) -> None:
+def test_field_sets_of_pods(value: Any, tree: Any) -> None:
     assert fields("", "v1", "Pod", value) == FieldSet({"f:spec": FieldSet(tree).tree})
 
 
-def test_metadata_of_built_in_kinds() -> None:
+def test_field_set_of_built_in_metadata() -> None:
     metadata = {"finalizers": ["a/b"], "labels": {"l": "1"}, "ownerReferences": [{"uid": "u", "name": "n"}]}
     assert fields("", "v1", "ConfigMap", {"metadata": metadata}).tree == {
         "f:metadata": {"f:finalizers": {'v:"a/b"': {}}, "f:labels": {"f:l": {}}, "f:ownerReferences": {'k:{"uid":"u"}': {}}}
     }
 
 
-def test_a_field_can_be_more_granular_than_its_type() -> None:
+def test_map_type_of_a_field_overrides_that_of_its_type() -> None:
     claim = {"spec": {"claimRef": {"name": "c"}}}
     assert fields("", "v1", "PersistentVolume", claim).tree == {"f:spec": {"f:claimRef": {"f:name": {}}}}
     event = {"involvedObject": {"name": "c"}}
     assert fields("", "v1", "Event", event).tree == {"f:involvedObject": {}}
 
 
-def test_embedded_objects_are_leaves_and_json_is_granular() -> None:
+def test_raw_extensions_are_atomic_and_json_is_granular() -> None:
     revision = {"data": {"spec": {"a": 1}}, "revision": 1}
     assert fields("apps", "v1", "ControllerRevision", revision).tree == {"f:data": {}, "f:revision": {}}
     schema = {
@@ -109,14 +109,14 @@ def custom(spec: Type, value: Any) -> Any:
     return (atom.field_set({"spec": value}) or {}).get("f:spec")
 
 
-def test_custom_resources_have_metadata() -> None:
+def test_custom_resource_metadata_is_type_checked() -> None:
     atom = custom_atom_of(schema_struct(spec=STRING))
     typing = Typing()
     atom.check({"apiVersion": "g/v1", "kind": "K", "metadata": {"name": "n", "odd": 1}, "spec": "s"}, None, typing)
     assert typing.problems == [".metadata.odd: field not declared in schema"]
 
 
-def test_parts_of_schemas() -> None:
+def test_schema_extensions_determine_field_sets() -> None:
     key = Type(Shape.STRING, default="TCP")
     ports = Type(
         Shape.LIST,
@@ -162,7 +162,7 @@ def test_parts_of_schemas() -> None:
     }
 
 
-def test_atoms_of_built_in_types_are_made_once() -> None:
+def test_atoms_of_built_in_types_are_cached() -> None:
     type = builtin.kind_type("", "v1", "Pod")
     assert type is not None
     assert atom_of(type) is atom_of(type)

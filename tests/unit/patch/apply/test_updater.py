@@ -226,7 +226,7 @@ STORIES: dict[str, list[Step]] = {
 
 
 @pytest.mark.parametrize("story", STORIES)
-def test_stories(story: str) -> None:
+def test_recorded_updater_scenarios(story: str) -> None:
     world = World()
     for number, (name, deed, value, expected, owners) in enumerate(STORIES[story]):
         before = copy.deepcopy(world.value)
@@ -248,7 +248,7 @@ def test_stories(story: str) -> None:
 # ---------------------------------------------------------------- versions
 
 
-def test_owners_of_other_versions_are_asked_in_their_version() -> None:
+def test_conflicts_are_detected_in_the_version_of_the_owner() -> None:
     world = World()
     world.apply("me", {"text": "a", "number": 1}, version="v1")
     with pytest.raises(Conflicts):
@@ -257,7 +257,7 @@ def test_owners_of_other_versions_are_asked_in_their_version() -> None:
     assert world.owned() == {"me": {"number"}, "you": {"text"}}
 
 
-def test_an_applier_may_change_its_version() -> None:
+def test_applier_can_change_its_api_version() -> None:
     world = World()
     world.apply("me", {"text": "a", "number": 1}, version="v1")
     world.apply("me", {"text": "a"}, version="v2")
@@ -265,7 +265,7 @@ def test_an_applier_may_change_its_version() -> None:
     assert [owned.api_version for owned in world.owners.values()] == ["v2"]
 
 
-def test_owners_of_versions_that_are_no_more_are_forgotten() -> None:
+def test_owners_of_removed_versions_are_dropped() -> None:
     world = World()
     world.apply("me", {"number": 1})
     world.owners[Manager("gone", APPLY)] = Owned(FieldSet.of(("f:number",)), "v9")
@@ -273,7 +273,7 @@ def test_owners_of_versions_that_are_no_more_are_forgotten() -> None:
     assert world.owned() == {"me": {"number"}}
 
 
-def test_an_object_that_does_not_fit_another_version_cannot_be_applied() -> None:
+def test_apply_fails_if_the_object_does_not_convert() -> None:
     world = World()
     world.owners[Manager("old", APPLY)] = Owned(FieldSet.of(("f:number",)), "v3")
     world.value = {"text": "a", "number": 1}
@@ -281,7 +281,7 @@ def test_an_object_that_does_not_fit_another_version_cannot_be_applied() -> None
         world.apply("me", {"number": 2})
 
 
-def test_pruning_tells_where_it_failed() -> None:
+def test_prune_error_names_the_failing_conversion() -> None:
     world = World()
     world.owners[Manager("me", APPLY)] = Owned(FieldSet.of(("f:number",)), "v3")
     world.value = {"number": 1}
@@ -292,7 +292,7 @@ def test_pruning_tells_where_it_failed() -> None:
     )
 
 
-def test_filters_take_away_what_nobody_may_own() -> None:
+def test_filters_remove_fields_from_ownership() -> None:
     hidden = FieldSet.of(("f:text",))
     updater = Updater(convert, {"v1": lambda fields: fields.without(hidden)})
     live, new = Typed({}, "v1", ATOM), Typed({"text": "a", "number": 1}, "v1", ATOM)
@@ -302,7 +302,7 @@ def test_filters_take_away_what_nobody_may_own() -> None:
     assert [list(owned.fields) for owned in owners.values()] == [[("f:number",)]]
 
 
-def test_sets_from_before_a_part_became_atomic_own_it_as_a_whole() -> None:
+def test_members_of_a_now_atomic_map_are_owned_as_a_whole() -> None:
     world = World({"selector": {"a": "1"}})
     world.owners[Manager("me", APPLY)] = Owned(FieldSet.of(("f:selector", "f:a")), "v1")
     world.apply("you", {"number": 1})
@@ -326,7 +326,7 @@ def _told(deeds: list[tuple[str, bool, Any]]) -> World:
 
 
 @given(_deeds, specs)
-def test_a_forced_apply_owns_what_it_names_and_gets_it(deeds: list[tuple[str, bool, Any]], applied: Any) -> None:
+def test_forced_apply_sets_and_owns_all_its_fields(deeds: list[tuple[str, bool, Any]], applied: Any) -> None:
     world = _told(deeds)
     world.apply("me", applied, force=True)
     named = Typed(applied, "v1", ATOM).field_set()
@@ -338,7 +338,7 @@ def test_a_forced_apply_owns_what_it_names_and_gets_it(deeds: list[tuple[str, bo
 
 
 @given(_deeds, specs)
-def test_applying_twice_changes_nothing(deeds: list[tuple[str, bool, Any]], applied: Any) -> None:
+def test_repeated_apply_changes_nothing(deeds: list[tuple[str, bool, Any]], applied: Any) -> None:
     """Unless empty containers are applied: the first time they may go with what was in them."""
     world = _told(deeds)
     applied = _without_empty_parts(applied)
@@ -357,7 +357,7 @@ def _without_empty_parts(value: Any) -> Any:
 
 
 @given(_deeds)
-def test_what_one_gives_up_and_nobody_owns_is_gone(deeds: list[tuple[str, bool, Any]]) -> None:
+def test_released_fields_without_other_owners_are_removed(deeds: list[tuple[str, bool, Any]]) -> None:
     world = _told(deeds)
     given_up = world.owners.get(Manager("me", APPLY))
     world.apply("me", {}, force=True)
@@ -380,7 +380,7 @@ def _is_null(value: Any, path: tuple[str, ...]) -> bool:
 
 
 @given(_deeds)
-def test_updates_never_share(deeds: list[tuple[str, bool, Any]]) -> None:
+def test_update_entries_never_share_fields(deeds: list[tuple[str, bool, Any]]) -> None:
     world = _told(deeds)
     updated = [owned.fields for manager, owned in world.owners.items() if manager.operation == UPDATE]
     for number, fields in enumerate(updated):
