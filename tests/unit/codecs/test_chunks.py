@@ -15,7 +15,7 @@ from fakekube.codecs.chunks import CHUNK_BYTES, Chunks, Items, enclosed
     sizes=st.lists(st.integers(0, 3 * CHUNK_BYTES), max_size=8), small=st.integers(0, 2000),
     between=st.sampled_from([b"", b",", b", "]),
 )  # fmt: skip
-def test_pieces_are_the_whole(sizes: list[int], small: int, between: bytes) -> None:
+def test_chunks_concatenate_to_the_whole_body(sizes: list[int], small: int, between: bytes) -> None:
     parts = [b"a" * size for size in sizes] + [b"b" * 100] * small
     whole = b"<" + between.join(parts) + b">"
     items = Items(parts, between)
@@ -28,14 +28,14 @@ def test_pieces_are_the_whole(sizes: list[int], small: int, between: bytes) -> N
 
 
 @given(size=st.integers(1, 5000), count=st.integers(1, 2000))
-def test_pieces_of_even_parts_are_as_long_as_is_good_for_sending(size: int, count: int) -> None:
+def test_chunks_have_similar_sizes(size: int, count: int) -> None:
     opening, *lengths = [len(piece) for piece in Chunks(b"[", Items([b"a" * size] * count, b","), b"]")]
     assert opening == 1
     assert max(lengths) <= CHUNK_BYTES + 2 + size
     assert all(length > CHUNK_BYTES // 2 - size for length in lengths[:-1])
 
 
-def test_what_is_sent_a_second_time_is_kept() -> None:
+def test_chunks_are_cached_from_the_second_iteration_on() -> None:
     items = Items([b"a" * 1000] * 1000, b",")
     first, second, third = ([*items] for _ in range(3))
     assert first == second == third
@@ -43,14 +43,14 @@ def test_what_is_sent_a_second_time_is_kept() -> None:
     assert all(one is other for one, other in zip(second, third, strict=True))
 
 
-def test_one_that_is_left_off_is_whole_the_next_time() -> None:
+def test_abandoned_iteration_does_not_truncate_the_next() -> None:
     items = Items([b"a" * 1000] * 1000, b",")
     for _ in range(3):
         next(iter(items))
     assert b"".join(items) == b",".join([b"a" * 1000] * 1000)
 
 
-def test_only_what_is_large_comes_in_pieces() -> None:
+def test_only_large_bodies_are_chunked() -> None:
     small, large = (enclosed(b"[", Items([b"{}" * 10] * count, b","), b"]") for count in (10, 10_000))
     assert small == b"[" + b",".join([b"{}" * 10] * 10) + b"]"
     assert isinstance(large, Chunks)

@@ -67,7 +67,7 @@ def stored(type_: Type, head: Obj, obj: Obj) -> Obj:
 
 
 @given(objects())
-def test_every_pair_of_formats(drawn: tuple[Type, Obj]) -> None:
+def test_conversion_between_every_pair_of_formats(drawn: tuple[Type, Obj]) -> None:
     type_, obj = drawn
     head = {name: obj[name] for name in ("kind", "apiVersion")}
     for source, target in itertools.permutations(FORMATS, 2):
@@ -90,7 +90,7 @@ def damaged(draw: st.DrawFn) -> tuple[Format, bytes]:
 
 
 @given(damaged() | st.tuples(st.sampled_from(FORMATS), st.binary(max_size=60)))
-def test_damaged_bytes_are_read_or_refused(drawn: tuple[Format, bytes]) -> None:
+def test_mutated_bytes_decode_or_raise_decode_error(drawn: tuple[Format, bytes]) -> None:
     format_, body = drawn
     try:
         format_.read(body)
@@ -122,7 +122,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("what", HOSTILE)
-def test_what_is_hostile_is_refused(what: str) -> None:
+def test_hostile_inputs_are_rejected(what: str) -> None:
     name, body = HOSTILE[what]
     with pytest.raises(DecodeError):
         next(format_ for format_ in FORMATS if format_.name == name).read(body)

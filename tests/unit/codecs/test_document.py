@@ -5,7 +5,7 @@ from typing import Any
 from fakekube.codecs.document import Document
 
 
-def test_an_encoding_is_made_once() -> None:
+def test_encoding_is_cached() -> None:
     calls = []
 
     def make(obj: dict[str, Any]) -> bytes:
@@ -17,19 +17,19 @@ def test_an_encoding_is_made_once() -> None:
     assert calls == [{"a": 1}]
 
 
-def test_encodings_are_kept_apart() -> None:
+def test_encodings_are_cached_separately() -> None:
     document = Document({"a": 1.0})
     assert document.encoded("x", len) == 1
     assert document.json == b'{"a":1}'
 
 
-def test_what_is_superseded_is_encoded_anew() -> None:
+def test_superseded_document_is_encoded_again() -> None:
     document = Document({"a": 1})
     before = document.json
     document.supersede()
     assert document.json == before == b'{"a":1}'
 
 
-def test_its_representation_names_it() -> None:
+def test_repr_shows_namespace_and_name() -> None:
     assert repr(Document({"metadata": {"namespace": "n", "name": "x"}})) == "<Document n/x>"
     assert repr(Document({})) == "<Document />"

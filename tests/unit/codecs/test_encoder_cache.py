@@ -30,7 +30,7 @@ def test_equal_items_are_encoded_once() -> None:
 
 
 @given(st.lists(json_values))
-def test_the_result_is_that_of_the_function(values: list[Any]) -> None:
+def test_cached_result_equals_the_function_result(values: list[Any]) -> None:
     _, encode = counted()
     for value in [*values, *values]:
         assert encode(value) == repr(value).encode()
@@ -39,19 +39,19 @@ def test_the_result_is_that_of_the_function(values: list[Any]) -> None:
 @pytest.mark.parametrize(
     ("one", "other"), [(0.0, -0.0), (1, 1.0), (1, True), ({"a": 1, "b": 2}, {"b": 2, "a": 1}), (None, "null")]
 )
-def test_what_only_looks_alike(one: Any, other: Any) -> None:
+def test_similar_values_of_different_types_are_distinguished(one: Any, other: Any) -> None:
     _, encode = counted()
     assert (encode([one]), encode([other])) == (repr([one]).encode(), repr([other]).encode())
 
 
 @pytest.mark.parametrize("value", [2**64, b"bytes", "\udcff", {1: 2}, "a" * 5000])
-def test_what_json_cannot_tell_or_is_long_is_encoded_every_time(value: Any) -> None:
+def test_long_or_ambiguous_values_are_not_cached(value: Any) -> None:
     made, encode = counted()
     assert encode([value]) == encode([value]) == repr([value]).encode()
     assert len(made) == 2
 
 
-def test_what_was_not_seen_for_long_is_forgotten() -> None:
+def test_least_recently_used_entries_are_evicted() -> None:
     made, encode = counted()
     for number in [0, *range(1000), 0]:
         encode(number)

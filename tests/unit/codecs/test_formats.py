@@ -64,11 +64,11 @@ def test_compact_json_of_custom_resources() -> None:
     )
 
 
-def test_an_object_of_nothing() -> None:
+def test_compact_json_of_an_empty_object() -> None:
     assert COMPACT.object(COMPACT.encoded_item(Document({}), POD), POD) == b'{"kind":"Pod","apiVersion":"v1"}\n'
 
 
-def test_indented_json_has_no_newline_at_its_end() -> None:
+def test_pretty_json_has_no_trailing_newline() -> None:
     whole, listing, event = answers(PRETTY, OBJECT, POD, PODS)
     assert whole == (
         b'{\n  "kind": "Pod",\n  "apiVersion": "v1",\n  "metadata": {\n    "name": "p",\n    "labels": {\n'
@@ -78,7 +78,7 @@ def test_indented_json_has_no_newline_at_its_end() -> None:
     assert event == answers(COMPACT, OBJECT, POD, PODS)[2]
 
 
-def test_yaml() -> None:
+def test_yaml_format() -> None:
     whole, listing, event = answers(YAMLS, OBJECT, POD, PODS)
     assert whole == b"apiVersion: v1\nkind: Pod\nmetadata:\n  labels:\n    a: <\n  name: p\n"
     assert listing.startswith(b"apiVersion: v1\nitems:\n- metadata:\n    labels:\n")
@@ -86,7 +86,7 @@ def test_yaml() -> None:
 
 
 @given(st.lists(st.dictionaries(st.text(CHARACTERS, max_size=3), json_values, max_size=4), max_size=3))
-def test_a_list_in_yaml_is_laid_out_as_a_whole(objects: list[dict[str, Any]]) -> None:
+def test_yaml_list_equals_yaml_of_the_whole_list(objects: list[dict[str, Any]]) -> None:
     metadata = {"resourceVersion": "7"}
     listing = YAMLS.list(YAMLS.items(map(Document, objects), POD), PODS, metadata)
     assert listing == yaml.dumps({"kind": PODS.kind, "apiVersion": PODS.api_version, "metadata": metadata, "items": objects})
@@ -97,7 +97,7 @@ def test_a_list_in_yaml_is_laid_out_as_a_whole(objects: list[dict[str, Any]]) ->
     [(COMPACT, python_json.loads), (PRETTY, python_json.loads), (YAMLS, lambda body: yaml.loads(body)[0]), (CBORS, cbor.loads)],
 )
 @pytest.mark.parametrize(("obj", "kind", "listing"), [(OBJECT, POD, PODS), (THING, CUSTOM, CUSTOMS)])
-def test_what_is_in_them(format_: Format, read: Any, obj: dict[str, Any], kind: Kind, listing: Kind) -> None:
+def test_all_formats_contain_the_same_data(format_: Format, read: Any, obj: dict[str, Any], kind: Kind, listing: Kind) -> None:
     whole, whole_list, event = (read(body.removeprefix(b"---\n")) for body in answers(format_, obj, kind, listing))
     complete = {"kind": kind.kind, "apiVersion": kind.api_version, **obj}
     assert whole == complete
@@ -107,13 +107,13 @@ def test_what_is_in_them(format_: Format, read: Any, obj: dict[str, Any], kind: 
     assert event == {"type": "ADDED", "object": complete}
 
 
-def test_an_event_in_cbor_has_a_document_within() -> None:
+def test_cbor_event_contains_a_self_described_document() -> None:
     whole, _, event = answers(CBORS, OBJECT, POD, PODS)
     assert event == cbor.SELF_DESCRIBED + b"\xa2\x44type\x45ADDED\x46object" + whole
     assert whole.startswith(cbor.SELF_DESCRIBED)
 
 
-def test_protobuf() -> None:
+def test_protobuf_format() -> None:
     whole, listing, event = answers(PROTOBUFS, OBJECT, POD, PODS)
     content = protobuf.encode(POD.type, OBJECT) if POD.type else b""
     assert whole == b"k8s\0\x0a\x09\x0a\x02v1\x12\x03Pod\x12" + bytes([len(content)]) + content + b"\x1a\0\x22\0"
@@ -129,7 +129,7 @@ def test_custom_resources_have_no_protobuf() -> None:
         PROTOBUFS.encoded_item(Document(THING), CUSTOM)
 
 
-def test_parts_are_kept() -> None:
+def test_encoded_items_are_cached() -> None:
     document = Document(OBJECT)
     for format_ in (COMPACT, CBORS, PROTOBUFS):
         assert format_.encoded_item(document, POD) is format_.encoded_item(document, POD)

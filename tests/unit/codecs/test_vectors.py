@@ -47,7 +47,7 @@ def published(name: str, suffix: str) -> bytes:
 
 
 @pytest.mark.parametrize("name", vectors())
-def test_every_way(name: str) -> None:
+def test_vectors_convert_between_all_formats(name: str) -> None:
     api_version, kind, type_ = kind_of(name)
     assert type_ is not None
     said = (api_version, kind) if "kind" in type_.fields else ("", "")

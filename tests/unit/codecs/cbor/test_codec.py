@@ -111,12 +111,12 @@ NOT_ACCEPTED = [
 
 
 @pytest.mark.parametrize(("body", "value"), READ)
-def test_what_is_read(body: str, value: Any) -> None:
+def test_decoded_values(body: str, value: Any) -> None:
     assert cbor.loads(bytes.fromhex(body)) == value
 
 
 @pytest.mark.parametrize(("body", "message"), NOT_WELL_FORMED, ids=[body[:30] for body, _ in NOT_WELL_FORMED])
-def test_what_has_no_kind_to_be_told(body: str, message: str) -> None:
+def test_undecodable_bodies_have_no_kind(body: str, message: str) -> None:
     with pytest.raises(DecodeError) as caught:
         cbor.loads(bytes.fromhex(body))
     assert not isinstance(caught.value, ContentError)
@@ -124,13 +124,13 @@ def test_what_has_no_kind_to_be_told(body: str, message: str) -> None:
 
 
 @pytest.mark.parametrize(("body", "message"), NOT_ACCEPTED)
-def test_what_is_not_accepted_in_an_object(body: str, message: str) -> None:
+def test_invalid_object_content_is_rejected(body: str, message: str) -> None:
     with pytest.raises(ContentError) as caught:
         cbor.loads(bytes.fromhex(body))
     assert str(caught.value) == message
 
 
-def test_the_kind_of_broken_content_is_known() -> None:
+def test_errors_in_content_keep_the_kind() -> None:
     body = cbor2.dumps({"kind": "K", "x": cbor2.undefined, "apiVersion": "g/v1"})
     with pytest.raises(ContentError) as caught:
         cbor.loads(body)
@@ -139,18 +139,18 @@ def test_the_kind_of_broken_content_is_known() -> None:
 
 
 @given(OBJECTS)
-def test_reads_what_it_writes(value: dict[str, Any]) -> None:
+def test_encoded_values_can_be_decoded(value: dict[str, Any]) -> None:
     assert cbor.loads(cbor.dumps({"value": value})) == {"value": value}
 
 
 @given(OBJECTS, st.booleans())
-def test_reads_what_cbor2_writes(value: dict[str, Any], canonical: bool) -> None:
+def test_decodes_output_of_cbor2(value: dict[str, Any], canonical: bool) -> None:
     """In text strings; among them times, unless one looks."""
     assert cbor.loads(cbor2.dumps({"value": value}, canonical=canonical)) == {"value": value}
 
 
 @given(VALUES)
-def test_cbor2_reads_what_it_writes(value: Any) -> None:
+def test_cbor2_decodes_the_output(value: Any) -> None:
     assert _texts(cbor2.loads(cbor.encode_item(value))) == value
 
 
@@ -163,7 +163,7 @@ def _texts(value: Any) -> Any:
 
 
 @given(st.binary(max_size=40) | st.binary(max_size=40).map(lambda tail: b"\xa1\x41a" + tail))
-def test_any_bytes_are_read_or_refused(body: bytes) -> None:
+def test_arbitrary_bytes_decode_or_raise_decode_error(body: bytes) -> None:
     try:
         value = cbor.loads(body)
     except ContentError:
@@ -175,7 +175,7 @@ def test_any_bytes_are_read_or_refused(body: bytes) -> None:
 
 
 @given(st.binary(max_size=40).map(lambda tail: b"\xa1\x48metadata" + tail))
-def test_any_bytes_are_explained(body: bytes) -> None:
+def test_type_errors_handles_arbitrary_bytes(body: bytes) -> None:
     try:
         cbor.loads(body)
     except ContentError:
@@ -184,7 +184,7 @@ def test_any_bytes_are_explained(body: bytes) -> None:
         pass
 
 
-def test_both_readers_agree() -> None:
+def test_fast_and_general_decoder_agree() -> None:
     """The quick one and the thorough one, which an unusual item at the end brings in."""
     obj = {"a": [1, -1, 2**40, True, False, None, "x" * 300, {"b": 1.5}], "key" * 20: {}}
     assert cbor.loads(cbor.dumps(obj)) == obj
@@ -206,24 +206,24 @@ def test_both_readers_agree() -> None:
         ("x" * 24, "5818" + "78" * 24),
     ],
 )
-def test_what_is_written(value: Any, expected: str) -> None:
+def test_encoded_values(value: Any, expected: str) -> None:
     assert cbor.dumps(value).hex() == "d9d9f7" + expected.replace(" ", "")
 
 
 @pytest.mark.parametrize("value", [10**400, float("nan"), float("inf"), b"".join, {"a": {1}}])
-def test_what_cannot_be_written(value: Any) -> None:
+def test_unsupported_values_cannot_be_encoded(value: Any) -> None:
     with pytest.raises(EncodeError):
         cbor.dumps({"a": value})
 
 
-def test_bytes_are_written_for_base64() -> None:
+def test_byte_fields_are_encoded_as_expected_base64() -> None:
     secret = builtin("", "v1", "Secret")
     body = cbor.encode_item({"data": {"a": "aGk="}, "stringData": {"b": "aGk="}}, secret)
     assert body == bytes.fromhex("a2") + b"\x44data\xa1\x41a\xd6\x42hi" + b"\x4astringData\xa1\x41b\x44aGk="
     assert cbor.loads(body) == {"data": {"a": "aGk="}, "stringData": {"b": "aGk="}}
 
 
-def test_whole_numbers_of_float_fields_are_floats() -> None:
+def test_integral_values_of_float_fields_are_encoded_as_floats() -> None:
     """At any depth of a type that contains itself, and not in free JSON."""
     schema = {"maximum": 5, "items": {"maximum": 7}, "properties": {"a": {"maximum": 9}}, "default": {"maximum": 5}}
     obj = {"spec": {"versions": [{"schema": {"openAPIV3Schema": {"not": schema}}}]}}
@@ -235,7 +235,7 @@ def test_whole_numbers_of_float_fields_are_floats() -> None:
 
 
 @given(OBJECTS, OBJECTS)
-def test_members_put_in_front(obj: dict[str, Any], more: dict[str, Any]) -> None:
+def test_joined_puts_members_first(obj: dict[str, Any], more: dict[str, Any]) -> None:
     members = cbor.encode_item(more)[len(cbor.head(5, len(more))) :]
     own = {f"own.{key}": member for key, member in obj.items()}
     assert cbor.loads(cbor.joined(cbor.encode_item(own), members, len(more))) == {**more, **own}
@@ -267,7 +267,7 @@ EXPLAINED: list[tuple[dict[str, Any], str, str]] = [
 
 
 @pytest.mark.parametrize(("obj", "error", "finding"), EXPLAINED)
-def test_why_a_document_does_not_fit(obj: dict[str, Any], error: str, finding: str) -> None:
+def test_type_errors_of_documents(obj: dict[str, Any], error: str, finding: str) -> None:
     assert cbor.type_errors(cbor.dumps(obj), builtin("", "v1", "Pod")) == (error, finding)
 
 
@@ -303,18 +303,18 @@ def test_why_a_document_does_not_fit(obj: dict[str, Any], error: str, finding: s
         ("ConfigMap", "a1686d65746164617461a1716372656174696f6e54696d657374616d70f7", ""),
     ],
 )
-def test_what_is_wrong_with_structs(kind: str, body: str, error: str) -> None:
+def test_type_errors_of_structs(kind: str, body: str, error: str) -> None:
     assert cbor.type_errors(bytes.fromhex(body), builtin("", "v1", kind))[0] == error
 
 
-def test_an_unknown_field_ends_the_reading_of_its_struct() -> None:
+def test_first_unknown_field_of_a_struct_is_reported() -> None:
     body = cbor.dumps({"metadata": {"x": 1}, "data": {}, "y": 1})
     assert cbor.type_errors(body, builtin("", "v1", "ConfigMap"))[1] == "cbor: found unknown field at map element index 2"
     body = cbor.dumps({"data": {}, "metadata": {"name": "a", "x": 1}})
     assert cbor.type_errors(body, builtin("", "v1", "ConfigMap"))[1] == "cbor: found unknown field at map element index 1"
 
 
-def test_a_tag_of_several_bytes_is_no_end() -> None:
+def test_truncated_multi_byte_tag_is_rejected() -> None:
     with pytest.raises(DecodeError) as caught:
         cbor.loads(b"\xd9\xd9\xf6")
     assert str(caught.value) == "unable to determine group/version/kind: unexpected EOF"

@@ -43,10 +43,10 @@ from tests.unit.codecs.values import VALUES
         ("61ff", "61ff"),
     ],
 )
-def test_notation(body: str, notation: str) -> None:
+def test_diagnostic_notation(body: str, notation: str) -> None:
     assert cbor.diagnosis(bytes.fromhex(body)) == notation
 
 
 @given(VALUES)
-def test_all_that_is_written_has_one(value: object) -> None:
+def test_every_encoded_value_has_a_diagnostic_notation(value: object) -> None:
     assert cbor.diagnosis(cbor.dumps(value)).startswith("55799(")

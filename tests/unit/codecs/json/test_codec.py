@@ -61,27 +61,27 @@ SYNTAX = [
 
 
 @pytest.mark.parametrize(("body", "message"), SYNTAX, ids=[str(body[:12]) for body, _ in SYNTAX])
-def test_broken_bodies(body: bytes, message: str) -> None:
+def test_invalid_json_error_messages(body: bytes, message: str) -> None:
     with pytest.raises(DecodeError) as caught:
         json.loads(body)
     assert str(caught.value) == message
 
 
 @given(VALUES, st.sampled_from([None, 1]), st.booleans())
-def test_reads_what_python_writes(value: Any, indent: int | None, ascii_only: bool) -> None:
+def test_decodes_output_of_python_json(value: Any, indent: int | None, ascii_only: bool) -> None:
     body = python_json.dumps(value, indent=indent, ensure_ascii=ascii_only).encode()
     assert json.loads(body) == (value, [])
 
 
 @given(VALUES)
 @example([1.0, -0.0, 1e15, 1e21, 1e-6, 1e-7, 5e-324])
-def test_python_reads_what_is_written(value: Any) -> None:
+def test_python_json_decodes_the_output(value: Any) -> None:
     assert python_json.loads(json.dumps(value)) == value
     assert python_json.loads(json.dumps_pretty(value)) == value
 
 
 @given(st.binary(max_size=60) | st.text('{}[]",:\\u0aenultrfs1.-+ ', max_size=30).map(str.encode))
-def test_any_bytes_are_read_or_refused(body: bytes) -> None:
+def test_arbitrary_bytes_decode_or_raise_decode_error(body: bytes) -> None:
     try:
         value, _ = json.loads(body)
     except DecodeError:
@@ -109,11 +109,11 @@ def _refused(word: str) -> None:
         (rb'"\/\b\f\n\r\t\"\\"', '/\b\f\n\r\t"\\'),
     ],
 )
-def test_what_go_is_lenient_with(body: bytes, value: Any) -> None:
+def test_lenient_inputs_accepted_by_go(body: bytes, value: Any) -> None:
     assert json.loads(body) == (value, [])
 
 
-def test_depth_up_to_ten_thousand() -> None:
+def test_maximum_depth_is_ten_thousand() -> None:
     value, _ = json.loads(b"[" * 10_000 + b"]" * 10_000)
     assert json.dumps(value) == b"[" * 10_000 + b"]" * 10_000
 
@@ -133,21 +133,21 @@ def test_depth_up_to_ten_thousand() -> None:
         (rb'{"a:b":1,"\u0061\u003Ab":2}', {"a:b": 2}, ["a:b"]),
     ],
 )
-def test_members_given_twice(body: bytes, value: Any, duplicates: list[str]) -> None:
+def test_duplicate_members(body: bytes, value: Any, duplicates: list[str]) -> None:
     assert json.loads(body) == (value, duplicates)
 
 
-def test_untyped_objects_given_twice_are_not_merged() -> None:
+def test_untyped_duplicate_objects_are_not_merged() -> None:
     assert json.loads(b'{"s":{"x":1},"s":{"y":2}}', merge=False) == ({"s": {"y": 2}}, ["s"])
 
 
-def test_no_more_than_a_hundred_duplicates_are_reported() -> None:
+def test_duplicate_reports_are_limited_to_a_hundred() -> None:
     body = b"{" + b",".join(b'"k%d":0,"k%d":0' % (number, number) for number in range(150)) + b"}"
     assert len(json.loads(body)[1]) == 100
 
 
 @given(st.lists(st.sampled_from(["a", "b", ":", '"', "\\", "\u00e9"]), min_size=1, max_size=5), st.booleans())
-def test_duplicates_are_found_in_any_spelling(keys: list[str], ascii_only: bool) -> None:
+def test_duplicates_are_found_regardless_of_escapes(keys: list[str], ascii_only: bool) -> None:
     body = "{" + ",".join(f"{python_json.dumps(key, ensure_ascii=ascii_only)}:1" for key in keys) + "}"
     expected = list(dict.fromkeys(key for at, key in enumerate(keys) if key in keys[:at]))
     assert json.loads(body.encode())[1] == expected
@@ -164,14 +164,14 @@ def test_duplicates_are_found_in_any_spelling(keys: list[str], ascii_only: bool)
         (2.0**63, "9223372036854776000"), (5e-324, "5e-324"),
     ],
 )  # fmt: skip
-def test_floats_as_go_prints_them(number: float, text: str) -> None:
+def test_floats_are_formatted_as_in_go(number: float, text: str) -> None:
     assert json.float_text(number) == text
     assert json.dumps({"a": [number]}) == f'{{"a":[{text}]}}'.encode()
     assert json.dumps(number) == text.encode()
 
 
 @pytest.mark.parametrize(("number", "word"), [(float("nan"), "NaN"), (float("inf"), "+Inf"), (-float("inf"), "-Inf")])
-def test_what_is_no_number_cannot_be_written(number: float, word: str) -> None:
+def test_nan_and_infinity_cannot_be_encoded(number: float, word: str) -> None:
     with pytest.raises(EncodeError, match=f"unsupported value: {word}".replace("+", r"\+")):
         json.float_text(number)
 
@@ -180,7 +180,7 @@ def test_integers_beyond_64_bits_are_written() -> None:
     assert json.dumps([2**64, -(2**70)]) == b"[18446744073709551616,-1180591620717411303424]"
 
 
-def test_a_number_beyond_floats_remembers_how_it_was_written() -> None:
+def test_overflowing_numbers_keep_their_literal() -> None:
     value, _ = json.loads(b'{"a":1e999,"b":[-1E400]}')
     assert isinstance(value["a"], json.Overflow)
     assert value["a"].literal == "1e999"
@@ -189,7 +189,7 @@ def test_a_number_beyond_floats_remembers_how_it_was_written() -> None:
         json.untyped(value)
 
 
-def test_without_a_type_large_integers_are_floats() -> None:
+def test_untyped_large_integers_become_floats() -> None:
     value = json.untyped({"a": [2**63, 2**63 - 1, -(2**63) - 1], "b": {"c": 10**30}})
     assert value == {"a": [float(2**63), 2**63 - 1, -float(2**63)], "b": {"c": 1e30}}
     assert [type(item) for item in value["a"]] == [float, int, float]
@@ -210,25 +210,25 @@ def test_without_a_type_large_integers_are_floats() -> None:
         ({"b": None, "a": True}, b'{"b":null,"a":true}'),
     ],
 )
-def test_characters_that_go_escapes(value: Any, text: bytes) -> None:
+def test_escaped_characters(value: Any, text: bytes) -> None:
     assert json.dumps(value) == text
 
 
-def test_surrogates_are_no_characters() -> None:
+def test_surrogates_are_replaced() -> None:
     assert json.dumps({"a\udcff": ["\ud800", 1.0]}) == rb'{"a\ufffd":["\ufffd",1]}'
 
 
-def test_what_json_does_not_know() -> None:
+def test_unsupported_types_cannot_be_encoded() -> None:
     with pytest.raises(EncodeError):
         json.dumps({"a": {1}})
 
 
 @pytest.mark.parametrize("text", ["a-e-6", "1e-6", "x.0", "1e+16", "node+e+5"])
-def test_text_like_numbers(text: str) -> None:
+def test_strings_resembling_numbers_are_kept(text: str) -> None:
     assert json.loads(json.dumps([text, {text: text}]))[0] == [text, {text: text}]
 
 
-def test_indentation() -> None:
+def test_pretty_indentation() -> None:
     value = {"a": {"b": [1, {"c": 2.0}], "d": {}, "e": []}}
     assert json.dumps_pretty(value) == (
         b'{\n  "a": {\n    "b": [\n      1,\n      {\n        "c": 2\n      }\n    ],\n    "d": {},\n    "e": []\n  }\n}'
@@ -236,7 +236,7 @@ def test_indentation() -> None:
 
 
 @given(OBJECTS)
-def test_both_writers_agree(value: dict[str, Any]) -> None:
+def test_fast_and_general_encoder_agree(value: dict[str, Any]) -> None:
     """A float that only the slow writer knows changes nothing of the rest."""
     alone, beside = json.dumps(value), json.dumps({"x": 1.0, "value": value})
     assert beside == b'{"x":1,"value":' + alone + b"}"
@@ -250,7 +250,7 @@ ODD = st.sampled_from([1.0, -1.0, 0.0, 1e16, 2.5e20, -1.25e-6, 1e-6, 1.5, 10, "1
         ODD, lambda below: st.lists(below, max_size=3) | st.dictionaries(st.sampled_from(["a", "1.0"]), below), max_leaves=5
     )
 )
-def test_floats_are_found_among_texts_like_them(value: Any) -> None:
+def test_floats_among_strings_resembling_floats(value: Any) -> None:
     assert json.dumps([1.0, value]) == b"[1," + json.dumps([value])[1:]
     assert json.dumps_pretty([1.0, value]) == b"[\n  1," + json.dumps_pretty([value])[1:]
 
@@ -258,10 +258,10 @@ def test_floats_are_found_among_texts_like_them(value: Any) -> None:
 # ---------------------------------------------------------------- helpers of strict decoding
 
 
-def test_all_members_in_their_order() -> None:
+def test_members_are_listed_in_order() -> None:
     body = b'{"b":{"x":[{"y":1},2]},"a":1,"b":2}'
     assert list(json.members(body)) == ["b", "b.x", "b.x[0].y", "a", "b"]
 
 
-def test_literals_of_numbers() -> None:
+def test_number_literals() -> None:
     assert json.literals(b'{"a":[1.50,2,1e5]}') == {"a": ["1.50", 2, "1e5"]}

@@ -99,18 +99,18 @@ VECTORS: list[tuple[tuple[str, str, str], dict[str, Any], bytes]] = [
 
 
 @pytest.mark.parametrize(("kind", "obj", "content"), VECTORS, ids=[kind[2] for kind, _, _ in VECTORS])
-def test_vectors(kind: tuple[str, str, str], obj: dict[str, Any], content: bytes) -> None:
+def test_encoding_test_vectors(kind: tuple[str, str, str], obj: dict[str, Any], content: bytes) -> None:
     type_ = builtin(*kind)
     assert protobuf.encode(type_, obj) == content
     assert normalise(type_, protobuf.decode(type_, content)) == normalise(type_, obj)
 
 
-def test_a_pod_comes_back() -> None:
+def test_pod_round_trip() -> None:
     type_ = builtin("", "v1", "Pod")
     assert protobuf.decode(type_, protobuf.encode(type_, POD)) == POD
 
 
-def test_schemas_contain_themselves() -> None:
+def test_recursive_schemas_round_trip() -> None:
     schema = {
         "type": "object", "maximum": 1.5, "default": {"x": [1]}, "enum": [1, "a"], "items": {"type": "string"}, "not": {"type": "x"},
         "properties": {"a": {"additionalProperties": {"type": "string"}}}, "additionalProperties": False,
@@ -127,7 +127,7 @@ def test_schemas_contain_themselves() -> None:
 
 
 @given(typed_values())
-def test_what_is_written_is_read(typed: tuple[Type, Any]) -> None:
+def test_encoded_objects_can_be_decoded(typed: tuple[Type, Any]) -> None:
     """Nulls and empty lists apart, which messages do not tell from nothing."""
     type_, value = typed
 
@@ -151,7 +151,7 @@ KINDS = [
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=[kind[2] for kind in KINDS])
-def test_an_empty_object_of_every_kind(kind: tuple[str, str, str]) -> None:
+def test_empty_object_of_every_kind(kind: tuple[str, str, str]) -> None:
     type_ = builtin(*kind)
     content = protobuf.encode(type_, {})
     assert content.startswith(METADATA)
@@ -161,7 +161,7 @@ def test_an_empty_object_of_every_kind(kind: tuple[str, str, str]) -> None:
 # ---------------------------------------------------------------- google's library reads it
 
 
-def test_google_reads_a_config_map() -> None:
+def test_google_protobuf_decodes_a_config_map() -> None:
     file = descriptor_pb2.FileDescriptorProto(name="cm.proto", package="test", syntax="proto2")
     one, many, text, message = 1, 3, 9, 11
     entry = descriptor_pb2.DescriptorProto(name="DataEntry", options=descriptor_pb2.MessageOptions(map_entry=True))
@@ -203,7 +203,7 @@ LENIENT: list[tuple[bytes, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("content", "obj"), LENIENT)
-def test_what_is_accepted(content: bytes, obj: dict[str, Any]) -> None:
+def test_unusual_but_valid_messages(content: bytes, obj: dict[str, Any]) -> None:
     type_ = builtin("", "v1", "ConfigMap")
     found = protobuf.decode(type_, content)
     assert {"metadata": {}, **found} == obj
@@ -230,14 +230,14 @@ BROKEN = [
 
 
 @pytest.mark.parametrize(("content", "message"), BROKEN)
-def test_broken_messages(content: str, message: str) -> None:
+def test_invalid_message_errors(content: str, message: str) -> None:
     with pytest.raises(DecodeError) as caught:
         protobuf.decode(builtin("", "v1", "Pod"), bytes.fromhex(content))
     assert str(caught.value) == message
 
 
 @given(st.binary(max_size=60), st.sampled_from(["Pod", "Service", "Event"]))
-def test_any_bytes_are_read_or_refused(content: bytes, kind: str) -> None:
+def test_arbitrary_bytes_decode_or_raise_decode_error(content: bytes, kind: str) -> None:
     try:
         obj = protobuf.decode(builtin("", "v1", kind), content)
     except DecodeError:
@@ -246,7 +246,7 @@ def test_any_bytes_are_read_or_refused(content: bytes, kind: str) -> None:
 
 
 @given(st.data())
-def test_any_change_of_a_message_is_read_or_refused(data: st.DataObject) -> None:
+def test_mutated_messages_decode_or_raise_decode_error(data: st.DataObject) -> None:
     content = bytearray(protobuf.encode(builtin("", "v1", "Pod"), POD))
     for _ in range(data.draw(st.integers(1, 3))):
         content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
@@ -261,7 +261,7 @@ def test_any_change_of_a_message_is_read_or_refused(data: st.DataObject) -> None
     "obj",
     [{"spec": []}, {"spec": {"containers": [1]}}, {"metadata": {"labels": {"a": 1}}}, {"metadata": {"creationTimestamp": "x"}}],
 )
-def test_what_does_not_fit_cannot_be_written(obj: dict[str, Any]) -> None:
+def test_objects_of_wrong_type_cannot_be_encoded(obj: dict[str, Any]) -> None:
     with pytest.raises(EncodeError):
         protobuf.encode(builtin("", "v1", "Pod"), obj)
 
@@ -269,23 +269,23 @@ def test_what_does_not_fit_cannot_be_written(obj: dict[str, Any]) -> None:
 # ---------------------------------------------------------------- documents
 
 
-def test_documents() -> None:
+def test_document_round_trip() -> None:
     type_ = builtin("", "v1", "ConfigMap")
     body = protobuf.document("v1", "ConfigMap", protobuf.encode_item(type_, {"data": {"a": "b"}}))
     assert protobuf.loads(body, "", "") == {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {}, "data": {"a": "b"}}
 
 
-def test_a_document_that_does_not_say_its_kind() -> None:
+def test_document_without_kind_uses_the_expected_kind() -> None:
     body = b"k8s\0" + field(2, field(2, b"\n\1a\x12\1b"))
     assert protobuf.loads(body, "v1", "ConfigMap") == {"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "b"}}
 
 
-def test_a_document_of_an_unknown_kind() -> None:
+def test_document_of_an_unknown_kind() -> None:
     body = protobuf.document("nope/v1", "Nope", field(2, b"\xff"))
     assert protobuf.loads(body, "v1", "ConfigMap") == {"apiVersion": "nope/v1", "kind": "Nope"}
 
 
-def test_broken_content_of_a_known_kind() -> None:
+def test_invalid_content_of_a_known_kind() -> None:
     with pytest.raises(ContentError) as caught:
         protobuf.loads(protobuf.document("v1", "Pod", field(2, b"\xff")), "", "")
     assert (str(caught.value), caught.value.api_version, caught.value.kind) == ("unexpected EOF", "v1", "Pod")
@@ -300,24 +300,24 @@ def test_broken_content_of_a_known_kind() -> None:
         (b"k8s\0\xff", "unexpected EOF"),
     ],
 )
-def test_what_is_no_document(body: bytes, message: str) -> None:
+def test_invalid_documents(body: bytes, message: str) -> None:
     with pytest.raises(DecodeError) as caught:
         protobuf.loads(body, "v1", "Pod")
     assert str(caught.value) == message
 
 
-def test_lists_are_joined() -> None:
+def test_list_document_concatenates_items() -> None:
     parts = [field(2, b"one"), field(2, b"two")]
     listing = protobuf.list_document("v1", "PodList", {"resourceVersion": "7", "remainingItemCount": 3}, Items(parts))
     content = field(1, b"\n\0\x12\0017\x1a\0 \3") + b"".join(parts)
     assert listing == protobuf.document("v1", "PodList", field(2, content))
 
 
-def test_events() -> None:
+def test_watch_event_encoding() -> None:
     assert protobuf.event("ADDED", b"document") == field(1, b"ADDED") + field(2, field(1, b"document"))
 
 
-def test_what_is_kept_of_a_field_is_not_taken_for_another_value() -> None:
+def test_field_caches_do_not_mix_values() -> None:
     """More of each than are kept, short and long, twice."""
     texts = [f"{'n' * (number % 50) * 5}{number}" for number in range(200)]
     for text in [*texts, *texts]:
@@ -329,14 +329,14 @@ def test_what_is_kept_of_a_field_is_not_taken_for_another_value() -> None:
         assert protobuf.encode(builtin("", "v1", "ConfigMap"), {"metadata": {"name": text, "labels": labels}}) == expected
 
 
-def test_floats_that_are_equal_and_differ() -> None:
+def test_positive_and_negative_zero_are_encoded_differently() -> None:
     type_ = type_of("k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1.JSONSchemaProps")
     written = [protobuf.encode(type_, {"minimum": number}) for number in (0.0, -0.0)]
     assert [content.count(b"\x80") for content in written] == [0, 1]
 
 
 @pytest.mark.parametrize("absent", ["metadata", "spec", "status"])
-def test_what_is_none_is_absent(absent: str) -> None:
+def test_null_members_are_encoded_as_absent(absent: str) -> None:
     pod = builtin("", "v1", "Pod")
     without = {name: member for name, member in POD.items() if name != absent}
     assert protobuf.encode(pod, POD | {absent: None}) == protobuf.encode(pod, without)
@@ -346,7 +346,7 @@ def test_what_is_none_is_absent(absent: str) -> None:
 
 
 @given(st.integers(-(2**63), 2**64 - 1))
-def test_variable_length(number: int) -> None:
+def test_varint_encoding(number: int) -> None:
     encoded = varint(number)
     assert len(encoded) <= 10
     assert sum((byte & 0x7F) << 7 * at for at, byte in enumerate(encoded)) == number % 2**64
@@ -365,13 +365,13 @@ def test_variable_length(number: int) -> None:
         (b"\x80\x80\x80\x80\x10\x05\x08\x05", "proto: wrong wireType = 0 for field ObjectMeta"),
     ],
 )
-def test_odd_numbers(content: bytes, message: str) -> None:
+def test_invalid_varints_and_field_numbers(content: bytes, message: str) -> None:
     with pytest.raises(DecodeError) as caught:
         protobuf.decode(builtin("", "v1", "ConfigMap"), content)
     assert str(caught.value) == message
 
 
-def test_an_entry_of_a_map_may_reach_beyond_itself() -> None:
+def test_map_entry_may_exceed_its_length() -> None:
     entry = b"\x12\x06\x0a\x01k\x12\x03v"  # the value is two bytes longer than the entry
     obj = protobuf.decode(builtin("", "v1", "ConfigMap"), entry + b"\x1a\x07\x0a\x01b\x12\x02\0\1")
     assert obj == {"data": {"k": "v\x1a\x07"}, "binaryData": {"b": "AAE="}}
@@ -379,7 +379,7 @@ def test_an_entry_of_a_map_may_reach_beyond_itself() -> None:
         protobuf.decode(builtin("", "v1", "ConfigMap"), entry)
 
 
-def test_fields_are_told_by_their_go_names() -> None:
+def test_errors_use_go_field_names() -> None:
     rule = field(2, field(3, b"\x10\1"))  # IngressSpec.rules[].IngressRuleValue as a number
     with pytest.raises(DecodeError) as caught:
         protobuf.decode(builtin("networking.k8s.io", "v1", "Ingress"), rule)
@@ -405,12 +405,12 @@ def test_go_names(name: str, struct: str, go: str) -> None:
     assert go_name(name, struct) == go
 
 
-def test_a_version_that_is_none_is_the_expected_one() -> None:
+def test_invalid_api_version_is_replaced_by_the_expected_one() -> None:
     body = protobuf.document("a/b/v1", "ConfigMap", field(2, b""))
     assert protobuf.loads(body, "v1", "Pod") == {"apiVersion": "v1", "kind": "ConfigMap"}
 
 
-def test_broken_fields_of_managers_are_passed_over() -> None:
+def test_invalid_managed_fields_are_skipped() -> None:
     entry = field(17, field(1, b"m") + field(7, field(1, b"{")))
     obj = protobuf.decode(builtin("", "v1", "ConfigMap"), field(1, entry))
     assert obj["metadata"]["managedFields"] == [{"manager": "m"}]

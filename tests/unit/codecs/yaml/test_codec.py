@@ -113,36 +113,36 @@ BROKEN = [
 
 
 @pytest.mark.parametrize(("body", "expected"), READ)
-def test_what_is_read(body: bytes, expected: str) -> None:
+def test_decoded_values(body: bytes, expected: str) -> None:
     value, problems = yaml.loads(body)
     assert (json.dumps(value).decode(), problems) == (expected, [])
 
 
 @pytest.mark.parametrize(("scalar", "expected"), SCALARS.items())
-def test_what_plain_scalars_mean(scalar: str, expected: str) -> None:
+def test_plain_scalar_resolution(scalar: str, expected: str) -> None:
     assert json.dumps(yaml.loads(f"a: {scalar}".encode())[0]["a"]).decode() == expected
 
 
 @pytest.mark.parametrize(("body", "expected", "problems"), STRICT)
-def test_keys_given_twice(body: bytes, expected: str, problems: list[str]) -> None:
+def test_duplicate_keys(body: bytes, expected: str, problems: list[str]) -> None:
     value, found = yaml.loads(body)
     assert (json.dumps(value).decode(), found) == (expected, problems)
 
 
-def test_complaints_of_a_strict_reader() -> None:
+def test_strict_error_message_for_duplicate_keys() -> None:
     assert yaml.strict_error(yaml.loads(b"a: 1\na: 2\na: 3")[1]) == (
         'yaml: unmarshal errors:\n  line 2: key "a" already set in map\n  line 3: key "a" already set in map'
     )
 
 
 @pytest.mark.parametrize(("body", "message"), BROKEN, ids=[str(body[:20]) for body, _ in BROKEN])
-def test_broken_bodies(body: bytes, message: str) -> None:
+def test_invalid_yaml_error_messages(body: bytes, message: str) -> None:
     with pytest.raises(DecodeError) as caught:
         yaml.loads(body)
     assert str(caught.value) == message
 
 
-def test_a_billion_laughs() -> None:
+def test_excessive_aliasing_is_rejected() -> None:
     lines = ["a: &a [x,x,x,x,x,x,x,x,x]"]
     lines += [f"{name}: &{name} [{','.join([f'*{before}'] * 9)}]" for before, name in zip("abcdefgh", "bcdefghi", strict=True)]
     with pytest.raises(DecodeError, match="yaml: document contains excessive aliasing"):
@@ -150,7 +150,7 @@ def test_a_billion_laughs() -> None:
 
 
 @given(st.binary(max_size=60) | st.text("ab :-[]{},&*!|>'\"%@`#?~<\n\t01.", max_size=40).map(str.encode))
-def test_any_bytes_are_read_or_refused(body: bytes) -> None:
+def test_arbitrary_bytes_decode_or_raise_decode_error(body: bytes) -> None:
     try:
         value, _ = yaml.loads(body)
     except DecodeError:
@@ -193,12 +193,12 @@ WRITTEN: list[tuple[Any, str]] = [
 
 
 @pytest.mark.parametrize(("value", "expected"), WRITTEN)
-def test_what_is_written(value: Any, expected: str) -> None:
+def test_encoded_values(value: Any, expected: str) -> None:
     assert yaml.dumps(value).decode() == expected + "\n"
 
 
 @pytest.mark.parametrize(("text", "read"), [("a\x85b", "a b"), ("a\x85\x85b", "a\nb"), ("\x85", " "), ("\xa0", "\xa0")])
-def test_it_writes_what_yaml_reads_in_the_json(text: str, read: str) -> None:
+def test_json_strings_with_special_characters(text: str, read: str) -> None:
     assert yaml.loads(yaml.dumps({"a": text})) == ({"a": read}, [])
     assert yaml.loads(b"items:\n" + yaml.item({"a": text})) == ({"items": [{"a": read}]}, [])
 
@@ -213,29 +213,29 @@ def test_it_writes_what_yaml_reads_in_the_json(text: str, read: str) -> None:
         ({"x" * 1100: 1}, "yaml: did not find expected ',' or '}'"),
     ],
 )
-def test_what_yaml_does_not_read_cannot_be_written(value: Any, problem: str) -> None:
+def test_unrepresentable_strings_cannot_be_encoded(value: Any, problem: str) -> None:
     with pytest.raises(EncodeError, match=f"^{re.escape(problem)}$"):
         yaml.dumps({"k": value})
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf")])
-def test_what_is_no_number_cannot_be_written(number: float) -> None:
+def test_nan_and_infinity_cannot_be_encoded(number: float) -> None:
     with pytest.raises(EncodeError):
         yaml.dumps({"a": number})
 
 
 @given(VALUES)
-def test_reads_what_it_writes(value: Any) -> None:
+def test_encoded_values_can_be_decoded(value: Any) -> None:
     assert yaml.loads(yaml.dumps(value)) == (value, [])
 
 
 @given(st.recursive(TEXTS, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=4), max_leaves=8))
-def test_pyyaml_reads_what_it_writes(value: Any) -> None:
+def test_pyyaml_decodes_the_output(value: Any) -> None:
     assert pyyaml.load(yaml.dumps(value), pyyaml.CBaseLoader) == value
 
 
 @pytest.mark.parametrize("text", [r"\\/", r"\\\\/", r"\"\\/", r"\\ud83d", r"\n\\/\\"])
-def test_a_backslash_before_what_is_no_escape(text: str) -> None:
+def test_unknown_escapes_in_json_bodies(text: str) -> None:
     body = f'{{"pattern":"^a{text}$"}}'
     assert yaml.loads(body.encode()) == (json.loads(body.encode())[0], [])
 
@@ -252,7 +252,7 @@ def test_a_backslash_before_what_is_no_escape(text: str) -> None:
         ("7", 7),
     ],
 )
-def test_numbers_of_json_among_texts_like_them(number: str, expected: float) -> None:
+def test_json_numbers_among_strings_resembling_numbers(number: str, expected: float) -> None:
     body = f'{{"text":"since 3.0, or [1e3,2.0] or 1:4.0,","one":{number},"list":[{number},"2.0"]}}'
     value, problems = yaml.loads(body.encode())
     assert (value["one"], value["list"], problems) == (expected, [expected, "2.0"], [])
