@@ -15,14 +15,14 @@ UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a
 FLOW = "X-Kubernetes-Pf-Flowschema-Uid"
 
 
-def test_every_answer_has_an_audit_id(call) -> None:
+def test_every_response_has_an_audit_id(call) -> None:
     first, second = call("GET", "/version"), call("GET", "/api/v1/watch")
     assert UUID.fullmatch(first.header("Audit-Id"))
     assert first.header("Audit-Id") != second.header("Audit-Id")
     assert call("GET", "/version", audit_id="mine").header("Audit-Id") == "mine"
 
 
-def test_headers_tell_how_far_a_request_came(call) -> None:
+def test_response_headers_depend_on_the_failing_filter(call) -> None:
     given_up = call("GET", "/api/v1/watch")
     assert (given_up.status, given_up.header("Cache-Control"), given_up.header(FLOW)) == (500, None, None)
     unknown = call("GET", "/version", authorization="Bearer wrong")
@@ -38,7 +38,7 @@ def test_headers_tell_how_far_a_request_came(call) -> None:
     assert missing.header(FLOW)
 
 
-def test_the_order_of_the_filters(call) -> None:
+def test_order_of_the_request_filters(call) -> None:
     wrong, query = "Bearer wrong", "timeout=x"
     assert call("GET", "/api/v1/watch", query, authorization=wrong).status == 500
     assert call("GET", "/api/v1/nope", query, authorization=wrong).status == 400
@@ -48,7 +48,7 @@ def test_the_order_of_the_filters(call) -> None:
     assert call("GET", "/api/v1/nope").status == 404
 
 
-def test_flows_tell_users_and_probes_apart(call) -> None:
+def test_flow_schemas_distinguish_users_and_probes(call) -> None:
     bearer = "Bearer user-token"
     admin = call("GET", "/version").header(FLOW)
     alice = call("GET", "/version", authorization=bearer).header(FLOW)
@@ -57,14 +57,14 @@ def test_flows_tell_users_and_probes_apart(call) -> None:
     assert call("GET", "/version", authorization="").header(FLOW) == alice
 
 
-def test_a_head_has_the_length_of_a_short_body_but_no_body(call) -> None:
+def test_head_response_has_content_length_but_no_body(call) -> None:
     answer = call("HEAD", "/api")
     assert (answer.status, answer.body) == (405, b"")
     assert int(answer.header("Content-Length")) > 100
     assert call("HEAD", "/apis").header("Content-Length") is None
 
 
-def test_errors_speak_as_the_client_likes(call) -> None:
+def test_errors_use_the_requested_format(call) -> None:
     assert call("GET", "/api/v1/nope", accept="application/yaml").body.startswith(b"apiVersion: v1\ncode: 404\n")
     assert call("GET", "/api/v1/nope", accept="text/html").body.startswith(b"{\n  ")
     assert call("GET", "/api/v1/nope", "pretty=true").body.startswith(b"{\n  ")
@@ -95,7 +95,7 @@ def answer_with(machinery: assembly.Machinery, monkeypatch: pytest.MonkeyPatch, 
     return answer_with
 
 
-def test_what_no_room_foresaw_is_a_status_and_logged(answer_with, caplog: pytest.LogCaptureFixture) -> None:
+def test_unexpected_exception_returns_500_and_is_logged(answer_with, caplog: pytest.LogCaptureFixture) -> None:
     answer = answer_with(RuntimeError("secret"))("GET", "/api/v1/pods")
     assert answer.status == 500
     assert answer.json["reason"] == "InternalError"
@@ -103,12 +103,12 @@ def test_what_no_room_foresaw_is_a_status_and_logged(answer_with, caplog: pytest
     assert "secret" in caplog.text
 
 
-def test_warnings_of_verbs_are_sent(answer_with) -> None:
+def test_warnings_are_sent_as_headers(answer_with) -> None:
     answer = answer_with(Response(200, [], b"{}"))("GET", "/api/v1/pods")
     assert answer.header("Warning") == '299 - "mind that"'
 
 
-def test_large_objects_are_compressed_for_who_takes_it(answer_with) -> None:
+def test_large_responses_are_compressed_if_accepted(answer_with) -> None:
     large = b"x" * (128 * 1024 + 1)
     call = answer_with(Response(200, [("Content-Type", "application/json")], large))
     packed = call("GET", "/api/v1/pods", accept_encoding="br, gzip")
@@ -120,7 +120,7 @@ def test_large_objects_are_compressed_for_who_takes_it(answer_with) -> None:
         assert call("GET", "/api/v1/pods", accept_encoding=encodings).body == large
 
 
-def test_small_objects_and_text_are_not_compressed(answer_with) -> None:
+def test_small_or_text_responses_are_not_compressed(answer_with) -> None:
     small = answer_with(Response(200, [("Content-Type", "application/json")], b"x" * 128 * 1024))
     assert small("GET", "/api/v1/pods", accept_encoding="gzip").header("Content-Encoding") is None
     text = answer_with(Response(200, [("Content-Type", "text/plain")], b"x" * 200_000))
@@ -132,7 +132,7 @@ class _Stream:
         yield b"frame"
 
 
-def test_a_stream_is_handed_on_as_it_is(machinery, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_streams_are_returned_unchanged(machinery, monkeypatch: pytest.MonkeyPatch) -> None:
     stream = _Stream()
     monkeypatch.setattr("fakekube.api.application.endpoints", _Verbs(Response(200, [], stream)))  # type: ignore[arg-type]
     environ = {
@@ -146,13 +146,13 @@ def test_a_stream_is_handed_on_as_it_is(machinery, monkeypatch: pytest.MonkeyPat
     assert "Content-Length" not in dict(seen)
 
 
-def test_timeouts_must_be_durations(call) -> None:
+def test_timeout_must_be_a_duration(call) -> None:
     assert call("GET", "/version", "timeout=1s").status == 200
     answer = call("GET", "/version", "timeout=x")
     assert (answer.status, answer.json["reason"]) == (400, "BadRequest")
 
 
-def test_the_unknown_target_is_told_without_html(call) -> None:
+def test_unknown_target_error_is_escaped_plain_text(call) -> None:
     answer = call("GET", "/api/v1/watch", "a=<b>&c")
     assert answer.header("Content-Type") == "text/plain; charset=utf-8"
     assert b"/api/v1/watch?a=&lt;b&gt;&amp;c" in answer.body

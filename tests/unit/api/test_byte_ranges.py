@@ -19,14 +19,14 @@ HEADERS = [("Content-Type", "application/json"), ("Vary", "Accept")]
         ("bytes=10-,0-0", b"0", "bytes 0-0/10"),
     ],
 )
-def test_a_part(wanted: str, expected: bytes, where: str) -> None:
+def test_satisfiable_ranges_return_206(wanted: str, expected: bytes, where: str) -> None:
     response = content(BODY, HEADERS, wanted)
     assert (response.status, response.body) == (206, expected)
     assert response.headers == [*HEADERS, ("Content-Range", where)]
 
 
 @pytest.mark.parametrize("wanted", ["", "bytes=", "bytes=0-1,3-4"])
-def test_the_whole(wanted: str) -> None:
+def test_ignored_range_headers_return_the_whole_body(wanted: str) -> None:
     response = content(BODY, HEADERS, wanted)
     assert (response.status, response.headers, response.body) == (200, HEADERS, BODY)
 
@@ -38,7 +38,7 @@ def test_invalid_ranges(wanted: str) -> None:
     assert ("Vary", "Accept") in response.headers
 
 
-def test_a_range_beyond_the_end() -> None:
+def test_unsatisfiable_range_returns_416() -> None:
     response = content(BODY, HEADERS, "bytes=10-")
     assert (response.status, response.body) == (416, b"invalid range: failed to overlap\n")
     assert ("Content-Range", "bytes */10") in response.headers

@@ -27,7 +27,7 @@ def is_cbor(reply: Reply) -> bool:
 @pytest.mark.parametrize(
     "path", ["/api/v1", "/apis/apps/v1", "/api/v1/namespaces/default", "/api/v1/namespaces", "/api/v1/namespaces/nope"]
 )
-def test_resources_and_what_is_said_of_them(gated: Api, path: str) -> None:
+def test_resources_and_discovery_are_served_as_cbor(gated: Api, path: str) -> None:
     assert is_cbor(gated.get(path, headers=CBOR))
 
 
@@ -35,10 +35,10 @@ def test_resources_and_what_is_said_of_them(gated: Api, path: str) -> None:
     "path",
     ["/api", "/apis", "/apis/apps", "/api/v1/nopes", "/api/v1/namespaces?timeout=x", "/apis/apiregistration.k8s.io", "/version"],
 )
-def test_filters_routers_and_groups_know_none(gated: Api, path: str) -> None:
+def test_filters_routers_and_groups_do_not_answer_in_cbor(gated: Api, path: str) -> None:
     assert not is_cbor(gated.get(path, headers=CBOR))
 
 
-def test_pages_name_it_last(gated: Api) -> None:
+def test_debug_pages_list_cbor_last(gated: Api) -> None:
     refusal = gated.get("/statusz", headers={"Accept": "application/json"}).at("message")
     assert refusal.endswith("accepted: application/json, application/yaml, text/plain, application/cbor")

@@ -28,25 +28,25 @@ def _check(text: str, verb: str = "list", subresource: str = "") -> float:
 
 
 @pytest.mark.parametrize("text", GOOD)
-def test_durations(text: str) -> None:
+def test_valid_durations(text: str) -> None:
     _check(text)
 
 
 @pytest.mark.parametrize("text", BAD)
-def test_what_is_no_duration(text: str) -> None:
+def test_invalid_durations_return_400(text: str) -> None:
     with pytest.raises(StatusError) as caught:
         _check(text)
     assert caught.value.code == 400
     assert caught.value.message == f"invalid timeout specified in the request URL - time: {BAD[text]}"
 
 
-def test_endless_digits_are_no_crash() -> None:
+def test_very_long_digits_are_rejected() -> None:
     with pytest.raises(StatusError, match="invalid duration"):
         _check("9" * 5000 + "s")
 
 
 @pytest.mark.parametrize(("verb", "subresource"), [("watch", ""), ("get", "log"), ("create", "exec")])
-def test_long_running_requests_are_not_judged(verb: str, subresource: str) -> None:
+def test_long_running_requests_ignore_the_timeout(verb: str, subresource: str) -> None:
     assert _check("x", verb, subresource) == math.inf
 
 
@@ -63,5 +63,5 @@ def test_long_running_requests_are_not_judged(verb: str, subresource: str) -> No
         ("2h", "list", 60),
     ],
 )
-def test_how_long_a_request_may_take(text: str, verb: str, seconds: float) -> None:
+def test_deadline_by_verb_and_timeout(text: str, verb: str, seconds: float) -> None:
     assert _check(text, verb) == seconds

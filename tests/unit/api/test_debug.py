@@ -10,7 +10,7 @@ STRUCTURED = "application/json;g=config.k8s.io;v=v1beta1;as={}"
 
 
 @pytest.mark.parametrize("page", ["statusz", "flagz"])
-def test_pages_are_text_or_structured(call, page: str) -> None:
+def test_debug_pages_as_text_or_structured(call, page: str) -> None:
     text = call("GET", f"/{page}", accept="text/plain")
     assert text.header("Content-Type") == "text/plain; charset=utf-8"
     assert text.body.startswith(f"\napiserver {page}\n".encode())
@@ -20,20 +20,20 @@ def test_pages_are_text_or_structured(call, page: str) -> None:
     assert call("GET", f"/{page}", accept="application/json").status == 406
 
 
-def test_the_levels_of_logs(call) -> None:
+def test_log_verbosity_endpoint(call) -> None:
     put = call("PUT", "/debug/flags/v", body=b"4")
     assert (put.status, put.body) == (200, b"successfully set klog.logging.verbosity to 4\n")
     assert call("PUT", "/debug/flags/v", body=b"x").status == 400
     assert call("GET", "/debug/flags/v").status == 406
 
 
-def test_profiles(call) -> None:
+def test_pprof_endpoints(call) -> None:
     assert call("GET", "/debug/pprof").header("Location") == "/debug/pprof/"
     assert call("GET", "/debug/pprof/").status == 200
     assert call("GET", "/debug/pprof/heap").status == 404
 
 
-def test_the_issuer(call) -> None:
+def test_openid_configuration_and_jwks(call) -> None:
     document = call("GET", "/.well-known/openid-configuration").json
     assert document["jwks_uri"] == "https://127.0.0.1:6443/openid/v1/jwks"
     keys = call("GET", "/openid/v1/jwks", accept="application/jwk-set+json")
@@ -57,6 +57,6 @@ def test_the_issuer(call) -> None:
         ("text/html", None),
     ],
 )
-def test_the_form_of_a_page_is_weighed(call, accept: str, chosen: str | None) -> None:
+def test_content_negotiation_of_statusz(call, accept: str, chosen: str | None) -> None:
     answer = call("GET", "/statusz", accept=accept)
     assert (answer.status, answer.header("Content-Type")) == ((200, chosen) if chosen else (406, "application/json"))

@@ -69,7 +69,7 @@ def documents(registry: Registry, registrations: _Registrations) -> Documents:
     return Documents(registry, registrations, "1.36")  # type: ignore[arg-type]
 
 
-def test_nothing_is_made_twice(documents: Documents, registry: Registry) -> None:
+def test_discovery_documents_are_cached(documents: Documents, registry: Registry) -> None:
     first = documents.current()
     assert documents.current() is first
     registry.replace((), [resource("example.com", "v1", "things", custom=True)])
@@ -80,7 +80,7 @@ def test_nothing_is_made_twice(documents: Documents, registry: Registry) -> None
     assert second.group_names == ["apps", "example.com"]
 
 
-def test_the_core_list_has_no_api_version(documents: Documents) -> None:
+def test_core_resource_list_has_no_api_version(documents: Documents) -> None:
     document = documents.current().resources("", "v1")
     assert document == {
         "kind": "APIResourceList",
@@ -92,7 +92,7 @@ def test_the_core_list_has_no_api_version(documents: Documents) -> None:
     }  # fmt: skip
 
 
-def test_subresources_tell_a_foreign_kind(documents: Documents) -> None:
+def test_subresources_show_group_and_version_of_foreign_kinds(documents: Documents) -> None:
     document = documents.current().resources("apps", "v1")
     assert document is not None
     assert document["apiVersion"] == "v1"
@@ -105,7 +105,7 @@ def test_subresources_tell_a_foreign_kind(documents: Documents) -> None:
     assert "group" not in status
 
 
-def test_versions_of_custom_groups_are_preferred_by_stability(documents: Documents, registry: Registry) -> None:
+def test_custom_group_versions_are_ordered_by_stability(documents: Documents, registry: Registry) -> None:
     for version in ("v1alpha1", "v2", "v1", "v1beta2"):
         registry.replace((), [resource("example.com", version, "things", custom=True)])
     group = documents.current().group("example.com")
@@ -114,7 +114,7 @@ def test_versions_of_custom_groups_are_preferred_by_stability(documents: Documen
     assert group["preferredVersion"] == {"groupVersion": "example.com/v2", "version": "v2"}
 
 
-def test_custom_verbs_have_an_order_of_their_own(documents: Documents, registry: Registry) -> None:
+def test_verbs_of_custom_resources_are_in_fixed_order(documents: Documents, registry: Registry) -> None:
     registry.replace((), [resource("example.com", "v1", "things", custom=True)])
     document = documents.current().resources("example.com", "v1")
     assert document is not None
@@ -122,7 +122,7 @@ def test_custom_verbs_have_an_order_of_their_own(documents: Documents, registry:
     assert document["resources"][0]["verbs"] == expected
 
 
-def test_the_aggregated_form(documents: Documents, registry: Registry) -> None:
+def test_aggregated_discovery(documents: Documents, registry: Registry) -> None:
     registry.replace((), [resource("example.com", "v1", "things", custom=True)])
     current = documents.current()
     items = current.aggregated(current.group_names)["items"]
@@ -135,7 +135,7 @@ def test_the_aggregated_form(documents: Documents, registry: Registry) -> None:
     assert current.aggregated([""])["items"][0]["metadata"] == {}
 
 
-def test_what_is_not_served_has_no_document(documents: Documents) -> None:
+def test_unserved_groups_have_no_document(documents: Documents) -> None:
     current = documents.current()
     assert current.group("") is None
     assert current.group("nope") is None
@@ -143,7 +143,7 @@ def test_what_is_not_served_has_no_document(documents: Documents) -> None:
     assert ("nope", "v1") not in set(current.paths())
 
 
-def test_the_list_of_groups_is_that_of_the_services(documents: Documents, registrations: _Registrations) -> None:
+def test_group_list_follows_the_apiservices(documents: Documents, registrations: _Registrations) -> None:
     before = documents.current()
     assert before.groups["groups"] == []
     registrations.add("example.com", "v1beta1", 900, 15)
@@ -155,7 +155,7 @@ def test_the_list_of_groups_is_that_of_the_services(documents: Documents, regist
     assert [entry["version"] for entry in group["versions"]] == ["v1", "v1beta1"]
 
 
-def test_versions_of_other_servers_stand_by_their_priority(documents: Documents, registrations: _Registrations) -> None:
+def test_versions_of_extension_servers_are_ordered_by_priority(documents: Documents, registrations: _Registrations) -> None:
     there = {"version": "v9", "freshness": "Stale"}
     registrations.add("apps", "v9", 20000, 1, served=there)
     current = documents.current()
@@ -165,13 +165,13 @@ def test_versions_of_other_servers_stand_by_their_priority(documents: Documents,
     assert documents.current().aggregated(["apps"])["items"][0]["versions"][0] == there
 
 
-def test_a_change_that_shows_nothing_leaves_the_documents(documents: Documents, registrations: _Registrations) -> None:
+def test_irrelevant_apiservice_change_keeps_the_documents(documents: Documents, registrations: _Registrations) -> None:
     first = documents.current()
     registrations.state = (7, None)
     assert documents.current() is first
 
 
-def test_clusters_with_the_same_built_in_resources_share_their_documents(registry: Registry) -> None:
+def test_clusters_with_equal_resources_share_documents(registry: Registry) -> None:
     def current(registry: Registry) -> Any:
         return Documents(registry, _Registrations(), "1.36").current()  # type: ignore[arg-type]
 

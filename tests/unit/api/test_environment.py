@@ -9,7 +9,7 @@ import pytest
 from fakekube.api.environment import Headers, body_reader, path_of, request_uri
 
 
-def test_headers_are_found_by_lower_case_names() -> None:
+def test_headers_are_case_insensitive() -> None:
     headers = Headers({"HTTP_ACCEPT": "a, b", "CONTENT_TYPE": "t", "CONTENT_LENGTH": "", "wsgi.input": None, "HTTP_X_Y": "1"})
     assert (headers["accept"], headers["content-type"], headers["x-y"]) == ("a, b", "t", "1")
     assert headers.get("nope") is None
@@ -23,7 +23,7 @@ def test_headers_are_found_by_lower_case_names() -> None:
         headers["nope"]
 
 
-def test_repeated_headers_are_joined_and_taken_apart() -> None:
+def test_repeated_headers_are_split() -> None:
     headers = Headers({"HTTP_IMPERSONATE_GROUP": "a, b,c", "HTTP_X": ""})
     assert headers.all("impersonate-group") == ["a", "b", "c"]
     assert headers.all("x") == [""]
@@ -36,18 +36,18 @@ def test_repeated_headers_are_joined_and_taken_apart() -> None:
     [("/a b", "/a b"), ("", "/"), ("/\xc3\xa4", "/ä"), ("/\xff", "/\udcff"), ("/a//b", "/a//b")],
     ids=["ascii", "empty", "utf-8", "no utf-8", "slashes"],
 )
-def test_paths(info: str, path: str) -> None:
+def test_decoded_paths(info: str, path: str) -> None:
     assert path_of({"PATH_INFO": info}) == path
 
 
-def test_the_target_as_it_was_sent() -> None:
+def test_request_uri_is_the_raw_target() -> None:
     assert request_uri({"REQUEST_URI": "/a%2Fb?c", "PATH_INFO": "/a/b"}) == "/a%2Fb?c"
     assert request_uri({"RAW_URI": "/a%2Fb", "PATH_INFO": "/a/b"}) == "/a%2Fb"
     assert request_uri({"PATH_INFO": "/a b/\xc3\xa4"}) == "/a%20b/%C3%A4"
     assert request_uri({"PATH_INFO": "/a", "QUERY_STRING": "b=c"}) == "/a?b=c"
 
 
-def test_no_more_is_read_than_was_sent() -> None:
+def test_body_reader_stops_at_content_length() -> None:
     stream = io.BytesIO(b"body and the next request")
     assert body_reader({"CONTENT_LENGTH": "4", "wsgi.input": stream})(100) == b"body"
     stream.seek(0)
@@ -57,5 +57,5 @@ def test_no_more_is_read_than_was_sent() -> None:
     assert body_reader({"wsgi.input": stream, "wsgi.input_terminated": True})(4) == b"body"
 
 
-def test_nothing_is_read_early() -> None:
+def test_body_is_read_lazily() -> None:
     body_reader({"CONTENT_LENGTH": "4"})  # there is no wsgi.input to read

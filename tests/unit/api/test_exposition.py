@@ -15,7 +15,7 @@ FAMILIES = [
 ]
 
 
-def test_text() -> None:
+def test_text_format() -> None:
     content_type, body = encode(FAMILIES, "")
     assert content_type == "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"
     assert body.decode().splitlines() == [
@@ -25,7 +25,7 @@ def test_text() -> None:
     ]  # fmt: skip
 
 
-def test_messages() -> None:
+def test_protobuf_format() -> None:
     content_type, body = encode(FAMILIES[2:], PROTOBUF + "delimited")
     assert content_type == (
         "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited; escaping=underscores"
@@ -41,7 +41,7 @@ def test_messages() -> None:
     )
 
 
-def test_messages_as_text() -> None:
+def test_protobuf_text_formats() -> None:
     assert encode(FAMILIES[3:], PROTOBUF + "compact-text")[1].decode() == (
         'name:"h"  help:"h"  type:HISTOGRAM  metric:{histogram:{sample_count:3  sample_sum:7.25  '
         "bucket:{cumulative_count:1  upper_bound:0.5}  bucket:{cumulative_count:1  upper_bound:1}}}\n"
@@ -62,5 +62,5 @@ def test_messages_as_text() -> None:
     (f"text/plain;version=1.0.0,{PROTOBUF}text;q=0.5",
      "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=text; escaping=underscores"),
 ])  # fmt: skip
-def test_negotiation(accept: str, expected: str) -> None:
+def test_content_negotiation(accept: str, expected: str) -> None:
     assert encode(FAMILIES, accept)[0] == expected

@@ -55,7 +55,7 @@ def _resources(**changes: Any) -> dict[str, Any]:
     return {"subjects": EVERYBODY, "resourceRules": [rule | changes]}
 
 
-def test_without_schemas_there_are_no_headers(flow) -> None:
+def test_no_flow_without_schemas(flow) -> None:
     assert flow(PODS) is None
 
 
@@ -75,7 +75,7 @@ def test_without_schemas_there_are_no_headers(flow) -> None:
         ({"namespaces": ["other"]}, False, True),
     ],
 )
-def test_resource_rules(objects: _Objects, flow, changes: dict[str, Any], pods: bool, nodes: bool) -> None:
+def test_resource_rules_match(objects: _Objects, flow, changes: dict[str, Any], pods: bool, nodes: bool) -> None:
     objects.schema("s", _resources(**changes))
     assert ((flow(PODS) == "s"), (flow(NODES) == "s")) == (pods, nodes)
     assert flow(VERSION) is None
@@ -85,7 +85,7 @@ def test_resource_rules(objects: _Objects, flow, changes: dict[str, Any], pods: 
     ("paths", "matches"),
     [(["*"], True), (["/version"], True), (["/version/"], False), (["/ver*"], False), (["/"], True), (["/a", "/version"], True)],
 )
-def test_path_rules(objects: _Objects, flow, paths: list[str], matches: bool) -> None:
+def test_non_resource_rules_match(objects: _Objects, flow, paths: list[str], matches: bool) -> None:
     objects.schema("s", {"subjects": EVERYBODY, "nonResourceRules": [{"verbs": ["get"], "nonResourceURLs": paths}]})
     assert (flow(VERSION) == "s") is matches
     assert flow(PODS) is None
@@ -106,12 +106,12 @@ ROBOT = User("system:serviceaccount:ns:robot")
         ({"kind": "ServiceAccount", "serviceAccount": {"namespace": "n", "name": "*"}}, ROBOT, False),
     ],
 )
-def test_subjects(objects: _Objects, flow, subject: dict[str, Any], user: User, matches: bool) -> None:
+def test_subjects_match(objects: _Objects, flow, subject: dict[str, Any], user: User, matches: bool) -> None:
     objects.schema("s", _resources() | {"subjects": [subject]})
     assert (flow(PODS, user) == "s") is matches
 
 
-def test_the_first_in_order_counts_and_changes_are_seen(objects: _Objects, flow) -> None:
+def test_schema_with_lowest_precedence_value_is_used(objects: _Objects, flow) -> None:
     objects.schema("b", _resources(), 5)
     assert flow(PODS) == "b"
     objects.schema("a", _resources(), 5)

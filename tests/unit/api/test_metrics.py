@@ -13,7 +13,7 @@ def _text(metrics: Metrics) -> str:
     return metrics.response().body.decode()  # type: ignore[union-attr]
 
 
-def test_requests_are_counted_by_what_they_are() -> None:
+def test_requests_are_counted_by_labels() -> None:
     metrics = Metrics()
     metrics.answered(PODS, 200, 0.01)
     metrics.answered(PODS, 200, 70)
@@ -30,7 +30,7 @@ def test_requests_are_counted_by_what_they_are() -> None:
     assert f"{name}_count{{{labels}}} 3\n" in text
 
 
-def test_every_metric_is_introduced_once() -> None:
+def test_every_metric_has_help_and_type_once() -> None:
     metrics = Metrics(lambda: [("", "pods", 3), ("apps", "deployments", 0)])
     metrics.answered(PODS, 200, 0.01)
     lines = _text(metrics).splitlines()
@@ -45,13 +45,13 @@ def test_every_metric_is_introduced_once() -> None:
     assert 'apiserver_storage_objects{resource="deployments.apps"} 0' in lines
 
 
-def test_labels_are_escaped() -> None:
+def test_label_values_are_escaped() -> None:
     metrics = Metrics()
     metrics.answered(labels_of(request_info("GET", '/a"b\\\n', Query()), dry_run=False), 404, 0)
     assert 'subresource="/a\\"b\\\\\\n"' in _text(metrics)
 
 
-def test_inventive_clients_cost_no_memory_without_end() -> None:
+def test_number_of_label_sets_is_limited() -> None:
     metrics = Metrics()
     for number in range(3000):
         metrics.answered(labels_of(request_info("GET", f"/{number}", Query()), dry_run=False), 404, 0)
@@ -60,21 +60,21 @@ def test_inventive_clients_cost_no_memory_without_end() -> None:
     assert 'verb="other"' in text
 
 
-def test_reset() -> None:
+def test_reset_clears_the_counters() -> None:
     metrics = Metrics()
     metrics.answered(PODS, 200, 0.01)
     metrics.reset()
     assert "apiserver_request_total" not in _text(metrics)
 
 
-def test_feature_gates_are_those_of_the_release_and_as_they_were_set() -> None:
+def test_feature_gate_metrics() -> None:
     text = _text(Metrics(gates={"CBORServingAndStorage": True}))
     assert 'kubernetes_feature_enabled{name="CBORServingAndStorage",stage="ALPHA"} 1\n' in text
     assert 'kubernetes_feature_enabled{name="AllAlpha",stage="ALPHA"} 0\n' in text
     assert 'kubernetes_feature_enabled{name="APIServerTracing",stage=""} 1\n' in text
 
 
-def test_unavailable_apiservices() -> None:
+def test_unavailable_apiservice_metrics() -> None:
     text = _text(Metrics(unavailable=lambda: {"v1.apps": False, "v1.a.example.com": True}))
     assert 'aggregator_unavailable_apiservice{name="v1.a.example.com"} 1\n' in text
     assert 'aggregator_unavailable_apiservice{name="v1.apps"} 0\n' in text

@@ -48,7 +48,7 @@ def package(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     source.published.cache_clear()
 
 
-def test_kinds_and_their_fields_are_described() -> None:
+def test_kinds_and_fields_have_descriptions() -> None:
     schema = Definitions(data.minor("1.36"), "1.36").schema(POD)
     plain = Definitions(data.minor("1.36"), "1.35").schema(POD)
     assert schema["description"] == "A pod."
@@ -59,16 +59,16 @@ def test_kinds_and_their_fields_are_described() -> None:
     assert list(shown.items()) == [("description", "What is wanted."), ("$ref", "#/definitions/io.k8s.api.core.v1.PodSpec")]
 
 
-def test_without_a_package_there_are_none() -> None:
+def test_no_descriptions_without_a_package() -> None:
     assert "description" not in Definitions(data.minor("1.36"), "1.35").schema(POD)
 
 
-def test_what_is_not_described_stays() -> None:
+def test_schemas_without_description_are_unchanged() -> None:
     schema = {"type": "object"}
     assert descriptions.described("1.36", "io.k8s.api.core.v1.Nothing", schema) is schema
 
 
-def test_operations_and_their_parameters_are_described() -> None:
+def test_operations_and_parameters_have_descriptions() -> None:
     paths = sources.builtin_paths.__wrapped__("1.36")["api/v1"]
     listing = next(operation for operation in paths[PODS] if operation.method == "get")
     assert listing.description == "list pods"
@@ -85,7 +85,7 @@ def test_operations_and_their_parameters_are_described() -> None:
     } in shown["parameters"]
 
 
-def test_kubernetes_validate_is_asked_where_there_is_no_other(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_kubernetes_validate_package_is_the_fallback(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     folder = tmp_path / "kubernetes-json-schema" / "v1.36.0-local"
     folder.mkdir(parents=True)
     definitions = {POD: {"description": "A schema.", "properties": {"spec": {"description": "A field."}}}}

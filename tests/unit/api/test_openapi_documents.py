@@ -97,7 +97,7 @@ def _check(document: dict[str, Any]) -> None:
     assert len(identifiers) == len(set(identifiers))
 
 
-def test_every_document_of_version_3_hangs_together(documents: OpenAPIDocuments) -> None:
+def test_openapi_v3_documents_have_no_dangling_references(documents: OpenAPIDocuments) -> None:
     current = documents.current()
     names = list(json.loads(current.index.json)["paths"])
     assert {"api", "api/v1", "apis", "apis/apps", "apis/apps/v1", "version"} <= set(names)
@@ -110,14 +110,14 @@ def test_every_document_of_version_3_hangs_together(documents: OpenAPIDocuments)
         assert set(described) <= used | set(roots)
 
 
-def test_version_2_hangs_together(documents: OpenAPIDocuments) -> None:
+def test_openapi_v2_has_no_dangling_references(documents: OpenAPIDocuments) -> None:
     document = json.loads(documents.current().v2.json)
     _check(document)
     assert document["swagger"] == "2.0"
     assert len(document["paths"]) > 400
 
 
-def test_resources_have_the_paths_of_their_verbs(documents: OpenAPIDocuments, registry: Registry) -> None:
+def test_paths_have_the_operations_of_the_resource_verbs(documents: OpenAPIDocuments, registry: Registry) -> None:
     for resource in registry:
         root = f"/apis/{resource.group}" if resource.group else "/api"
         name = f"{root}/{resource.version}"
@@ -132,14 +132,14 @@ def test_resources_have_the_paths_of_their_verbs(documents: OpenAPIDocuments, re
             assert {key for key in document["paths"].get(path, {}) if key in METHODS} == methods, path
 
 
-def test_nothing_is_made_twice(documents: OpenAPIDocuments) -> None:
+def test_openapi_documents_are_cached(documents: OpenAPIDocuments) -> None:
     current = documents.current()
     assert documents.current() is current
     assert current.document("apis/apps/v1") is current.document("apis/apps/v1")
     assert current.document("apis/nope/v1") is None
 
 
-def test_custom_resources_come_and_go(documents: OpenAPIDocuments, registry: Registry) -> None:
+def test_openapi_follows_added_and_removed_custom_resources(documents: OpenAPIDocuments, registry: Registry) -> None:
     before = documents.current()
     registry.replace((), [gateways()])
     after = documents.current()

@@ -11,7 +11,7 @@ V2, V3 = "/openapi/v2", "/openapi/v3"
 APPS = f"{V3}/apis/apps/v1"
 
 
-def test_the_index_leads_to_documents_that_may_be_kept(call) -> None:
+def test_openapi_v3_index_links_to_cacheable_documents(call) -> None:
     index = call("GET", V3)
     assert index.header("Content-Type") == "text/plain; charset=utf-8"
     assert index.header("Etag") is None
@@ -25,12 +25,12 @@ def test_the_index_leads_to_documents_that_may_be_kept(call) -> None:
     assert json.loads(document.body)["openapi"] == "3.0.0"
 
 
-def test_a_document_without_its_hash_is_not_kept(call) -> None:
+def test_document_without_hash_is_not_cacheable(call) -> None:
     assert call("GET", APPS).header("Cache-Control") == "no-cache, private"
     assert call("GET", APPS).header("Expires") is None
 
 
-def test_a_wrong_hash_leads_to_the_right_one(call) -> None:
+def test_wrong_hash_redirects_to_the_current_document(call) -> None:
     answer = call("GET", APPS, "hash=OLD")
     assert (answer.status, answer.body) == (301, b"")
     assert answer.header("Location") == call("GET", V3).json["paths"]["apis/apps/v1"]["serverRelativeURL"]
@@ -58,7 +58,7 @@ def test_conditional_requests(call, path: str) -> None:
         ("text/html", None, None),
     ],
 )  # fmt: skip
-def test_forms(call, accept: str, v2: str | None, v3: str | None) -> None:
+def test_openapi_content_negotiation(call, accept: str, v2: str | None, v3: str | None) -> None:
     for path, expected in ((V2, v2), (APPS, v3)):
         answer = call("GET", path, accept=accept)
         assert answer.status == (200 if expected else 406)
@@ -68,18 +68,18 @@ def test_forms(call, accept: str, v2: str | None, v3: str | None) -> None:
             assert answer.body == b""
 
 
-def test_both_forms_have_one_etag(call) -> None:
+def test_json_and_protobuf_share_an_etag(call) -> None:
     protobuf = call("GET", APPS, accept="application/com.github.proto-openapi.spec.v3@v1.0+protobuf")
     assert protobuf.header("Etag") == call("GET", APPS).header("Etag")
     assert not protobuf.body.startswith(b"{")
 
 
-def test_what_is_not_there(call) -> None:
+def test_unknown_documents_return_404(call) -> None:
     for path in (f"{V3}/apis/nope/v1", f"{V3}/", f"{V3}/api/v1/"):
         assert call("GET", path).status == 404
 
 
-def test_the_old_document_can_be_compressed(call) -> None:
+def test_openapi_v2_supports_gzip(call) -> None:
     packed = call("GET", V2, accept_encoding="gzip")
     assert packed.header("Content-Encoding") == "gzip"
     assert gzip.decompress(packed.body) == call("GET", V2).body

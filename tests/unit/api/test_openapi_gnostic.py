@@ -53,7 +53,7 @@ def _v3(**schemas: Any) -> list[tuple[int, Any]]:
     return _fields(either)
 
 
-def test_a_schema() -> None:
+def test_schema_message() -> None:
     ((number, schema),) = _v3(A={"type": "object", "description": "é", "required": ["b", "a"], "x-thing": {"k": [1]}})
     assert number == 1
     found = _fields(schema)
@@ -62,12 +62,12 @@ def test_a_schema() -> None:
     assert [content for _, content in found if content in (b"a", b"b")] == [b"b", b"a"]
 
 
-def test_a_reference() -> None:
+def test_reference_message() -> None:
     ((number, reference),) = _v3(A={"$ref": "#/components/schemas/B"})
     assert (number, _fields(reference)) == (2, [(1, b"#/components/schemas/B")])
 
 
-def test_extensions_are_yaml() -> None:
+def test_extensions_are_encoded_as_yaml() -> None:
     ((_, schema),) = _v3(A={"x-thing": {"k": [1]}})
     ((_, named),) = _fields(schema)
     assert _fields(named)[0] == (1, b"x-thing")
@@ -75,7 +75,7 @@ def test_extensions_are_yaml() -> None:
 
 
 @pytest.mark.parametrize("version", [2, 3])
-def test_whole_documents_are_well_formed(call, version: int) -> None:
+def test_complete_documents_are_well_formed(call, version: int) -> None:
     """Every message can be read to its end, and names are found again."""
     path = "/openapi/v2" if version == 2 else "/openapi/v3/apis/apps/v1"
     document = call("GET", path).body

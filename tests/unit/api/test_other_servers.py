@@ -23,14 +23,14 @@ def cluster() -> Iterator[Cluster]:
     cluster.stop()
 
 
-def test_a_test_client(cluster: Cluster) -> None:
+def test_werkzeug_test_client(cluster: Cluster) -> None:
     client = Client(cluster.application)
     made = client.post(CONFIGMAPS, json={"metadata": {"name": "a"}, "data": {"k": "v"}})
     assert (made.status_code, made.json["data"]) == (201, {"k": "v"})
     assert client.get(f"{CONFIGMAPS}/b").json["reason"] == "NotFound"
 
 
-def test_a_watch_of_a_test_client_ends_with_its_timeout(cluster: Cluster) -> None:
+def test_watch_with_the_werkzeug_test_client_ends_at_timeout(cluster: Cluster) -> None:
     cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}})
     client = Client(cluster.application)
     answer = client.get(CONFIGMAPS, query_string={"watch": "1", "timeoutSeconds": "1"})
@@ -49,6 +49,6 @@ def server(cluster: Cluster) -> Iterator[BaseWSGIServer]:
     server.server_close()
 
 
-def test_another_server(server: BaseWSGIServer) -> None:
+def test_werkzeug_server(server: BaseWSGIServer) -> None:
     with urllib.request.urlopen(f"http://127.0.0.1:{server.server_port}/version") as answer:
         assert json.load(answer)["minor"] == "36"

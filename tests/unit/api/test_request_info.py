@@ -41,7 +41,7 @@ RESOURCES = [
 
 
 @pytest.mark.parametrize(("method", "path", "query", "expected"), RESOURCES)
-def test_requests_about_resources(method: str, path: str, query: str, expected: tuple[str, ...]) -> None:
+def test_resource_requests(method: str, path: str, query: str, expected: tuple[str, ...]) -> None:
     info = request_info(method, path, Query(query))
     assert info.is_resource_request
     seen = (info.verb, info.group, info.version, info.namespace, info.resource, info.subresource, info.name)
@@ -49,23 +49,23 @@ def test_requests_about_resources(method: str, path: str, query: str, expected: 
 
 
 @pytest.mark.parametrize("path", ["/", "/api", "/api/v1", "/api/v1/", "/apis", "/apis/apps/v1", "/healthz", "/x/y/z/a"])
-def test_other_requests_have_the_method_as_verb(path: str) -> None:
+def test_non_resource_requests_use_the_method_as_verb(path: str) -> None:
     info = request_info("POST", path, Query())
     assert (info.is_resource_request, info.verb, info.path) == (False, "post", path)
 
 
-def test_a_verb_without_anything_behind_is_given_up() -> None:
+def test_path_ending_after_the_verb_is_rejected() -> None:
     with pytest.raises(UnknownTargetError):
         request_info("GET", "/api/v1/watch", Query())
 
 
-def test_endless_numbers_are_no_crash() -> None:
+def test_very_long_limit_is_ignored() -> None:
     info = request_info("GET", "/api/v1/pods", Query(f"fieldSelector=metadata.name%3Dx&limit={'9' * 5000}"))
     assert info.name == ""
 
 
 @given(st.text(alphabet="/ab.%", max_size=30), st.text(alphabet="watch=&;%01", max_size=30))
-def test_any_path_is_understood_or_given_up(path: str, query: str) -> None:
+def test_arbitrary_paths_are_parsed_or_rejected(path: str, query: str) -> None:
     try:
         info = request_info("GET", f"/api/v1/{path}", Query(query))
     except UnknownTargetError:

@@ -102,11 +102,11 @@ CASES = [
 
 
 @pytest.mark.parametrize(("method", "path", "expected"), CASES)
-def test_routes(router: ResourceRouter, method: str, path: str, expected: object) -> None:
+def test_route_decisions(router: ResourceRouter, method: str, path: str, expected: object) -> None:
     assert _judge(router, method, path) == expected
 
 
-def test_the_method_is_judged_before_the_types(router: ResourceRouter) -> None:
+def test_method_is_checked_before_media_types(router: ResourceRouter) -> None:
     path = "/api/v1/namespaces/a/pods/x"
     assert _judge(router, "FOO", path, "text/plain", "text/plain") == 405
     assert _judge(router, "PATCH", path, "text/plain", "text/plain") == 415
@@ -114,9 +114,9 @@ def test_the_method_is_judged_before_the_types(router: ResourceRouter) -> None:
     assert _judge(router, "GET", path, "text/plain") == 406
 
 
-def test_the_log_is_text_too(router: ResourceRouter) -> None:
+def test_log_is_served_as_text(router: ResourceRouter) -> None:
     assert _judge(router, "GET", "/api/v1/namespaces/a/pods/x/log", "text/plain") == "served"
 
 
-def test_what_a_kubelet_answers_is_not_judged(router: ResourceRouter) -> None:
+def test_kubelet_responses_skip_content_negotiation(router: ResourceRouter) -> None:
     assert _judge(router, "GET", "/api/v1/namespaces/a/pods/x/exec", "text/plain") == "served"

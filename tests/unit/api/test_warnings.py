@@ -11,15 +11,15 @@ def _values(texts: list[str]) -> list[str]:
     return [value for _, value in headers]
 
 
-def test_each_text_once_in_order_quoted() -> None:
+def test_duplicate_warnings_are_dropped_and_quoted() -> None:
     assert _values(["b", 'a "x" \\', "b", ""]) == ['299 - "b"', '299 - "a \\"x\\" \\\\"']
 
 
-def test_text_beyond_ascii_is_sent_as_utf8() -> None:
+def test_non_ascii_warnings_are_sent_as_utf8() -> None:
     assert [value.encode("latin-1").decode() for value in _values(["é"])] == ['299 - "é"']
 
 
-def test_what_no_header_can_carry_is_left_out() -> None:
+def test_warnings_with_newlines_are_dropped() -> None:
     assert _values(["a\nb", "c"]) == ['299 - "c"']
 
 
