@@ -58,7 +58,7 @@ _HTTP_LIBRARIES = frozenset(
 
 #: User-Agent products of client libraries for Kubernetes.
 _LIBRARIES = frozenset(
-    {"kr8s", "lightkube", "pykube", "pykube-ng", "fabric8", "kubernetes-client", "kube-rs", "kubernetesclient"}
+    {"kr8s", "lightkube", "pykube", "pykube-ng", "fabric8-kubernetes-client", "kubernetes-client", "kube-rs", "kubernetesclient"}
 )
 
 
