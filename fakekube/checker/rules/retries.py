@@ -369,7 +369,7 @@ class Storm(Rule):
             )
         if min(pauses) > self.AT_ONCE and max(pauses) - min(pauses) < self.EQUAL * min(pauses):
             # random pauses may be equal by chance: by_time makes a second run confirm it
-            return Verdict.failed(f"no jitter: reconnects after {shown} s", *spell.excerpt(), by_time=True)
+            return Verdict.failed(f"no jitter: reconnects after {shown} s", *spell.excerpt(), by_chance=True)
         return Verdict.passed(f"reconnects after {shown} s")
 
 
