@@ -72,14 +72,14 @@ def _nothing_seen() -> None:
         (attributes(PODS, Operation.DELETE), []),
     ],
 )
-def test_a_plugin_sees_what_it_asks_for(write: Attributes, seen: list[str]) -> None:
+def test_plugins_receive_only_matching_requests(write: Attributes, seen: list[str]) -> None:
     chain = Chain([First(), Second()])
     chain.admit(write)
     chain.validate(write)
     assert Recorder.seen == [f"admit {name}" for name in seen] + [f"validate {name}" for name in seen]
 
 
-def test_dynamic_admission_is_skipped_while_nothing_is_configured() -> None:
+def test_dynamic_admission_is_skipped_without_configuration() -> None:
     class Dynamic(Second):
         name = "dynamic"
         dynamic = True
@@ -92,7 +92,7 @@ def test_dynamic_admission_is_skipped_while_nothing_is_configured() -> None:
     assert Recorder.seen == [*quiet, "admit first", "admit dynamic", "validate first", "validate dynamic", *quiet]
 
 
-def test_after_a_refusal_nobody_is_asked() -> None:
+def test_plugins_after_a_refusal_are_not_called() -> None:
     with pytest.raises(StatusError, match="no"):
         Chain([First(), Refusing(), Second()]).admit(attributes(PODS))
     assert Recorder.seen == ["admit first"]
@@ -108,12 +108,12 @@ class Asking(Second):
         attributes.reinvocation_context().should_reinvoke = True
 
 
-def test_a_plugin_may_ask_for_one_more_round() -> None:
+def test_plugin_can_request_reinvocation() -> None:
     Chain([First(), Asking()]).admit(attributes(PODS))
     assert Recorder.seen == ["admit first", "again False", "admit first", "again True"]
 
 
-def test_profiles() -> None:
+def test_plugins_of_profiles() -> None:
     bare, whole = ([plugin.name for plugin in plugins(profile)] for profile in ("apiserver", "cluster"))
     assert [name for name in whole if name not in bare] == ["ServiceAccount"]
     assert bare[0] == "NamespaceLifecycle"
@@ -122,7 +122,7 @@ def test_profiles() -> None:
 
 
 @pytest.mark.parametrize("plugin", plugins("cluster"), ids=lambda plugin: plugin.name)
-def test_plugins_say_what_they_look_at(plugin: Plugin) -> None:
+def test_plugins_declare_operations_and_resources(plugin: Plugin) -> None:
     assert plugin.operations
     assert plugin.resources is None or set(plugin.resources) <= set(RESOURCES)
     assert type(plugin).admit is not Plugin.admit or type(plugin).validate is not Plugin.validate

@@ -44,7 +44,7 @@ def problem(file: Path, *plugins: str) -> str:
     return str(caught.value)
 
 
-def test_files_that_are_none(tmp_path: Path) -> None:
+def test_invalid_admission_configuration_files(tmp_path: Path) -> None:
     missing, other = tmp_path / "none", tmp_path / "other"
     assert problem(missing) == (
         f'unable to read admission control configuration from "{missing}" [open {missing}: no such file or directory]'
@@ -54,7 +54,7 @@ def test_files_that_are_none(tmp_path: Path) -> None:
     assert problem(tmp_path / "x", "EventRateLimit").startswith("unable to read")
 
 
-def test_a_plugin_that_needs_a_configuration(tmp_path: Path) -> None:
+def test_plugin_with_missing_configuration(tmp_path: Path) -> None:
     file = file_for(tmp_path, "PodSecurity", {})
     assert problem(file, "EventRateLimit") == (
         'couldn\'t init admission plugin "EventRateLimit": limits: Invalid value: null: must not be empty'
@@ -62,7 +62,7 @@ def test_a_plugin_that_needs_a_configuration(tmp_path: Path) -> None:
     assert problem(file, "ImagePolicyWebhook") == 'couldn\'t init admission plugin "ImagePolicyWebhook": no config specified'
 
 
-def test_a_file_beside_the_file(tmp_path: Path) -> None:
+def test_plugin_configuration_in_a_separate_file(tmp_path: Path) -> None:
     (tmp_path / "selectors.yaml").write_text("podNodeSelectorPluginConfig: {clusterDefaultNodeSelector: a=b, default: a=b}")
     entry = {"name": "PodNodeSelector", "path": "selectors.yaml"}
     main = tmp_path / "main.yaml"
@@ -76,7 +76,7 @@ def test_a_file_beside_the_file(tmp_path: Path) -> None:
         assert made.create(POD)["spec"]["nodeSelector"] == {"a": "b"}
 
 
-def test_defaults_and_exemptions_of_pod_security(tmp_path: Path) -> None:
+def test_pod_security_defaults_and_exemptions(tmp_path: Path) -> None:
     configuration = {
         "apiVersion": "pod-security.admission.config.k8s.io/v1",
         "kind": "PodSecurityConfiguration",
@@ -168,7 +168,7 @@ def backend(tmp_path: Path) -> Iterator[Backend]:
     made.close()
 
 
-def test_images_that_a_backend_judges(tmp_path: Path, backend: Backend) -> None:
+def test_image_policy_webhook(tmp_path: Path, backend: Backend) -> None:
     said = {"imagePolicy": {"kubeConfigFile": str(tmp_path / "images.yaml"), "allowTTL": 60}}
     made = cluster(file_for(tmp_path, "ImagePolicyWebhook", said), "ImagePolicyWebhook")
     assert refusal(made, POD) == ('pods "p" is forbidden: image policy webhook backend denied one or more images: not good')
@@ -187,7 +187,7 @@ def test_images_that_a_backend_judges(tmp_path: Path, backend: Backend) -> None:
 
 
 @pytest.mark.parametrize("default_allow", [True, False])
-def test_a_backend_that_is_not_there(tmp_path: Path, backend: Backend, default_allow: bool) -> None:
+def test_unreachable_image_policy_backend_follows_default_allow(tmp_path: Path, backend: Backend, default_allow: bool) -> None:
     backend.close()
     said = {"imagePolicy": {"kubeConfigFile": str(tmp_path / "images.yaml"), "defaultAllow": default_allow}}
     made = cluster(file_for(tmp_path, "ImagePolicyWebhook", said), "ImagePolicyWebhook")

@@ -85,16 +85,16 @@ def hook(policy: str = "Equivalent", **rule: Any) -> Criteria:
         ({"scope": "Namespaced"}, request("v1/namespaces"), False),
     ],
 )
-def test_rules(rule: dict[str, Any], attributes: Attributes, expected: bool) -> None:
+def test_rules_match(rule: dict[str, Any], attributes: Attributes, expected: bool) -> None:
     assert (hook("Exact", **rule).match(attributes) is not None) is expected
 
 
-def test_without_rules_a_webhook_means_nothing_and_a_policy_everything() -> None:
+def test_missing_rules_match_nothing_for_webhooks_and_everything_for_policies() -> None:
     assert Criteria.of_webhook({}).match(request()) is None
     assert Criteria.of_match_resources(None).match(request()) is not None
 
 
-def test_the_kind_is_that_of_the_body() -> None:
+def test_matched_kind_is_that_of_the_request_body() -> None:
     match = hook(resources=["*/*"]).match(request("apps/v1/deployments", subresource="scale"))
     assert match is not None
     assert (match.kind.api_version, match.kind.kind, match.resource.plural) == ("autoscaling/v1", "Scale", "deployments")
@@ -108,13 +108,13 @@ def test_the_kind_is_that_of_the_body() -> None:
         ("events.k8s.io/v1/events", {"apiGroups": [""]}, "v1"),
     ],
 )
-def test_another_version_of_the_resource_is_equivalent(resource: str, rule: dict[str, Any], expected: str) -> None:
+def test_match_policy_equivalent_matches_other_versions(resource: str, rule: dict[str, Any], expected: str) -> None:
     match = hook("Equivalent", **rule).match(request(resource))
     assert match is not None and match.resource.api_version == expected == match.kind.api_version
     assert hook("Exact", **rule).match(request(resource)) is None
 
 
-def test_the_version_of_the_request_comes_before_all_others() -> None:
+def test_request_version_is_preferred_over_equivalent_ones() -> None:
     rules = [{**ANYTHING, "apiVersions": ["v2"]}, {**ANYTHING, "apiVersions": ["v1"]}]
     match = Criteria.of_webhook({"rules": rules, "matchPolicy": "Equivalent"}).match(
         request("autoscaling/v1/horizontalpodautoscalers")
@@ -139,7 +139,7 @@ def test_namespace_selectors(attributes: Attributes, expected: bool) -> None:
     assert (criteria.match(attributes) is not None) is expected
 
 
-def test_object_selectors_look_at_the_new_and_the_old_object() -> None:
+def test_object_selector_matches_new_or_old_object() -> None:
     criteria = Criteria.of_match_resources({"objectSelector": {"matchLabels": {"a": "b"}}})
     assert criteria.match(request(labels={"a": "b"}))
     assert criteria.match(request(labels={}, old={"a": "b"}))
@@ -148,7 +148,7 @@ def test_object_selectors_look_at_the_new_and_the_old_object() -> None:
     assert not criteria.match(request(labels={"a": "b"}, operation=Operation.CONNECT))
 
 
-def test_an_error_of_a_selector_counts_only_where_the_rest_matches() -> None:
+def test_selector_errors_count_only_if_rules_match() -> None:
     selector = {"matchLabels": {"env": "test"}}
     here = Criteria.of_match_resources({"namespaceSelector": selector, "resourceRules": [ANYTHING]})
     with pytest.raises(StatusError, match='namespaces "gone" not found') as caught:
@@ -162,28 +162,28 @@ def test_an_error_of_a_selector_counts_only_where_the_rest_matches() -> None:
     assert caught.value.code == 500
 
 
-def test_names_and_exclusions_of_policies() -> None:
+def test_resource_names_and_excluded_rules() -> None:
     named = Criteria.of_match_resources({"resourceRules": [{**ANYTHING, "resourceNames": ["x"]}]})
     assert named.match(request(name="x")) and not named.match(request(name="y"))
     without = Criteria.of_match_resources({"excludeResourceRules": [{**ANYTHING, "resourceNames": ["x"]}]})
     assert without.match(request(name="y")) and not without.match(request(name="x"))
 
 
-def test_an_equivalent_version_is_excluded_as_well() -> None:
+def test_excluded_rules_match_equivalent_versions() -> None:
     excluded = [{**ANYTHING, "apiVersions": ["v2"]}]
     attributes = request("autoscaling/v1/horizontalpodautoscalers")
     assert Criteria.of_match_resources({"excludeResourceRules": excluded, "matchPolicy": "Exact"}).match(attributes)
     assert not Criteria.of_match_resources({"excludeResourceRules": excluded, "matchPolicy": "Equivalent"}).match(attributes)
 
 
-def test_the_configuration_of_admission_is_exempt() -> None:
+def test_admission_configuration_resources_are_exempt() -> None:
     group = "admissionregistration.k8s.io/v1"
     assert is_exempt(request(f"{group}/validatingwebhookconfigurations"))
     assert is_exempt(request(f"{group}/mutatingadmissionpolicybindings"))
     assert not is_exempt(request())
 
 
-def test_the_namespace_of_a_namespace_is_its_own_name() -> None:
+def test_namespace_of_a_namespace_request_is_its_name() -> None:
     assert namespace_of(request("v1/namespaces", name="n")) == "n"
     assert namespace_of(request(namespace="m")) == "m"
     assert namespace_of(request("v1/nodes")) == ""

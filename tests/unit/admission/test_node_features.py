@@ -63,5 +63,5 @@ REQUIRES = "pod update requires features {} which are not available on node {}"
         ((POD[0], POD[0]), "none", ""),
     ],
 )
-def test_a_node_must_know_how(change: tuple[dict[str, Any], dict[str, Any]], node: str, problem: str) -> None:
+def test_pod_changes_require_node_features(change: tuple[dict[str, Any], dict[str, Any]], node: str, problem: str) -> None:
     assert validate(*change, node) == problem

@@ -46,19 +46,19 @@ def refusal(made: Cluster, obj: dict[str, Any], code: int = 403) -> str:
         ),
     ],
 )
-def test_unknown_plugins(flags: dict[str, Any], problem: str) -> None:
+def test_unknown_plugin_flags_are_rejected(flags: dict[str, Any], problem: str) -> None:
     with pytest.raises(OptionError) as caught:
         Cluster(profile="apiserver", **flags)
     assert str(caught.value) == problem
 
 
-def test_a_plugin_that_is_disabled() -> None:
+def test_disabled_plugins_do_not_run() -> None:
     quiet = Cluster(profile="apiserver", disable_admission_plugins="DefaultTolerationSeconds,Priority")
     spec = quiet.create(pod())["spec"]
     assert "tolerations" not in spec and "priority" not in spec
 
 
-def test_service_accounts_can_be_asked_for_without_controllers() -> None:
+def test_service_account_plugin_without_controllers() -> None:
     problem = refusal(cluster("ServiceAccount"), pod())
     assert "error looking up service account default/default" in problem
 
@@ -68,7 +68,7 @@ def test_always_deny() -> None:
     assert refusal(made, pod()) == 'pods "p" is forbidden: admission control is denying all modifications'
 
 
-def test_images_are_always_pulled() -> None:
+def test_always_pull_images() -> None:
     made = cluster("AlwaysPullImages")
     volumes = [{"name": "v", "image": {"reference": "x"}}]
     spec = made.create(pod(container={"imagePullPolicy": "Never"}, volumes=volumes))["spec"]
@@ -76,7 +76,7 @@ def test_images_are_always_pulled() -> None:
     made.patch("pods", "p", {"metadata": {"labels": {"a": "b"}}})
 
 
-def test_anti_affinity_keeps_to_nodes() -> None:
+def test_limit_pod_hard_anti_affinity_topology() -> None:
     def affinity(key: str) -> dict[str, Any]:
         term = {"labelSelector": {}, "topologyKey": key}
         return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
@@ -87,7 +87,7 @@ def test_anti_affinity_keeps_to_nodes() -> None:
     made.create(pod(affinity=affinity("kubernetes.io/hostname")))
 
 
-def test_extended_resources_are_tolerated() -> None:
+def test_extended_resource_toleration() -> None:
     amounts = {"example.com/gpu": "1", "cpu": "1"}
     spec = cluster("ExtendedResourceToleration").create(pod(container={"resources": {"requests": amounts, "limits": amounts}}))[
         "spec"
@@ -95,7 +95,7 @@ def test_extended_resources_are_tolerated() -> None:
     assert {"key": "example.com/gpu", "operator": "Exists", "effect": "NoSchedule"} in spec["tolerations"]
 
 
-def test_namespaces_that_make_themselves() -> None:
+def test_namespace_auto_provision() -> None:
     made = cluster("NamespaceAutoProvision", "NamespaceExists")
     made.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}, namespace="new")
     namespace = made.get("namespaces", "new")
@@ -111,7 +111,7 @@ def test_namespaces_that_make_themselves() -> None:
         ("a=b=c", {}, "invalid selector: [a b c]"),
     ],
 )
-def test_nodes_of_a_namespace(selector: str, asked: dict[str, str], expected: Any) -> None:
+def test_pod_node_selector(selector: str, asked: dict[str, str], expected: Any) -> None:
     made = cluster("PodNodeSelector", **{"node-selector": selector})
     if isinstance(expected, dict):
         assert made.create(pod(nodeSelector=asked))["spec"]["nodeSelector"] == expected
@@ -119,7 +119,7 @@ def test_nodes_of_a_namespace(selector: str, asked: dict[str, str], expected: An
         assert refusal(made, pod(nodeSelector=asked), 500 if "invalid" in expected else 403) == expected
 
 
-def test_tolerations_of_a_namespace() -> None:
+def test_pod_toleration_restriction() -> None:
     wide, narrow = {"key": "k", "operator": "Exists"}, {"key": "k", "operator": "Equal", "value": "v"}
     made = cluster("PodTolerationRestriction", defaultTolerations=json.dumps([wide]))
     kept = made.create(pod(tolerations=[narrow]))["spec"]["tolerations"]
@@ -131,7 +131,7 @@ def test_tolerations_of_a_namespace() -> None:
     )
 
 
-def test_external_addresses_of_services() -> None:
+def test_deny_service_external_ips() -> None:
     made = cluster("DenyServiceExternalIPs")
     service = {
         "apiVersion": "v1",
@@ -142,7 +142,7 @@ def test_external_addresses_of_services() -> None:
     assert refusal(made, service) == 'services "s" is forbidden: Use of external IPs is denied by admission control'
 
 
-def test_owners_are_set_by_those_who_may() -> None:
+def test_owner_references_permission_enforcement() -> None:
     made = cluster("OwnerReferencesPermissionEnforcement")
     rules = [
         {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create", "patch"]},

@@ -28,11 +28,11 @@ GOOD = {"containers": [GOOD_CONTAINER]}
 
 @pytest.mark.parametrize("minor", range(NEWEST + 3))
 @pytest.mark.parametrize("level", ["privileged", "baseline", "restricted"])
-def test_a_good_pod_is_good_everywhere(level: str, minor: int) -> None:
+def test_compliant_pod_passes_every_level_and_version(level: str, minor: int) -> None:
     assert reasons(level, minor, GOOD) == []
 
 
-def test_the_privileged_level_forbids_nothing() -> None:
+def test_privileged_level_allows_everything() -> None:
     assert reasons("privileged", NEWEST, {"hostPID": True, "containers": [{"name": "c"}]}) == []
 
 
@@ -53,7 +53,7 @@ def test_the_privileged_level_forbids_nothing() -> None:
         ({**GOOD, "securityContext": {"sysctls": [{"name": "kernel.msgmax"}]}}, 0, "forbidden sysctls"),
     ],
 )
-def test_what_the_baseline_forbids(spec: dict[str, Any], since: int, reason: str) -> None:
+def test_baseline_checks(spec: dict[str, Any], since: int, reason: str) -> None:
     assert reasons("baseline", NEWEST, spec) == [reason]
     assert reasons("baseline", since, spec) == [reason]
     if since:
@@ -71,14 +71,14 @@ def test_what_the_baseline_forbids(spec: dict[str, Any], since: int, reason: str
         ({**GOOD, "volumes": [{"name": "v", "nfs": {}}]}, 0, "restricted volume types"),
     ],
 )
-def test_what_only_the_restricted_level_forbids(spec: dict[str, Any], since: int, reason: str) -> None:
+def test_restricted_checks(spec: dict[str, Any], since: int, reason: str) -> None:
     assert reasons("baseline", NEWEST, spec) == []
     assert reasons("restricted", NEWEST, spec) == [reason]
     if since:
         assert reasons("restricted", since - 1, spec) == []
 
 
-def test_restricted_checks_take_the_place_of_baseline_ones() -> None:
+def test_restricted_checks_replace_baseline_checks() -> None:
     assert reasons("restricted", NEWEST, {**GOOD, "volumes": [{"name": "v", "hostPath": {}}]}) == ["restricted volume types"]
     added = with_context(capabilities={"add": ["SYS_ADMIN"], "drop": ["ALL"]})
     assert reasons("restricted", 21, added) == ["non-default capabilities"]
@@ -88,13 +88,13 @@ def test_restricted_checks_take_the_place_of_baseline_ones() -> None:
 @pytest.mark.parametrize(
     ("sysctl", "since"), [("net.ipv4.ip_local_reserved_ports", 27), ("net.ipv4.tcp_fin_timeout", 29), ("net.ipv4.tcp_rmem", 32)]
 )
-def test_sysctls_that_became_safe(sysctl: str, since: int) -> None:
+def test_sysctls_allowed_since_a_version(sysctl: str, since: int) -> None:
     spec = {**GOOD, "securityContext": {"sysctls": [{"name": sysctl}]}}
     assert reasons("baseline", since - 1, spec) == ["forbidden sysctls"]
     assert reasons("baseline", since, spec) == []
 
 
-def test_pods_with_users_of_their_own_may_more_since_35() -> None:
+def test_user_namespace_pods_are_relaxed_since_1_35() -> None:
     root = {**with_context(runAsUser=0, runAsNonRoot=False), "hostUsers": False}
     assert reasons("restricted", 34, root) == ["runAsNonRoot != true", "runAsUser=0"]
     assert reasons("restricted", 35, root) == []
@@ -103,7 +103,7 @@ def test_pods_with_users_of_their_own_may_more_since_35() -> None:
     assert reasons("restricted", 35, unmasked) == ["procMount"]
 
 
-def test_windows_pods_need_not_say_what_windows_does_not_know() -> None:
+def test_windows_pods_skip_linux_only_checks() -> None:
     windows = {"os": {"name": "windows"}, "securityContext": {"runAsNonRoot": True}, "containers": [{"name": "c"}]}
     assert reasons("restricted", 25, windows) == []
     assert reasons("restricted", 24, windows) == [
@@ -113,7 +113,7 @@ def test_windows_pods_need_not_say_what_windows_does_not_know() -> None:
     ]
 
 
-def test_old_annotations() -> None:
+def test_legacy_apparmor_and_seccomp_annotations() -> None:
     meta = {
         "annotations": {
             "container.apparmor.security.beta.kubernetes.io/c": "unconfined",
@@ -124,6 +124,6 @@ def test_old_annotations() -> None:
     assert reasons("baseline", 19, GOOD, meta) == ["forbidden AppArmor profile"]
 
 
-def test_the_newest_version_is_the_last_of_the_table() -> None:
+def test_newest_version_is_the_maximum_of_the_table() -> None:
     assert max(minor for check in CHECKS.values() for minor in check.versions) == NEWEST
     assert {check.instead_of for check in CHECKS.values()} - {""} <= CHECKS.keys()

@@ -6,13 +6,13 @@ from fakekube.admission.options import AdmissionOptions
 from fakekube.admission.profiles import plugins
 
 
-def test_clusters_share_the_plugins_that_keep_nothing_of_them() -> None:
+def test_clusters_share_stateless_plugins() -> None:
     one, other = ({plugin.name: plugin for plugin in plugins("cluster")} for _ in range(2))
     own = {name for name in one if one[name] is not other[name]}
     assert own == {"MutatingAdmissionPolicy", "ValidatingAdmissionPolicy"}
 
 
-def test_a_configured_plugin_is_of_one_cluster() -> None:
+def test_plugin_flags_of_one_cluster_do_not_affect_others() -> None:
     usual = [plugin.name for plugin in plugins("cluster")]
     less = [plugin.name for plugin in plugins("cluster", AdmissionOptions(disable_admission_plugins=("LimitRanger",)))]
     more = [plugin.name for plugin in plugins("cluster", AdmissionOptions(enable_admission_plugins=("AlwaysPullImages",)))]

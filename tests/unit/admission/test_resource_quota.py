@@ -13,7 +13,7 @@ NAMESPACE = "/api/v1/namespaces/default"
 MERGE = "application/merge-patch+json"
 
 
-def test_no_more_is_stored_than_is_left() -> None:
+def test_concurrent_creates_do_not_exceed_the_quota() -> None:
     clock = Clock()
     machinery = assembly.build(clock=clock, settings=Settings(), profile="apiserver")
     ask = stories.of_application(machinery.application)

@@ -12,13 +12,13 @@ POD = {
 }
 
 
-def test_a_pod_gets_the_default_account_under_both_its_names() -> None:
+def test_default_service_account_is_set_in_both_fields() -> None:
     with Cluster() as cluster:
         spec = cluster.create(POD)["spec"]
     assert (spec["serviceAccountName"], spec["serviceAccount"]) == ("default", "default")
 
 
-def test_a_pod_that_the_plugin_completed_can_be_applied_by_another_manager() -> None:
+def test_defaulted_pod_can_be_applied_by_another_manager() -> None:
     with Cluster(nodes=0, controllers="*,-kube-scheduler") as cluster:
         first = cluster.apply(POD, field_manager="one")
         second = cluster.apply(POD, field_manager="two", force=False)

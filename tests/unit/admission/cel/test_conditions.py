@@ -33,20 +33,20 @@ def composed(**sources: str) -> tuple[dict[str, Compiled], Any]:
     return variables, environment
 
 
-def test_results_and_errors() -> None:
+def test_evaluation_results_and_errors() -> None:
     sources = ["object.data.a == '1'", "object.data.b == '1'", "oldObject == null"]
     results, _ = evaluate([compiled(admission(), source) for source in sources], activation(), 1_000)
     assert [result and result.value for result in results] == [True, None, True]
     assert results[1] and results[1].error == "expression 'object.data.b == '1'' resulted in error: no such key: b"
 
 
-def test_what_does_not_compile_is_told_when_it_is_evaluated() -> None:
+def test_compilation_errors_are_reported_at_evaluation() -> None:
     (result,), left = evaluate([compiled(admission(), "nobody == 1")], activation(), 5)
     assert result and (result.error or "").startswith("compilation error: compilation failed: ERROR")
     assert left == 5
 
 
-def test_a_variable_is_computed_once_and_charged_in_every_run() -> None:
+def test_variable_is_evaluated_once_and_charged_per_run() -> None:
     variables, environment = composed(costly=COSTLY, twice="variables.costly || variables.costly")
     within = activation(variables)
     expressions = [compiled(environment, "!variables.twice"), compiled(environment, "!variables.costly && !variables.twice")]
@@ -58,7 +58,7 @@ def test_a_variable_is_computed_once_and_charged_in_every_run() -> None:
     assert 200_000 < spent[0] < 210_000
 
 
-def test_a_variable_that_errs_fails_who_needs_it() -> None:
+def test_failing_variable_fails_only_expressions_using_it() -> None:
     variables, environment = composed(broken="int(object.metadata.name)", unused="object.none")
     expressions = [compiled(environment, "variables.broken > 0"), compiled(environment, "true")]
     (first, second), _ = evaluate(expressions, activation(variables), 1_000)
@@ -69,7 +69,7 @@ def test_a_variable_that_errs_fails_who_needs_it() -> None:
     assert second and second.value is True
 
 
-def test_one_expression_has_a_limit_and_all_have_a_budget() -> None:
+def test_per_expression_limit_and_total_cost_budget() -> None:
     too_much = compiled(admission(), " || ".join([COSTLY] * 6))
     (result,), _ = evaluate([too_much], activation(), 10_000_000)
     assert result and (result.error or "").endswith("operation cancelled: actual cost limit exceeded")
@@ -86,12 +86,12 @@ def test_one_expression_has_a_limit_and_all_have_a_budget() -> None:
         (["false", "object.data.b == ''"], False),
     ],
 )
-def test_one_false_condition_decides(sources: list[str], matches: bool) -> None:
+def test_single_false_match_condition_excludes_the_request(sources: list[str], matches: bool) -> None:
     conditions = [{"name": f"c{number}", "expression": source} for number, source in enumerate(sources)]
     assert MatchConditions(conditions, "Fail").match(activation()) is matches
 
 
-def test_errors_of_conditions_follow_the_failure_policy() -> None:
+def test_match_condition_errors_follow_the_failure_policy() -> None:
     conditions = [{"name": f"c{name}", "expression": f"object.{name} == 1"} for name in ("a", "b")]
     assert MatchConditions(conditions, "Ignore").match(activation()) is False
     with pytest.raises(MatchConditionError) as raised:

@@ -45,7 +45,7 @@ def config_map(name: str = "m", **data: str) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data or {"a": "1"}}
 
 
-def test_mutations_see_those_before_them(cluster: Cluster) -> None:
+def test_later_mutations_see_earlier_ones(cluster: Cluster) -> None:
     mutate(
         cluster,
         "p",
@@ -57,13 +57,13 @@ def test_mutations_see_those_before_them(cluster: Cluster) -> None:
     assert cluster.create(config_map())["data"] == {"a": "1", "b": "12", "c": "122", "d": "122!"}
 
 
-def test_an_update_is_mutated_anew(cluster: Cluster) -> None:
+def test_updates_are_mutated(cluster: Cluster) -> None:
     mutate(cluster, "p", "Object{data: {'by': request.operation}}")
     cluster.create(config_map())
     assert cluster.patch("configmaps", "m", {"data": {"a": "2"}})["data"] == {"a": "2", "by": "UPDATE"}
 
 
-def test_plugins_run_again_for_what_policies_added(cluster: Cluster) -> None:
+def test_built_in_plugins_run_again_after_mutations(cluster: Cluster) -> None:
     cluster.create(
         {
             "apiVersion": "v1",
@@ -83,7 +83,7 @@ def test_plugins_run_again_for_what_policies_added(cluster: Cluster) -> None:
     assert [c["resources"]["limits"] for c in pod["spec"]["containers"]] == [{"cpu": "2"}] * 2
 
 
-def test_a_refused_mutation_leaves_nothing(cluster: Cluster) -> None:
+def test_failing_mutation_stores_nothing(cluster: Cluster) -> None:
     mutate(cluster, "p", "Object{data: {'b': 'x'}}")
     mutate(cluster, "q", "Object{data: {'c': string(object.data.none)}}")
     with pytest.raises(ApiError, match="no such key: none"):
@@ -91,7 +91,7 @@ def test_a_refused_mutation_leaves_nothing(cluster: Cluster) -> None:
     assert cluster.list("configmaps", namespace="default") == []
 
 
-def test_an_object_cannot_be_mutated_in_another_version_than_its_own(cluster: Cluster) -> None:
+def test_mutation_requires_the_request_version_of_the_object(cluster: Cluster) -> None:
     mutate(
         cluster,
         "p",
@@ -129,14 +129,14 @@ def test_an_object_cannot_be_mutated_in_another_version_than_its_own(cluster: Cl
         ("b'ab'", "expected string, got &value.valueUnstructured{Value:[]uint8{0x61, 0x62}}"),
     ],
 )
-def test_values_of_other_types_are_shown(cluster: Cluster, value: str, shown: str) -> None:
+def test_type_errors_of_mutations_show_the_value(cluster: Cluster, value: str, shown: str) -> None:
     mutate(cluster, "p", f"Object{{data: {{'x': {value}}}}}")
     with pytest.raises(ApiError) as refused:
         cluster.create(config_map())
     assert str(refused.value).endswith(f"failed to convert patch object to typed object: .data.x: {shown}")
 
 
-def test_bodies_of_subresources_have_no_schema_of_their_own(cluster: Cluster) -> None:
+def test_scale_cannot_be_mutated_by_apply_configuration(cluster: Cluster) -> None:
     mutate(cluster, "p", "Object{spec: Object.spec{replicas: 3}}", resources="deployments/scale", group="apps")
     template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
     cluster.create(

@@ -51,22 +51,22 @@ def names(reference: Mapping[str, Any] | None, resource: Resource | None = MAPS,
         ({"name": "none", "parameterNotFoundAction": "Allow"}, []),
     ],
 )
-def test_by_name_and_by_labels(reference: Mapping[str, Any] | None, found: list[str | None]) -> None:
+def test_params_by_name_and_selector(reference: Mapping[str, Any] | None, found: list[str | None]) -> None:
     assert names(reference) == found
 
 
-def test_a_policy_without_a_kind_has_no_parameters() -> None:
+def test_policy_without_param_kind_has_null_params() -> None:
     assert param_resource(CLUSTER, None) is None
     assert names({"name": "a"}, resource=None) == [None]
 
 
-def test_parameters_say_their_kind() -> None:
+def test_params_have_kind_and_api_version() -> None:
     (obj,) = collect_params(CLUSTER, MAPS, {"name": "a"}, "here")
     assert obj is not None
     assert (obj["apiVersion"], obj["kind"]) == ("v1", "ConfigMap")
 
 
-def test_parameters_of_another_version_are_shown_in_it() -> None:
+def test_params_are_converted_to_the_param_version() -> None:
     renamed = replace(MAPS, version="v2", from_storage=lambda obj: {**obj, "shown": True})
     (obj,) = collect_params(CLUSTER, renamed, {"name": "a"}, "here")
     assert obj is not None
@@ -91,13 +91,13 @@ def test_parameters_of_another_version_are_shown_in_it() -> None:
         ),
     ],
 )
-def test_references_that_lead_nowhere(reference: Mapping[str, Any], resource: Resource, namespace: str, problem: str) -> None:
+def test_invalid_param_references(reference: Mapping[str, Any], resource: Resource, namespace: str, problem: str) -> None:
     with pytest.raises(ConfigurationError) as raised:
         names(reference, resource, namespace)
     assert str(raised.value) == problem
 
 
-def test_the_kind_must_be_served() -> None:
+def test_param_kind_must_be_served() -> None:
     with pytest.raises(ConfigurationError) as raised:
         param_resource(CLUSTER, {"apiVersion": "example.com/v1", "kind": "Nothing"})
     assert str(raised.value) == "failed to find resource referenced by paramKind: 'example.com/v1, Kind=Nothing'"

@@ -39,7 +39,7 @@ def cluster() -> Any:
     return Objects()
 
 
-def test_a_policy_needs_a_binding_and_a_binding_its_policy(cluster: Any) -> None:
+def test_policy_is_active_only_with_a_binding(cluster: Any) -> None:
     source: PolicySource[str] = PolicySource(POLICIES, BINDINGS, lambda spec: spec["own"])
     cluster.put(POLICIES, "alone", own="alone")
     cluster.put(BINDINGS, "early", policyName="late")
@@ -51,7 +51,7 @@ def test_a_policy_needs_a_binding_and_a_binding_its_policy(cluster: Any) -> None
     assert [binding.criteria is None for binding in hook.bindings] == [True, False]
 
 
-def test_they_are_read_again_only_after_a_change(cluster: Any) -> None:
+def test_policies_are_reread_only_after_changes(cluster: Any) -> None:
     source: PolicySource[str] = PolicySource(POLICIES, BINDINGS, lambda spec: "")
     cluster.put(POLICIES, "p")
     cluster.put(BINDINGS, "b", policyName="p")
@@ -64,7 +64,7 @@ def test_they_are_read_again_only_after_a_change(cluster: Any) -> None:
     assert not hook.fails
 
 
-def test_nothing_is_imported_without_a_binding() -> None:
+def test_cel_is_not_imported_without_bindings() -> None:
     code = (
         "import sys, fakekube\n"
         "cluster = fakekube.Cluster(profile='apiserver')\n"

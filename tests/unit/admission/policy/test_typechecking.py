@@ -25,7 +25,7 @@ def problem(resources: str, expression: str, **options: Any) -> str:
     return found[0]["warning"].partition("ERROR: <input>:1:")[2].partition("\n")[0] if found else ""
 
 
-def test_a_warning_names_the_kind_and_shows_the_place() -> None:
+def test_warning_names_kind_and_position() -> None:
     assert warnings("deployments", "object.spec.replicas < 5", "object.spec.replcas < 5", group="apps") == [
         {
             "fieldRef": "spec.validations[1].expression",
@@ -35,7 +35,7 @@ def test_a_warning_names_the_kind_and_shows_the_place() -> None:
     ]
 
 
-def test_every_kind_has_its_say() -> None:
+def test_every_matched_kind_is_type_checked() -> None:
     (warning,) = warnings("events", "object.involvedObject.name == 'x' && object.x == 1")
     kinds = [text.partition(": ERROR")[0] for text in warning["warning"].split("\n\n")]
     assert kinds == ["/v1, Kind=Event", "events.k8s.io/v1, Kind=Event"], "the core group is taken for any"
@@ -56,18 +56,18 @@ def test_every_kind_has_its_say() -> None:
         ),
     ],
 )
-def test_what_openapi_tells_of_fields(expression: str, told: str) -> None:
+def test_field_types_follow_openapi(expression: str, told: str) -> None:
     assert problem("pods", expression).partition(": ")[2] == told
 
 
-def test_a_type_that_holds_itself_has_no_fields_within_itself() -> None:
+def test_recursive_types_are_cut_at_the_first_recursion() -> None:
     path = "object.spec.versions[0].schema.openAPIV3Schema"
     for expression, told in ((f"{path}.type == 'x'", ""), (f"{path}.properties['x'].type == 'x'", "undefined field 'type'")):
         found = problem("customresourcedefinitions", expression, group="apiextensions.k8s.io")
         assert found.partition(": ")[2] == told
 
 
-def test_variables_and_parameters_have_types() -> None:
+def test_variables_and_params_are_typed() -> None:
     variables = [{"name": "data", "expression": "object.data"}, {"name": "wrong", "expression": "object.dta"}]
     assert problem("configmaps", "variables.data.x == 1", variables=variables).endswith("'(string, int)'")
     assert not problem("configmaps", "variables.wrong == 1", variables=variables)
@@ -87,7 +87,7 @@ def test_variables_and_parameters_have_types() -> None:
         ("things", {"group": "nosuch.example.com"}),
     ],
 )
-def test_what_is_not_known_is_not_checked(resources: str, options: dict[str, str]) -> None:
+def test_unknown_types_are_not_checked(resources: str, options: dict[str, str]) -> None:
     assert warnings(resources, "object.nothing == 1", **options) == []
 
 
@@ -97,7 +97,7 @@ def test_at_most_ten_kinds_are_checked() -> None:
     assert warning["warning"].count("ERROR") == 10
 
 
-def test_a_controller_writes_the_warnings() -> None:
+def test_controller_writes_type_checking_warnings() -> None:
     cluster = Cluster()
     try:
         policy = cluster.create(

@@ -24,7 +24,7 @@ def decisions(**spec: Any) -> list[tuple[Action, str]]:
     return [(decision.action, decision.message) for decision in judged(**spec).decisions]
 
 
-def test_a_message_is_computed_trimmed_and_replaced_where_it_is_none() -> None:
+def test_message_expression_is_trimmed_or_replaced_by_the_message() -> None:
     messages = {
         "'  told  '": "told",
         "'a\\nb'": "plain",
@@ -37,7 +37,7 @@ def test_a_message_is_computed_trimmed_and_replaced_where_it_is_none() -> None:
     assert decisions(validations=[{"expression": "  1 > 2 "}]) == [(Action.DENY, "failed expression: 1 > 2")]
 
 
-def test_errors_refuse_or_pass_as_the_failure_policy_says() -> None:
+def test_errors_follow_the_failure_policy() -> None:
     validations = [{"expression": "object.none == 1"}]
     assert decisions(validations=validations)[0][0] is Action.DENY
     assert decisions(validations=validations, failurePolicy="Ignore") == [(Action.ADMIT, "")]
@@ -46,7 +46,7 @@ def test_errors_refuse_or_pass_as_the_failure_policy_says() -> None:
     assert decisions(validations=[{"expression": "false"}], matchConditions=conditions, failurePolicy="Ignore") == []
 
 
-def test_messages_that_nobody_sees_count_if_they_may_be_costly() -> None:
+def test_cost_of_unused_message_expressions_is_counted() -> None:
     heavy = [{"expression": "true", "messageExpression": f"{' || '.join([COSTLY] * 4)} ? 'yes' : 'no {n}'"} for n in range(13)]
     problem = (
         "failed messageExpression: validation failed due to running out of cost budget, no further validation rules will be run"
@@ -56,7 +56,7 @@ def test_messages_that_nobody_sees_count_if_they_may_be_costly() -> None:
     assert decisions(validations=light) == [(Action.ADMIT, "")] * 60
 
 
-def test_annotations() -> None:
+def test_audit_annotations() -> None:
     annotations = [
         {"key": "a", "valueExpression": "' ' + string(object.data.a)"},
         {"key": "b", "valueExpression": "null"},
@@ -67,13 +67,13 @@ def test_annotations() -> None:
 
 
 @pytest.mark.parametrize("source", ["authorizer.path('/').check('get').reason()", "variables.may"])
-def test_annotations_cannot_ask_the_authorizer(source: str) -> None:
+def test_audit_annotations_cannot_use_the_authorizer(source: str) -> None:
     variables = [{"name": "may", "expression": "authorizer.path('/').check('get').reason()"}]
     (found,) = judged(variables=variables, auditAnnotations=[{"key": "a", "valueExpression": source}]).annotations
     assert "no such attribute(s): authorizer" in found.error
 
 
-def test_a_policy_is_compiled_once_in_a_process() -> None:
+def test_compiled_policies_are_cached() -> None:
     spec = {"validations": [{"expression": "object.data.size() == 3"}]}
     assert validator_of(spec) is validator_of(dict(spec))
     assert validator_of({**spec, "failurePolicy": "Ignore"}) is not validator_of(spec)
