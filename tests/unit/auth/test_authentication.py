@@ -58,7 +58,9 @@ def _user(authenticator: Authenticator, scheme: str = "http", **environment: Any
 ALICE = ("system:authenticated", "team-a")
 
 
-def test_nobody_is_an_admin_over_http_only(objects, signer: Signer, clock: _Clock, authenticator: Authenticator) -> None:
+def test_requests_without_credentials_are_admin_only_over_http(
+    objects, signer: Signer, clock: _Clock, authenticator: Authenticator
+) -> None:
     assert _user(authenticator) == ADMIN
     assert _user(authenticator, "https") == ANONYMOUS
     strict = _authenticator(objects, signer, clock, nobody=ANONYMOUS)
@@ -74,12 +76,12 @@ def test_bearer_tokens(authenticator: Authenticator, header: str) -> None:
 
 
 @pytest.mark.parametrize("header", ["", " ", "Bearer", "Bearer ", "Basic YTpi", "user-token", "Bearer  user-token"])
-def test_headers_without_a_token(authenticator: Authenticator, header: str) -> None:
+def test_authorization_headers_without_a_bearer_token_are_anonymous(authenticator: Authenticator, header: str) -> None:
     assert _user(authenticator, HTTP_AUTHORIZATION=header) == ANONYMOUS
 
 
 @pytest.mark.parametrize("token", ["nope", "User-Token", "a.b.c", "ä"])
-def test_wrong_tokens(authenticator: Authenticator, token: str) -> None:
+def test_unknown_tokens_return_401(authenticator: Authenticator, token: str) -> None:
     with pytest.raises(StatusError) as caught:
         _user(authenticator, HTTP_AUTHORIZATION=f"Bearer {token}")
     assert (caught.value.code, caught.value.message) == (401, "Unauthorized")
@@ -91,13 +93,13 @@ def _protocols(*tokens: str) -> str:
     )
 
 
-def test_web_sockets_hide_a_token(authenticator: Authenticator) -> None:
+def test_websocket_subprotocol_carries_a_bearer_token(authenticator: Authenticator) -> None:
     offered = f"{_protocols('user-token')}, v4.channel.k8s.io"
     assert _user(authenticator, HTTP_SEC_WEBSOCKET_PROTOCOL=offered, HTTP_UPGRADE="WebSocket").name == "alice"
     assert _user(authenticator, HTTP_SEC_WEBSOCKET_PROTOCOL=offered) == ANONYMOUS
 
 
-def test_a_subprotocol_without_a_token_is_no_credential(authenticator: Authenticator) -> None:
+def test_websocket_subprotocol_without_token_is_anonymous(authenticator: Authenticator) -> None:
     offered = {"HTTP_SEC_WEBSOCKET_PROTOCOL": "v4.channel.k8s.io", "HTTP_UPGRADE": "websocket"}
     assert _user(authenticator, **offered) == _user(authenticator)
 
@@ -111,7 +113,7 @@ def test_a_subprotocol_without_a_token_is_no_credential(authenticator: Authentic
         "base64url.bearer.authorization.k8s.io.\x80, v4.channel.k8s.io",
     ],
 )
-def test_odd_web_sockets(authenticator: Authenticator, offered: str) -> None:
+def test_malformed_websocket_tokens_are_rejected(authenticator: Authenticator, offered: str) -> None:
     with pytest.raises(StatusError):
         _user(authenticator, HTTP_SEC_WEBSOCKET_PROTOCOL=offered, HTTP_UPGRADE="websocket")
 
@@ -134,7 +136,7 @@ def _certificate(*attributes: tuple[str, str]) -> str:
 NAME, ORGANIZATION, UID = "2.5.4.3", "2.5.4.10", "1.3.6.1.4.1.57683.2"
 
 
-def test_certificates_tell_name_and_groups(authenticator: Authenticator) -> None:
+def test_client_certificate_gives_name_uid_and_groups(authenticator: Authenticator) -> None:
     pem = _certificate((NAME, "bob"), (ORGANIZATION, "a"), (ORGANIZATION, "b"), (UID, "7"))
     user = _user(authenticator, "https", SSL_CLIENT_CERT=pem)
     assert (user.name, user.uid, user.groups) == ("bob", "7", ("a", "b", "system:authenticated"))
@@ -144,13 +146,13 @@ def test_certificates_tell_name_and_groups(authenticator: Authenticator) -> None
     assert len(values[0]) == len("X509SHA256=") + 64
 
 
-def test_a_certificate_comes_before_a_token(authenticator: Authenticator) -> None:
+def test_client_certificate_takes_precedence_over_token(authenticator: Authenticator) -> None:
     pem = _certificate((NAME, "bob"))
     assert _user(authenticator, "https", SSL_CLIENT_CERT=pem, HTTP_AUTHORIZATION="Bearer user-token").name == "bob"
     assert _user(authenticator, "https", SSL_CLIENT_CERT=pem, HTTP_AUTHORIZATION="Bearer nope").name == "bob"
 
 
-def test_a_certificate_of_nobody_leaves_it_to_the_token(authenticator: Authenticator) -> None:
+def test_client_certificate_without_common_name_is_ignored(authenticator: Authenticator) -> None:
     pem = _certificate((ORGANIZATION, "a"))
     assert _user(authenticator, "https", SSL_CLIENT_CERT=pem, HTTP_AUTHORIZATION="Bearer user-token").name == "alice"
     assert _user(authenticator, "https", SSL_CLIENT_CERT=pem) == ANONYMOUS
@@ -169,7 +171,7 @@ def _claims(**changes: Any) -> dict[str, Any]:
     return {name: value for name, value in (claims | changes).items() if value is not None}
 
 
-def test_a_service_account(authenticator: Authenticator, signer: Signer) -> None:
+def test_service_account_token(authenticator: Authenticator, signer: Signer) -> None:
     user = _user(authenticator, HTTP_AUTHORIZATION=f"Bearer {signer.sign(_claims())}")
     assert user == User(
         "system:serviceaccount:ns:robot", "u1",
@@ -197,7 +199,9 @@ def _problem(authenticator: Authenticator, token: str, audiences: tuple[str, ...
         ({"private": {"node": {"name": "n", "uid": "1"}}}, "service account token has been invalidated"),
     ],
 )
-def test_what_is_wrong_with_it(authenticator: Authenticator, signer: Signer, changes: dict[str, Any], problem: str) -> None:
+def test_invalid_service_account_claims_are_rejected(
+    authenticator: Authenticator, signer: Signer, changes: dict[str, Any], problem: str
+) -> None:
     assert _problem(authenticator, signer.sign(_claims(**changes))) == f"[invalid bearer token, {problem}]"
 
 
@@ -211,18 +215,20 @@ def test_what_is_wrong_with_it(authenticator: Authenticator, signer: Signer, cha
         {"aud": "https://kubernetes.default.svc"},
     ],
 )
-def test_what_is_not_wrong_with_it(authenticator: Authenticator, signer: Signer, changes: dict[str, Any]) -> None:
+def test_valid_variations_of_service_account_claims(
+    authenticator: Authenticator, signer: Signer, changes: dict[str, Any]
+) -> None:
     assert authenticator.authenticate_token(signer.sign(_claims(**changes))).user.uid == "u1"
 
 
-def test_time_passes_for_known_tokens_too(authenticator: Authenticator, signer: Signer, clock: _Clock) -> None:
+def test_cached_tokens_expire(authenticator: Authenticator, signer: Signer, clock: _Clock) -> None:
     token = signer.sign(_claims())
     authenticator.authenticate_token(token)
     clock.moment += timedelta(seconds=3661)
     assert "expired" in _problem(authenticator, token)
 
 
-def test_a_token_ends_with_its_account(objects, authenticator: Authenticator, signer: Signer) -> None:
+def test_token_is_invalid_after_the_account_is_deleted(objects, authenticator: Authenticator, signer: Signer) -> None:
     token = signer.sign(_claims())
     account = {"namespace": "ns", "name": "robot", "uid": "u1"}
     objects.put("", "serviceaccounts", {"metadata": {**account, "deletionTimestamp": "2029-12-31T23:59:30Z"}})
@@ -231,7 +237,7 @@ def test_a_token_ends_with_its_account(objects, authenticator: Authenticator, si
     assert "service account ns/robot has been deleted" in _problem(authenticator, token)
 
 
-def test_a_token_of_a_pod(objects, authenticator: Authenticator, signer: Signer) -> None:
+def test_pod_bound_token(objects, authenticator: Authenticator, signer: Signer) -> None:
     objects.put("", "pods", {"metadata": {"namespace": "ns", "name": "p", "uid": "1"}})
     private = {"pod": {"name": "p", "uid": "1"}, "node": {"name": "n", "uid": "2"}}
     token = signer.sign(_claims(private=private))
@@ -244,7 +250,7 @@ def test_a_token_of_a_pod(objects, authenticator: Authenticator, signer: Signer)
     assert "pod UID (3) does not match service account pod ref claim (1)" in _problem(authenticator, token)
 
 
-def test_audiences(authenticator: Authenticator, signer: Signer) -> None:
+def test_token_audiences(authenticator: Authenticator, signer: Signer) -> None:
     token = signer.sign(_claims(aud=["a", "b", "c"]))
     assert authenticator.authenticate_token(token, ("c", "x", "a")).audiences == ("c", "a")
     assert authenticator.authenticate_token("user-token").audiences == ("https://kubernetes.default.svc",)
@@ -252,5 +258,5 @@ def test_audiences(authenticator: Authenticator, signer: Signer) -> None:
     assert _problem(authenticator, "nope") == "invalid bearer token"
 
 
-def test_another_issuer(authenticator: Authenticator) -> None:
+def test_token_of_another_issuer_is_rejected(authenticator: Authenticator) -> None:
     assert _problem(authenticator, Signer(["https://elsewhere"]).sign(_claims())) == "invalid bearer token"

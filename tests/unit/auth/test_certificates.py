@@ -67,7 +67,7 @@ UNKNOWN = "x509: certificate signed by unknown authority"
 EXPIRED = "x509: certificate has expired or is not yet valid"
 
 
-def test_who_is_believed(root: Authority) -> None:
+def test_client_certificate_must_be_signed_by_the_ca_for_client_auth(root: Authority) -> None:
     assert problem(root, root.client()) == ""
     assert problem(root, root.client(usage=None)) == ""
     assert problem(root, root.client(usage=ExtendedKeyUsageOID.ANY_EXTENDED_KEY_USAGE)) == ""
@@ -77,7 +77,7 @@ def test_who_is_believed(root: Authority) -> None:
     assert problem(root, "no certificate") == UNKNOWN
 
 
-def test_time_is_looked_at_for_each_request(root: Authority) -> None:
+def test_certificate_validity_is_checked_per_request(root: Authority) -> None:
     verifier, chain = CertificateVerifier(root.pem), (root.client(ends=NOW + DAY / 2),)
     verifier.check(chain, NOW)
     for moment in (NOW + DAY * 2 / 3, NOW - 2 * DAY):
@@ -95,21 +95,21 @@ def test_intermediate_authorities(root: Authority) -> None:
     assert problem(root, no_authority.client(), no_authority.pem) == UNKNOWN
 
 
-def test_a_chain_may_not_be_longer_than_its_authorities_allow(root: Authority) -> None:
+def test_path_length_constraint(root: Authority) -> None:
     short = Authority("short", root, path_length=0)
     below = Authority("below", short)
     assert problem(root, short.client(), short.pem) == ""
     assert problem(root, below.client(), below.pem, short.pem) == UNKNOWN
 
 
-def test_a_chain_of_circles_ends(root: Authority) -> None:
+def test_circular_certificate_chain_is_rejected(root: Authority) -> None:
     one = Authority("one")
     two = Authority("two", one)
     again = two.issue(one.name, one.key, extensions=[x509.BasicConstraints(ca=True, path_length=None)])
     assert problem(root, one.client(), again, two.pem, one.pem) == UNKNOWN
 
 
-def test_certificates_of_an_environment() -> None:
+def test_certificates_from_the_wsgi_environment() -> None:
     assert certificates_of({}) == ()
     shown = {"SSL_CLIENT_CERT": "a", "SSL_CLIENT_CERT_CHAIN_0": "b", "SSL_CLIENT_CERT_CHAIN_1": "c"}
     assert certificates_of(shown) == ("a", "b", "c")
@@ -129,7 +129,7 @@ def proxies(root: Authority, *names: str) -> RequestHeaders:
     )
 
 
-def test_a_front_proxy_says_who_asks(root: Authority) -> None:
+def test_front_proxy_headers(root: Authority) -> None:
     environment = {
         "HTTP_X_USER": "CN=a,O=b",
         "HTTP_X_REMOTE_GROUP": "one, two",
@@ -144,7 +144,7 @@ def test_a_front_proxy_says_who_asks(root: Authority) -> None:
     assert user.extra == {"acme.com/project": ["x", "y"], "odd%": ["z"]}
 
 
-def test_which_proxies_are_believed(root: Authority) -> None:
+def test_front_proxy_client_certificate_is_verified(root: Authority) -> None:
     environment = {"HTTP_X_REMOTE_USER": "a"}
     assert proxies(root, "proxy").user_of(environment, (), NOW) is None
     assert proxies(root, "proxy").user_of({}, (root.client("proxy"),), NOW) is None

@@ -48,18 +48,18 @@ def _refusal(rules: _Rules, **headers: str) -> StatusError:
     return caught.value
 
 
-def test_without_headers_nothing_is_asked() -> None:
+def test_request_without_impersonation_headers() -> None:
     rules = _Rules()
     assert _as(rules) is CALLER
     assert rules.asked == []
 
 
-def test_the_legacy_verb() -> None:
+def test_legacy_impersonate_verb() -> None:
     rules = _Rules("impersonate users bob", "impersonate groups a", "impersonate groups b")
     assert _as(rules, user="bob", group="a,b") == User("bob", "", ("a", "b", "system:authenticated"), {})
 
 
-def test_everything_about_a_user() -> None:
+def test_impersonating_uid_and_extra() -> None:
     rules = _Rules(
         "impersonate users bob", "impersonate authentication.k8s.io/uids 7",
         "impersonate authentication.k8s.io/userextras/acme.io/x one", "impersonate authentication.k8s.io/userextras/acme.io/x two",
@@ -68,14 +68,14 @@ def test_everything_about_a_user() -> None:
     assert (user.uid, user.extra) == ("7", {"acme.io/x": ["one", "two"]})
 
 
-def test_the_constrained_verb_needs_both_rights() -> None:
+def test_constrained_impersonation_requires_both_permissions() -> None:
     both = ("impersonate-on:user-info:list pods", "impersonate:user-info authentication.k8s.io/users bob")
     assert _as(_Rules(*both), user="bob").name == "bob"
     for one in both:
         assert _refusal(_Rules(one), user="bob").code == 403
 
 
-def test_what_the_first_mode_missed_is_told() -> None:
+def test_refusal_names_the_missing_permission() -> None:
     refusal = _refusal(_Rules(), user="bob")
     assert refusal.message == (
         'pods is forbidden: User "boss" cannot impersonate-on:user-info:list resource "pods" in API group "" in the namespace "ns"'
@@ -87,7 +87,7 @@ def test_what_the_first_mode_missed_is_told() -> None:
     )
 
 
-def test_service_accounts_have_their_groups() -> None:
+def test_impersonated_service_account_groups() -> None:
     user = _as(_Rules("impersonate serviceaccounts robot"), user="system:serviceaccount:ns:robot")
     assert user.groups == ("system:serviceaccounts", "system:serviceaccounts:ns", "system:authenticated")
     rules = _Rules(
@@ -96,7 +96,7 @@ def test_service_accounts_have_their_groups() -> None:
     assert _as(rules, user="system:serviceaccount:ns:robot").groups == user.groups
 
 
-def test_nodes() -> None:
+def test_node_impersonation() -> None:
     rules = _Rules("impersonate-on:arbitrary-node:list pods", "impersonate:arbitrary-node authentication.k8s.io/nodes n")
     assert _as(rules, user="system:node:n").groups == ("system:nodes", "system:authenticated")
     robot = User("system:serviceaccount:ns:robot", extra={"authentication.kubernetes.io/node-name": ("n",)})
@@ -115,7 +115,7 @@ def test_nodes() -> None:
         ({"user": "bob"}, ("system:authenticated",)),
     ],
 )
-def test_who_counts_as_authenticated(headers: dict[str, str], groups: tuple[str, ...]) -> None:
+def test_authenticated_group_of_impersonated_users(headers: dict[str, str], groups: tuple[str, ...]) -> None:
     assert _as(_Rules(everything=True), **headers).groups == groups
 
 
@@ -127,13 +127,13 @@ def test_who_counts_as_authenticated(headers: dict[str, str], groups: tuple[str,
         ({"extra_b": "1"}, 'Name:"", UID:"", Groups:[]string(nil), Extra:map[string][]string{"b":[]string{"1"}}'),
     ],
 )
-def test_somebody_without_a_name(headers: dict[str, str], requested: str) -> None:
+def test_impersonation_without_user_name_returns_400(headers: dict[str, str], requested: str) -> None:
     refusal = _refusal(_Rules(everything=True), **headers)
     assert refusal.code == 400
     assert refusal.message == f"requested &user.DefaultInfo{{{requested}}} without impersonating a user name"
 
 
-def test_masters_only_in_the_legacy_way() -> None:
+def test_system_masters_requires_the_legacy_verb() -> None:
     legacy = ("impersonate users bob", "impersonate groups system:masters")
     assert "system:masters" in _as(_Rules(*legacy), user="bob", group="system:masters").groups
     constrained = (
@@ -153,7 +153,7 @@ def test_masters_only_in_the_legacy_way() -> None:
         ({"group": ""}, "impersonating the empty string group is not allowed"),
     ],
 )
-def test_what_constrained_modes_do_not_take(headers: dict[str, str], words: str) -> None:
+def test_attributes_unsupported_by_constrained_impersonation(headers: dict[str, str], words: str) -> None:
     refusal = _refusal(
         _Rules("impersonate-on:user-info:list pods", "impersonate:user-info authentication.k8s.io/users bob"),
         user="bob", **headers,
@@ -161,7 +161,7 @@ def test_what_constrained_modes_do_not_take(headers: dict[str, str], words: str)
     assert words in refusal.message
 
 
-def test_many_groups_are_asked_for_at_once() -> None:
+def test_many_groups_are_authorized_by_a_wildcard() -> None:
     rules = _Rules(
         "impersonate-on:user-info:list pods", "impersonate:user-info authentication.k8s.io/users bob",
         "impersonate:user-info authentication.k8s.io/groups *",
@@ -172,7 +172,7 @@ def test_many_groups_are_asked_for_at_once() -> None:
 
 
 @pytest.mark.parametrize(("written", "name"), [("A%ZZ", "a%zz"), ("A%FF", "a\udcff")], ids=["no escape", "no utf-8"])
-def test_names_are_decoded_when_they_can_be(written: str, name: str) -> None:
+def test_percent_encoded_extra_keys(written: str, name: str) -> None:
     environment: dict[str, Any] = {"HTTP_IMPERSONATE_USER": "bob", f"HTTP_IMPERSONATE_EXTRA_{written}": "1"}
     found = Impersonation(_Rules(everything=True)).impersonated(Headers(environment), attributes_of(INFO, CALLER))
     assert found is not None

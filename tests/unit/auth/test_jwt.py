@@ -99,7 +99,7 @@ def problem(cluster: Cluster, token: str) -> str:
     return str(review(cluster, token)["error"]).removeprefix("[invalid bearer token, ").removesuffix("]")
 
 
-def test_claims_become_a_user(issuer: Issuer, start: Start) -> None:
+def test_claims_are_mapped_to_user_attributes(issuer: Issuer, start: Start) -> None:
     cluster = start({"groups": {"claim": "roles", "prefix": "g:"}, "uid": {"claim": "id"}})
     status = review(cluster, issuer.token(cluster.clock, roles=["a", "b"], id="7", jti="t1"))
     assert status["user"] == {
@@ -113,7 +113,7 @@ def test_claims_become_a_user(issuer: Issuer, start: Start) -> None:
     assert "authenticated" not in review(cluster, issuer.token(cluster.clock, id="7"), audiences=["other"])
 
 
-def test_expressions_become_a_user(issuer: Issuer, start: Start) -> None:
+def test_cel_expressions_are_mapped_to_user_attributes(issuer: Issuer, start: Start) -> None:
     cluster = start(
         {
             "username": {"expression": "claims.email_verified ? claims.email : 'nobody'"},
@@ -136,7 +136,7 @@ def test_expressions_become_a_user(issuer: Issuer, start: Start) -> None:
     assert problem(cluster, wrong).startswith("oidc: error evaluating group claim expression: expression 'claims.roles.split")
 
 
-def test_rules(issuer: Issuer, start: Start) -> None:
+def test_claim_and_user_validation_rules(issuer: Issuer, start: Start) -> None:
     cluster = start(
         claimValidationRules=[
             {"claim": "tenant", "requiredValue": "acme"},
@@ -165,7 +165,7 @@ def test_rules(issuer: Issuer, start: Start) -> None:
         assert problem(cluster, issuer.token(clock, **claims)) == text
 
 
-def test_tokens_end_by_the_cluster_s_clock(issuer: Issuer, start: Start) -> None:
+def test_tokens_expire_by_the_cluster_clock(issuer: Issuer, start: Start) -> None:
     cluster = start()
     clock = cluster.clock
     clock.hold()
@@ -178,7 +178,7 @@ def test_tokens_end_by_the_cluster_s_clock(issuer: Issuer, start: Start) -> None
     assert problem(cluster, token).startswith("oidc: verify token: oidc: token is expired (Token Expiry: 20")
 
 
-def test_tokens_that_are_refused(issuer: Issuer, start: Start) -> None:
+def test_invalid_tokens_are_rejected(issuer: Issuer, start: Start) -> None:
     cluster = start()
     token = issuer.token(cluster.clock)
     head, payload, signature = token.split(".")
@@ -193,7 +193,7 @@ def test_tokens_that_are_refused(issuer: Issuer, start: Start) -> None:
     assert review(cluster, issuer.token(cluster.clock, iss="https://other"))["error"] == "invalid bearer token"
 
 
-def test_keys_are_fetched_once_and_again_for_new_ones(issuer: Issuer, start: Start) -> None:
+def test_issuer_keys_are_cached_and_refetched_for_unknown_key_ids(issuer: Issuer, start: Start) -> None:
     cluster = start()
     issuer.fetched.clear()
     for _ in range(3):
@@ -213,7 +213,7 @@ def test_keys_are_fetched_once_and_again_for_new_ones(issuer: Issuer, start: Sta
     issuer.more_keys.clear()
 
 
-def test_an_issuer_that_cannot_be_asked(issuer: Issuer, start: Start) -> None:
+def test_unreachable_issuer_leaves_the_authenticator_uninitialized(issuer: Issuer, start: Start) -> None:
     for issued in (
         {"certificateAuthority": ""},
         {"discoveryURL": f"{issuer.url}/elsewhere"},
@@ -223,7 +223,7 @@ def test_an_issuer_that_cannot_be_asked(issuer: Issuer, start: Start) -> None:
         assert problem(cluster, issuer.token(cluster.clock)) == "oidc: authenticator not initialized"
 
 
-def test_several_audiences(issuer: Issuer, start: Start) -> None:
+def test_audience_match_policy_match_any(issuer: Issuer, start: Start) -> None:
     cluster = start(issued={"audiences": ["a", "b"], "audienceMatchPolicy": "MatchAny"})
     assert review(cluster, issuer.token(cluster.clock, aud="b"))["authenticated"]
     assert (
@@ -240,7 +240,7 @@ def test_several_audiences(issuer: Issuer, start: Start) -> None:
         ({"enabled": True}, {"/livez": 200, "/version": 200, "/api/v1/nodes": 403}),
     ],
 )
-def test_who_may_be_anonymous(start: Start, anonymous: dict[str, Any], admitted: dict[str, int]) -> None:
+def test_anonymous_conditions(start: Start, anonymous: dict[str, Any], admitted: dict[str, int]) -> None:
     application = start(anonymous=anonymous).application
     for path, code in admitted.items():
         answers: list[str] = []
@@ -303,7 +303,7 @@ def test_who_may_be_anonymous(start: Start, anonymous: dict[str, Any], admitted:
         ({"more": 1}, 'unknown field "jwt[0].more"'),
     ],
 )
-def test_configurations_that_are_refused(tmp_path: Path, changes: dict[str, Any], wrong: str) -> None:
+def test_invalid_authentication_configurations(tmp_path: Path, changes: dict[str, Any], wrong: str) -> None:
     authenticator = {
         "issuer": {"url": "https://x", "audiences": ["a"]},
         "claimMappings": {"username": {"claim": "sub", "prefix": ""}},
@@ -323,7 +323,7 @@ def test_configurations_that_are_refused(tmp_path: Path, changes: dict[str, Any]
     assert wrong in str(caught.value)
 
 
-def test_anonymous_is_said_once(tmp_path: Path) -> None:
+def test_anonymous_cannot_be_set_by_flag_and_file(tmp_path: Path) -> None:
     path = tmp_path / "authentication.yaml"
     path.write_text(
         json.dumps(

@@ -14,7 +14,7 @@ from fakekube.options import ServerOptions
 from fakekube.registry.request import User
 
 
-def test_flags_by_name(tmp_path: Path) -> None:
+def test_server_options_from_flag_names(tmp_path: Path) -> None:
     options = ServerOptions.of({"client_ca_file": tmp_path, "authorization_mode": "Node,RBAC", "api_audiences": ["a", "b"]})
     assert options.authentication.client_ca_file == str(tmp_path)
     assert options.authentication.api_audiences == ("a", "b")
@@ -24,7 +24,7 @@ def test_flags_by_name(tmp_path: Path) -> None:
         ServerOptions.of({"nonsense": 1})
 
 
-def test_a_token_file(tmp_path: Path) -> None:
+def test_token_auth_file(tmp_path: Path) -> None:
     path = tmp_path / "tokens.csv"
     path.write_text('one,alice,u1\ntwo,bob,,"a,b"\n\n,nobody,u\n')
     tokens = AuthenticationOptions(token_auth_file=str(path)).tokens()
@@ -44,7 +44,7 @@ def test_a_token_file(tmp_path: Path) -> None:
     ],
     ids=["RSA", "P-384", "P-521"],
 )
-def test_keys_of_service_accounts(tmp_path: Path, key: Any) -> None:
+def test_service_account_key_files(tmp_path: Path, key: Any) -> None:
     private, public = tmp_path / "sa.key", tmp_path / "sa.pub"
     private.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption()))
     other = ec.generate_private_key(ec.SECP256R1()).public_key()
@@ -66,7 +66,7 @@ def test_keys_of_service_accounts(tmp_path: Path, key: Any) -> None:
         ("requestheader_client_ca_file", AuthenticationOptions.request_headers),
     ],
 )
-def test_files_that_are_not_usable(tmp_path: Path, flag: str, made: Any) -> None:
+def test_unusable_files_are_reported(tmp_path: Path, flag: str, made: Any) -> None:
     with pytest.raises(OptionError, match=f"--{flag.replace('_', '-')}: open .*: No such file"):
         made(AuthenticationOptions(**{flag: str(tmp_path / "none")}))
     path = tmp_path / "bad"

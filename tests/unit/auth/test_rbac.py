@@ -49,7 +49,7 @@ ASKED = Attributes(ALICE, "get", "ns", "apps", "deployments", "", "web")
         ({"resourceNames": ["other"]}, False),
     ],
 )
-def test_a_rule(rule: dict[str, Any], allowed: bool) -> None:
+def test_rule_allows(rule: dict[str, Any], allowed: bool) -> None:
     full = {"verbs": ["get"], "apiGroups": ["apps"], "resources": ["deployments"]} | rule
     assert rule_allows(full, ASKED) is allowed
 
@@ -65,7 +65,7 @@ def test_a_rule(rule: dict[str, Any], allowed: bool) -> None:
         ("*/*", False),
     ],
 )
-def test_subresources_are_named_with_their_resource(resource: str, allowed: bool) -> None:
+def test_subresources_in_rules(resource: str, allowed: bool) -> None:
     rule = {"verbs": ["get"], "apiGroups": ["apps"], "resources": [resource]}
     assert rule_allows(rule, replace(ASKED, subresource="scale")) is allowed
 
@@ -82,12 +82,12 @@ def test_subresources_are_named_with_their_resource(resource: str, allowed: bool
         ("/*/ping", "/healthz/ping", False),
     ],
 )
-def test_paths(pattern: str, path: str, allowed: bool) -> None:
+def test_non_resource_urls(pattern: str, path: str, allowed: bool) -> None:
     rule = {"verbs": ["get"], "nonResourceURLs": [pattern]}
     assert rule_allows(rule, Attributes(ALICE, "get", path=path, is_resource_request=False)) is allowed
 
 
-def test_rules_for_paths_and_for_resources_are_apart() -> None:
+def test_resource_rules_do_not_allow_non_resource_paths() -> None:
     everything = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
     assert not rule_allows(everything, Attributes(ALICE, "get", path="/version", is_resource_request=False))
     assert not rule_allows({"verbs": ["*"], "nonResourceURLs": ["*"]}, ASKED)
@@ -96,7 +96,7 @@ def test_rules_for_paths_and_for_resources_are_apart() -> None:
 # ---------------------------------------------------------------- bindings
 
 
-def test_nothing_is_allowed_by_default(rbac) -> None:
+def test_requests_are_denied_by_default(rbac) -> None:
     decision = rbac.authorize(LIST)
     assert (decision.allowed, decision.reason) == (False, "")
 
@@ -111,7 +111,7 @@ def test_nothing_is_allowed_by_default(rbac) -> None:
         ("ServiceAccount:ns/alice", None),
     ],
 )
-def test_subjects(objects, rbac, subject: str, words: str | None) -> None:
+def test_binding_subjects(objects, rbac, subject: str, words: str | None) -> None:
     objects.role("reader", READ_PODS)
     objects.bind("readers", "reader", subject)
     decision = rbac.authorize(LIST)
@@ -120,7 +120,7 @@ def test_subjects(objects, rbac, subject: str, words: str | None) -> None:
         assert decision.reason == f'RBAC: allowed by ClusterRoleBinding "readers" of ClusterRole "reader" to {words}'
 
 
-def test_service_accounts_are_subjects(objects, rbac) -> None:
+def test_service_account_subjects(objects, rbac) -> None:
     robot = User("system:serviceaccount:ns:robot", groups=("system:serviceaccounts",))
     objects.role("reader", READ_PODS, namespace="ns")
     objects.bind("robots", "reader", "ServiceAccount:robot", namespace="ns", kind="Role")
@@ -128,14 +128,14 @@ def test_service_accounts_are_subjects(objects, rbac) -> None:
     assert decision.reason == 'RBAC: allowed by RoleBinding "robots/ns" of Role "reader" to ServiceAccount "robot/ns"'
 
 
-def test_a_service_account_without_a_namespace_is_nobody(objects, rbac) -> None:
+def test_service_account_subject_without_namespace_matches_no_user(objects, rbac) -> None:
     objects.role("reader", READ_PODS)
     objects.bind("robots", "reader", "ServiceAccount:robot")
     assert not rbac.authorize(replace(LIST, user=User("system:serviceaccount::robot"))).allowed
     assert not rbac.authorize(replace(LIST, user=User(""))).allowed
 
 
-def test_role_bindings_reach_their_namespace_only(objects, rbac) -> None:
+def test_role_bindings_apply_only_in_their_namespace(objects, rbac) -> None:
     objects.role("reader", READ_PODS)
     objects.bind("readers", "reader", "User:alice", namespace="ns")
     assert rbac.authorize(LIST).allowed
@@ -143,14 +143,14 @@ def test_role_bindings_reach_their_namespace_only(objects, rbac) -> None:
     assert not rbac.authorize(replace(LIST, namespace="")).allowed
 
 
-def test_the_first_binding_by_name_is_the_reason(objects, rbac) -> None:
+def test_reason_names_the_first_matching_binding(objects, rbac) -> None:
     objects.role("reader", READ_PODS)
     objects.bind("b", "reader", "User:alice")
     objects.bind("a", "reader", "Group:team-a", "User:alice")
     assert '"a" of ClusterRole "reader" to Group "team-a"' in rbac.authorize(LIST).reason
 
 
-def test_missing_roles_are_told_when_nothing_else_helps(objects, rbac) -> None:
+def test_missing_roles_are_reported_in_the_reason(objects, rbac) -> None:
     objects.bind("a", "gone", "User:alice")
     objects.bind("b", "lost", "User:alice", namespace="ns", kind="Role")
     missing = 'clusterrole.rbac.authorization.k8s.io "gone" not found'
@@ -165,7 +165,7 @@ def test_missing_roles_are_told_when_nothing_else_helps(objects, rbac) -> None:
 # ---------------------------------------------------------------- following writes
 
 
-def test_answers_follow_every_write(objects, rbac) -> None:
+def test_decisions_follow_every_write(objects, rbac) -> None:
     assert not rbac.authorize(LIST).allowed
     objects.bind("readers", "reader", "User:alice")
     assert not rbac.authorize(LIST).allowed
@@ -179,7 +179,7 @@ def test_answers_follow_every_write(objects, rbac) -> None:
     assert not rbac.authorize(LIST).allowed
 
 
-def test_nothing_is_read_between_writes(objects, rbac) -> None:
+def test_decisions_are_cached_between_writes(objects, rbac) -> None:
     objects.role("reader", READ_PODS)
     objects.bind("readers", "reader", "User:alice")
     rbac.authorize(LIST)
@@ -189,7 +189,7 @@ def test_nothing_is_read_between_writes(objects, rbac) -> None:
     assert objects.listed == listed
 
 
-def test_rules_of_a_user(objects, rbac) -> None:
+def test_rules_for_a_user(objects, rbac) -> None:
     objects.role("reader", READ_PODS)
     objects.role("writer", {**READ_PODS, "verbs": ["update"]}, namespace="ns")
     objects.bind("a", "reader", "User:alice", "Group:team-a")
@@ -205,7 +205,7 @@ def test_rules_of_a_user(objects, rbac) -> None:
 # ---------------------------------------------------------------- around it
 
 
-def test_masters_may_do_everything(rbac) -> None:
+def test_system_masters_group_is_privileged(rbac) -> None:
     union = UnionAuthorizer(PrivilegedGroup(), rbac)
     assert union.authorize(replace(LIST, user=ADMIN)).allowed
     assert not union.authorize(LIST).allowed
@@ -230,13 +230,13 @@ def test_masters_may_do_everything(rbac) -> None:
         ),
     ],
 )
-def test_what_one_is_told(attributes: Attributes, message: str) -> None:
+def test_forbidden_message(attributes: Attributes, message: str) -> None:
     assert forbidden(attributes).message == message
     assert forbidden(attributes, "because").message == f"{message}: because"
     assert forbidden(attributes).code == 403
 
 
-def test_the_question_of_a_request() -> None:
+def test_attributes_of_a_request() -> None:
     info = RequestInfo(
         is_resource_request=True, path="/api/v1/namespaces/ns/pods/p/log", verb="get", api_prefix="api", group="", version="v1",
         namespace="ns", resource="pods", subresource="log", name="p", parts=("pods", "p", "log"),

@@ -14,7 +14,7 @@ from fakekube.clock import Clock
 from fakekube.registry.request import User
 
 
-def test_users() -> None:
+def test_user_info_of_users() -> None:
     assert reviews.user_info(User("a")) == {"username": "a"}
     full = User("a", "1", ("g",), {"z": ("1",), "b": ["2", "3"]})
     info = reviews.user_info(full)
@@ -29,7 +29,7 @@ def authenticator(objects) -> Authenticator:
     return Authenticator(clock, signer.issuers, StaticTokens(DEFAULT_TOKENS, signer.issuers), tokens)
 
 
-def test_a_good_token(authenticator: Authenticator) -> None:
+def test_token_review_of_a_valid_token(authenticator: Authenticator) -> None:
     assert reviews.token_review_status(authenticator, "user-token") == {
         "authenticated": True,
         "user": {"username": "alice", "uid": "alice", "groups": ["team-a", "system:authenticated"]},
@@ -37,11 +37,11 @@ def test_a_good_token(authenticator: Authenticator) -> None:
     }
 
 
-def test_a_bad_token(authenticator: Authenticator) -> None:
+def test_token_review_of_an_invalid_token(authenticator: Authenticator) -> None:
     assert reviews.token_review_status(authenticator, "nope") == {"user": {}, "error": "invalid bearer token"}
 
 
-def test_questions_about_resources() -> None:
+def test_access_review_of_resource_attributes() -> None:
     asked = reviews.attributes_of_spec(
         {"user": "a", "groups": ["g"], "resourceAttributes": {"verb": "get", "resource": "pods", "namespace": "ns", "name": "p"}}
     )
@@ -49,13 +49,13 @@ def test_questions_about_resources() -> None:
     assert (asked.resource, asked.name, asked.is_resource_request) == ("pods", "p", True)
 
 
-def test_questions_about_paths() -> None:
+def test_access_review_of_non_resource_attributes() -> None:
     asked = reviews.attributes_of_spec({"user": "a", "nonResourceAttributes": {"verb": "get", "path": "/version"}})
     assert (asked.verb, asked.path, asked.is_resource_request) == ("get", "/version", False)
     assert not reviews.attributes_of_spec({"nonResourceAttributes": None}).is_resource_request
 
 
-def test_rules_are_told_apart(objects) -> None:
+def test_rules_review_separates_resource_and_non_resource_rules(objects) -> None:
     objects.role(
         "mixed",
         {"verbs": ["get"], "apiGroups": [""], "resources": ["pods"], "resourceNames": ["p"], "nonResourceURLs": []},

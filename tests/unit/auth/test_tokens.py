@@ -18,7 +18,7 @@ def _encoded(value: object) -> str:
     return urlsafe_b64encode(json.dumps(value).encode()).rstrip(b"=").decode()
 
 
-def test_what_was_signed_verifies() -> None:
+def test_signed_tokens_can_be_verified() -> None:
     signer = Signer(["https://issuer"])
     token = signer.sign({"sub": "ä"})
     assert signer.verify(token) == {"sub": "ä", "iss": "https://issuer"}
@@ -27,7 +27,7 @@ def test_what_was_signed_verifies() -> None:
     assert _decoded(token.split(".")[0]) == {"alg": "ES256", "kid": signer.key_id}
 
 
-def test_signers_of_a_process_share_a_key() -> None:
+def test_signers_share_a_key_per_process() -> None:
     assert Signer(["b"]).verify(Signer(["a"]).sign({}))["iss"] == "a"
 
 
@@ -64,7 +64,7 @@ PRIMITIVE = "go-jose/go-jose: error in cryptographic primitive"
         (lambda token: f"{_encoded([])}.{_encoded({})}.AA", "invalid bearer token"),
     ],
 )
-def test_what_was_changed_does_not(change, problem: str) -> None:
+def test_modified_tokens_are_rejected(change, problem: str) -> None:
     signer = Signer()
     with pytest.raises(InvalidSignatureError) as caught:
         signer.verify(change(signer.sign({"sub": "x"})))
@@ -74,11 +74,11 @@ def test_what_was_changed_does_not(change, problem: str) -> None:
 @pytest.mark.parametrize(
     "token", ["", "a", "a.b", "a.b.c", "a.e30.c.d", f"a.{_encoded([])}.c", f"a.{_encoded({'iss': 1})}.c", "a.e30.c"]
 )
-def test_no_issuer(token: str) -> None:
+def test_issuer_of_malformed_tokens_is_none(token: str) -> None:
     assert issuer_of(token) is None
 
 
-def test_the_key_set_verifies_tokens() -> None:
+def test_key_set_verifies_tokens() -> None:
     """With what the keys say, and nothing else of ours."""
     from cryptography.hazmat.primitives.asymmetric import ec, utils
     from cryptography.hazmat.primitives.hashes import SHA256

@@ -97,7 +97,7 @@ def refusal(cluster: Cluster, user: str, code: int = 403) -> str:
     return str(caught.value)
 
 
-def test_what_is_asked_and_what_answers_mean(webhook: Webhook) -> None:
+def test_authorization_webhook_requests_and_responses(webhook: Webhook) -> None:
     webhook.answers = {
         "yes": {"allowed": True},
         "no": {"allowed": False, "denied": True, "reason": "never"},
@@ -132,7 +132,7 @@ def test_what_is_asked_and_what_answers_mean(webhook: Webhook) -> None:
     assert all(review["spec"]["user"] != "admin" for review in webhook.asked)
 
 
-def test_reviews_tell_of_denials_and_errors(webhook: Webhook) -> None:
+def test_access_review_reports_webhook_denials_and_errors(webhook: Webhook) -> None:
     webhook.answers = {"no": {"allowed": False, "denied": True, "reason": "never"}, "garbage": b"[]"}
     cluster = Cluster(
         profile="apiserver", authorization_mode="RBAC,Webhook", authorization_webhook_config_file=webhook.kubeconfig
@@ -147,7 +147,7 @@ def test_reviews_tell_of_denials_and_errors(webhook: Webhook) -> None:
     assert webhook.asked[0]["apiVersion"] == "authorization.k8s.io/v1beta1"
 
 
-def test_answers_are_kept_by_the_cluster_s_clock(webhook: Webhook) -> None:
+def test_webhook_responses_are_cached_by_the_cluster_clock(webhook: Webhook) -> None:
     webhook.answers = {"yes": {"allowed": True}}
     clock = Clock()
     clock.hold()
@@ -175,7 +175,7 @@ def test_match_conditions(webhook: Webhook) -> None:
     assert [review["spec"]["user"] for review in webhook.asked] == ["yes"]
 
 
-def test_a_webhook_that_is_not_there(webhook: Webhook) -> None:
+def test_unreachable_webhook_follows_the_failure_policy(webhook: Webhook) -> None:
     webhook.server.shutdown()
     webhook.server.server_close()
     cluster = Cluster(profile="apiserver", authorization_config=webhook.file({"type": "AlwaysAllow", "name": "all"}))
@@ -201,7 +201,7 @@ def test_a_webhook_that_is_not_there(webhook: Webhook) -> None:
         ({"timeout": 3}, "timeout is not a string"),
     ],
 )
-def test_configurations_that_are_refused(webhook: Webhook, changes: dict[str, Any], problem: str) -> None:
+def test_invalid_webhook_configurations(webhook: Webhook, changes: dict[str, Any], problem: str) -> None:
     with pytest.raises(OptionError) as caught:
         Cluster(profile="apiserver", authorization_config=webhook.file(**changes))
     assert problem in str(caught.value)
@@ -218,13 +218,13 @@ def test_configurations_that_are_refused(webhook: Webhook, changes: dict[str, An
         ({"type": "RBAC", "name": "A"}, "authorizer name is invalid"),
     ],
 )
-def test_authorizers_that_are_refused(webhook: Webhook, authorizer: dict[str, Any], problem: str) -> None:
+def test_invalid_authorizers(webhook: Webhook, authorizer: dict[str, Any], problem: str) -> None:
     with pytest.raises(OptionError) as caught:
         Cluster(profile="apiserver", authorization_config=webhook.file(authorizer))
     assert problem in str(caught.value)
 
 
-def test_modes_that_are_refused() -> None:
+def test_invalid_authorization_modes() -> None:
     for mode in ("Nope", "RBAC,RBAC", "Webhook", ""):
         with pytest.raises(OptionError):
             Cluster(profile="apiserver", authorization_mode=mode)
