@@ -72,17 +72,17 @@ def widget(spec: str) -> str:
     return f'{{"apiVersion": "example.com/v1", "kind": "Widgets", "metadata": {{"name": "one"}}, "spec": {spec}}}'
 
 
-def test_patterns_take_linear_time(server: Server) -> None:
+def test_catastrophic_patterns_take_linear_time(server: Server) -> None:
     code, body = server.ask("POST", WIDGETS, widget(json.dumps({"text": "a" * 50_000 + "!"})))
     assert (code, b"should match '^(a+)+$'" in body) == (422, True)
 
 
-def test_large_sets(server: Server) -> None:
+def test_duplicates_in_large_sets_are_found(server: Server) -> None:
     code, body = server.ask("POST", WIDGETS, widget(json.dumps({"set": [*range(20_000), 5]})))
     assert (code, b"spec.set[20000]: Duplicate value: 5" in body) == (422, True)
 
 
 @pytest.mark.parametrize("number", ["1" + "0" * 400, "1e400", "-1e400"])
-def test_huge_numbers(server: Server, number: str) -> None:
+def test_huge_numbers_are_rejected(server: Server, number: str) -> None:
     code, body = server.ask("POST", WIDGETS, widget(f'{{"n": {number}}}'))
     assert (code, b"json: cannot unmarshal number" in body) == (400, True)

@@ -33,7 +33,7 @@ def said(obj: dict[str, Any]) -> dict[str, tuple[str, str]]:
     return {c["type"]: (c["status"], c["reason"]) for c in obj["status"]["conditions"]}
 
 
-def test_free_names_are_accepted_then_the_resource_is_established() -> None:
+def test_definition_is_established_after_names_are_accepted() -> None:
     first = conditions.next_state(definition(), [], NOW)
     assert first is not None
     named = first(definition())
@@ -54,7 +54,7 @@ def test_free_names_are_accepted_then_the_resource_is_established() -> None:
         ({"shortNames": ["widget"]}, "ShortNamesConflict"),
     ],
 )
-def test_names_that_are_taken(changed: dict[str, Any], reason: str) -> None:
+def test_conflicting_names_are_not_accepted(changed: dict[str, Any], reason: str) -> None:
     taken = settled(definition())
     other = {"plural": "gadgets", "singular": "gadget", "kind": "Gadget", "listKind": "GadgetList"}
     refused = settled(definition({**other, **changed}), taken)
@@ -63,11 +63,11 @@ def test_names_that_are_taken(changed: dict[str, Any], reason: str) -> None:
     assert said(settled(refused, now=LATER))["Established"] == ("True", "InitialNamesAccepted")  # once they are free
 
 
-def test_another_group_takes_no_names() -> None:
+def test_names_of_another_group_do_not_conflict() -> None:
     assert conditions.is_served(settled(definition(group="other.com"), settled(definition())))
 
 
-def test_the_time_changes_with_the_status_only() -> None:
+def test_last_transition_time_changes_only_with_the_status() -> None:
     obj = settled(definition())
     same = conditions.with_condition(obj, type_="Established", status="True", reason="Other", message="", now=LATER)
     other = conditions.with_condition(obj, type_="Established", status="False", reason="Other", message="", now=LATER)
@@ -76,7 +76,7 @@ def test_the_time_changes_with_the_status_only() -> None:
     assert len(other["status"]["conditions"]) == 2
 
 
-def test_the_end() -> None:
+def test_terminating_definition_is_released() -> None:
     alive = settled(definition())
     dying = settled(
         {**alive, "metadata": {**alive["metadata"], "deletionTimestamp": NOW, "finalizers": ["other", conditions.FINALIZER]}}
@@ -91,11 +91,11 @@ def test_the_end() -> None:
     assert conditions.is_released(alone)
 
 
-def test_the_end_of_what_never_was() -> None:
+def test_never_established_definition_terminates() -> None:
     assert said(conditions.ended(definition(), NOW))["Terminating"] == ("False", "NeverEstablished")
 
 
-def test_the_same_is_served_whatever_else_changes() -> None:
+def test_is_same_serving_ignores_metadata_changes() -> None:
     obj = settled(definition())
     assert conditions.is_same_serving(obj, {**obj, "metadata": {**obj["metadata"], "labels": {"a": "b"}}})
     assert not conditions.is_same_serving(obj, {**obj, "spec": {**obj["spec"], "scope": "Cluster"}})
@@ -111,7 +111,7 @@ def test_the_same_is_served_whatever_else_changes() -> None:
         ("nobody", ("False", "InvalidAnnotation")),
     ],
 )
-def test_protected_groups_tell_of_their_approval(approval: str, expected: tuple[str, str]) -> None:
+def test_protected_groups_get_an_approval_condition(approval: str, expected: tuple[str, str]) -> None:
     done = settled(definition(group="things.k8s.io", annotations={"api-approved.kubernetes.io": approval}))
     assert said(done)["KubernetesAPIApprovalPolicyConformant"] == expected
     assert said(done)["Established"] == ("True", "InitialNamesAccepted")

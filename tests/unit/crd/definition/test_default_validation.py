@@ -79,11 +79,11 @@ def told(schema: dict[str, Any]) -> list[str]:
         ),
     ],
 )
-def test_a_field(field: dict[str, Any], expected: list[str]) -> None:
+def test_invalid_field_defaults(field: dict[str, Any], expected: list[str]) -> None:
     assert told(obj({"f": field})) == [f"S.properties[f]{text}" for text in expected]
 
 
-def test_the_root_is_a_whole_object() -> None:
+def test_root_default_must_be_a_whole_object() -> None:
     assert told(obj({"spec": obj()}, default={"spec": {}})) == [
         "S.default.apiVersion: Required value",
         "S.default.kind: Required value",

@@ -46,19 +46,19 @@ def excess(path: str, factor: str, name: str = "estimated rule cost") -> str:
         ({"maxItems": 9}, ""),
     ],
 )
-def test_a_rule_costs_as_often_as_there_can_be_values(keywords: dict[str, Any], factor: str) -> None:
+def test_rule_cost_is_multiplied_by_the_cardinality(keywords: dict[str, Any], factor: str) -> None:
     schema = obj(a=array(ruled({"type": "string", "maxLength": 2500}, "self.contains(self)"), **keywords))
     place = ".properties[a].items.x-kubernetes-validations[0].rule"
     assert problems(schema)[:1] == ([excess(place, factor)] if factor else [])
 
 
-def test_a_message_costs_once() -> None:
+def test_message_expression_cost_is_counted_once() -> None:
     rule = {"rule": "false", "messageExpression": "self.map(x, self.map(y, x + y).join()).join()"}
     place = ".properties[a].x-kubernetes-validations[0].messageExpression"
     assert problems(obj(a=ruled(array(STRING), rule)))[0] == excess(place, "more than 100x", "estimated messageExpression cost")
 
 
-def test_all_rules_together_may_not_cost_too_much() -> None:
+def test_total_rule_cost_is_limited() -> None:
     costly = array(ruled({"type": "string", "maxLength": 2500}, "self.contains(self)"), maxItems=9)
     found = problems(obj(**{f"a{number}": costly for number in range(15)}))
     said = "Forbidden: contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema"
@@ -67,7 +67,7 @@ def test_all_rules_together_may_not_cost_too_much() -> None:
     assert found[-1] == excess("<nil>", "1.350003x", name)
 
 
-def test_values_that_cannot_be_seen_have_no_rules() -> None:
+def test_rules_on_untyped_values_are_rejected() -> None:
     schema = obj(a=ruled({"x-kubernetes-preserve-unknown-fields": True}, "self == 1"))
     assert problems(schema) == [
         ".properties[a].x-kubernetes-validations: Internal error: internal error: failed to construct type information for "
@@ -92,6 +92,6 @@ def test_values_that_cannot_be_seen_have_no_rules() -> None:
         ),
     ],
 )
-def test_defaults_keep_the_rules(rule: Any, message: str) -> None:
+def test_defaults_must_satisfy_the_rules(rule: Any, message: str) -> None:
     found = [error.message for error in default_errors(obj(a=ruled({**STRING, "default": "x"}, rule)), "")]
     assert found == ([message] if message else [])

@@ -44,7 +44,7 @@ BAD_PATH = "must be a valid path"
         ),
     ],
 )
-def test_rules(change: dict[str, Any], expected: list[str]) -> None:
+def test_validation_rule_fields(change: dict[str, Any], expected: list[str]) -> None:
     schema = {**SCHEMA, "x-kubernetes-validations": [{"rule": "true"}, {"rule": "has(self.a)", **change}]}
     found = [error.message for error in rule_errors(schema, "S") if not error.detail.startswith("compilation")]
     assert found == [f"S.x-kubernetes-validations[1].{text}" for text in expected]

@@ -67,7 +67,7 @@ SCHEMAS = st.recursive(leaves(TYPES), around, max_leaves=4)
 @given(
     st.builds(lambda schema: {"type": "object", **schema}, SCHEMAS.map(lambda schema: {"properties": {"spec": schema}}) | SCHEMAS)
 )
-def test_nothing_is_wrong_with_what_is_sound(schema: dict[str, Any]) -> None:
+def test_sound_schemas_have_no_validation_errors(schema: dict[str, Any]) -> None:
     sound = check_schema(schema)
     event(f"sound: {sound is not None}")
     if sound is not None:
@@ -94,7 +94,7 @@ ITEM = {"type": "object", "properties": {"k": STRING}, "required": ["k"]}
         {**ITEM, RULES: [{"rule": "self.k != ''", "reason": "FieldValueInvalid", "fieldPath": ".k"}]},
     ],
 )
-def test_what_is_usual_is_sound(schema: dict[str, Any]) -> None:
+def test_usual_schemas_are_recognized_as_sound(schema: dict[str, Any]) -> None:
     meta = {"apiVersion": {**STRING, "description": "text"}, "kind": STRING, "metadata": {"type": "object"}}
     sound = check_schema({"type": "object", "properties": {**meta, "spec": schema}, "required": ["spec"]})
     assert sound is not None

@@ -117,7 +117,7 @@ SET_ITEM = "Invalid value: null: must be atomic as item of a list with x-kuberne
         ),
     ],
 )
-def test_a_field(field: dict[str, Any], expected: list[str]) -> None:
+def test_field_schema_errors(field: dict[str, Any], expected: list[str]) -> None:
     assert told(obj({"f": field})) == [f"S.properties[f]{text}" for text in expected]
 
 
@@ -132,18 +132,18 @@ def test_a_field(field: dict[str, Any], expected: list[str]) -> None:
         ),
     ],
 )
-def test_the_root(schema: dict[str, Any], expected: list[str]) -> None:
+def test_root_schema_errors(schema: dict[str, Any], expected: list[str]) -> None:
     assert told(schema) == expected
 
 
-def test_structural_faults_come_first_and_hide_those_of_defaults() -> None:
+def test_structural_errors_suppress_default_errors() -> None:
     found = told(obj({"a": {"default": 1, "id": "x"}, "b": {**STRING, "default": 1}, "c": {}}))
     assert found == ["S.properties[a].id: Forbidden: id is not supported"]
     found = told(obj({"b": {**STRING, "default": 1}, "c": {}, "d": {"type": "x"}}))
     assert [text.partition(":")[0] for text in found] == ["S.properties[c].type", "S.properties[d].type"]
 
 
-def test_status_restricts_the_root() -> None:
+def test_status_subresource_restricts_the_root_schema() -> None:
     assert told(obj(title="t", required=["spec"], **{PRESERVE: True}), has_status=True) == []
     (refused,) = told(obj(maxProperties=3, enum=[{}]), has_status=True)
     assert refused.startswith(

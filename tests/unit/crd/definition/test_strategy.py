@@ -61,19 +61,19 @@ def test_defaults() -> None:
     assert again == obj
 
 
-def test_an_empty_definition_has_defaults_too() -> None:
+def test_empty_definition_is_defaulted() -> None:
     obj: dict[str, Any] = {"metadata": {}}
     STRATEGY.default(obj)
     assert obj["spec"] == {"names": {"singular": ""}, "conversion": {"strategy": "None"}}
 
 
-def test_a_webhook_that_says_nothing_goes() -> None:
+def test_empty_conversion_webhook_is_dropped() -> None:
     obj = definition(conversion={"strategy": "None", "webhook": {"conversionReviewVersions": []}})
     STRATEGY.default(obj)
     assert obj["spec"]["conversion"] == {"strategy": "None"}
 
 
-def test_values_of_any_form_are_sorted() -> None:
+def test_members_of_json_values_are_sorted() -> None:
     schema = {"type": "object", "items": {"default": {"b": {"d": 1, "c": 2.0}, "a": 3}}}
     obj = definition(versions=[{"name": "v1", "storage": True, "schema": {"openAPIV3Schema": schema}}])
     STRATEGY.default(obj)
@@ -82,7 +82,7 @@ def test_values_of_any_form_are_sorted() -> None:
     assert list(value["b"]) == ["c", "d"]
 
 
-def test_a_create_starts_the_status_anew() -> None:
+def test_create_resets_the_status() -> None:
     obj = {**definition(), "status": {"storedVersions": ["v7"], "conditions": [{"type": "Established"}]}}
     STRATEGY.prepare_for_create(CONTEXT, obj)
     assert obj["status"] == {"storedVersions": ["v1"]}
@@ -103,12 +103,12 @@ def test_a_create_starts_the_status_anew() -> None:
         ),
     ],
 )
-def test_the_name_is_plural_and_group(meta: dict[str, Any], expected: list[str]) -> None:
+def test_name_must_be_plural_dot_group(meta: dict[str, Any], expected: list[str]) -> None:
     obj = {**made(), "metadata": meta}
     assert [error.message for error in STRATEGY.validate(CONTEXT, obj)] == expected
 
 
-def test_faults_come_in_order() -> None:
+def test_order_of_validation_errors() -> None:
     obj = made(group="a.k8s.io", versions=[], preserveUnknownFields=True)
     assert [error.path for error in STRATEGY.validate(CONTEXT, obj)] == [
         "metadata.name",
@@ -132,7 +132,7 @@ NAMES = {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind"
         ({"names": {**NAMES, "plural": "xs"}}, *[['spec.names.plural: Invalid value: "xs": field is immutable']] * 2),
     ],
 )
-def test_what_may_change(spec: dict[str, Any], when_established: list[str], before: list[str]) -> None:
+def test_immutable_fields_depend_on_established(spec: dict[str, Any], when_established: list[str], before: list[str]) -> None:
     assert changed(established(), **spec) == when_established
     assert changed(made(), **spec) == before
 
@@ -142,14 +142,14 @@ def webhook(bundle: str) -> dict[str, Any]:
     return {"strategy": "Webhook", "webhook": {"clientConfig": client, "conversionReviewVersions": ["v1"]}}
 
 
-def test_a_wrong_ca_bundle_may_stay_wrong() -> None:
+def test_existing_invalid_ca_bundle_is_tolerated_on_update() -> None:
     refused = ["spec.conversion.webhookClientConfig.caBundle"]
     assert [text.partition(":")[0] for text in changed(established(), conversion=webhook("aGk="))] == refused
     assert changed(established(conversion=webhook("aGk=")), conversion=webhook("aGkx")) == []
     assert changed(made(), conversion=webhook("aGk=")) == []
 
 
-def test_versions_that_were_stored_stay() -> None:
+def test_stored_versions_cannot_be_removed_from_spec() -> None:
     old = made()
     schema = {"openAPIV3Schema": {"type": "object"}}
     moved = [{"name": "v1", "schema": schema}, {"name": "v2", "storage": True, "schema": schema}]
@@ -167,7 +167,7 @@ def with_format(*formats: tuple[str, str]) -> dict[str, Any]:
     return made(versions=[{"name": "v1", "storage": True, "schema": {"openAPIV3Schema": schema}}])
 
 
-def test_unknown_formats_warn_once_they_appear() -> None:
+def test_unknown_formats_warn_once() -> None:
     known = with_format(
         ("string", "date-time"), ("string", "datetime"), ("integer", "int32"), ("number", "double"), ("string", "password")
     )
@@ -179,7 +179,7 @@ def test_unknown_formats_warn_once_they_appear() -> None:
     assert STRATEGY.warnings(CONTEXT, odd, some) == ['unrecognized format "date"', 'unrecognized format "byte"']
 
 
-def test_the_first_deletion_marks() -> None:
+def test_first_delete_sets_terminating() -> None:
     obj = established()
     before = copy.deepcopy(obj["status"])
     status = obj["status"]
@@ -196,7 +196,7 @@ def test_the_first_deletion_marks() -> None:
     assert status == before, "the old status is the store's"
 
 
-def test_the_status_changes_by_itself() -> None:
+def test_status_update_changes_only_the_status() -> None:
     view, old = DefinitionStatusStrategy(), made()
     new = {**copy.deepcopy(old), "status": {"acceptedNames": {"plural": "A B"}, "storedVersions": ["gone"]}}
     new["spec"]["scope"] = "Cluster"
@@ -205,7 +205,7 @@ def test_the_status_changes_by_itself() -> None:
     assert [error.path for error in view.validate_update(CONTEXT, new, old)] == ["status.acceptedNames.plural"]
 
 
-def test_a_status_always_tells_a_stored_version() -> None:
+def test_status_keeps_at_least_the_storage_version() -> None:
     obj = {**made(), "status": {"storedVersions": []}}
     DefinitionStatusStrategy().default(obj)
     assert obj["status"]["storedVersions"] == ["v1"]

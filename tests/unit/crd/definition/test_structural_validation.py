@@ -81,7 +81,7 @@ def told(schema: dict[str, Any]) -> list[str]:
         ),
     ],
 )
-def test_a_field(field: dict[str, Any], expected: list[str]) -> None:
+def test_field_structural_errors(field: dict[str, Any], expected: list[str]) -> None:
     assert told(obj({"f": field})) == [f"S.properties[f]{text}" for text in expected]
 
 
@@ -108,7 +108,7 @@ METADATA = "S.properties[metadata]: Forbidden: must not specify anything other t
         ),
     ],
 )
-def test_the_root(schema: dict[str, Any], expected: list[str]) -> None:
+def test_root_structural_errors(schema: dict[str, Any], expected: list[str]) -> None:
     assert told(schema) == expected
 
 
@@ -128,7 +128,7 @@ def test_the_root(schema: dict[str, Any], expected: list[str]) -> None:
         ("[z-a]", "invalid character class range: `z-a`"),
     ],
 )
-def test_patterns_are_regular_expressions_of_go(pattern: str, complaint: str | None) -> None:
+def test_patterns_must_be_go_regular_expressions(pattern: str, complaint: str | None) -> None:
     found = [error.detail for error in structural_errors(obj({"f": {**STRING, "pattern": pattern}}), "S")]
     assert found == (
         [] if complaint is None else [f"must be a valid regular expression, but isn't: error parsing regexp: {complaint}"]
@@ -145,5 +145,5 @@ def test_patterns_are_regular_expressions_of_go(pattern: str, complaint: str | N
         (obj(additionalProperties={"items": [STRING]}), "OpenAPIV3Schema 'items' must be a schema, but is an array"),
     ],
 )
-def test_problems(schema: dict[str, Any], problem: str) -> None:
+def test_structural_problem(schema: dict[str, Any], problem: str) -> None:
     assert structural_problem(schema) == problem

@@ -12,7 +12,7 @@ STRING = {"type": "string"}
 COLUMNS = [{"name": "A", "type": "string", "jsonPath": ".a"}]
 
 
-def test_what_all_versions_say_stands_above_them() -> None:
+def test_values_common_to_all_versions_move_to_the_spec() -> None:
     schema = {"openAPIV3Schema": STRING}
     spec = {
         "group": "g",
@@ -32,13 +32,13 @@ def test_what_all_versions_say_stands_above_them() -> None:
     assert "schema" in spec["versions"][0], "the definition itself stays as it is"
 
 
-def test_a_spec_without_versions() -> None:
+def test_spec_without_versions() -> None:
     assert internal_spec({"group": "g", "versions": []}) == {"group": "g", "versions": []}
     assert internal_versions(None) is None
     assert internal_versions([]) == []
 
 
-def test_versions_are_printed_in_the_order_of_the_type() -> None:
+def test_internal_versions_are_printed_in_go_field_order() -> None:
     (shown,) = (
         internal_versions(
             [{"additionalPrinterColumns": COLUMNS, "name": "v1", "subresources": {"scale": {"specReplicasPath": ".a"}}}]
@@ -53,7 +53,7 @@ def test_versions_are_printed_in_the_order_of_the_type() -> None:
     )
 
 
-def test_schemas_are_printed_with_all_fields() -> None:
+def test_internal_schemas_are_printed_with_all_fields() -> None:
     schema: dict[str, Any] = {
         "items": [STRING],
         "additionalProperties": True,
@@ -73,7 +73,7 @@ def test_schemas_are_printed_with_all_fields() -> None:
     ]
 
 
-def test_zero_values_are_not_set() -> None:
+def test_zero_values_are_unset_in_internal_schemas() -> None:
     schema = {
         "type": "",
         "nullable": False,
@@ -91,7 +91,7 @@ def test_zero_values_are_not_set() -> None:
     ]
 
 
-def test_all_schemas_in_one() -> None:
+def test_schemas_in_lists_all_nested_schemas() -> None:
     parts: list[dict[str, Any]] = [{"title": str(number)} for number in range(6)]
     parts[0]["items"] = inner = {"title": "within"}
     schema = {

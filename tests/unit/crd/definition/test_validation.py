@@ -45,7 +45,7 @@ def printed(name: str, **more: Any) -> str:
     )
 
 
-def test_a_plain_spec_is_fine() -> None:
+def test_minimal_spec_is_valid() -> None:
     assert told(spec()) == []
 
 
@@ -110,7 +110,7 @@ def test_a_plain_spec_is_fine() -> None:
         ),
     ],
 )
-def test_names_and_versions(change: dict[str, Any], expected: list[str]) -> None:
+def test_names_and_versions_are_validated(change: dict[str, Any], expected: list[str]) -> None:
     assert told(spec(**change)) == expected
 
 
@@ -133,12 +133,12 @@ TYPES = "must be one of boolean,date,integer,number,string"
         ({"jsonPath": "{.spec.a}"}, ['JSONPath: Invalid value: "{.spec.a}": must be a simple json path starting with .']),
     ],
 )
-def test_columns(column: dict[str, Any], expected: list[str]) -> None:
+def test_printer_columns_are_validated(column: dict[str, Any], expected: list[str]) -> None:
     found = told(spec(versions=[version(additionalPrinterColumns=[{**COLUMN, **column}])]))
     assert found == [f"spec.additionalPrinterColumns[0].{text}" for text in expected]
 
 
-def test_what_versions_do_not_share_is_told_of_the_version() -> None:
+def test_differing_version_fields_are_reported_per_version() -> None:
     versions = [version(additionalPrinterColumns=[{**COLUMN, "name": ""}]), version("v2")]
     assert told(spec(versions=versions)) == ["spec.versions[0].additionalPrinterColumns[0].name: Required value"]
 
@@ -164,7 +164,7 @@ def test_what_versions_do_not_share_is_told_of_the_version() -> None:
         ),
     ],
 )
-def test_scale(scale: dict[str, Any], expected: list[str]) -> None:
+def test_scale_subresource_is_validated(scale: dict[str, Any], expected: list[str]) -> None:
     paths = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas", **scale}
     found = told(spec(versions=[version(subresources={"scale": paths})]))
     assert found == [f"spec.subresources.scale.{text}" for text in expected]
@@ -197,7 +197,7 @@ KINDS = "must point to a field of type string, boolean or integer. Enum string f
         ([f".s{index}" for index in range(9)], [": Too many: 9: must have at most 8 items"]),
     ],
 )
-def test_selectable_fields(paths: list[str], expected: list[str]) -> None:
+def test_selectable_fields_are_validated(paths: list[str], expected: list[str]) -> None:
     selectable = [{"jsonPath": path} for path in paths]
     found = told(spec(versions=[version(schema={"openAPIV3Schema": FIELDS}, selectableFields=selectable)]))
     assert found == [f"spec.selectableFields{text}" for text in expected]
@@ -254,11 +254,11 @@ URL = {"url": "https://example.com"}
         (webhook(URL, ("v9",)), ['conversionReviewVersions: Invalid value: ["v9"]: must include at least one of v1, v1beta1']),
     ],
 )
-def test_conversion(conversion: dict[str, Any], expected: list[str]) -> None:
+def test_conversion_is_validated(conversion: dict[str, Any], expected: list[str]) -> None:
     assert told(spec(conversion=conversion)) == [f"spec.conversion.{text}" for text in expected]
 
 
-def test_authorities_are_checked_when_asked() -> None:
+def test_ca_bundles_are_validated_on_request() -> None:
     wrong = spec(conversion=webhook({**URL, "caBundle": "aGk="}))
     assert told(wrong) == []
     assert told(wrong, checks_authorities=True) == [
@@ -267,7 +267,7 @@ def test_authorities_are_checked_when_asked() -> None:
     ]
 
 
-def test_preserving_unknown_fields_is_gone() -> None:
+def test_preserve_unknown_fields_must_be_false() -> None:
     schema = {"type": "object", "properties": {"a": {"type": "string", "default": "x"}}}
     found = spec(preserveUnknownFields=True, versions=[version(schema={"openAPIV3Schema": schema})], conversion=webhook(URL))
     assert told(found) == [
@@ -294,7 +294,7 @@ def test_preserving_unknown_fields_is_gone() -> None:
         ),
     ],
 )
-def test_stored_versions(stored: list[str], expected: list[str]) -> None:
+def test_stored_versions_are_validated(stored: list[str], expected: list[str]) -> None:
     found = stored_version_errors(stored, [version(), version("v2")])
     assert [error.message for error in found] == expected
 
@@ -317,7 +317,7 @@ def definition(group: str, approval: str | None) -> dict[str, Any]:
         ("a.k8s.io", "https://[bad", "FieldValueInvalid"),
     ],
 )
-def test_approval(group: str, approval: str | None, reason: str | None) -> None:
+def test_api_approval_annotation_is_validated(group: str, approval: str | None, reason: str | None) -> None:
     obj = definition(group, approval)
     assert [error.type.reason for error in approval_errors(obj, None)] == ([reason] if reason else [])
     assert list(approval_errors(obj, obj)) == []

@@ -63,5 +63,5 @@ def around(below: Any) -> Any:
 
 
 @given(st.recursive(LEAVES, around, max_leaves=4), VALUES)
-def test_it_agrees_with_the_words(schema: dict[str, Any], value: Any) -> None:
+def test_compiled_validator_agrees_with_value_errors(schema: dict[str, Any], value: Any) -> None:
     assert fits(schema)(value) is (not value_errors(schema, value))

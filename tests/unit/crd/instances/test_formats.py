@@ -47,12 +47,12 @@ TABLE = {
 }
 
 
-def test_the_table_is_complete() -> None:
+def test_every_format_has_a_test_case() -> None:
     assert TABLE.keys() == FORMATS.keys()
 
 
 @pytest.mark.parametrize("name", sorted(TABLE))
-def test_format(name: str) -> None:
+def test_format_accepts_valid_and_rejects_invalid_strings(name: str) -> None:
     right, wrong = TABLE[name]
     assert [text for text in right if not FORMATS[name](text)] == []
     assert [text for text in wrong if FORMATS[name](text)] == []

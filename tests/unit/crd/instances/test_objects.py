@@ -53,7 +53,7 @@ VALUES = st.recursive(
 
 
 @given(SCHEMAS, VALUES)
-def test_what_is_pruned_once_is_pruned(schema: dict[str, Any], value: Any) -> None:
+def test_pruning_is_idempotent(schema: dict[str, Any], value: Any) -> None:
     type_, before = schema_type(schema), copy.deepcopy(value)
     kept, _ = objects.prune(type_, value, is_resource=False)
     assert value == before
@@ -61,7 +61,7 @@ def test_what_is_pruned_once_is_pruned(schema: dict[str, Any], value: Any) -> No
 
 
 @given(SCHEMAS, VALUES)
-def test_defaults_and_nulls_come_to_rest(schema: dict[str, Any], value: Any) -> None:
+def test_defaulting_and_null_dropping_are_idempotent(schema: dict[str, Any], value: Any) -> None:
     type_ = schema_type(schema)
     for change in (objects.drop_nulls, objects.default):
         change(type_, value)
@@ -71,7 +71,7 @@ def test_defaults_and_nulls_come_to_rest(schema: dict[str, Any], value: Any) -> 
 
 
 @given(SCHEMAS, VALUES)
-def test_defaults_are_known_to_the_schema(schema: dict[str, Any], value: Any) -> None:
+def test_defaults_are_not_pruned(schema: dict[str, Any], value: Any) -> None:
     type_ = schema_type(schema)
     kept, _ = objects.prune(type_, value, is_resource=False)
     objects.default(type_, kept)
@@ -79,7 +79,7 @@ def test_defaults_are_known_to_the_schema(schema: dict[str, Any], value: Any) ->
 
 
 @given(VALUES)
-def test_sorting_keeps_what_is_there(value: Any) -> None:
+def test_sorted_tree_keeps_all_values(value: Any) -> None:
     found = objects.sorted_tree(value)
     assert found == value
     assert objects.sorted_tree(found) == found
@@ -87,7 +87,7 @@ def test_sorting_keeps_what_is_there(value: Any) -> None:
         assert list(found) == sorted(value)
 
 
-def test_whole_floats_are_integers_when_stored() -> None:
+def test_integral_floats_are_stored_as_integers() -> None:
     assert [type(item) for item in objects.sorted_tree([1.0, 1.5, 1e300])] == [int, float, float]
 
 
@@ -120,7 +120,7 @@ def test_defaults(schema: dict[str, Any], value: Any, filled: Any) -> None:
     assert value == filled
 
 
-def test_defaults_are_not_shared() -> None:
+def test_default_values_are_not_shared() -> None:
     type_ = schema_type(struct({"l": {"type": "array", "items": STRING, "default": ["x"]}}))
     one: dict[str, Any] = {}
     objects.default(type_, one)
@@ -130,12 +130,12 @@ def test_defaults_are_not_shared() -> None:
     assert other == {"l": ["x"]}
 
 
-def test_metadata_has_a_form_of_its_own() -> None:
+def test_metadata_is_pruned() -> None:
     meta, unknown = objects.metadata_of({"name": "a", "odd": 1, "labels": {"a": "b"}})
     assert (meta, unknown) == ({"name": "a", "labels": {"a": "b"}}, ['unknown field "metadata.odd"'])
 
 
 @pytest.mark.parametrize(("value", "name"), [("x", "string"), ([], "array"), (True, "bool"), (1, "number")])
-def test_metadata_that_is_no_object(value: Any, name: str) -> None:
+def test_metadata_must_be_an_object(value: Any, name: str) -> None:
     with pytest.raises(objects.MetadataError, match=f"cannot unmarshal {name} into Go value of type v1.ObjectMeta"):
         objects.metadata_of(value)

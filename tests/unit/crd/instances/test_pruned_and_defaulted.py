@@ -49,7 +49,9 @@ def made_anew(type_: Any, obj: dict[str, Any]) -> tuple[dict[str, Any], list[str
 
 
 @given(st.dictionaries(NAMES.filter(lambda name: name != "metadata"), SCHEMAS, min_size=1, max_size=3), st.booleans(), st.data())
-def test_what_is_settled_stays_as_it_is(properties: dict[str, Any], keeps: bool, data: st.DataObject) -> None:
+def test_settled_objects_are_unchanged_by_pruning_and_defaulting(
+    properties: dict[str, Any], keeps: bool, data: st.DataObject
+) -> None:
     schema: dict[str, Any] = {"type": "object", "properties": properties, **({PRESERVE: True} if keeps else {})}
     obj = {
         "kind": "Widget",
@@ -62,7 +64,7 @@ def test_what_is_settled_stays_as_it_is(properties: dict[str, Any], keeps: bool,
         assert made_anew(schema_type(schema), obj) == (obj, [], False)
 
 
-def test_what_was_made_anew_is_settled() -> None:
+def test_pruned_and_defaulted_objects_are_settled() -> None:
     item = {"type": "object", "properties": {"x": {"type": "string", "default": "y"}}}
     spec = {
         "type": "object",

@@ -31,7 +31,7 @@ def definition(openapi: dict[str, Any]) -> dict[str, Any]:
     return {**DEFINITION, "spec": {"group": "example.com", "scope": "Cluster", "names": names, "versions": [version]}}
 
 
-def test_the_same_schema_is_known_once() -> None:
+def test_equal_schemas_are_compiled_once() -> None:
     one = schema()
     other = {**one, "properties": dict(one["properties"])}
     assert cached(one) is None
@@ -41,7 +41,7 @@ def test_the_same_schema_is_known_once() -> None:
     assert compiled({**one, "maximum": 1}) is not compiled({**one, "maximum": True})
 
 
-def test_those_used_last_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_least_recently_used_schemas_are_evicted(monkeypatch: pytest.MonkeyPatch) -> None:
     one, other, third = (schema() for _ in range(3))
     monkeypatch.setattr(schema_cache, "_cache", schema_cache._Cache())
     compiled(one)
@@ -51,7 +51,7 @@ def test_those_used_last_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None
     assert [cached(each) is not None for each in (one, other, third)] == [True, False, True]
 
 
-def test_what_is_served_in_one_cluster_is_accepted_in_the_next() -> None:
+def test_cached_schema_is_accepted_in_another_cluster() -> None:
     one = schema(required=["a"], properties={"a": {"type": "integer", "default": 1}})
     for _ in range(2):
         cluster = Cluster(profile="apiserver")
@@ -62,7 +62,7 @@ def test_what_is_served_in_one_cluster_is_accepted_in_the_next() -> None:
 
 
 @pytest.mark.parametrize("wrong", [{}, schema(properties={"a": {"type": "integer", "default": "x"}})])
-def test_what_is_refused_stays_refused(wrong: dict[str, Any]) -> None:
+def test_invalid_schema_is_rejected_again(wrong: dict[str, Any]) -> None:
     for _ in range(2):
         cluster = Cluster(profile="apiserver")
         with pytest.raises(ApiError) as caught:
@@ -71,7 +71,7 @@ def test_what_is_refused_stays_refused(wrong: dict[str, Any]) -> None:
         cluster.stop()
 
 
-def test_definitions_without_rules_do_without_expressions() -> None:
+def test_definitions_without_rules_do_not_import_cel() -> None:
     code = (
         "import sys; from fakekube import Cluster; from tests.unit.crd.instances.test_schema_cache import definition, schema\n"
         "cluster = Cluster(profile='apiserver')\n"

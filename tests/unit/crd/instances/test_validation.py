@@ -44,12 +44,12 @@ def places(errors: list[Any]) -> list[str]:
         ({**STRING, "not": {"pattern": "^a"}}, ["b"], ["a"]),
     ],
 )
-def test_keywords(schema: dict[str, Any], right: list[Any], wrong: list[Any]) -> None:
+def test_schema_keywords(schema: dict[str, Any], right: list[Any], wrong: list[Any]) -> None:
     assert [value for value in right if value_errors(schema, value, "x")] == []
     assert [value for value in wrong if not value_errors(schema, value, "x")] == []
 
 
-def test_places() -> None:
+def test_error_paths() -> None:
     schema = {
         "type": "object",
         "properties": {"l": {"type": "array", "items": {"type": "object", "properties": {"s": STRING}, "required": ["r"]}}},
@@ -70,12 +70,12 @@ SCHEMA = {
 
 
 @given(VALUES)
-def test_what_has_not_changed_has_no_faults(value: Any) -> None:
+def test_unchanged_values_have_no_errors(value: Any) -> None:
     assert value_errors(SCHEMA, value, "", value) == []
 
 
 @given(VALUES, VALUES)
-def test_a_past_only_takes_faults_away(value: Any, before: Any) -> None:
+def test_old_value_only_removes_errors(value: Any, before: Any) -> None:
     assert set(map(str, value_errors(SCHEMA, value, "", before))) <= set(map(str, value_errors(SCHEMA, value, "")))
 
 
@@ -88,7 +88,7 @@ def test_a_past_only_takes_faults_away(value: Any, before: Any) -> None:
         ({"a": "x", "b": [1, 2]}, {"a": "x", "b": [1, 2, 3]}, ["b"]),
     ],
 )
-def test_ratcheting(value: Any, before: Any, found: list[str]) -> None:
+def test_ratcheting_validation(value: Any, before: Any, found: list[str]) -> None:
     assert places(value_errors(SCHEMA, value, "", before)) == found
 
 
