@@ -7,7 +7,7 @@ from fakekube.schema.builtin import Builtins, builtins, kind_type, type_of
 from fakekube.schema.model import ListType, MapType, Shape, Type
 
 
-def test_a_field_says_what_go_and_openapi_say_of_it() -> None:
+def test_field_attributes_from_go_and_openapi() -> None:
     containers = type_of("k8s.io/api/core/v1.PodSpec").fields["containers"]
     assert containers.required
     assert not containers.omit_empty
@@ -17,20 +17,20 @@ def test_a_field_says_what_go_and_openapi_say_of_it() -> None:
     assert (containers.type.list_type, containers.type.list_map_keys) == (ListType.MAP, ("name",))
 
 
-def test_inlined_structs_are_part_of_the_struct_and_remembered() -> None:
+def test_inlined_structs_are_flattened() -> None:
     host_path = type_of("k8s.io/api/core/v1.Volume").fields["hostPath"]
     assert (host_path.inlined, host_path.embedded) == ((2,), ("VolumeSource",))
     assert list(type_of("k8s.io/api/core/v1.Pod").fields) == ["kind", "apiVersion", "metadata", "spec", "status"]
 
 
-def test_what_belongs_to_a_field_does_not_change_the_type_of_others() -> None:
+def test_field_enum_and_default_do_not_change_the_shared_type() -> None:
     protocol = type_of("k8s.io/api/core/v1.ContainerPort").fields["protocol"]
     assert protocol.type.enum == ("SCTP", "TCP", "UDP")
     assert protocol.default == "TCP"
     assert type_of("k8s.io/api/core/v1.Protocol").enum == ()
 
 
-def test_a_name_is_one_type() -> None:
+def test_types_are_cached_by_name() -> None:
     assert type_of("k8s.io/api/core/v1.Pod") is kind_type("", "v1", "Pod")
     assert type_of("[]string") is type_of("[]string")
 
@@ -50,7 +50,7 @@ def test_a_name_is_one_type() -> None:
         ),
     ],
 )
-def test_shapes_and_names(name: str, shape: Shape, go: str) -> None:
+def test_shape_and_go_name_of_types(name: str, shape: Shape, go: str) -> None:
     type_ = type_of(name)
     assert (type_.shape, type_.go) == (shape, go)
 
@@ -60,14 +60,14 @@ def test_atomic_structs_and_maps() -> None:
     assert type_of("k8s.io/api/core/v1.PodSpec").fields["nodeSelector"].type.map_type is MapType.ATOMIC
 
 
-def test_kinds_that_cannot_be_met_have_no_type() -> None:
+def test_unserved_kinds_have_no_type() -> None:
     assert kind_type("apps", "v1beta1", "Deployment") is None
     assert kind_type("example.com", "v1", "Widget") is None
     with pytest.raises(KeyError):
         type_of("k8s.io/api/apps/v1beta1.Deployment")
 
 
-def test_every_type_can_be_walked() -> None:
+def test_all_types_can_be_traversed() -> None:
     types = builtins()
     seen: set[int] = set()
 
@@ -88,7 +88,7 @@ def test_every_type_can_be_walked() -> None:
     assert len(seen) > 1000
 
 
-def test_types_that_are_not_used_are_not_read() -> None:
+def test_unused_types_are_not_loaded() -> None:
     class Watched(data.Facts):
         read: list[str] = []  # noqa: RUF012
 

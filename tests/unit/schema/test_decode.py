@@ -25,21 +25,21 @@ def read(case: Case) -> tuple[Any, Strict]:
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.error is not None], ids=str)
-def test_mistakes_are_told_as_the_reference_does(case: Case) -> None:
+def test_decode_errors_match_the_reference(case: Case) -> None:
     with pytest.raises(DecodeError) as caught:
         read(case)
     assert str(caught.value) == case.error
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.error is None], ids=str)
-def test_what_is_stored_and_what_strictness_finds(case: Case) -> None:
+def test_stored_form_and_strict_errors_match_the_reference(case: Case) -> None:
     tree, strict = read(case)
     assert json.dumps(normalise(case.type, tree)).decode() == case.stored
     assert strict.messages == case.strict
 
 
 @given(typed_values())
-def test_both_roads_lead_to_the_same_tree(typed: tuple[Type, Any]) -> None:
+def test_fast_and_slow_decoder_agree(typed: tuple[Type, Any]) -> None:
     type_, value = typed
     quick = decoder(type_)(value, None)
     walk = Walk(None, None)
@@ -49,7 +49,7 @@ def test_both_roads_lead_to_the_same_tree(typed: tuple[Type, Any]) -> None:
 
 
 @given(typed_values())
-def test_decoding_what_was_printed_changes_nothing(typed: tuple[Type, Any]) -> None:
+def test_decoding_normalised_objects_is_idempotent(typed: tuple[Type, Any]) -> None:
     type_, value = typed
     untouched = copy.deepcopy(value)
     printed = normalise(type_, decode(type_, value))
@@ -58,7 +58,7 @@ def test_decoding_what_was_printed_changes_nothing(typed: tuple[Type, Any]) -> N
 
 
 @given(types, json_values)
-def test_any_json_is_read_or_refused(type_: Type, value: Any) -> None:
+def test_arbitrary_json_decodes_or_raises_decode_error(type_: Type, value: Any) -> None:
     try:
         decode(type_, value, Strict())
     except DecodeError as error:
@@ -66,7 +66,7 @@ def test_any_json_is_read_or_refused(type_: Type, value: Any) -> None:
 
 
 @given(mistaken_values())
-def test_a_mistake_anywhere_is_read_or_refused(typed: tuple[Type, Any]) -> None:
+def test_mutated_values_decode_or_raise_decode_error(typed: tuple[Type, Any]) -> None:
     type_, value = typed
     strict = Strict()
     try:
@@ -79,7 +79,7 @@ def test_a_mistake_anywhere_is_read_or_refused(typed: tuple[Type, Any]) -> None:
 
 
 @given(st.data())
-def test_the_order_of_members_does_not_matter(data: st.DataObject) -> None:
+def test_member_order_does_not_matter(data: st.DataObject) -> None:
     type_, value = data.draw(typed_values())
 
     def shuffled(part: Any) -> Any:
@@ -106,13 +106,13 @@ def test_empty_lists_and_maps_are_kept_for_defaulting() -> None:
     assert normalise(pod, tree) == {"containers": None}
 
 
-def test_null_is_the_zero_value() -> None:
+def test_null_decodes_to_the_zero_value() -> None:
     secret = type_of("k8s.io/api/core/v1.Secret")
     assert decode(secret, None) == {"metadata": {}}
     assert decode(secret, {"data": None, "immutable": None, "type": None, "metadata": None}) == {"metadata": {}}
 
 
-def test_unknown_fields_are_told_once_and_not_without_end() -> None:
+def test_unknown_fields_are_reported_once_up_to_a_limit() -> None:
     config_map = type_of("k8s.io/api/core/v1.ConfigMap")
     strict = Strict()
     decode(config_map, {f"x{number}": 1 for number in range(150)}, strict)
@@ -120,7 +120,7 @@ def test_unknown_fields_are_told_once_and_not_without_end() -> None:
     assert strict.messages[0] == 'unknown field "x0"'
 
 
-def test_duplicates_that_the_typed_decoder_does_not_see_are_left_out() -> None:
+def test_duplicates_inside_raw_or_unknown_fields_are_not_reported() -> None:
     revision = type_of("k8s.io/api/apps/v1.ControllerRevision")
     body = b'{"data": {"a": 1, "a": 2}, "nope": {"b": 1, "b": 2}, "revision": 1, "revision": 2}'
     value, duplicates = json.loads(body)
@@ -129,7 +129,7 @@ def test_duplicates_that_the_typed_decoder_does_not_see_are_left_out() -> None:
     assert strict.messages == ['unknown field "nope"', 'duplicate field "revision"']
 
 
-def test_numbers_are_told_as_they_were_written_if_the_text_is_at_hand() -> None:
+def test_number_errors_show_the_source_literal() -> None:
     spec = type_of("k8s.io/api/apps/v1.DeploymentSpec")
     body = b'{"replicas": 1.50}'
     with pytest.raises(DecodeError, match=r"number 1\.50 into Go struct field DeploymentSpec\.replicas"):
@@ -138,6 +138,6 @@ def test_numbers_are_told_as_they_were_written_if_the_text_is_at_hand() -> None:
         decode(spec, {"replicas": 1.5})
 
 
-def test_the_quick_road_ends_at_the_first_irregularity() -> None:
+def test_fast_decoder_stops_at_unknown_fields() -> None:
     with pytest.raises(SlowPathRequired):
         decoder(type_of("k8s.io/api/core/v1.Pod"))({"unheard": 1}, None)

@@ -41,12 +41,12 @@ READ = [case for case in CASES if case.error is None]
 
 
 @pytest.mark.parametrize("case", [case for case in READ if case.kind not in CONDITIONAL], ids=str)
-def test_kinds_with_constants_only_are_defaulted_as_the_reference_does(case: Case) -> None:
+def test_constant_defaults_match_the_reference(case: Case) -> None:
     assert json.dumps(defaulted(case)).decode() == case.defaulted
 
 
 @pytest.mark.parametrize("case", [case for case in READ if case.kind in CONDITIONAL], ids=str)
-def test_constants_are_among_what_the_reference_sets(case: Case) -> None:
+def test_defaults_are_a_subset_of_the_reference_defaults(case: Case) -> None:
     stored = dict(leaves(json.loads(case.stored.encode())[0]))
     reference = dict(leaves(json.loads(case.defaulted.encode())[0]))
     for path, value in leaves(defaulted(case)):
@@ -54,7 +54,7 @@ def test_constants_are_among_what_the_reference_sets(case: Case) -> None:
             assert reference[path] == value, path
 
 
-def test_a_default_below_a_struct_applies_only_where_the_struct_is() -> None:
+def test_nested_default_requires_the_parent_struct() -> None:
     containers = [{"name": "a", "livenessProbe": {"httpGet": {"port": 80}}}, {"name": "b"}]
     probe: dict[str, Any] = {"spec": {"containers": containers}}
     defaults.apply("", "v1", "Pod", probe)
@@ -64,7 +64,7 @@ def test_a_default_below_a_struct_applies_only_where_the_struct_is() -> None:
     assert "livenessProbe" not in second
 
 
-def test_what_was_said_stays() -> None:
+def test_given_values_are_not_overwritten() -> None:
     service: dict[str, Any] = {"spec": {"type": "NodePort", "ports": [{"protocol": "UDP"}]}}
     defaults.apply("", "v1", "Service", service)
     assert service["spec"]["type"] == "NodePort"
@@ -72,7 +72,7 @@ def test_what_was_said_stays() -> None:
     assert service["spec"]["sessionAffinity"] == "None"
 
 
-def test_defaults_of_one_kind_only() -> None:
+def test_defaults_of_pods_do_not_apply_to_pod_templates() -> None:
     pod: dict[str, Any] = {"spec": {}}
     template: dict[str, Any] = {"template": {"spec": {}}}
     defaults.apply("", "v1", "Pod", pod)
@@ -81,7 +81,7 @@ def test_defaults_of_one_kind_only() -> None:
     assert "enableServiceLinks" not in template["template"]["spec"]
 
 
-def test_each_object_gets_its_own_structs() -> None:
+def test_default_structs_are_not_shared() -> None:
     first: dict[str, Any] = {"spec": {}}
     second: dict[str, Any] = {"spec": {}}
     defaults.apply("", "v1", "Pod", first)
@@ -90,7 +90,7 @@ def test_each_object_gets_its_own_structs() -> None:
     assert first["spec"]["securityContext"] is not second["spec"]["securityContext"]
 
 
-def test_resource_lists_are_rounded_up_to_thousandths() -> None:
+def test_resource_lists_are_rounded_up_to_milli() -> None:
     quota = {"spec": {"hard": {"cpu": "1u", "memory": "1500m", "pods": "1.1234"}}}
     defaults.apply("", "v1", "ResourceQuota", quota)
     assert quota["spec"]["hard"] == {"cpu": "1m", "memory": "1500m", "pods": "1124m"}

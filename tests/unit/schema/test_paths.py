@@ -31,12 +31,12 @@ SCHEMA = {
         (".m['a.b']", "m[a.b]", "m"),
     ],
 )
-def test_places(path: str, shown: str, root: str) -> None:
+def test_schema_paths_are_resolved(path: str, shown: str, root: str) -> None:
     place = place_at(path, SCHEMA)
     assert (place.path, place.root, place.schema) == (shown, root, STRING)
 
 
-def test_the_values_of_maps_of_anything_are_unknown() -> None:
+def test_values_of_untyped_maps_have_no_schema() -> None:
     assert place_at(".any.key", SCHEMA).schema is None
 
 
@@ -56,12 +56,12 @@ def test_the_values_of_maps_of_anything_are_unknown() -> None:
         ("['a'x", "expected ] but got x"),
     ],
 )
-def test_paths_that_lead_nowhere(path: str, complaint: str) -> None:
+def test_invalid_schema_paths(path: str, complaint: str) -> None:
     with pytest.raises(SchemaPathError) as caught:
         place_at(path, SCHEMA)
     assert str(caught.value) == complaint
 
 
-def test_brackets_may_be_forbidden() -> None:
+def test_bracket_notation_can_be_disallowed() -> None:
     with pytest.raises(SchemaPathError, match="array notation is not allowed"):
         place_at("['a']", SCHEMA, brackets=False)

@@ -16,13 +16,13 @@ POD = type_of("k8s.io/api/core/v1.Pod")
 
 
 @given(typed_values())
-def test_normalising_twice_is_normalising_once(typed: tuple[Type, Any]) -> None:
+def test_normalise_is_idempotent(typed: tuple[Type, Any]) -> None:
     type_, value = typed
     once = normalise(type_, decode(type_, value))
     assert json.dumps(normalise(type_, once)) == json.dumps(once)
 
 
-def test_fields_come_in_the_order_of_the_type() -> None:
+def test_fields_are_ordered_as_in_the_go_type() -> None:
     tree = normalise(POD, {"status": {}, "spec": {"nodeName": "n", "containers": [{"name": "c"}]}, "metadata": {"name": "p"}})
     assert list(tree) == ["metadata", "spec", "status"]
     assert list(tree["spec"]) == ["containers", "nodeName"]
@@ -36,24 +36,24 @@ def test_zero_values_and_empty_containers_are_dropped() -> None:
     assert tree == {"metadata": {}, "spec": {"containers": None, "priority": 0, "affinity": {}}, "status": {}}
 
 
-def test_keys_of_maps_are_sorted() -> None:
+def test_map_keys_are_sorted() -> None:
     tree = normalise(POD, {"metadata": {"labels": {"b": "1", "a": "2"}}})
     assert list(tree["metadata"]["labels"]) == ["a", "b"]
 
 
-def test_the_argument_is_not_changed() -> None:
+def test_normalise_does_not_modify_its_argument() -> None:
     pod = {"spec": {"volumes": [], "containers": []}, "metadata": {"name": "p"}}
     normalise(POD, pod)
     assert pod == {"spec": {"volumes": [], "containers": []}, "metadata": {"name": "p"}}
     assert list(pod) == ["spec", "metadata"]
 
 
-def test_fields_that_no_type_has_are_a_mistake_of_the_caller() -> None:
+def test_unknown_fields_raise_key_error() -> None:
     with pytest.raises(KeyError):
         normalise(POD, {"unheard": 1})
 
 
-def test_within_atomic_lists_empty_is_not_absent_before_storage() -> None:
+def test_empty_values_in_atomic_lists_are_kept_before_storage() -> None:
     endpoints = type_of("k8s.io/api/core/v1.Endpoints")
     tree = {"metadata": {"labels": {}}, "subsets": [{"addresses": [{"ip": "1.2.3.4"}], "ports": []}]}
     assert normalise(endpoints, tree, stored=False)["subsets"] == tree["subsets"]
@@ -61,7 +61,7 @@ def test_within_atomic_lists_empty_is_not_absent_before_storage() -> None:
     assert normalise(endpoints, tree)["subsets"] == [{"addresses": [{"ip": "1.2.3.4"}]}]
 
 
-def test_parts_that_are_normalised_are_taken_as_they_are() -> None:
+def test_already_normalised_parts_are_reused() -> None:
     old = normalise(POD, {"metadata": {"name": "p"}, "spec": {"nodeName": "n"}, "status": {"phase": "Pending"}})
     new = {"status": {"phase": "Running", "conditions": []}, "spec": old["spec"]}
     tree = normalise(POD, new, parts={"spec": old["spec"]})
@@ -70,7 +70,7 @@ def test_parts_that_are_normalised_are_taken_as_they_are() -> None:
 
 
 @given(typed_values())
-def test_what_is_in_its_form_may_be_shared_and_says_the_same(typed: tuple[Type, Any]) -> None:
+def test_normalise_leaves_its_input_unchanged(typed: tuple[Type, Any]) -> None:
     type_, value = typed
     tree = decode(type_, value)
     before = json.dumps(tree)
@@ -79,7 +79,7 @@ def test_what_is_in_its_form_may_be_shared_and_says_the_same(typed: tuple[Type, 
     assert normalise(type_, once) == once
 
 
-def test_a_tree_in_its_form_is_returned_itself() -> None:
+def test_normalised_tree_is_returned_itself() -> None:
     spec = {"containers": [{"name": "c", "image": "i", "resources": {"limits": {"cpu": "1"}}}], "nodeName": "n"}
     tree = {"metadata": {"name": "p", "labels": {"a": "1", "b": "2"}}, "spec": spec, "status": {"phase": "Running"}}
     assert normalise(POD, tree) is tree
@@ -101,13 +101,13 @@ def test_a_tree_in_its_form_is_returned_itself() -> None:
         ({"a": 1}, {"a": 1, "b": "0"}, False),
     ],
 )
-def test_only_differences_that_no_form_takes_away_are_sure(one: Any, other: Any, expected: bool) -> None:
+def test_surely_differ_ignores_normalisation_differences(one: Any, other: Any, expected: bool) -> None:
     assert surely_differ(one, other) is expected
     assert surely_differ(other, one) is expected
 
 
 @given(typed_values())
-def test_a_tree_does_not_surely_differ_from_its_form(typed: tuple[Type, Any]) -> None:
+def test_tree_does_not_surely_differ_from_its_normalised_form(typed: tuple[Type, Any]) -> None:
     type_, value = typed
     tree = decode(type_, value)
     assert not surely_differ(tree, normalise(type_, tree))

@@ -44,42 +44,42 @@ def at_nano(amount: Fraction) -> Fraction:
 
 
 @pytest.mark.parametrize(("written", "printed"), PRINTED)
-def test_printed_form(written: str, printed: str) -> None:
+def test_canonical_form(written: str, printed: str) -> None:
     assert canonical(written) == printed
 
 
 @pytest.mark.parametrize("text", WRONG_FORMAT)
-def test_what_is_no_quantity(text: str) -> None:
+def test_malformed_quantities_are_rejected(text: str) -> None:
     with pytest.raises(QuantityError, match="quantities must match the regular expression"):
         parse(text)
 
 
 @pytest.mark.parametrize("text", WRONG_SUFFIX)
-def test_suffixes_that_do_not_exist(text: str) -> None:
+def test_unknown_suffixes_are_rejected(text: str) -> None:
     with pytest.raises(QuantityError, match="unable to parse quantity's suffix"):
         parse(text)
 
 
 @pytest.mark.parametrize("text", ["e-20", "9" * 2000])
-def test_numbers_that_are_none(text: str) -> None:
+def test_malformed_numbers_are_rejected(text: str) -> None:
     with pytest.raises(QuantityError, match="unable to parse numeric part of quantity"):
         parse(text)
 
 
 @given(texts)
-def test_amounts_are_exact_down_to_nano(text: str) -> None:
+def test_amounts_are_exact_to_nano(text: str) -> None:
     assert parse(text).amount == at_nano(exact(text))
 
 
 @given(texts)
-def test_printing_keeps_the_amount(text: str) -> None:
+def test_formatting_preserves_the_amount(text: str) -> None:
     quantity = parse(text)
     assert parse(str(quantity)) == quantity
     assert canonical(str(quantity)) == str(quantity)
 
 
 @given(texts, texts)
-def test_comparisons_and_sums_are_those_of_fractions(one: str, other: str) -> None:
+def test_comparison_and_arithmetic_match_fractions(one: str, other: str) -> None:
     first, second = parse(one), parse(other)
     assert (first < second) == (first.amount < second.amount)
     assert (first == second) == (first.amount == second.amount)
@@ -89,7 +89,7 @@ def test_comparisons_and_sums_are_those_of_fractions(one: str, other: str) -> No
 
 
 @given(texts, st.integers(-12, 12))
-def test_rounding_goes_away_from_zero_and_no_further_than_needed(text: str, scale: int) -> None:
+def test_rounding_is_away_from_zero(text: str, scale: int) -> None:
     quantity = parse(text)
     rounded = quantity.rounded_up(scale)
     unit = Fraction(10) ** scale
@@ -98,7 +98,7 @@ def test_rounding_goes_away_from_zero_and_no_further_than_needed(text: str, scal
     assert rounded.amount % unit == 0
 
 
-def test_whole_and_milli_values_are_rounded_up() -> None:
+def test_value_and_milli_value_round_up() -> None:
     assert parse("1500m").value() == 2
     assert parse("-1500m").value() == -2
     assert parse("1u").milli_value() == 1
@@ -109,22 +109,22 @@ def test_whole_and_milli_values_are_rounded_up() -> None:
     ("text", "value"),
     [("9223372036854775807", 2**63 - 1), ("9223372036854775808", -(2**63)), ("18446744073709551616", 0), ("1e30", 0)],
 )
-def test_values_beyond_64_bits_are_told_wrong(text: str, value: int) -> None:
+def test_values_beyond_64_bits_overflow_as_in_go(text: str, value: int) -> None:
     assert parse(text).value() == value
 
 
-def test_a_sum_takes_the_format_of_the_first_that_is_not_zero() -> None:
+def test_sum_has_the_format_of_the_first_nonzero_operand() -> None:
     assert str(parse("1Gi") + parse("1G")) == str(Quantity(2**30 + 10**9, 0, Format.BINARY_SI))
     assert (parse("0") + parse("1Gi")).format is Format.BINARY_SI
 
 
-def test_rounding_to_thousandths() -> None:
+def test_rounded_up_to_milli() -> None:
     assert rounded_up_to_milli("1n") == "1m"
     assert rounded_up_to_milli("1.500") == "1.500"
 
 
 @pytest.mark.parametrize("text", ["1e9999999999", "-1E2000000000", "1e-2000000000", "9" * 900 + "e999999999"])
-def test_no_exponent_hangs_anything(text: str) -> None:
+def test_large_exponents_are_handled(text: str) -> None:
     quantity = parse(text)
     assert str(quantity)
     assert quantity == parse(text)

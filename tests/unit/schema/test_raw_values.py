@@ -20,7 +20,7 @@ REVISION = type_of("apps", "ControllerRevision")
 
 
 @pytest.mark.parametrize("text", ['{"a": 1}', '{"a":1.0}', '{"a":"\\u0041"}', "{\n}"])
-def test_a_text_that_go_would_not_print_is_kept(text: str) -> None:
+def test_non_canonical_raw_json_keeps_its_text(text: str) -> None:
     source = f'{{ "metadata": {{"data": {{"x": 1}}}}, "data" :{text} , "revision":1}}'.encode()
     tree = raw_values.keep_texts(REVISION, json.loads(source), source)
     assert isinstance(tree["data"], RawObject)
@@ -28,12 +28,12 @@ def test_a_text_that_go_would_not_print_is_kept(text: str) -> None:
     assert type(tree["metadata"]["data"]) is dict
 
 
-def test_what_go_would_print_stays_plain() -> None:
+def test_canonical_raw_json_is_stored_as_a_dict() -> None:
     source = b'{"data":{"a":[1,"b"]}}'
     assert type(raw_values.keep_texts(REVISION, json.loads(source), source)["data"]) is dict
 
 
-def test_values_within_lists_are_found() -> None:
+def test_raw_values_within_lists_are_found() -> None:
     config = '{"opaque":{"driver":"d","parameters":%s}}'
     source = f'{{"spec":{{"config":[{config % "{}"}, {config % "{ }"}]}}}}'.encode()
     tree = raw_values.keep_texts(type_of("resource.k8s.io", "DeviceClass"), json.loads(source), source)
@@ -41,13 +41,13 @@ def test_values_within_lists_are_found() -> None:
     assert [type(value) for value in found] == [dict, RawObject]
 
 
-def test_compact_texts_that_go_would_print_become_plain() -> None:
+def test_compact_canonical_texts_become_dicts() -> None:
     tree = {"data": RawObject({"a": 1}, b'{ "a": 1 }')}
     assert type(raw_values.compact(REVISION, tree)["data"]) is dict
     tree = {"data": RawObject({"a": 1.0}, b'{ "a": 1.0 }')}
     assert raw_values.compact(REVISION, tree)["data"].text == b'{"a":1.0}'  # type: ignore[attr-defined]
 
 
-def test_only_types_with_values_of_any_form_are_searched() -> None:
+def test_holds_raw_values_only_for_types_with_raw_fields() -> None:
     assert raw_values.holds_raw_values(REVISION)
     assert not raw_values.holds_raw_values(type_of("", "ConfigMap"))

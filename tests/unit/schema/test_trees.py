@@ -20,7 +20,7 @@ def parts(value: Any) -> list[Any]:
 
 
 @given(VALUES)
-def test_a_copy_is_equal_and_shares_nothing_that_can_change(value: Any) -> None:
+def test_copied_is_a_deep_copy(value: Any) -> None:
     copy = copied(value)
     assert repr(copy) == repr(value)
     assert not {id(part) for part in parts(copy)} & {id(part) for part in parts(value)}

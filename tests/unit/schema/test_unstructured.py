@@ -36,13 +36,13 @@ MISTAKES: list[tuple[Type, dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("type_", "value", "problem"), MISTAKES)
-def test_mistakes_are_told_as_the_reference_does(type_: Type, value: dict[str, Any], problem: str) -> None:
+def test_conversion_errors_match_the_reference(type_: Type, value: dict[str, Any], problem: str) -> None:
     with pytest.raises(DecodeError) as caught:
         from_unstructured(type_, value)
     assert str(caught.value) == problem
 
 
-def test_numbers_are_made_to_fit() -> None:
+def test_numbers_are_converted_to_the_field_type() -> None:
     assert from_unstructured(POD, {"spec": {"priority": 2.0}})["spec"]["priority"] == 2
     assert from_unstructured(POD, {"spec": {"priority": 2**31}})["spec"]["priority"] == -(2**31)
     assert from_unstructured(POD, {"spec": {"priority": 1e30}})["spec"].get("priority", 0) == 0
@@ -50,7 +50,7 @@ def test_numbers_are_made_to_fit() -> None:
     assert from_unstructured(SECRET, {"data": {"a": [116, -1, None]}})["data"] == {"a": "dP8A"}
 
 
-def test_unknown_fields_are_told_sorted_and_keys_of_maps_are_no_part_of_their_path() -> None:
+def test_unknown_fields_are_sorted_and_omit_map_keys() -> None:
     unknown: list[str] = []
     slice_ = type_of("k8s.io/api/resource/v1.ResourceSlice")
     devices = [{"capacity": {"key": {"nope": 1}}, "also": 1}]
@@ -62,20 +62,20 @@ def test_unknown_fields_are_told_sorted_and_keys_of_maps_are_no_part_of_their_pa
     ]
 
 
-def test_members_of_values_of_any_form_are_sorted() -> None:
+def test_members_of_raw_values_are_sorted() -> None:
     revision = type_of("k8s.io/api/apps/v1.ControllerRevision")
     tree = from_unstructured(revision, {"data": {"b": [{"d": 1, "c": 2}], "a": 1}, "revision": 1})
     assert json.dumps(tree["data"]) == b'{"a":1,"b":[{"c":2,"d":1}]}'
 
 
 @given(typed_values())
-def test_without_mistakes_it_is_decoding(typed: tuple[Type, Any]) -> None:
+def test_conversion_of_valid_values_equals_decoding(typed: tuple[Type, Any]) -> None:
     type_, value = typed
     assert normalise(type_, from_unstructured(type_, value)) == normalise(type_, decode(type_, value))
 
 
 @given(mistaken_values())
-def test_a_mistake_anywhere_is_read_or_refused(typed: tuple[Type, Any]) -> None:
+def test_mutated_values_convert_or_raise_decode_error(typed: tuple[Type, Any]) -> None:
     type_, value = typed
     try:
         assert normalise(type_, from_unstructured(type_, value)) is not None
@@ -83,7 +83,7 @@ def test_a_mistake_anywhere_is_read_or_refused(typed: tuple[Type, Any]) -> None:
         assert str(error)
 
 
-def test_what_is_shared_with_a_settled_object_is_copied() -> None:
+def test_parts_shared_with_a_decoded_object_are_copied() -> None:
     pod = type_of("k8s.io/api/core/v1.Pod")
     live = from_unstructured(pod, {"metadata": {"name": "p", "labels": {"a": "1"}}, "spec": {"nodeName": "n"}})
     value = {**live, "spec": {"nodeName": "m"}}
@@ -94,7 +94,7 @@ def test_what_is_shared_with_a_settled_object_is_copied() -> None:
     assert tree["metadata"]["labels"] is not live["metadata"]["labels"]
 
 
-def test_values_of_any_form_are_sorted_though_they_are_shared() -> None:
+def test_shared_raw_values_are_sorted() -> None:
     revision = type_of("k8s.io/api/apps/v1.ControllerRevision")
     live = {"metadata": {"name": "r"}, "data": {"b": 1, "a": 2}, "revision": 1}
     tree = from_unstructured(revision, {**live, "revision": 2}, decoded=live)

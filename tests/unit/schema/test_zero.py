@@ -26,7 +26,7 @@ from fakekube.schema.zero import zero
         ("scheduling.k8s.io", "PriorityClass", {"metadata": {}, "value": 0}),
     ],
 )
-def test_what_is_always_printed(group: str, kind: str, empty: Any) -> None:
+def test_zero_objects_of_kinds(group: str, kind: str, empty: Any) -> None:
     type = builtin.kind_type(group, "v1", kind)
     assert type is not None
     assert zero(type) == empty
