@@ -41,11 +41,11 @@ OBJECT: dict[str, Any] = {
         ("other", ".spec.s", None), ("integer", ".spec.large", -(2**63)),
     ],
 )  # fmt: skip
-def test_cells(type_: str, path: str, cell: Any) -> None:
+def test_column_cells(type_: str, path: str, cell: Any) -> None:
     assert custom.convertor([column(type_, path)]).cells(OBJECT, AGES) == ["x", cell]
 
 
-def test_columns() -> None:
+def test_column_definitions() -> None:
     made = custom.convertor(
         [column("integer", ".a", format="int32", priority=1, description="d"), column("string", ".b")]
     ).columns
@@ -57,16 +57,16 @@ def test_columns() -> None:
     ]
 
 
-def test_columns_end_before_a_path_that_cannot_be_read() -> None:
+def test_columns_end_before_an_invalid_path() -> None:
     made = custom.convertor([column("string", ".spec.s"), column("string", ".spec.l["), column("string", ".spec.s")])
     assert (len(made.columns), made.cells(OBJECT, AGES)) == (2, ["x", "text"])
 
 
-def test_without_columns_there_is_the_age() -> None:
+def test_default_column_is_age() -> None:
     convertor = custom.convertor([])
     assert [one["name"] for one in convertor.columns] == ["Name", "Age"]
     assert convertor.cells(OBJECT, AGES) == ["x", "5h"]
 
 
-def test_convertors_are_kept() -> None:
+def test_convertors_are_cached() -> None:
     assert custom.convertor([column("string", ".a")]) is custom.convertor([column("string", ".a")])

@@ -44,12 +44,12 @@ BROKEN = [
 
 
 @pytest.mark.parametrize(("path", "values"), FOUND)
-def test_what_is_found(path: str, values: list[Any]) -> None:
+def test_values_found_by_paths(path: str, values: list[Any]) -> None:
     assert jsonpath.parse(path).find(OBJECT) == values
 
 
 @pytest.mark.parametrize(("path", "message"), BROKEN)
-def test_what_is_no_path(path: str, message: str) -> None:
+def test_invalid_paths(path: str, message: str) -> None:
     with pytest.raises(jsonpath.PathError) as caught:
         jsonpath.parse(path)
     assert str(caught.value) == message
@@ -62,12 +62,12 @@ def test_what_is_no_path(path: str, message: str) -> None:
         ({"b": 1, "a": ["<"]}, '{"a":["\\u003c"],"b":1}'), ([], "[]"),
     ],
 )  # fmt: skip
-def test_values_as_text(value: Any, text: str) -> None:
+def test_values_formatted_as_text(value: Any, text: str) -> None:
     assert jsonpath.text(value) == text
 
 
 @given(st.lists(st.sampled_from([*".[]*?(@)'\"\\,:-0159 \n=<>!{}$é", "..", "a", "parts", "id", "l"]), max_size=15).map("".join))
-def test_any_text_is_a_path_or_refused(path: str) -> None:
+def test_arbitrary_text_parses_or_raises_path_error(path: str) -> None:
     try:
         parsed = jsonpath.parse(path)
     except jsonpath.PathError:

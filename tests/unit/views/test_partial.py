@@ -6,7 +6,7 @@ from fakekube.views import partial
 V1 = "meta.k8s.io/v1"
 
 
-def test_metadata_only() -> None:
+def test_partial_object_metadata() -> None:
     obj = {"spec": {}, "metadata": {"labels": {"a": "b"}, "name": "x", "creationTimestamp": None}}
     made = partial.partial(obj, V1, custom=True)
     assert made == {"kind": "PartialObjectMetadata", "apiVersion": V1, "metadata": {"name": "x", "labels": {"a": "b"}}}
@@ -14,24 +14,24 @@ def test_metadata_only() -> None:
     assert partial.partial({}, "meta.k8s.io/v1beta1")["apiVersion"] == "meta.k8s.io/v1beta1"
 
 
-def test_it_is_made_once() -> None:
+def test_partial_object_is_cached() -> None:
     document = Document({"metadata": {"name": "x"}})
     assert partial.reader(V1)(document) is partial.reader(V1)(document)
     assert partial.reader("meta.k8s.io/v1beta1")(document).object["apiVersion"] == "meta.k8s.io/v1beta1"
 
 
-def test_it_has_a_protobuf_form() -> None:
+def test_partial_object_metadata_has_a_protobuf_type() -> None:
     assert partial.kind(V1).type is not None
     assert partial.kind(V1) is partial.kind(V1)
     assert partial.list_kind(V1).kind == "PartialObjectMetadataList"
 
 
-def test_what_is_stored_in_its_order_is_shared() -> None:
+def test_ordered_stored_metadata_is_shared() -> None:
     metadata = {"name": "x", "annotations": {"a": "b"}}
     assert partial.partial({"metadata": metadata}, V1, ("apps", "deployments"))["metadata"] is metadata
 
 
-def test_annotations_that_are_fields() -> None:
+def test_conversion_annotations_are_omitted() -> None:
     field = "deprecated.deployment.rollback.to"
     made = partial.partial({"metadata": {"name": "x", "annotations": {field: "1"}}}, V1, ("apps", "deployments"))
     assert made["metadata"] == {"name": "x"}

@@ -42,27 +42,27 @@ def both(convertor: TableConvertor, objects: list[dict[str, Any]], now: Any) -> 
 
 
 @pytest.mark.parametrize("count", [0, 1, 3, 1000])
-def test_they_are_the_same(count: int) -> None:
+def test_joined_rows_equal_table_rows(count: int) -> None:
     later, before = both(convertor_for("", "v1", "pods"), [POD] * count, NOW)
     assert (
         later.count(b'"2 (3h ago)"') == later.count(b'"65m"') == before.count(b'"2 (120m ago)"') == before.count(b'"5m"') == count
     )
 
 
-def test_the_order_of_flow_schemas() -> None:
+def test_flow_schemas_are_ordered_by_precedence() -> None:
     schemas = [
         {"metadata": {"name": name}, "spec": {"matchingPrecedence": place}} for name, place in (("b", 2), ("a", 2), ("c", 1))
     ]
     both(convertor_for("flowcontrol.apiserver.k8s.io", "v1", "flowschemas"), schemas, NOW)
 
 
-def test_kinds_without_a_printer() -> None:
+def test_kinds_without_printer() -> None:
     both(DEFAULT, [], NOW)
     both(DEFAULT, [{"metadata": {"name": "x"}}], NOW)
 
 
 @given(st.text(), st.floats(allow_nan=False, allow_infinity=False), st.integers(0, 10**7))
-def test_custom_columns(text: str, number: float, seconds: int) -> None:
+def test_custom_printer_columns(text: str, number: float, seconds: int) -> None:
     columns = [
         {"name": "Text", "type": "string", "jsonPath": ".text"},
         {"name": "Number", "type": "number", "jsonPath": ".number"},

@@ -10,7 +10,7 @@ from tests.unit.views.rows import ago, cells
 ADMISSION = "admissionregistration.k8s.io/v1"
 
 
-def test_bindings_of_roles() -> None:
+def test_role_bindings() -> None:
     subjects = [
         {"kind": "User", "name": "u"}, {"kind": "Group", "name": "g1"}, {"kind": "Group", "name": "g2"},
         {"kind": "ServiceAccount", "name": "s", "namespace": "n"},
@@ -30,13 +30,13 @@ def test_bindings_of_roles() -> None:
         (["Approved", "Failed"], "", "Approved,Failed"),
     ],
 )
-def test_signing_requests(conditions: list[str], certificate: str, expected: str) -> None:
+def test_certificate_signing_requests(conditions: list[str], certificate: str, expected: str) -> None:
     spec = {"signerName": "a/b", "username": "u", "expirationSeconds": 7200}
     obj = {"spec": spec, "status": {"conditions": [{"type": type_} for type_ in conditions], "certificate": certificate}}
     assert cells("certificates.k8s.io/v1/certificatesigningrequests", obj) == ["x", "60m", "a/b", "u", "120m", expected]
 
 
-def test_webhooks_and_policies() -> None:
+def test_webhook_configurations_and_policies() -> None:
     assert cells(f"{ADMISSION}/mutatingwebhookconfigurations", {"webhooks": [{}, {}]}) == ["x", 2, "60m"]
     spec = {"paramKind": {"apiVersion": "v1", "kind": "ConfigMap"}, "validations": [{}]}
     assert cells(f"{ADMISSION}/validatingadmissionpolicies", {"spec": spec}) == ["x", 1, "v1/ConfigMap", "60m"]
@@ -61,12 +61,12 @@ def test_webhooks_and_policies() -> None:
         ),
     ],
 )
-def test_bindings_of_policies(reference: dict[str, Any] | None, expected: str) -> None:
+def test_policy_bindings(reference: dict[str, Any] | None, expected: str) -> None:
     spec = {"policyName": "p"} | ({} if reference is None else {"paramRef": reference})
     assert cells(f"{ADMISSION}/validatingadmissionpolicybindings", {"spec": spec}) == ["x", "p", expected, "60m"]
 
 
-def test_small_kinds() -> None:
+def test_priority_classes_and_other_small_kinds() -> None:
     assert cells("scheduling.k8s.io/v1/priorityclasses", {"value": 7, "preemptionPolicy": "Never"}) == [
         "x",
         7,
@@ -81,7 +81,7 @@ def test_small_kinds() -> None:
     assert cells("resource.k8s.io/v1/resourceslices", {"spec": spec}) == ["x", "n", "d", "p", "60m"]
 
 
-def test_claims_of_devices() -> None:
+def test_resource_claims() -> None:
     path = "resource.k8s.io/v1/resourceclaims"
     assert cells(path, {})[1] == "pending"
     assert cells(path, {"status": {"allocation": {}}})[1] == "allocated"
@@ -90,7 +90,7 @@ def test_claims_of_devices() -> None:
     assert cells(path, reserved, deletionTimestamp=ago(minutes=1))[1] == "deleted,allocated,reserved"
 
 
-def test_flows() -> None:
+def test_flow_schemas() -> None:
     spec = {"priorityLevelConfiguration": {"name": "l"}, "matchingPrecedence": 77, "distinguisherMethod": {"type": "ByUser"}}
     obj = {"spec": spec, "status": {"conditions": [{"type": "Dangling", "status": "True"}]}}
     path = "flowcontrol.apiserver.k8s.io/v1/flowschemas"
@@ -99,7 +99,7 @@ def test_flows() -> None:
     assert flow_order({"metadata": {"name": "x"}, **obj}) == (77, "x")
 
 
-def test_priority_levels() -> None:
+def test_priority_level_configurations() -> None:
     path = "flowcontrol.apiserver.k8s.io/v1/prioritylevelconfigurations"
     assert cells(path, {"spec": {"type": "Exempt", "exempt": {}}}) == [
         "x",

@@ -7,7 +7,7 @@ import pytest
 from tests.unit.views.rows import ago, cells
 
 
-def test_small_kinds() -> None:
+def test_namespaces_config_maps_secrets_and_service_accounts() -> None:
     assert cells("/v1/namespaces", {"status": {"phase": "Active"}}) == ["x", "Active", "60m"]
     assert cells("/v1/configmaps", {"data": {"a": "", "b": ""}, "binaryData": {"c": ""}}) == ["x", 3, "60m"]
     assert cells("/v1/secrets", {"type": "Opaque", "data": {"a": ""}}) == ["x", "Opaque", 1, "60m"]
@@ -22,7 +22,7 @@ def test_component_statuses() -> None:
     assert cells("/v1/componentstatuses", {}) == ["x", "Unknown", "", ""]
 
 
-def test_quotas() -> None:
+def test_resource_quotas() -> None:
     status = {"hard": {"pods": "5", "limits.cpu": "2", "cpu": "1"}, "used": {"pods": "1", "limits.cpu": "500m"}}
     assert cells("/v1/resourcequotas", {"status": status}) == ["x", "cpu: 0/1, pods: 1/5", "limits.cpu: 500m/2", "60m"]
 

@@ -105,7 +105,7 @@ def test_ingress_classes() -> None:
     assert cells("networking.k8s.io/v1/ingressclasses", {}) == ["x", "", "<none>", "60m"]
 
 
-def test_policies_and_addresses() -> None:
+def test_network_policies_service_cidrs_and_ip_addresses() -> None:
     assert cells("networking.k8s.io/v1/networkpolicies", {"spec": {"podSelector": {"matchLabels": {"a": "b"}}}}) == [
         "x",
         "a=b",

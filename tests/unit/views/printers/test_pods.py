@@ -124,24 +124,24 @@ def shown(status: dict[str, Any], **metadata: Any) -> tuple[Any, ...]:
 
 
 @pytest.mark.parametrize(("status", "expected"), [case[1:] for case in PHASES], ids=[case[0] for case in PHASES])
-def test_before_the_kubelet(status: dict[str, Any], expected: tuple[str, str, str]) -> None:
+def test_pods_before_container_statuses(status: dict[str, Any], expected: tuple[str, str, str]) -> None:
     assert shown(status) == expected
 
 
 @pytest.mark.parametrize(("init", "expected"), [case[1:] for case in INITIALIZING], ids=[case[0] for case in INITIALIZING])
-def test_while_initializing(init: list[dict[str, Any]], expected: tuple[str, str, str]) -> None:
+def test_initializing_pods(init: list[dict[str, Any]], expected: tuple[str, str, str]) -> None:
     assert shown({"phase": "Pending", "initContainerStatuses": init}) == expected
 
 
 @pytest.mark.parametrize(("init", "main", "conditions", "expected"), [case[1:] for case in RAN], ids=[case[0] for case in RAN])
-def test_once_initialized(
+def test_initialized_pods(
     init: list[dict[str, Any]], main: list[dict[str, Any]], conditions: list[dict[str, str]], expected: tuple[str, str, str]
 ) -> None:
     status = {"phase": "Running", "initContainerStatuses": init, "containerStatuses": main, "conditions": conditions}
     assert shown(status) == expected
 
 
-def test_an_initialized_pod_whose_init_container_restarts() -> None:
+def test_initialized_pod_with_restarting_init_container() -> None:
     status = {
         "phase": "Pending",
         "initContainerStatuses": [container("x", waiting("Foo"))],
@@ -170,7 +170,7 @@ def test_wide_columns() -> None:
     assert cells("/v1/pods", {"spec": {}, "status": {}})[4:] == ["60m", "<none>", "<none>", "<none>", "<none>"]
 
 
-def test_rows_of_pods_that_have_ended() -> None:
+def test_completed_pod_rows_have_a_condition() -> None:
     assert pod_conditions({"status": {"phase": "Running"}}) == []
     assert pod_conditions({"status": {"phase": "Failed"}}) == [
         {"type": "Completed", "status": "True", "reason": "Failed", "message": "The pod failed."}
@@ -178,7 +178,7 @@ def test_rows_of_pods_that_have_ended() -> None:
     assert pod_conditions({"status": {"phase": "Succeeded"}})[0]["message"] == "The pod has completed successfully."
 
 
-def test_templates_and_budgets() -> None:
+def test_pod_templates_and_disruption_budgets() -> None:
     template = {"spec": SPEC, "metadata": {"labels": {"b": "1", "a": "2"}}}
     assert cells("/v1/podtemplates", {"template": template}) == ["x", "a,b", "i:1,j:2", "a=2,b=1"]
     budget = {"spec": {"maxUnavailable": "30%"}, "status": {"disruptionsAllowed": 2}}

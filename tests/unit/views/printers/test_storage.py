@@ -3,7 +3,7 @@ from __future__ import annotations
 from tests.unit.views.rows import ago, cells
 
 
-def test_volumes() -> None:
+def test_persistent_volumes() -> None:
     spec = {
         "capacity": {"storage": "5Gi"}, "accessModes": ["ReadWriteMany", "ReadWriteOnce"], "persistentVolumeReclaimPolicy": "Retain",
         "claimRef": {"namespace": "n", "name": "c"}, "volumeMode": "Filesystem", "storageClassName": "sc",
@@ -18,7 +18,7 @@ def test_volumes() -> None:
     assert cells("/v1/persistentvolumes", {})[1:] == ["0", "", "", "", "", "", "<unset>", "", "60m", "<unset>"]
 
 
-def test_claims() -> None:
+def test_persistent_volume_claims() -> None:
     spec = {"volumeName": "v", "storageClassName": "sc"}
     status = {"phase": "Bound", "accessModes": ["ReadWriteOncePod", "ReadOnlyMany"], "capacity": {"storage": "2Gi"}}
     assert cells("/v1/persistentvolumeclaims", {"spec": spec, "status": status}) == [
@@ -27,7 +27,7 @@ def test_claims() -> None:
     assert cells("/v1/persistentvolumeclaims", {"status": {"phase": "Pending"}})[1:5] == ["Pending", "", "", ""]
 
 
-def test_classes_and_drivers() -> None:
+def test_storage_classes_and_csi_drivers() -> None:
     default = {"storageclass.kubernetes.io/is-default-class": "true"}
     obj = {
         "provisioner": "p",

@@ -20,16 +20,16 @@ DURATIONS = [
 
 
 @pytest.mark.parametrize(("seconds", "text"), DURATIONS)
-def test_durations(seconds: float, text: str) -> None:
+def test_human_duration(seconds: float, text: str) -> None:
     assert texts.human_duration(seconds) == text
 
 
 @given(st.floats(0, 200 * YEAR))
-def test_durations_are_short(seconds: float) -> None:
+def test_human_duration_is_at_most_six_characters(seconds: float) -> None:
     assert len(texts.human_duration(seconds)) <= 6
 
 
-def test_times() -> None:
+def test_ages_and_intervals() -> None:
     assert texts.since(None, AGES) == "<unknown>"
     assert texts.since(ago(hours=2), AGES) == "120m"
     assert texts.since("2026-01-10T11:59:00.500000Z", AGES) == "59s"
@@ -60,7 +60,7 @@ def test_selectors(selector: Any, expected: str) -> None:
     assert texts.selector(selector) == expected
 
 
-def test_lists_cut_short() -> None:
+def test_truncated_lists() -> None:
     assert texts.more([]) == "<unset>"
     assert texts.more([], empty="") == ""
     assert texts.more(["a", "b", "c"]) == "a,b,c"

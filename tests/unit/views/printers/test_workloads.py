@@ -17,7 +17,7 @@ def condition(type_: str, status: str = "True") -> dict[str, str]:
     return {"type": type_, "status": status}
 
 
-def test_counts_of_pods() -> None:
+def test_workload_pod_counts() -> None:
     spec = {"replicas": 3, "template": TEMPLATE, "selector": SELECTOR}
     status = {"replicas": 2, "readyReplicas": 1, "updatedReplicas": 4, "availableReplicas": 5}
     obj = {"spec": spec, "status": status}
@@ -51,7 +51,7 @@ def test_jobs(spec: dict[str, Any], status: dict[str, Any], expected: list[str])
     assert cells("batch/v1/jobs", obj) == ["x", *expected, "60m", *WIDE]
 
 
-def test_a_job_that_is_being_deleted() -> None:
+def test_job_being_deleted_is_terminating() -> None:
     obj: dict[str, Any] = {"spec": {}, "status": {"conditions": [condition("Suspended")]}}
     assert cells("batch/v1/jobs", obj, deletionTimestamp=ago(minutes=1))[1] == "Terminating"
 
@@ -119,11 +119,11 @@ def autoscaler(metrics: list[dict[str, Any]], current: list[dict[str, Any]]) -> 
 
 
 @pytest.mark.parametrize(("wanted", "current", "known", "unknown"), TARGETS)
-def test_autoscalers(wanted: dict[str, Any], current: dict[str, Any], known: str, unknown: str) -> None:
+def test_horizontal_pod_autoscalers(wanted: dict[str, Any], current: dict[str, Any], known: str, unknown: str) -> None:
     assert autoscaler([wanted], [current]) == ["x", "Deployment/d", known, "2", 4, 3, "60m"]
     assert autoscaler([wanted], [])[2] == unknown
 
 
-def test_many_metrics() -> None:
+def test_autoscalers_with_many_metrics() -> None:
     assert autoscaler([], [])[2] == "<none>"
     assert autoscaler([wanted for wanted, *_ in TARGETS[:4]], [])[2] == "cpu: <unknown>/50%, memory: <unknown>/1Gi + 2 more..."
