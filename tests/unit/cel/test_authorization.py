@@ -57,13 +57,13 @@ def evaluated(source: str, decision: Decision = NO) -> tuple[Any, list[Mapping[s
         ),
     ],
 )
-def test_a_check_is_a_question_about_a_resource(source: str, attributes: dict[str, Any]) -> None:
+def test_authorizer_checks_of_resources(source: str, attributes: dict[str, Any]) -> None:
     value, asked = evaluated(source)
     assert value is False
     assert asked == [{"user": "alice", "groups": ["team-a"], "resourceAttributes": attributes}]
 
 
-def test_paths_and_service_accounts_can_be_asked_about() -> None:
+def test_authorizer_checks_of_paths_as_service_account() -> None:
     _, asked = evaluated("authorizer.serviceAccount('n', 'robot').path('/healthz').check('get').allowed()")
     assert asked == [
         {
@@ -74,7 +74,7 @@ def test_paths_and_service_accounts_can_be_asked_about() -> None:
     ]
 
 
-def test_a_decision_tells_its_reason_and_its_error() -> None:
+def test_authorizer_decision_has_reason_and_error() -> None:
     told = "[d.allowed(), d.errored()] == [true, true] ? d.reason() + d.error() : ''".replace(
         "d.", "authorizer.path('/').check('get')."
     )
@@ -90,7 +90,7 @@ def test_a_decision_tells_its_reason_and_its_error() -> None:
         ("authorizer.serviceAccount('A B', 'n').path('/').check('get').allowed()", "Invalid service account namespace"),
     ],
 )
-def test_what_cannot_be_asked(source: str, problem: str) -> None:
+def test_invalid_authorizer_checks_are_evaluation_errors(source: str, problem: str) -> None:
     value, asked = evaluated(source)
     assert isinstance(value, EvaluationError)
     assert str(value) == problem

@@ -59,7 +59,7 @@ def at(column: int, message: str, rule: str) -> str:
         ("[1, 2", 6, "Syntax error: mismatched input '<EOF>' expecting {']', ','}"),
     ],
 )
-def test_what_does_not_compile(rule: str, column: int, message: str) -> None:
+def test_compile_errors_have_column_and_message(rule: str, column: int, message: str) -> None:
     assert problem(rule) == at(column, message, rule)
 
 
@@ -71,7 +71,7 @@ def test_what_does_not_compile(rule: str, column: int, message: str) -> None:
         ("self.s.find('(') == ''", "program instantiation failed: error parsing regexp: missing closing ): `(`"),
     ],
 )
-def test_what_compiles_and_is_no_rule(rule: str, message: str) -> None:
+def test_expressions_that_are_not_valid_rules(rule: str, message: str) -> None:
     assert problem(rule) == message
 
 
@@ -90,14 +90,14 @@ def test_what_compiles_and_is_no_rule(rule: str, message: str) -> None:
         "[].all(x, x)",
     ],
 )
-def test_what_compiles(rule: str) -> None:
+def test_valid_rules_compile(rule: str) -> None:
     assert problem(rule) == ""
 
 
-def test_messages_are_strings() -> None:
+def test_message_expression_must_be_a_string() -> None:
     assert problem("true", messageExpression="1") == "messageExpression must evaluate to a string"
 
 
-def test_an_optional_old_value_is_an_optional() -> None:
+def test_optional_old_self_has_optional_type() -> None:
     assert problem("oldSelf.hasValue()", optionalOldSelf=True) == ""
     assert "found no matching overload for 'hasValue'" in problem("oldSelf.hasValue()")

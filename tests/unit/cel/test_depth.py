@@ -11,7 +11,7 @@ from fakekube.cel.evaluation import program
 from fakekube.cel.parser import parse
 
 
-def test_a_deep_expression_is_evaluated_and_the_allowance_is_as_before() -> None:
+def test_deep_expression_is_evaluated_and_recursion_limit_restored() -> None:
     before = sys.getrecursionlimit()
     source = "(" * 200 + "1" + " + 1)" * 200
     assert is_deep(source)
@@ -19,7 +19,7 @@ def test_a_deep_expression_is_evaluated_and_the_allowance_is_as_before() -> None
     assert sys.getrecursionlimit() == before
 
 
-def test_the_last_who_is_done_takes_the_allowance_back() -> None:
+def test_recursion_limit_is_restored_by_the_last_user() -> None:
     before = sys.getrecursionlimit()
     entered, leave = threading.Event(), threading.Event()
 

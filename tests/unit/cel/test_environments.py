@@ -19,30 +19,30 @@ def test_variables_have_the_types_of_their_expressions() -> None:
         known.compiled("variables.other")
 
 
-def test_only_some_may_ask_for_access() -> None:
+def test_authorizer_is_only_available_in_some_environments() -> None:
     question = "authorizer.requestResource.check('get').allowed()"
     assert admission().compiled(question) == BOOL
     with pytest.raises(ExpressionError, match="undeclared reference to 'authorizer'"):
         admission().without_authorizer().compiled(question)
 
 
-def test_patches_are_made_where_they_are_known() -> None:
+def test_patch_types_are_only_available_to_mutations() -> None:
     assert admission(patches=True).compiled("Object{spec: Object.spec{replicas: 1}}") == OBJECT
     assert admission(patches=True).compiled("[JSONPatch{op: 'add', path: '/a' + jsonpatch.escapeKey('b/c')}]") == JSON_PATCH
     with pytest.raises(ExpressionError, match="undeclared reference to 'Object'"):
         admission().compiled("Object{}")
 
 
-def test_attributes_of_devices_can_be_anything() -> None:
+def test_device_attributes_are_dynamic() -> None:
     assert devices().compiled("device.attributes['d'].a") == ANY
     assert devices().compiled("cel.bind(own, device.attributes['d'], own.a && own.b)") == BOOL
 
 
-def test_a_constant_that_cannot_be_computed_is_an_error_of_its_own() -> None:
+def test_failing_constant_expression_raises_constant_error() -> None:
     with pytest.raises(ConstantError, match="type conversion error"):
         admission().compiled("int('x') == 1")
 
 
-def test_whatever_lies_too_deep_is_told_so() -> None:
+def test_too_deep_expression_exceeds_max_recursion_depth() -> None:
     with pytest.raises(ExpressionError, match="max recursion depth exceeded"):
         admission().compiled("-".join(["object"] * 5000))

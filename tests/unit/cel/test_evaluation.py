@@ -84,7 +84,7 @@ def value_of(expression: str, **variables: Any) -> Any:
         ("r'\\d' + '\\x41\\u00e9'", "\\dAé"),
     ],
 )
-def test_values(expression: str, text: str) -> None:
+def test_expressions_evaluate_to_values(expression: str, text: str) -> None:
     assert value_of(expression) == text
 
 
@@ -124,7 +124,7 @@ def test_values(expression: str, text: str) -> None:
         ),
     ],
 )
-def test_errors(expression: str, problem: str) -> None:
+def test_expressions_evaluate_to_errors(expression: str, problem: str) -> None:
     with pytest.raises(EvaluationError) as raised:
         value_of(expression)
     assert str(raised.value) == problem
@@ -141,12 +141,12 @@ def test_errors(expression: str, problem: str) -> None:
         ("[0, 1].exists(x, 1 / x == 1)", True),
     ],
 )
-def test_logic_absorbs_errors(expression: str, value: bool) -> None:
+def test_logical_operators_absorb_errors(expression: str, value: bool) -> None:
     assert value_of(expression) is value
 
 
 @pytest.mark.parametrize("expression", ["1 +", "a.b(", "(1", "'x", "1 2", "{1}", "if", "9223372036854775808", "a ? b", "[1, 2"])
-def test_what_does_not_parse(expression: str) -> None:
+def test_invalid_expressions_do_not_parse(expression: str) -> None:
     with pytest.raises(CompileError) as raised:
         parse(expression)
     assert str(raised.value).startswith("ERROR: <input>:1:")
@@ -166,11 +166,11 @@ def test_division_truncates(one: int, other: int) -> None:
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
-def test_doubles_survive_their_text(number: float) -> None:
+def test_double_to_string_round_trip(number: float) -> None:
     assert value_of("double(string(x))", x=number) == number
 
 
 @given(st.text(), st.text(min_size=1), st.text())
-def test_splitting_and_joining_are_inverse(text: str, separator: str, other: str) -> None:
+def test_split_and_join_are_inverse(text: str, separator: str, other: str) -> None:
     assert value_of("a.split(b).join(b)", a=text, b=separator) == text
     assert value_of("a.split(b).join(c) == a.replace(b, c)", a=text, b=separator, c=other) is True

@@ -40,16 +40,16 @@ def evaluated(source: str) -> Any:
         ),
     ],
 )
-def test_objects(source: str, made: Any) -> None:
+def test_apply_configuration_object_literals(source: str, made: Any) -> None:
     assert native(evaluated(source)) == made
 
 
-def test_operations_of_a_patch() -> None:
+def test_json_patch_operation_literals() -> None:
     assert evaluated("[JSONPatch{op: 'move', from: '/a', path: '/b'}]") == [JSONPatch("move", "/b", "/a")]
     assert json_value(evaluated("JSONPatch{op: 'add', path: '/', value: {'a': [1]}}").value) == {"a": [1]}
 
 
-def test_a_field_of_another_type_is_found_when_it_is_made() -> None:
+def test_json_patch_field_of_wrong_type_is_an_evaluation_error() -> None:
     made = evaluated("JSONPatch{op: dyn(1)}")
     assert isinstance(made, EvaluationError)
     assert str(made) == "unexpected type int64 for JSONPatchType 'op' field"
@@ -66,7 +66,7 @@ def test_a_field_of_another_type_is_found_when_it_is_made() -> None:
         ("quantity('1Gi')", "1Gi", "1Gi"),
     ],
 )
-def test_what_is_no_json_stays_what_it_is_in_an_apply_configuration(source: str, text: str, syntax: str) -> None:
+def test_non_json_values_are_kept_in_an_apply_configuration(source: str, text: str, syntax: str) -> None:
     made = native(evaluated(f"Object{{a: {source}}}"))["a"]
     assert (made.text, made.syntax) == (text, syntax)
 
@@ -88,7 +88,7 @@ def test_what_is_no_json_stays_what_it_is_in_an_apply_configuration(source: str,
         ("Object.a{b: [Object.a.b{c: 1u}], d: b'a'}", {"b": [{"c": 1}], "d": "YQ=="}),
     ],
 )
-def test_values_of_json_patches(source: str, made: Any) -> None:
+def test_json_patch_values_as_json(source: str, made: Any) -> None:
     assert json_value(evaluated(source)) == made
 
 
@@ -102,18 +102,18 @@ def test_values_of_json_patches(source: str, made: Any) -> None:
         ("Object.a{b: null}", "proto: invalid type: structpb.NullValue"),
     ],
 )
-def test_what_has_no_json(source: str, problem: str) -> None:
+def test_values_without_json_form_are_rejected(source: str, problem: str) -> None:
     with pytest.raises(NotJSONError) as raised:
         json_value(evaluated(source))
     assert str(raised.value) == problem
 
 
-def test_keys_of_objects_are_texts() -> None:
+def test_object_keys_must_be_strings() -> None:
     with pytest.raises(NotJSONError, match="invalid return type"):
         native(evaluated("Object{a: {1: 2}}"))
 
 
-def test_types_are_named_after_the_fields_that_they_stand_in() -> None:
+def test_object_type_names_must_match_field_paths() -> None:
     fine = "Object{spec: Object.spec{list: [Object.spec.list{}], map: {'k': Object.spec.map{}}}}"
     assert list(type_mismatches(evaluated(fine))) == []
     assert list(type_mismatches(evaluated("Object{spec: Object.wrong{a: Object.spec.b{}}}"))) == [

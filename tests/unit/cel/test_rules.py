@@ -26,11 +26,11 @@ def messages(schema: dict[str, Any], value: Any, old: Any = None, warnings: list
     return [error.message for error in rules.validate(value, old, (warnings if warnings is not None else []).append)]
 
 
-def test_a_schema_without_rules_costs_nothing() -> None:
+def test_schema_without_rules_compiles_to_none() -> None:
     assert compile_rules(obj(spec=obj(a=STRING))) is None
 
 
-def test_errors_say_where() -> None:
+def test_rule_errors_have_field_paths_in_order() -> None:
     schema = obj(
         spec=ruled(
             obj(
@@ -62,7 +62,7 @@ def test_errors_say_where() -> None:
         ({"messageExpression": "string(1 / 0)", "message": "told"}, 'f: Invalid value: "x": told'),
     ],
 )
-def test_what_a_broken_rule_says(rule: dict[str, Any], message: str) -> None:
+def test_reason_and_message_of_a_failed_rule(rule: dict[str, Any], message: str) -> None:
     assert messages(obj(f=ruled(STRING, {"rule": "false", **rule})), {"f": "x"}) == [message]
 
 
@@ -70,7 +70,7 @@ def test_what_a_broken_rule_says(rule: dict[str, Any], message: str) -> None:
     ("path", "shown"),
     [(".a", "f.a"), (".a.b", "f.a.b"), (".a['odd-key']", "f.a.odd-key"), (".m.key", "f.m[key]"), (".m['a.b']", "f.m[a.b]")],
 )
-def test_field_paths(path: str, shown: str) -> None:
+def test_field_path_of_a_rule(path: str, shown: str) -> None:
     inner = obj(a=obj(b=STRING, **{"odd-key": STRING}), m={"type": "object", "additionalProperties": STRING})
     assert messages(obj(f=ruled(inner, {"rule": "false", "fieldPath": path})), {"f": {}}) == [
         f"{shown}: Invalid value: failed rule: false"
@@ -93,7 +93,7 @@ def test_field_paths(path: str, shown: str) -> None:
         ),
     ],
 )
-def test_errors_of_evaluation(rule: str, value: str, message: str) -> None:
+def test_evaluation_errors_of_rules(rule: str, value: str, message: str) -> None:
     assert messages(obj(f=ruled(STRING, rule)), {"f": value}) == [message]
 
 
@@ -104,14 +104,14 @@ def test_transition_rules_need_an_old_value() -> None:
     assert messages(schema, {"f": "a"}, {"f": "b"}) == ['f: Invalid value: "a": failed rule: self == oldSelf']
 
 
-def test_an_optional_old_value() -> None:
+def test_optional_old_self() -> None:
     schema = obj(f=ruled(STRING, {"rule": "oldSelf.hasValue() || self == 'start'", "optionalOldSelf": True}))
     assert messages(schema, {"f": "start"}) == []
     assert len(messages(schema, {"f": "else"})) == 1
     assert messages(schema, {"f": "else"}, {"f": "start"}) == []
 
 
-def test_items_of_map_lists_are_correlated() -> None:
+def test_map_list_items_are_correlated_by_key() -> None:
     item = ruled(obj(k=STRING, v={"type": "integer"}), "self.v >= oldSelf.v")
     schema = obj(l={"type": "array", "items": item, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"]})
     old = {"l": [{"k": "a", "v": 1}, {"k": "b", "v": 2}]}
@@ -120,7 +120,7 @@ def test_items_of_map_lists_are_correlated() -> None:
     ]
 
 
-def test_unchanged_values_only_warn() -> None:
+def test_ratcheting_turns_errors_of_unchanged_values_into_warnings() -> None:
     schema = obj(a=ruled(STRING, "self != 'bad'"), b=STRING)
     warnings: list[str] = []
     assert messages(schema, {"a": "bad", "b": "new"}, {"a": "bad", "b": "old"}, warnings) == []
@@ -128,7 +128,7 @@ def test_unchanged_values_only_warn() -> None:
     assert len(messages(schema, {"a": "bad"}, {"a": "good"})) == 1
 
 
-def test_values_are_what_their_schema_says() -> None:
+def test_schema_formats_determine_cel_types() -> None:
     schema = obj(
         d=ruled({"type": "string", "format": "date"}, "self.getFullYear() == 2024"),
         u=ruled({"type": "string", "format": "duration"}, "self < duration('1h')"),
@@ -156,11 +156,11 @@ def test_values_are_what_their_schema_says() -> None:
         ("self", "self"),
     ],
 )
-def test_escaped_names(name: str, identifier: str) -> None:
+def test_escaped_property_names(name: str, identifier: str) -> None:
     assert escape(name) == identifier
     assert unescape(identifier) == name
 
 
 @pytest.mark.parametrize("name", ["", "1st", "a b", "ü"])
-def test_names_that_are_no_identifiers(name: str) -> None:
+def test_names_that_cannot_be_escaped(name: str) -> None:
     assert escape(name) is None

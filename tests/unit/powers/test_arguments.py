@@ -37,7 +37,7 @@ WRONG: list[Callable[[FaultSelector], Any]] = [
 
 
 @pytest.mark.parametrize("arm", WRONG)
-def test_what_means_nothing_is_refused_when_it_is_armed(arm: Callable[[FaultSelector], Any]) -> None:
+def test_invalid_fault_arguments_are_rejected_when_the_fault_is_armed(arm: Callable[[FaultSelector], Any]) -> None:
     cluster = Cluster(profile="apiserver")
     with pytest.raises(ValueError, match="must be"):
         arm(cluster.faults.on("get"))
@@ -45,7 +45,7 @@ def test_what_means_nothing_is_refused_when_it_is_armed(arm: Callable[[FaultSele
     cluster.stop()
 
 
-def test_criteria_are_texts() -> None:
+def test_fault_criteria_of_wrong_types_are_rejected() -> None:
     cluster = Cluster(profile="apiserver")
     for wrong in ({"namespace": 5}, {"name": []}, {"own": "yes"}, {"path": 1}, {"resource": None}):
         with pytest.raises((ValueError, AttributeError)):
@@ -54,6 +54,6 @@ def test_criteria_are_texts() -> None:
 
 
 @pytest.mark.parametrize("revision", [-1, 2**128 + 1])
-def test_revisions_start_within_bounds(revision: int) -> None:
+def test_first_revision_out_of_bounds_is_rejected(revision: int) -> None:
     with pytest.raises(ValueError, match="first_revision"):
         Cluster(profile="apiserver", first_revision=revision)

@@ -57,7 +57,7 @@ def event(response: http.client.HTTPResponse) -> dict[str, Any]:
 # ---------------------------------------------------------------- requests
 
 
-def test_a_status_is_answered_and_nothing_done(cluster: Cluster, ask: Callable[..., Any]) -> None:
+def test_status_fault_answers_without_performing_the_request(cluster: Cluster, ask: Callable[..., Any]) -> None:
     fault = cluster.faults.on("create", "configmaps", name="a").status(429, retry_after=2, times=1, label="busy")
     code, answer = ask("POST", PODS, config_map("a"))
     assert (code, answer["reason"], answer["details"]["retryAfterSeconds"]) == (429, "TooManyRequests", 2)
@@ -67,7 +67,7 @@ def test_a_status_is_answered_and_nothing_done(cluster: Cluster, ask: Callable[.
     assert fault.hits == 1
 
 
-def test_what_is_refused_was_not_done_and_what_is_lost_was(cluster: Cluster, ask: Callable[..., Any]) -> None:
+def test_refused_request_is_not_performed_and_lost_request_is(cluster: Cluster, ask: Callable[..., Any]) -> None:
     with cluster.faults.on("create", "configmaps").refuse(), pytest.raises(OSError):
         ask("POST", PODS, config_map("a"))
     with cluster.faults.on("create", "configmaps").lose(), pytest.raises(OSError):
@@ -75,12 +75,12 @@ def test_what_is_refused_was_not_done_and_what_is_lost_was(cluster: Cluster, ask
     assert [one["metadata"]["name"] for one in cluster.list("configmaps", namespace="default")] == ["b"]
 
 
-def test_how_often_a_fault_happens(cluster: Cluster, ask: Callable[..., Any]) -> None:
+def test_after_every_and_times_limit_fault_hits(cluster: Cluster, ask: Callable[..., Any]) -> None:
     cluster.faults.on("list", "configmaps").status(500, after=1, every=2, times=2)
     assert [ask("GET", PODS)[0] for _ in range(7)] == [200, 500, 200, 500, 200, 200, 200]
 
 
-def test_a_fault_lasts_as_long_as_the_clock_says(cluster: Cluster, ask: Callable[..., Any]) -> None:
+def test_fault_expires_by_the_cluster_clock(cluster: Cluster, ask: Callable[..., Any]) -> None:
     cluster.clock.hold()
     cluster.faults.on("list").status(503, lasts=60)
     assert ask("GET", PODS)[0] == 503
@@ -88,7 +88,7 @@ def test_a_fault_lasts_as_long_as_the_clock_says(cluster: Cluster, ask: Callable
     assert ask("GET", PODS)[0] == 200
 
 
-def test_chances_fall_alike_with_one_seed(cluster: Cluster, ask: Callable[..., Any]) -> None:
+def test_fault_probability_is_deterministic_for_a_seed(cluster: Cluster, ask: Callable[..., Any]) -> None:
     def codes() -> list[int]:
         cluster.faults.seed(7)
         with cluster.faults.on("list").status(500, probability=0.5):
@@ -99,7 +99,7 @@ def test_chances_fall_alike_with_one_seed(cluster: Cluster, ask: Callable[..., A
     assert {*first} == {200, 500}
 
 
-def test_a_conflict_is_a_write_of_somebody_else(cluster: Cluster, ask: Callable[..., Any]) -> None:
+def test_conflict_fault_modifies_the_object_before_the_update(cluster: Cluster, ask: Callable[..., Any]) -> None:
     cluster.create(config_map("a", x="1"))
     _, obj = ask("GET", f"{PODS}/a")
     cluster.faults.on("update", "cm", name="a").conflict(times=1)
@@ -110,7 +110,7 @@ def test_a_conflict_is_a_write_of_somebody_else(cluster: Cluster, ask: Callable[
     assert ask("PUT", f"{PODS}/a", newer)[0] == 200
 
 
-def test_a_delay_follows_the_clock_and_delays_add_up(cluster: Cluster, ask: Callable[..., Any]) -> None:
+def test_delay_faults_follow_the_clock_and_add_up(cluster: Cluster, ask: Callable[..., Any]) -> None:
     cluster.clock.hold()
     cluster.faults.on("list").delay(5)
     cluster.faults.on("list").delay(5)
@@ -124,7 +124,7 @@ def test_a_delay_follows_the_clock_and_delays_add_up(cluster: Cluster, ask: Call
     assert list(cluster.requests.last.faults) == [fault.name for fault in cluster.faults]
 
 
-def test_what_hangs_is_performed_when_the_fault_goes(cluster: Cluster, ask: Callable[..., Any]) -> None:
+def test_hanging_request_is_performed_when_the_fault_is_removed(cluster: Cluster, ask: Callable[..., Any]) -> None:
     fault = cluster.faults.on("create", "configmaps").hang()
     codes: list[int] = []
     thread = threading.Thread(target=lambda: codes.append(ask("POST", PODS, config_map("a"))[0]))
@@ -137,7 +137,7 @@ def test_what_hangs_is_performed_when_the_fault_goes(cluster: Cluster, ask: Call
     assert codes == [201]
 
 
-def test_a_stale_read_shows_the_past_and_never_less_than_was_asked_for(cluster: Cluster, ask: Callable[..., Any]) -> None:
+def test_stale_read_is_not_older_than_the_requested_resource_version(cluster: Cluster, ask: Callable[..., Any]) -> None:
     made = cluster.create(config_map("a", n="0"))
     old = int(made["metadata"]["resourceVersion"])
     for n in range(1, 6):
@@ -149,7 +149,7 @@ def test_a_stale_read_shows_the_past_and_never_less_than_was_asked_for(cluster: 
     assert ask("GET", f"{PODS}/a")[1]["data"]["n"] == "5"  # a consistent read is no stale one
 
 
-def test_a_function_may_answer(cluster: Cluster, ask: Callable[..., Any]) -> None:
+def test_intercept_fault_answers_from_a_function(cluster: Cluster, ask: Callable[..., Any]) -> None:
     cluster.faults.on("create", "configmaps").intercept(
         lambda one: (418, {"seen": one.body["data"]}) if one.name == "a" else None
     )
@@ -157,13 +157,13 @@ def test_a_function_may_answer(cluster: Cluster, ask: Callable[..., Any]) -> Non
     assert ask("POST", PODS, config_map("b"))[0] == 201
 
 
-def test_paths_that_are_not_about_resources(cluster: Cluster, ask: Callable[..., Any]) -> None:
+def test_faults_on_non_resource_paths(cluster: Cluster, ask: Callable[..., Any]) -> None:
     cluster.faults.on("*", path="/openapi/*").status(503)
     assert ask("GET", "/openapi/v3")[0] == 503
     assert ask("GET", PODS)[0] == 200
 
 
-def test_bodies_arrive_in_pieces_and_are_cut(cluster: Cluster, ask: Callable[..., Any]) -> None:
+def test_slice_and_cut_faults_on_response_bodies(cluster: Cluster, ask: Callable[..., Any]) -> None:
     with cluster.faults.on("list").slice(7):
         assert ask("GET", PODS)[1]["items"] == []
     with cluster.faults.on("list").cut(after_bytes=9):
@@ -173,7 +173,7 @@ def test_bodies_arrive_in_pieces_and_are_cut(cluster: Cluster, ask: Callable[...
 
 
 @pytest.mark.parametrize("query", ["", "?watch=1"])
-def test_a_cut_without_arguments_comes_right_after_the_headers(cluster: Cluster, ask: Callable[..., Any], query: str) -> None:
+def test_cut_without_arguments_ends_the_response_after_the_headers(cluster: Cluster, ask: Callable[..., Any], query: str) -> None:
     cluster.create(config_map("a"))
     with cluster.faults.on("list,watch", "configmaps").cut() as fault:
         response = ask("GET", PODS + query, stream=True)
@@ -183,7 +183,7 @@ def test_a_cut_without_arguments_comes_right_after_the_headers(cluster: Cluster,
     assert fault.hits == 1
 
 
-def test_a_cut_behind_the_end_is_none(cluster: Cluster, ask: Callable[..., Any]) -> None:
+def test_cut_beyond_the_end_of_the_response_is_not_a_hit(cluster: Cluster, ask: Callable[..., Any]) -> None:
     with cluster.faults.on("list", "configmaps").cut(after_bytes=10_000):
         assert ask("GET", PODS)[0] == 200
     with cluster.faults.on("*", "configmaps").cut(after_events=1) as fault:
@@ -191,14 +191,14 @@ def test_a_cut_behind_the_end_is_none(cluster: Cluster, ask: Callable[..., Any])
     assert fault.hits == 0
 
 
-def test_own_clients_are_met_only_if_that_is_said(cluster: Cluster) -> None:
+def test_faults_hit_the_clusters_own_client_only_with_own(cluster: Cluster) -> None:
     with cluster.faults.on("*").status(500):
         assert cluster.list("pods") == []
     with cluster.faults.on("*", own=True).status(500), pytest.raises(Exception, match="unknown"):
         cluster.list("pods")
 
 
-def test_the_first_of_two_that_exclude_each_other_wins(cluster: Cluster, ask: Callable[..., Any]) -> None:
+def test_first_of_two_exclusive_faults_wins(cluster: Cluster, ask: Callable[..., Any]) -> None:
     first = cluster.faults.on("list").status(500)
     second = cluster.faults.on("list").status(503)
     assert ask("GET", PODS)[0] == 500
@@ -210,7 +210,7 @@ def test_the_first_of_two_that_exclude_each_other_wins(cluster: Cluster, ask: Ca
 # ---------------------------------------------------------------- watches
 
 
-def test_gone_ends_open_watches_and_forgets_the_past(cluster: Cluster, ask: Callable[..., Any]) -> None:
+def test_gone_fault_ends_open_watches_with_410_and_compacts(cluster: Cluster, ask: Callable[..., Any]) -> None:
     cluster.create(config_map("a"))
     newest = ask("GET", PODS)[1]["metadata"]["resourceVersion"]
     watch = ask("GET", f"{PODS}?watch=1&resourceVersion={newest}", stream=True)
@@ -223,7 +223,7 @@ def test_gone_ends_open_watches_and_forgets_the_past(cluster: Cluster, ask: Call
     assert ask("GET", f"{PODS}?resourceVersion={newest}&resourceVersionMatch=Exact")[0] == 410
 
 
-def test_watches_end_are_cut_and_fall_silent(cluster: Cluster, ask: Callable[..., Any]) -> None:
+def test_end_cut_silence_and_slice_faults_on_watches(cluster: Cluster, ask: Callable[..., Any]) -> None:
     for n in range(3):
         cluster.create(config_map(f"c{n}"))
     with cluster.faults.on("watch", "configmaps").end(after_events=2):
@@ -238,7 +238,7 @@ def test_watches_end_are_cut_and_fall_silent(cluster: Cluster, ask: Callable[...
         assert len(ask("GET", f"{PODS}?watch=1&timeoutSeconds=1", stream=True).read().splitlines()) == 3
 
 
-def test_an_error_event_ends_an_open_watch(cluster: Cluster, ask: Callable[..., Any]) -> None:
+def test_error_event_fault_ends_an_open_watch(cluster: Cluster, ask: Callable[..., Any]) -> None:
     watch = ask("GET", f"{PODS}?watch=1", stream=True)
     cluster.faults.on("watch", "configmaps").error_event(500, reason="InternalError", message="etcdserver: no leader")
     found = event(watch)
@@ -246,7 +246,7 @@ def test_an_error_event_ends_an_open_watch(cluster: Cluster, ask: Callable[..., 
     assert watch.read() == b""
 
 
-def test_bookmarks_often_and_never(cluster: Cluster, ask: Callable[..., Any]) -> None:
+def test_bookmarks_fault_sends_frequent_bookmarks(cluster: Cluster, ask: Callable[..., Any]) -> None:
     with cluster.faults.on("watch").bookmarks("often"):
         watch = ask("GET", f"{PODS}?watch=1&allowWatchBookmarks=true", stream=True)
         cluster.create(config_map("a"))
@@ -255,7 +255,7 @@ def test_bookmarks_often_and_never(cluster: Cluster, ask: Callable[..., Any]) ->
         cluster.faults.on("watch").bookmarks("sometimes")
 
 
-def test_a_cut_watch_counts_what_has_arrived(cluster: Cluster, ask: Callable[..., Any]) -> None:
+def test_cut_watch_records_only_complete_events(cluster: Cluster, ask: Callable[..., Any]) -> None:
     for n in range(3):
         cluster.create(config_map(f"c{n}"))
     size = len(ask("GET", f"{PODS}?watch=1&timeoutSeconds=1", stream=True).readline())
@@ -267,14 +267,14 @@ def test_a_cut_watch_counts_what_has_arrived(cluster: Cluster, ask: Callable[...
     assert (cluster.requests.last.events, cluster.requests.last.ended) == (1, "cut by a fault")
 
 
-def test_bookmarks_come_only_to_whom_wants_them(cluster: Cluster, ask: Callable[..., Any]) -> None:
+def test_bookmarks_fault_respects_allow_watch_bookmarks(cluster: Cluster, ask: Callable[..., Any]) -> None:
     cluster.create(config_map("a"))
     with cluster.faults.on("watch").bookmarks("often"):
         lines = ask("GET", f"{PODS}?watch=1&timeoutSeconds=1", stream=True).read().splitlines()
     assert [json.loads(line)["type"] for line in lines] == ["ADDED"]
 
 
-def test_what_cannot_be_stale_is_not_counted(cluster: Cluster, ask: Callable[..., Any]) -> None:
+def test_consistent_reads_do_not_count_as_stale_hits(cluster: Cluster, ask: Callable[..., Any]) -> None:
     cluster.create(config_map("a"))
     newest = ask("GET", PODS)[1]["metadata"]["resourceVersion"]
     fault = cluster.faults.on("get,list", "configmaps").stale(by=1)
@@ -283,7 +283,7 @@ def test_what_cannot_be_stale_is_not_counted(cluster: Cluster, ask: Callable[...
     assert not fault.hits
 
 
-def test_a_conflict_meets_no_write_of_faults_and_may_change_the_status(cluster: Cluster, ask: Callable[..., Any]) -> None:
+def test_conflict_fault_ignores_its_own_writes_and_can_change_status(cluster: Cluster, ask: Callable[..., Any]) -> None:
     cluster.create(config_map("a"))
     body = cluster.get("cm", "a")
     with cluster.faults.on("*", "configmaps", own=True).conflict() as fault, pytest.raises(Exception, match="has been modified"):
@@ -297,13 +297,13 @@ def test_a_conflict_meets_no_write_of_faults_and_may_change_the_status(cluster: 
     assert cluster.get("nodes", "n")["status"]["phase"] == "Running"
 
 
-def test_a_change_that_the_api_refuses_makes_no_conflict(cluster: Cluster, ask: Callable[..., Any]) -> None:
+def test_conflict_fault_with_an_invalid_change_has_no_effect(cluster: Cluster, ask: Callable[..., Any]) -> None:
     cluster.create(config_map("a"))
     cluster.faults.on("update", "configmaps").conflict(lambda obj: {**obj, "metadata": {"name": "b"}})
     assert ask("PUT", f"{PODS}/a", config_map("a", x="1"))[0] == 200
 
 
-def test_a_hang_ends_with_its_fault(cluster: Cluster, ask: Callable[..., Any]) -> None:
+def test_hang_ends_when_the_fault_expires(cluster: Cluster, ask: Callable[..., Any]) -> None:
     cluster.clock.hold()
     fault = cluster.faults.on("list").hang(lasts=60)
     codes: list[int] = []
@@ -316,7 +316,7 @@ def test_a_hang_ends_with_its_fault(cluster: Cluster, ask: Callable[..., Any]) -
     assert codes == [200]
 
 
-def test_names_in_protobuf_are_read(cluster: Cluster) -> None:
+def test_faults_match_names_in_protobuf_bodies(cluster: Cluster) -> None:
     type_ = kind_type("", "v1", "ConfigMap")
     assert type_ is not None
     body = protobuf.document("v1", "ConfigMap", protobuf.encode_item(type_, config_map("a", x="1")))
@@ -337,7 +337,7 @@ def test_names_in_protobuf_are_read(cluster: Cluster) -> None:
 # ---------------------------------------------------------------- the registry
 
 
-def test_a_fault_that_ends_unhit_with_its_block_is_unfired(cluster: Cluster) -> None:
+def test_fault_without_hits_is_listed_as_unfired_after_its_block(cluster: Cluster) -> None:
     with cluster.faults.on("get").status(500) as fault:
         pass
     assert cluster.faults.unfired() == [fault]
@@ -347,7 +347,7 @@ def test_a_fault_that_ends_unhit_with_its_block_is_unfired(cluster: Cluster) -> 
     assert cluster.faults.unfired() == []
 
 
-def test_thousands_of_faults_are_found_by_verb_resource_and_name(cluster: Cluster, ask: Callable[..., Any]) -> None:
+def test_faults_are_indexed_by_verb_resource_and_name(cluster: Cluster, ask: Callable[..., Any]) -> None:
     for n in range(3000):
         cluster.faults.on("get", "configmaps", name=f"c{n}").status(503, times=1)
     exchanges = cluster.requests
@@ -374,7 +374,7 @@ def test_faults_are_listed_and_cleared(cluster: Cluster) -> None:
         cluster.faults.on("eat")
 
 
-def test_a_strict_cluster_fails_for_a_fault_that_never_happened() -> None:
+def test_strict_cluster_fails_on_stop_for_unfired_faults() -> None:
     cluster = Cluster(profile="apiserver", strict=True)
     cluster.faults.on("delete", "pods").status(500)
     with pytest.raises(AssertionError, match="never happened"):

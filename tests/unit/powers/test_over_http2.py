@@ -69,14 +69,14 @@ def types(answer: Answer) -> list[str]:
     return [json.loads(line)["type"] for line in answer.data.splitlines()]
 
 
-def test_refuse(cluster: Cluster, session: Session) -> None:
+def test_refuse_resets_the_stream_without_performing_the_request(cluster: Cluster, session: Session) -> None:
     cluster.faults.on("create", "configmaps").refuse(times=1)
     assert session.create("a").reset == INTERNAL_ERROR
     assert cluster.list("configmaps", field_selector="metadata.name=a") == []
     assert session.create("a").status == "201"
 
 
-def test_lose(cluster: Cluster, session: Session) -> None:
+def test_lose_resets_the_stream_after_performing_the_request(cluster: Cluster, session: Session) -> None:
     cluster.faults.on("create", "configmaps").lose(times=1)
     assert session.create("a").reset == INTERNAL_ERROR
     assert session.create("a").status == "409"
@@ -85,14 +85,14 @@ def test_lose(cluster: Cluster, session: Session) -> None:
 
 
 @pytest.mark.parametrize(("size", "came"), [(None, 0), (20, 20)])
-def test_cut_an_answer(cluster: Cluster, session: Session, size: int | None, came: int) -> None:
+def test_cut_resets_the_stream_within_a_response(cluster: Cluster, session: Session, size: int | None, came: int) -> None:
     cluster.faults.on("list", "configmaps").cut(after_bytes=size, times=1)
     answer = session.get(CONFIGMAPS)
     assert (len(answer.data), answer.ended, answer.reset) == (came, False, INTERNAL_ERROR)
     assert session.get(CONFIGMAPS).ended
 
 
-def test_cut_a_watch(cluster: Cluster, session: Session) -> None:
+def test_cut_resets_a_watch_stream(cluster: Cluster, session: Session) -> None:
     cluster.faults.on("watch", "configmaps").cut(times=1)
     cut = session.watch()
     session.ends(cut)
@@ -112,7 +112,7 @@ def test_cut_a_watch(cluster: Cluster, session: Session) -> None:
     assert (len(halved.data), halved.reset) == (30, INTERNAL_ERROR)
 
 
-def test_slice(cluster: Cluster, session: Session) -> None:
+def test_slice_keeps_responses_and_watches_complete(cluster: Cluster, session: Session) -> None:
     session.create("a")
     fault = cluster.faults.on("watch,list", "configmaps").slice(7)
     answer = session.watch(WATCH + "&resourceVersion=0")
@@ -122,7 +122,7 @@ def test_slice(cluster: Cluster, session: Session) -> None:
     assert fault.hits == 2
 
 
-def test_end_and_error_event(cluster: Cluster, session: Session) -> None:
+def test_end_and_error_event_end_a_watch_stream(cluster: Cluster, session: Session) -> None:
     cluster.faults.on("watch", "configmaps").end(after_events=1, times=1)
     answer = session.watch()
     session.create("a")
@@ -134,7 +134,7 @@ def test_end_and_error_event(cluster: Cluster, session: Session) -> None:
     assert (types(failing), failing.ended) == (["ERROR"], True)
 
 
-def test_gone(cluster: Cluster, session: Session) -> None:
+def test_gone_ends_a_watch_with_410(cluster: Cluster, session: Session) -> None:
     answer = session.watch()
     cluster.faults.on("watch", "configmaps").gone(times=1)
     session.ends(answer)
@@ -142,7 +142,7 @@ def test_gone(cluster: Cluster, session: Session) -> None:
     assert b'"code":410' in answer.data
 
 
-def test_silence(cluster: Cluster, session: Session) -> None:
+def test_silence_affects_a_single_watch(cluster: Cluster, session: Session) -> None:
     silent, other = session.watch(), session.watch()
     fault = cluster.faults.on("watch", "configmaps").silence(times=1)
     assert fault.hits == 1
@@ -151,7 +151,7 @@ def test_silence(cluster: Cluster, session: Session) -> None:
     assert sorted([len(types(silent)), len(types(other))]) == [0, 1]
 
 
-def test_hang_and_delay_hold_up_only_their_request(cluster: Cluster, session: Session) -> None:
+def test_hang_and_delay_do_not_block_other_streams(cluster: Cluster, session: Session) -> None:
     fault = cluster.faults.on("get", "configmaps", name="a").hang()
     waiting = session.ask(CONFIGMAPS + "/a")
     assert session.get("/version").status == "200"
@@ -170,7 +170,7 @@ def test_hang_and_delay_hold_up_only_their_request(cluster: Cluster, session: Se
     assert delayed.hits == 1
 
 
-def test_a_request_that_hangs_may_be_taken_back(cluster: Cluster, session: Session) -> None:
+def test_hanging_request_can_be_reset_by_the_client(cluster: Cluster, session: Session) -> None:
     fault = cluster.faults.on("get", "configmaps", name="a").hang()
     waiting = session.ask(CONFIGMAPS + "/a")
     session.h2.reset_stream(waiting)
@@ -179,7 +179,7 @@ def test_a_request_that_hangs_may_be_taken_back(cluster: Cluster, session: Sessi
     assert session.get(CONFIGMAPS + "/b").status == "404"
 
 
-def test_status_conflict_and_intercept(cluster: Cluster, session: Session) -> None:
+def test_status_conflict_and_intercept_over_http2(cluster: Cluster, session: Session) -> None:
     session.create("a")
     cluster.faults.on("get", "configmaps").status(503, retry_after=3, times=1)
     answer = session.get(CONFIGMAPS + "/a")
@@ -194,14 +194,14 @@ def test_status_conflict_and_intercept(cluster: Cluster, session: Session) -> No
     assert session.answer(stream_id).status == "409"
 
 
-def test_restart_and_outage_end_the_connection(cluster: Cluster, session: Session) -> None:
+def test_restart_ends_the_connection_with_goaway(cluster: Cluster, session: Session) -> None:
     session.watch()
     cluster.restart(cold=0)
     session.rest()
     assert session.goaway == 0
 
 
-def test_the_recorder(cluster: Cluster, session: Session) -> None:
+def test_requests_over_http2_are_recorded(cluster: Cluster, session: Session) -> None:
     mark = cluster.requests.mark()
     session.create("a")
     answer = session.watch(WATCH + "&resourceVersion=0")
@@ -220,7 +220,7 @@ def test_the_recorder(cluster: Cluster, session: Session) -> None:
     assert watched.ended == "closed by the client"
 
 
-def test_silence_of_the_whole_connection(cluster: Cluster, session: Session) -> None:
+def test_silence_of_the_connection_leaves_pings_unanswered(cluster: Cluster, session: Session) -> None:
     """Clients notice a dead connection by PINGs that are not answered."""
     answer = session.watch()
     cluster.faults.on("watch", "configmaps").silence(times=1, connection=True)
@@ -233,7 +233,7 @@ def test_silence_of_the_whole_connection(cluster: Cluster, session: Session) -> 
     assert (answer.data, answer.ended, answer.reset) == (b"", False, None)
 
 
-def test_the_identity_of_a_client_certificate(cluster: Cluster) -> None:
+def test_client_certificate_authenticates_over_http2(cluster: Cluster) -> None:
     from fakekube.server.certificates import client_credentials
 
     context = ssl.create_default_context()

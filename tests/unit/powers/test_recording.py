@@ -101,7 +101,7 @@ def definition() -> dict[str, Any]:
     }
 
 
-def test_a_recording_of_kwok_is_played_by_the_clock(cluster: Cluster) -> None:
+def test_kwok_recording_is_replayed_by_the_clock(cluster: Cluster) -> None:
     replay = cluster.replay(KWOK, speed=2)
     owner = cluster.get("cm", "owner", namespace="team")
     assert owner["metadata"]["uid"] != "u-owner"
@@ -121,7 +121,7 @@ def test_a_recording_of_kwok_is_played_by_the_clock(cluster: Cluster) -> None:
     assert "things" in replay.skipped[0]
 
 
-def test_everything_at_once_and_never(cluster: Cluster) -> None:
+def test_replay_with_infinite_speed_and_invalid_speeds(cluster: Cluster) -> None:
     assert cluster.replay(KWOK, speed=math.inf).wait(1).finished
     replay = cluster.replay(KWOK)
     with pytest.raises(TimeoutError, match="0 of 4"):
@@ -134,7 +134,7 @@ def test_everything_at_once_and_never(cluster: Cluster) -> None:
             cluster.replay(KWOK, speed=speed)  # type: ignore[arg-type]
 
 
-def test_what_was_recorded_happens_again(cluster: Cluster, tmp_path: Path) -> None:
+def test_recorded_changes_are_replayed_in_another_cluster(cluster: Cluster, tmp_path: Path) -> None:
     cluster.load(definition())
     cluster.create(config_map("before", x="1"))
     cluster.create(config_map("gone"))
@@ -166,7 +166,7 @@ def test_what_was_recorded_happens_again(cluster: Cluster, tmp_path: Path) -> No
         assert other.patch("things", "t", {"spec": {"x": 1}})["spec"]["x"] == 1
 
 
-def test_a_restore_is_recorded_as_its_changes(cluster: Cluster) -> None:
+def test_restore_is_recorded_as_creates_and_deletes(cluster: Cluster) -> None:
     cluster.create(config_map("a"))
     saved = cluster.snapshot()
     target = io.BytesIO()
@@ -183,7 +183,7 @@ def test_a_restore_is_recorded_as_its_changes(cluster: Cluster) -> None:
     )
 
 
-def test_long_recordings_are_written_on_the_way(cluster: Cluster) -> None:
+def test_long_recordings_are_flushed_incrementally(cluster: Cluster) -> None:
     target = io.BytesIO()
     with cluster.record(target, kinds=["cm"]) as recording:
         for n in range(600):
@@ -192,7 +192,7 @@ def test_long_recordings_are_written_on_the_way(cluster: Cluster) -> None:
     assert len(read(target.getvalue()).patches) == recording.changes == 600
 
 
-def test_secrets_are_left_out_if_that_is_wanted(cluster: Cluster) -> None:
+def test_redact_removes_secret_values_from_recordings(cluster: Cluster) -> None:
     cluster.create({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "data": {"k": "c2VjcmV0"}})
     target = io.BytesIO()
     with cluster.record(target, kinds=["secrets"], redact=True):
@@ -201,7 +201,7 @@ def test_secrets_are_left_out_if_that_is_wanted(cluster: Cluster) -> None:
     assert b"l:" in target.getvalue()
 
 
-def test_any_cluster_is_recorded_by_its_kubeconfig(cluster: Cluster) -> None:
+def test_remote_cluster_is_recorded_by_its_kubeconfig(cluster: Cluster) -> None:
     cluster.clock.release()
     cluster.create(config_map("a", x="1"))
     written = threading.Event()
@@ -240,12 +240,12 @@ def test_any_cluster_is_recorded_by_its_kubeconfig(cluster: Cluster) -> None:
         KWOK.replace(b"target: {name: web, namespace: team}", b"target: {name: 5}"),
     ],
 )
-def test_what_is_no_recording_is_refused(cluster: Cluster, text: bytes) -> None:
+def test_invalid_recordings_are_rejected(cluster: Cluster, text: bytes) -> None:
     with pytest.raises(RecordingError):
         cluster.replay(text)
 
 
-def test_patches_of_other_objects_stop_nothing(cluster: Cluster) -> None:
+def test_replay_skips_patches_of_unknown_objects(cluster: Cluster) -> None:
     replay = cluster.replay(KWOK.replace(b"method: create", b"method: patch"), speed=math.inf)
     assert (replay.applied, replay.skipped_count, replay.finished) == (0, 4, True)
 
@@ -283,7 +283,7 @@ def test_recording_and_replay_over_http(cluster: Cluster) -> None:
         assert refused.value.code in (400, 404)
 
 
-def test_patches_make_the_new_object_of_the_old_one() -> None:
+def test_strategic_diff_applied_to_the_old_object_yields_the_new_one() -> None:
     type_ = kind_type("", "v1", "Pod")
     assert type_ is not None
     states: list[dict[str, Any]] = [
@@ -311,7 +311,7 @@ def test_patches_make_the_new_object_of_the_old_one() -> None:
             assert strategic.merge(type_, old, strategic_diff.create(type_, old, new)) == new
 
 
-def test_recordings_and_replays_end_with_a_reset(cluster: Cluster) -> None:
+def test_reset_ends_recordings_and_replays(cluster: Cluster) -> None:
     target = io.BytesIO()
     recording = cluster.record(target, kinds=["cm"])
     replay = cluster.replay(KWOK)

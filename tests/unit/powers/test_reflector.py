@@ -136,7 +136,7 @@ def write(cluster: Cluster, name: str, number: int) -> None:
 
 @settings(max_examples=12, suppress_health_check=list(HealthCheck))
 @given(STEPS)
-def test_a_correct_client_ends_in_the_true_state(steps: list[tuple[str, Any]]) -> None:
+def test_reflector_converges_under_faults(steps: list[tuple[str, Any]]) -> None:
     with Cluster(profile="apiserver") as cluster:
         reflector = Reflector(cluster.port)
         try:

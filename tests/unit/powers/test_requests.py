@@ -31,7 +31,7 @@ def send(cluster: Cluster, method: str, path: str, body: object = None, agent: s
     return response.status
 
 
-def test_an_exchange_tells_what_was_asked_and_answered(cluster: Cluster) -> None:
+def test_recorded_exchange_has_request_and_response_fields(cluster: Cluster) -> None:
     body = {"metadata": {"name": "a"}, "data": {"x": "1"}}
     send(cluster, "POST", f"{PODS}?fieldManager=m", body)
     one = cluster.requests.one
@@ -45,7 +45,7 @@ def test_an_exchange_tells_what_was_asked_and_answered(cluster: Cluster) -> None
     assert (one.fault, one.faults, one.events) == (None, (), None)
 
 
-def test_views_are_narrowed(cluster: Cluster) -> None:
+def test_where_and_since_filter_recorded_requests(cluster: Cluster) -> None:
     cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "own"}})
     mark = cluster.requests.mark()
     send(cluster, "GET", PODS, agent="one")
@@ -63,7 +63,7 @@ def test_views_are_narrowed(cluster: Cluster) -> None:
     assert len(requests) == 0
 
 
-def test_refused_requests_are_seen_too(cluster: Cluster) -> None:
+def test_unauthenticated_requests_are_recorded(cluster: Cluster) -> None:
     connection = http.client.HTTPConnection("127.0.0.1", cluster.port, timeout=10)
     connection.request("GET", PODS, headers={"Authorization": "Bearer wrong"})
     assert connection.getresponse().status == 401
@@ -71,7 +71,7 @@ def test_refused_requests_are_seen_too(cluster: Cluster) -> None:
     assert (cluster.requests.one.status, cluster.requests.one.user) == (401, "")
 
 
-def test_waiting_for_requests(cluster: Cluster) -> None:
+def test_wait_returns_when_requests_match(cluster: Cluster) -> None:
     timer = threading.Thread(target=lambda: send(cluster, "GET", PODS))
     port = cluster.port
     timer.start()
@@ -80,7 +80,7 @@ def test_waiting_for_requests(cluster: Cluster) -> None:
     assert port
 
 
-def test_errors_show_near_misses(cluster: Cluster) -> None:
+def test_error_messages_list_the_nearest_requests(cluster: Cluster) -> None:
     send(cluster, "GET", PODS)
     with pytest.raises(TimeoutError, match=r"0 of 2 requests with verb=list, resource=pods .*\n.*list.*other resource"):
         cluster.requests.where(verb="list", resource="pods").wait(2, timeout=0.01)
@@ -92,7 +92,7 @@ def test_errors_show_near_misses(cluster: Cluster) -> None:
         cluster.requests.where(verb="delete").one  # noqa: B018
 
 
-def test_watches_tell_what_they_delivered_and_why_they_ended(cluster: Cluster) -> None:
+def test_recorded_watch_has_event_count_and_end_reason(cluster: Cluster) -> None:
     made = cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}})
     connection = http.client.HTTPConnection("127.0.0.1", cluster.port, timeout=10)
     connection.request("GET", f"{PODS}?watch=1")
@@ -106,14 +106,14 @@ def test_watches_tell_what_they_delivered_and_why_they_ended(cluster: Cluster) -
     assert watch.ended is not None
 
 
-def test_the_ring_forgets_the_oldest() -> None:
+def test_keep_requests_limits_recorded_requests() -> None:
     with Cluster(profile="apiserver", keep_requests=2) as cluster:
         for name in "abc":
             send(cluster, "GET", f"{PODS}/{name}")
         assert [one.name for one in cluster.requests] == ["b", "c"]
 
 
-def test_requests_are_in_order(cluster: Cluster) -> None:
+def test_in_order_asserts_the_order_of_verbs(cluster: Cluster) -> None:
     send(cluster, "GET", f"{PODS}/a")
     send(cluster, "GET", PODS)
     send(cluster, "POST", PODS, {"metadata": {"name": "a"}})
@@ -124,7 +124,7 @@ def test_requests_are_in_order(cluster: Cluster) -> None:
         found.in_order("create", "get")
 
 
-def test_requests_are_written_to_a_file(cluster: Cluster, tmp_path: Path) -> None:
+def test_save_writes_requests_as_json_lines(cluster: Cluster, tmp_path: Path) -> None:
     send(cluster, "POST", PODS, {"metadata": {"name": "a"}})
     send(cluster, "PUT", f"{PODS}/a", b"\xff".decode("latin-1"))
     cluster.requests.where(resource="configmaps").save(tmp_path / "requests.jsonl")

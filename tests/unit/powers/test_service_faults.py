@@ -74,7 +74,7 @@ def install(cluster: Cluster, kind: str = "Validating", **more: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", ["Validating", "Mutating"])
-def test_a_function_answers_in_place_of_a_webhook(cluster: Cluster, kind: str) -> None:
+def test_intercept_answers_in_place_of_a_webhook(cluster: Cluster, kind: str) -> None:
     install(cluster, kind)
     with pytest.raises(ApiError, match="connection refused"):
         cluster.create(config_map("a"))
@@ -98,7 +98,7 @@ ACTIONS: list[tuple[Callable[[FaultSelector], Any], str]] = [
 
 
 @pytest.mark.parametrize(("arm", "text"), ACTIONS)
-def test_a_webhook_fails(cluster: Cluster, arm: Callable[[FaultSelector], Any], text: str) -> None:
+def test_webhook_call_faults(cluster: Cluster, arm: Callable[[FaultSelector], Any], text: str) -> None:
     install(cluster)
     cluster.clock.hold()
     with arm(cluster.faults.on("call", "configmaps")) as fault, pytest.raises(ApiError, match=text):
@@ -109,7 +109,7 @@ def test_a_webhook_fails(cluster: Cluster, arm: Callable[[FaultSelector], Any], 
 
 
 @pytest.mark.parametrize(("method", "text"), [("lose", "EOF"), ("malformed", "json parse error")])
-def test_the_answer_of_a_webhook_is_lost_or_cut(cluster: Cluster, method: str, text: str) -> None:
+def test_lost_or_cut_webhook_responses(cluster: Cluster, method: str, text: str) -> None:
     called: list[str] = []
 
     def perform(call: ObservedCall) -> Answer:
@@ -125,14 +125,14 @@ def test_the_answer_of_a_webhook_is_lost_or_cut(cluster: Cluster, method: str, t
     assert (called, fault.hits) == (["a"], 1)
 
 
-def test_a_webhook_that_may_fail_lets_pass(cluster: Cluster) -> None:
+def test_failing_webhook_with_policy_ignore_admits_the_object(cluster: Cluster) -> None:
     install(cluster, failurePolicy="Ignore")
     fault = cluster.faults.on("call", path="/vali*").hang(times=1)
     assert cluster.create(config_map("a"))
     assert fault.hits == 1
 
 
-def test_a_delay_within_the_time_is_none(cluster: Cluster) -> None:
+def test_delay_within_the_webhook_timeout_has_no_effect(cluster: Cluster) -> None:
     install(cluster)
     cluster.faults.on("call", "configmaps").delay(0.01)
     cluster.faults.on("call", "configmaps").intercept(allowed)
@@ -140,7 +140,7 @@ def test_a_delay_within_the_time_is_none(cluster: Cluster) -> None:
     assert len(cluster.requests.where(verb="call", own=True).last.faults) == 2
 
 
-def test_calls_are_met_by_their_name_alone(cluster: Cluster) -> None:
+def test_webhook_calls_match_only_the_verb_call(cluster: Cluster) -> None:
     install(cluster, failurePolicy="Ignore")
     everything = cluster.faults.on("*", "configmaps", own=True).delay(0)
     others = cluster.faults.on("call", "secrets").refuse()
@@ -154,7 +154,7 @@ def test_calls_are_met_by_their_name_alone(cluster: Cluster) -> None:
 # ---------------------------------------------------------------- groups
 
 
-def test_a_group_is_unavailable(cluster: Cluster) -> None:
+def test_unavailable_group_returns_503_and_is_stale_in_discovery(cluster: Cluster) -> None:
     fault = cluster.faults.on("*", "*.apps").unavailable()
     for path in (
         "/apis/apps/v1/deployments",
@@ -175,7 +175,7 @@ def test_a_group_is_unavailable(cluster: Cluster) -> None:
     assert headers["Etag"] != after["Etag"]
 
 
-def test_a_group_that_becomes_unavailable_drops_its_watches(cluster: Cluster) -> None:
+def test_unavailable_group_drops_its_watches(cluster: Cluster) -> None:
     connection = http.client.HTTPConnection("127.0.0.1", cluster.port, timeout=10)
     connection.request("GET", "/apis/apps/v1/deployments?watch=1")
     watch = connection.getresponse()
@@ -188,7 +188,7 @@ def test_a_group_that_becomes_unavailable_drops_its_watches(cluster: Cluster) ->
 # ---------------------------------------------------------------- tokens
 
 
-def test_tokens_expire_and_new_ones_are_good(cluster: Cluster) -> None:
+def test_expire_tokens_rejects_old_service_account_tokens_only(cluster: Cluster) -> None:
     cluster.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "op"}})
     path = "/api/v1/namespaces/default/serviceaccounts/op/token"
 
@@ -214,7 +214,7 @@ def test_tokens_expire_and_new_ones_are_good(cluster: Cluster) -> None:
     assert code(old) == 403
 
 
-def test_a_static_token_expires(cluster: Cluster) -> None:
+def test_expire_tokens_rejects_static_tokens(cluster: Cluster) -> None:
     cluster.faults.on("*", user="alice").expire_tokens()
     assert ask(cluster, "GET", "/api", Authorization="Bearer user-token")[0] == 401
     assert ask(cluster, "GET", MAPS)[0] == 200
@@ -223,7 +223,7 @@ def test_a_static_token_expires(cluster: Cluster) -> None:
 # ---------------------------------------------------------------- answers
 
 
-def test_half_of_an_answer_arrives(cluster: Cluster) -> None:
+def test_malformed_fault_truncates_response_bodies(cluster: Cluster) -> None:
     cluster.create(config_map("a"))
     with cluster.faults.on("list,create", "configmaps").malformed():
         code, body, _ = ask(cluster, "GET", MAPS)
@@ -238,7 +238,7 @@ def test_half_of_an_answer_arrives(cluster: Cluster) -> None:
     assert cluster.requests.last.ended == "malformed by a fault"
 
 
-def test_over_http(cluster: Cluster) -> None:
+def test_service_faults_over_the_control_api(cluster: Cluster) -> None:
     for on, do in (
         ({"verbs": "call", "resource": "pods"}, {"refuse": {}}),
         ({"verbs": "*", "resource": "*.apps"}, {"unavailable": {}}),

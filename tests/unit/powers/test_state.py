@@ -36,7 +36,7 @@ def ask(cluster: Cluster, path: str) -> tuple[int, Any]:
         connection.close()
 
 
-def test_the_life_of_an_object(cluster: Cluster) -> None:
+def test_history_of_an_object(cluster: Cluster) -> None:
     made = cluster.create(config_map("a", x="1", y="1"))
     cluster.patch("cm", "a", {"data": {"x": "2"}})
     cluster.delete("cm", "a")
@@ -50,7 +50,7 @@ def test_the_life_of_an_object(cluster: Cluster) -> None:
     assert cluster.history("configmaps", "other") == []
 
 
-def test_a_compacted_past_is_not_made_up(cluster: Cluster) -> None:
+def test_history_and_reads_after_compaction(cluster: Cluster) -> None:
     cluster.create(config_map("a"))
     cluster.patch("cm", "a", {"data": {"x": "2"}})
     cluster.compact()
@@ -60,7 +60,7 @@ def test_a_compacted_past_is_not_made_up(cluster: Cluster) -> None:
     assert error.value.code == 410
 
 
-def test_the_cluster_as_it_was(cluster: Cluster) -> None:
+def test_at_reads_the_cluster_at_a_revision(cluster: Cluster) -> None:
     first = cluster.create(config_map("a", x="1"))
     cluster.patch("cm", "a", {"data": {"x": "2"}})
     cluster.create(config_map("b"))
@@ -71,7 +71,7 @@ def test_the_cluster_as_it_was(cluster: Cluster) -> None:
         past.get("cm", "b")
 
 
-def test_a_saved_state_is_loaded_with_uids_and_revisions(cluster: Cluster, tmp_path: Path) -> None:
+def test_saved_state_keeps_uids_and_resource_versions(cluster: Cluster, tmp_path: Path) -> None:
     cluster.create(config_map("a", x="1"))
     kept = cluster.patch("cm", "a", {"data": {"x": "2"}})
     file = tmp_path / "state.yaml"
@@ -89,7 +89,7 @@ def test_a_saved_state_is_loaded_with_uids_and_revisions(cluster: Cluster, tmp_p
 
 
 @pytest.mark.parametrize("compact", [False, True])
-def test_a_saved_history_is_there_after_the_load(cluster: Cluster, tmp_path: Path, compact: bool) -> None:
+def test_saved_history_is_available_after_load(cluster: Cluster, tmp_path: Path, compact: bool) -> None:
     first = cluster.create(config_map("a", x="1"))
     second = cluster.patch("cm", "a", {"data": {"x": "2"}})
     cluster.create(config_map("b"))
@@ -117,7 +117,7 @@ def test_a_saved_history_is_there_after_the_load(cluster: Cluster, tmp_path: Pat
             other.at(revisions[0]).list("cm")
 
 
-def test_a_saved_history_is_none_where_other_things_have_happened(cluster: Cluster, tmp_path: Path) -> None:
+def test_saved_history_is_dropped_when_loaded_into_a_used_cluster(cluster: Cluster, tmp_path: Path) -> None:
     first = cluster.create(config_map("a", x="1"))
     cluster.patch("cm", "a", {"data": {"x": "2"}})
     cluster.save(tmp_path / "state", history=True)
@@ -132,7 +132,7 @@ def test_a_saved_history_is_none_where_other_things_have_happened(cluster: Clust
         assert error.value.code == 410
 
 
-def test_the_compact_form_holds_the_same(cluster: Cluster, tmp_path: Path) -> None:
+def test_compact_state_file_holds_the_same_objects(cluster: Cluster, tmp_path: Path) -> None:
     for n in range(50):
         cluster.create(config_map(f"c{n}"))
     cluster.save(tmp_path / "state.yaml")
@@ -144,7 +144,7 @@ def test_the_compact_form_holds_the_same(cluster: Cluster, tmp_path: Path) -> No
     assert cluster.list("cm") == before
 
 
-def test_large_revisions_are_saved_with_all_their_digits(tmp_path: Path) -> None:
+def test_large_resource_versions_survive_save_and_load(tmp_path: Path) -> None:
     with Cluster(profile="apiserver", first_revision=2**100) as cluster:
         made = cluster.create(config_map("a"))
         for compact in (False, True):
@@ -154,13 +154,13 @@ def test_large_revisions_are_saved_with_all_their_digits(tmp_path: Path) -> None
                 assert other.get("cm", "a") == made
 
 
-def test_a_manifest_that_speaks_of_states_is_none(cluster: Cluster) -> None:
+def test_manifest_mentioning_cluster_state_is_loaded_as_a_manifest(cluster: Cluster) -> None:
     text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  x: |\n    apiVersion: fakekube.dev/v1\n    kind: ClusterState\n"
     cluster.load(text)
     assert "ClusterState" in cluster.get("cm", "a")["data"]["x"]
 
 
-def test_a_damaged_state_is_refused(cluster: Cluster) -> None:
+def test_damaged_state_files_are_rejected(cluster: Cluster) -> None:
     good = "apiVersion: fakekube.dev/v1\nkind: ClusterState\nversion: '1.36'\nrevision: 9\n"
     row = "{key: default/a, created: 5, revision: 5, object: {metadata: {name: a}}}"
     for text in (
@@ -178,7 +178,7 @@ def test_a_damaged_state_is_refused(cluster: Cluster) -> None:
             cluster.load(text)
 
 
-def test_a_reset_goes_back_to_the_start(cluster: Cluster) -> None:
+def test_reset_restores_the_initial_state(cluster: Cluster) -> None:
     cluster.create(config_map("a"))
     cluster.keep_initial()
     cluster.create(config_map("b"))
@@ -193,7 +193,7 @@ def test_a_reset_goes_back_to_the_start(cluster: Cluster) -> None:
     assert fresh.list("cm", namespace="default") == []
 
 
-def test_a_restart_drops_connections_and_leaves_the_cache_cold(cluster: Cluster) -> None:
+def test_restart_drops_connections_and_cold_cache_returns_429(cluster: Cluster) -> None:
     cluster.clock.hold()
     cluster.create(config_map("a"))
     watch = http.client.HTTPConnection("127.0.0.1", cluster.port, timeout=10)
@@ -212,7 +212,7 @@ def test_a_restart_drops_connections_and_leaves_the_cache_cold(cluster: Cluster)
     watch.close()
 
 
-def test_nobody_listens_during_an_outage(cluster: Cluster) -> None:
+def test_connections_are_refused_during_an_outage(cluster: Cluster) -> None:
     port = cluster.port
     cluster.clock.hold()
     cluster.outage(3)
@@ -227,12 +227,12 @@ def test_nobody_listens_during_an_outage(cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize("first", [2**53 + 1, 2**64, 2**100])
-def test_revisions_may_start_high(first: int) -> None:
+def test_first_revision_sets_the_initial_resource_version(first: int) -> None:
     cluster = Cluster(profile="apiserver", first_revision=first)
     assert int(cluster.create(config_map("a"))["metadata"]["resourceVersion"]) == first + 1
 
 
-def test_what_a_cluster_holds_can_be_loaded_into_another(cluster: Cluster) -> None:
+def test_exported_objects_can_be_loaded_into_another_cluster(cluster: Cluster) -> None:
     cluster.create(config_map("a", x="1"))
     cluster.create({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "stringData": {"k": "v"}})
     exported = cluster.export(namespace="default", kinds=["cm", "secrets"], redact=True)
@@ -250,7 +250,7 @@ def test_what_a_cluster_holds_can_be_loaded_into_another(cluster: Cluster) -> No
     assert {one["kind"] for one in cluster.export()} >= {"Namespace", "ClusterRole", "ConfigMap"}
 
 
-def test_a_clock_can_run_fast() -> None:
+def test_scaled_clock_runs_faster() -> None:
     clock = Cluster(profile="apiserver").clock
     clock.scale(3600.0)
     before = clock.now()
@@ -267,7 +267,7 @@ def test_a_clock_can_run_fast() -> None:
         clock.scale(0)
 
 
-def test_snapshots_of_a_busy_cluster_hold_objects_and_no_history(cluster: Cluster) -> None:
+def test_snapshots_hold_objects_without_history(cluster: Cluster) -> None:
     cluster.create(config_map("a", x="0"))
     kept = []
     for n in range(1, 200):
@@ -288,7 +288,7 @@ def test_snapshots_of_a_busy_cluster_hold_objects_and_no_history(cluster: Cluste
     assert cluster.get("cm", "a")["data"] == {"x": "7"}
 
 
-def test_records_are_bounded() -> None:
+def test_recorded_requests_are_bounded() -> None:
     small = Cluster(profile="apiserver", keep_requests=10)
     small.create(config_map("a"))
     for _ in range(50):

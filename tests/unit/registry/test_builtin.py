@@ -17,22 +17,22 @@ VERSIONS = {(f"{row.group}/{row.version}", row.name) for row in ROWS}
 @pytest.mark.parametrize(
     "key", [*builtin.STRATEGIES, *builtin.SUBRESOURCES, *builtin.ACTIONS, *builtin.COMPUTED, *builtin.STORED_AS]
 )
-def test_every_row_is_about_something_served(key: tuple[str, str]) -> None:
+def test_every_builtin_row_names_a_served_resource(key: tuple[str, str]) -> None:
     assert key in SERVED | VERSIONS
 
 
 @pytest.mark.parametrize("path", sorted({*builtin.STRATEGIES.values()}))
-def test_strategies_can_be_made(path: str) -> None:
+def test_strategies_can_be_instantiated(path: str) -> None:
     assert isinstance(builtin.attribute(path)(), Strategy)
 
 
 @pytest.mark.parametrize("path", sorted({*builtin.SUBRESOURCES.values(), *builtin.ACTIONS.values(), *builtin.COMPUTED.values()}))
-def test_subresources_and_actions_are_there(path: str) -> None:
+def test_subresource_and_action_attributes_resolve(path: str) -> None:
     found = builtin.attribute(path)
     assert isinstance(found, (Strategy, Projection)) or callable(found)
 
 
-def test_what_can_be_written_has_rules_of_its_own() -> None:
+def test_every_creatable_builtin_resource_has_its_own_strategy() -> None:
     """A resource without a row is served by the generic strategy: none of the built-in ones is."""
     written = {(row.group, row.name) for row in ROWS if "/" not in row.name and "create" in row.verbs}
     by_definition = {("apiextensions.k8s.io", "customresourcedefinitions")}

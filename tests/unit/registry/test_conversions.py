@@ -35,7 +35,7 @@ NEW_EVENTS = st.fixed_dictionaries(
 
 
 @given(NEW_EVENTS)
-def test_events(event: dict[str, Any]) -> None:
+def test_event_conversion_round_trip(event: dict[str, Any]) -> None:
     stored = events.to_storage(copy.deepcopy(event))
     assert not {"note", "regarding", "deprecatedCount", "reportingController"} & stored.keys()
     assert {key: value for key, value in events.from_storage(stored).items() if value} == {
@@ -43,7 +43,7 @@ def test_events(event: dict[str, Any]) -> None:
     }
 
 
-def test_an_event_of_the_new_kind_in_the_old_words() -> None:
+def test_events_k8s_io_fields_are_converted_to_core_fields() -> None:
     stored = events.to_storage(
         {"metadata": {}, "note": "n", "regarding": {"name": "p"}, "reportingController": "c", "deprecatedCount": 2}
     )
@@ -105,7 +105,7 @@ def in_order(metrics: Any) -> list[str]:
 
 
 @given(AUTOSCALERS)
-def test_autoscalers(autoscaler: dict[str, Any]) -> None:
+def test_autoscaler_v1_conversion_round_trip(autoscaler: dict[str, Any]) -> None:
     old_form = v1_conversion.from_storage(copy.deepcopy(autoscaler))
     assert "metrics" not in old_form["spec"]
     back = v1_conversion.to_storage(copy.deepcopy(old_form))
@@ -120,6 +120,6 @@ def test_autoscalers(autoscaler: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "key", [v1_conversion.METRICS, v1_conversion.CURRENT_METRICS, v1_conversion.BEHAVIOR, v1_conversion.CONDITIONS]
 )
-def test_annotations_that_somebody_else_wrote_do_no_harm(key: str, noise: str) -> None:
+def test_malformed_conversion_annotations_are_ignored(key: str, noise: str) -> None:
     obj = {"metadata": {"annotations": {key: noise}}, "spec": {"scaleTargetRef": {}, "maxReplicas": 1}, "status": {}}
     assert v1_conversion.to_storage(obj)["spec"]["maxReplicas"] == 1

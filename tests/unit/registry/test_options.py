@@ -23,7 +23,7 @@ def refusal(call: Any) -> StatusError:
     return caught.value
 
 
-def test_nothing_asked_is_nothing_chosen() -> None:
+def test_list_options_defaults() -> None:
     chosen = options.list_options(Query(""), PODS)
     assert (chosen.limit, chosen.resource_version, chosen.watch, chosen.selects) == (0, "", False, False)
 
@@ -31,12 +31,12 @@ def test_nothing_asked_is_nothing_chosen() -> None:
 @pytest.mark.parametrize(
     ("text", "watch"), [("1", True), ("x", True), ("", True), ("0", False), ("FALSE", False), ("false", False)]
 )
-def test_only_zero_and_false_are_false(text: str, watch: bool) -> None:
+def test_boolean_query_values(text: str, watch: bool) -> None:
     assert options.list_options(Query(f"watch={text}&resourceVersion=5"), PODS).watch is watch
 
 
 @pytest.mark.parametrize(("revision", "initial"), [("", True), ("0", True), ("7", None)])
-def test_a_watch_from_nowhere_starts_with_the_state(revision: str, initial: bool | None) -> None:
+def test_watch_without_resource_version_sends_initial_events(revision: str, initial: bool | None) -> None:
     assert options.list_options(Query(f"watch=1&resourceVersion={revision}"), PODS).send_initial_events is initial
 
 
@@ -53,12 +53,12 @@ def test_a_watch_from_nowhere_starts_with_the_state(revision: str, initial: bool
         ("fieldSelector=x%3D1", "field label not supported: x"),
     ],
 )
-def test_values_that_do_not_convert(query: str, message: str) -> None:
+def test_unconvertible_query_values_return_400(query: str, message: str) -> None:
     error = refusal(lambda: options.list_options(Query(query), PODS))
     assert (error.code, error.message) == (400, message)
 
 
-def test_kinds_without_fields_of_their_own_say_which_they_know() -> None:
+def test_unknown_field_selector_lists_known_fields() -> None:
     error = refusal(lambda: options.list_options(Query("fieldSelector=data.a%3D1"), CONFIG_MAPS))
     assert error.message == '"data.a" is not a known field selector: only "metadata.name", "metadata.namespace"'
 
@@ -89,12 +89,12 @@ def test_kinds_without_fields_of_their_own_say_which_they_know() -> None:
         ),
     ],
 )
-def test_options_that_exclude_each_other(query: str, message: str) -> None:
+def test_mutually_exclusive_list_options_return_422(query: str, message: str) -> None:
     error = refusal(lambda: options.list_options(Query(query), PODS))
     assert (error.code, error.message) == (422, f'ListOptions.meta.k8s.io "" is invalid: {message}')
 
 
-def test_a_name_in_the_path_is_one_more_requirement() -> None:
+def test_name_in_the_path_is_added_to_the_field_selector() -> None:
     assert str(options.list_options(Query(""), PODS, name="a").fields) == "metadata.name=a"
     error = refusal(lambda: options.list_options(Query("fieldSelector=metadata.name%3Db"), PODS, name="a"))
     assert error.message == "fieldSelector metadata.name doesn't match requested name"
@@ -111,25 +111,25 @@ def test_a_name_in_the_path_is_one_more_requirement() -> None:
         (f"fieldManager={'x' * 129}", "fieldManager: Too long: may not be more than 128 bytes"),
     ],
 )
-def test_write_options_that_are_refused(query: str, message: str) -> None:
+def test_invalid_write_options_return_422(query: str, message: str) -> None:
     error = refusal(lambda: options.create_options(Query(query)))
     assert (error.code, error.message) == (422, f'CreateOptions.meta.k8s.io "" is invalid: {message}')
 
 
-def test_force_belongs_to_apply() -> None:
+def test_force_is_only_allowed_for_apply() -> None:
     error = refusal(lambda: options.patch_options(Query("force=false"), apply=False))
     assert error.message == 'PatchOptions.meta.k8s.io "" is invalid: force: Forbidden: may not be specified for non-apply patch'
     assert options.patch_options(Query("force=true&fieldManager=m"), apply=True).force is True
     assert refusal(lambda: options.patch_options(Query("force=true"), apply=True)).code == 422
 
 
-def test_delete_options_of_query_and_body_are_one() -> None:
+def test_delete_options_of_query_and_body_are_equivalent() -> None:
     query = options.delete_options_from_query(Query("gracePeriodSeconds=5&propagationPolicy=Orphan&dryRun=All"))
     body = options.delete_options_from_body({"gracePeriodSeconds": 5, "propagationPolicy": "Orphan", "dryRun": ["All"]})
     assert query == body
     assert SimpleNamespace(dry=query.dry_run, grace=query.grace_period_seconds) == SimpleNamespace(dry=True, grace=5)
 
 
-def test_a_policy_excludes_the_old_way_of_orphaning() -> None:
+def test_propagation_policy_excludes_orphan_dependents() -> None:
     error = refusal(lambda: options.delete_options_from_body({"propagationPolicy": "Orphan", "orphanDependents": True}))
     assert "orphanDependents and deletionPropagation cannot be both set" in error.message

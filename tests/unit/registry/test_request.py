@@ -27,13 +27,13 @@ CASES = [
 
 
 @pytest.mark.parametrize(("raw", "expected", "error"), CASES, ids=[ascii(raw) for raw, _, _ in CASES])
-def test_queries(raw: str, expected: dict[str, list[str]], error: str) -> None:
+def test_query_parsing(raw: str, expected: dict[str, list[str]], error: str) -> None:
     query = Query(raw)
     assert dict(query.mapping()) == expected
     assert query.error == error
 
 
-def test_the_first_value_counts_and_absent_is_not_empty() -> None:
+def test_query_get_returns_the_first_value_or_none() -> None:
     query = Query("a=&a=1")
     assert query.get("a") == ""
     assert list(query.all("a")) == ["", "1"]
@@ -61,7 +61,7 @@ def test_a_body_is_read_once() -> None:
     assert len(asked) == 1
 
 
-def test_a_body_beyond_the_limit_is_413() -> None:
+def test_body_beyond_the_limit_returns_413() -> None:
     request, asked = _request(b"x" * 11)
     with pytest.raises(StatusError) as caught:
         request.read_body(10)

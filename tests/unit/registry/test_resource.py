@@ -32,7 +32,7 @@ def versions(registry: Registry) -> list[str]:
     return [found.version for found in registry.versions("example.com", "widgets")]
 
 
-def test_versions_are_replaced_one_by_one() -> None:
+def test_replace_removes_and_adds_versions() -> None:
     registry = Registry([resource("v1"), resource("v2"), resource("v1", "gadgets")])
     registry.replace([path("v1"), path("v9")], [resource("v3")])
     assert versions(registry) == ["v2", "v3"]
@@ -40,7 +40,7 @@ def test_versions_are_replaced_one_by_one() -> None:
     assert [found.plural for found in registry] == ["widgets", "gadgets", "widgets"]
 
 
-def test_a_version_that_is_there_gives_way() -> None:
+def test_replace_overwrites_an_existing_version() -> None:
     registry, new = Registry([resource("v1")]), resource("v1")
     registry.replace([path("v1")], [new])
     assert list(registry.versions("example.com", "widgets")) == [registry.get(*path("v1"))] == [new]
@@ -48,14 +48,14 @@ def test_a_version_that_is_there_gives_way() -> None:
     assert list(registry.versions("example.com", "widgets")) == [registry.get(*path("v1"))] == [again]
 
 
-def test_nothing_is_left_of_what_has_gone() -> None:
+def test_removed_resource_is_not_found() -> None:
     registry = Registry([resource("v1")])
     registry.replace([path("v1")], [])
     assert registry.any_version("example.com", "widgets") is None
     assert list(registry) == versions(registry) == []
 
 
-def test_a_copy_goes_its_own_way() -> None:
+def test_copy_is_independent_of_the_original() -> None:
     registry = Registry([resource("v1")])
     twin = registry.copy()
     twin.replace([path("v1")], [resource("v2")])

@@ -23,7 +23,7 @@ def service(name: str, **spec: Any) -> dict[str, Any]:
         ("fd00::/108,10.0.0.0/24", ("fd00::/108", "10.0.0.0/24")),
     ],
 )
-def test_networks(text: str, networks: tuple[str, ...]) -> None:
+def test_parse_networks(text: str, networks: tuple[str, ...]) -> None:
     assert parse_networks(text) == networks
 
 
@@ -37,7 +37,7 @@ def test_networks(text: str, networks: tuple[str, ...]) -> None:
         ("10.0.0.0/30", "the service cluster IP range must be at least 8 IP addresses"),
     ],
 )
-def test_networks_that_are_refused(text: str, reason: str) -> None:
+def test_invalid_networks_are_rejected(text: str, reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         parse_networks(text)
 
@@ -46,7 +46,7 @@ def test_networks_that_are_refused(text: str, reason: str) -> None:
     ("text", "ports"),
     [("30000-32767", range(30000, 32768)), ("80+2", range(80, 83)), (" 80 ", range(80, 81)), ("80-80", range(80, 81))],
 )
-def test_ports(text: str, ports: range) -> None:
+def test_parse_node_port_range(text: str, ports: range) -> None:
     assert parse_ports(text) == ports
 
 
@@ -54,18 +54,18 @@ def test_ports(text: str, ports: range) -> None:
     ("text", "reason"),
     [("x", "unable to parse"), ("2-1", "end port cannot be less"), ("1-65536", "cannot be greater than 65535")],
 )
-def test_ports_that_are_refused(text: str, reason: str) -> None:
+def test_invalid_node_port_ranges_are_rejected(text: str, reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         parse_ports(text)
 
 
-def test_static_ports_are_a_part_of_the_range() -> None:
+def test_number_of_static_node_ports() -> None:
     assert ServiceRanges().static_ports == 86
     assert ServiceRanges(node_ports=range(80, 96)).static_ports == 0
     assert ServiceRanges(node_ports=range(1, 65536)).static_ports == 128
 
 
-def test_a_cluster_with_other_ranges() -> None:
+def test_cluster_with_custom_service_ranges() -> None:
     with fakekube.Cluster(
         profile="apiserver", service_cluster_ip_range="10.96.0.0/12", service_node_port_range="80-81"
     ) as cluster:
@@ -81,7 +81,7 @@ def test_a_cluster_with_other_ranges() -> None:
         assert cluster.get("services", "kubernetes")["spec"]["clusterIP"] == "10.96.0.1"
 
 
-def test_a_dual_stack_cluster() -> None:
+def test_dual_stack_cluster() -> None:
     with fakekube.Cluster(profile="apiserver", service_cluster_ip_range="10.1.0.0/24,fd00::/108") as cluster:
         made = cluster.create(service("a", ipFamilyPolicy="RequireDualStack"))["spec"]
         assert made["ipFamilies"] == ["IPv4", "IPv6"]
@@ -89,6 +89,6 @@ def test_a_dual_stack_cluster() -> None:
         assert cluster.create(service("b", ipFamilies=["IPv6"]))["spec"]["clusterIP"].startswith("fd00::")
 
 
-def test_a_range_that_cannot_be_read_is_an_option_error() -> None:
+def test_invalid_service_range_raises_option_error() -> None:
     with pytest.raises(fakekube.OptionError, match="is not a valid cidr"):
         fakekube.Cluster(service_cluster_ip_range="x")

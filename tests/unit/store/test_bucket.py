@@ -22,17 +22,17 @@ def keys_of(records: object) -> list[str]:
     return [record.key for record in records]
 
 
-def test_a_value_is_made_of_the_revision_of_its_write(bucket: Bucket[str]) -> None:
+def test_value_factory_gets_the_revision_of_the_write(bucket: Bucket[str]) -> None:
     assert put(bucket, "a", "b", "a") == [Record("a", "at 1", 1, 1), Record("b", "at 2", 2, 2), Record("a", "at 3", 1, 3)]
 
 
-def test_a_deletion_returns_what_it_removed_at_its_own_revision(bucket: Bucket[str]) -> None:
+def test_delete_returns_the_removed_record_at_the_delete_revision(bucket: Bucket[str]) -> None:
     put(bucket, "a")
     assert bucket.commit("a", 1, None) == Record("a", "at 1", 1, 2)
     assert bucket.get("a") is None
 
 
-def test_a_key_that_comes_back_is_a_new_one(bucket: Bucket[str]) -> None:
+def test_recreated_key_has_a_new_create_revision(bucket: Bucket[str]) -> None:
     put(bucket, "a")
     bucket.commit("a", None, None)
     assert put(bucket, "a") == [Record("a", "at 3", 3, 3)]
@@ -40,7 +40,7 @@ def test_a_key_that_comes_back_is_a_new_one(bucket: Bucket[str]) -> None:
 
 
 @pytest.mark.parametrize(("there", "expected"), [(False, 1), (True, 0), (True, 2)])
-def test_a_write_of_another_version_is_refused_with_the_one_that_is_there(
+def test_commit_with_wrong_expected_revision_raises_conflict_with_current(
     bucket: Bucket[str], there: bool, expected: int
 ) -> None:
     current = put(bucket, "a")[0] if there else None
@@ -50,14 +50,14 @@ def test_a_write_of_another_version_is_refused_with_the_one_that_is_there(
     assert bucket.get("a") == current
 
 
-def test_there_is_nothing_to_delete(bucket: Bucket[str]) -> None:
+def test_delete_of_an_absent_key_raises_conflict(bucket: Bucket[str]) -> None:
     for expected in (0, None):
         with pytest.raises(Conflict) as refused:
             bucket.commit("a", expected, None)
         assert refused.value.current is None
 
 
-def test_a_value_that_cannot_be_made_changes_nothing() -> None:
+def test_exception_in_the_value_factory_changes_nothing() -> None:
     store: Store[str] = Store()
     bucket = store.bucket("things")
     cursor, woken = bucket.cursor(0), []
@@ -72,7 +72,7 @@ def test_a_value_that_cannot_be_made_changes_nothing() -> None:
     assert put(bucket, "a")[0].revision == 1
 
 
-def test_pages_follow_each_other(bucket: Bucket[str]) -> None:
+def test_pagination_by_start_key(bucket: Bucket[str]) -> None:
     put(bucket, "n/c", "n/a", "m/z", "n/b", "n0")
     first = bucket.page("n/", limit=2)
     assert (keys_of(first.records), first.more, first.remaining) == (["n/a", "n/b"], True, 1)
@@ -80,14 +80,14 @@ def test_pages_follow_each_other(bucket: Bucket[str]) -> None:
     assert (keys_of(second.records), second.more, second.remaining) == (["n/c"], False, 0)
 
 
-def test_a_page_may_start_at_a_key_outside_of_its_prefix(bucket: Bucket[str]) -> None:
+def test_page_start_key_outside_of_the_prefix(bucket: Bucket[str]) -> None:
     put(bucket, "m/a", "n/a", "o/a")
     assert keys_of(bucket.page("n/", start="a").records) == ["n/a"]
     assert keys_of(bucket.page("n/", start="o").records) == []
     assert bucket.page("n/", start="o", limit=1).remaining == 0
 
 
-def test_the_second_page_shows_the_state_of_the_first(bucket: Bucket[str]) -> None:
+def test_second_page_reads_at_the_revision_of_the_first(bucket: Bucket[str]) -> None:
     put(bucket, "a", "b", "c", "d")
     first = bucket.page(limit=2)
     bucket.commit("c", None, None)
@@ -98,7 +98,7 @@ def test_the_second_page_shows_the_state_of_the_first(bucket: Bucket[str]) -> No
     assert [record.value for record in bucket.page(start="c\0", revision=first.revision).records] == ["at 4"]
 
 
-def test_readers_of_the_same_whole_share_what_they_made_of_it(bucket: Bucket[str]) -> None:
+def test_equal_full_lists_share_cached_encodings(bucket: Bucket[str]) -> None:
     put(bucket, "m/a", "n/a", "n/b")
     bucket.page("n/").encodings["mine"] = "kept"
     assert bucket.page("n/").encodings == {"mine": "kept"}
@@ -108,7 +108,7 @@ def test_readers_of_the_same_whole_share_what_they_made_of_it(bucket: Bucket[str
 
 
 @pytest.mark.parametrize("written", ["n/c", "n/a", "m/a"])
-def test_a_write_ends_what_is_shared(bucket: Bucket[str], written: str) -> None:
+def test_write_invalidates_shared_encodings(bucket: Bucket[str], written: str) -> None:
     put(bucket, "n/a", "n/b")
     before = bucket.page("n/")
     before.encodings["mine"] = "kept"
@@ -119,7 +119,7 @@ def test_a_write_ends_what_is_shared(bucket: Bucket[str], written: str) -> None:
     assert keys_of(before.records) == ["n/a", "n/b"]
 
 
-def test_writes_elsewhere_only_move_the_revision() -> None:
+def test_writes_to_other_buckets_keep_shared_encodings() -> None:
     store: Store[str] = Store()
     bucket = store.bucket("things")
     put(bucket, "a")
@@ -130,7 +130,7 @@ def test_writes_elsewhere_only_move_the_revision() -> None:
     assert bucket.page().encodings == {}
 
 
-def test_forks_share_it_until_they_write() -> None:
+def test_forks_share_encodings_until_they_write() -> None:
     store: Store[str] = Store()
     put(store.bucket("things"), "a")
     store.bucket("things").page().encodings["mine"] = "kept"
@@ -141,7 +141,7 @@ def test_forks_share_it_until_they_write() -> None:
     assert (keys_of(store.bucket("things").page().records), store.bucket("things").page().encodings) == (["a"], {"mine": "kept"})
 
 
-def test_subscribers_are_woken_once_a_change_and_no_longer_than_they_want(bucket: Bucket[str]) -> None:
+def test_subscribers_are_notified_after_each_change_until_unsubscribed(bucket: Bucket[str]) -> None:
     woken: list[str] = []
 
     def first() -> None:

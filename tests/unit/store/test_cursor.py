@@ -25,7 +25,7 @@ def revisions(events: object) -> list[int]:
     return [event.revision for event in events]
 
 
-def test_a_cursor_gives_every_event_once_in_order() -> None:
+def test_cursor_returns_every_event_once_in_order() -> None:
     _, bucket = store_with(3)
     cursor = bucket.cursor(1)
     assert revisions(cursor.take(1)) == [2]
@@ -35,7 +35,7 @@ def test_a_cursor_gives_every_event_once_in_order() -> None:
     assert cursor.take() == []
 
 
-def test_all_cursors_get_the_same_objects() -> None:
+def test_cursors_share_event_objects() -> None:
     _, bucket = store_with(1)
     first, second = bucket.cursor(0), bucket.cursor(0)
     event = first.take()[0]
@@ -43,7 +43,7 @@ def test_all_cursors_get_the_same_objects() -> None:
     assert second.take()[0] is event
 
 
-def test_an_event_tells_what_was_there_before() -> None:
+def test_event_has_the_previous_record() -> None:
     _, bucket = store_with(2)
     bucket.commit("key", None, None)
     created, changed, deleted = bucket.cursor(0).take()
@@ -67,7 +67,7 @@ def test_the_position_of_an_idle_cursor_moves_with_the_store() -> None:
     assert cursor.position == 3, "an event that was not taken lies after the position"
 
 
-def test_a_cursor_may_wait_for_the_future() -> None:
+def test_cursor_at_a_future_revision_skips_earlier_events() -> None:
     _, bucket = store_with(1)
     cursor = bucket.cursor(3)
     write(bucket, 1)
@@ -76,7 +76,7 @@ def test_a_cursor_may_wait_for_the_future() -> None:
     assert revisions(cursor.take()) == [4, 5]
 
 
-def test_a_cached_cursor_begins_where_the_window_does_whatever_is_compacted() -> None:
+def test_cached_cursor_is_limited_by_the_window_not_by_compaction() -> None:
     store, bucket = store_with(10, Retention(window_minimum=4, window_maximum=4))
     store.compact()
     assert revisions(bucket.cursor(6).take()) == [7, 8, 9, 10]
@@ -85,7 +85,7 @@ def test_a_cached_cursor_begins_where_the_window_does_whatever_is_compacted() ->
     assert refused.value.revision == 6
 
 
-def test_an_uncached_cursor_begins_where_the_compaction_was_whatever_the_window() -> None:
+def test_uncached_cursor_is_limited_by_compaction_not_by_the_window() -> None:
     store, bucket = store_with(10, Retention(window_minimum=1, window_maximum=1))
     store.compact(5)
     assert revisions(bucket.cursor(4, cached=False).take()) == [5, 6, 7, 8, 9, 10]
@@ -94,14 +94,14 @@ def test_an_uncached_cursor_begins_where_the_compaction_was_whatever_the_window(
     assert refused.value.revision == 4
 
 
-def test_the_event_at_the_compaction_can_still_be_seen() -> None:
+def test_event_at_the_compacted_revision_is_still_available() -> None:
     store, bucket = store_with(10)
     store.compact()
     store.compact()
     assert revisions(bucket.cursor(9, cached=False).take()) == [10]
 
 
-def test_the_compaction_counts_for_a_bucket_without_events_too() -> None:
+def test_compaction_applies_to_buckets_without_events() -> None:
     store, _ = store_with(10)
     quiet = store.bucket("quiet")
     store.compact()
@@ -111,7 +111,7 @@ def test_the_compaction_counts_for_a_bucket_without_events_too() -> None:
         assert bucket.cursor(9, cached=False).take() == []
 
 
-def test_a_slow_cursor_falls_out_of_the_window_for_good() -> None:
+def test_slow_cursor_raises_compacted_permanently() -> None:
     _, bucket = store_with(1, Retention(window_minimum=2, window_maximum=2))
     slow, quick = bucket.cursor(0), bucket.cursor(0)
     assert revisions(quick.take()) == [1]
@@ -122,7 +122,7 @@ def test_a_slow_cursor_falls_out_of_the_window_for_good() -> None:
             slow.take()
 
 
-def test_compaction_does_not_hurt_a_cursor_that_is_up_to_date() -> None:
+def test_up_to_date_cursor_survives_compaction() -> None:
     store, bucket = store_with(5)
     cursor = bucket.cursor(0, cached=False)
     cursor.take()
@@ -133,7 +133,7 @@ def test_compaction_does_not_hurt_a_cursor_that_is_up_to_date() -> None:
     assert revisions(cursor.take()) == [11]
 
 
-def test_a_window_can_begin_anew() -> None:
+def test_forget_restarts_the_window() -> None:
     _, bucket = store_with(3)
     lost, kept = bucket.cursor(0), bucket.cursor(3)
     bucket.forget()

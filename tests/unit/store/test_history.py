@@ -38,7 +38,7 @@ def oldest(bucket: Bucket[int]) -> int:
         (60.5, 4),  # the rest is too old: down to the minimum, and no further
     ],
 )
-def test_young_events_are_kept_up_to_the_maximum_and_old_ones_down_to_the_minimum(pause: float, kept: int) -> None:
+def test_window_keeps_young_events_to_the_maximum_and_old_ones_to_the_minimum(pause: float, kept: int) -> None:
     time = Time()
     store: Store[int] = Store(now=time, retention=Retention(window_minimum=4, window_maximum=8, window_age=60.0))
     bucket = store.bucket("things")
@@ -48,7 +48,7 @@ def test_young_events_are_kept_up_to_the_maximum_and_old_ones_down_to_the_minimu
     assert oldest(bucket) == 21 - kept
 
 
-def test_every_bucket_has_a_window_of_its_own() -> None:
+def test_window_is_per_bucket() -> None:
     store: Store[int] = Store(retention=Retention(window_minimum=2, window_maximum=2))
     quiet, busy = store.bucket("quiet"), store.bucket("busy")
     write(quiet, 2)
@@ -56,7 +56,7 @@ def test_every_bucket_has_a_window_of_its_own() -> None:
     assert (oldest(quiet), oldest(busy)) == (0, 1000)
 
 
-def test_events_that_neither_window_needs_are_let_go_of() -> None:
+def test_compacted_events_outside_the_window_are_dropped() -> None:
     store: Store[int] = Store(retention=Retention(window_minimum=2, window_maximum=2))
     bucket = store.bucket("things")
     write(bucket, 1000)

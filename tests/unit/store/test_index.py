@@ -40,25 +40,25 @@ def found(bucket: Bucket[Value], *conditions: Condition[Value], revision: int | 
     return [record.key for record in bucket.select(conditions, revision=revision).records]
 
 
-def test_one_of_several_values_is_enough() -> None:
+def test_condition_matches_any_of_its_values() -> None:
     bucket = bucket_of(a={"app": "x"}, b={"app": "y"}, c={"app": "z"}, d={})
     assert found(bucket, Condition(Reader("app"), ["z", "x", "absent"])) == ["a", "c"]
 
 
-def test_of_several_conditions_the_rarest_decides_what_is_looked_at() -> None:
+def test_several_conditions_must_all_match() -> None:
     bucket = bucket_of(a={"app": "x", "tier": "1"}, b={"app": "x"}, c={"app": "x", "tier": "2"})
     conditions = [Condition(Reader("app"), ["x"]), Condition(Reader("tier"), ["2"])]
     assert found(bucket, *conditions) == found(bucket, *reversed(conditions)) == ["c"]
 
 
-def test_a_selection_tells_the_revision_that_it_shows() -> None:
+def test_selection_has_the_revision_of_its_read() -> None:
     bucket = bucket_of(a={"app": "x"}, b={"app": "y"})
     condition = Condition(Reader("app"), ["x"])
     assert bucket.select([condition]).revision == 2
     assert bucket.select([condition], revision=1).revision == 1
 
 
-def test_later_reads_look_only_at_what_was_written_since() -> None:
+def test_index_is_updated_incrementally() -> None:
     values = {f"key-{number}": {"app": str(number % 10)} for number in range(100)}
     bucket, app = bucket_of(**values), Reader("app")
     assert len(found(bucket, Condition(app, ["3"]))) == 10
@@ -76,7 +76,7 @@ def test_writes_do_not_read_attributes() -> None:
     assert app.reads == 0
 
 
-def test_an_index_that_has_lost_events_is_made_anew() -> None:
+def test_index_is_rebuilt_after_lost_events() -> None:
     store = Store[Value](retention=Retention(compaction_interval=None))
     bucket = store.bucket("things")
     keys = [f"key-{number:03}" for number in range(300)]
@@ -91,7 +91,7 @@ def test_an_index_that_has_lost_events_is_made_anew() -> None:
     assert found(bucket, condition) == keys[200:]
 
 
-def test_of_many_attributes_those_used_last_stay_indexed() -> None:
+def test_least_recently_used_index_is_evicted() -> None:
     bucket = bucket_of(a={"app": "x"})
     often, seldom = Reader("app"), Reader("tier")
     found(bucket, Condition(seldom, ["x"]))
@@ -119,7 +119,7 @@ WRITES = st.lists(st.tuples(st.sampled_from("abcdefgh"), VALUES | st.none()), ma
 
 @pytest.mark.parametrize("step", [0, 1, 3])
 @given(rounds=st.lists(st.tuples(WRITES, CONDITIONS, st.integers(0, 5)), min_size=3, max_size=8))
-def test_nothing_that_meets_the_conditions_is_missed(
+def test_selection_equals_a_full_scan(
     step: int, rounds: list[tuple[list[tuple[str, Value | None]], list[Condition[Value]], int]]
 ) -> None:
     bucket = bucket_of(**{key: {"app": "1", "tier": "2"} for key in "abcdefgh"})

@@ -35,7 +35,7 @@ def made_of(changes: list[str]) -> tuple[SortedKeys, list[str]]:
 
 
 @given(st.lists(NAMES, max_size=60), NAMES, ENDS, st.integers(0, 7))
-def test_spans_are_those_of_a_sorted_list(changes: list[str], first: str, end: str | None, limit: int) -> None:
+def test_key_ranges_equal_those_of_a_sorted_list(changes: list[str], first: str, end: str | None, limit: int) -> None:
     made, plain = made_of(changes)
     expected = [name for name in plain if first <= name and (end is None or name < end)]
     assert made.first((first, end), 0) == expected
@@ -45,7 +45,7 @@ def test_spans_are_those_of_a_sorted_list(changes: list[str], first: str, end: s
 
 
 @given(st.lists(NAMES, max_size=40), st.lists(NAMES, max_size=10))
-def test_a_copy_goes_its_own_way(changes: list[str], more: list[str]) -> None:
+def test_copy_is_independent_of_the_original(changes: list[str], more: list[str]) -> None:
     made, plain = made_of(changes)
     assert made.count(("", None)) == len(plain)
     twin = made.copy()

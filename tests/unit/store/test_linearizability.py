@@ -154,7 +154,7 @@ def assert_could_be_seen(get: Get, states: dict[int, State], operations: list[Op
 
 
 @pytest.mark.usefixtures("quick_switches")
-def test_every_operation_happens_at_one_moment() -> None:
+def test_concurrent_operations_are_linearizable() -> None:
     store: Store[int] = Store()
     ticks = count()
     clients = [Client(store.bucket("things"), ticks, seed) for seed in range(THREADS)]
@@ -172,7 +172,7 @@ def test_every_operation_happens_at_one_moment() -> None:
 
 
 @pytest.mark.usefixtures("quick_switches")
-def test_no_increment_is_lost() -> None:
+def test_optimistic_increments_are_not_lost() -> None:
     store: Store[int] = Store()
     bucket = store.bucket("counters")
     bucket.commit("key", 0, lambda revision: 0)
@@ -197,7 +197,7 @@ def test_no_increment_is_lost() -> None:
 
 
 @pytest.mark.usefixtures("quick_switches")
-def test_watchers_forks_and_compactions_see_whole_states_while_others_write() -> None:
+def test_watches_forks_and_compactions_are_consistent_during_writes() -> None:
     window = 2 * OPERATIONS  # so that only compactions make a watcher lose events, and only an uncached one
     store: Store[int] = Store(retention=Retention(window_minimum=window, window_maximum=window))
     bucket = store.bucket("things")

@@ -22,7 +22,7 @@ def write(bucket: Bucket[str], key: str) -> None:
     bucket.commit(key, None, lambda revision: f"{key}{revision}")
 
 
-def test_it_tells_what_has_changed() -> None:
+def test_catch_up_returns_changed_keys() -> None:
     bucket: Bucket[str] = Store[str]().bucket("things")
     write(bucket, "a")
     mirror = Reflector(bucket)
@@ -34,7 +34,7 @@ def test_it_tells_what_has_changed() -> None:
 
 
 @given(st.lists(st.one_of(KEYS, KEYS.map(str.upper), st.sampled_from(["catch up", "forget", "restore"])), max_size=30))
-def test_it_is_what_the_bucket_holds(steps: list[str]) -> None:
+def test_mirror_equals_the_bucket_after_catch_up(steps: list[str]) -> None:
     """Small letters write, capital ones delete; no more than two events are kept."""
     store: Store[str] = Store(retention=Retention(window_minimum=1, window_maximum=2))
     bucket = store.bucket("things")

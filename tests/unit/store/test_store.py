@@ -16,7 +16,7 @@ def keys(store: Store[int]) -> list[str]:
     return [record.key for record in store.bucket("things").page().records]
 
 
-def test_one_revision_counts_for_all_buckets() -> None:
+def test_revision_counter_is_shared_by_all_buckets() -> None:
     store: Store[int] = Store()
     put(store.bucket("a"), "x")
     put(store.bucket("b"), "x")
@@ -26,7 +26,7 @@ def test_one_revision_counts_for_all_buckets() -> None:
     assert [record.revision for record in store.bucket("a").page().records] == [1, 4]
 
 
-def test_a_fork_and_its_origin_go_their_own_ways() -> None:
+def test_fork_and_origin_are_independent() -> None:
     origin: Store[int] = Store()
     put(origin.bucket("things"), "a", "b")
     twin = origin.fork()
@@ -39,7 +39,7 @@ def test_a_fork_and_its_origin_go_their_own_ways() -> None:
     assert (keys(twin), keys(grandchild)) == (["b", "z"], ["b"])
 
 
-def test_a_fork_remembers_what_its_origin_did() -> None:
+def test_fork_keeps_the_history_of_its_origin() -> None:
     origin: Store[int] = Store()
     put(origin.bucket("things"), "a", "a", "a")
     twin = origin.fork()
@@ -48,7 +48,7 @@ def test_a_fork_remembers_what_its_origin_did() -> None:
     assert [event.revision for event in twin.bucket("things").cursor(1).take()] == [2, 3]
 
 
-def test_a_fork_wakes_only_its_own() -> None:
+def test_write_in_a_fork_notifies_only_its_subscribers() -> None:
     origin: Store[int] = Store()
     woken: list[str] = []
     origin.bucket("things").subscribe(lambda: woken.append("origin"))
@@ -58,7 +58,7 @@ def test_a_fork_wakes_only_its_own() -> None:
     assert woken == ["twin"]
 
 
-def test_restoring_brings_back_the_records_but_no_revision() -> None:
+def test_restore_brings_back_records_with_a_new_revision() -> None:
     store: Store[int] = Store()
     put(store.bucket("things"), "a", "b")
     saved = store.snapshot()
@@ -74,7 +74,7 @@ def test_restoring_brings_back_the_records_but_no_revision() -> None:
         store.bucket("things").get("a", seen)
 
 
-def test_a_snapshot_can_be_restored_again_and_elsewhere() -> None:
+def test_snapshot_can_be_restored_repeatedly_and_in_other_stores() -> None:
     store: Store[int] = Store()
     put(store.bucket("things"), "a")
     saved = store.snapshot()
@@ -88,7 +88,7 @@ def test_a_snapshot_can_be_restored_again_and_elsewhere() -> None:
 
 
 @pytest.mark.parametrize("cached", [True, False])
-def test_every_watcher_learns_of_a_restoration(cached: bool) -> None:
+def test_restore_ends_every_cursor_with_compacted(cached: bool) -> None:
     store: Store[int] = Store()
     put(store.bucket("things"), "a")
     saved = store.snapshot()
@@ -110,7 +110,7 @@ def test_every_watcher_learns_of_a_restoration(cached: bool) -> None:
         cursor.take()
 
 
-def test_no_watch_of_a_new_bucket_reaches_back_beyond_a_restoration() -> None:
+def test_cursor_of_a_new_bucket_cannot_start_before_a_restore() -> None:
     store: Store[int] = Store()
     put(store.bucket("things"), "a")
     store.restore(store.snapshot())

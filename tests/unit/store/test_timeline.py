@@ -22,7 +22,7 @@ def write(store: Store[int], times: int) -> None:
         store.bucket("things").commit("key", None, lambda revision: revision)
 
 
-def test_what_was_there_one_interval_ago_is_forgotten_after_two() -> None:
+def test_compaction_interval_compacts_the_previous_revision() -> None:
     time = Time()
     store: Store[int] = Store(now=time, retention=Retention(compaction_interval=5.0))
     write(store, 3)
@@ -41,7 +41,7 @@ def test_what_was_there_one_interval_ago_is_forgotten_after_two() -> None:
 
 
 @pytest.mark.parametrize("access", ["get", "page", "cursor", "commit", "advance"])
-def test_a_compaction_that_is_due_happens_before_any_access_that_could_tell(access: str) -> None:
+def test_due_compaction_happens_before_any_access(access: str) -> None:
     time = Time()
     store: Store[int] = Store(now=time, retention=Retention(compaction_interval=5.0))
     write(store, 3)
@@ -61,7 +61,7 @@ def test_a_compaction_that_is_due_happens_before_any_access_that_could_tell(acce
     assert store.compacted == 4
 
 
-def test_without_an_interval_time_forgets_nothing() -> None:
+def test_no_compaction_interval_means_no_compaction_by_time() -> None:
     time = Time()
     store: Store[int] = Store(now=time, retention=Retention(compaction_interval=None))
     write(store, 3)
@@ -69,7 +69,7 @@ def test_without_an_interval_time_forgets_nothing() -> None:
     assert (store.compacted, store.revision) == (0, 3)
 
 
-def test_too_many_revisions_are_forgotten_without_taking_one() -> None:
+def test_compaction_by_number_of_revisions() -> None:
     store: Store[int] = Store(retention=Retention(compaction_interval=None, compaction_revisions=10))
     write(store, 20)
     assert (store.compacted, store.revision) == (10, 20)
@@ -77,7 +77,7 @@ def test_too_many_revisions_are_forgotten_without_taking_one() -> None:
     assert (store.compacted, store.revision) == (10, 29)
 
 
-def test_another_retention_counts_from_when_it_is_set() -> None:
+def test_new_retention_applies_from_when_it_is_set() -> None:
     time = Time()
     store: Store[int] = Store(now=time, retention=Retention(compaction_interval=None))
     write(store, 3)
@@ -86,7 +86,7 @@ def test_another_retention_counts_from_when_it_is_set() -> None:
     assert store.compacted == 4
 
 
-def test_compaction_never_goes_back_and_never_into_the_future() -> None:
+def test_compacted_revision_never_decreases_nor_exceeds_the_current() -> None:
     store: Store[int] = Store()
     write(store, 5)
     store.compact(4)
@@ -97,7 +97,7 @@ def test_compaction_never_goes_back_and_never_into_the_future() -> None:
     assert refused.value.current == 5
 
 
-def test_a_read_of_the_future_says_how_far_the_store_is() -> None:
+def test_read_at_a_future_revision_raises_with_the_current_one() -> None:
     store: Store[int] = Store()
     write(store, 5)
     with pytest.raises(FutureRevision) as refused:
@@ -105,7 +105,7 @@ def test_a_read_of_the_future_says_how_far_the_store_is() -> None:
     assert refused.value.current == 5
 
 
-def test_who_waits_for_a_revision_goes_on_when_it_comes() -> None:
+def test_wait_returns_when_the_revision_is_reached() -> None:
     store: Store[int] = Store()
     results: list[bool] = []
     waiter = threading.Thread(target=lambda: results.append(store.wait(2, timeout=30.0)))
@@ -117,6 +117,6 @@ def test_who_waits_for_a_revision_goes_on_when_it_comes() -> None:
     assert store.wait(1, timeout=0.0)
 
 
-def test_who_waits_in_vain_is_told() -> None:
+def test_wait_returns_false_after_the_timeout() -> None:
     store: Store[int] = Store()
     assert not store.wait(1, timeout=0.001)

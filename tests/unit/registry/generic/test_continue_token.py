@@ -22,12 +22,12 @@ def token(content: Any) -> str:
 
 
 @given(name=NAME, revision=st.integers(1, 2**62), slash=st.booleans())
-def test_a_token_leads_back_to_its_place(name: str, revision: int, slash: bool) -> None:
+def test_continue_token_round_trip(name: str, revision: int, slash: bool) -> None:
     written = continue_token.encode(f"{name}\0", revision, leading_slash=slash)
     assert continue_token.decode(written) == continue_token.Continuation(f"{name}\0", revision)
 
 
-def test_tokens_look_like_those_of_the_real_server() -> None:
+def test_continue_tokens_equal_those_of_kube_apiserver() -> None:
     assert (
         continue_token.encode("a\0", 4418, leading_slash=True)
         == "eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6NDQxOCwic3RhcnQiOiIvYVx1MDAwMCJ9"
@@ -60,7 +60,7 @@ def test_tokens_look_like_those_of_the_real_server() -> None:
         (token([]), "json: cannot unmarshal array into Go value of type storage.continueToken"),
     ],
 )
-def test_what_is_no_token_is_told_so(bad: str, words: str) -> None:
+def test_invalid_continue_tokens_are_rejected_with_400(bad: str, words: str) -> None:
     with pytest.raises(StatusError) as caught:
         continue_token.decode(bad)
     assert caught.value.code == 400
@@ -68,7 +68,7 @@ def test_what_is_no_token_is_told_so(bad: str, words: str) -> None:
 
 
 @given(st.text(max_size=60))
-def test_any_text_is_a_token_or_a_400(text: str) -> None:
+def test_arbitrary_text_is_a_token_or_rejected_with_400(text: str) -> None:
     try:
         continue_token.decode(text)
     except StatusError as error:

@@ -88,7 +88,7 @@ WRITES = st.lists(st.tuples(st.sampled_from("abcdef"), LABELS | st.none()), min_
 
 @given(rounds=st.lists(WRITES, min_size=1, max_size=3), limit=st.integers(1, 3))
 @settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_what_labels_select_is_what_a_filter_leaves(limit: int, rounds: list[list[tuple[str, Labels | None]]]) -> None:
+def test_label_selector_lists_equal_a_filtered_full_list(limit: int, rounds: list[list[tuple[str, Labels | None]]]) -> None:
     api = Api(Cluster(profile="apiserver"))
     then: dict[str, Any] = {"resourceVersion": api.list()["metadata"]["resourceVersion"], "resourceVersionMatch": "Exact"}
     before: dict[str, list[str]] = {selector: [] for selector in SELECTORS}
@@ -105,7 +105,7 @@ def test_what_labels_select_is_what_a_filter_leaves(limit: int, rounds: list[lis
         then["resourceVersion"] = everything["metadata"]["resourceVersion"]
 
 
-def test_fields_find_objects_too(api: Api) -> None:
+def test_field_selector_lists(api: Api) -> None:
     for number, node in enumerate(["", "one", "two", "one"]):
         api.cluster.create(pod(f"pod-{number}", {"app": str(number % 2)}, nodeName=node), namespace="default")
     assert api.names(fieldSelector="spec.nodeName=one") == ["pod-1", "pod-3"]
@@ -116,14 +116,14 @@ def test_fields_find_objects_too(api: Api) -> None:
     assert api.names(fieldSelector="spec.nodeName=one") == ["pod-1"]
 
 
-def test_a_page_goes_on_as_long_as_there_is_anything_behind_it(api: Api) -> None:
+def test_continue_token_is_set_while_objects_remain_after_the_page(api: Api) -> None:
     for name, app in (("a", "1"), ("b", "2")):
         api.put(name, {"app": app})
     assert "continue" in api.list(labelSelector="app=1", limit=1)["metadata"], "b may match by then"
     assert "continue" not in api.list(labelSelector="app=2", limit=1)["metadata"]
 
 
-def test_a_watch_begins_with_what_is_selected(api: Api) -> None:
+def test_watch_initial_events_respect_the_label_selector(api: Api) -> None:
     for name, app in (("a", "1"), ("b", "2"), ("c", "1")):
         api.put(name, {"app": app})
     environ = {

@@ -43,7 +43,7 @@ def created(ask: stories.Ask) -> Iterator[tuple[str, Any]]:
 
 
 @pytest.mark.parametrize("short", [True, False])
-def test_what_is_stored_can_be_written_again(ask: stories.Ask, monkeypatch: pytest.MonkeyPatch, short: bool) -> None:
+def test_put_of_an_unchanged_object_returns_it_unchanged(ask: stories.Ask, monkeypatch: pytest.MonkeyPatch, short: bool) -> None:
     """The short way and the long one give the same answers: so what is stored need not be validated again."""
     if not short:
         monkeypatch.setattr(writes, "_changes_nothing", lambda *_: False)
@@ -57,7 +57,7 @@ def test_what_is_stored_can_be_written_again(ask: stories.Ask, monkeypatch: pyte
     assert len(kinds) > 40
 
 
-def test_a_write_that_changes_nothing_is_not_validated(ask: stories.Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unchanged_update_skips_validation(ask: stories.Ask, monkeypatch: pytest.MonkeyPatch) -> None:
     obj = {"metadata": {"name": "a"}, "data": {"k": "v"}}
     path = "/api/v1/namespaces/default/configmaps"
     ask("POST", path, obj, stories.JSON)
