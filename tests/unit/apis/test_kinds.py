@@ -25,7 +25,7 @@ def test_kind(path: Path) -> None:
     assert not found, "\n".join(found)
 
 
-def test_no_kind_is_left_out() -> None:
+def test_every_stored_kind_has_a_story() -> None:
     told = {path.stem for path in STORIES}
     stored = {
         resource.plural if (resource.group, resource.version) != ("autoscaling", "v1") else f"{resource.plural}_v1"

@@ -46,7 +46,7 @@ def events(log: Path, stage: str = "ResponseComplete") -> list[dict[str, Any]]:
     return [event for event in found if event["stage"] == stage]
 
 
-def test_levels(start: Start, log: Path) -> None:
+def test_audit_levels_determine_recorded_objects(start: Start, log: Path) -> None:
     for level, members in (
         ("Metadata", set()),
         ("Request", {"requestObject"}),
@@ -60,7 +60,7 @@ def test_levels(start: Start, log: Path) -> None:
     assert event["responseObject"]["metadata"]["uid"]
 
 
-def test_an_event(start: Start, log: Path) -> None:
+def test_audit_event_fields(start: Start, log: Path) -> None:
     cluster = start({"level": "Metadata"})
     cluster.clock.hold()
     with pytest.raises(ApiError):
@@ -99,7 +99,7 @@ def test_an_event(start: Start, log: Path) -> None:
     assert "responseStatus" not in received
 
 
-def test_the_rule_that_allowed_a_request_is_named(start: Start, log: Path) -> None:
+def test_authorization_reason_names_binding_and_role(start: Start, log: Path) -> None:
     cluster = start({"level": "Metadata"})
     cluster.apply(
         {
@@ -138,7 +138,7 @@ SECURITY = "pod-security.kubernetes.io/"
         ({"enforce": "baseline", "enforce-version": "v1.30"}, {"hostPID": True}, {"enforce-policy": "baseline:v1.30"}),
     ],
 )  # fmt: skip
-def test_pod_security_tells_by_which_standard_a_pod_was_judged(
+def test_pod_security_audit_annotations(
     start: Start, log: Path, labels: dict[str, str], spec: dict[str, Any], told: dict[str, str]
 ) -> None:
     cluster = start({"level": "Metadata"})
@@ -152,7 +152,7 @@ def test_pod_security_tells_by_which_standard_a_pod_was_judged(
     assert {key.removeprefix(SECURITY): value for key, value in annotations.items() if SECURITY in key} == told
 
 
-def test_deprecated_versions_are_marked_when_the_answer_is_complete(start: Start, log: Path) -> None:
+def test_deprecated_annotation_is_set_at_response_complete(start: Start, log: Path) -> None:
     cluster = start({"level": "Metadata"})
     cluster.list("endpoints")
     stream = cluster._client.watch("/api/v1/endpoints", {"timeoutSeconds": "60"})
@@ -163,7 +163,7 @@ def test_deprecated_versions_are_marked_when_the_answer_is_complete(start: Start
     assert "k8s.io/deprecated" not in events(log, "ResponseStarted")[0]["annotations"]
 
 
-def test_managed_fields_can_be_left_out(start: Start, log: Path) -> None:
+def test_omit_managed_fields(start: Start, log: Path) -> None:
     cluster = start({"level": "RequestResponse"}, policy={"omitManagedFields": True})
     cluster.create(CONFIG_MAP)
     cluster.list("configmaps", namespace="default")
@@ -173,7 +173,7 @@ def test_managed_fields_can_be_left_out(start: Start, log: Path) -> None:
     assert cluster.get("configmaps", "a")["metadata"]["managedFields"]
 
 
-def test_patches_and_options_are_requests_too(start: Start, log: Path) -> None:
+def test_request_object_of_patches_and_delete_options(start: Start, log: Path) -> None:
     cluster = start({"level": "Request"})
     cluster.create(CONFIG_MAP)
     cluster.patch("configmaps", "a", {"data": {"x": "y"}})
@@ -184,7 +184,7 @@ def test_patches_and_options_are_requests_too(start: Start, log: Path) -> None:
     assert deleted["responseStatus"]["status"] == "Success"
 
 
-def test_a_watch_begins_and_ends(start: Start, log: Path) -> None:
+def test_watch_has_response_started_and_complete_events(start: Start, log: Path) -> None:
     cluster = start({"level": "RequestResponse", "omitStages": ["RequestReceived"]})
     stream = cluster._client.watch("/api/v1/namespaces/default/configmaps", {"timeoutSeconds": "60"})
     assert [event["stage"] for event in map(json.loads, log.read_text().splitlines())] == ["ResponseStarted"]
@@ -233,12 +233,12 @@ def test_impersonation_and_failed_authentication(start: Start, log: Path) -> Non
     assert (refused["user"], refused["auditID"], refused["responseStatus"]["code"]) == ({}, "id", 401)
 
 
-def test_what_the_policy_does_not_name_is_not_written_down(start: Start, log: Path) -> None:
+def test_level_none_writes_no_events(start: Start, log: Path) -> None:
     start({"level": "None"}).create(CONFIG_MAP)
     assert not log.exists()
 
 
-def test_the_legacy_form(start: Start, log: Path) -> None:
+def test_legacy_log_format(start: Start, log: Path) -> None:
     start({"level": "Metadata", "omitStages": ["RequestReceived"]}, audit_log_format="legacy").create(CONFIG_MAP)
     line = log.read_text()
     assert ' AUDIT: id="' in line
@@ -248,7 +248,7 @@ def test_the_legacy_form(start: Start, log: Path) -> None:
     )
 
 
-def test_a_webhook_gets_batches(start: Start, tmp_path: Path) -> None:
+def test_webhook_backend_sends_batches_with_retry(start: Start, tmp_path: Path) -> None:
     lists: list[dict[str, Any]] = []
     answers = [500]  # the first try fails
 
@@ -294,7 +294,7 @@ def test_a_webhook_gets_batches(start: Start, tmp_path: Path) -> None:
     server.server_close()
 
 
-def test_flags_that_are_refused(start: Start, tmp_path: Path) -> None:
+def test_invalid_audit_flags_are_rejected(start: Start, tmp_path: Path) -> None:
     cases: tuple[tuple[dict[str, Any], str], ...] = (
         ({"audit_log_format": "xml"}, "invalid audit log format xml"),
         ({"audit_webhook_config_file": tmp_path / "none"}, "no such file"),

@@ -63,12 +63,12 @@ VERSION = Attributes(ALICE, "get", path="/version", is_resource_request=False)
         ({"resources": [{"resources": ["pods"], "resourceNames": ["p"]}]}, pods(), True),
     ],
 )
-def test_rules(tmp_path: Path, rule: dict[str, Any], attributes: Attributes, matches: bool) -> None:
+def test_policy_rule_matching(tmp_path: Path, rule: dict[str, Any], attributes: Attributes, matches: bool) -> None:
     found = policy(tmp_path, {"level": "Metadata", **rule}).evaluate(attributes)
     assert found.level is (Level.METADATA if matches else Level.NONE)
 
 
-def test_the_first_rule_counts(tmp_path: Path) -> None:
+def test_first_matching_rule_applies(tmp_path: Path) -> None:
     made = policy(
         tmp_path,
         {"level": "Request", "verbs": ["get"], "omitStages": ["RequestReceived"], "omitManagedFields": False},
@@ -100,13 +100,13 @@ def test_the_first_rule_counts(tmp_path: Path) -> None:
         ({"level": 1}, "rules[0].level is not a string"),
     ],
 )
-def test_rules_that_are_refused(tmp_path: Path, rule: dict[str, Any], problem: str) -> None:
+def test_invalid_policy_rules_are_rejected(tmp_path: Path, rule: dict[str, Any], problem: str) -> None:
     with pytest.raises(OptionError) as caught:
         policy(tmp_path, rule)
     assert problem in str(caught.value)
 
 
-def test_files_that_are_refused(tmp_path: Path) -> None:
+def test_invalid_policy_files_are_rejected(tmp_path: Path) -> None:
     for text, problem in (
         ("", 'no kind "" is registered'),
         ("kind: Policy\napiVersion: audit.k8s.io/v1beta1", "audit.k8s.io/v1beta1"),

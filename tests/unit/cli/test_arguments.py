@@ -9,11 +9,11 @@ import pytest
 from fakekube.cli.arguments import Options, UsageError, parse
 
 
-def test_without_flags_all_is_as_documented() -> None:
+def test_default_options() -> None:
     assert parse(["serve"]) == Options("serve", "127.0.0.1", 0, "cluster")
 
 
-def test_every_flag() -> None:
+def test_all_serve_flags_are_parsed() -> None:
     options = parse(
         [
             "serve",
@@ -41,7 +41,7 @@ def test_every_flag() -> None:
     )
 
 
-def test_a_command_stands_after_two_dashes() -> None:
+def test_command_follows_double_dash() -> None:
     assert parse(["run", "--port", "0", "--", "go", "test", "--", "x"]).rest == ["go", "test", "--", "x"]
 
 
@@ -59,7 +59,7 @@ def test_a_command_stands_after_two_dashes() -> None:
         ("run", "run: a command is required after --"),
     ],
 )
-def test_what_is_wrong_is_one_line(line: str, words: str) -> None:
+def test_usage_errors_are_one_line(line: str, words: str) -> None:
     with pytest.raises(UsageError) as caught:
         parse(line.split())
     assert words in str(caught.value)

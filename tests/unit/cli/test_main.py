@@ -34,7 +34,7 @@ def serve(*arguments: str) -> tuple[subprocess.Popen[str], str]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_serve_ends_by_a_signal_with_watches_open(number: signal.Signals, tmp_path: Path) -> None:
+def test_serve_exits_on_a_signal_with_open_watches(number: signal.Signals, tmp_path: Path) -> None:
     config = tmp_path / "kubeconfig"
     ready = tmp_path / "ready"
     process, url = serve("--kubeconfig", str(config), "--ready-file", str(ready), "--ready-message", "it is ready")
@@ -62,7 +62,7 @@ def test_run_sets_kubeconfig_and_passes_the_exit_code_on(tmp_path: Path) -> None
     assert (found.returncode, found.stdout) == (7, "Config\n")
 
 
-def test_run_tells_of_a_command_that_a_signal_ended() -> None:
+def test_run_exit_code_of_a_command_killed_by_a_signal() -> None:
     found = run("run", "--profile", "apiserver", "--", sys.executable, "-c", "import os; os.kill(os.getpid(), 15)")
     assert found.returncode == 128 + signal.SIGTERM
 
@@ -100,12 +100,12 @@ def test_an_unwritable_kubeconfig_is_one_line_and_code_2(tmp_path: Path) -> None
     assert "Is a directory" in found.stderr
 
 
-def test_a_command_that_there_is_not() -> None:
+def test_run_with_a_missing_command_exits_with_2() -> None:
     found = run("run", "--", "no-such-command-anywhere")
     assert (found.returncode, found.stderr) == (2, "fakekube: no-such-command-anywhere: No such file or directory\n")
 
 
-def test_the_environment_of_the_caller_is_passed_on() -> None:
+def test_run_passes_the_environment_to_the_command() -> None:
     found = subprocess.run(
         [*COMMAND, "run", "--", sys.executable, "-c", "import os; print(os.environ['MARK'])"],
         env={**os.environ, "MARK": "here"}, capture_output=True, text=True, timeout=30, check=True,
@@ -113,12 +113,12 @@ def test_the_environment_of_the_caller_is_passed_on() -> None:
     assert found.stdout == "here\n"
 
 
-def test_the_command_alone_helps(capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_arguments_print_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 0
     assert "serve" in capsys.readouterr().out
 
 
-def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
+def test_version_flag(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["--version"])
     assert ended.value.code == 0
@@ -126,7 +126,7 @@ def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) 
 
 
 @pytest.mark.parametrize("tls", [False, True])
-def test_export_prints_what_another_cluster_can_load(
+def test_exported_objects_can_be_loaded_into_another_cluster(
     tls: bool, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "stringData": {"k": "v"}}

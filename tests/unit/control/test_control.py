@@ -29,14 +29,14 @@ def ask(cluster: Cluster, method: str, path: str, body: Any = None, **headers: s
     return found
 
 
-def test_settle(cluster: Cluster) -> None:
+def test_settle_over_http(cluster: Cluster) -> None:
     cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
     assert ask(cluster, "POST", "/fakekube/v1/settle", {"timeout": 5, "horizon": 3}) == (200, {"settled": True})
     assert cluster.get("serviceaccounts", "default", namespace="team")
     assert ask(cluster, "POST", "/fakekube/v1/settle") == (200, {"settled": True})
 
 
-def test_the_clock_is_held_moved_and_released(cluster: Cluster) -> None:
+def test_clock_hold_advance_next_and_release(cluster: Cluster) -> None:
     code, first = ask(cluster, "POST", "/fakekube/v1/clock/hold")
     assert (code, first["held"]) == (200, True)
     code, second = ask(cluster, "POST", "/fakekube/v1/clock/advance", {"seconds": 3600.0})
@@ -67,11 +67,11 @@ def test_the_clock_is_held_moved_and_released(cluster: Cluster) -> None:
         ("clock/hold", {"a": 1}, "unknown member 'a'; known are none"),
     ],
 )
-def test_bodies_that_are_wrong(cluster: Cluster, path: str, body: Any, text: str) -> None:
+def test_invalid_request_bodies_return_400(cluster: Cluster, path: str, body: Any, text: str) -> None:
     assert ask(cluster, "POST", f"/fakekube/v1/{path}", body) == (400, {"error": text})
 
 
-def test_paths_and_methods_that_are_wrong(cluster: Cluster) -> None:
+def test_unknown_paths_return_404_and_wrong_methods_405(cluster: Cluster) -> None:
     assert ask(cluster, "GET", "/fakekube/v1/nothing") == (404, {"error": "there is no /fakekube/v1/nothing"})
     assert ask(cluster, "GET", "/fakekube/v1/settle") == (405, {"error": "/fakekube/v1/settle takes POST"})
     assert ask(cluster, "POST", "/fakekube/v1/settle", b"x" * 3_200_000)[0] == 413
@@ -92,18 +92,18 @@ def test_paths_and_methods_that_are_wrong(cluster: Cluster) -> None:
         {"Sec-Fetch-Site": "same-site"},
     ],
 )
-def test_pages_from_elsewhere_are_refused(cluster: Cluster, headers: dict[str, str]) -> None:
+def test_cross_origin_requests_are_rejected(cluster: Cluster, headers: dict[str, str]) -> None:
     code, body = ask(cluster, "POST", "/fakekube/v1/clock/hold", **headers)
     assert (code, list(body)) == (403, ["error"])
     assert not cluster.clock.held
 
 
-def test_the_own_origin_is_welcome(cluster: Cluster) -> None:
+def test_same_origin_requests_are_accepted(cluster: Cluster) -> None:
     for host in (f"127.0.0.1:{cluster.port}", f"localhost:{cluster.port}"):
         assert ask(cluster, "GET", "/fakekube/v1/clock", Host=host, Origin=f"http://{host}")[0] == 200
 
 
-def test_only_administrators_may(cluster: Cluster) -> None:
+def test_control_api_requires_non_resource_url_permission(cluster: Cluster) -> None:
     code, body = ask(cluster, "GET", "/fakekube/v1/clock", Authorization="Bearer user-token")
     assert (code, body["kind"], body["message"]) == (
         403,
@@ -128,7 +128,7 @@ def test_only_administrators_may(cluster: Cluster) -> None:
     assert ask(cluster, "POST", "/fakekube/v1/clock/hold", Authorization="Bearer user-token")[0] == 403
 
 
-def test_it_can_be_switched_off() -> None:
+def test_control_api_can_be_disabled() -> None:
     with Cluster(control=False) as cluster:
         assert ask(cluster, "GET", "/fakekube/v1/clock")[0] == 404
 
@@ -148,7 +148,7 @@ def test_it_can_be_switched_off() -> None:
         "/v1/faults/x",
     ],
 )
-def test_other_spellings_of_a_path_are_nothing(cluster: Cluster, path: str) -> None:
+def test_unnormalised_paths_return_404(cluster: Cluster, path: str) -> None:
     assert ask(cluster, "GET", f"/fakekube{path}")[0] == 404
     assert ask(cluster, "GET", f"/fakekube{path}", Authorization="Bearer user-token")[0] == 403
 
@@ -174,12 +174,12 @@ def test_other_spellings_of_a_path_are_nothing(cluster: Cluster, path: str) -> N
         b"apiVersion: fakekube.dev/v1\nkind: ClusterState\n",
     ],
 )
-def test_bodies_that_cannot_be_loaded_are_refused_in_words(cluster: Cluster, body: bytes) -> None:
+def test_unloadable_manifests_return_400(cluster: Cluster, body: bytes) -> None:
     code, answer = ask(cluster, "POST", "/fakekube/v1/load", body)
     assert (code, list(answer)) == (400, ["error"])
 
 
-def test_a_restart_and_an_outage_are_answered_before_they_drop_the_others(cluster: Cluster) -> None:
+def test_restart_and_outage_requests_get_a_response(cluster: Cluster) -> None:
     watch = http.client.HTTPConnection("127.0.0.1", cluster.port, timeout=10)
     watch.request("GET", "/api/v1/pods?watch=1")
     opened = watch.getresponse()
@@ -196,7 +196,7 @@ def test_a_restart_and_an_outage_are_answered_before_they_drop_the_others(cluste
     assert ask(cluster, "GET", maps)[0] == 200
 
 
-def test_large_revisions_keep_their_digits() -> None:
+def test_large_resource_versions_are_exact_in_json() -> None:
     with Cluster(profile="apiserver", first_revision=2**128) as cluster:
         made = cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}})
         (version,) = ask(cluster, "GET", "/fakekube/v1/history/configmaps/default/a")[1]["items"]

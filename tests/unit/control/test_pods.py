@@ -43,7 +43,7 @@ def test_log_lines(cluster: Cluster) -> None:
     assert ask(cluster, "POST", "default/p/log", {"lines": [], "container": "none"})[0] == 400
 
 
-def test_exec_with_fixed_answers(cluster: Cluster) -> None:
+def test_exec_rules_with_fixed_results(cluster: Cluster) -> None:
     on, answer = {"image": "busybox"}, {"stdout": "dump\n", "stderr": "odd\n", "code": 3}
     code, rule = ask(cluster, "POST", "rules", {"on": on, "do": {"exec": {"pg_dump": answer}, "uses": {"cpu": "2"}}})
     assert (code, rule["on"]) == (201, on)
@@ -57,7 +57,7 @@ def test_exec_with_fixed_answers(cluster: Cluster) -> None:
     assert ask(cluster, "POST", "default/p/exec", {"command": ["cat"], "stdin": "in"})[1]["stdout"] == "in"
 
 
-def test_rules_about_containers(cluster: Cluster) -> None:
+def test_run_and_exit_rules_restart_containers(cluster: Cluster) -> None:
     code, _ = ask(cluster, "POST", "rules", {"on": {"labels": "app=a"}, "do": {"run": {"seconds": 0}, "exits": {"code": 2}}})
     assert code == 201
     cluster.wait_for("pods", "p", until=lambda pod: pod["status"]["containerStatuses"][0]["restartCount"] > 0, timeout=5)
@@ -79,6 +79,6 @@ def test_rules_about_containers(cluster: Cluster) -> None:
         {"on": [], "do": {"oom": {}}},
     ],
 )
-def test_rules_that_say_nothing_are_refused(cluster: Cluster, rule: dict[str, Any]) -> None:
+def test_invalid_pod_rules_return_400(cluster: Cluster, rule: dict[str, Any]) -> None:
     assert ask(cluster, "POST", "rules", rule)[0] == 400
     assert ask(cluster, "GET", "rules")[1] == {"items": []}

@@ -33,7 +33,7 @@ def ask(cluster: Cluster, method: str, path: str, body: Any = None, *, raw: byte
             return error.code, json.loads(error.read())
 
 
-def test_faults(cluster: Cluster) -> None:
+def test_create_read_and_delete_faults(cluster: Cluster) -> None:
     wanted = {"on": {"verbs": "list", "resource": "configmaps"}, "do": {"status": {"code": 503}}, "times": 1, "label": "x"}
     code, fault = ask(cluster, "POST", "fakekube/v1/faults", wanted)
     assert (code, fault["hits"], fault["label"]) == (201, 0, "x")
@@ -69,13 +69,13 @@ def test_faults(cluster: Cluster) -> None:
         {"on": {}, "do": {"gone": {}}, "label": 5},
     ],
 )
-def test_a_fault_that_means_nothing_is_refused(cluster: Cluster, body: Any) -> None:
+def test_invalid_faults_return_400(cluster: Cluster, body: Any) -> None:
     code, answer = ask(cluster, "POST", "fakekube/v1/faults", body)
     assert code == 400
     assert answer["error"]
 
 
-def test_requests(cluster: Cluster) -> None:
+def test_recorded_requests_are_listed_and_cleared(cluster: Cluster) -> None:
     cursor = ask(cluster, "GET", "fakekube/v1/requests")[1]["cursor"]
     ask(cluster, "POST", MAPS, {"metadata": {"name": "a"}})
     ask(cluster, "GET", f"{MAPS}/a")
@@ -90,7 +90,7 @@ def test_requests(cluster: Cluster) -> None:
     assert ask(cluster, "GET", "fakekube/v1/requests")[1]["items"] == []
 
 
-def test_histories_and_snapshots(cluster: Cluster) -> None:
+def test_history_and_snapshot_endpoints(cluster: Cluster) -> None:
     ask(cluster, "POST", MAPS, {"metadata": {"name": "a"}})
     found = ask(cluster, "GET", "fakekube/v1/history/configmaps/default/a")[1]["items"]
     assert [one["type"] for one in found] == ["ADDED"]
@@ -105,7 +105,7 @@ def test_histories_and_snapshots(cluster: Cluster) -> None:
     assert ask(cluster, "POST", "fakekube/v1/snapshots/a/restore")[0] == 404
 
 
-def test_state(cluster: Cluster) -> None:
+def test_load_export_compact_reset_and_restart_endpoints(cluster: Cluster) -> None:
     manifest = b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
     code, loaded = ask(cluster, "POST", "fakekube/v1/load", raw=manifest)
     assert (code, loaded["items"]) == (200, [{"apiVersion": "v1", "kind": "ConfigMap", "name": "a"}])
@@ -122,7 +122,7 @@ def test_state(cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize("form", ["yaml", "compact"])
-def test_a_state_goes_out_and_in(cluster: Cluster, form: str) -> None:
+def test_state_is_saved_and_loaded_over_http(cluster: Cluster, form: str) -> None:
     ask(cluster, "POST", MAPS, {"metadata": {"name": "a"}})
     made = cluster.get("cm", "a")
     with urllib.request.urlopen(f"{cluster.url}/fakekube/v1/state?form={form}&history=true") as response:

@@ -7,7 +7,7 @@ from fakekube import data
 FACTS = data.minor()
 
 
-def test_resources_come_in_the_order_of_discovery() -> None:
+def test_resources_have_the_order_of_discovery() -> None:
     names = [row.name for row in FACTS.resources if (row.group, row.version) == ("apps", "v1")]
     assert names == [
         "controllerrevisions", "daemonsets", "daemonsets/status", "deployments", "deployments/scale",
@@ -16,7 +16,7 @@ def test_resources_come_in_the_order_of_discovery() -> None:
     ]  # fmt: skip
 
 
-def test_a_resource_says_all_that_discovery_says() -> None:
+def test_resource_row_has_the_fields_of_discovery() -> None:
     [row] = [row for row in FACTS.resources if row.path == "/apis/apps/v1/deployments"]
     assert (row.kind, row.kind_group, row.kind_version, row.foreign) == ("Deployment", "apps", "v1", False)
     assert (row.singular, row.short_names, row.categories) == ("deployment", ("deploy",), ("all",))
@@ -25,17 +25,17 @@ def test_a_resource_says_all_that_discovery_says() -> None:
     assert row.storage_version_hash
 
 
-def test_a_subresource_may_speak_another_kind() -> None:
+def test_subresource_can_have_a_kind_of_another_group() -> None:
     [scale] = [row for row in FACTS.resources if row.path == "/apis/apps/v1/deployments/scale"]
     assert (scale.kind_group, scale.kind_version, scale.kind, scale.foreign) == ("autoscaling", "v1", "Scale", True)
 
 
-def test_groups_tell_their_preferred_version() -> None:
+def test_group_has_its_preferred_version() -> None:
     [autoscaling] = [group for group in FACTS.groups if group.name == "autoscaling"]
     assert (autoscaling.versions, autoscaling.preferred) == (("v2", "v1"), "v2")
 
 
-def test_kinds() -> None:
+def test_kind_has_type_field_labels_and_defaults() -> None:
     pod = FACTS.kind("", "v1", "Pod")
     assert pod is not None
     assert pod.type == "k8s.io/api/core/v1.Pod"
@@ -55,7 +55,7 @@ def test_every_served_kind_has_a_type() -> None:
         assert FACTS.type(kind.type)["fields"], row
 
 
-def test_every_name_in_a_row_has_a_row() -> None:
+def test_every_type_name_in_a_row_resolves() -> None:
     scalars = {"string", "bool", "int32", "int64", "float64", "bytes"}
 
     def named(type_name: str) -> list[str]:
@@ -71,7 +71,7 @@ def test_every_name_in_a_row_has_a_row() -> None:
             assert inner in scalars or FACTS.type(inner) is not None
 
 
-def test_columns_and_the_objects_of_a_fresh_server() -> None:
+def test_printer_columns_and_bootstrap_objects() -> None:
     assert [column["name"] for column in FACTS.columns("/api/v1/configmaps")] == ["Name", "Data", "Age"]
     assert FACTS.columns("/api/v1/unheard") == ()
     names = {obj["metadata"]["name"] for obj in FACTS.bootstrap["/api/v1/namespaces"]}
@@ -93,16 +93,16 @@ def test_columns_and_the_objects_of_a_fresh_server() -> None:
         ("query", "unheard", ("get", "v1/pods"), ""),
     ],
 )
-def test_names_of_shared_parameters(place: str, name: str, uses: tuple[str, str], expected: str) -> None:
+def test_parameter_hashes(place: str, name: str, uses: tuple[str, str], expected: str) -> None:
     assert FACTS.parameter_hash(place, name, *uses) == expected
 
 
-def test_a_minor_without_data() -> None:
+def test_unknown_minor_raises_lookup_error() -> None:
     with pytest.raises(LookupError, match=r"Kubernetes 1\.2 is not known; known: .*1\.36"):
         data.minor("1.2")
 
 
-def test_a_type_that_is_not_kept() -> None:
+def test_unknown_type_raises_key_error() -> None:
     with pytest.raises(KeyError):
         FACTS.type("k8s.io/api/unheard/v1.Of")
     assert FACTS.row("string") == {}

@@ -103,7 +103,7 @@ def facts(tmp_path: Path) -> Facts:
     return Facts(tmp_path / "out")
 
 
-def test_what_cannot_be_met_is_left_out(facts: Facts) -> None:
+def test_unreachable_types_are_left_out(facts: Facts) -> None:
     assert "k8s.io/api/x/v1.Thing" in facts.type_names()
     assert not {"k8s.io/api/x/v1.Unused", "k8s.io/api/x/v0.Thing"} & set(facts.type_names())
     unserved = facts.kind("x.io", "v0", "Thing")
@@ -111,7 +111,7 @@ def test_what_cannot_be_met_is_left_out(facts: Facts) -> None:
     assert unserved.type == ""
 
 
-def test_a_field_knows_what_types_and_openapi_say(facts: Facts) -> None:
+def test_field_combines_go_type_and_openapi_facts(facts: Facts) -> None:
     thing = Builtins(facts).kind_type("x.io", "v1", "Thing")
     assert thing is not None
     parts = thing.fields["parts"]
@@ -122,7 +122,7 @@ def test_a_field_knows_what_types_and_openapi_say(facts: Facts) -> None:
     assert color.type.enum == ("red",)
 
 
-def test_defaults_that_hold_wherever_the_struct_is_belong_to_the_field(facts: Facts) -> None:
+def test_defaults_common_to_all_uses_belong_to_the_field(facts: Facts) -> None:
     fields = facts.type("k8s.io/api/x/v1.Part")["fields"]
     assert fields["color"]["d"] == "red"
     assert "d" not in fields["size"]  # the Parts of a Thing have none
@@ -132,7 +132,7 @@ def test_defaults_that_hold_wherever_the_struct_is_belong_to_the_field(facts: Fa
     assert facts.type("k8s.io/api/x/v1.Thing")["fields"]["mode"]["d"] == "loud"
 
 
-def test_schemas_that_belong_to_no_type_are_kept(facts: Facts) -> None:
+def test_schemas_without_a_type_are_kept(facts: Facts) -> None:
     assert facts.schemas == {"io.k8s.unnamed.Patch": {"type": "object"}}
 
 
@@ -146,21 +146,21 @@ def test_resources_groups_columns_and_bootstrap(facts: Facts) -> None:
     assert made == {"metadata": {"name": "a", "managedFields": [{"manager": "m"}]}}
 
 
-def test_features(facts: Facts) -> None:
+def test_feature_gates_of_the_minor(facts: Facts) -> None:
     assert facts.features == {"Some": ("ALPHA", False), "More": ("", True)}
 
 
-def test_an_entry_is_a_line(facts: Facts) -> None:
+def test_generated_json_has_one_entry_per_line(facts: Facts) -> None:
     text = (facts.folder / "types" / "k8s.io_api_x_v1.json").read_text()
     assert len(text.splitlines()) == len(json.loads(text)) + 2
 
 
-def test_usage(capsys: pytest.CaptureFixture[str]) -> None:
+def test_usage_is_printed_without_arguments(capsys: pytest.CaptureFixture[str]) -> None:
     assert generate.main([]) == 2
     assert "python -m fakekube.data.generate" in capsys.readouterr().err
 
 
-def test_a_default_that_could_not_be_applied_is_refused(tmp_path: Path) -> None:
+def test_inapplicable_default_is_rejected(tmp_path: Path) -> None:
     folder = tmp_path / "v9.9"
     (folder / "openapi").mkdir(parents=True)
     kinds = {
@@ -184,12 +184,12 @@ GENERATED = [minor for minor in MINORS if (DATA / f"v{minor.replace('.', '_')}")
 
 
 @pytest.mark.parametrize("minor", GENERATED)
-def test_the_data_are_what_the_collected_facts_make(minor: str, tmp_path: Path) -> None:
+def test_generated_data_equal_the_committed_files(minor: str, tmp_path: Path) -> None:
     generate.generate(generate.collected(FACTS, minor), tmp_path / "out")
     assert _contents(tmp_path / "out") == _contents(DATA / f"v{minor.replace('.', '_')}")
 
 
-def test_every_minor_has_its_facts() -> None:
+def test_every_minor_has_collected_facts() -> None:
     assert {path.name[1:].replace("_", ".") for path in DATA.glob("v*_*")} == set(GENERATED)
 
 

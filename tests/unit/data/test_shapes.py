@@ -15,7 +15,7 @@ def reference(name: str) -> dict[str, Any]:
     return {"$ref": f"#/components/schemas/{schema_name(name)}"}
 
 
-def test_names() -> None:
+def test_openapi_schema_name() -> None:
     assert schema_name("k8s.io/api/core/v1.Pod") == "io.k8s.api.core.v1.Pod"
 
 
@@ -35,11 +35,11 @@ def test_names() -> None:
         ({"t": "string", "x": {"type": "object"}}, {"type": "object"}),
     ],
 )  # fmt: skip
-def test_properties(row: dict[str, Any], schema: dict[str, Any]) -> None:
+def test_openapi_property_schema(row: dict[str, Any], schema: dict[str, Any]) -> None:
     assert property_schema(row, FACTS.row) == schema
 
 
-def test_types() -> None:
+def test_openapi_type_schema() -> None:
     schema = type_schema("k8s.io/api/core/v1.ConfigMapKeySelector", FACTS.row)
     assert schema == {
         "type": "object",
@@ -53,13 +53,13 @@ def test_types() -> None:
     }
 
 
-def test_types_that_are_shown_in_another_way() -> None:
+def test_quantity_and_json_type_schemas() -> None:
     quantity = type_schema("k8s.io/apimachinery/pkg/api/resource.Quantity", FACTS.row)
     assert quantity == {"oneOf": [{"type": "string"}, {"type": "number"}]}
     assert type_schema("k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1.JSON", FACTS.row) == {}
 
 
-def test_fields_of_inlined_structs_are_properties() -> None:
+def test_inlined_struct_fields_are_properties() -> None:
     properties = type_schema("k8s.io/api/core/v1.Volume", FACTS.row)["properties"]
     assert list(properties) == sorted(properties)
     assert {"name", "hostPath"} <= properties.keys()

@@ -65,7 +65,7 @@ def refusal(caught: pytest.ExceptionInfo[StatusError]) -> tuple[int, str]:
         (f"*/*{AS_METADATA}", MediaType("json", JSON, METADATA)),
     ],
 )
-def test_what_is_chosen(accept: str, chosen: MediaType) -> None:
+def test_accept_header_selects_the_media_type(accept: str, chosen: MediaType) -> None:
     assert RESOURCE.output(accept) == chosen
 
 
@@ -78,26 +78,26 @@ def test_what_is_chosen(accept: str, chosen: MediaType) -> None:
         f"{JSON};as=Nope;v=v1;g=meta.k8s.io", f"{PROTOBUF}{AS_TABLE}", f"{JSON};stream=x", f"{YAML};stream=watch", f"{JSON};sv=1",
     ],
 )  # fmt: skip
-def test_what_is_refused(accept: str) -> None:
+def test_unsupported_accept_header_returns_406(accept: str) -> None:
     with pytest.raises(StatusError) as caught:
         RESOURCE.output(accept)
     assert refusal(caught) == (406, NOT_ACCEPTED)
 
 
-def test_custom_resources_have_no_protobuf_but_their_metadata_has() -> None:
+def test_custom_resources_support_protobuf_only_for_partial_metadata() -> None:
     with pytest.raises(StatusError):
         CUSTOM.output(PROTOBUF)
     assert CUSTOM.output(f"{PROTOBUF},{JSON}") == MediaType("json", JSON)
     assert CUSTOM.output(f"{PROTOBUF}{AS_METADATA}").target == METADATA
 
 
-def test_other_documents_are_not_transformed() -> None:
+def test_non_resource_documents_do_not_support_table_or_metadata() -> None:
     assert PLAIN.output(f"{JSON}{AS_TABLE},{JSON}") == MediaType("json", JSON)
     with pytest.raises(StatusError):
         PLAIN.output(f"{JSON}{AS_METADATA}")
 
 
-def test_cbor_behind_its_gate() -> None:
+def test_cbor_requires_its_feature_gate() -> None:
     assert WITH_CBOR.output(CBOR) == MediaType("cbor", CBOR)
     assert WITH_CBOR.output(f"{CBOR}{AS_METADATA}").target == METADATA
     with pytest.raises(StatusError) as caught:
@@ -105,7 +105,7 @@ def test_cbor_behind_its_gate() -> None:
     assert refusal(caught) == (406, f"{NOT_ACCEPTED}, application/cbor")
 
 
-def test_pretty_on_request() -> None:
+def test_pretty_parameter_applies_to_json() -> None:
     assert RESOURCE.output("", pretty=True) == MediaType("json", JSON, pretty=True)
     assert RESOURCE.output(f"{JSON}{AS_TABLE}", pretty=True) == MediaType("json", JSON, TABLE, pretty=True)
     assert RESOURCE.output(YAML, pretty=True) == MediaType("yaml", YAML)
@@ -123,18 +123,18 @@ def test_pretty_on_request() -> None:
         (f"{JSON}{AS_TABLE}", MediaType("json", JSON, TABLE)),
     ],
 )
-def test_watches(accept: str, chosen: MediaType) -> None:
+def test_watch_media_types(accept: str, chosen: MediaType) -> None:
     assert WITH_CBOR.stream(accept) == chosen
 
 
 @pytest.mark.parametrize("accept", [YAML, "text/plain", CBOR])
-def test_what_watches_refuse(accept: str) -> None:
+def test_unsupported_watch_media_types_return_406(accept: str) -> None:
     with pytest.raises(StatusError) as caught:
         RESOURCE.stream(accept)
     assert refusal(caught) == (406, f"only the following media types are accepted: {STREAMS}")
 
 
-def test_errors_take_a_form_that_the_client_knows() -> None:
+def test_media_type_of_error_responses() -> None:
     assert negotiation.error_output(YAML) == MediaType("yaml", YAML)
     assert negotiation.error_output(PROTOBUF) == MediaType("protobuf", PROTOBUF)
     assert negotiation.error_output(f"{JSON}{AS_TABLE},{JSON}") == MediaType("json", JSON)
@@ -150,7 +150,7 @@ def test_errors_take_a_form_that_the_client_knows() -> None:
         ("1", "", True), ("true", "", True), ("T", "", True), ("0", "curl/8", False), ("yes", "curl/8", False),
     ],
 )  # fmt: skip
-def test_who_wants_indented_json(pretty: str, agent: str, expected: bool) -> None:
+def test_pretty_default_depends_on_parameter_and_user_agent(pretty: str, agent: str, expected: bool) -> None:
     assert negotiation.is_pretty(pretty, agent) is expected
 
 
@@ -158,19 +158,19 @@ def test_who_wants_indented_json(pretty: str, agent: str, expected: bool) -> Non
 
 
 @pytest.mark.parametrize("accept", ["", "*/*", JSON, f"text/html, {YAML};q=0.1", f"{PROTOBUF};as=Nope", f" {JSON} "])
-def test_what_the_router_lets_through(accept: str) -> None:
+def test_router_accepts_media_types(accept: str) -> None:
     negotiation.route(accept, RESOURCE.media_types)
 
 
 @pytest.mark.parametrize("accept", ["*", "application/*", "text/plain", "Application/JSON", ",", CBOR])
-def test_what_the_router_refuses(accept: str) -> None:
+def test_router_rejects_unknown_accept_header_with_406(accept: str) -> None:
     with pytest.raises(StatusError) as caught:
         negotiation.route(accept, (*RESOURCE.media_types, *RESOURCE.stream_types))
     assert refusal(caught) == (406, f"406: Not Acceptable\n\nAvailable representations: {KNOWN}, {STREAMS}")
     assert caught.value.details == {}
 
 
-def test_the_router_judges_patches() -> None:
+def test_router_checks_patch_content_types() -> None:
     types = negotiation.patch_types()
     negotiation.route("", RESOURCE.media_types, f"{PATCHES[0]}; charset=x", types)
     for content_type in ("", JSON, "Application/json-patch+json"):
@@ -189,20 +189,20 @@ def test_the_router_judges_patches() -> None:
         (f'{JSON}; a="x;y"', "json"), (YAML, "yaml"), (PROTOBUF, "protobuf"), (f" {YAML} ", "yaml"), (f"{JSON};a=b;a=b", "json"),
     ],
 )  # fmt: skip
-def test_formats_of_bodies(content_type: str, expected: str) -> None:
+def test_request_content_types(content_type: str, expected: str) -> None:
     assert RESOURCE.input(content_type) == expected
 
 
 @pytest.mark.parametrize(
     "content_type", ["text/plain", "*/*", CBOR, f"{JSON};a", f"{JSON};=", f"{JSON};a=b;a=c", "application/json,", ";"]
 )
-def test_bodies_of_unknown_formats(content_type: str) -> None:
+def test_unsupported_request_content_type_returns_415(content_type: str) -> None:
     with pytest.raises(StatusError) as caught:
         RESOURCE.input(content_type)
     assert refusal(caught) == (415, f"the body of the request was in an unknown format - accepted media types include: {KNOWN}")
 
 
-def test_types_of_patches() -> None:
+def test_supported_patch_types() -> None:
     json_patch, merge, strategic, apply, apply_cbor = PATCHES
     assert negotiation.patch_types() == (json_patch, merge, strategic, apply)
     assert negotiation.patch_types(strategic=False, cbor=True) == (json_patch, merge, apply, apply_cbor)
@@ -220,7 +220,7 @@ _HEADERS = st.lists(st.sampled_from(_PIECES), max_size=20).map("".join)
 
 
 @given(_HEADERS)
-def test_any_header_is_judged(header: str) -> None:
+def test_arbitrary_headers_are_accepted_or_rejected(header: str) -> None:
     for judge in (RESOURCE.output, RESOURCE.stream, RESOURCE.input, lambda text: negotiation.route(text, RESOURCE.media_types)):
         try:
             judge(header)

@@ -83,7 +83,7 @@ def test_exec_over_websocket(cluster: Cluster, protocol: str | None) -> None:
     assert messages(answer.body)[-1] == GOODBYE
 
 
-def test_input_is_closed_and_the_exit_status_told(cluster: Cluster) -> None:
+def test_exec_closes_stdin_and_returns_the_exit_status(cluster: Cluster) -> None:
     answer = over_websocket(cluster, f"{POD}/exec?command=cat&stdin=1&stdout=1", V5, b"\x00hello", b"\xff\x00")
     assert channels(answer) == {1: b"hello", 3: b'{"metadata":{},"status":"Success"}'}
     answer = over_websocket(cluster, f"{POD}/exec?command=exit&command=7&stderr=true", V5)
@@ -92,7 +92,7 @@ def test_input_is_closed_and_the_exit_status_told(cluster: Cluster) -> None:
     assert json.loads(told[3])["details"]["causes"] == [{"reason": "ExitCode", "message": "7"}]
 
 
-def test_much_output_arrives(cluster: Cluster) -> None:
+def test_exec_with_large_output(cluster: Cluster) -> None:
     answer = over_websocket(cluster, f"{POD}/exec?command=flood&command=3000000&stdout=1", V5)
     assert channels(answer)[1] == b"x" * 3_000_000
 
@@ -108,7 +108,7 @@ def test_exec_over_spdy(cluster: Cluster) -> None:
     assert (sent[5], sent[1]) == (b"hello", b'{"status":"Success"}')
 
 
-def test_attach(cluster: Cluster) -> None:
+def test_attach_over_websocket(cluster: Cluster) -> None:
     answer = over_websocket(cluster, f"{POD}/attach?stdout=1", V5)
     assert channels(answer)[1] == b"attached\n"
 
@@ -123,12 +123,12 @@ def test_attach(cluster: Cluster) -> None:
         ("portforward?ports=80", "portforward.k8s.io", 403, ""),
     ],
 )
-def test_what_the_kubelet_refuses(cluster: Cluster, target: str, protocol: str, code: int, text: str) -> None:
+def test_kubelet_errors_before_the_upgrade(cluster: Cluster, target: str, protocol: str, code: int, text: str) -> None:
     answer = over_websocket(cluster, f"{POD}/{target}", protocol)
     assert (answer.status, answer.body.decode()) == (code, text)
 
 
-def test_what_the_kubelet_refuses_is_told_on_the_error_channel_of_v5(cluster: Cluster) -> None:
+def test_kubelet_errors_are_sent_on_the_error_channel_with_v5(cluster: Cluster) -> None:
     told = channels(over_websocket(cluster, f"{POD}/exec?command=x", V5))[3]
     problem = "unable to upgrade connection: you must specify at least 1 of stdin, stdout, stderr"
     assert json.loads(told)["message"] == f"Internal error occurred: {problem}"
@@ -147,7 +147,7 @@ def test_what_the_kubelet_refuses_is_told_on_the_error_channel_of_v5(cluster: Cl
         ),
     ],
 )
-def test_spdy_needs_a_protocol(cluster: Cluster, protocol: str, code: int, text: str) -> None:
+def test_spdy_requires_a_supported_protocol(cluster: Cluster, protocol: str, code: int, text: str) -> None:
     answer = over_spdy(cluster, f"{POD}/exec?stdout=1", protocol)
     assert (answer.status, answer.body.decode()) == (code, text)
 
@@ -159,7 +159,7 @@ def test_spdy_needs_a_protocol(cluster: Cluster, protocol: str, code: int, text:
         ({"terminated": {"exitCode": 0, "containerID": "fake://1"}}, 'container not found ("c")'),
     ],
 )
-def test_a_container_must_run(cluster: Cluster, state: dict[str, Any], text: str) -> None:
+def test_exec_requires_a_running_container(cluster: Cluster, state: dict[str, Any], text: str) -> None:
     make_pod(cluster, "still")
     statuses = cluster.get("pods", "still")["status"]["containerStatuses"]
     statuses[0] |= {"state": state, "ready": False}
@@ -181,7 +181,7 @@ def test_a_container_must_run(cluster: Cluster, state: dict[str, Any], text: str
         ({}, "?previous=true", "not found"),
     ],
 )
-def test_a_container_without_a_log(cluster: Cluster, change: dict[str, Any], query: str, problem: str) -> None:
+def test_log_of_a_container_without_logs_returns_400(cluster: Cluster, change: dict[str, Any], query: str, problem: str) -> None:
     make_pod(cluster, "mute")
     statuses = cluster.get("pods", "mute")["status"]["containerStatuses"]
     statuses[0] |= change
@@ -193,7 +193,7 @@ def test_a_container_without_a_log(cluster: Cluster, change: dict[str, Any], que
     cluster.delete("pods", "mute", gracePeriodSeconds=0)
 
 
-def test_a_log_is_plain_text(cluster: Cluster, kubelet: StubKubelet) -> None:
+def test_log_response_is_plain_text(cluster: Cluster, kubelet: StubKubelet) -> None:
     answer = ask(cluster, "GET", f"{POD}/log?follow=1&tailLines=5&sinceTime=2020-01-01T00:00:00.5Z", "Connection: close\r\n")
     assert (answer.status, answer.headers["content-type"]) == (200, "text/plain")
     assert answer.body == b"8\r\none\ntwo\n\r\n0\r\n\r\n"
@@ -202,7 +202,7 @@ def test_a_log_is_plain_text(cluster: Cluster, kubelet: StubKubelet) -> None:
     assert (options.follow, options.tail_lines, str(options.since_time)) == (True, 5, "2020-01-01 00:00:00+00:00")
 
 
-def test_a_log_over_websocket(cluster: Cluster, kubelet: StubKubelet) -> None:
+def test_log_over_websocket(cluster: Cluster, kubelet: StubKubelet) -> None:
     answer = over_websocket(cluster, f"{POD}/log", None)
     assert messages(answer.body) == [(BINARY, b""), (BINARY, b"one\ntwo\n"), GOODBYE]
     kubelet.log = WholeStream(b"x" * 5000)
@@ -220,7 +220,7 @@ def test_a_log_over_websocket(cluster: Cluster, kubelet: StubKubelet) -> None:
         (500, (500, "Internal error occurred: no log")),
     ],
 )
-def test_errors_of_the_kubelet(
+def test_kubelet_log_errors(
     cluster: Cluster, kubelet: StubKubelet, monkeypatch: pytest.MonkeyPatch, code: int, answered: tuple[int, str]
 ) -> None:
     def refuse(*_: Any) -> bytes:
@@ -231,7 +231,7 @@ def test_errors_of_the_kubelet(
     assert (answer.status, json.loads(answer.body)["message"]) == answered
 
 
-def test_proxies_lead_to_applications_of_the_test(cluster: Cluster, kubelet: StubKubelet) -> None:
+def test_pod_and_node_proxy_reach_wsgi_applications(cluster: Cluster, kubelet: StubKubelet) -> None:
     def application(environ: dict[str, Any], start_response: Any) -> list[bytes]:
         start_response("200 OK", [("Content-Type", "text/plain")])
         asked = f"{environ['REQUEST_METHOD']} {environ['PATH_INFO']}?{environ['QUERY_STRING']} ".encode()
@@ -250,7 +250,7 @@ def test_proxies_lead_to_applications_of_the_test(cluster: Cluster, kubelet: Stu
     assert json.loads(unknown.body)["message"] == "error trying to reach service: dial tcp: lookup tcp/foo: unknown port"
 
 
-def test_a_service_leads_to_its_pods(cluster: Cluster, kubelet: StubKubelet) -> None:
+def test_service_proxy_reaches_its_endpoints(cluster: Cluster, kubelet: StubKubelet) -> None:
     def application(environ: dict[str, Any], start_response: Any) -> list[bytes]:
         start_response("200 OK", [("Content-Type", "text/plain")])
         return [environ["PATH_INFO"].encode()]
@@ -310,7 +310,7 @@ GARBAGE = b"\xff" * 64 + b"\x00" * 64
 
 
 @pytest.mark.parametrize(("target", "headers"), UPGRADES.values(), ids=UPGRADES)
-def test_garbage_ends_its_connection_and_no_other(cluster: Cluster, target: str, headers: str) -> None:
+def test_invalid_stream_data_ends_only_its_connection(cluster: Cluster, target: str, headers: str) -> None:
     with opened(cluster, *UPGRADES["v5"]) as other, opened(cluster, target, headers) as hostile:
         hostile.sendall(GARBAGE)
         rest_of(hostile)
@@ -318,13 +318,13 @@ def test_garbage_ends_its_connection_and_no_other(cluster: Cluster, target: str,
         assert (BINARY, b"\x01still here") in messages(rest_of(other))
 
 
-def test_a_process_hears_that_its_client_has_gone(cluster: Cluster, kubelet: StubKubelet) -> None:
+def test_client_disconnect_cancels_the_process(cluster: Cluster, kubelet: StubKubelet) -> None:
     kubelet.cancelled.clear()
     opened(cluster, *UPGRADES["v5"]).close()
     assert kubelet.cancelled.wait(5)
 
 
-def test_streams_end_with_their_server(kubelet: StubKubelet) -> None:
+def test_server_stop_ends_upgraded_streams(kubelet: StubKubelet) -> None:
     cluster = stubbed_cluster(kubelet)
     cluster.start()
     kubelet.cancelled.clear()
@@ -336,7 +336,7 @@ def test_streams_end_with_their_server(kubelet: StubKubelet) -> None:
     assert kubelet.cancelled.wait(5)
 
 
-def test_an_upgrade_is_recorded(cluster: Cluster) -> None:
+def test_upgraded_request_is_recorded(cluster: Cluster) -> None:
     over_websocket(cluster, f"{POD}/exec?command=echo&stdout=1", V5)
     recorded = cluster.requests.where(resource="pods/exec").last
     assert (recorded.verb, recorded.status, recorded.name) == ("get", 101, "web")

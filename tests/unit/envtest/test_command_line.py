@@ -47,13 +47,13 @@ def test_the_command_line_of_kube_api_test() -> None:
     assert line.flags["service_account_signing_key_file"] == "K"
 
 
-def test_flags_that_change_what_is_served() -> None:
+def test_feature_gates_and_anonymous_auth_flags() -> None:
     line = read(["--feature-gates=A=true,kube:B=false", "--feature-gates", "other:C=true", "--anonymous-auth=false"])
     assert line.feature_gates == {"A": True, "B": False}
     assert line.flags["anonymous_auth"] is False
 
 
-def test_a_certificate_by_name_replaces_the_folder() -> None:
+def test_tls_cert_file_replaces_cert_dir() -> None:
     line = read(["--cert-dir=C", "--tls-cert-file=a", "--tls-private-key-file=b"])
     assert line.certificates is None
     assert line.flags == {"tls_cert_file": "a", "tls_private_key_file": "b"}
@@ -62,12 +62,12 @@ def test_a_certificate_by_name_replaces_the_folder() -> None:
 @pytest.mark.parametrize(
     "argument", ["--no-such-flag", "--no-such-flag=1", "--insecure-port=0", "--v=9", "--storage-backend=etcd3"]
 )
-def test_what_cannot_matter_is_accepted(argument: str) -> None:
+def test_irrelevant_flags_are_accepted(argument: str) -> None:
     assert read([argument]).flags == {}
 
 
 @pytest.mark.parametrize("name", sorted(REFUSED))
-def test_what_is_not_there_is_refused_in_words(name: str) -> None:
+def test_unsupported_flags_are_rejected(name: str) -> None:
     with pytest.raises(FlagError, match=f"--{name} is not supported: "):
         read([f"--{name}=x"])
     assert read([f"--{name}="]).flags == {}
@@ -85,6 +85,6 @@ def test_what_is_not_there_is_refused_in_words(name: str) -> None:
         (["--anonymous-auth=maybe"], 'invalid argument "maybe" for "--anonymous-auth" flag'),
     ],
 )
-def test_what_contradicts_is_refused_in_words(arguments: list[str], reason: str) -> None:
+def test_invalid_or_contradictory_flags_are_rejected(arguments: list[str], reason: str) -> None:
     with pytest.raises(FlagError, match=reason):
         read(arguments)

@@ -38,16 +38,16 @@ KNOWN = frozenset({"secure-port", "cert-dir", "v"})
         (["server", "-", ""], {}),
     ],
 )
-def test_every_spelling(arguments: list[str], found: dict[str, list[str]]) -> None:
+def test_flag_spellings_of_pflag(arguments: list[str], found: dict[str, list[str]]) -> None:
     assert parse(arguments, switches=SWITCHES, known=KNOWN) == found
 
 
-def test_a_flag_at_the_end_that_lacks_its_value() -> None:
+def test_last_flag_without_value_is_rejected() -> None:
     with pytest.raises(FlagError, match="flag needs an argument: --secure-port"):
         parse(["--secure-port"], switches=SWITCHES, known=KNOWN)
 
 
-def test_values_are_read_by_the_type_of_the_field() -> None:
+def test_flag_values_are_parsed_by_field_type() -> None:
     assert read_value("a", "Sequence[str]", ["x,y", "z"]) == ("x", "y", "z")
     assert read_value("a", "bool | None", ["true", "0"]) is False
     assert read_value("a", "int", ["1", "2"]) == 2
@@ -55,7 +55,7 @@ def test_values_are_read_by_the_type_of_the_field() -> None:
     assert read_value("a", "str", ["x,y"]) == "x,y"
 
 
-def test_values_that_cannot_be_read_are_told_in_the_words_of_pflag() -> None:
+def test_invalid_flag_values_have_the_messages_of_pflag() -> None:
     with pytest.raises(FlagError, match=r'invalid argument "x" for "--a" flag: strconv\.ParseBool: parsing "x": invalid syntax'):
         boolean("a", "x")
     with pytest.raises(FlagError, match='invalid argument "5" for "--a" flag: time: missing unit in duration "5"'):

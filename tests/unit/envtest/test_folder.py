@@ -31,23 +31,23 @@ def output(*command: object) -> str:
     return subprocess.run([str(part) for part in command], capture_output=True, text=True, check=True).stdout
 
 
-def test_the_folder_holds_the_stand_ins_and_nothing_else(folder: Path) -> None:
+def test_write_folder_creates_exactly_the_three_binaries(folder: Path) -> None:
     write_folder(folder, version="v1.36.3")
     assert sorted(path.name for path in folder.iterdir()) == sorted(BINARIES)
 
 
-def test_etcd_tells_the_flag_that_envtest_looks_for(folder: Path) -> None:
+def test_etcd_help_lists_unsafe_no_fsync(folder: Path) -> None:
     assert re.search(r"(?m)^\s*--unsafe-no-fsync\b", output(folder / "etcd", "--help"))
 
 
-def test_kube_apiserver_tells_that_there_is_no_insecure_port(folder: Path) -> None:
+def test_kube_apiserver_help_lacks_insecure_port(folder: Path) -> None:
     text = output(folder / "kube-apiserver", "--help")
     assert "--secure-port" in text
     assert not re.search(r"(?m)^\s*--insecure-port\b", text)
     assert output(folder / "kube-apiserver", "--version") == "Kubernetes v1.36.3\n"
 
 
-def test_folders_without_a_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_default_and_installed_folders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     monkeypatch.setattr("platform.system", lambda: "Linux")
@@ -125,7 +125,7 @@ def pair(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pai
         found.end()
 
 
-def test_health_is_for_everybody(pair: Pair) -> None:
+def test_health_endpoints_need_no_authentication(pair: Pair) -> None:
     for path in ("/healthz", "/readyz", "/livez"):
         assert pair.get(path, pair.context()) == {"text": "ok"}
     with urllib.request.urlopen(f"http://127.0.0.1:{pair.etcd_port}/health", timeout=10) as answer:
@@ -139,13 +139,13 @@ def identity(pair: Pair, context: ssl.SSLContext, token: str = "") -> object:
     return status["userInfo"]["username"], status["userInfo"]["groups"]
 
 
-def test_a_certificate_of_the_client_ca_is_its_user(pair: Pair) -> None:
+def test_client_certificate_authenticates_its_user(pair: Pair) -> None:
     admin = pair.context("admin", ("system:masters",))
     assert identity(pair, admin) == ("admin", ["system:masters", "system:authenticated"])
     assert pair.get("/api/v1/namespaces/default", admin)["kind"] == "Namespace"
 
 
-def test_the_token_file_and_the_signing_key_count(pair: Pair) -> None:
+def test_token_file_and_service_account_signing_key_are_used(pair: Pair) -> None:
     assert identity(pair, pair.context(), "secret") == ("alice", ["system:authenticated"])
     admin = pair.context("admin", ("system:masters",))
     account = {"metadata": {"name": "bot"}}
@@ -156,7 +156,7 @@ def test_the_token_file_and_the_signing_key_count(pair: Pair) -> None:
     assert claims["iss"] == f"https://127.0.0.1:{pair.port}/"
 
 
-def test_a_port_that_is_taken_is_told(folder: Path, pair: Pair, tmp_path: Path) -> None:
+def test_port_in_use_is_an_error(folder: Path, pair: Pair, tmp_path: Path) -> None:
     found = subprocess.run(
         [folder / "kube-apiserver", f"--secure-port={pair.port}", "--cert-dir", tmp_path],
         capture_output=True,
@@ -168,7 +168,7 @@ def test_a_port_that_is_taken_is_told(folder: Path, pair: Pair, tmp_path: Path) 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["apiserver.crt", "apiserver.key"]
 
 
-def test_sigterm_ends_it_with_open_watches_and_its_objects_are_there_after_a_restart(pair: Pair) -> None:
+def test_sigterm_stops_with_open_watches_and_objects_survive_a_restart(pair: Pair) -> None:
     admin = pair.context("admin", ("system:masters",))
     made = pair.get("/api/v1/namespaces/default/configmaps", admin, body={"metadata": {"name": "kept"}})["metadata"]
     url = f"https://127.0.0.1:{pair.port}/api/v1/namespaces?watch=1"

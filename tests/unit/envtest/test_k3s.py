@@ -24,7 +24,7 @@ def test_defaults_are_those_of_k3s() -> None:
     assert read(["--disable=traefik", "--no-deploy=traefik", "--snapshotter", "native"]) == Arguments()
 
 
-def test_flags_with_an_effect() -> None:
+def test_supported_k3s_flags() -> None:
     found = read([
         "--tls-san=a", "--tls-san", "b,c", "--https-listen-port", "7000", "-o", "/k", "-d", "/d", "--service-cidr=10.43.0.0/16",
         "--kube-apiserver-arg=feature-gates=A=true", "--kube-apiserver-arg", "anonymous-auth=false", "--disable-scheduler",
@@ -45,12 +45,14 @@ def test_an_invalid_port_is_refused() -> None:
         read(["--https-listen-port=x"])
 
 
-def test_a_folder_that_cannot_be_written_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_unwritable_data_dir_is_a_one_line_error(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--data-dir=/dev/null"]) == 1
     assert capsys.readouterr().err.startswith("fakekube server: error creating self-signed certificates: /dev/null")
 
 
-def test_the_line_the_kubeconfig_and_the_manifests(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_server_prints_ready_line_writes_kubeconfig_and_loads_manifests(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     manifests = tmp_path / "server" / "manifests"
     manifests.mkdir(parents=True)
     (manifests / "map.yaml").write_text(MAP)

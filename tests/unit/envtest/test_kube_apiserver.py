@@ -25,20 +25,22 @@ def wait(monkeypatch: pytest.MonkeyPatch, ended: threading.Event, *, connected: 
     return alone
 
 
-def test_a_server_whose_suite_was_killed_ends_when_nobody_is_connected(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_orphaned_server_exits_without_connections(monkeypatch: pytest.MonkeyPatch) -> None:
     parents = itertools.chain([7], itertools.repeat(1))
     monkeypatch.setattr("os.getppid", lambda: next(parents))
     assert wait(monkeypatch, threading.Event(), connected=SimpleNamespace(is_connected=False))
 
 
 @pytest.mark.parametrize(("parents", "connected"), [([7, 1], True), ([7, 7], False)])
-def test_a_server_that_somebody_may_use_stays(monkeypatch: pytest.MonkeyPatch, parents: list[int], connected: bool) -> None:
+def test_server_with_parent_or_connections_keeps_running(
+    monkeypatch: pytest.MonkeyPatch, parents: list[int], connected: bool
+) -> None:
     told = itertools.chain(parents, itertools.repeat(parents[-1]))
     monkeypatch.setattr("os.getppid", lambda: next(told))
     assert not wait(monkeypatch, threading.Event(), connected=SimpleNamespace(is_connected=connected))
 
 
 @pytest.mark.parametrize("argument", ["--secure-port=0", "--secure-port"])
-def test_an_invalid_command_line_is_one_line(argument: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_command_line_is_a_one_line_error(argument: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert kube_apiserver.main([argument]) == 1
     assert capsys.readouterr().err.count("\n") == 1

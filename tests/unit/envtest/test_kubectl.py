@@ -57,7 +57,7 @@ def test_get_prints_objects(kubectl: Kubectl, cluster: fakekube.Cluster) -> None
     assert kubectl("get", "cm", "web", "-o", "jsonpath={.data.a}") == (0, "1", "")
 
 
-def test_errors_are_those_of_kubectl(kubectl: Kubectl) -> None:
+def test_error_messages_equal_those_of_kubectl(kubectl: Kubectl) -> None:
     assert kubectl("get", "ns", "x") == (1, "", 'Error from server (NotFound): namespaces "x" not found\n')
     assert kubectl("get", "ns", "x", "--ignore-not-found") == (0, "", "")
     assert kubectl("get", "things") == (1, "", 'error: the server doesn\'t have a resource type "things"\n')

@@ -12,11 +12,11 @@ from fakekube.powers.state import StateError
 
 
 @pytest.mark.parametrize("servers", ["", "http://127.0.0.1:1", "https://127.0.0.1:1", "http://127.0.0.1:x", "unix:///tmp/x"])
-def test_without_the_stand_in_for_etcd_there_is_no_folder(servers: str) -> None:
+def test_no_data_folder_without_the_etcd_replacement(servers: str) -> None:
     assert data_folder(servers) is None
 
 
-def test_a_state_is_read_once(tmp_path: Path) -> None:
+def test_saved_state_is_restored_once(tmp_path: Path) -> None:
     first = fakekube.Cluster(profile="apiserver")
     first.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "kept"}})
     save(first, tmp_path)
@@ -28,11 +28,11 @@ def test_a_state_is_read_once(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_a_folder_that_has_gone_is_no_error(tmp_path: Path) -> None:
+def test_save_into_a_missing_folder_is_no_error(tmp_path: Path) -> None:
     save(fakekube.Cluster(profile="apiserver"), tmp_path / "gone")
 
 
-def test_a_damaged_state_is_told(tmp_path: Path) -> None:
+def test_damaged_state_raises_state_error(tmp_path: Path) -> None:
     (tmp_path / "fakekube-state.gz").write_bytes(b"\x1f\x8bjunk")
     with pytest.raises(StateError, match="damaged"):
         restore(fakekube.Cluster(profile="apiserver"), tmp_path)

@@ -15,31 +15,31 @@ WRONG = [
 
 
 @given(st.binary(max_size=40))
-def test_bytes_come_back(data: bytes) -> None:
+def test_canonical_base64_is_unchanged(data: bytes) -> None:
     text = encoded(data)
     assert canonical(text) == text
 
 
 @given(st.binary(max_size=40), st.data())
-def test_line_breaks_do_not_count(data: bytes, draw: st.DataObject) -> None:
+def test_line_breaks_are_ignored(data: bytes, draw: st.DataObject) -> None:
     text = encoded(data)
     position = draw.draw(st.integers(0, len(text)))
     assert canonical(text[:position] + draw.draw(st.sampled_from(["\n", "\r\n"])) + text[position:]) == text
 
 
-def test_bits_beyond_the_last_byte_are_dropped() -> None:
+def test_trailing_bits_are_dropped() -> None:
     assert canonical("dGVzdB==") == "dGVzdA=="
 
 
 @pytest.mark.parametrize(("text", "position"), WRONG)
-def test_where_reading_stops(text: str, position: int) -> None:
+def test_error_has_the_offset_of_the_invalid_byte(text: str, position: int) -> None:
     with pytest.raises(Base64Error) as caught:
         canonical(text)
     assert str(caught.value) == f"illegal base64 data at input byte {position}"
 
 
 @given(st.text(alphabet="abCD+/=\n é", max_size=12))
-def test_any_text_is_read_or_refused(text: str) -> None:
+def test_arbitrary_text_is_decoded_or_rejected(text: str) -> None:
     try:
         assert canonical(canonical(text)) == canonical(text)
     except Base64Error as error:

@@ -17,7 +17,7 @@ from fakekube.golang.durations import parse_duration, print_duration
         ("9223372036854775807ns", 2**63 - 1), ("-9223372036854775808ns", -(2**63)), ("2562047h47m16.854775807s", 2**63 - 1),
     ],
 )  # fmt: skip
-def test_a_duration_is_read(text: str, nanoseconds: int) -> None:
+def test_parse_duration(text: str, nanoseconds: int) -> None:
     assert parse_duration(text) == nanoseconds
 
 
@@ -39,7 +39,7 @@ def test_a_duration_is_read(text: str, nanoseconds: int) -> None:
         "1" * 5000 + "s",
     ],
 )
-def test_what_is_no_duration(text: str) -> None:
+def test_invalid_durations_are_rejected(text: str) -> None:
     with pytest.raises(ValueError) as raised:
         parse_duration(text)
     assert str(raised.value) == f'time: invalid duration "{text}"'
@@ -56,7 +56,7 @@ def test_what_is_no_duration(text: str) -> None:
         ('1"', 'unknown unit "\\"" in duration "1\\""'),
     ],
 )
-def test_units(text: str, problem: str) -> None:
+def test_unknown_or_missing_units_are_rejected(text: str, problem: str) -> None:
     with pytest.raises(ValueError) as raised:
         parse_duration(text)
     assert str(raised.value) == f"time: {problem}"
@@ -76,5 +76,5 @@ def test_units(text: str, problem: str) -> None:
         (3661 * 10**9 + 5, "1h1m1.000000005s"),
     ],
 )
-def test_durations_are_printed_as_go_prints_them(nanoseconds: int, text: str) -> None:
+def test_durations_are_formatted_as_in_go(nanoseconds: int, text: str) -> None:
     assert print_duration(nanoseconds) == text

@@ -25,15 +25,15 @@ VALUE = {"b": [1, "x", None, True], "a": {"c": 1.5}}
         (123456789.5, "1.234567895e+08"),
     ],
 )
-def test_plain(value: Any, text: str) -> None:
+def test_format_verb_v(value: Any, text: str) -> None:
     assert fmt.plain(value) == text
 
 
-def test_string_verb_marks_what_is_no_string() -> None:
+def test_format_verb_s_marks_non_strings() -> None:
     assert fmt.string_verb(VALUE) == ("map[a:map[c:%!s(float64=1.5)] b:[%!s(int64=1) x %!s(<nil>) %!s(bool=true)]]")
 
 
-def test_go_syntax() -> None:
+def test_format_verb_sharp_v() -> None:
     assert fmt.go_syntax(VALUE) == (
         'map[string]interface {}{"a":map[string]interface {}{"c":1.5}, "b":[]interface {}{1, "x", interface {}(nil), true}}'
     )
@@ -42,10 +42,10 @@ def test_go_syntax() -> None:
 @pytest.mark.parametrize(
     ("value", "text"), [({}, "map[string]interface {}"), ([], "[]interface {}"), (True, "bool"), (1, "int64"), (1.0, "float64")]
 )
-def test_types(value: Any, text: str) -> None:
+def test_format_verb_t_of_types(value: Any, text: str) -> None:
     assert fmt.go_type(value) == text
     assert fmt.go_type_or_nil(value) == text
 
 
-def test_the_type_of_nothing() -> None:
+def test_type_of_nil() -> None:
     assert fmt.go_type_or_nil(None) == "%!s(<nil>)"

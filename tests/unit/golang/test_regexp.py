@@ -8,7 +8,7 @@ from fakekube.golang.regexp import PatternError, compiled
 
 
 @pytest.mark.parametrize("pattern", ["", "^a+$", r"\pL\d", "(?i)A", "(?P<n>a)", "a{1000}", r"\\C"])
-def test_patterns(pattern: str) -> None:
+def test_valid_go_patterns_compile(pattern: str) -> None:
     assert compiled(pattern) is compiled(pattern)
 
 
@@ -25,7 +25,7 @@ def test_patterns(pattern: str) -> None:
         ("(" * 1001 + ")" * 1001, f"expression nests too deeply: `{'(' * 1001}{')' * 1001}`"),
     ],
 )
-def test_what_is_wrong_with_others(pattern: str, problem: str) -> None:
+def test_invalid_patterns_are_rejected_with_the_message_of_go(pattern: str, problem: str) -> None:
     with pytest.raises(PatternError) as raised:
         compiled(pattern)
     assert str(raised.value) == f"error parsing regexp: {problem}"

@@ -12,16 +12,16 @@ from fakekube.golang.strings import bytes_of, json_text, readable, text_of
 
 
 @given(st.binary(max_size=20))
-def test_bytes_survive(data: bytes) -> None:
+def test_arbitrary_bytes_round_trip(data: bytes) -> None:
     assert bytes_of(text_of(data)) == data
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=20))
-def test_text_is_as_it_is(text: str) -> None:
+def test_valid_utf8_is_unchanged(text: str) -> None:
     assert text_of(text.encode()) == text == readable(text)
 
 
-def test_what_others_see_of_them() -> None:
+def test_invalid_utf8_in_json_yaml_and_quoted_text() -> None:
     text = text_of(b"a\xff\xc3(\xed\xa0\x80")
     assert readable(text) == "a\ufffd\ufffd(\ufffd\ufffd\ufffd"
     assert go_quote(text) == r'"a\xff\xc3(\xed\xa0\x80"'

@@ -41,18 +41,18 @@ WRONG_TIMES = [
 
 
 @pytest.mark.parametrize(("written", "printed"), TIMES)
-def test_printed_form(written: str, printed: str) -> None:
+def test_timestamps_are_normalised(written: str, printed: str) -> None:
     assert parse_time(written) == printed
 
 
 @pytest.mark.parametrize(("text", "problem"), WRONG_TIMES)
-def test_what_is_no_time(text: str, problem: str) -> None:
+def test_invalid_times_are_rejected(text: str, problem: str) -> None:
     with pytest.raises(TimeError) as caught:
         parse_time(text)
     assert str(caught.value) == f'parsing time "{text}"{problem}'
 
 
-def test_texts_are_quoted_byte_by_byte() -> None:
+def test_error_message_quotes_text_as_go_does() -> None:
     with pytest.raises(TimeError) as caught:
         parse_time('é\t"\\')
     assert r'parsing time "\xc3\xa9\x09\"\\" as' in str(caught.value)
@@ -83,7 +83,7 @@ def test_micro_times_have_six_digits(text: str) -> None:
 
 
 @given(st.datetimes(min_value=datetime(1, 1, 2), max_value=datetime(9999, 12, 30)), st.integers(-24 * 60, 24 * 60))
-def test_moments_are_those_of_datetime(moment: datetime, minutes: int) -> None:
+def test_timestamps_equal_those_of_datetime_in_utc(moment: datetime, minutes: int) -> None:
     zone = timezone(timedelta(minutes=min(max(minutes, -1439), 1439)))
     text = moment.replace(tzinfo=zone).isoformat(timespec="microseconds")
     in_utc = moment.replace(tzinfo=zone).astimezone(UTC)
@@ -93,7 +93,7 @@ def test_moments_are_those_of_datetime(moment: datetime, minutes: int) -> None:
 
 
 @given(st.text(alphabet="0123456789-:TZ.+ x", max_size=30))
-def test_any_text_is_read_or_refused(text: str) -> None:
+def test_arbitrary_text_is_parsed_or_rejected(text: str) -> None:
     for read in (parse_time, parse_micro_time):
         try:
             read(text)

@@ -54,13 +54,13 @@ def read(parse: Callable[[str], Url], text: str) -> Any:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["text"])
-def test_as_go_reads_it(case: dict[str, Any]) -> None:
+def test_urls_are_parsed_as_by_net_url(case: dict[str, Any]) -> None:
     assert read(parse_url, case["text"]) == case["url"]
     assert read(parse_request_uri, case["text"]) == case["request"]
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=8).map("".join) | st.text(max_size=20))
-def test_any_text_is_read_or_refused(text: str) -> None:
+def test_arbitrary_text_is_parsed_or_rejected(text: str) -> None:
     for parse in (parse_url, parse_request_uri):
         found = read(parse, text)
         assert isinstance(found, dict) or found.startswith("parse ")

@@ -46,11 +46,11 @@ READS = [
 
 
 @pytest.mark.parametrize(("options", "text"), READS)
-def test_options(options: dict[str, Any], text: bytes) -> None:
+def test_log_options(options: dict[str, Any], text: bytes) -> None:
     assert read(log_of(b"a", b"!b", b"c", b"d"), **options) == text
 
 
-def test_the_rest_of_a_line_is_told_when_the_container_has_ended() -> None:
+def test_incomplete_last_line_is_shown_after_the_container_ended() -> None:
     log = log_of(b"a")
     log.write(b"no end", START)
     assert read(log) == b"a\n"
@@ -58,7 +58,7 @@ def test_the_rest_of_a_line_is_told_when_the_container_has_ended() -> None:
     assert read(log) == b"a\nno end"
 
 
-def test_a_log_is_rotated() -> None:
+def test_log_is_rotated_at_maximum_size() -> None:
     log = ContainerLog()
     line = b"x" * 8191
     for _ in range(MAX_SIZE // 8192):
@@ -68,7 +68,7 @@ def test_a_log_is_rotated() -> None:
 
 
 @given(st.lists(st.lists(st.sampled_from([b"a", b"!b", b"cc"]), max_size=3), max_size=6), st.integers(0, 5))
-def test_a_follower_sees_what_somebody_who_reads_at_the_end_sees(rounds: list[list[bytes]], tail: int) -> None:
+def test_followed_log_equals_the_complete_log(rounds: list[list[bytes]], tail: int) -> None:
     log = log_of(b"first", b"second")
     stream = LogStream(log, LogOptions(follow=True, tail_lines=tail), Clock(), lambda: None)
     seen = b"".join(stream.take())
@@ -101,13 +101,13 @@ def pod(cluster: Cluster, name: str, script: str = "", **spec: Any) -> None:
     cluster.settle()
 
 
-def test_a_command_has_logged_what_it_would_have_logged(cluster: Cluster) -> None:
+def test_command_output_is_logged_as_the_clock_advances(cluster: Cluster) -> None:
     pod(cluster, "p", "while true; do echo tick $((i++)); sleep 10; done")
     cluster.clock.advance(seconds=35)
     assert cluster.pods.get("p").logs() == "tick 0\ntick 1\ntick 2\ntick 3\n"
 
 
-def test_those_who_follow_see_lines_at_their_times_and_the_end(cluster: Cluster) -> None:
+def test_followed_log_receives_lines_as_the_clock_advances(cluster: Cluster) -> None:
     pod(cluster, "p", "while true; do echo tick; sleep 10; done")
     stored = cluster._machinery.backend.services.get("", "pods", "default", "p")
     assert stored is not None
@@ -124,14 +124,14 @@ def test_those_who_follow_see_lines_at_their_times_and_the_end(cluster: Cluster)
     stream.close()
 
 
-def test_a_test_plans_what_is_logged(cluster: Cluster) -> None:
+def test_log_lines_planned_by_a_pod_rule(cluster: Cluster) -> None:
     cluster.pods.on(name="p").logs(lambda number: f"line {number}", every=1, times=3, lines=["first"])
     pod(cluster, "p", "echo never")
     cluster.clock.advance(seconds=60)
     assert cluster.pods.get("p").logs() == "first\nline 0\nline 1\nline 2\n"
 
 
-def test_the_log_of_the_run_before(cluster: Cluster) -> None:
+def test_previous_log_after_a_container_restart(cluster: Cluster) -> None:
     cluster.pods.on(name="p").run(seconds=5).exits(1)
     pod(cluster, "p", "echo begun; sleep 3; echo going on; sleep 3; echo never")
     cluster.pods.get("p").log("run one")
@@ -144,7 +144,7 @@ def test_the_log_of_the_run_before(cluster: Cluster) -> None:
     assert cluster.pods.get("p").logs() == "begun\n"
 
 
-def test_what_a_finished_job_has_logged(cluster: Cluster) -> None:
+def test_log_of_a_finished_job_pod(cluster: Cluster) -> None:
     template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "busybox"}]}}
     template["spec"]["containers"][0]["command"] = ["sh", "-c", "echo begun; sleep 5; printf done"]  # type: ignore[index]
     cluster.create({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}, "spec": {"template": template}})

@@ -59,7 +59,7 @@ class Session:
         return self.execution.exit.code
 
 
-def test_a_terminal_echoes_edits_and_interrupts(cluster: Cluster) -> None:
+def test_terminal_echo_line_editing_and_interrupt(cluster: Cluster) -> None:
     session = Session(cluster, ["sh"], tty=True)
     assert session.streams.sizes is not None
     session.streams.sizes.put(TerminalSize(100, 30))
@@ -82,13 +82,13 @@ def test_a_terminal_echoes_edits_and_interrupts(cluster: Cluster) -> None:
     assert session.code() == 3
 
 
-def test_a_program_ends_when_its_client_goes(cluster: Cluster) -> None:
+def test_cancel_kills_the_program(cluster: Cluster) -> None:
     session = Session(cluster, ["sleep", "1000"])
     session.execution.cancel()
     assert session.code() == 137
 
 
-def test_output_that_nobody_reads_waits(cluster: Cluster) -> None:
+def test_unread_output_blocks_the_program(cluster: Cluster) -> None:
     session = Session(cluster, ["sh", "-c", "seq 20000; echo end"])
     assert session.streams.stdout is not None
     assert session.execution.exit is None
@@ -96,7 +96,7 @@ def test_output_that_nobody_reads_waits(cluster: Cluster) -> None:
     assert session.code() == 0
 
 
-def test_handlers_answer_for_programs(cluster: Cluster) -> None:
+def test_exec_handlers_replace_programs(cluster: Cluster) -> None:
     def dump(context: Context) -> int:
         context.write(f"{context.container} {list(context.command)} {context.read_all().decode()}")
         context.stderr.write_all(b"done\n")
@@ -111,7 +111,7 @@ def test_handlers_answer_for_programs(cluster: Cluster) -> None:
     assert inside.exec("echo shell").stdout == "shell\n"
 
 
-def test_a_handler_that_raises_ends_with_a_traceback(cluster: Cluster) -> None:
+def test_exception_in_an_exec_handler_returns_code_1_with_traceback(cluster: Cluster) -> None:
     def broken(context: Context) -> int:
         raise ValueError("odd")
 
@@ -120,7 +120,7 @@ def test_a_handler_that_raises_ends_with_a_traceback(cluster: Cluster) -> None:
     assert found.code == 1 and "ValueError: odd" in found.stderr
 
 
-def test_programs_of_this_machine_are_run_only_where_a_test_asks_for_it(cluster: Cluster) -> None:
+def test_host_programs_run_only_if_enabled(cluster: Cluster) -> None:
     import sys
 
     inside = cluster.pods.get("web")
@@ -132,7 +132,7 @@ def test_programs_of_this_machine_are_run_only_where_a_test_asks_for_it(cluster:
     assert inside.exec(command, stdin="in").code == 127
 
 
-def test_ports_are_served_by_pages_applications_and_functions(cluster: Cluster) -> None:
+def test_pod_ports_serve_pages_applications_and_functions(cluster: Cluster) -> None:
     inside = cluster.pods.get("web")
     assert "Welcome to nginx" in inside.exec("curl -s http://localhost").stdout
     inside.files().write("/usr/share/nginx/html/a.txt", b"own\n")
@@ -155,7 +155,7 @@ def test_ports_are_served_by_pages_applications_and_functions(cluster: Cluster) 
         cluster._components.runtime.port_forward(stored(cluster), 9999)
 
 
-def test_services_lead_to_pods(cluster: Cluster) -> None:
+def test_service_dns_names_reach_pods(cluster: Cluster) -> None:
     spec = {"selector": {"app": "web"}, "ports": [{"port": 8000, "targetPort": 80}]}
     cluster.create({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "svc"}, "spec": spec})
     cluster.settle()
@@ -165,7 +165,7 @@ def test_services_lead_to_pods(cluster: Cluster) -> None:
     assert inside.exec("wget -qO- http://nothing/").stderr == "wget: bad address 'nothing'\n"
 
 
-def test_programs_listen(cluster: Cluster) -> None:
+def test_netcat_listens_on_forwarded_port(cluster: Cluster) -> None:
     script = "while true; do nc -l -p 5000 -e sed s/a/b/; done"
     container = {"name": "c", "image": "busybox", "command": ["sh", "-c", script]}
     cluster.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "listener"}, "spec": {"containers": [container]}})
@@ -178,11 +178,11 @@ def test_programs_listen(cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize("path", ["healthz", "pods", "runningpods/", "stats/summary", "metrics", "metrics/resource", "configz"])
-def test_a_kubelet_has_endpoints(cluster: Cluster, path: str) -> None:
+def test_kubelet_endpoints_over_node_proxy(cluster: Cluster, path: str) -> None:
     assert cluster._client.request("GET", f"/api/v1/nodes/node-1/proxy/{path}").code == 200
 
 
-def test_a_kubelet_shows_logs(cluster: Cluster) -> None:
+def test_kubelet_container_logs_endpoint(cluster: Cluster) -> None:
     cluster.pods.get("web").log("hello")
     answer = cluster._client.request("GET", "/api/v1/nodes/node-1/proxy/containerLogs/default/web/main", query={"tailLines": "1"})
     body = answer.body if isinstance(answer.body, bytes) else b"".join(answer.body)

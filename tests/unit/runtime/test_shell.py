@@ -104,7 +104,7 @@ SCRIPTS = [
 
 
 @pytest.mark.parametrize(("script", "written"), SCRIPTS, ids=[script[:40] for script, _ in SCRIPTS])
-def test_what_scripts_write(pod: PodInside, script: str, written: str) -> None:
+def test_script_output(pod: PodInside, script: str, written: str) -> None:
     found = pod.exec(script)
     assert (found.stdout, found.stderr) == (written, "")
 
@@ -131,24 +131,24 @@ FAILURES = [
 
 
 @pytest.mark.parametrize(("script", "result"), FAILURES, ids=[script for script, _ in FAILURES])
-def test_how_scripts_fail(pod: PodInside, script: str, result: Result) -> None:
+def test_script_errors_and_exit_codes(pod: PodInside, script: str, result: Result) -> None:
     assert pod.exec(script) == result
 
 
-def test_programs_that_are_not_there_are_refused_as_runc_does(pod: PodInside) -> None:
+def test_missing_programs_fail_with_the_message_of_runc(pod: PodInside) -> None:
     text = "OCI runtime exec failed: exec failed: unable to start container process: "
     assert pod.exec(["nosuch"]) == Result(127, "", f'{text}exec: "nosuch": executable file not found in $PATH: unknown\n')
     assert pod.exec(["/bin/no"]) == Result(127, "", f'{text}exec: "/bin/no": stat /bin/no: no such file or directory: unknown\n')
 
 
-def test_containers_of_a_pod_share_volumes_and_nothing_else(pod: PodInside) -> None:
+def test_containers_of_a_pod_share_only_volumes(pod: PodInside) -> None:
     pod.exec("echo shared > /shared/f; echo own > /tmp/own")
     assert pod.exec("cat /data/f; ls /tmp; echo x > /data/g", container="other") == Result(
         1, "shared\n", "sh: can't create /data/g: Read-only file system\n"
     )
 
 
-def test_a_mounted_config_map_follows_its_object(cluster: Cluster, pod: PodInside) -> None:
+def test_mounted_config_map_is_updated(cluster: Cluster, pod: PodInside) -> None:
     cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "later"}, "data": {"k": "1"}})
     volume = {"name": "v", "configMap": {"name": "later", "items": [{"key": "k", "path": "deep/file", "mode": 0o400}]}}
     mounts = [{"name": "v", "mountPath": "/v"}]
@@ -167,7 +167,7 @@ def test_stdin_is_read_line_by_line(pod: PodInside) -> None:
     assert pod.exec("read x; echo $x; cat", stdin="one\ntwo\nthree\n").stdout == "one\ntwo\nthree\n"
 
 
-def test_tar_takes_and_gives_files(pod: PodInside) -> None:
+def test_tar_create_and_extract(pod: PodInside) -> None:
     packed = pod.exec("tar cf - -C / etc/one.conf | base64 -w 0").stdout
     assert (
         pod.exec("mkdir -p /tmp/t; base64 -d | tar -xmf - -C /tmp/t; cat /tmp/t/etc/one.conf", stdin=packed).stdout
@@ -175,7 +175,7 @@ def test_tar_takes_and_gives_files(pod: PodInside) -> None:
     )
 
 
-def test_the_token_of_the_pod_is_one_of_its_account(cluster: Cluster, pod: PodInside) -> None:
+def test_mounted_token_authenticates_as_the_service_account(cluster: Cluster, pod: PodInside) -> None:
     token = pod.exec(
         "cat /run/secrets/kubernetes.io/serviceaccount/token || cat /var/run/secrets/kubernetes.io/serviceaccount/token"
     )
@@ -188,12 +188,12 @@ def test_the_token_of_the_pod_is_one_of_its_account(cluster: Cluster, pod: PodIn
 @pytest.mark.parametrize(
     "text", ["if true", "echo 'a", 'echo "a', "echo $(a", "a &&", "a |", "{ a", "cat <<X\nb", "echo ${a", "$((1"]
 )
-def test_text_that_ends_too_early_is_incomplete(text: str) -> None:
+def test_unterminated_script_raises_incomplete_error(text: str) -> None:
     with pytest.raises(IncompleteError):
         parse(text)
 
 
 @pytest.mark.parametrize("text", ["fi", "a ;; b", ") a", "| a", "for 1 in a; do b; done", "a && && b", "${}"])
-def test_text_that_is_no_program_is_refused(text: str) -> None:
+def test_invalid_script_raises_syntax_error(text: str) -> None:
     with pytest.raises(ShellSyntaxError):
         parse(text)

@@ -26,7 +26,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("text", WRONG)
-def test_a_wrong_selector_is_refused_in_the_words_of_the_real_server(text: str) -> None:
+def test_invalid_field_selector_has_the_message_of_kube_apiserver(text: str) -> None:
     with pytest.raises(SelectorError) as refused:
         parse_fields(text)
     assert str(refused.value) == WRONG[text]
@@ -55,13 +55,13 @@ RIGHT: dict[str, list[tuple[str, str, str]]] = {
 
 
 @pytest.mark.parametrize("text", RIGHT)
-def test_a_selector_is_the_list_of_its_requirements(text: str) -> None:
+def test_field_selector_requirements(text: str) -> None:
     found = parse_fields(text)
     assert [(one.field, one.operator, one.value) for one in found.requirements] == RIGHT[text]
     assert found.empty is (not RIGHT[text])
 
 
-def test_a_text_is_parsed_once() -> None:
+def test_parsed_selectors_are_cached() -> None:
     assert parse_fields("a=b") is parse_fields("a=b")
 
 
@@ -71,7 +71,7 @@ SELECTORS = st.lists(st.builds(FieldRequirement, FIELDS, st.sampled_from(["=", "
 
 
 @given(SELECTORS, st.dictionaries(FIELDS, VALUES))
-def test_a_selector_matches_what_meets_all_its_requirements(wanted: list[FieldRequirement], fields: dict[str, str]) -> None:
+def test_selector_matches_if_all_requirements_match(wanted: list[FieldRequirement], fields: dict[str, str]) -> None:
     expected = all((fields.get(one.field, "") == one.value) == (one.operator == "=") for one in wanted)
     selector = FieldSelector(tuple(wanted))
     assert selector.matches(lambda field: fields.get(field, "")) is expected
@@ -81,7 +81,7 @@ def test_a_selector_matches_what_meets_all_its_requirements(wanted: list[FieldRe
 
 
 @given(st.text(alphabet="ab!=\\, ", max_size=10))
-def test_any_text_is_a_selector_or_refused(text: str) -> None:
+def test_arbitrary_text_is_a_selector_or_rejected(text: str) -> None:
     try:
         selector = parse_fields(text)
     except SelectorError:
@@ -93,11 +93,11 @@ def test_any_text_is_a_selector_or_refused(text: str) -> None:
     ("text", "name"),
     [("name=a", "a"), ("name==a,x=1", "a"), ("name=", ""), ("name!=a", None), ("x=a", None), ("name=b,name=a", "a")],
 )
-def test_a_value_that_a_field_must_have_is_known(text: str, name: str | None) -> None:
+def test_exact_value_of_a_field(text: str, name: str | None) -> None:
     assert parse_fields(text).exact("name") == name
 
 
-def test_fields_are_renamed_and_refused_by_who_knows_them() -> None:
+def test_transform_renames_or_rejects_fields() -> None:
     def rename(field: str) -> str:
         return {"old": "new"}[field]
 
@@ -108,5 +108,5 @@ def test_fields_are_renamed_and_refused_by_who_knows_them() -> None:
     assert parse_fields("old=").transform(lambda field: "").empty
 
 
-def test_one_field_can_be_asked_for_without_a_text() -> None:
+def test_field_equals_builds_an_escaped_selector() -> None:
     assert field_equals("metadata.name", "a,b") == parse_fields("metadata.name=a\\,b")

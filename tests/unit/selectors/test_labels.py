@@ -52,7 +52,7 @@ def requirements(draw: st.DrawFn) -> LabelRequirement:
 
 
 @given(st.lists(requirements(), max_size=3), LABELS)
-def test_a_selector_matches_what_meets_all_its_requirements(wanted: list[LabelRequirement], labels: dict[str, str]) -> None:
+def test_selector_matches_if_all_requirements_match(wanted: list[LabelRequirement], labels: dict[str, str]) -> None:
     expected = all(NAIVE[one.operator](labels.get(one.key), one.values) for one in wanted)
     selector = LabelSelector(tuple(wanted))
     assert selector.matches(labels) is expected
@@ -63,12 +63,12 @@ def test_a_selector_matches_what_meets_all_its_requirements(wanted: list[LabelRe
     ("text", "matches"),
     [("", True), ("a", False), ("!a", True), ("a=", False), ("a!=b", True), ("a notin (b)", True), ("a>0", False)],
 )
-def test_no_labels_at_all_are_the_same_as_none_that_matter(text: str, matches: bool) -> None:
+def test_missing_labels_match_like_irrelevant_labels(text: str, matches: bool) -> None:
     selector = parse_labels(text)
     assert [selector.matches(labels) for labels in (None, {}, {"z": "b"})] == [matches] * 3
 
 
-def test_everything_and_nothing() -> None:
+def test_everything_and_nothing_selectors() -> None:
     assert (EVERYTHING.empty, EVERYTHING.matches({"a": "b"}), str(EVERYTHING)) == (True, True, "")
     assert (NOTHING.empty, NOTHING.matches({"a": "b"}), NOTHING.matches(None)) == (False, False, False)
     assert not parse_labels("a").empty
@@ -84,7 +84,7 @@ def test_everything_and_nothing() -> None:
         (Operator.LESS_THAN, ("1", "2"), "values: Invalid value: [\"1\",\"2\"]: for 'Gt', 'Lt' operators, exactly one value is required"),
     ],
 )  # fmt: skip
-def test_each_operator_takes_its_number_of_values(operator: Operator, values: tuple[str, ...], problem: str) -> None:
+def test_operators_check_their_number_of_values(operator: Operator, values: tuple[str, ...], problem: str) -> None:
     with pytest.raises(SelectorError) as refused:
         requirement("a", operator, values)
     assert str(refused.value) == problem

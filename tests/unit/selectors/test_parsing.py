@@ -86,7 +86,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("text", WRONG)
-def test_a_wrong_selector_is_refused_in_the_words_of_the_real_server(text: str) -> None:
+def test_invalid_label_selector_has_the_message_of_kube_apiserver(text: str) -> None:
     with pytest.raises(SelectorError) as refused:
         parse_labels(text)
     assert str(refused.value) == WRONG[text]
@@ -126,7 +126,7 @@ RIGHT = {
 
 
 @pytest.mark.parametrize("text", RIGHT)
-def test_a_selector_has_one_canonical_text(text: str) -> None:
+def test_selector_canonical_text(text: str) -> None:
     canonical = RIGHT[text]
     if canonical is None:
         with pytest.raises(SelectorError):
@@ -136,7 +136,7 @@ def test_a_selector_has_one_canonical_text(text: str) -> None:
         assert parse_labels(canonical) == parse_labels(text)
 
 
-def test_a_text_is_parsed_once() -> None:
+def test_parsed_selectors_are_cached() -> None:
     assert parse_labels("a=b,c") is parse_labels("a=b,c")
 
 
@@ -159,14 +159,14 @@ def requirements(draw: st.DrawFn) -> str:
 
 
 @given(st.lists(requirements(), max_size=4))
-def test_the_canonical_text_stands_for_the_same_selector(texts: list[str]) -> None:
+def test_canonical_text_parses_to_the_same_selector(texts: list[str]) -> None:
     selector = parse_labels(",".join(texts))
     assert parse_labels(str(selector)) == selector
     assert len(selector.requirements) == len(texts)
 
 
 @given(st.text(alphabet="ab!=<>(), \tin\0-\u00e9", max_size=12))
-def test_any_text_is_a_selector_or_refused(text: str) -> None:
+def test_arbitrary_text_is_a_selector_or_rejected(text: str) -> None:
     try:
         selector = parse_labels(text)
     except SelectorError:

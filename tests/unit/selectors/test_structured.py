@@ -26,16 +26,16 @@ def expression(operator: str, *values: str) -> dict[str, Any]:
         ({"matchExpressions": [expression("Exists")], "matchLabels": {"z": "", "a": ""}}, "a=,k,z="),
     ],
 )
-def test_an_object_stands_for_a_selector(selector: dict[str, Any], text: str) -> None:
+def test_label_selector_object_to_text(selector: dict[str, Any], text: str) -> None:
     assert str(from_label_selector(selector)) == text
 
 
-def test_an_absent_selector_matches_nothing_and_an_empty_one_everything() -> None:
+def test_nil_selector_matches_nothing_and_empty_selector_everything() -> None:
     assert not from_label_selector(None).matches({"a": "b"})
     assert from_label_selector({}).matches(None)
 
 
-def test_labels_and_expressions_must_all_be_met() -> None:
+def test_match_labels_and_match_expressions_must_all_match() -> None:
     selector = from_label_selector(
         {"matchLabels": {"a": "1"}, "matchExpressions": [expression("In", "x", "y"), expression("NotIn", "y")]}
     )
@@ -54,7 +54,7 @@ def test_labels_and_expressions_must_all_be_met() -> None:
         (expression("Exists", "x"), 'values: Invalid value: ["x"]: values set must be empty for exists and does not exist'),
     ],
 )
-def test_an_expression_that_cannot_be_is_refused(wrong: dict[str, Any], problem: str) -> None:
+def test_invalid_match_expressions_are_rejected(wrong: dict[str, Any], problem: str) -> None:
     with pytest.raises(SelectorError) as refused:
         from_label_selector({"matchExpressions": [wrong]})
     assert str(refused.value) == problem

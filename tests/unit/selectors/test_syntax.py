@@ -27,7 +27,7 @@ from fakekube.selectors.syntax import label_key, label_value
         ("a\n", ["name part must consist of"]),
     ],
 )
-def test_a_key_is_an_optional_subdomain_and_a_name(key: str, problems: list[str]) -> None:
+def test_label_key_syntax(key: str, problems: list[str]) -> None:
     found = label_key(key)
     assert len(found) == len(problems)
     assert all(text.startswith(start) for text, start in zip(found, problems, strict=True))
@@ -46,7 +46,7 @@ def test_a_key_is_an_optional_subdomain_and_a_name(key: str, problems: list[str]
         ("é" * 32, ["must be no more than 63 bytes", "a valid label must be an empty string or consist of"]),
     ],
 )
-def test_a_value_is_empty_or_a_name(value: str, problems: list[str]) -> None:
+def test_label_value_syntax(value: str, problems: list[str]) -> None:
     found = label_value(value)
     assert len(found) == len(problems)
     assert all(text.startswith(start) for text, start in zip(found, problems, strict=True))

@@ -27,17 +27,17 @@ def bundle(text: str) -> str:
         (block("CERTIFICATE"), "failed to parse certificate: x509: malformed certificate"),
     ],
 )
-def test_bundles(text: str, complaint: str | None) -> None:
+def test_invalid_ca_bundles_are_rejected(text: str, complaint: str | None) -> None:
     found = [error.detail for error in ca_bundle_errors(bundle(text), "p")]
     assert found == ([] if complaint is None else [f"unable to load root certificates: {complaint}"])
 
 
-def test_a_certificate_is_fine() -> None:
+def test_valid_ca_bundle_is_accepted() -> None:
     authority = credentials("localhost").ca_certificate
     assert list(ca_bundle_errors(bundle(authority), "p")) == []
 
 
-def test_specs() -> None:
+def test_ca_bundle_of_conversion_webhook_spec() -> None:
     def spec(ca: str) -> dict[str, object]:
         return {"conversion": {"strategy": "Webhook", "webhook": {"clientConfig": {"caBundle": ca}}}}
 

@@ -33,7 +33,7 @@ METADATA = st.fixed_dictionaries(
 @pytest.mark.parametrize("name_errors", [names.path_segment, names.dns_subdomain, names.dns_label])
 @pytest.mark.parametrize("standard", [True, False])
 @given(meta=METADATA, namespaced=st.booleans())
-def test_of_accepted_metadata_only_the_rules_of_the_kind_are_left(
+def test_kind_rules_complete_common_metadata_validation(
     name_errors: NameCheck, standard: bool, meta: dict[str, Any], namespaced: bool
 ) -> None:
     old = {**OLD, "name": meta["name"], "namespace": meta["namespace"]}
@@ -46,7 +46,7 @@ def test_of_accepted_metadata_only_the_rules_of_the_kind_are_left(
 
 
 @pytest.mark.parametrize("field", objectmeta.IMMUTABLE_FIELDS)
-def test_an_immutable_field_is_named(field: str) -> None:
+def test_immutable_metadata_fields_are_reported(field: str) -> None:
     new: dict[str, Any] = {**OLD, field: "b"}
     errors = objectmeta.validate_common_update(new, OLD, True)
     assert [error.path for error in errors] == [f"metadata.{field}"] * len(errors)

@@ -16,7 +16,7 @@ from tests.unit.codecs.values import VALUES
     ("left", "right"),
     [({}, {"a": None}), ({"a": []}, {}), ({"a": {"b": {}}}, {"a": {}}), (None, {}), ([], None), ([{"a": None}], [{}])],
 )
-def test_nothing_is_nothing(left: Any, right: Any) -> None:
+def test_empty_and_absent_values_are_equal(left: Any, right: Any) -> None:
     assert same(left, right)
     assert same(right, left)
 
@@ -24,12 +24,12 @@ def test_nothing_is_nothing(left: Any, right: Any) -> None:
 @pytest.mark.parametrize(
     ("left", "right"), [(0, None), ("", None), (False, None), ([1], [1, 2]), ({"a": 1}, {"a": 2}), ([{}], [])]
 )
-def test_something_is_not_nothing(left: Any, right: Any) -> None:
+def test_zero_and_non_zero_values_differ(left: Any, right: Any) -> None:
     assert not same(left, right)
 
 
 @given(VALUES)
-def test_everything_is_the_same_as_itself(value: Any) -> None:
+def test_equality_is_reflexive(value: Any) -> None:
     assert same(value, value)
 
 
@@ -40,10 +40,10 @@ SPEC = type_of("k8s.io/api/networking/v1.NetworkPolicySpec")
     "spec",
     [{"ingress": []}, {"podSelector": {"matchLabels": {}}}, {"egress": [{"to": [{"ipBlock": {"cidr": "::/0", "except": []}}]}]}],
 )
-def test_empty_lists_and_maps_are_found(spec: Any) -> None:
+def test_empty_lists_and_maps_are_detected(spec: Any) -> None:
     assert contains_empty(SPEC, spec)
 
 
 @pytest.mark.parametrize("spec", [{}, {"podSelector": {}, "ingress": [{}]}, {"egress": None, "policyTypes": ["Egress"]}])
-def test_structs_without_content_are_not_empty(spec: Any) -> None:
+def test_empty_structs_are_not_detected_as_empty(spec: Any) -> None:
     assert not contains_empty(SPEC, spec)

@@ -12,7 +12,7 @@ from fakekube.validation.webhooks import service_errors, url_errors
 @pytest.mark.parametrize(
     "url", ["https://h", "HTTPS://h:8443/a%20b", "https://[::1]:443/x", "https://ü.example", "https://h:/", "https://a_b/c?"]
 )
-def test_urls(url: str) -> None:
+def test_valid_webhook_urls(url: str) -> None:
     assert url_errors(url, "url") == []
 
 
@@ -33,7 +33,7 @@ def test_urls(url: str) -> None:
         ("https://h\n", 'parse "https://h\\n": net/url: invalid control character in URL'),
     ],
 )
-def test_what_is_no_url(url: str, problem: str | None) -> None:
+def test_invalid_webhook_urls_are_rejected(url: str, problem: str | None) -> None:
     errors = url_errors(url, "url")
     unparsable = [error.detail for error in errors if error.detail.startswith("url must be a valid URL: ")]
     wanted = [] if problem is None else [f"url must be a valid URL: {problem}; desired format: https://host[/path]"]
@@ -41,7 +41,7 @@ def test_what_is_no_url(url: str, problem: str | None) -> None:
     assert errors
 
 
-def test_parts_that_a_webhook_may_not_have() -> None:
+def test_forbidden_webhook_url_parts_are_rejected() -> None:
     texts = [error.body for error in url_errors("http://u:p@h/x?q=1#f", "url")]
     assert [text.partition(": ")[2] for text in texts] == [
         "\"http\": 'https' is the only allowed URL scheme; desired format: https://host[/path]",
@@ -52,7 +52,7 @@ def test_parts_that_a_webhook_may_not_have() -> None:
 
 
 @given(st.text())
-def test_any_text_gets_an_answer(text: str) -> None:
+def test_arbitrary_url_text_does_not_raise(text: str) -> None:
     url_errors(text, "url")
 
 
@@ -67,11 +67,11 @@ def test_any_text_gets_an_answer(text: str) -> None:
         ("a/b", ["must start with a '/'", "segment[0] may not be empty"]),
     ],
 )
-def test_paths_of_services(path: str, details: list[str]) -> None:
+def test_service_reference_paths(path: str, details: list[str]) -> None:
     service = {"name": "s", "namespace": "n", "port": 443, "path": path}
     assert [error.detail for error in service_errors(service, "service")] == details
 
 
-def test_a_service_needs_both_names() -> None:
+def test_service_reference_requires_name_and_namespace() -> None:
     assert [error.path for error in service_errors({"name": "s", "port": 443}, "x")] == ["x.namespace"]
     assert [error.path for error in service_errors({"name": "s", "port": 443}, "x", swapped=True)] == ["x.name"]

@@ -45,12 +45,12 @@ CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
         (b"HTTP/1.1 101 Switching\r\n\r\nwhatever", (b"", False)),
     ],
 )
-def test_bodies(sent: bytes, expected: tuple[bytes, bool]) -> None:
+def test_response_bodies(sent: bytes, expected: tuple[bytes, bool]) -> None:
     assert body(sent) == expected
     assert body(*(sent[index : index + 1] for index in range(len(sent)))) == (expected[0], expected[1] or sent.endswith(b"abcd"))
 
 
-def test_headers() -> None:
+def test_response_headers() -> None:
     answer, _ = read_answer(source(b"HTTP/1.1 404 Not Found\nA:  b \r\na: c\r\nContent-Length: 0\r\n\r\n"), LARGEST)
     assert (answer.status, answer.headers) == (404, {"a": "b, c", "content-length": "0"})
 
@@ -72,13 +72,13 @@ def test_headers() -> None:
         (HEAD + b"Transfer-Encoding: gzip\r\n\r\n", 'unsupported transfer encoding: "gzip"'),
     ],
 )
-def test_heads_that_are_none(sent: bytes, problem: str) -> None:
+def test_malformed_response_heads_are_rejected(sent: bytes, problem: str) -> None:
     with pytest.raises(HeadError) as caught:
         body(sent)
     assert str(caught.value) == problem
 
 
-def test_heads_are_bounded() -> None:
+def test_response_head_size_is_bounded() -> None:
     line = b"X: " + b"y" * 60_000 + b"\r\n"
     with pytest.raises(HeadError, match="server response headers exceeded 10485760 bytes; aborted"):
         body(HEAD, *[line] * 200)
@@ -102,25 +102,25 @@ def test_heads_are_bounded() -> None:
         (HEAD + b"Content-Encoding: gzip\r\n\r\n" + gzip.compress(b"x", mtime=0)[:-8] + b"\0" * 8, "gzip: invalid checksum"),
     ],
 )
-def test_bodies_that_are_none(sent: bytes, problem: str) -> None:
+def test_malformed_response_bodies_are_rejected(sent: bytes, problem: str) -> None:
     with pytest.raises(BodyError) as caught:
         body(sent)
     assert str(caught.value) == problem
 
 
-def test_nothing_at_all() -> None:
+def test_empty_response_raises_closed_error() -> None:
     with pytest.raises(ClosedError):
         body()
 
 
-def test_what_is_packed_is_bounded() -> None:
+def test_decompressed_body_size_is_bounded() -> None:
     bomb = gzip.compress(b"\0" * (LARGEST + 1))
     with pytest.raises(OverflowError):
         body(HEAD + b"Content-Encoding: gzip\r\n\r\n" + bomb)
 
 
 @given(st.binary(max_size=300), st.lists(st.integers(1, 40), max_size=20), st.booleans(), st.booleans())
-def test_a_body_arrives_however_it_is_cut(data: bytes, cuts: list[int], packed: bool, chunked: bool) -> None:
+def test_response_body_is_independent_of_chunk_boundaries(data: bytes, cuts: list[int], packed: bool, chunked: bool) -> None:
     payload = gzip.compress(data, mtime=0) if packed else data
     head = HEAD + (b"Content-Encoding: gzip\r\n" if packed else b"")
     if chunked:

@@ -43,17 +43,17 @@ def resolver(**spec: Any) -> ServiceResolver:
         ({"type": "Odd"}, 443, 'unsupported service type "Odd"'),
     ],
 )
-def test_nothing_is_behind_a_cluster_ip(spec: dict[str, Any], port: int, problem: str) -> None:
+def test_service_resolution_errors(spec: dict[str, Any], port: int, problem: str) -> None:
     with pytest.raises(CallError) as caught:
         resolver(**spec).resolve("n", "hook", port)
     assert str(caught.value) == problem
 
 
-def test_an_external_name_leads_outside() -> None:
+def test_external_name_service_resolves_to_its_host() -> None:
     assert resolver(type="ExternalName", externalName="localhost").resolve("n", "hook", 9443) == ("localhost", 9443)
 
 
-def test_a_forwarded_service_need_not_exist() -> None:
+def test_forwarded_service_resolves_without_a_service_object() -> None:
     found = resolver()
     forwarded = ForwardedServices(found)
     forwarded.forward("n/hook", 4711)
@@ -68,12 +68,12 @@ def test_a_forwarded_service_need_not_exist() -> None:
 @pytest.mark.parametrize(
     ("service", "port"), [("hook", 1), ("/hook", 1), ("n/", 1), ("n/hook/x", 1), ("n/hook", 0), ("n/hook", 65536)]
 )
-def test_what_cannot_be_forwarded(service: str, port: int) -> None:
+def test_invalid_forward_arguments_are_rejected(service: str, port: int) -> None:
     with pytest.raises(ValueError, match=r"namespace/name|TCP port"):
         ForwardedServices(resolver()).forward(service, port)
 
 
-def test_a_fork_forwards_as_its_origin_did() -> None:
+def test_fork_keeps_forwarded_services() -> None:
     cluster = Cluster(profile="apiserver")
     cluster.services.forward("n/hook", 4711)
     twin = cluster.fork()
@@ -100,7 +100,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         pass
 
 
-def test_a_webhook_is_reached_under_the_name_of_its_service(tmp_path: Path) -> None:
+def test_webhook_with_service_reference_is_called_at_the_forwarded_port(tmp_path: Path) -> None:
     cluster = Cluster(profile="apiserver")
     certificate = cluster.services.certificate("system/hook")
     files = certificate.write(tmp_path / "certs")

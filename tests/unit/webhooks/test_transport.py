@@ -74,7 +74,7 @@ def problem(transport: Transport, behave: Behave, timeout: float = 0.3) -> str:
     return str(caught.value).replace(endpoint.url, "URL")
 
 
-def test_a_connection_is_kept(transport: Transport) -> None:
+def test_connections_are_reused(transport: Transport) -> None:
     accepted = []
 
     def answer(connection: socket.socket) -> None:
@@ -90,7 +90,7 @@ def test_a_connection_is_kept(transport: Transport) -> None:
         transport.close()
 
 
-def test_a_connection_that_the_server_gave_up_is_made_anew(transport: Transport) -> None:
+def test_stale_connection_is_reopened(transport: Transport) -> None:
     accepted = []
 
     def answer(connection: socket.socket) -> None:
@@ -106,7 +106,7 @@ def test_a_connection_that_the_server_gave_up_is_made_anew(transport: Transport)
         transport.close()
 
 
-def test_silence(transport: Transport) -> None:
+def test_silent_server_times_out(transport: Transport) -> None:
     def silent(connection: socket.socket) -> None:
         request(connection)
         connection.recv(1)
@@ -127,7 +127,7 @@ def test_silence(transport: Transport) -> None:
         ),
     ],
 )
-def test_byte_after_byte(transport: Transport, head: bytes, piece: bytes, message: str) -> None:
+def test_slow_response_times_out(transport: Transport, head: bytes, piece: bytes, message: str) -> None:
     ended = threading.Event()
 
     def trickle(connection: socket.socket) -> None:
@@ -144,7 +144,7 @@ def test_byte_after_byte(transport: Transport, head: bytes, piece: bytes, messag
     assert time.monotonic() - begin < 2
 
 
-def test_an_endless_body_takes_no_more_memory_than_is_allowed(transport: Transport, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_endless_response_body_is_bounded(transport: Transport, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "MAX_RESPONSE_BYTES", 1 << 20)
     sent = 0
 
@@ -160,7 +160,7 @@ def test_an_endless_body_takes_no_more_memory_than_is_allowed(transport: Transpo
     assert sent < 20 << 20
 
 
-def test_a_server_that_reads_nothing(transport: Transport) -> None:
+def test_server_that_does_not_read_times_out(transport: Transport) -> None:
     ended = threading.Event()
     with serving(lambda _: ended.wait(5)) as endpoint:
         with pytest.raises(CallTimeoutError, match="context deadline exceeded"):
@@ -187,7 +187,7 @@ def test_a_server_that_reads_nothing(transport: Transport) -> None:
         ),
     ],
 )
-def test_redirects(transport: Transport, answer: bytes, message: str) -> None:
+def test_redirects_are_errors(transport: Transport, answer: bytes, message: str) -> None:
     def redirect(connection: socket.socket) -> None:
         while connection.recv(65536):
             connection.sendall(answer)
@@ -195,5 +195,5 @@ def test_redirects(transport: Transport, answer: bytes, message: str) -> None:
     assert problem(transport, redirect, 5) == message
 
 
-def test_who_hangs_up(transport: Transport) -> None:
+def test_closed_connection_is_an_eof_error(transport: Transport) -> None:
     assert problem(transport, request, 5) == 'Post "URL": EOF'

@@ -13,7 +13,7 @@ import pytest
 from fakekube.webhooks import trust
 
 
-def test_a_connection_that_is_reset_before_the_handshake_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_socket_is_closed_if_reset_before_the_tls_handshake(monkeypatch: pytest.MonkeyPatch) -> None:
     make = trust._context
     with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as plain:
         accepted, _ = server.accept()

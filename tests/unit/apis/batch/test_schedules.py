@@ -42,12 +42,12 @@ def times(text: str, after: str, count: int = 3) -> list[str]:
         ("TZ=Pacific/Apia 0 3 * * *", "2011-12-29T20:00:00Z", ["12-30T13:00:00", "12-31T13:00:00", "01-01T13:00:00"]),
     ],
 )
-def test_next_times(text: str, after: str, found: list[str]) -> None:
+def test_next_schedule_times(text: str, after: str, found: list[str]) -> None:
     assert times(text, after) == found
 
 
 @pytest.mark.parametrize("text", ["", "* * * *", "60 * * * *", "@never", "@every x", "TZ=No/Where * * * * *", "*/0 * * * *"])
-def test_what_is_no_schedule(text: str) -> None:
+def test_invalid_schedules_are_rejected(text: str) -> None:
     with pytest.raises(ScheduleError):
         parse_schedule(text)
 
@@ -57,7 +57,7 @@ def test_what_is_no_schedule(text: str) -> None:
     st.sets(st.integers(0, 23), min_size=1, max_size=4),
     st.datetimes(datetime(2020, 1, 1), datetime(2030, 1, 1)),
 )
-def test_every_minute_that_fits_is_found_and_no_other(minutes: set[int], hours: set[int], start: datetime) -> None:
+def test_next_finds_exactly_the_matching_minutes(minutes: set[int], hours: set[int], start: datetime) -> None:
     schedule = parse_schedule(f"{','.join(map(str, minutes))} {','.join(map(str, hours))} * * *")
     moment = start.replace(tzinfo=UTC, microsecond=0)
     found = [moment]

@@ -23,7 +23,7 @@ def authenticated(cluster: Cluster, token: str) -> bool:
     return bool(cluster.create(review)["status"].get("authenticated"))
 
 
-def test_a_token_is_good_for_its_time() -> None:
+def test_token_expires_by_the_cluster_clock() -> None:
     with Cluster(profile="apiserver") as cluster:
         cluster.clock.hold()
         cluster.create(ACCOUNT)

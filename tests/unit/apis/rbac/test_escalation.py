@@ -40,7 +40,7 @@ def rule(resources: str = "pods", verbs: str = "get", groups: str = "", **more: 
         ({"verbs": ["get"], "nonResourceURLs": ["*"]}, {"verbs": ["get"], "nonResourceURLs": ["/x"]}, True),
     ],
 )
-def test_covering(owned: dict[str, Any], part: dict[str, Any], covered: bool) -> None:
+def test_rule_covers_rule(owned: dict[str, Any], part: dict[str, Any], covered: bool) -> None:
     assert covers(owned, part) is covered
 
 
@@ -55,7 +55,7 @@ def test_covering_is_transitive(first: dict[str, Any], second: dict[str, Any], t
         assert covers(first, third)
 
 
-def test_only_garbage_collection() -> None:
+def test_update_of_finalizers_and_managed_fields_is_garbage_collection_only() -> None:
     old = {"metadata": {"name": "a", "resourceVersion": "1"}, "rules": []}
     assert only_garbage_collection({"metadata": {**old["metadata"], "finalizers": ["a/b"], "managedFields": []}}, old)
     assert not only_garbage_collection({"metadata": {**old["metadata"], "labels": {"a": "b"}}}, old)

@@ -10,7 +10,7 @@ from fakekube.client import Client
 
 
 @pytest.mark.parametrize(("resource_version", "is_the_last_change"), [("0", True), ("1", True), ("", False)])
-def test_the_cache_knows_its_own_changes_and_the_store_all(resource_version: str, is_the_last_change: bool) -> None:
+def test_initial_events_bookmark_revision_of_cached_and_consistent_reads(resource_version: str, is_the_last_change: bool) -> None:
     cluster = Cluster(profile="apiserver")
     client: Client = cluster._client
 
@@ -32,7 +32,7 @@ def test_the_cache_knows_its_own_changes_and_the_store_all(resource_version: str
     cluster.stop()
 
 
-def test_a_bookmark_tells_changes_of_its_own_resource_only() -> None:
+def test_bookmarks_are_sent_only_for_changes_of_the_watched_resource() -> None:
     with Cluster(profile="apiserver") as cluster:
         cluster.clock.hold()
 

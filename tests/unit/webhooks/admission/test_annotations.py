@@ -66,7 +66,7 @@ def mutation(*, mutated: bool) -> str:
     return json.dumps({"configuration": "c", "webhook": "h.example.com", "mutated": mutated}, separators=(",", ":"))
 
 
-def test_a_mutation() -> None:
+def test_mutating_webhook_audit_annotations() -> None:
     patch = "W3sib3AiOiJhZGQiLCJwYXRoIjoiL2RhdGEvYiIsInZhbHVlIjoiMiJ9XQ=="
     found = annotations(MutatingAdmissionWebhook(Caller({"patchType": "JSONPatch", "patch": patch})))
     operation = '{"op":"add","path":"/data/b","value":"2"}'
@@ -77,7 +77,7 @@ def test_a_mutation() -> None:
     }
 
 
-def test_what_a_webhook_says_itself() -> None:
+def test_webhook_audit_annotations_are_prefixed_with_its_name() -> None:
     said = {"auditAnnotations": {"key": "value", "a/b": "no qualified name", "bad key": "neither"}}
     assert annotations(ValidatingAdmissionWebhook(Caller(said))) == {"h.example.com/key": ("Metadata", "value")}
 
@@ -98,7 +98,7 @@ def test_what_a_webhook_says_itself() -> None:
         ),
     ],
 )
-def test_a_webhook_that_fails_open(plugin: Any, expected: dict[str, tuple[str, str]]) -> None:
+def test_audit_annotations_of_failing_open_webhooks(plugin: Any, expected: dict[str, tuple[str, str]]) -> None:
     from fakekube.registry.webhook_calls import CallError
 
     assert annotations(plugin(Caller(CallError("no"))), failurePolicy="Ignore") == expected

@@ -27,7 +27,7 @@ class Services:
         return iter([{"metadata": {"name": name}, "webhooks": self.webhooks[name]} for name in sorted(self.webhooks)])
 
 
-def test_the_order_of_their_names() -> None:
+def test_webhooks_are_ordered_by_configuration_name() -> None:
     services: Any = Services({"b": [{"name": "x"}, {"name": "y"}, {"name": "x"}], "a": [{"name": "z"}]})
     found = Configurations("validatingwebhookconfigurations").webhooks(services)
     assert [(webhook.configuration, webhook.uid) for webhook in found] == [
@@ -38,7 +38,7 @@ def test_the_order_of_their_names() -> None:
     ]
 
 
-def test_they_are_read_again_only_after_a_change() -> None:
+def test_configurations_are_cached_until_a_change() -> None:
     services: Any = Services({"a": [{"name": "x"}]})
     configurations = Configurations("mutatingwebhookconfigurations")
     first = configurations.webhooks(services)
@@ -64,5 +64,5 @@ def test_they_are_read_again_only_after_a_change() -> None:
         ({"admissionReviewVersions": ["v2"]}, "review_version", None),
     ],
 )
-def test_what_a_webhook_says_of_itself(spec: dict[str, Any], field: str, value: Any) -> None:
+def test_webhook_defaults_and_fields(spec: dict[str, Any], field: str, value: Any) -> None:
     assert getattr(Webhook("c", "c/x/0", {"name": "x", **spec}), field) == value

@@ -38,19 +38,19 @@ def answer(**response: Any) -> dict[str, Any]:
         (answer(patchType="JSONPatch"), False, "validating webhook may not return response.patchType"),
     ],
 )
-def test_answers_that_are_none(review: dict[str, Any], mutating: bool, problem: str) -> None:
+def test_invalid_admission_responses_are_rejected(review: dict[str, Any], mutating: bool, problem: str) -> None:
     with pytest.raises(InvalidResponseError) as caught:
         response_in(review, "v1", "u", mutating=mutating)
     assert str(caught.value) == problem
 
 
-def test_the_first_version_verifies_nothing() -> None:
+def test_v1beta1_responses_are_not_verified() -> None:
     found = response_in(answer(uid="x", patch=PATCH), "v1beta1", "u", mutating=True)
     assert (found.allowed, found.patch, found.patch_type) == (True, b"[]", "JSONPatch")
     assert response_in(answer(patch=PATCH), "v1beta1", "u", mutating=False).patch == b""
 
 
-def test_an_answer() -> None:
+def test_admission_response_fields() -> None:
     review = answer(patch=PATCH, patchType="Odd", warnings=["w"], auditAnnotations={"a": "b"}, status={"code": 418})
     found = response_in(review, "v1", "u", mutating=True)
     assert (found.patch_type, found.warnings, found.audit_annotations, found.result) == ("Odd", ["w"], {"a": "b"}, {"code": 418})

@@ -109,7 +109,7 @@ Allocations.TestCase.settings = settings(
 TestAllocations = Allocations.TestCase
 
 
-def test_services_made_at_once_share_nothing() -> None:
+def test_concurrent_services_get_distinct_addresses_and_ports() -> None:
     cluster = Cluster()
 
     def make(number: int) -> None:
@@ -128,7 +128,7 @@ def test_services_made_at_once_share_nothing() -> None:
     cluster.clock.close()
 
 
-def test_a_port_that_two_want_at_once_goes_to_one() -> None:
+def test_concurrently_requested_node_port_is_allocated_once() -> None:
     cluster = Cluster()
     codes: list[int] = []
 
@@ -146,7 +146,7 @@ def test_a_port_that_two_want_at_once_goes_to_one() -> None:
     cluster.clock.close()
 
 
-def test_the_last_port_is_found() -> None:
+def test_last_free_node_port_is_allocated() -> None:
     cluster = Cluster()
     bucket = cluster.machinery.backend.services
     for number in range(30000, 32768):
