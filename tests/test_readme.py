@@ -33,7 +33,7 @@ COMMANDS = [line[2:] for block in re.findall(r"```console\n(.*?)```", README, re
 
 
 @pytest.mark.parametrize("snippet", SNIPPETS)
-def test_a_snippet_runs(snippet: str, tmp_path: Path) -> None:
+def test_snippet_runs(snippet: str, tmp_path: Path) -> None:
     for package in OPTIONAL:
         if f"from {package}" in snippet or f"import {package}" in snippet:
             pytest.importorskip(package)
@@ -52,7 +52,7 @@ def test_a_snippet_runs(snippet: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "command", sorted({c.partition(" #")[0].removesuffix(" &") for c in (*COMMANDS, *CONSOLE) if c.startswith("fakekube ")})
 )
-def test_a_command_is_understood(command: str) -> None:
+def test_command_is_parsed(command: str) -> None:
     assert parse(shlex.split(command)[1:]).command != "help"
 
 

@@ -41,7 +41,7 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
         process.wait(10)
 
 
-def test_it_brings_a_cluster_to_life(cluster: Cluster) -> None:
+def test_kube_controller_manager_runs_a_cluster(cluster: Cluster) -> None:
     cluster.wait_for("serviceaccounts", "default", namespace="default", timeout=60)
     owner = cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "owner"}})
     reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner["metadata"]["uid"]}

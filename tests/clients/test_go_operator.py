@@ -23,7 +23,7 @@ pytestmark = [
 ]
 
 
-def test_it_ends_in_the_true_state(tmp_path: Path) -> None:
+def test_go_operator_converges(tmp_path: Path) -> None:
     for text in re.findall(r"^```go\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE):
         name = text.splitlines()[0].removeprefix("// ")
         (tmp_path / name).write_text(text, encoding="utf-8")

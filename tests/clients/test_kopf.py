@@ -90,7 +90,7 @@ def is_pruned_and_defaulted(obj: dict[str, Any]) -> bool:
     return bool(metadata.get("finalizers")) and "kopf.zalando.org/last-handled-configuration" in annotations
 
 
-def test_an_operator_handles_the_life_of_an_object(fakekube: Cluster, operator: Operator) -> None:
+def test_operator_handles_create_update_and_delete(fakekube: Cluster, operator: Operator) -> None:
     fakekube.create(manifest("1"))
     assert operator.next() == ("create", {"a": "1"})
     made = fakekube.wait_for("configmaps", NAME, until=is_pruned_and_defaulted, timeout=TIMEOUT)
@@ -106,7 +106,7 @@ def test_an_operator_handles_the_life_of_an_object(fakekube: Cluster, operator: 
     assert fakekube.wait_for("configmaps", NAME, gone=True, timeout=TIMEOUT) is None
 
 
-def test_an_operator_handles_what_was_there_before(fakekube: Cluster) -> None:
+def test_operator_handles_objects_created_before_its_start(fakekube: Cluster) -> None:
     fakekube.create(manifest("1"))
     with Operator() as operator:
         assert operator.next() == ("create", {"a": "1"})
@@ -117,7 +117,7 @@ def test_an_operator_handles_what_was_there_before(fakekube: Cluster) -> None:
         fakekube.wait_for("configmaps", NAME, gone=True, timeout=TIMEOUT)
 
 
-def test_an_operator_survives_that_its_watches_are_gone(fakekube: Cluster, operator: Operator) -> None:
+def test_operator_recovers_from_410_gone(fakekube: Cluster, operator: Operator) -> None:
     """A restored snapshot ends every watch with 410 Gone: kopf lists again, and goes on."""
     saved = fakekube.snapshot()
     fakekube.create(manifest("1"))

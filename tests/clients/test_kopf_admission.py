@@ -78,7 +78,7 @@ def operator(fakekube: Cluster, tmp_path: Path) -> Iterator[Operator]:
         yield found
 
 
-def test_admission_handlers(fakekube: Cluster, operator: Operator) -> None:
+def test_mutating_and_validating_admission_handlers(fakekube: Cluster, operator: Operator) -> None:
     for kind in ("mutating", "validating"):
         fakekube.wait_for(
             f"{kind}webhookconfigurations",

@@ -106,7 +106,7 @@ def test_create_and_get(kubectl: Kubectl) -> None:
     assert "already exists" in kubectl.fails("create deployment web --image=nginx")
 
 
-def test_change_objects(kubectl: Kubectl, tmp_path: Path) -> None:
+def test_patch_edit_label_and_annotate(kubectl: Kubectl, tmp_path: Path) -> None:
     kubectl("create configmap settings --from-literal=a=1")
     kubectl("""patch configmap settings -p '{"data":{"b":"2"}}'""")
     kubectl("""patch configmap settings --type merge -p '{"data":{"b":null,"c":"3"}}'""")
@@ -161,7 +161,7 @@ def test_watch_wait_and_delete(kubectl: Kubectl, started: Callable[[str], subpro
     assert waiting.wait(TIMEOUT) == 0
 
 
-def test_workloads(kubectl: Kubectl) -> None:
+def test_scale_rollout_autoscale_and_expose(kubectl: Kubectl) -> None:
     kubectl("create deployment web --image=nginx")
     kubectl("scale deployment web --replicas=5")
     kubectl("set image deployment/web nginx=nginx:2")
@@ -191,7 +191,7 @@ def test_pods_without_nodes(kubectl: Kubectl) -> None:
     assert kubectl("delete pod shell").startswith('pod "shell" deleted')
 
 
-def test_pods_run(kubectl: Kubectl) -> None:
+def test_run_wait_cordon_and_drain(kubectl: Kubectl) -> None:
     assert kubectl("get nodes").splitlines()[1].split()[:2] == ["node-1", "Ready"]
     assert kubectl("run shell --image=busybox") == "pod/shell created\n"
     assert "condition met" in kubectl("wait pod/shell --for=condition=Ready --timeout=10s")
@@ -201,7 +201,7 @@ def test_pods_run(kubectl: Kubectl) -> None:
     assert "pod/shell evicted" in kubectl("drain node-1 --force --ignore-daemonsets")
 
 
-def test_who_may_what(kubectl: Kubectl) -> None:
+def test_auth_can_i_and_create_token(kubectl: Kubectl) -> None:
     kubectl("create serviceaccount bob")
     assert kubectl("create token bob").count(".") == 2
     kubectl("create role reader --verb=get --resource=pods")
@@ -214,7 +214,7 @@ def test_who_may_what(kubectl: Kubectl) -> None:
     assert ["*.*", "[]", "[]", "[*]"] in [line.split() for line in kubectl("auth can-i --list").splitlines()]
 
 
-def test_what_the_server_is(kubectl: Kubectl) -> None:
+def test_api_resources_version_and_explain(kubectl: Kubectl) -> None:
     assert "deployments" in kubectl("api-resources --api-group=apps -o name").replace(".apps", "").splitlines()
     assert {"v1", "apps/v1", "rbac.authorization.k8s.io/v1"} <= set(kubectl("api-versions").splitlines())
     assert "Server Version: v1.36" in kubectl("version")
@@ -224,7 +224,7 @@ def test_what_the_server_is(kubectl: Kubectl) -> None:
     assert kubectl("get --raw /readyz") == "ok"
 
 
-def test_events_and_namespaces(kubectl: Kubectl) -> None:
+def test_get_events_and_delete_namespace(kubectl: Kubectl) -> None:
     kubectl("create namespace team")
     kubectl("create configmap settings --namespace team")
     kubectl("create -f -", json.dumps({

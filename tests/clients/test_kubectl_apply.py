@@ -51,7 +51,7 @@ def editor(folder: Path, script: str) -> str:
 
 
 @needs_kubectl
-def test_from_the_client_to_the_server(kubectl: Kubectl) -> None:
+def test_migration_from_client_side_to_server_side_apply(kubectl: Kubectl) -> None:
     assert kubectl("apply -f -", DEPLOYMENT % (2, "nginx:1")) == "deployment.apps/web created\n"
     assert kubectl("apply -f -", DEPLOYMENT % (3, "nginx:1")) == "deployment.apps/web configured\n"
     assert kubectl("apply --server-side -f -", DEPLOYMENT % (3, "nginx:1")) == "deployment.apps/web serverside-applied\n"
@@ -116,7 +116,7 @@ def test_edit(kubectl: Kubectl, tmp_path: Path) -> None:
 
 
 @needs_kubectl
-def test_small_changes(kubectl: Kubectl) -> None:
+def test_scale_set_annotate_label_and_replace(kubectl: Kubectl) -> None:
     kubectl("apply -f -", DEPLOYMENT % (2, "nginx:1"))
     assert "expected replicas to be 3" in kubectl.fails("scale deployment web --replicas=8 --current-replicas=3").lower()
     assert kubectl("scale deployment web --replicas=8 --current-replicas=2") == "deployment.apps/web scaled\n"
@@ -149,7 +149,7 @@ def test_patches(kubectl: Kubectl, patch: str, said: str) -> None:
 
 
 @needs_kubectl
-def test_patches_that_fail(kubectl: Kubectl) -> None:
+def test_invalid_patches_are_rejected(kubectl: Kubectl) -> None:
     kubectl("apply -f -", DEPLOYMENT % (2, "nginx:1"))
     test = """patch deployment web --type=json -p '[{"op":"test","path":"/spec/replicas","value":9}]'"""
     assert "the server rejected our request due to an error in our request" in kubectl.fails(test)
@@ -158,7 +158,7 @@ def test_patches_that_fail(kubectl: Kubectl) -> None:
 
 
 @needs_kubectl
-def test_what_needs_a_history(kubectl: Kubectl) -> None:
+def test_rollout_restart_pause_and_resume(kubectl: Kubectl) -> None:
     kubectl("apply -f -", DEPLOYMENT % (2, "nginx:1"))
     assert kubectl("rollout restart deployment web") == "deployment.apps/web restarted\n"
     assert kubectl("rollout pause deployment web") == "deployment.apps/web paused\n"
@@ -184,7 +184,7 @@ def three_way(original: Any, modified: Any, live: Any) -> Any:
     return patch
 
 
-def test_a_release_is_upgraded(fakekube: Cluster) -> None:
+def test_three_way_merge_upgrade(fakekube: Cluster) -> None:
     def chart(**data: str) -> dict[str, Any]:
         return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "release", "namespace": "default"}, "data": data}
 

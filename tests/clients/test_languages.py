@@ -25,7 +25,7 @@ _CONSOLE = re.compile(r"^```console\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 
 @pytest.mark.parametrize("language", sorted(TOOLS))
-def test_a_page_runs(language: str, tmp_path: Path, pytestconfig: pytest.Config) -> None:
+def test_documentation_page_of_a_language_runs(language: str, tmp_path: Path, pytestconfig: pytest.Config) -> None:
     if language not in pytestconfig.getoption("--languages").split(","):
         pytest.skip(f"--languages={language} is not given")
     if shutil.which(TOOLS[language]) is None:

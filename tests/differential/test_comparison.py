@@ -42,7 +42,7 @@ def compared(recorded: dict[str, Any], answered: dict[str, Any]) -> list[str]:
     "answered",
     [with_metadata(uid=OTHER_UID), with_metadata(resourceVersion="99"), with_metadata(creationTimestamp="2026-06-07T08:09:10Z")],
 )
-def test_what_no_server_repeats_is_no_difference(answered: dict[str, Any]) -> None:
+def test_volatile_values_are_not_differences(answered: dict[str, Any]) -> None:
     assert compared(exchange(), answered) == []
 
 
@@ -60,17 +60,17 @@ def test_what_no_server_repeats_is_no_difference(answered: dict[str, Any]) -> No
         ),
     ],
 )
-def test_what_differs_is_told(answered: dict[str, Any], line: str) -> None:
+def test_differences_are_reported(answered: dict[str, Any], line: str) -> None:
     assert compared(exchange(), answered) == [line]
 
 
-def test_the_same_uid_stays_the_same() -> None:
+def test_uids_are_compared_by_identity_across_exchanges() -> None:
     recorded = [exchange(), exchange()]
     answered = [exchange(), with_metadata(uid=OTHER_UID)]
     assert differences(normalise(recorded), normalise(answered)) == ['[1].body.metadata.uid: "<uid 2>", want "<uid 1>"']
 
 
-def test_revisions_keep_their_order() -> None:
+def test_resource_versions_are_compared_by_order() -> None:
     later = with_metadata(resourceVersion="18")
     assert compared_all([exchange(), later], [later, exchange()])
     assert not compared_all([exchange(), later], [with_metadata(resourceVersion="5"), with_metadata(resourceVersion="500")])
@@ -80,13 +80,13 @@ def compared_all(recorded: list[dict[str, Any]], answered: list[dict[str, Any]])
     return differences(normalise(recorded), normalise(answered))
 
 
-def test_exchanges_that_are_missing_count() -> None:
+def test_missing_exchanges_count_as_different() -> None:
     result = Score()
     result.add("s", [exchange(), exchange()], [exchange()])
     assert (result.identical, result.exchanges, result.identical_scenarios, result.scenarios) == (1, 2, 0, 1)
 
 
-def test_the_order_of_members_counts_apart() -> None:
+def test_member_order_is_scored_separately() -> None:
     answered = exchange()
     answered["body"] = dict(reversed(answered["body"].items()))
     result = Score()
@@ -94,21 +94,21 @@ def test_the_order_of_members_counts_apart() -> None:
     assert (result.identical, result.in_order) == (1, 0)
 
 
-def test_what_the_reference_does_not_repeat_is_not_counted() -> None:
+def test_unstable_exchanges_are_not_scored() -> None:
     first, second = {"s": [exchange(), exchange()]}, {"s": [exchange(), exchange(status=500)]}
     assert mark_unstable(first, second) == 1
     result = score(first, second)
     assert (result.identical, result.exchanges) == (1, 1)
 
 
-def test_a_seed_tells_one_story() -> None:
+def test_random_story_is_deterministic_for_a_seed() -> None:
     recording = Recording("random", "random:any:2")
     first, second = (play_in_process(recording, recording.scenarios()) for _ in range(2))
     assert score(copy.deepcopy(first), second).differences == []
     assert first["random.any.0000"] != first["random.any.0001"]
 
 
-def test_a_socket_and_the_application_answer_alike() -> None:
+def test_socket_and_wsgi_application_give_equal_responses() -> None:
     recording = Recording("watches")
     scenarios = recording.scenarios("selector")
     assert scenarios

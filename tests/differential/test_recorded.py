@@ -52,7 +52,7 @@ def _is_as_good(result: Score, expected: scores.Expected, in_order: int) -> bool
     return figures.pop("in_order") >= in_order and figures == expected  # what is told of several webhooks has no order
 
 
-def test_descriptions_make_more_exchanges_identical() -> None:
+def test_openapi_descriptions_increase_identical_exchanges() -> None:
     """As docs/fidelity.md says; in a process of its own, because documents are made once a process."""
     pytest.importorskip("kubernetes_validate")
     command = [sys.executable, "-m", "tests.differential", "check", "--descriptions", "-v", "0", "discovery", "negotiation"]
@@ -68,5 +68,5 @@ def test_every_recording_is_played() -> None:
     assert {file for file in files if not file.startswith("life/")} == set(RECORDINGS)
 
 
-def test_the_page_shows_the_table() -> None:
+def test_fidelity_page_shows_the_scores() -> None:
     assert scores.shown_rows() == scores.page_rows(scores.read())

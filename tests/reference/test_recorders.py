@@ -27,6 +27,6 @@ def test_no_file_has_two_recorders() -> None:
     assert len(paths) == len(set(paths))
 
 
-def test_the_page_names_every_recorder() -> None:
+def test_development_page_names_every_recorder() -> None:
     commands = " ".join(line for line in PAGE.splitlines() if "tests.reference record" in line)
     assert set(RECORDERS) <= set(re.findall(r"[\w-]+", commands))

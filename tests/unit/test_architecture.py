@@ -101,7 +101,7 @@ def module_of(file: Path) -> str:
 
 
 @pytest.mark.parametrize("room", ROW)
-def test_a_room_imports_only_what_stands_after_it(room: str) -> None:
+def test_package_imports_only_packages_below_it(room: str) -> None:
     allowed = {*ROW[ROW.index(room) :], *FURNITURE}
     wrong = [
         f"{file.relative_to(PACKAGE)}: {module}"
@@ -113,7 +113,7 @@ def test_a_room_imports_only_what_stands_after_it(room: str) -> None:
 
 
 @pytest.mark.parametrize("piece", sorted(FURNITURE))
-def test_furniture_stands_alone(piece: str) -> None:
+def test_shared_packages_import_only_shared_packages(piece: str) -> None:
     wrong = [
         f"{file.relative_to(PACKAGE)}: {module}"
         for file in files(piece)
@@ -123,17 +123,17 @@ def test_furniture_stands_alone(piece: str) -> None:
     assert not wrong
 
 
-def test_the_store_knows_nothing_of_ours() -> None:
+def test_store_imports_no_other_package() -> None:
     assert {room_of(module) for file in files("store") for module in imports(file)} <= {"store"}
 
 
-def test_importing_the_package_is_light() -> None:
+def test_package_import_is_lazy() -> None:
     code = "import sys, fakekube; print(sorted(m for m in sys.modules if m.startswith(('fakekube.', 'orjson', 'yaml'))))"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
 
 
-def test_every_module_tells_its_theory() -> None:
+def test_every_module_has_a_docstring() -> None:
     silent = [
         str(path.relative_to(PACKAGE)) for path in PACKAGE.rglob("*.py") if not path.read_text(encoding="utf-8").startswith('"""')
     ]

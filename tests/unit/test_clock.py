@@ -35,7 +35,7 @@ def timer_threads() -> list[threading.Thread]:
 # -------------------------------------------------------------------- time
 
 
-def test_a_running_clock_tells_the_real_time(clock: Clock) -> None:
+def test_running_clock_shows_the_real_time(clock: Clock) -> None:
     before, after = datetime.now(UTC), time.monotonic()
     now, monotonic = clock.now(), clock.monotonic()
     assert before <= now <= datetime.now(UTC)
@@ -44,7 +44,7 @@ def test_a_running_clock_tells_the_real_time(clock: Clock) -> None:
     assert not clock.held
 
 
-def test_a_held_clock_stands_still(held: Clock) -> None:
+def test_held_clock_does_not_move(held: Clock) -> None:
     now, monotonic = held.now(), held.monotonic()
     assert held.held
     real = time.monotonic()
@@ -55,14 +55,14 @@ def test_a_held_clock_stands_still(held: Clock) -> None:
     assert (held.now(), held.monotonic()) == (now, monotonic)
 
 
-def test_both_times_move_by_what_the_clock_is_advanced(held: Clock) -> None:
+def test_advance_moves_now_and_monotonic_equally(held: Clock) -> None:
     now, monotonic = held.now(), held.monotonic()
     held.advance(hours=1, milliseconds=500)
     assert held.now() - now == timedelta(hours=1, milliseconds=500)
     assert held.monotonic() - monotonic == pytest.approx(3600.5)
 
 
-def test_a_released_clock_runs_on_from_where_it_stands(held: Clock) -> None:
+def test_released_clock_continues_from_its_held_time(held: Clock) -> None:
     held.advance(days=1)
     now, monotonic = held.now(), held.monotonic()
     held.release()
@@ -77,21 +77,21 @@ def test_a_released_clock_runs_on_from_where_it_stands(held: Clock) -> None:
     assert held.monotonic() > monotonic
 
 
-def test_a_running_clock_can_be_moved_too(clock: Clock) -> None:
+def test_running_clock_can_be_advanced(clock: Clock) -> None:
     before = clock.now()
     clock.advance(hours=1)
     assert clock.now() - before >= timedelta(hours=1)
     assert not clock.held
 
 
-def test_no_clock_goes_back(held: Clock) -> None:
+def test_advance_by_a_negative_duration_is_rejected(held: Clock) -> None:
     now = held.now()
     with pytest.raises(ValueError, match="cannot be moved back"):
         held.advance(seconds=-1)
     assert held.now() == now
 
 
-def test_a_fork_shows_the_same_time_and_goes_its_own_way(held: Clock) -> None:
+def test_fork_has_the_same_time_and_is_independent(held: Clock) -> None:
     held.advance(hours=1)
     fired: list[str] = []
     held.call_at(held.monotonic() + 1, lambda: fired.append("origin"))
@@ -105,7 +105,7 @@ def test_a_fork_shows_the_same_time_and_goes_its_own_way(held: Clock) -> None:
 # -------------------------------------------------------------------- timers of a held clock
 
 
-def test_timers_fire_in_order_each_at_its_own_time(held: Clock) -> None:
+def test_timers_fire_in_order_at_their_due_times(held: Clock) -> None:
     start, began = held.monotonic(), held.now()
     fired: list[tuple[str, float, timedelta]] = []
 
@@ -122,7 +122,7 @@ def test_timers_fire_in_order_each_at_its_own_time(held: Clock) -> None:
     assert fired[-1][0] == "never"
 
 
-def test_what_a_timer_starts_fires_in_the_same_move(held: Clock) -> None:
+def test_timer_started_by_a_timer_fires_in_the_same_advance(held: Clock) -> None:
     start = held.monotonic()
     fired: list[float] = []
 
@@ -135,7 +135,7 @@ def test_what_a_timer_starts_fires_in_the_same_move(held: Clock) -> None:
     assert fired == [10, 20, 30]
 
 
-def test_a_timer_may_move_the_clock_itself(held: Clock) -> None:
+def test_timer_can_advance_the_clock(held: Clock) -> None:
     start = held.monotonic()
     held.call_at(start + 1, lambda: held.advance(seconds=10))
     held.advance(seconds=2)
@@ -153,7 +153,7 @@ def test_a_cancelled_timer_does_not_fire(held: Clock) -> None:
     assert fired == ["a", "c"]
 
 
-def test_a_timer_of_the_past_fires_with_the_next_move(held: Clock) -> None:
+def test_overdue_timer_fires_with_the_next_advance(held: Clock) -> None:
     fired: list[float] = []
     held.call_at(held.monotonic() - 5, lambda: fired.append(held.monotonic()))
     now = held.monotonic()
@@ -162,7 +162,7 @@ def test_a_timer_of_the_past_fires_with_the_next_move(held: Clock) -> None:
     assert fired == [now]
 
 
-def test_a_failing_timer_stops_the_clock_at_its_time_and_the_next_move_goes_on(held: Clock) -> None:
+def test_failing_timer_stops_the_advance_and_the_next_advance_continues(held: Clock) -> None:
     start = held.monotonic()
     fired: list[bool] = []
 
@@ -193,7 +193,7 @@ def test_a_closed_clock_fires_nothing(held: Clock) -> None:
 # -------------------------------------------------------------------- timers of a running clock
 
 
-def test_timers_fire_by_themselves_in_order_and_leave_no_thread(clock: Clock) -> None:
+def test_timers_of_a_running_clock_fire_in_order_and_leave_no_thread(clock: Clock) -> None:
     done = threading.Event()
     fired: list[str] = []
     now = clock.monotonic()
@@ -208,7 +208,7 @@ def test_timers_fire_by_themselves_in_order_and_leave_no_thread(clock: Clock) ->
     assert timer_threads() == []
 
 
-def test_nothing_is_started_by_making_a_clock_and_cancelling_ends_the_thread(clock: Clock) -> None:
+def test_timer_thread_starts_with_a_timer_and_ends_when_it_is_cancelled(clock: Clock) -> None:
     assert timer_threads() == []
     timer = clock.call_at(clock.monotonic() + 3600, lambda: None)
     threads = timer_threads()
@@ -218,7 +218,7 @@ def test_nothing_is_started_by_making_a_clock_and_cancelling_ends_the_thread(clo
     assert timer_threads() == []
 
 
-def test_holding_stops_timers_and_releasing_starts_them(clock: Clock) -> None:
+def test_hold_stops_timers_and_release_starts_them(clock: Clock) -> None:
     done = threading.Event()
     clock.hold()
     clock.call_at(clock.monotonic() + 0.001, done.set)
@@ -228,21 +228,21 @@ def test_holding_stops_timers_and_releasing_starts_them(clock: Clock) -> None:
     assert done.wait(SOON)
 
 
-def test_advancing_a_running_clock_fires_what_becomes_due_before_it_returns(clock: Clock) -> None:
+def test_advance_of_a_running_clock_fires_due_timers_before_it_returns(clock: Clock) -> None:
     fired: list[threading.Thread] = []
     clock.call_at(clock.monotonic() + 3600, lambda: fired.append(threading.current_thread()))
     clock.advance(hours=2)
     assert fired == [threading.current_thread()]
 
 
-def test_an_advanced_clock_fires_the_rest_at_its_new_time(clock: Clock) -> None:
+def test_remaining_timers_fire_at_the_advanced_time(clock: Clock) -> None:
     done = threading.Event()
     clock.call_at(clock.monotonic() + 3600.01, done.set)
     clock.advance(hours=1)
     assert done.wait(SOON)
 
 
-def test_clocks_share_the_thread(clock: Clock) -> None:
+def test_clocks_share_one_timer_thread(clock: Clock) -> None:
     others = [Clock() for _ in range(10)]
     done = [threading.Event() for _ in others]
     for other, event in zip(others, done, strict=True):
@@ -252,7 +252,7 @@ def test_clocks_share_the_thread(clock: Clock) -> None:
     assert all(event.wait(SOON) for event in done)
 
 
-def test_a_failing_timer_is_reported_and_the_others_fire(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failing_timer_is_reported_and_other_timers_fire(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     reported: list[type[BaseException]] = []
     monkeypatch.setattr(threading, "excepthook", lambda failure: reported.append(failure.exc_type))
     done = threading.Event()
@@ -270,7 +270,7 @@ def test_a_failing_timer_is_reported_and_the_others_fire(clock: Clock, monkeypat
 # -------------------------------------------------------------------- jumps
 
 
-def test_subscribers_hear_of_every_jump_after_it(clock: Clock) -> None:
+def test_subscribers_are_notified_after_every_jump(clock: Clock) -> None:
     heard: list[tuple[bool, datetime]] = []
 
     def listen() -> None:
@@ -289,7 +289,7 @@ def test_subscribers_hear_of_every_jump_after_it(clock: Clock) -> None:
     assert heard[1][1] - start == timedelta(hours=1)
 
 
-def test_a_subscriber_hears_of_a_move_that_failed_half_way(held: Clock) -> None:
+def test_subscribers_are_notified_of_a_failed_advance(held: Clock) -> None:
     heard: list[float] = []
     held.subscribe(lambda: heard.append(held.monotonic()))
 
@@ -303,7 +303,7 @@ def test_a_subscriber_hears_of_a_move_that_failed_half_way(held: Clock) -> None:
     assert heard == [due]
 
 
-def test_many_threads_may_move_one_clock(held: Clock) -> None:
+def test_clock_is_advanced_by_many_threads(held: Clock) -> None:
     start = held.monotonic()
     fired: list[float] = []
     for second in range(1, 101):

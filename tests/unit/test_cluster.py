@@ -23,30 +23,30 @@ def config_map(name: str, **data: str) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("name", ["deployments", "deployment", "deploy", "Deployment", "deployments.apps"])
-def test_a_resource_goes_by_every_name_that_kubectl_knows(name: str, cluster: Cluster) -> None:
+def test_resource_is_found_by_plural_singular_kind_and_short_name(name: str, cluster: Cluster) -> None:
     assert cluster.list(name) == []
 
 
-def test_an_unknown_resource_is_told(cluster: Cluster) -> None:
+def test_unknown_resource_raises_unknown_resource(cluster: Cluster) -> None:
     with pytest.raises(UnknownResource, match="gadgets"):
         cluster.list("gadgets")
 
 
-def test_objects_come_with_kind_and_version(cluster: Cluster) -> None:
+def test_returned_objects_have_kind_and_api_version(cluster: Cluster) -> None:
     cluster.create(config_map("a", k="v"))
     assert cluster.get("cm", "a")["kind"] == "ConfigMap"
     listed = cluster.list("cm", namespace="default", field_selector="metadata.name=a")
     assert [(item["apiVersion"], item["data"]) for item in listed] == [("v1", {"k": "v"})]
 
 
-def test_what_the_api_refuses_is_an_api_error(cluster: Cluster) -> None:
+def test_rejected_request_raises_api_error(cluster: Cluster) -> None:
     with pytest.raises(ApiError) as caught:
         cluster.get("pods", "absent")
     assert (caught.value.code, caught.value.reason) == (404, "NotFound")
     assert str(caught.value) == 'pods "absent" not found'
 
 
-def test_manifests_of_every_sort(cluster: Cluster, tmp_path: Path) -> None:
+def test_load_accepts_folders_text_objects_and_lists(cluster: Cluster, tmp_path: Path) -> None:
     (tmp_path / "deep").mkdir()
     (tmp_path / "deep" / "one.yaml").write_text("{kind: ConfigMap, apiVersion: v1, metadata: {name: one, namespace: late}}")
     (tmp_path / "two.json").write_text('{"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "late"}}')
@@ -56,17 +56,17 @@ def test_manifests_of_every_sort(cluster: Cluster, tmp_path: Path) -> None:
     cluster.load(tmp_path)  # applied: once more changes nothing
 
 
-def test_manifests_are_read_as_kubernetes_reads_them(cluster: Cluster) -> None:
+def test_manifests_are_parsed_by_the_yaml_rules_of_kubernetes(cluster: Cluster) -> None:
     text = "kind: ConfigMap\napiVersion: v1\nmetadata: {name: one}\ndata: {day: 2020-01-01, sign: =}\n"
     assert cluster.load(text)[0]["data"] == {"day": "2020-01-01", "sign": "="}
 
 
-def test_a_manifest_that_is_none(cluster: Cluster, tmp_path: Path) -> None:
+def test_missing_manifest_raises_manifest_error(cluster: Cluster, tmp_path: Path) -> None:
     with pytest.raises(ManifestError, match="No such file"):
         cluster.load(tmp_path / "absent.yaml")
 
 
-def test_wait_for_sees_what_another_thread_does(cluster: Cluster) -> None:
+def test_wait_for_sees_changes_of_another_thread(cluster: Cluster) -> None:
     timer = threading.Timer(0.01, lambda: cluster.create(config_map("late", k="v")))
     timer.start()
     found = cluster.wait_for("cm", "late", until=lambda obj: obj["data"] == {"k": "v"}, timeout=5)
@@ -74,7 +74,7 @@ def test_wait_for_sees_what_another_thread_does(cluster: Cluster) -> None:
     timer.join()
 
 
-def test_an_update_replaces_the_object_unless_it_was_changed(cluster: Cluster) -> None:
+def test_update_with_stale_resource_version_conflicts(cluster: Cluster) -> None:
     made = cluster.create(config_map("one", k="v"))
     assert cluster.update({**made, "data": {"a": "1"}})["data"] == {"a": "1"}
     with pytest.raises(ApiError) as refused:
@@ -84,12 +84,12 @@ def test_an_update_replaces_the_object_unless_it_was_changed(cluster: Cluster) -
     assert cluster.update(made)["data"] == {"k": "v"}
 
 
-def test_wait_for_gives_up(cluster: Cluster) -> None:
+def test_wait_for_raises_timeout_error(cluster: Cluster) -> None:
     with pytest.raises(TimeoutError, match="cm never does not exist after 0"):
         cluster.wait_for("cm", "never", timeout=0)
 
 
-def test_snapshots_can_be_restored_many_times(cluster: Cluster) -> None:
+def test_snapshot_can_be_restored_repeatedly(cluster: Cluster) -> None:
     cluster.create(config_map("a", k="1"))
     saved = cluster.snapshot()
     for _ in range(2):
@@ -108,13 +108,13 @@ def test_a_fork_is_independent(cluster: Cluster) -> None:
         assert twin.get("cm", "a")["data"] == {"k": "2"}
 
 
-def test_clusters_do_not_see_each_other() -> None:
+def test_clusters_are_isolated() -> None:
     with Cluster() as one, Cluster() as two:
         one.create(config_map("mine"))
         assert two.list("cm", namespace="default", field_selector="metadata.name=mine") == []
 
 
-def test_a_namespace_gets_what_every_namespace_has_and_ends(cluster: Cluster) -> None:
+def test_namespace_gets_default_objects_and_terminates(cluster: Cluster) -> None:
     cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
     cluster.settle()
     assert [account["metadata"]["name"] for account in cluster.list("sa", namespace="team")] == ["default"]
@@ -133,14 +133,14 @@ def test_a_namespace_gets_what_every_namespace_has_and_ends(cluster: Cluster) ->
     cluster.wait_for("namespaces", "team", gone=True)
 
 
-def test_a_bare_api_server_has_no_controllers() -> None:
+def test_apiserver_profile_has_no_controllers() -> None:
     with Cluster(profile="apiserver") as bare:
         assert bare.list("serviceaccounts") == []
         bare.settle()
         assert bare.list("serviceaccounts") == []
 
 
-def test_the_past_can_be_made_to_expire(cluster: Cluster) -> None:
+def test_compact_makes_old_resource_versions_return_410(cluster: Cluster) -> None:
     revision = cluster.create(config_map("a"))["metadata"]["resourceVersion"]
     cluster.patch("cm", "a", {"data": {"k": "v"}})
     cluster.compact()
@@ -149,7 +149,7 @@ def test_the_past_can_be_made_to_expire(cluster: Cluster) -> None:
     assert caught.value.code == 410
 
 
-def test_stopping_twice_and_not_starting_is_fine() -> None:
+def test_stop_is_idempotent_and_needs_no_start() -> None:
     cluster = Cluster()
     with pytest.raises(RuntimeError, match="not started"):
         _ = cluster.url
@@ -157,7 +157,7 @@ def test_stopping_twice_and_not_starting_is_fine() -> None:
     cluster.stop()
 
 
-def test_the_objects_of_a_fresh_server_are_in_the_form_in_which_they_are_stored() -> None:
+def test_bootstrap_objects_are_in_storage_form() -> None:
     backend = Cluster(profile="apiserver")._machinery.backend
     seen = set()
     for resource in backend.registry:

@@ -123,7 +123,7 @@ def test_a_fork_of_a_strict_cluster_is_strict() -> None:
         twin.faults.on("get", "pods").status(500)
 
 
-def test_200_stopped_clusters_leave_nothing_in_memory() -> None:
+def test_200_stopped_clusters_leak_no_memory() -> None:
     def live() -> list[weakref.ref[Any]]:
         with Cluster(profile="apiserver") as cluster:
             cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}})

@@ -35,13 +35,13 @@ def usual() -> object:
     assert "fakekube-depth" not in {thread.name for thread in threading.enumerate()}
 
 
-def test_there_is_room_for_ten_thousand_levels() -> None:
+def test_deep_stack_allows_50000_levels() -> None:
     with pytest.raises(RecursionError):
         descend(50_000)
     assert call_with_deep_stack(lambda: descend(50_000)) == 50_000
 
 
-def test_there_is_room_within_the_room() -> None:
+def test_nested_deep_stack_calls_share_one_thread() -> None:
     here: list[int] = []
 
     def inner() -> int:
@@ -57,12 +57,12 @@ def test_there_is_room_within_the_room() -> None:
 
 
 @pytest.mark.parametrize("function", [for_ever, for_ever_through_c])
-def test_what_has_no_end_is_an_error(function: Callable[[], object]) -> None:
+def test_infinite_recursion_raises_recursion_error(function: Callable[[], object]) -> None:
     with pytest.raises(RecursionError):
         call_with_deep_stack(function)
 
 
-def test_errors_come_out() -> None:
+def test_exceptions_propagate_from_the_deep_stack() -> None:
     def refuse() -> None:
         raise KeyError("no")
 
@@ -70,7 +70,7 @@ def test_errors_come_out() -> None:
         call_with_deep_stack(refuse)
 
 
-def test_a_function_looks_for_room_itself() -> None:
+def test_with_deep_stack_retries_on_recursion_error() -> None:
     calls: list[int] = []
 
     @with_deep_stack
@@ -84,7 +84,7 @@ def test_a_function_looks_for_room_itself() -> None:
     assert calls == [10, 20_000, 20_000]
 
 
-def test_where_threads_are_not_to_be_had_it_stays_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recursion_error_is_raised_if_no_thread_can_start(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(_: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
 
@@ -93,7 +93,7 @@ def test_where_threads_are_not_to_be_had_it_stays_an_error(monkeypatch: pytest.M
         call_with_deep_stack(lambda: 1)
 
 
-def test_the_largest_need_counts() -> None:
+def test_largest_nested_recursion_allowance_applies() -> None:
     before = sys.getrecursionlimit()
     with allowance(before + 100):
         with allowance(before + 50):
@@ -104,7 +104,7 @@ def test_the_largest_need_counts() -> None:
         assert sys.getrecursionlimit() == before
 
 
-def test_the_last_who_is_done_takes_the_allowance_back() -> None:
+def test_recursion_limit_is_restored_by_the_last_user() -> None:
     before = sys.getrecursionlimit()
     entered, leave = threading.Event(), threading.Event()
 

@@ -25,13 +25,13 @@ def chosen(**flags: Any) -> str | None:
             return client.selected_alpn_protocol()
 
 
-def test_clusters_offer_http2_unless_told_otherwise() -> None:
+def test_http2_is_offered_unless_disabled() -> None:
     assert chosen() == "h2"
     assert chosen(http2=False) == "http/1.1"
     assert chosen(disable_http2_serving=True) == "http/1.1"
 
 
-def test_the_limit_of_streams_is_told_to_clients() -> None:
+def test_max_concurrent_streams_is_sent_in_settings() -> None:
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     context.set_alpn_protocols(["h2"])
@@ -41,7 +41,7 @@ def test_the_limit_of_streams_is_told_to_clients() -> None:
             assert b"\x00\x03\x00\x00\x00\xfa" in client.recv(1000)
 
 
-def test_the_command_lines() -> None:
+def test_http2_flags_on_the_command_lines() -> None:
     assert parse(["serve", "--tls", "--http2=false"]).flags == {"http2": False}
     assert parse(["serve", "--tls", "--goaway-chance=0.01"]).flags == {"goaway_chance": 0.01}
     line = read(["--disable-http2-serving", "--http2-max-streams-per-connection=250", "--goaway-chance", "0.02"])
@@ -49,6 +49,6 @@ def test_the_command_lines() -> None:
 
 
 @pytest.mark.parametrize("chance", [-0.1, 0.021])
-def test_the_chance_of_goaway_has_bounds(chance: float) -> None:
+def test_goaway_chance_out_of_bounds_is_rejected(chance: float) -> None:
     with pytest.raises(OptionError, match=r"--goaway-chance can not be less than 0 or greater than 0\.02"):
         Cluster(profile="apiserver", goaway_chance=chance)

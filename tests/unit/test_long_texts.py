@@ -33,32 +33,32 @@ MANY = 1_000_000
     ],
     ids=["digits", "zeros", "fraction", "duration", "spelled"],
 )
-def test_what_is_refused(read: Callable[[str], object], text: str) -> None:
+def test_long_invalid_texts_are_rejected_in_linear_time(read: Callable[[str], object], text: str) -> None:
     with pytest.raises(ValueError, match=r"(?s).{10}"):
         read(text)
 
 
 @pytest.mark.parametrize("text", ["1" * MANY + "!", "0x" + "1" * MANY + "!", "." * MANY])
-def test_numbers_in_expressions(text: str) -> None:
+def test_long_numbers_in_cel_expressions(text: str) -> None:
     value, _ = program(check("double(x)", parse("double(x)"), {"x": STRING})).evaluate({"x": text})
     assert isinstance(value, EvaluationError)
 
 
-def test_weights_of_media_types() -> None:
+def test_long_weights_of_media_types() -> None:
     assert negotiation.clauses("a/b;q=" + "1" * MANY + "!")
 
 
 @pytest.mark.parametrize("text", ["1" * MANY, "1." * (MANY // 2), "e+" * (MANY // 2)])
-def test_digits_in_documents(text: str) -> None:
+def test_long_digit_strings_in_yaml(text: str) -> None:
     assert yaml.loads(f'{{"a":"{text}"}}'.encode()) == ({"a": text}, [])
 
 
 @pytest.mark.parametrize("text", ['"' * MANY, "\\" * MANY, ', "' * (MANY // 3), "a: " * (MANY // 3)])
-def test_documents_that_are_written(text: str) -> None:
+def test_long_texts_round_trip_through_yaml(text: str) -> None:
     assert yaml.loads(yaml.dumps({"a": text})) == ({"a": text}, [])
 
 
-def test_indentation_is_not_made_of_what_would_not_fit_into_memory() -> None:
+def test_indented_output_too_large_for_memory_is_rejected() -> None:
     value: object = [1] * 200_000
     for _ in range(9_000):
         value = [value]

@@ -90,7 +90,7 @@ def refusal(call: Any) -> str:
         ("nodes", "n1"),
     ],
 )
-def test_what_belongs_to_a_node_can_be_read(kubelet: ObjectClient, plural: str, name: str) -> None:
+def test_kubelet_can_read_objects_related_to_its_node(kubelet: ObjectClient, plural: str, name: str) -> None:
     assert kubelet.get(plural, name)["metadata"]["name"] == name
 
 
@@ -103,17 +103,17 @@ def test_what_belongs_to_a_node_can_be_read(kubelet: ObjectClient, plural: str, 
         ("leases", "n1", 'can only access leases in the "kube-node-lease" system namespace'),
     ],
 )
-def test_what_belongs_to_others_cannot(kubelet: ObjectClient, plural: str, name: str, reason: str) -> None:
+def test_kubelet_cannot_read_objects_of_other_nodes(kubelet: ObjectClient, plural: str, name: str, reason: str) -> None:
     assert refusal(lambda: kubelet.get(plural, name)).endswith(reason)
 
 
-def test_lists_need_a_field_selector(kubelet: ObjectClient) -> None:
+def test_kubelet_pod_lists_require_a_node_name_field_selector(kubelet: ObjectClient) -> None:
     assert [pod["metadata"]["name"] for pod in kubelet.list("pods", field_selector="spec.nodeName=n1")] == ["mine"]
     assert "can only list/watch pods with spec.nodeName field selector" in refusal(lambda: kubelet.list("pods"))
     assert refusal(lambda: kubelet.list("pods", field_selector="spec.nodeName=n2"))
 
 
-def test_a_relation_ends_with_the_pod(cluster: Cluster, kubelet: ObjectClient) -> None:
+def test_kubelet_loses_access_to_a_secret_when_its_pod_is_deleted(cluster: Cluster, kubelet: ObjectClient) -> None:
     cluster.create({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "late"}})
     assert refusal(lambda: kubelet.get("secrets", "late"))
     volume = {"name": "v", "secret": {"secretName": "late"}}
@@ -123,7 +123,7 @@ def test_a_relation_ends_with_the_pod(cluster: Cluster, kubelet: ObjectClient) -
     assert refusal(lambda: kubelet.get("secrets", "late"))
 
 
-def test_a_kubelet_writes_its_own_node(kubelet: ObjectClient) -> None:
+def test_kubelet_can_modify_only_its_own_node(kubelet: ObjectClient) -> None:
     kubelet.patch("nodes", "n1", {"metadata": {"labels": {"a": "b", "node.kubernetes.io/x": "y"}}})
     kubelet.patch("nodes", "n1", {"status": {"phase": "Running"}}, subresource="status")
     labels = {"metadata": {"labels": {"k8s.io/b": "1", "node-restriction.kubernetes.io/a": "1"}}}
@@ -135,7 +135,7 @@ def test_a_kubelet_writes_its_own_node(kubelet: ObjectClient) -> None:
     assert "is not allowed to modify taints" in refusal(lambda: kubelet.patch("nodes", "n1", taints))
 
 
-def test_a_kubelet_makes_mirror_pods_only(kubelet: ObjectClient) -> None:
+def test_kubelet_can_create_only_mirror_pods(kubelet: ObjectClient) -> None:
     owner = {
         "apiVersion": "v1",
         "kind": "Node",
@@ -171,7 +171,9 @@ def test_a_kubelet_makes_mirror_pods_only(kubelet: ObjectClient) -> None:
         ([], "theirs", "node requested token bound to a pod scheduled on a different node"),
     ],
 )
-def test_tokens_for_pods(cluster: Cluster, kubelet: ObjectClient, audiences: list[str], pod: str, reason: str) -> None:
+def test_kubelet_token_requests_are_bound_to_its_pods(
+    cluster: Cluster, kubelet: ObjectClient, audiences: list[str], pod: str, reason: str
+) -> None:
     uid = cluster.get("pods", pod)["metadata"]["uid"]
     spec = {"audiences": audiences, "boundObjectRef": {"apiVersion": "v1", "kind": "Pod", "name": pod, "uid": uid}}
     body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
@@ -182,7 +184,7 @@ def test_tokens_for_pods(cluster: Cluster, kubelet: ObjectClient, audiences: lis
         assert reason in refusal(lambda: kubelet._client.call("POST", path, body))
 
 
-def test_the_rules_of_a_node_are_not_listed(kubelet: ObjectClient) -> None:
+def test_rules_review_of_a_node_is_incomplete(kubelet: ObjectClient) -> None:
     review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectRulesReview", "spec": {"namespace": "default"}}
     status = kubelet.create(review)["status"]
     assert (status["incomplete"], status["evaluationError"]) == (True, "node authorizer does not support user rule resolution")
@@ -192,7 +194,7 @@ def test_the_rules_of_a_node_are_not_listed(kubelet: ObjectClient) -> None:
     ("mode", "allowed", "reason"),
     [("AlwaysAllow", True, ""), ("AlwaysDeny", False, "Everything is forbidden."), ("Node", False, ""), ("RBAC", False, "")],
 )
-def test_modes(mode: str, allowed: bool, reason: str) -> None:
+def test_authorization_modes(mode: str, allowed: bool, reason: str) -> None:
     cluster = Cluster(profile="apiserver", authorization_mode=mode)
     if allowed:
         assert cluster.as_user("bob").list("nodes") == []

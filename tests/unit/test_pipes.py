@@ -48,7 +48,7 @@ def test_a_pipe_is_a_bounded_queue_of_bytes(capacity: int, steps: list[bytes | i
             pipe.write(b"x")
 
 
-def test_an_abandoned_pipe_tells_its_writer() -> None:
+def test_write_to_an_abandoned_pipe_raises_broken_pipe_error() -> None:
     pipe = Pipe()
     pipe.write(b"x")
     pipe.abandon()
@@ -59,7 +59,7 @@ def test_an_abandoned_pipe_tells_its_writer() -> None:
         pipe.write(b"y")
 
 
-def test_every_change_wakes_subscribers() -> None:
+def test_every_change_notifies_subscribers() -> None:
     pipe, woken = Pipe(), list[str]()
     wake = lambda: woken.append("")  # noqa: E731
     pipe.subscribe(wake)
@@ -82,14 +82,14 @@ def write_and_close(pipe: Pipe, data: bytes) -> threading.Event:
     return in_background(write)
 
 
-def test_writing_all_waits_for_the_reader() -> None:
+def test_write_all_waits_for_the_reader() -> None:
     pipe = Pipe(4)
     done = write_and_close(pipe, b"0123456789")
     assert b"".join(iter(lambda: pipe.read_blocking(3, timeout=5), b"")) == b"0123456789"
     assert done.wait(5)
 
 
-def test_a_writer_that_waits_hears_that_the_reader_has_gone() -> None:
+def test_abandon_wakes_a_blocked_writer_with_broken_pipe_error() -> None:
     pipe, raised = Pipe(1), threading.Event()
 
     def write() -> None:
@@ -103,7 +103,7 @@ def test_a_writer_that_waits_hears_that_the_reader_has_gone() -> None:
     assert raised.wait(5)
 
 
-def test_lines() -> None:
+def test_iteration_yields_lines() -> None:
     pipe = Pipe(8)
     done = write_and_close(pipe, b"one\ntwo\nlong line without an end\nlast")
     lines = list(pipe)
@@ -112,14 +112,14 @@ def test_lines() -> None:
     assert done.wait(5)
 
 
-def test_waiting_has_an_end() -> None:
+def test_blocking_reads_time_out() -> None:
     with pytest.raises(TimeoutError):
         Pipe().read_blocking(timeout=0.01)
     with pytest.raises(TimeoutError):
         Pipe().readline(timeout=0.01)
 
 
-def test_terminal_sizes() -> None:
+def test_terminal_size_queue() -> None:
     sizes, woken = TerminalSizeQueue(), list[str]()
     sizes.subscribe(lambda: woken.append(""))
     assert sizes.next() is None

@@ -57,7 +57,7 @@ def test_fixtures(project: Project) -> None:
     project.run().assert_outcomes(passed=5)
 
 
-def test_no_cluster_outlives_its_test(project: Project) -> None:
+def test_clusters_are_freed_after_their_test(project: Project) -> None:
     write(
         project,
         """
@@ -79,7 +79,7 @@ def test_no_cluster_outlives_its_test(project: Project) -> None:
     project.run().assert_outcomes(passed=4)
 
 
-def test_options_grow_stronger(project: Project) -> None:
+def test_marker_overrides_command_line_overrides_ini_file(project: Project) -> None:
     project.write("start.yaml", "{apiVersion: v1, kind: ConfigMap, metadata: {name: loaded, namespace: default}}")
     write(
         project,
@@ -117,7 +117,7 @@ def test_options_grow_stronger(project: Project) -> None:
         ).assert_outcomes(passed=4)
 
 
-def test_a_marker_that_is_wrong_is_told(project: Project) -> None:
+def test_invalid_marker_arguments_are_an_error(project: Project) -> None:
     write(
         project,
         """
@@ -134,7 +134,7 @@ def test_a_marker_that_is_wrong_is_told(project: Project) -> None:
     )
 
 
-def test_the_marker_and_the_options_are_told(project: Project) -> None:
+def test_marker_and_options_are_documented_in_help(project: Project) -> None:
     project.run("--markers").stdout.fnmatch_lines(["@pytest.mark.fakekube(profile=*"])
     project.run("--help").stdout.fnmatch_lines(["*--fakekube-profile=*", "*--fakekube-feature-gates=*"])
 
@@ -166,7 +166,7 @@ def test_asyncio_and_threads(project: Project) -> None:
     project.run().assert_outcomes(passed=2)
 
 
-def test_workers_have_clusters_of_their_own(project: Project) -> None:
+def test_xdist_workers_have_their_own_clusters(project: Project) -> None:
     write(
         project,
         """
@@ -185,7 +185,7 @@ def test_workers_have_clusters_of_their_own(project: Project) -> None:
     project.run_in_subprocess("-n", "2").assert_outcomes(passed=6)
 
 
-def test_a_failing_test_shows_what_was_asked(project: Project) -> None:
+def test_failure_report_shows_recorded_requests(project: Project) -> None:
     write(
         project,
         """
@@ -201,7 +201,7 @@ def test_a_failing_test_shows_what_was_asked(project: Project) -> None:
     result.stdout.fnmatch_lines(["*requests to fakekube*", "*list /api/v1/pods by admin*200*"])
 
 
-def test_faults_that_never_happen_fail_a_strict_test(project: Project) -> None:
+def test_unfired_faults_fail_a_strict_test(project: Project) -> None:
     write(
         project,
         """

@@ -11,19 +11,19 @@ import fakekube
 from fakekube import Cluster
 
 
-def test_the_package_shows_what_is_public_and_nothing_else() -> None:
+def test_dir_of_the_package_equals_all() -> None:
     assert dir(fakekube) == sorted(fakekube.__all__)
     assert all(getattr(fakekube, name) for name in dir(fakekube))
     with pytest.raises(AttributeError, match="no attribute 'other'"):
         fakekube.other  # noqa: B018
 
 
-def test_an_unknown_minor_is_refused_with_the_known_ones_named() -> None:
+def test_unknown_minor_is_rejected_with_the_known_ones() -> None:
     with pytest.raises(LookupError, match=r"Kubernetes 1\.2 is not known; known: .*1\.36"):
         Cluster(version="1.2")
 
 
-def test_a_cluster_starts_and_stops_in_any_order() -> None:
+def test_cluster_start_and_stop_are_idempotent() -> None:
     cluster = Cluster(profile="apiserver")
     with pytest.raises(RuntimeError, match="not started"):
         cluster.url  # noqa: B018
@@ -39,12 +39,12 @@ def test_a_cluster_starts_and_stops_in_any_order() -> None:
         assert twin.url != url
 
 
-def test_a_fork_compacts_as_its_origin_does() -> None:
+def test_fork_keeps_the_compaction_interval() -> None:
     cluster = Cluster(profile="apiserver", compaction_interval=7.0)
     assert cluster.fork().fork()._retention.compaction_interval == 7.0
 
 
-def test_nothing_of_a_stopped_cluster_stays_in_memory() -> None:
+def test_stopped_cluster_is_freed() -> None:
     with Cluster(profile="apiserver") as cluster:
         cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}})
         cluster.delete("configmaps", "a")

@@ -94,7 +94,7 @@ def requests(client: Client, resource: Resource, bodies: Bodies) -> Iterator[Req
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_no_body_makes_the_server_stumble(seed: int) -> None:
+def test_random_bodies_cause_no_internal_error(seed: int) -> None:
     cluster = Cluster(profile="apiserver")
     client, bodies = cluster._client, Bodies(seed)
     stumbled = []

@@ -48,7 +48,7 @@ def test_every_test_has_a_fresh_cluster() -> None:
         seen[0].start()
 
 
-def test_a_class_may_share_one_cluster() -> None:
+def test_shared_cluster_of_a_test_class() -> None:
     urls: set[str] = set()
 
     class Case(fakekube.TestCase):
@@ -68,7 +68,7 @@ def test_a_class_may_share_one_cluster() -> None:
     assert len(urls) == 1
 
 
-def test_a_failing_test_tells_what_was_asked_and_what_happened_to_its_objects() -> None:
+def test_failure_report_shows_requests_and_object_histories() -> None:
     class Case(fakekube.TestCase):
         cluster_options = BARE
 
@@ -87,7 +87,7 @@ def test_a_failing_test_tells_what_was_asked_and_what_happened_to_its_objects() 
     assert "data.x" in text
 
 
-def test_a_strict_case_fails_for_a_fault_that_never_happened() -> None:
+def test_strict_test_case_fails_for_unfired_faults() -> None:
     class Case(fakekube.TestCase):
         cluster_options: ClassVar[Any] = {**BARE, "strict": True}
 
@@ -98,7 +98,7 @@ def test_a_strict_case_fails_for_a_fault_that_never_happened() -> None:
     assert "never happened" in text
 
 
-def test_coroutines() -> None:
+def test_isolated_asyncio_test_case() -> None:
     class Case(fakekube.IsolatedAsyncioTestCase):
         cluster_options = BARE
 
@@ -120,7 +120,7 @@ def test_coroutines() -> None:
     assert result.wasSuccessful(), result.errors
 
 
-def test_the_mixin_fits_other_base_classes() -> None:
+def test_cluster_mixin_with_other_base_classes() -> None:
     class Base(unittest.TestCase):
         def setUp(self) -> None:
             self.more = True

@@ -31,7 +31,7 @@ def wait_until_idle(workers: Workers, count: int) -> None:
         waiting.wait(0.001)
 
 
-def test_every_task_has_a_thread_and_threads_are_used_again() -> None:
+def test_every_task_has_a_thread_and_idle_threads_are_reused() -> None:
     workers = Workers()
     first = names_of(workers, 5)
     assert len(first) == 5
@@ -39,7 +39,7 @@ def test_every_task_has_a_thread_and_threads_are_used_again() -> None:
     assert names_of(workers, 5) == first
 
 
-def test_what_is_forgotten_is_not_used_again() -> None:
+def test_forgotten_threads_are_not_reused() -> None:
     workers = Workers()
     first = names_of(workers, 2)
     wait_until_idle(workers, 2)
@@ -47,7 +47,7 @@ def test_what_is_forgotten_is_not_used_again() -> None:
     assert not names_of(workers, 2) & first
 
 
-def test_threads_do_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_idle_threads_end_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_PATIENCE", 0.001)
     workers = Workers()
     (thread,) = names_of(workers, 1)
@@ -56,7 +56,7 @@ def test_threads_do_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     assert workers._waiting == []
 
 
-def test_not_more_wait_than_are_likely_to_be_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_number_of_idle_threads_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_MAX_WAITING", 2)
     workers = Workers()
     threads = names_of(workers, 5)

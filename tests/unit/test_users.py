@@ -24,7 +24,7 @@ def who(client: ObjectClient) -> dict[str, Any]:
     return info
 
 
-def test_a_client_of_a_user() -> None:
+def test_as_user_authenticates_and_is_authorized_by_rbac() -> None:
     cluster = Cluster(profile="apiserver")
     alice = cluster.as_user("alice", groups=["team-a"], uid="u1", extra={"scopes": ["view"]})
     assert who(alice) == {
@@ -96,7 +96,7 @@ def test_kubeconfigs_of_users(tls: bool, tmp_path: Path) -> None:
     assert not path.exists()
 
 
-def test_a_token_file_and_a_fork(tmp_path: Path) -> None:
+def test_fork_keeps_the_token_auth_file(tmp_path: Path) -> None:
     tokens = tmp_path / "tokens"
     tokens.write_text('secret,carol,c1,"x,y"\n')
     cluster = Cluster(profile="apiserver", token_auth_file=tokens)
@@ -106,14 +106,14 @@ def test_a_token_file_and_a_fork(tmp_path: Path) -> None:
         )["status"]["user"] == {"username": "carol", "uid": "c1", "groups": ["x", "y", "system:authenticated"]}
 
 
-def test_flags_that_are_not_usable(tmp_path: Path) -> None:
+def test_unusable_flags_are_rejected(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="--client-ca-file"):
         Cluster(profile="apiserver", client_ca_file=tmp_path / "none")
     with pytest.raises(TypeError, match="no_such_flag"):
         Cluster(profile="apiserver", no_such_flag=1)
 
 
-def test_a_server_certificate_of_ones_own(tmp_path: Path) -> None:
+def test_custom_server_certificate(tmp_path: Path) -> None:
     from fakekube.server.certificates import credentials
 
     own = credentials("127.0.0.1")
@@ -129,7 +129,7 @@ def test_a_server_certificate_of_ones_own(tmp_path: Path) -> None:
         Cluster(profile="apiserver", tls_cert_file=certificate, tls_private_key_file=key).start()
 
 
-def test_extension_servers_are_told_whom_to_trust() -> None:
+def test_extension_apiserver_authentication_config_map() -> None:
     cluster = Cluster(profile="apiserver", tls=True)
     name = "extension-apiserver-authentication"
     data = cluster.get("configmaps", name, namespace="kube-system")["data"]
@@ -155,11 +155,11 @@ def test_extension_servers_are_told_whom_to_trust() -> None:
         ("system:kube-scheduler", ("system:kube-scheduler", ())),
     ],
 )
-def test_users_on_the_command_line(text: str, user: tuple[str, tuple[str, ...]]) -> None:
+def test_user_flag_on_the_command_line(text: str, user: tuple[str, tuple[str, ...]]) -> None:
     assert parse(["serve", "--user", text]).users == [user]
 
 
-def test_flags_on_the_command_line() -> None:
+def test_authentication_and_authorization_flags_on_the_command_line() -> None:
     arguments = ["serve", "--authorization-mode=Node,RBAC", "--authorization-mode=AlwaysAllow", "--anonymous-auth=false"]
     assert parse([*arguments, "--token-auth-file", "t"]).flags == {
         "authorization_mode": ("Node", "RBAC", "AlwaysAllow"),
