@@ -6,7 +6,7 @@ behave. Each rule (docs/client-rules.md) provokes a failure on a cluster of its 
 
 from __future__ import annotations
 
-from fakekube.checker.api import CalmRunFailed, UnknownRule, check
+from fakekube.checker.api import BaselineFailed, UnknownRule, check
 from fakekube.checker.report import Report, RuleReport
 
-__all__ = ["CalmRunFailed", "Report", "RuleReport", "UnknownRule", "check"]
+__all__ = ["BaselineFailed", "Report", "RuleReport", "UnknownRule", "check"]

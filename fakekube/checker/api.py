@@ -9,19 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from fakekube.checker.bench import Bench, parse_names
-from fakekube.checker.calm import CalmRunFailed
+from fakekube.checker.baseline import BaselineFailed
 from fakekube.checker.expectations import Expectations
 from fakekube.checker.process import starter_of
 from fakekube.checker.report import Report
 from fakekube.checker.rules import UnknownRule, all_rules, chosen
 from fakekube.checker.runner import Progress, run
 from fakekube.checker.sample import Sample
+from fakekube.checker.session import Session, parse_names
 
 if TYPE_CHECKING:
     from fakekube.testing.manifests import Source
 
-__all__ = ["CalmRunFailed", "UnknownRule", "all_rules", "check"]
+__all__ = ["BaselineFailed", "UnknownRule", "all_rules", "check"]
 
 
 def check(
@@ -53,21 +53,21 @@ def check(
         idle: seconds without data after which the client closes a watch; None if it does not, or if this is unknown.
         seconds: how long repeated failures are provoked, in real seconds.
         expect: objects or fields that show the client's reaction, RESOURCE/NAME[:PATH[=VALUE]] with {name}, in addition to the
-        effects that the calm run finds.
+        effects that the baseline run finds.
         seed: the seed of all random choices.
         profile: the profile of the clusters.
-        quiet: seconds without a request after which the calm run considers the client's reaction complete. Increase it for a
+        quiet: seconds without a request after which the baseline run considers the client's reaction complete. Increase it for a
         client that waits before it acts.
         timeout: seconds for the whole check; rules without a verdict by then are "not exercised". None for no limit.
         progress: called with a line of text for each step.
 
     Raises:
-        CalmRunFailed: the client sent no request, or did not finish its calm run.
+        BaselineFailed: the client sent no request, or did not finish its baseline run.
         UnknownRule: there is no such rule.
         ValueError: another argument is invalid; ManifestError for the sample.
     """
     selected = chosen(parse_names(rules), parse_names(legality) or [])
-    bench = Bench(
+    session = Session(
         starter_of(start),
         Sample.of(sample) if sample is not None else Sample([], []),
         profile=profile,
@@ -79,8 +79,8 @@ def check(
         timeout=timeout,
     )
     exercised = {rule.id for rule in selected}
-    left_out = [] if rules is not None else [rule for rule in all_rules() if rule.id not in exercised]
+    skipped = [] if rules is not None else [rule for rule in all_rules() if rule.id not in exercised]
     try:
-        return run(bench, selected, progress or (lambda line: None), left_out)
+        return run(session, selected, progress or (lambda line: None), skipped)
     finally:
-        bench.close()
+        session.close()

@@ -15,7 +15,7 @@ from fakekube.client import ApiError, UnknownResource
 
 if TYPE_CHECKING:
     from fakekube.checker.reaction import Copy
-    from fakekube.checker.spell import Spell
+    from fakekube.checker.trial import Trial
 
 __all__ = ["Expectation", "Expectations"]
 
@@ -42,15 +42,15 @@ class Expectation:
         path = tuple(part.replace("\\.", ".") for part in _DOT.split(found["path"])) if found["path"] else ()
         return cls(found["resource"], found["name"], path, found["value"])
 
-    def is_met(self, spell: Spell, copy: Copy) -> bool:
+    def is_met(self, trial: Trial, copy: Copy) -> bool:
         """Returns whether the expected object or field exists for one of the objects of a copy."""
-        return any(self._is_there(spell, obj) for obj in copy.objects)
+        return any(self._is_there(trial, obj) for obj in copy.objects)
 
-    def _is_there(self, spell: Spell, obj: dict[str, Any]) -> bool:
+    def _is_there(self, trial: Trial, obj: dict[str, Any]) -> bool:
         metadata = obj["metadata"]
         name = self.name.replace("{name}", metadata["name"])
         try:
-            value: Any = spell.cluster.get(self.resource, name, namespace=metadata.get("namespace"))
+            value: Any = trial.cluster.get(self.resource, name, namespace=metadata.get("namespace"))
         except (ApiError, UnknownResource):
             return False
         for part in self.path:
@@ -78,6 +78,6 @@ class Expectations:
         """Parses expectations. Raises ValueError."""
         return cls([Expectation.parse(text) for text in texts])
 
-    def met(self, spell: Spell, copy: Copy) -> bool:
+    def met(self, trial: Trial, copy: Copy) -> bool:
         """Returns whether all expectations are met for a copy."""
-        return all(sign.is_met(spell, copy) for sign in self.signs)
+        return all(sign.is_met(trial, copy) for sign in self.signs)

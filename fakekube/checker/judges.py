@@ -14,17 +14,17 @@ from fakekube.checker.rule import Verdict
 from fakekube.checker.trace import Call, Stream, StreamKey, excerpt, failed
 
 if TYPE_CHECKING:
-    from fakekube.checker.spell import Spell
+    from fakekube.checker.trial import Trial
 
 __all__ = [
     "judge_backoff",
     "judge_convergence",
-    "judge_doubled",
+    "judge_duplicate_watches",
     "judge_expired",
-    "judge_misread",
+    "judge_misread_status",
     "judge_process",
     "judge_resumption",
-    "judge_untold",
+    "judge_unknown_revision",
     "revision_of",
 ]
 
@@ -46,17 +46,17 @@ def revision_of(call: Call) -> int:
     return int(call.asked_revision) if call.asked_revision.isdigit() else 0
 
 
-def judge_expired(spell: Spell) -> Verdict | None:
+def judge_expired(trial: Trial) -> Verdict | None:
     """Judges whether the client watches from a revision again after a 410 for this revision.
 
-    `spell.memory["oldest"]` is the oldest revision that is not expired.
+    `trial.memory["oldest"]` is the oldest revision that is not expired.
     """
-    oldest: int = spell.memory.get("oldest", 0)
-    for stream in spell.streams_since().values():
+    oldest: int = trial.memory.get("oldest", 0)
+    for stream in trial.streams_since().values():
         stale = [call for call in stream.calls if call.resumes and revision_of(call) < oldest]
-        for told in filter(was_told_expired, stale):
-            expired = max(revision_of(told), told.delivered())
-            repeated = [call for call in stale if call.number > told.number and revision_of(call) <= expired]
+        for refused in filter(reports_expired, stale):
+            expired = max(revision_of(refused), refused.delivered())
+            repeated = [call for call in stale if call.number > refused.number and revision_of(call) <= expired]
             if len(repeated) >= _REPEATED:
                 return Verdict.failed(
                     f"{len(repeated)} watches of {stream.key} from resourceVersion {repeated[0].asked_revision} "
@@ -66,7 +66,7 @@ def judge_expired(spell: Spell) -> Verdict | None:
     return None
 
 
-def was_told_expired(call: Call) -> bool:
+def reports_expired(call: Call) -> bool:
     """Returns whether the answer of a watch was that its revision is expired."""
     return call.status == 410 or call.ended == "error 410" or any(event.type == "ERROR" for event in call.events)
 
@@ -102,7 +102,7 @@ def _attempts(calls: Sequence[Call], begin: float, end: float) -> int:
     return sum(later - earlier > _TOGETHER for earlier, later in pairwise([-1.0, *times]))
 
 
-def judge_misread(calls: Sequence[Call], mark: str) -> Verdict | None:
+def judge_misread_status(calls: Sequence[Call], mark: str) -> Verdict | None:
     """Judges whether the client treats a Status or a bookmark as an object of the resource.
 
     It does if it writes `mark`, a text that only the Status contained, or writes to an object without a name.
@@ -114,13 +114,13 @@ def judge_misread(calls: Sequence[Call], mark: str) -> Verdict | None:
     return None
 
 
-def judge_resumption(spell: Spell, ended: Sequence[Call], *, bookmarks: bool) -> Verdict | None:
+def judge_resumption(trial: Trial, ended: Sequence[Call], *, bookmarks: bool) -> Verdict | None:
     """Judges whether the client resumes watches that ended normally from an older revision than they have delivered.
 
     `bookmarks`: whether the revision of a bookmark counts as delivered.
     """
     for one in ended:
-        following = spell.trace.streams()[one.stream].after(one)
+        following = trial.trace.streams()[one.stream].after(one)
         last = one.delivered(bookmarks=bookmarks)
         if following is not None and following.resumes and revision_of(following) < last:
             what = "it has delivered events and bookmarks up to" if bookmarks else "it has delivered events up to"
@@ -131,14 +131,14 @@ def judge_resumption(spell: Spell, ended: Sequence[Call], *, bookmarks: bool) ->
     return None
 
 
-def judge_untold(spell: Spell) -> Verdict | None:
+def judge_unknown_revision(trial: Trial) -> Verdict | None:
     """Judges whether the client watches from a revision that it never received for this resource: one of another resource, or a
     computed one."""
-    calls = spell.trace.since()
-    told: dict[str, set[int]] = {}
+    calls = trial.trace.since()
+    received: dict[str, set[int]] = {}
     unreadable: set[str] = set()
     for call in calls:
-        known = told.setdefault(call.collection, set())
+        known = received.setdefault(call.collection, set())
         known.update(event.revision for event in call.events if call.is_watch)
         if call.revision:
             known.add(call.revision)
@@ -146,32 +146,32 @@ def judge_untold(spell: Spell) -> Verdict | None:
             unreadable.add(call.collection)
     for call in calls:
         asked = revision_of(call)
-        if not call.resumes or call.collection in unreadable or asked in told[call.collection]:
+        if not call.resumes or call.collection in unreadable or asked in received[call.collection]:
             continue
-        others = sorted(resource for resource, known in told.items() if asked in known)
+        others = sorted(resource for resource, known in received.items() if asked in known)
         what = f"which it received for {others[0]} only" if others else "which it never received"
         return Verdict.failed(
-            f"watches {call.stream} from resourceVersion {asked}, {what}", *excerpt(spell.trace.streams()[call.stream].calls)
+            f"watches {call.stream} from resourceVersion {asked}, {what}", *excerpt(trial.trace.streams()[call.stream].calls)
         )
     return None
 
 
-def judge_doubled(spell: Spell) -> Verdict | None:
-    """Judges whether the client keeps more watches of a stream open than in the calm run; extra ones may exist for some
+def judge_duplicate_watches(trial: Trial) -> Verdict | None:
+    """Judges whether the client keeps more watches of a stream open than in the baseline run; extra ones may exist for some
     seconds."""
-    usual = Counter(call.stream for call in spell.calm.spell.trace.open_watches())
+    usual = Counter(call.stream for call in trial.baseline.trial.trace.open_watches())
 
     def more() -> list[StreamKey]:
-        opened = Counter(call.stream for call in spell.trace.open_watches())
+        opened = Counter(call.stream for call in trial.trace.open_watches())
         return [key for key, count in opened.items() if count > max(usual[key], 1)]
 
-    if spell.process is None:
+    if trial.process is None:
         return None
-    spell.wait(_BEGINS_WITHIN)
-    if spell.await_until(lambda: not more(), _CLOSES_WITHIN):
+    trial.wait(_BEGINS_WITHIN)
+    if trial.await_until(lambda: not more(), _CLOSES_WITHIN):
         return None
     key = more()[0]
-    same = [call for call in spell.trace.open_watches() if call.stream == key]
+    same = [call for call in trial.trace.open_watches() if call.stream == key]
     return Verdict.failed(f"keeps {len(same)} watches of {key} open, where it had {max(usual[key], 1)}", *excerpt(same))
 
 
@@ -181,32 +181,32 @@ _BEGINS_WITHIN = 3.0
 _CLOSES_WITHIN = 5.0
 
 
-# ---------------------------------------------------------------- of every spell
+# ---------------------------------------------------------------- of every trial
 
 
-def judge_process(spell: Spell) -> Verdict | None:
+def judge_process(trial: Trial) -> Verdict | None:
     """Judges whether the client has ended by itself, or sends requests without a pause."""
-    if spell.ended:
-        if spell.bench.ends_by_itself:
-            return Verdict.not_exercised("the client also ends by itself in the calm run", spell.ended)
-        if _has_lost_its_lease(spell):
-            return Verdict.not_exercised("the client could not renew its lease in time, and ended as a leader must", spell.ended)
-        return Verdict.failed(spell.ended, *spell.excerpt(), *(f"printed: {line}" for line in spell.printed))
-    return Verdict.failed(f"hot loop: {spell.loop}", *spell.excerpt()) if spell.loop else None
+    if trial.ended:
+        if trial.session.ends_by_itself:
+            return Verdict.not_exercised("the client also ends by itself in the baseline run", trial.ended)
+        if _has_lost_its_lease(trial):
+            return Verdict.not_exercised("the client could not renew its lease in time, and ended as a leader must", trial.ended)
+        return Verdict.failed(trial.ended, *trial.excerpt(), *(f"printed: {line}" for line in trial.printed))
+    return Verdict.failed(f"hot loop: {trial.loop}", *trial.excerpt()) if trial.loop else None
 
 
-def _has_lost_its_lease(spell: Spell) -> bool:
+def _has_lost_its_lease(trial: Trial) -> bool:
     """Returns whether the client was a leader that ended because it had not renewed its lease for too long."""
     renewed = [
         call
-        for call in spell.trace
-        if call.collection == "leases.coordination.k8s.io" and call.is_write and call.succeeded and call.at >= spell.started_at
+        for call in trial.trace
+        if call.collection == "leases.coordination.k8s.io" and call.is_write and call.succeeded and call.at >= trial.started_at
     ]
     if not renewed:
         return False
     answer = renewed[-1].answer
-    told = (answer.get("spec") or {}).get("leaseDurationSeconds") if isinstance(answer, dict) else None
-    return spell.ended_at - renewed[-1].at > _LATE_RENEWAL * (told or _USUAL_DURATION)
+    duration = (answer.get("spec") or {}).get("leaseDurationSeconds") if isinstance(answer, dict) else None
+    return trial.ended_at - renewed[-1].at > _LATE_RENEWAL * (duration or _USUAL_DURATION)
 
 
 #: The part of a lease's duration after which a leader without a renewal may stop leading, and the duration in seconds of a lease
@@ -215,30 +215,30 @@ def _has_lost_its_lease(spell: Spell) -> bool:
 _LATE_RENEWAL, _USUAL_DURATION = 0.5, 15.0
 
 
-def judge_convergence(spell: Spell) -> Verdict | None:
+def judge_convergence(trial: Trial) -> Verdict | None:
     """Judges whether the client has reacted to all copies."""
-    if spell.missing:
-        copy, elements = spell.missing[0]
-        what = f"in the calm run the client {', '.join(map(str, elements[:3]))}"
-        text = f"no reaction to {copy.names()[0]} within {spell.now - copy.created_at:.0f} s: {what}"
-    elif spell.untold:
-        copy = spell.untold[0]
+    if trial.missing:
+        copy, effects = trial.missing[0]
+        what = f"in the baseline run the client {', '.join(map(str, effects[:3]))}"
+        text = f"no reaction to {copy.names()[0]} within {trial.now - copy.created_at:.0f} s: {what}"
+    elif trial.not_received:
+        copy = trial.not_received[0]
         text = (
             f"the client never asked for the missed objects: no list or watch has delivered {copy.names()[0]} "
-            f"within {spell.now - copy.created_at:.0f} s"
+            f"within {trial.now - copy.created_at:.0f} s"
         )
-    elif spell.unmet is not None:
-        copy = spell.unmet
-        text = f"an --expect for {copy.names()[0]} is not met after {spell.now - copy.created_at:.0f} s"
+    elif trial.unmet is not None:
+        copy = trial.unmet
+        text = f"an --expect for {copy.names()[0]} is not met after {trial.now - copy.created_at:.0f} s"
     else:
         return None
-    return Verdict.failed(text, *spell.excerpt(), by_time=not _has_given_up(spell))
+    return Verdict.failed(text, *trial.excerpt(), by_time=not _has_given_up(trial))
 
 
-def _has_given_up(spell: Spell) -> bool:
+def _has_given_up(trial: Trial) -> bool:
     """Returns whether the client has no watch open and has sent nothing for so long that waiting longer is useless."""
-    latest = max((call.end or spell.now for call in spell.trace.since(spell.provoked_at)), default=0.0)
-    return not spell.trace.open_watches() and spell.now - latest > _GIVEN_UP
+    latest = max((call.end or trial.now for call in trial.trace.since(trial.provoked_at)), default=0.0)
+    return not trial.trace.open_watches() and trial.now - latest > _GIVEN_UP
 
 
 #: Seconds without a request and without a watch after which a client has given up.

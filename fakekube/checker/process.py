@@ -22,10 +22,10 @@ from typing import Any, Protocol
 
 from fakekube.checker.watchdog import Watchdog
 
-__all__ = ["ClientProcess", "Starter", "starter_of", "telling_line"]
+__all__ = ["ClientProcess", "Starter", "fatal_line", "starter_of"]
 
 #: How many seconds `join` waits for a function to return.
-_END_PATIENCE = 5.0
+_STOP_TIMEOUT = 5.0
 
 #: How many bytes of the output are shown.
 _TAIL = 1200
@@ -39,7 +39,7 @@ _FATAL = ("panic:", "Exception in thread", "fatal", "FATAL")
 _LINE = 200
 
 
-def telling_line(output: str) -> str:
+def fatal_line(output: str) -> str:
     """Returns the line of an output that probably explains why the program ended: the last fatal one, else the last one."""
     lines = [line.strip() for line in output.splitlines() if line.strip()] or [""]
     return next((line for line in reversed(lines) if any(word in line for word in _FATAL)), lines[-1])[:_LINE]
@@ -253,7 +253,7 @@ class _InProcess:
                 self._loop.call_soon_threadsafe(self._task.cancel)
 
     def join(self) -> None:
-        self._thread.join(_END_PATIENCE)
+        self._thread.join(_STOP_TIMEOUT)
 
     def output(self) -> str:
         return self._error

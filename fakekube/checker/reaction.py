@@ -1,11 +1,11 @@
-"""The reaction of a client to a copy of the sample: found in the calm run, expected after a provocation.
+"""The reaction of a client to a copy of the sample: found in the baseline run, expected after a provocation.
 
-A reaction consists of elements: objects that the client creates, fields that it writes in the objects of the copy, and requests
-that contain the copy's name. The elements that two copies have in common are the reaction; names that differ between the copies
+A reaction consists of effects: objects that the client creates, fields that it writes in the objects of the copy, and requests
+that contain the copy's name. The effects that two copies have in common are the reaction; names that differ between the copies
 are "*".
 
 Invariant: objects and fields are looked up in the state of the cluster, because a client need not repeat a finished write.
-Requests count only if the reaction has no other elements.
+Requests count only if the reaction has no other effects.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 __all__ = [
     "SYSTEM_FIELDS",
     "Copy",
-    "Element",
-    "ElementKind",
+    "Effect",
+    "EffectKind",
     "Reaction",
     "changed",
     "children_of",
-    "elements_of",
+    "effects_of",
     "has",
     "is_child",
     "value_at",
@@ -52,17 +52,17 @@ SYSTEM_FIELDS = (
 )
 
 
-class ElementKind(StrEnum):
-    CHILD = "makes"
+class EffectKind(StrEnum):
+    CHILD = "creates"
     FIELD = "writes"
     REQUEST = "sends"
 
 
 @dataclass(slots=True, frozen=True)
-class Element:
+class Effect:
     """A part of a reaction."""
 
-    kind: ElementKind
+    kind: EffectKind
     resource: str
     name: str
     """The name, with {} in place of the copy's token; "*" if it differs between copies."""
@@ -71,7 +71,7 @@ class Element:
 
     def __str__(self) -> str:
         detail = ".".join(self.detail)
-        if self.kind is ElementKind.REQUEST:
+        if self.kind is EffectKind.REQUEST:
             return f"{self.kind} {detail} {self.resource}/{self.name}"
         return f"{self.kind} {self.resource}/{self.name}" + (f" {detail}" if detail else "")
 
@@ -88,7 +88,7 @@ class Copy:
     mark: int
     """The mark of the trace before the creation."""
     created_at: float
-    """When all objects were created, in seconds of the spell."""
+    """When all objects were created, in seconds of the trial."""
     deleted: bool = False
     judged: bool = True
     """Whether the client must react to this copy."""
@@ -106,13 +106,13 @@ class Copy:
 
 @dataclass(slots=True, frozen=True)
 class Reaction:
-    """The elements that all copies have in common, with their counts."""
+    """The effects that all copies have in common, with their counts."""
 
-    elements: Mapping[Element, int]
+    effects: Mapping[Effect, int]
 
     @classmethod
-    def common(cls, *observed: Counter[Element]) -> Reaction:
-        """Returns the elements that several observed reactions have in common."""
+    def common(cls, *observed: Counter[Effect]) -> Reaction:
+        """Returns the effects that several observed reactions have in common."""
         same = observed[0]
         for other in observed[1:]:
             same = same & other
@@ -123,53 +123,53 @@ class Reaction:
         return cls(dict(same + anonymous))
 
     def __bool__(self) -> bool:
-        return bool(self.elements)
+        return bool(self.effects)
 
     @property
-    def visible(self) -> Mapping[Element, int]:
-        """The elements that are expected: objects and fields if there are any, else requests."""
-        lasting = {one: count for one, count in self.elements.items() if one.kind is not ElementKind.REQUEST}
-        return lasting or self.elements
+    def visible(self) -> Mapping[Effect, int]:
+        """The effects that are expected: objects and fields if there are any, else requests."""
+        lasting = {one: count for one, count in self.effects.items() if one.kind is not EffectKind.REQUEST}
+        return lasting or self.effects
 
     @property
     def children(self) -> dict[str, int]:
         """How many objects of each resource the client creates for a copy."""
         counts: Counter[str] = Counter()
-        for one, count in self.elements.items():
-            if one.kind is ElementKind.CHILD:
+        for one, count in self.effects.items():
+            if one.kind is EffectKind.CHILD:
                 counts[one.resource] += count
         return dict(counts)
 
-    def missing(self, cluster: Cluster, copy: Copy, calls: Sequence[Call]) -> list[Element]:
-        """Returns the missing elements of the reaction to a copy; `calls` are the calls since its creation."""
+    def missing(self, cluster: Cluster, copy: Copy, calls: Sequence[Call]) -> list[Effect]:
+        """Returns the missing effects of the reaction to a copy; `calls` are the calls since its creation."""
         return [one for one, count in self.visible.items() if _count(one, cluster, copy, calls) < count]
 
 
-def _without_names(elements: Counter[Element]) -> Counter[Element]:
-    found: Counter[Element] = Counter()
-    for one, count in elements.items():
-        found[Element(one.kind, one.resource, _ANY_NAME, one.detail)] += count
+def _without_names(effects: Counter[Effect]) -> Counter[Effect]:
+    found: Counter[Effect] = Counter()
+    for one, count in effects.items():
+        found[Effect(one.kind, one.resource, _ANY_NAME, one.detail)] += count
     return found
 
 
 # ---------------------------------------------------------------- learning
 
 
-def elements_of(cluster: Cluster, copy: Copy, calls: Iterable[Call]) -> Counter[Element]:
-    """Returns the elements of the reaction to a copy in the calls since its creation."""
-    found: Counter[Element] = Counter()
+def effects_of(cluster: Cluster, copy: Copy, calls: Iterable[Call]) -> Counter[Effect]:
+    """Returns the effects of the reaction to a copy in the calls since its creation."""
+    found: Counter[Effect] = Counter()
     for call in calls:
         if not call.succeeded or call.is_watch or call.is_list or not call.mentions(copy.token):
             continue
         name = call.name or _name_of(call.answer)
         template = name.replace(copy.token, _PLACE_OF_TOKEN)
-        found[Element(ElementKind.REQUEST, call.resource, template, (call.verb,))] = 1
+        found[Effect(EffectKind.REQUEST, call.resource, template, (call.verb,))] = 1
         if copy.owns(call.collection, call.namespace, name):
             if call.is_write:
                 paths = _written(cluster, call, name)
-                found.update({Element(ElementKind.FIELD, call.collection, template, path): 1 for path in paths} - found.keys())
+                found.update({Effect(EffectKind.FIELD, call.collection, template, path): 1 for path in paths} - found.keys())
         elif call.status == 201 and "/" not in call.resource:
-            found[Element(ElementKind.CHILD, call.resource, template)] += 1
+            found[Effect(EffectKind.CHILD, call.resource, template)] += 1
     return found
 
 
@@ -201,29 +201,28 @@ def changed(old: Any, new: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[st
 # ---------------------------------------------------------------- looking
 
 
-def _count(element: Element, cluster: Cluster, copy: Copy, calls: Sequence[Call]) -> int:
-    """Returns how often an element is found for a copy."""
-    name = element.name.replace(_PLACE_OF_TOKEN, copy.token)
-    if element.kind is ElementKind.REQUEST:
+def _count(effect: Effect, cluster: Cluster, copy: Copy, calls: Sequence[Call]) -> int:
+    """Returns how often an effect is found for a copy."""
+    name = effect.name.replace(_PLACE_OF_TOKEN, copy.token)
+    if effect.kind is EffectKind.REQUEST:
         return sum(
-            call.resource == element.resource
-            and call.verb == element.detail[0]
+            call.resource == effect.resource
+            and call.verb == effect.detail[0]
             and (call.succeeded or call.status == 404)  # an object to delete may be gone
             and call.mentions(copy.token)
-            and element.name in (_ANY_NAME, (call.name or _name_of(call.answer)).replace(copy.token, _PLACE_OF_TOKEN))
+            and effect.name in (_ANY_NAME, (call.name or _name_of(call.answer)).replace(copy.token, _PLACE_OF_TOKEN))
             for call in calls
         )
-    found = _objects(cluster, element.resource)
-    if element.kind is ElementKind.CHILD:
+    found = _objects(cluster, effect.resource)
+    if effect.kind is EffectKind.CHILD:
         return sum(
-            obj["metadata"]["name"] == name if element.name != _ANY_NAME else is_child(obj, element.resource, copy)
-            for obj in found
+            obj["metadata"]["name"] == name if effect.name != _ANY_NAME else is_child(obj, effect.resource, copy) for obj in found
         )
     return sum(
-        has(obj, element.detail)
+        has(obj, effect.detail)
         for obj in found
-        if copy.owns(element.resource, obj["metadata"].get("namespace", ""), obj["metadata"]["name"])
-        and element.name in (_ANY_NAME, obj["metadata"]["name"].replace(copy.token, _PLACE_OF_TOKEN))
+        if copy.owns(effect.resource, obj["metadata"].get("namespace", ""), obj["metadata"]["name"])
+        and effect.name in (_ANY_NAME, obj["metadata"]["name"].replace(copy.token, _PLACE_OF_TOKEN))
     )
 
 

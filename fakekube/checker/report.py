@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from fakekube.checker.rule import Word
+from fakekube.checker.rule import Outcome
 
 __all__ = ["Report", "RuleReport"]
 
@@ -60,7 +60,7 @@ class Report:
     @property
     def failures(self) -> list[RuleReport]:
         """The rules that are broken."""
-        return self.of(Word.FAIL)
+        return self.of(Outcome.FAIL)
 
     def of(self, verdict: str) -> list[RuleReport]:
         """Returns the rules with a verdict."""
@@ -96,16 +96,16 @@ class Report:
             tests=str(len(self.rules)),
             failures=str(len(self.failures)),
             errors="0",
-            skipped=str(len(self.of(Word.NOT_EXERCISED))),
+            skipped=str(len(self.of(Outcome.NOT_EXERCISED))),
         )
         for rule in self.rules:
             case = ElementTree.SubElement(
                 suite, "testcase", classname=_valid_xml(self.client), name=f"{rule.id} {rule.obligation}"
             )
             first, text = (rule.evidence or ("",))[0], "\n".join(rule.evidence)
-            if rule.verdict == Word.FAIL:
+            if rule.verdict == Outcome.FAIL:
                 ElementTree.SubElement(case, "failure", message=_valid_xml(first)).text = _valid_xml(text)
-            elif rule.verdict == Word.NOT_EXERCISED:
+            elif rule.verdict == Outcome.NOT_EXERCISED:
                 ElementTree.SubElement(case, "skipped", message=_valid_xml(first))
             elif text:
                 ElementTree.SubElement(case, "system-out").text = _valid_xml(f"{rule.verdict}: {text}")
@@ -117,18 +117,18 @@ class Report:
         for rule in self.rules:
             first = rule.evidence[0] if rule.evidence else rule.obligation
             lines.append(_cut(f"{rule.id:<4}{rule.verdict:<14}{rule.legality:<3}{first}"))
-            if rule.verdict in (Word.FAIL, Word.WARN):
+            if rule.verdict in (Outcome.FAIL, Outcome.WARN):
                 lines.append(f"{'':<21}rule:   {rule.obligation}")
                 lines.append(f"{'':<21}fix:    {rule.advice}")
                 lines.append(f"{'':<21}source: {rule.source}")
-        counts = ", ".join(f"{len(self.of(word))} {word}" for word in Word)
+        counts = ", ".join(f"{len(self.of(outcome))} {outcome}" for outcome in Outcome)
         return "\n".join([*lines, "", counts])
 
     def details(self) -> str:
         """Returns the evidence of broken and suspected rules, with the trace."""
         parts = []
         for rule in self.rules:
-            if rule.verdict in (Word.FAIL, Word.WARN):
+            if rule.verdict in (Outcome.FAIL, Outcome.WARN):
                 shown = "\n".join(f"    {line}" for line in rule.evidence)
                 parts.append(f"{rule.id} {rule.verdict}: {rule.obligation}\n{shown}")
         return "\n\n".join(parts)

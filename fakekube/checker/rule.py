@@ -2,7 +2,7 @@
 
 Several rules may have the same id and different provocations. They are one row of the report, with the worst of their verdicts.
 
-Invariant: a rule has no state of its own; the state of one run is in its `Spell`.
+Invariant: a rule has no state of its own; the state of one run is in its `Trial`.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
-    from fakekube.checker.spell import Spell
+    from fakekube.checker.trial import Trial
 
-__all__ = ["NotExercised", "Rule", "Verdict", "Word"]
+__all__ = ["NotExercised", "Outcome", "Rule", "Verdict"]
 
 
 class NotExercised(Exception):
     """A rule does not apply to the client; the text has the reason."""
 
 
-class Word(StrEnum):
+class Outcome(StrEnum):
     """The verdicts, the worst one first."""
 
     FAIL = "fail"
@@ -38,34 +38,34 @@ class Verdict:
     `by_time`: the verdict depends on a timeout, so that a second run has to confirm it.
     """
 
-    word: Word
+    outcome: Outcome
     evidence: Sequence[str] = ()
     """The reason first, then lines of the trace."""
     by_time: bool = False
     by_chance: bool = False
-    """Random choices of a good client may look like this once: the other run alone counts."""
+    """The random choices of a correct client may look like this failure, so that only the second run counts."""
 
     @classmethod
     def passed(cls, *evidence: str) -> Verdict:
-        return cls(Word.PASS, evidence)
+        return cls(Outcome.PASS, evidence)
 
     @classmethod
     def failed(cls, *evidence: str, by_time: bool = False, by_chance: bool = False) -> Verdict:
-        return cls(Word.FAIL, evidence, by_time or by_chance, by_chance)
+        return cls(Outcome.FAIL, evidence, by_time or by_chance, by_chance)
 
     @classmethod
     def warned(cls, *evidence: str) -> Verdict:
-        return cls(Word.WARN, evidence)
+        return cls(Outcome.WARN, evidence)
 
     @classmethod
     def not_exercised(cls, *evidence: str) -> Verdict:
-        return cls(Word.NOT_EXERCISED, evidence)
+        return cls(Outcome.NOT_EXERCISED, evidence)
 
 
 class Rule:
     """A rule; see the module.
 
-    A subclass sets the class attributes and overrides some of the methods, which are called in their order. The spell then
+    A subclass sets the class attributes and overrides some of the methods, which are called in their order. The trial then
     makes a fresh copy of the sample and waits until the client has reacted to all copies (`converges`); `judge` is called in
     any case.
     """
@@ -86,35 +86,35 @@ class Rule:
     """Whether the provocation begins before the client starts. Otherwise it begins after the client has reacted to a copy."""
     converges: ClassVar[bool] = True
     """Whether the client must react to a fresh copy afterwards."""
-    on_calm: ClassVar[bool] = False
-    """Whether the rule provokes nothing and judges the calm run."""
-    lasts: ClassVar[float] = 5.0
+    on_baseline: ClassVar[bool] = False
+    """Whether the rule provokes nothing and judges the baseline run."""
+    expected_seconds: ClassVar[float] = 5.0
     """About how many seconds the rule takes with a correct client; rules that take longest start first."""
     token_file: ClassVar[bool] = False
     """Whether the kubeconfig refers to a file with the token."""
 
-    otherwise: ClassVar[type[Rule] | None] = None
+    fallback: ClassVar[type[Rule] | None] = None
     """The rule to run instead of this one if the client does not react before the provocation."""
 
     def cluster_arguments(self) -> Mapping[str, Any]:
         """Returns arguments of `Cluster` for this rule."""
         return {}
 
-    def prepare(self, spell: Spell) -> None:
+    def prepare(self, trial: Trial) -> None:
         """Called before the client starts. Raises NotExercised."""
 
-    def provoke(self, spell: Spell) -> None:
+    def provoke(self, trial: Trial) -> None:
         """Called while the client runs. Raises NotExercised."""
 
-    def broken(self, spell: Spell) -> Verdict | None:
+    def find_failure(self, trial: Trial) -> Verdict | None:
         """Returns a failure that the trace already shows, so that the run can end early. Called repeatedly after the provocation
         has begun."""
         return None
 
-    def judge(self, spell: Spell) -> Verdict:
-        """Returns the verdict: that of `broken`, else of the process and of convergence, else of `judge_trace`."""
-        return self.broken(spell) or spell.ordinary_verdict() or self.judge_trace(spell)
+    def judge(self, trial: Trial) -> Verdict:
+        """Returns the verdict: that of `find_failure`, else of the process and of convergence, else of `judge_trace`."""
+        return self.find_failure(trial) or trial.common_verdict() or self.judge_trace(trial)
 
-    def judge_trace(self, spell: Spell) -> Verdict:
+    def judge_trace(self, trial: Trial) -> Verdict:
         """Returns the verdict for a client that still runs and has converged."""
-        return Verdict.passed(*spell.notes)
+        return Verdict.passed(*trial.notes)

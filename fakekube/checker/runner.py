@@ -1,4 +1,4 @@
-"""Runs a check: the calm run, then every rule on a cluster of its own, several at once.
+"""Runs a check: the baseline run, then every rule on a cluster of its own, several at once.
 
 Invariant: a failure that depends on a timeout is reported only if a second run confirms it.
 """
@@ -12,14 +12,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fakekube.checker.calm import learn
+from fakekube.checker.baseline import learn
 from fakekube.checker.report import Report, RuleReport
-from fakekube.checker.rule import NotExercised, Rule, Verdict, Word
+from fakekube.checker.rule import NotExercised, Outcome, Rule, Verdict
 from fakekube.checker.rules import in_order
-from fakekube.checker.spell import ClientEnded, Decided, HotLoop, Spell
+from fakekube.checker.trial import ClientEnded, Decided, HotLoop, Trial
 
 if TYPE_CHECKING:
-    from fakekube.checker.bench import Bench
+    from fakekube.checker.session import Session
 
 __all__ = ["Progress", "run"]
 
@@ -31,75 +31,77 @@ _AT_ONCE = 16
 #: How many second runs, which confirm failures, run at once.
 _AT_ONCE_CONFIRMING = 8
 
-_ORDER = tuple(Word)
+_ORDER = tuple(Outcome)
 
 
-def run(bench: Bench, rules: Sequence[Rule], progress: Progress, left_out: Sequence[Rule] = ()) -> Report:
-    """Runs rules and returns the report; `left_out` are rules that appear in it as not exercised. Raises CalmRunFailed."""
-    progress("calm run: observing the client without faults")
-    calm = bench.calm = learn(bench)
-    reaction = ", ".join(map(str, calm.reaction.visible)) or "no reaction except its watches"
-    progress(f"calm run: first request in {calm.start_seconds:.1f} s, reaction in {calm.reaction_seconds:.1f} s: {reaction}")
-    verdicts = _run_all(bench, [rule for rule in rules if not rule.on_calm], progress)
+def run(session: Session, rules: Sequence[Rule], progress: Progress, skipped: Sequence[Rule] = ()) -> Report:
+    """Runs rules and returns the report; `skipped` are rules that appear in it as not exercised. Raises BaselineFailed."""
+    progress("baseline run: observing the client without faults")
+    baseline = session.baseline = learn(session)
+    reaction = ", ".join(map(str, baseline.reaction.visible)) or "no reaction except its watches"
+    progress(
+        f"baseline run: first request in {baseline.start_seconds:.1f} s, reacts in {baseline.reaction_seconds:.1f} s: {reaction}"
+    )
+    verdicts = _run_all(session, [rule for rule in rules if not rule.on_baseline], progress)
     for rule in rules:
-        if rule.on_calm:
-            verdicts[rule] = _judged(rule, calm.spell)
-    for rule in left_out:
+        if rule.on_baseline:
+            verdicts[rule] = _judged(rule, baseline.trial)
+    for rule in skipped:
         verdicts[rule] = Verdict.not_exercised(f"its provocations are of class {rule.legality}, which was not selected")
-    rules = in_order([*rules, *left_out])
-    return Report(f"{bench.starter.name} ({calm.agent})" if calm.agent else bench.starter.name, rows(rules, verdicts))
+    rules = in_order([*rules, *skipped])
+    return Report(f"{session.starter.name} ({baseline.agent})" if baseline.agent else session.starter.name, rows(rules, verdicts))
 
 
 def _confirmed(first: Verdict, second: Verdict) -> Verdict:
-    if second.word is Word.FAIL or first.by_chance:
+    if second.outcome is Outcome.FAIL or first.by_chance:
         return second
     return Verdict.warned(f"happened in one of two runs: {first.evidence[0]}", *first.evidence[1:])
 
 
-def _run_all(bench: Bench, rules: Iterable[Rule], progress: Progress) -> dict[Rule, Verdict]:
+def _run_all(session: Session, rules: Iterable[Rule], progress: Progress) -> dict[Rule, Verdict]:
     """Runs rules, several at once; the longest start first. A failure that depends on a timeout is confirmed by a second run."""
-    ordered = sorted(rules, key=lambda rule: -rule.lasts)
+    ordered = sorted(rules, key=lambda rule: -rule.expected_seconds)
     lock, left = threading.Lock(), len(ordered)
     confirming = threading.BoundedSemaphore(_AT_ONCE_CONFIRMING)
 
     def run_one(rule: Rule) -> Verdict:
         nonlocal left
-        verdict = run_rule(bench, rule)
-        if verdict.word is Word.FAIL and verdict.by_time:
+        verdict = run_rule(session, rule)
+        if verdict.outcome is Outcome.FAIL and verdict.by_time:
             progress(f"{rule.id} ({rule.provocation}): {verdict.evidence[0]}; running it again to confirm")
             with confirming:
-                verdict = _confirmed(verdict, run_rule(bench, rule))
+                verdict = _confirmed(verdict, run_rule(session, rule))
         with lock:
             left -= 1
-            first = f": {verdict.evidence[0]}" if verdict.evidence and verdict.word is not Word.PASS else ""
-            progress(f"{rule.id} ({rule.provocation}): {verdict.word}{first} [{left} to go]")
+            first = f": {verdict.evidence[0]}" if verdict.evidence and verdict.outcome is not Outcome.PASS else ""
+            progress(f"{rule.id} ({rule.provocation}): {verdict.outcome}{first} [{left} to go]")
         return verdict
 
     with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="fakekube-check") as pool:
         try:
             return dict(zip(ordered, pool.map(run_one, ordered), strict=True))
         except BaseException:  # Ctrl-C: the running rules end when they next check `stopping`
-            bench.stopping.set()
+            session.stopping.set()
             pool.shutdown(cancel_futures=True)
             raise
 
 
-def run_rule(bench: Bench, rule: Rule) -> Verdict:
+def run_rule(session: Session, rule: Rule) -> Verdict:
     """Runs one rule on a cluster of its own and returns its verdict."""
-    spell = Spell(bench, rule)
+    trial = Trial(session, rule)
     try:
         try:
-            _cast(rule, spell)
-        except _NeverCame:
-            return _run_otherwise(bench, rule, spell)
+            _run_steps(rule, trial)
+        except _NoReaction:
+            return _run_fallback(session, rule, trial)
         except Decided:
             pass
         except (ClientEnded, HotLoop):
-            if not spell.provoked and rule.otherwise is not None:
-                return _run_otherwise(bench, rule, spell)
-            if not spell.provoked:
-                return Verdict.not_exercised(f"before the provocation: {spell.ended or spell.loop}")
-        return _judged(rule, spell)
+            if not trial.provoked and rule.fallback is not None:
+                return _run_fallback(session, rule, trial)
+            if not trial.provoked:
+                return Verdict.not_exercised(f"before the provocation: {trial.ended or trial.loop}")
+        return _judged(rule, trial)
     except NotExercised as problem:
         return Verdict.not_exercised(str(problem))
     except Exception as problem:  # a bug in a rule must not lose the verdicts of the others
@@ -108,48 +110,50 @@ def run_rule(bench: Bench, rule: Rule) -> Verdict:
             f"the check itself failed: {type(problem).__name__}: {problem} ({Path(place.filename).name}:{place.lineno})"
         )
     finally:
-        spell.close()
+        trial.close()
 
 
-class _NeverCame(NotExercised):
+class _NoReaction(NotExercised):
     """The client did not react to a copy before the provocation."""
 
 
-def _run_otherwise(bench: Bench, rule: Rule, spell: Spell) -> Verdict:
+def _run_fallback(session: Session, rule: Rule, trial: Trial) -> Verdict:
     """Runs the rule that replaces one to which the client does not react. Raises NotExercised if there is none."""
-    if rule.otherwise is None:
-        raise NotExercised("the client did not react as in the calm run, before anything was provoked")
-    spell.close()
-    return run_rule(bench, rule.otherwise())
+    if rule.fallback is None:
+        raise NotExercised("the client did not react as in the baseline run, before anything was provoked")
+    trial.close()
+    return run_rule(session, rule.fallback())
 
 
-def _judged(rule: Rule, spell: Spell) -> Verdict:
+def _judged(rule: Rule, trial: Trial) -> Verdict:
     try:
-        return rule.judge(spell)
+        return rule.judge(trial)
     except NotExercised as problem:
         return Verdict.not_exercised(str(problem))
-    except ClientEnded as problem:  # in the calm run: this is not a failure of the rule
+    except ClientEnded as problem:  # in the baseline run: this is not a failure of the rule
         return Verdict.not_exercised(str(problem))
 
 
-def _cast(rule: Rule, spell: Spell) -> None:
+def _run_steps(rule: Rule, trial: Trial) -> None:
     """Starts the client, provokes it, and waits until it converges. Raises NotExercised, Decided, ClientEnded, HotLoop."""
-    spell.open()
-    rule.prepare(spell)
+    trial.open()
+    rule.prepare(trial)
     if rule.at_start:
-        spell.provoke_now()
-        spell.start_client()
+        trial.begin_provocation()
+        trial.start_client()
     else:
-        spell.start_client()
-        if rule.otherwise is not None and not spell.trace.count_since(-1):
-            raise _NeverCame
-        spell.stimulate()
-        if not spell.await_reaction(spell.copies[0], 20.0 + 5 * spell.calm.reaction_seconds + 3 * spell.calm.start_seconds):
-            raise _NeverCame
-        spell.provoke_now()
-    rule.provoke(spell)
+        trial.start_client()
+        if rule.fallback is not None and not trial.trace.count_since(-1):
+            raise _NoReaction
+        trial.stimulate()
+        if not trial.await_reaction(
+            trial.copies[0], 20.0 + 5 * trial.baseline.reaction_seconds + 3 * trial.baseline.start_seconds
+        ):
+            raise _NoReaction
+        trial.begin_provocation()
+    rule.provoke(trial)
     if rule.converges:
-        spell.converge()
+        trial.converge()
 
 
 def rows(rules: Iterable[Rule], verdicts: dict[Rule, Verdict]) -> list[RuleReport]:
@@ -161,9 +165,9 @@ def rows(rules: Iterable[Rule], verdicts: dict[Rule, Verdict]) -> list[RuleRepor
 
 
 def _row(rules: Sequence[Rule], verdicts: dict[Rule, Verdict]) -> RuleReport:
-    worst = min(rules, key=lambda rule: _ORDER.index(verdicts[rule].word))
+    worst = min(rules, key=lambda rule: _ORDER.index(verdicts[rule].outcome))
     verdict = verdicts[worst]
     evidence = list(verdict.evidence)
-    if len(rules) > 1 and evidence and verdict.word is not Word.PASS:
+    if len(rules) > 1 and evidence and verdict.outcome is not Outcome.PASS:
         evidence[0] = f"{worst.provocation}: {evidence[0]}"
-    return RuleReport(worst.id, str(verdict.word), worst.legality, evidence, worst.source, worst.obligation, worst.advice)
+    return RuleReport(worst.id, str(verdict.outcome), worst.legality, evidence, worst.source, worst.obligation, worst.advice)

@@ -64,7 +64,7 @@ class Call:
     """A request of the client, with its answer as far as it was sent."""
 
     def __init__(self, exchange: Exchange, zero: float) -> None:
-        """`zero`: when the spell began, by `time.monotonic()`."""
+        """`zero`: when the trial began, by `time.monotonic()`."""
         self.exchange = exchange
         self._zero = zero
         self._events: list[Event] = []
@@ -83,12 +83,12 @@ class Call:
 
     @property
     def at(self) -> float:
-        """When the request began, in seconds of the spell."""
+        """When the request began, in seconds of the trial."""
         return self.exchange.began - self._zero
 
     @property
     def end(self) -> float | None:
-        """When the answer was complete, in seconds of the spell; None while it is not."""
+        """When the answer was complete, in seconds of the trial; None while it is not."""
         if self.is_watch and self.exchange.events is not None:
             return None if self.exchange.ended_at is None else self.exchange.ended_at - self._zero
         return None if self.exchange.seconds is None else self.at + self.exchange.seconds
@@ -283,7 +283,7 @@ class Stream:
         return [max(following.at - one.end, 0.0) for one, following in pairwise(self.calls) if one.end is not None]
 
     def connected_at(self, pause: float) -> float:
-        """Returns when the newest call began, in seconds of the spell; if it has ended, when the next one begins after a
+        """Returns when the newest call began, in seconds of the trial; if it has ended, when the next one begins after a
         pause."""
         last = self.calls[-1]
         if last.end is None or (last.is_write and last.succeeded):
@@ -319,8 +319,8 @@ def failed(call: Call) -> bool:
     end = call.end
     if not call.is_watch or end is None or call.ended == "closed by the client":
         return False
-    told = any(event.type not in ("ERROR", "BOOKMARK") for event in call.events)
-    return bool((call.ended or "").startswith("error")) or (end - call.at < 1.0 and not told)
+    has_events = any(event.type not in ("ERROR", "BOOKMARK") for event in call.events)
+    return bool((call.ended or "").startswith("error")) or (end - call.at < 1.0 and not has_events)
 
 
 class Trace:

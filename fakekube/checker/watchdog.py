@@ -37,7 +37,7 @@ rm -rf -- "$1"
 """
 
 #: How many seconds `close` waits for the shell to end.
-_PATIENCE = 10.0
+_TIMEOUT = 10.0
 
 
 class Watchdog:
@@ -72,7 +72,7 @@ class Watchdog:
             return
         shell.stdin.close()
         try:
-            shell.wait(_PATIENCE)
+            shell.wait(_TIMEOUT)
         except subprocess.TimeoutExpired:
             shell.kill()
             shell.wait()

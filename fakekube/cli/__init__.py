@@ -249,7 +249,7 @@ def _envtest(options: Options) -> int:
 
 def _check(options: Options) -> int:
     """Checks a client and prints the report."""
-    from fakekube.checker import CalmRunFailed, UnknownRule, check
+    from fakekube.checker import BaselineFailed, UnknownRule, check
     from fakekube.testing.manifests import ManifestError
 
     if shutil.which(options.rest[0]) is None:
@@ -279,7 +279,7 @@ def _check(options: Options) -> int:
         raise UsageError(str(problem)) from None
     except OSError as problem:
         raise UsageError(f"{problem.filename or options.rest[0]}: {problem.strerror}") from None
-    except CalmRunFailed as problem:
+    except BaselineFailed as problem:
         print(f"fakekube: {problem}", file=sys.stderr)
         return 3
     except KeyboardInterrupt:

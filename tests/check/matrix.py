@@ -44,7 +44,7 @@ class Run:
     def check(self, seed: int) -> tuple[dict[str, dict], float, str]:
         """Returns the rows of the report by rule, the seconds it took, and what was printed."""
         own = IDLE if self.defect is None or self.defect.rule == "W7" else []
-        told = [*PROGRAMS[self.program], *own]
+        options = [*PROGRAMS[self.program], *own]
         with tempfile.TemporaryDirectory() as folder:
             report = Path(folder) / "report.json"
             rules = ["--rules", self.defect.rule] if self.defect else ["--all"]
@@ -54,7 +54,7 @@ class Run:
                 "fakekube",
                 "check",
                 *rules,
-                *told,
+                *options,
                 "--seed",
                 str(seed),
                 "--report",

@@ -7,13 +7,13 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from fakekube.checker.occasions import is_apply, learned_writes
 from fakekube.checker.rule import NotExercised, Rule, Verdict
+from fakekube.checker.rule_helpers import is_apply, learned_writes
 from fakekube.client import ApiError
 
 if TYPE_CHECKING:
-    from fakekube.checker.spell import Spell
     from fakekube.checker.trace import Call
+    from fakekube.checker.trial import Trial
     from fakekube.powers.exchange import Exchange
 
 __all__ = ["RULES"]
@@ -29,44 +29,44 @@ class AppliedByOthers(Rule):
     obligation = "server-side apply: a controller forces conflicts, and does not repeat a conflicting apply unchanged"
     advice = "apply only the client's own fields, with force=true and a constant fieldManager"
     source = "Kubernetes docs, server-side apply, conflicts"
-    lasts = 8.0
+    expected_seconds = 8.0
 
     MANAGER = "check-another-manager"
 
-    def provoke(self, spell: Spell) -> None:
+    def provoke(self, trial: Trial) -> None:
         met: set[str] = set()
-        for resource in _applies(spell):
+        for resource in _applies(trial):
 
             def take(exchange: Exchange, resource: str = resource) -> None:
-                if exchange.path not in met and _applied_otherwise(spell, exchange, self.MANAGER):
+                if exchange.path not in met and _applied_by_other(trial, exchange, self.MANAGER):
                     met.add(exchange.path)
 
-            spell.faults.on("patch", resource).intercept(take, label="applied by another manager")
-        spell.memory["met"] = met
-        spell.stimulate(_labelled)
+            trial.faults.on("patch", resource).intercept(take, label="applied by another manager")
+        trial.memory["met"] = met
+        trial.stimulate(_labelled)
 
-    def judge(self, spell: Spell) -> Verdict:
-        for call in spell.trace.since(spell.provoked_at):
+    def judge(self, trial: Trial) -> Verdict:
+        for call in trial.trace.since(trial.provoked_at):
             if is_apply(call) and call.succeeded and call.mentions(_OTHER):
                 return Verdict.failed(
-                    f"applies {call.path} with a label of others, and so becomes its manager", *spell.excerpt([call])
+                    f"applies {call.path} with a label of others, and so becomes its manager", *trial.excerpt([call])
                 )
         refused = Counter(
             (call.path, call.exchange.raw_body)
-            for call in spell.trace.since(spell.provoked_at)
+            for call in trial.trace.since(trial.provoked_at)
             if call.status == 409 and is_apply(call)
         )
         if refused:
             (path, _), count = refused.most_common(1)[0]
-            calls = [call for call in spell.trace.since(spell.provoked_at) if call.path == path]
+            calls = [call for call in trial.trace.since(trial.provoked_at) if call.path == path]
             if count >= 4:
                 return Verdict.failed(
-                    f"apply of {path} was repeated {count} times after a conflict of managers", *spell.excerpt(calls)
+                    f"apply of {path} was repeated {count} times after a conflict of managers", *trial.excerpt(calls)
                 )
-        return super().judge(spell)
+        return super().judge(trial)
 
-    def judge_trace(self, spell: Spell) -> Verdict:
-        return Verdict.passed() if spell.memory["met"] else Verdict.not_exercised("the client applied no object that existed")
+    def judge_trace(self, trial: Trial) -> Verdict:
+        return Verdict.passed() if trial.memory["met"] else Verdict.not_exercised("the client applied no object that existed")
 
 
 #: A label that another client has set.
@@ -77,17 +77,17 @@ def _labelled(obj: Object) -> None:
     obj["metadata"].setdefault("labels", {})[_OTHER] = "kept"
 
 
-def _applies(spell: Spell) -> list[str]:
+def _applies(trial: Trial) -> list[str]:
     """Returns the resources that the client applies. Raises NotExercised if there are none."""
-    known = learned_writes(spell, "patch")
-    applied = {call.resource for call in spell.calm.spell.trace.since() if is_apply(call)}
+    known = learned_writes(trial, "patch")
+    applied = {call.resource for call in trial.baseline.trial.trace.since() if is_apply(call)}
     found = [resource for _, resource in known if resource in applied]
     if not found:
         raise NotExercised("the client does not use server-side apply")
     return found
 
 
-def _applied_otherwise(spell: Spell, exchange: Exchange, manager: str) -> bool:
+def _applied_by_other(trial: Trial, exchange: Exchange, manager: str) -> bool:
     """Applies the client's configuration with one changed string to an existing object, as another manager.
 
     Returns whether this succeeded.
@@ -107,8 +107,8 @@ def _applied_otherwise(spell: Spell, exchange: Exchange, manager: str) -> bool:
     suffix = f"/{exchange.subresource}" if exchange.subresource else ""
     plain = exchange.path.removesuffix(suffix)
     try:
-        spell.cluster.request("GET", plain)
-        spell.cluster.apply(other, field_manager=manager, force=True)
+        trial.cluster.request("GET", plain)
+        trial.cluster.apply(other, field_manager=manager, force=True)
     except ApiError:
         return False
     return True
@@ -133,19 +133,19 @@ class ConstantManager(Rule):
     obligation = "server-side apply: the field manager is the same after a restart"
     advice = "name the field manager after the controller, without a process id, host name or random part"
     source = "Kubernetes docs, server-side apply, managers"
-    lasts = 6.0
+    expected_seconds = 6.0
 
-    def provoke(self, spell: Spell) -> None:
-        resources = _applies(spell)
-        before = _managers(spell.trace.since(), resources)
-        spell.restart_client()
-        spell.memory["mark"] = mark = spell.trace.mark()
-        spell.converge()
-        after = _managers(spell.trace.since(mark), resources)
-        spell.memory["managers"] = [(one, before[one], after[one]) for one in resources if one in before and one in after]
+    def provoke(self, trial: Trial) -> None:
+        resources = _applies(trial)
+        before = _managers(trial.trace.since(), resources)
+        trial.restart_client()
+        trial.memory["mark"] = mark = trial.trace.mark()
+        trial.converge()
+        after = _managers(trial.trace.since(mark), resources)
+        trial.memory["managers"] = [(one, before[one], after[one]) for one in resources if one in before and one in after]
 
-    def judge_trace(self, spell: Spell) -> Verdict:
-        managers = spell.memory.get("managers") or ()
+    def judge_trace(self, trial: Trial) -> Verdict:
+        managers = trial.memory.get("managers") or ()
         for resource, before, after in managers:
             if not before & after:
                 return Verdict.failed(

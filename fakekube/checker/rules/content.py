@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from fakekube.checker.occasions import asked_again, await_long_watches, require_resumption, writes_of
 from fakekube.checker.provocations import asked_revision
-from fakekube.checker.rule import NotExercised, Rule, Verdict, Word
+from fakekube.checker.rule import NotExercised, Outcome, Rule, Verdict
+from fakekube.checker.rule_helpers import await_long_watches, await_requests, require_resumption, writes_of
 from fakekube.checker.rules.initial_events import require_lists
 from fakekube.checker.rules.watch_errors import expire
 
 if TYPE_CHECKING:
-    from fakekube.checker.spell import Spell
     from fakekube.checker.trace import Call
+    from fakekube.checker.trial import Trial
     from fakekube.powers.exchange import Exchange
 
 __all__ = ["RULES"]
@@ -22,7 +22,7 @@ _NEGOTIATION = "API conventions, compatibility"
 
 def suspected(verdict: Verdict) -> Verdict:
     """Returns a warning instead of a failure."""
-    return Verdict.warned(*verdict.evidence) if verdict.word is Word.FAIL else verdict
+    return Verdict.warned(*verdict.evidence) if verdict.outcome is Outcome.FAIL else verdict
 
 
 class Content(Rule):
@@ -32,11 +32,11 @@ class Content(Rule):
     obligation = "a client tolerates unknown headers, fields and types of events"
     advice = "ignore unknown fields and events of unknown types; log warnings"
     source = _NEGOTIATION
-    lasts = 6.0
+    expected_seconds = 6.0
 
-    def judge(self, spell: Spell) -> Verdict:
+    def judge(self, trial: Trial) -> Verdict:
         """Returns a failure only for a client that ends or loops; a slow one may still be in its backoff."""
-        return suspected(super().judge(spell)) if not (spell.ended or spell.loop) else super().judge(spell)
+        return suspected(super().judge(trial)) if not (trial.ended or trial.loop) else super().judge(trial)
 
 
 class Warnings(Content):
@@ -45,28 +45,28 @@ class Warnings(Content):
     provocation = "Warning headers"
     at_start = True
 
-    def prepare(self, spell: Spell) -> None:
-        for definition in spell.sample.definitions:
-            found = spell.cluster.get("customresourcedefinitions", definition["metadata"]["name"])
+    def prepare(self, trial: Trial) -> None:
+        for definition in trial.sample.definitions:
+            found = trial.cluster.get("customresourcedefinitions", definition["metadata"]["name"])
             for version in found["spec"]["versions"]:
                 version["deprecated"] = True
             patch = {"spec": {"versions": found["spec"]["versions"]}}
-            spell.cluster.patch("customresourcedefinitions", found["metadata"]["name"], patch)
+            trial.cluster.patch("customresourcedefinitions", found["metadata"]["name"], patch)
         everything = {"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["*/*"]}
         spec = {
             "matchConstraints": {"resourceRules": [everything]},
             "validations": [{"expression": "false", "message": "checked"}],
         }
         policy = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy"}
-        spell.cluster.create({**policy, "metadata": {"name": "check-warns"}, "spec": spec})
+        trial.cluster.create({**policy, "metadata": {"name": "check-warns"}, "spec": spec})
         binding = {"policyName": "check-warns", "validationActions": ["Warn"]}
-        spell.cluster.create(
+        trial.cluster.create(
             {**policy, "kind": "ValidatingAdmissionPolicyBinding", "metadata": {"name": "check-warns"}, "spec": binding}
         )
 
-    def judge_trace(self, spell: Spell) -> Verdict:
-        deprecated = {definition["metadata"]["name"] for definition in spell.sample.definitions}
-        calls = [call for call in spell.trace.since() if call.succeeded]
+    def judge_trace(self, trial: Trial) -> Verdict:
+        deprecated = {definition["metadata"]["name"] for definition in trial.sample.definitions}
+        calls = [call for call in trial.trace.since() if call.succeeded]
         warned = len({call.number for call in [*writes_of(calls), *(call for call in calls if call.collection in deprecated)]})
         return Verdict.passed(f"{warned} answers with warnings") if warned else Verdict.not_exercised("no answer had a warning")
 
@@ -77,23 +77,23 @@ class UnknownEvent(Content):
     provocation = "an event of an unknown type"
     legality = "B"
 
-    def provoke(self, spell: Spell) -> None:
-        told: set[str] = set()
+    def provoke(self, trial: Trial) -> None:
+        answered: set[str] = set()
 
         def answer(exchange: Exchange) -> tuple[int, Any] | None:
-            if asked_revision(exchange) == 0 or "sendInitialEvents" in exchange.query or exchange.path in told:
+            if asked_revision(exchange) == 0 or "sendInitialEvents" in exchange.query or exchange.path in answered:
                 return None
-            told.add(exchange.path)
+            answered.add(exchange.path)
             return _future_event(exchange)
 
         for _ in range(_ROUNDS):
-            require_resumption(spell)
-            spell.stimulate()
-            spell.await_all()
-            await_long_watches(spell)
-            with spell.faults.on("watch").intercept(answer, label="unknown event type"):
-                asked_again(spell, spell.end_watches())
-            if told:
+            require_resumption(trial)
+            trial.stimulate()
+            trial.await_all()
+            await_long_watches(trial)
+            with trial.faults.on("watch").intercept(answer, label="unknown event type"):
+                await_requests(trial, trial.end_watches())
+            if answered:
                 return
         raise NotExercised("the client does not resume a watch from a revision")
 
@@ -113,16 +113,16 @@ class CompressedLists(Content):
 
     provocation = "a list beyond 128 KiB is compressed"
 
-    def provoke(self, spell: Spell) -> None:
-        if not any("gzip" in call.headers.get("accept-encoding", "") for call in spell.trace if call.is_list):
+    def provoke(self, trial: Trial) -> None:
+        if not any("gzip" in call.headers.get("accept-encoding", "") for call in trial.trace if call.is_list):
             raise NotExercised("the client does not accept compressed lists")
-        spell.stimulate(_enlarged)
-        spell.await_all()
-        expire(spell)
-        require_lists(spell)
+        trial.stimulate(_enlarged)
+        trial.await_all()
+        expire(trial)
+        require_lists(trial)
 
-    def judge_trace(self, spell: Spell) -> Verdict:
-        compressed = [call for call in spell.trace.since(spell.provoked_at) if call.is_list and _is_compressed(call)]
+    def judge_trace(self, trial: Trial) -> Verdict:
+        compressed = [call for call in trial.trace.since(trial.provoked_at) if call.is_list and _is_compressed(call)]
         return Verdict.passed() if compressed else Verdict.not_exercised("no list was compressed")
 
 
@@ -152,11 +152,11 @@ class UnknownFields(Content):
         "hints": {"retry": True},
     }
 
-    def provoke(self, spell: Spell) -> None:
-        with spell.faults.on("list,watch").status(503, times=2, label="unavailable"):
-            require_resumption(spell)
-        spell.faults.on("list,watch").intercept(lambda exchange: (503, self.STATUS), times=2, label="unknown fields")
-        spell.faults.on("watch").end(label="ended").remove()
+    def provoke(self, trial: Trial) -> None:
+        with trial.faults.on("list,watch").status(503, times=2, label="unavailable"):
+            require_resumption(trial)
+        trial.faults.on("list,watch").intercept(lambda exchange: (503, self.STATUS), times=2, label="unknown fields")
+        trial.faults.on("watch").end(label="ended").remove()
 
 
 RULES = (Warnings, CompressedLists, UnknownEvent, UnknownFields)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from fakekube.checker.occasions import require_resumption
 from fakekube.checker.rule import NotExercised, Rule, Verdict
+from fakekube.checker.rule_helpers import require_resumption
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from fakekube.checker.spell import Spell
+    from fakekube.checker.trial import Trial
     from fakekube.powers.exchange import Exchange
 
 __all__ = ["RULES"]
@@ -36,7 +36,7 @@ class RotatedToken(Rule):
     advice = "read tokenFile again when it is a minute old, and at once after a 401"
     source = "kubernetes#68164; client-go transport/token_source.go"
     token_file = True  # with TLS, because client-go sends no token without it
-    lasts = 80.0
+    expected_seconds = 80.0
 
     #: How many seconds a client may use a token that it has read.
     MINUTE = 60.0
@@ -46,41 +46,41 @@ class RotatedToken(Rule):
     def cluster_arguments(self) -> Mapping[str, Any]:
         return {"tls": True}
 
-    def provoke(self, spell: Spell) -> None:
-        path = spell.folder / "token"
+    def provoke(self, trial: Trial) -> None:
+        path = trial.folder / "token"
         old = path.read_text(encoding="utf-8").strip()
-        if not any(_token(call.headers) == old for call in spell.trace.since()):
+        if not any(_token(call.headers) == old for call in trial.trace.since()):
             raise NotExercised("the client does not send the token of its tokenFile")
-        require_resumption(spell)
-        expired = spell.memory["expired"] = set[str]()
+        require_resumption(trial)
+        expired = trial.memory["expired"] = set[str]()
 
         def check(exchange: Exchange) -> tuple[int, Any] | None:
             return (401, _UNAUTHORIZED) if _token(exchange.headers) in expired else None
 
-        spell.faults.on("*").intercept(check, label="the token has expired")
-        spell.faults.on("*", path="*").intercept(check, label="the token has expired")
-        self._create_account(spell)
+        trial.faults.on("*").intercept(check, label="the token has expired")
+        trial.faults.on("*", path="*").intercept(check, label="the token has expired")
+        self._create_account(trial)
         for _ in range(self.TIMES):
-            begun = spell.now
-            self._rotate(spell, path)
-            spell.stimulate()
-            if not spell.await_reaction(spell.copies[-1], self.MINUTE + 45.0) or spell.now - begun > self.SOON:
+            begun = trial.now
+            self._rotate(trial, path)
+            trial.stimulate()
+            if not trial.await_reaction(trial.copies[-1], self.MINUTE + 45.0) or trial.now - begun > self.SOON:
                 return
 
     @classmethod
-    def _rotate(cls, spell: Spell, path: Path) -> None:
+    def _rotate(cls, trial: Trial, path: Path) -> None:
         """Writes a new token into the file, makes the old ones expire, and ends the watches."""
         old = path.read_text(encoding="utf-8").strip()
-        path.write_text(cls._new_token(spell), encoding="utf-8")
-        spell.memory["expired"].add(old)
-        spell.memory["expired_at"] = spell.now
-        spell.faults.on("watch").end(label="ended").remove()
+        path.write_text(cls._new_token(trial), encoding="utf-8")
+        trial.memory["expired"].add(old)
+        trial.memory["expired_at"] = trial.now
+        trial.faults.on("watch").end(label="ended").remove()
 
     @staticmethod
-    def _create_account(spell: Spell) -> None:
+    def _create_account(trial: Trial) -> None:
         """Creates the service account of the new tokens, with the role cluster-admin."""
         account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "check-client", "namespace": "default"}}
-        spell.cluster.create(account)
+        trial.cluster.create(account)
         role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}
         subject = {"kind": "ServiceAccount", "name": "check-client", "namespace": "default"}
         binding = {
@@ -88,27 +88,27 @@ class RotatedToken(Rule):
             "kind": "ClusterRoleBinding",
             "metadata": {"name": "check-client"},
         }
-        spell.cluster.create({**binding, "roleRef": role, "subjects": [subject]})
+        trial.cluster.create({**binding, "roleRef": role, "subjects": [subject]})
 
     @staticmethod
-    def _new_token(spell: Spell) -> str:
+    def _new_token(trial: Trial) -> str:
         request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 7200}}
-        made = spell.cluster.request("POST", "/api/v1/namespaces/default/serviceaccounts/check-client/token", request)
+        made = trial.cluster.request("POST", "/api/v1/namespaces/default/serviceaccounts/check-client/token", request)
         return str(made["status"]["token"])
 
-    def broken(self, spell: Spell) -> Verdict | None:
+    def find_failure(self, trial: Trial) -> Verdict | None:
         """Judges whether the client still sends the old token more than a minute after the file was replaced."""
-        late = spell.memory.get("expired_at", spell.now) + self.MINUTE + 10.0
-        calls = spell.trace.since(spell.provoked_at)
-        if not calls or calls[-1].at < late or _token(calls[-1].headers) not in spell.memory["expired"]:
+        late = trial.memory.get("expired_at", trial.now) + self.MINUTE + 10.0
+        calls = trial.trace.since(trial.provoked_at)
+        if not calls or calls[-1].at < late or _token(calls[-1].headers) not in trial.memory["expired"]:
             return None
         return Verdict.failed(
-            f"still sends the expired token {calls[-1].at - spell.memory['expired_at']:.0f} s after the token file was replaced",
-            *spell.excerpt(),
+            f"still sends the expired token {calls[-1].at - trial.memory['expired_at']:.0f} s after the token file was replaced",
+            *trial.excerpt(),
         )
 
-    def judge_trace(self, spell: Spell) -> Verdict:
-        refused = sum(call.status == 401 for call in spell.trace.since(spell.provoked_at))
+    def judge_trace(self, trial: Trial) -> Verdict:
+        refused = sum(call.status == 401 for call in trial.trace.since(trial.provoked_at))
         return Verdict.passed(f"after {refused} answers of 401")
 
 

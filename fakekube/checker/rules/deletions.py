@@ -5,13 +5,13 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from fakekube.checker.occasions import asked_again, await_long_watches, await_told, drop_finalizers, own_objects, remove
-from fakekube.checker.reaction import Copy, Element, ElementKind, children_of
+from fakekube.checker.reaction import Copy, Effect, EffectKind, children_of
 from fakekube.checker.rule import NotExercised, Rule, Verdict
+from fakekube.checker.rule_helpers import await_delivery, await_long_watches, await_requests, drop_finalizers, own_objects, remove
 from fakekube.client import ApiError
 
 if TYPE_CHECKING:
-    from fakekube.checker.spell import Spell
+    from fakekube.checker.trial import Trial
 
 __all__ = ["RULES"]
 
@@ -25,34 +25,34 @@ class MissedDeletions(Rule):
     advice = "when a list replaces the cache, handle objects that are no longer in it as deleted"
     source = "client-go tools/cache (Reflector Replace, DeltaFIFO)"
 
-    def provoke(self, spell: Spell) -> None:
-        if spell.calm.holds:
+    def provoke(self, trial: Trial) -> None:
+        if trial.baseline.adds_finalizer:
             raise NotExercised("the client adds a finalizer to objects, so that it cannot miss a deletion")
-        if not any(one.kind is ElementKind.REQUEST for one in spell.calm.deletion.elements):
+        if not any(one.kind is EffectKind.REQUEST for one in trial.baseline.deletion.effects):
             raise NotExercised("the client sends nothing when an object is deleted")
-        spell.require_watch()
-        lost = spell.memory["lost"] = spell.copies[0]
-        spell.memory["mark"] = spell.trace.mark()
-        self.miss(spell, lost)
-        spell.await_until(lambda: not self._missing(spell), spell.patience)
+        trial.require_watch()
+        lost = trial.memory["lost"] = trial.copies[0]
+        trial.memory["mark"] = trial.trace.mark()
+        self.miss(trial, lost)
+        trial.await_until(lambda: not self._missing(trial), trial.reaction_timeout)
 
-    def miss(self, spell: Spell, lost: Copy) -> None:
+    def miss(self, trial: Trial, lost: Copy) -> None:
         """Deletes a copy so that the client does not receive the event."""
-        with spell.disconnected():
-            spell.delete(lost)
-            spell.cluster.settle()
-            spell.compact()
+        with trial.disconnected():
+            trial.delete(lost)
+            trial.cluster.settle()
+            trial.compact()
 
-    def _missing(self, spell: Spell) -> list[Element]:
-        calls = spell.trace.since(spell.memory["mark"])
-        return spell.calm.deletion.missing(spell.cluster, spell.memory["lost"], calls)
+    def _missing(self, trial: Trial) -> list[Effect]:
+        calls = trial.trace.since(trial.memory["mark"])
+        return trial.baseline.deletion.missing(trial.cluster, trial.memory["lost"], calls)
 
-    def judge_trace(self, spell: Spell) -> Verdict:
-        missing = self._missing(spell)
+    def judge_trace(self, trial: Trial) -> Verdict:
+        missing = self._missing(trial)
         if missing:
             return Verdict.failed(
-                f"no reaction to the deletion of {spell.memory['lost'].names()[0]}: in the calm run the client {missing[0]}",
-                *spell.excerpt(),
+                f"no reaction to the deletion of {trial.memory['lost'].names()[0]}: in the baseline run the client {missing[0]}",
+                *trial.excerpt(),
                 by_time=True,
             )
         return Verdict.passed()
@@ -63,13 +63,13 @@ class DeletionsBehindExpiry(MissedDeletions):
 
     provocation = "an object is deleted while a watch reconnects, and its revision has expired then"
 
-    def miss(self, spell: Spell, lost: Copy) -> None:
-        await_long_watches(spell)
-        with spell.faults.on("watch").hang(label="held up"):
-            asked_again(spell, spell.end_watches())
-            spell.delete(lost)
-            spell.cluster.settle()
-            spell.compact()
+    def miss(self, trial: Trial, lost: Copy) -> None:
+        await_long_watches(trial)
+        with trial.faults.on("watch").hang(label="held up"):
+            await_requests(trial, trial.end_watches())
+            trial.delete(lost)
+            trial.cluster.settle()
+            trial.compact()
 
 
 class MissedDeletionsOfChildren(MissedDeletions):
@@ -77,31 +77,31 @@ class MissedDeletionsOfChildren(MissedDeletions):
 
     provocation = "what the client has made is deleted while it cannot watch, and the history is compacted"
 
-    def provoke(self, spell: Spell) -> None:
-        watched = set(spell.calm.streams.values())
-        kinds = [resource for resource in spell.calm.reaction.children if resource in watched]
+    def provoke(self, trial: Trial) -> None:
+        watched = set(trial.baseline.streams.values())
+        kinds = [resource for resource in trial.baseline.reaction.children if resource in watched]
         if not kinds:
             raise NotExercised("the client does not watch the children that it creates")
-        lost = spell.copies[0]
-        repaired = [resource for resource in kinds if self._is_repaired(spell, lost, resource)]
+        lost = trial.copies[0]
+        repaired = [resource for resource in kinds if self._is_repaired(trial, lost, resource)]
         if not repaired:
             raise NotExercised("the client does not recreate deleted children")
-        with spell.disconnected():
+        with trial.disconnected():
             for resource in repaired:
-                delete_children(spell, lost, resource)
-            spell.compact()
+                delete_children(trial, lost, resource)
+            trial.compact()
 
     @staticmethod
-    def _is_repaired(spell: Spell, copy: Copy, resource: str) -> bool:
+    def _is_repaired(trial: Trial, copy: Copy, resource: str) -> bool:
         """Returns whether the client recreates children whose deletion it sees."""
-        delete_children(spell, copy, resource)
-        expected = spell.calm.reaction.children[resource]
-        if not spell.await_until(lambda: len(children_of(spell.cluster, copy, resource)) >= expected, 3.0):
+        delete_children(trial, copy, resource)
+        expected = trial.baseline.reaction.children[resource]
+        if not trial.await_until(lambda: len(children_of(trial.cluster, copy, resource)) >= expected, 3.0):
             return False
-        await_told(spell, resource, children_of(spell.cluster, copy, resource))
+        await_delivery(trial, resource, children_of(trial.cluster, copy, resource))
         return True
 
-    def judge_trace(self, spell: Spell) -> Verdict:
+    def judge_trace(self, trial: Trial) -> Verdict:
         return Verdict.passed()
 
 
@@ -117,64 +117,64 @@ class RemovedOwners(Rule):
     advice = MissedDeletions.advice
     source = MissedDeletions.source
 
-    def provoke(self, spell: Spell) -> None:
-        watched = set(spell.calm.streams.values())
-        kinds = [resource for resource in spell.calm.reaction.children if resource in watched]
+    def provoke(self, trial: Trial) -> None:
+        watched = set(trial.baseline.streams.values())
+        kinds = [resource for resource in trial.baseline.reaction.children if resource in watched]
         if not kinds:
             raise NotExercised("the client does not watch the children that it creates")
-        lost = spell.copies[0]
-        children = [(one, child) for one in kinds for child in children_of(spell.cluster, lost, one)]
-        with spell.disconnected():
+        lost = trial.copies[0]
+        children = [(one, child) for one in kinds for child in children_of(trial.cluster, lost, one)]
+        with trial.disconnected():
             lost.deleted = True
-            for resource, obj in own_objects(spell, lost):
+            for resource, obj in own_objects(trial, lost):
                 metadata = obj["metadata"]
-                drop_finalizers(spell, resource, metadata["name"], metadata.get("namespace"))
-            spell.delete(lost)
+                drop_finalizers(trial, resource, metadata["name"], metadata.get("namespace"))
+            trial.delete(lost)
             for resource, child in children:
-                self._remove(spell, resource, child)
-            spell.compact()
-        spell.converge()
-        spell.memory["mark"] = spell.trace.mark()
+                self._remove(trial, resource, child)
+            trial.compact()
+        trial.converge()
+        trial.memory["mark"] = trial.trace.mark()
         for resource, child in children:
-            self._make(spell, child)
-            spell.wait(0.3)
-            self._remove(spell, resource, child)
-        spell.wait(2.0 + 2 * spell.calm.reaction_seconds)
+            self._make(trial, child)
+            trial.wait(0.3)
+            self._remove(trial, resource, child)
+        trial.wait(2.0 + 2 * trial.baseline.reaction_seconds)
 
     @staticmethod
-    def _make(spell: Spell, child: dict[str, Any]) -> None:
+    def _make(trial: Trial, child: dict[str, Any]) -> None:
         """Creates a child again, as another client."""
         metadata = {key: child["metadata"][key] for key in _KEPT if key in child["metadata"]}
         with suppress(ApiError):
-            spell.cluster.create({**child, "metadata": metadata})
+            trial.cluster.create({**child, "metadata": metadata})
 
     @staticmethod
-    def _remove(spell: Spell, resource: str, child: dict[str, Any]) -> None:
+    def _remove(trial: Trial, resource: str, child: dict[str, Any]) -> None:
         with suppress(ApiError):
-            remove(spell, resource, child)
+            remove(trial, resource, child)
 
-    def broken(self, spell: Spell) -> Verdict | None:
-        if "mark" not in spell.memory:
+    def find_failure(self, trial: Trial) -> Verdict | None:
+        if "mark" not in trial.memory:
             return None
-        lost = spell.copies[0]
+        lost = trial.copies[0]
         made = [
             call
-            for call in spell.trace.since(spell.memory["mark"])
+            for call in trial.trace.since(trial.memory["mark"])
             if call.verb == "create" and call.succeeded and call.mentions(lost.token)
         ]
         if not made:
             return None
-        return Verdict.failed(f"creates {made[0].collection} for {lost.names()[0]}, which is deleted", *spell.excerpt(made))
+        return Verdict.failed(f"creates {made[0].collection} for {lost.names()[0]}, which is deleted", *trial.excerpt(made))
 
 
 #: The metadata of a child that its new version has.
 _KEPT = ("name", "namespace", "labels", "annotations", "ownerReferences")
 
 
-def delete_children(spell: Spell, copy: Copy, resource: str) -> None:
+def delete_children(trial: Trial, copy: Copy, resource: str) -> None:
     """Deletes the children of a resource that the client has created for a copy."""
-    for child in children_of(spell.cluster, copy, resource):
-        spell.cluster.delete(resource, child["metadata"]["name"], namespace=child["metadata"].get("namespace"))
+    for child in children_of(trial.cluster, copy, resource):
+        trial.cluster.delete(resource, child["metadata"]["name"], namespace=child["metadata"].get("namespace"))
 
 
 RULES = (MissedDeletions, DeletionsBehindExpiry, MissedDeletionsOfChildren, RemovedOwners)

@@ -8,13 +8,13 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from fakekube.checker.judges import judge_process
-from fakekube.checker.occasions import require_resumption
-from fakekube.checker.rule import NotExercised, Rule, Verdict, Word
+from fakekube.checker.rule import NotExercised, Outcome, Rule, Verdict
+from fakekube.checker.rule_helpers import require_resumption
 from fakekube.checker.sample import new_token
 from fakekube.client import ApiError, UnknownResource
 
 if TYPE_CHECKING:
-    from fakekube.checker.spell import Spell
+    from fakekube.checker.trial import Trial
 
 __all__ = ["RULES"]
 
@@ -31,16 +31,16 @@ class LateDefinitions(Rule):
     advice = "drop the cached discovery when a kind or a path is not found, and try again with backoff"
     source = "kubernetes#47977; client-go restmapper (DeferredDiscoveryRESTMapper)"
     at_start = True
-    lasts = 12.0
+    expected_seconds = 12.0
 
-    def prepare(self, spell: Spell) -> None:
-        if not spell.sample.definitions:
+    def prepare(self, trial: Trial) -> None:
+        if not trial.sample.definitions:
             raise NotExercised("the sample has no definitions")
-        remove_definitions(spell)
+        remove_definitions(trial)
 
-    def provoke(self, spell: Spell) -> None:
-        spell.wait(_WITHOUT)
-        install_definitions(spell)
+    def provoke(self, trial: Trial) -> None:
+        trial.wait(_WITHOUT)
+        install_definitions(trial)
 
 
 class ReinstalledDefinitions(Rule):
@@ -51,41 +51,41 @@ class ReinstalledDefinitions(Rule):
     obligation = LateDefinitions.obligation
     advice = LateDefinitions.advice
     source = LateDefinitions.source
-    lasts = 14.0
+    expected_seconds = 14.0
 
     def cluster_arguments(self) -> Mapping[str, Any]:
         # While a definition is missing, the garbage collector would delete the children that a client still creates.
         return {"profile": "apiserver"}
 
-    def provoke(self, spell: Spell) -> None:
-        if not spell.sample.definitions:
+    def provoke(self, trial: Trial) -> None:
+        if not trial.sample.definitions:
             raise NotExercised("the sample has no definitions")
-        require_resumption(spell)
-        for subject in spell.copies:
+        require_resumption(trial)
+        for subject in trial.copies:
             subject.deleted = True
-        remove_definitions(spell)
-        spell.faults.on("watch").end(label="ended").remove()
-        spell.wait(_WITHOUT)
-        spell.memory["installed"] = spell.trace.mark()
-        spell.compact()  # otherwise a paginated list from an old revision would return deleted objects
-        install_definitions(spell)
+        remove_definitions(trial)
+        trial.faults.on("watch").end(label="ended").remove()
+        trial.wait(_WITHOUT)
+        trial.memory["installed"] = trial.trace.mark()
+        trial.compact()  # otherwise a paginated list from an old revision would return deleted objects
+        install_definitions(trial)
 
-    def judge(self, spell: Spell) -> Verdict:
+    def judge(self, trial: Trial) -> Verdict:
         """Returns a failure only for a client that ends, or that does not ask again."""
-        verdict = super().judge(spell)
-        if verdict.word is Word.FAIL and not self._asks(spell):
-            name = spell.sample.definitions[0]["metadata"]["name"]
+        verdict = super().judge(trial)
+        if verdict.outcome is Outcome.FAIL and not self._asks(trial):
+            name = trial.sample.definitions[0]["metadata"]["name"]
             return Verdict.failed(
-                f"has not asked for {name} or for discovery since it was installed again", *spell.excerpt(), by_time=True
+                f"has not asked for {name} or for discovery since it was installed again", *trial.excerpt(), by_time=True
             )
-        return Verdict.warned(*verdict.evidence) if verdict.word is Word.FAIL and not spell.ended else verdict
+        return Verdict.warned(*verdict.evidence) if verdict.outcome is Outcome.FAIL and not trial.ended else verdict
 
     @staticmethod
-    def _asks(spell: Spell) -> bool:
+    def _asks(trial: Trial) -> bool:
         """Returns whether the client has asked for custom resources or for discovery since the definitions were installed
         again."""
-        names = {definition["metadata"]["name"] for definition in spell.sample.definitions}
-        calls = spell.trace.since(spell.memory.get("installed", -1))
+        names = {definition["metadata"]["name"] for definition in trial.sample.definitions}
+        calls = trial.trace.since(trial.memory.get("installed", -1))
         return any(call.collection in names or not call.resource for call in calls)
 
 
@@ -97,65 +97,65 @@ class ChangedScope(Rule):
     obligation = LateDefinitions.obligation
     advice = LateDefinitions.advice
     source = LateDefinitions.source
-    lasts = 12.0
+    expected_seconds = 12.0
     converges = False
 
     def cluster_arguments(self) -> Mapping[str, Any]:
         return {"profile": "apiserver"}
 
-    def provoke(self, spell: Spell) -> None:
-        if not spell.sample.definitions:
+    def provoke(self, trial: Trial) -> None:
+        if not trial.sample.definitions:
             raise NotExercised("the sample has no definitions")
-        require_resumption(spell)
-        remove_definitions(spell)
-        spell.faults.on("watch").end(label="ended").remove()
-        changed = [copy.deepcopy(definition) for definition in spell.sample.definitions]
+        require_resumption(trial)
+        remove_definitions(trial)
+        trial.faults.on("watch").end(label="ended").remove()
+        changed = [copy.deepcopy(definition) for definition in trial.sample.definitions]
         for definition in changed:
             definition["spec"]["scope"] = "Cluster" if definition["spec"].get("scope") == "Namespaced" else "Namespaced"
-        spell.load_prerequisites(changed)
-        for obj in spell.sample.copies(new_token(spell.random)):
+        trial.load_prerequisites(changed)
+        for obj in trial.sample.copies(new_token(trial.random)):
             if obj["metadata"].pop("namespace", None) is None:
                 obj["metadata"]["namespace"] = "default"
             with suppress(ApiError, UnknownResource):
-                spell.cluster.create(obj)
-        spell.wait(_WITHOUT)
+                trial.cluster.create(obj)
+        trial.wait(_WITHOUT)
 
-    def judge(self, spell: Spell) -> Verdict:
+    def judge(self, trial: Trial) -> Verdict:
         """Judges the process only: how an operator handles objects with another scope is not specified."""
-        return judge_process(spell) or Verdict.passed()
+        return judge_process(trial) or Verdict.passed()
 
 
-def remove_definitions(spell: Spell) -> None:
+def remove_definitions(trial: Trial) -> None:
     """Deletes the definitions of the sample and all their objects, regardless of finalizers."""
-    for definition in spell.sample.definitions:
+    for definition in trial.sample.definitions:
         name = definition["metadata"]["name"]
-        for obj in _objects(spell, name):
+        for obj in _objects(trial, name):
             metadata = obj["metadata"]
             try:
-                spell.cluster.patch(
+                trial.cluster.patch(
                     name, metadata["name"], {"metadata": {"finalizers": None}}, namespace=metadata.get("namespace")
                 )
-                spell.cluster.delete(name, metadata["name"], namespace=metadata.get("namespace"))
+                trial.cluster.delete(name, metadata["name"], namespace=metadata.get("namespace"))
             except ApiError as error:
                 if error.code != 404:
                     raise
-        spell.cluster.delete("customresourcedefinitions", name)
-        spell.cluster.wait_for("customresourcedefinitions", name, gone=True, timeout=20.0)
+        trial.cluster.delete("customresourcedefinitions", name)
+        trial.cluster.wait_for("customresourcedefinitions", name, gone=True, timeout=20.0)
 
 
-def _objects(spell: Spell, resource: str) -> list[dict[str, Any]]:
+def _objects(trial: Trial, resource: str) -> list[dict[str, Any]]:
     try:
-        return spell.cluster.list(resource)
+        return trial.cluster.list(resource)
     except ApiError:
         return []
 
 
-def install_definitions(spell: Spell) -> None:
+def install_definitions(trial: Trial) -> None:
     """Creates the definitions of the sample."""
-    spell.load_prerequisites(spell.sample.definitions)
+    trial.load_prerequisites(trial.sample.definitions)
 
 
-class DeadGroup(Rule):
+class UnavailableGroup(Rule):
     """The server of an aggregated group does not answer."""
 
     id = "D2"
@@ -164,14 +164,14 @@ class DeadGroup(Rule):
     advice = "use the groups that discovery returned (ErrGroupDiscoveryFailed of client-go), and skip stale groups"
     source = "Kubernetes API concepts, aggregated discovery (freshness Stale); client-go discovery"
     at_start = True
-    lasts = 5.0
+    expected_seconds = 5.0
 
     GROUP, VERSION = "dead.check.fakekube.dev", "v1"
 
-    def prepare(self, spell: Spell) -> None:
+    def prepare(self, trial: Trial) -> None:
         service = {"name": "dead", "namespace": "default", "port": 443}
         spec = {"group": self.GROUP, "version": self.VERSION, "groupPriorityMinimum": 100, "versionPriority": 100}
-        spell.cluster.create(
+        trial.cluster.create(
             {
                 "apiVersion": "apiregistration.k8s.io/v1",
                 "kind": "APIService",
@@ -180,9 +180,9 @@ class DeadGroup(Rule):
             }
         )
 
-    def judge_trace(self, spell: Spell) -> Verdict:
-        asked = [call for call in spell.trace.since() if call.path.rstrip("/") in ("/apis", f"/apis/{self.GROUP}/{self.VERSION}")]
+    def judge_trace(self, trial: Trial) -> Verdict:
+        asked = [call for call in trial.trace.since() if call.path.rstrip("/") in ("/apis", f"/apis/{self.GROUP}/{self.VERSION}")]
         return Verdict.passed() if asked else Verdict.not_exercised("the client does not ask for discovery")
 
 
-RULES = (LateDefinitions, ReinstalledDefinitions, ChangedScope, DeadGroup)
+RULES = (LateDefinitions, ReinstalledDefinitions, ChangedScope, UnavailableGroup)

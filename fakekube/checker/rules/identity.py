@@ -6,7 +6,9 @@ from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from fakekube.checker.occasions import (
+from fakekube.checker.reaction import Copy, children_of
+from fakekube.checker.rule import NotExercised, Rule, Verdict
+from fakekube.checker.rule_helpers import (
     drop_finalizers,
     generated_children,
     learned_writes,
@@ -15,15 +17,13 @@ from fakekube.checker.occasions import (
     remove,
     writes_of,
 )
-from fakekube.checker.reaction import Copy, children_of
-from fakekube.checker.rule import NotExercised, Rule, Verdict
-from fakekube.checker.rules.retries import judge_duplicates
+from fakekube.checker.rules.retries import judge_duplicate_children
 from fakekube.checker.sample import new_token
 from fakekube.client import ApiError
 
 if TYPE_CHECKING:
-    from fakekube.checker.spell import Spell
     from fakekube.checker.trace import Call
+    from fakekube.checker.trial import Trial
     from fakekube.powers.exchange import Exchange
 
 __all__ = ["RULES"]
@@ -44,68 +44,68 @@ class Recreated(Rule):
     obligation = "another object may have the same name by now: delete with preconditions.uid"
     advice = "send DeleteOptions with preconditions.uid of the object that the client has read"
     source = f"{_GC}; meta/v1 Preconditions"
-    lasts = 6.0
+    expected_seconds = 6.0
 
-    def provoke(self, spell: Spell) -> None:
-        resources = _deleted_children(spell)
-        subject = spell.copies[0]
+    def provoke(self, trial: Trial) -> None:
+        resources = _deleted_children(trial)
+        subject = trial.copies[0]
         replaced: list[tuple[str, Object]] = []
 
         def replace(exchange: Exchange) -> None:
             path, resource = exchange.path, _resource_of(exchange)
             try:
-                old = spell.cluster.request("GET", path)
-                remove(spell, resource, old)
+                old = trial.cluster.request("GET", path)
+                remove(trial, resource, old)
                 metadata = {"name": old["metadata"]["name"], "namespace": old["metadata"].get("namespace")}
                 new = {**old, "metadata": {key: value for key, value in metadata.items() if value}}
                 new.pop("status", None)
-                replaced.append((resource, spell.cluster.create(new)))
+                replaced.append((resource, trial.cluster.create(new)))
             except ApiError:
                 return
 
         for resource in resources:
-            spell.faults.on("delete", resource).intercept(replace, times=1, label="created again by somebody else")
-        spell.delete(subject)
-        spell.await_until(lambda: len(replaced) == len(resources) and not own_objects(spell, subject), spell.patience)
-        spell.memory["replaced"] = replaced
+            trial.faults.on("delete", resource).intercept(replace, times=1, label="created again by somebody else")
+        trial.delete(subject)
+        trial.await_until(lambda: len(replaced) == len(resources) and not own_objects(trial, subject), trial.reaction_timeout)
+        trial.memory["replaced"] = replaced
 
-    def judge(self, spell: Spell) -> Verdict:
-        for resource, obj in spell.memory.get("replaced", ()):
+    def judge(self, trial: Trial) -> Verdict:
+        for resource, obj in trial.memory.get("replaced", ()):
             metadata = obj["metadata"]
             try:
-                now = spell.cluster.get(resource, metadata["name"], namespace=metadata.get("namespace"))
+                now = trial.cluster.get(resource, metadata["name"], namespace=metadata.get("namespace"))
             except ApiError:
                 now = None
             if now is None or now["metadata"]["uid"] != metadata["uid"] or now["metadata"].get("deletionTimestamp"):
                 calls = [
                     call
-                    for call in spell.trace.since(spell.provoked_at)
+                    for call in trial.trace.since(trial.provoked_at)
                     if call.verb == "delete" and call.name == metadata["name"]
                 ]
                 if any(call.succeeded for call in calls):
                     return Verdict.failed(
                         f"deleted {resource}/{metadata['name']}, which is a new object (uid {metadata['uid']})",
-                        *spell.excerpt(calls),
+                        *trial.excerpt(calls),
                     )
-        return super().judge(spell)
+        return super().judge(trial)
 
-    def judge_trace(self, spell: Spell) -> Verdict:
-        return Verdict.passed() if spell.memory.get("replaced") else Verdict.not_exercised("the client deleted nothing")
+    def judge_trace(self, trial: Trial) -> Verdict:
+        return Verdict.passed() if trial.memory.get("replaced") else Verdict.not_exercised("the client deleted nothing")
 
 
 def _resource_of(exchange: Exchange) -> str:
     return f"{exchange.resource}.{exchange.group}" if exchange.group else exchange.resource
 
 
-def _deleted_children(spell: Spell) -> list[str]:
+def _deleted_children(trial: Trial) -> list[str]:
     """Returns the resources of the children that the client itself deletes with a copy. Raises NotExercised."""
-    sent = {element.resource for element in spell.calm.deletion.elements if element.detail[:1] == ("delete",)}
+    sent = {effect.resource for effect in trial.baseline.deletion.effects if effect.detail[:1] == ("delete",)}
     if not sent:
         raise NotExercised("the client deletes nothing when a copy is deleted")
     return sorted(sent)
 
 
-class NewOwner(Rule):
+class RecreatedOwner(Rule):
     """A copy is deleted and created again while the client is disconnected; the old children still exist."""
 
     id = "C5"
@@ -113,82 +113,82 @@ class NewOwner(Rule):
     obligation = "children belong to the owner's uid: children of an older object with the same name belong to that object"
     advice = "compare ownerReferences[].uid with metadata.uid, and adopt only objects without a controller"
     source = _GC
-    lasts = 10.0
+    expected_seconds = 10.0
     converges = False
 
     def cluster_arguments(self) -> dict[str, Any]:
         return {"profile": "apiserver"}  # without the garbage collector, so that the old children still exist
 
-    def provoke(self, spell: Spell) -> None:
-        resources = sorted(spell.calm.reaction.children)
-        old = spell.copies[0]
+    def provoke(self, trial: Trial) -> None:
+        resources = sorted(trial.baseline.reaction.children)
+        old = trial.copies[0]
         uids = {obj["metadata"]["uid"] for obj in old.objects}
-        children = {one: _owned_by(children_of(spell.cluster, old, one), uids) for one in resources}
+        children = {one: _owned_by(children_of(trial.cluster, old, one), uids) for one in resources}
         if not any(children.values()):
             raise NotExercised("the client creates no children with ownerReferences")
-        spell.memory["old"] = {child["metadata"]["uid"]: (one, child) for one, some in children.items() for child in some}
-        with spell.disconnected():
-            spell.delete(old)
-            for resource, obj in own_objects(spell, old):
-                drop_finalizers(spell, resource, obj["metadata"]["name"], obj["metadata"].get("namespace"))
-            new = spell.stimulate(token=old.token)
-            spell.compact()
-        generated = [one for one in generated_children(spell) if children.get(one)]
-        spell.memory["new"] = new
-        spell.memory["lacks"] = []
-        spell.await_until(lambda: bool(spell.trace.open_watches()), spell.patience)
+        trial.memory["old"] = {child["metadata"]["uid"]: (one, child) for one, some in children.items() for child in some}
+        with trial.disconnected():
+            trial.delete(old)
+            for resource, obj in own_objects(trial, old):
+                drop_finalizers(trial, resource, obj["metadata"]["name"], obj["metadata"].get("namespace"))
+            new = trial.stimulate(token=old.token)
+            trial.compact()
+        generated = [one for one in generated_children(trial) if children.get(one)]
+        trial.memory["new"] = new
+        trial.memory["lacks"] = []
+        trial.await_until(lambda: bool(trial.trace.open_watches()), trial.reaction_timeout)
         if generated:
-            spell.await_until(lambda: not self._lacking(spell, new, generated), spell.patience)
-            spell.memory["lacks"] = self._lacking(spell, new, generated)
+            trial.await_until(lambda: not self._lacking(trial, new, generated), trial.reaction_timeout)
+            trial.memory["lacks"] = self._lacking(trial, new, generated)
         else:
-            spell.wait(5.0)
+            trial.wait(5.0)
 
     @staticmethod
-    def _lacking(spell: Spell, new: Copy, resources: list[str]) -> list[str]:
+    def _lacking(trial: Trial, new: Copy, resources: list[str]) -> list[str]:
         uids = {obj["metadata"]["uid"] for obj in new.objects}
-        return [one for one in resources if not _owned_by(children_of(spell.cluster, new, one), uids)]
+        return [one for one in resources if not _owned_by(children_of(trial.cluster, new, one), uids)]
 
-    def judge(self, spell: Spell) -> Verdict:
-        for resource, child in spell.memory.get("old", {}).values():
-            verdict = self._judge_child(spell, resource, child)
+    def judge(self, trial: Trial) -> Verdict:
+        for resource, child in trial.memory.get("old", {}).values():
+            verdict = self._judge_child(trial, resource, child)
             if verdict is not None:
                 return verdict
-        if spell.ended or spell.loop:
-            return super().judge(spell)
-        lacks = spell.memory.get("lacks")
+        if trial.ended or trial.loop:
+            return super().judge(trial)
+        lacks = trial.memory.get("lacks")
         if lacks:
-            name = spell.memory["new"].names()[0]
+            name = trial.memory["new"].names()[0]
             return Verdict.failed(
-                f"creates no {lacks[0]} for the new {name}: it uses the children of the old one", *spell.excerpt(), by_time=True
+                f"creates no {lacks[0]} for the new {name}: it uses the children of the old one", *trial.excerpt(), by_time=True
             )
         return Verdict.passed()
 
     @staticmethod
-    def _judge_child(spell: Spell, resource: str, child: Object) -> Verdict | None:
+    def _judge_child(trial: Trial, resource: str, child: Object) -> Verdict | None:
         """Judges whether the client has changed a child of the old object; it may delete or adopt it."""
         metadata = child["metadata"]
         revisions = [
             version.revision
-            for version in spell.cluster.history(resource, metadata["name"], metadata.get("namespace"))
+            for version in trial.cluster.history(resource, metadata["name"], metadata.get("namespace"))
             if version.type == "MODIFIED" and version.object["metadata"]["uid"] == metadata["uid"]
         ]
-        for call in spell.trace.since(spell.provoked_at):
+        for call in trial.trace.since(trial.provoked_at):
             if (
                 call.verb in ("update", "patch")
                 and call.succeeded
                 and call.name == metadata["name"]
                 and call.exchange.revision in revisions
             ):
-                after = spell.memory["new"].mark < call.number
+                after = trial.memory["new"].mark < call.number
                 if after:
                     now = next(
-                        (one for one in children_of(spell.cluster, spell.memory["new"], resource) if _same(one, child)), None
+                        (one for one in children_of(trial.cluster, trial.memory["new"], resource) if _same(one, child)), None
                     )
-                    uids = {obj["metadata"]["uid"] for obj in spell.memory["new"].objects}
+                    uids = {obj["metadata"]["uid"] for obj in trial.memory["new"].objects}
                     if now is None or _owned_by([now], uids):
                         continue  # adopted or deleted since
                     return Verdict.failed(
-                        f"writes {resource}/{metadata['name']}, which belongs to a deleted owner", *spell.excerpt([call])
+                        f"writes {resource}/{metadata['name']}, which belongs to a deleted owner", *trial.excerpt([call])
                     )
         return None
 
@@ -213,34 +213,34 @@ class AlreadyGone(Rule):
     obligation = "404 for a delete means that the object is already deleted"
     advice = "ignore NotFound when deleting"
     source = "API conventions; client.IgnoreNotFound of controller-runtime"
-    lasts = 6.0
+    expected_seconds = 6.0
 
-    def provoke(self, spell: Spell) -> None:
-        resources = _deleted_children(spell)
-        subject = spell.copies[0]
+    def provoke(self, trial: Trial) -> None:
+        resources = _deleted_children(trial)
+        subject = trial.copies[0]
 
         def take_away(exchange: Exchange) -> None:
             try:
-                remove(spell, _resource_of(exchange), spell.cluster.request("GET", exchange.path))
+                remove(trial, _resource_of(exchange), trial.cluster.request("GET", exchange.path))
             except ApiError:
                 return
 
         for resource in resources:
-            spell.faults.on("delete", resource).intercept(take_away, times=2, label="gone already")
-        spell.delete(subject)
-        spell.memory["gone"] = spell.await_until(lambda: not own_objects(spell, subject), spell.patience)
+            trial.faults.on("delete", resource).intercept(take_away, times=2, label="gone already")
+        trial.delete(subject)
+        trial.memory["gone"] = trial.await_until(lambda: not own_objects(trial, subject), trial.reaction_timeout)
 
-    def judge(self, spell: Spell) -> Verdict:
-        if not (spell.ended or spell.loop) and spell.memory.get("gone") is False:
+    def judge(self, trial: Trial) -> Verdict:
+        if not (trial.ended or trial.loop) and trial.memory.get("gone") is False:
             return Verdict.failed(
-                f"{spell.copies[0].names()[0]} still exists: the client did not continue after a delete was answered with 404",
-                *spell.excerpt(),
+                f"{trial.copies[0].names()[0]} still exists: the client did not continue after a delete was answered with 404",
+                *trial.excerpt(),
                 by_time=True,
             )
-        return super().judge(spell)
+        return super().judge(trial)
 
-    def broken(self, spell: Spell) -> Verdict | None:
-        return judge_loop(spell, 404)
+    def find_failure(self, trial: Trial) -> Verdict | None:
+        return judge_loop(trial, 404)
 
 
 class AlreadyThere(Rule):
@@ -251,25 +251,25 @@ class AlreadyThere(Rule):
     obligation = "409 AlreadyExists for a create: read the existing object, and continue"
     advice = "read the object, compare its owner, and treat it as created if the owner is right"
     source = "API conventions"
-    lasts = 6.0
+    expected_seconds = 6.0
 
-    def provoke(self, spell: Spell) -> None:
-        created = {resource for _, resource in learned_writes(spell, "create")}
-        resources = [one for one in named_children(spell) if one in created]
+    def provoke(self, trial: Trial) -> None:
+        created = {resource for _, resource in learned_writes(trial, "create")}
+        resources = [one for one in named_children(trial) if one in created]
         if not resources:
             raise NotExercised("the client creates no objects with fixed names")
 
         def create(exchange: Exchange) -> None:
             try:
-                spell.cluster.create(exchange.body, namespace=exchange.namespace or None)
+                trial.cluster.create(exchange.body, namespace=exchange.namespace or None)
             except ApiError:
                 return
 
         for resource in resources:
-            spell.faults.on("create", resource).intercept(create, times=1, label="there already")
+            trial.faults.on("create", resource).intercept(create, times=1, label="there already")
 
-    def broken(self, spell: Spell) -> Verdict | None:
-        return judge_loop(spell, 409)
+    def find_failure(self, trial: Trial) -> Verdict | None:
+        return judge_loop(trial, 409)
 
 
 class VanishedMeanwhile(Rule):
@@ -280,45 +280,45 @@ class VanishedMeanwhile(Rule):
     obligation = "404 for an update: the object was deleted, and the client stops working on it"
     advice = "drop the key when the object is gone; neither exit nor retry forever"
     source = "API conventions"
-    lasts = 6.0
+    expected_seconds = 6.0
 
-    def provoke(self, spell: Spell) -> None:
-        own = {resource for copy in spell.copies for resource in copy.resources}
-        pairs = [pair for pair in learned_writes(spell, "update", "patch") if pair[1].partition("/")[0] in own]
+    def provoke(self, trial: Trial) -> None:
+        own = {resource for copy in trial.copies for resource in copy.resources}
+        pairs = [pair for pair in learned_writes(trial, "update", "patch") if pair[1].partition("/")[0] in own]
         if not pairs:
             raise NotExercised("the client does not write to the objects of the sample")
 
         for verb, resource in pairs:
-            self._remove_before(spell, verb, resource)
-        spell.wait(1.0)
+            self._remove_before(trial, verb, resource)
+        trial.wait(1.0)
 
     @staticmethod
-    def _remove_before(spell: Spell, verb: str, resource: str) -> None:
+    def _remove_before(trial: Trial, verb: str, resource: str) -> None:
         """Creates a copy, and deletes it just before the client writes to it."""
-        token, removed = new_token(spell.random), list[str]()
+        token, removed = new_token(trial.random), list[str]()
 
         def take_away(exchange: Exchange) -> None:
             if token in exchange.path and not removed:
                 removed.append(exchange.path)
                 suffix = f"/{exchange.subresource}" if exchange.subresource else ""
                 with suppress(ApiError):
-                    remove(spell, _resource_of(exchange), spell.cluster.request("GET", exchange.path.removesuffix(suffix)))
+                    remove(trial, _resource_of(exchange), trial.cluster.request("GET", exchange.path.removesuffix(suffix)))
 
-        with spell.faults.on(verb, resource).intercept(take_away, label="deleted"):
-            subject = spell.stimulate(token=token)
+        with trial.faults.on(verb, resource).intercept(take_away, label="deleted"):
+            subject = trial.stimulate(token=token)
             subject.judged = False
-            spell.await_until(lambda: bool(removed), spell.patience)
+            trial.await_until(lambda: bool(removed), trial.reaction_timeout)
         subject.deleted = bool(removed)
 
-    def broken(self, spell: Spell) -> Verdict | None:
-        return judge_loop(spell, 404)
+    def find_failure(self, trial: Trial) -> Verdict | None:
+        return judge_loop(trial, 404)
 
 
-def judge_loop(spell: Spell, code: int) -> Verdict | None:
+def judge_loop(trial: Trial, code: int) -> Verdict | None:
     """Judges whether the client repeats a write that is always refused with the same status code."""
     refused: Counter[tuple[str, str]] = Counter()
     found: dict[tuple[str, str], list[Call]] = {}
-    for call in writes_of(spell.trace.since(spell.provoked_at)):
+    for call in writes_of(trial.trace.since(trial.provoked_at)):
         if call.status == code:
             # a create has no name in its path
             key = (call.verb, call.path + (call.exchange.name if call.verb == "create" else ""))
@@ -330,11 +330,11 @@ def judge_loop(spell: Spell, code: int) -> Verdict | None:
     if count < _LOOP:
         return None
     return Verdict.failed(
-        f"{key[0]} {key[1]} was repeated though it was answered with {code} {count} times", *spell.excerpt(found[key])
+        f"{key[0]} {key[1]} was repeated though it was answered with {code} {count} times", *trial.excerpt(found[key])
     )
 
 
-class OwnWrites(Rule):
+class StaleCacheAfterCreate(Rule):
     """The watches of children deliver no events for some time after a create."""
 
     id = "C8"
@@ -342,31 +342,33 @@ class OwnWrites(Rule):
     obligation = "no second create until the cache contains the first object"
     advice = "remember created objects until the watch delivers them, or derive their names from the owner"
     source = "KEP-5647; controller expectations of kube-controller-manager"
-    lasts = 12.0
+    expected_seconds = 12.0
 
-    def provoke(self, spell: Spell) -> None:
-        resources = list(generated_children(spell))
+    def provoke(self, trial: Trial) -> None:
+        resources = list(generated_children(trial))
         if not resources:
             raise NotExercised("the client creates no children with generated names")
-        faults = [spell.faults.on("watch", resource).silence(label="late") for resource in resources]
-        subject = spell.stimulate()
-        spell.await_until(lambda: all(children_of(spell.cluster, subject, resource) for resource in resources), spell.patience)
+        faults = [trial.faults.on("watch", resource).silence(label="late") for resource in resources]
+        subject = trial.stimulate()
+        trial.await_until(
+            lambda: all(children_of(trial.cluster, subject, resource) for resource in resources), trial.reaction_timeout
+        )
         for number in range(4):
-            self._touch(spell, subject, number)
-            spell.wait(0.7)
+            self._touch(trial, subject, number)
+            trial.wait(0.7)
         for fault in faults:
             fault.remove()
         for resource in resources:
-            spell.faults.on("watch", resource).cut(label="late").remove()
+            trial.faults.on("watch", resource).cut(label="late").remove()
 
     @staticmethod
-    def _touch(spell: Spell, subject: Copy, number: int) -> None:
+    def _touch(trial: Trial, subject: Copy, number: int) -> None:
         annotations = {"metadata": {"annotations": {"check.fakekube.dev/touched": str(number)}}}
-        for resource, obj in own_objects(spell, subject):
-            spell.cluster.patch(resource, obj["metadata"]["name"], annotations, namespace=obj["metadata"].get("namespace"))
+        for resource, obj in own_objects(trial, subject):
+            trial.cluster.patch(resource, obj["metadata"]["name"], annotations, namespace=obj["metadata"].get("namespace"))
 
-    def broken(self, spell: Spell) -> Verdict | None:
-        return judge_duplicates(spell)
+    def find_failure(self, trial: Trial) -> Verdict | None:
+        return judge_duplicate_children(trial)
 
 
-RULES = (Recreated, NewOwner, AlreadyGone, AlreadyThere, VanishedMeanwhile, OwnWrites)
+RULES = (Recreated, RecreatedOwner, AlreadyGone, AlreadyThere, VanishedMeanwhile, StaleCacheAfterCreate)

@@ -8,7 +8,7 @@ from fakekube.checker.provocations import PlainBookmarkFirst, arm, status_object
 from fakekube.checker.rule import NotExercised, Rule
 
 if TYPE_CHECKING:
-    from fakekube.checker.spell import Spell
+    from fakekube.checker.trial import Trial
     from fakekube.powers.exchange import Exchange
 
 __all__ = ["RULES", "require_lists"]
@@ -19,19 +19,19 @@ _MESSAGE = (
 )
 
 
-def refuse_initial_events(spell: Spell, code: int = 422, reason: str = "Invalid") -> None:
+def refuse_initial_events(trial: Trial, code: int = 422, reason: str = "Invalid") -> None:
     """Makes the server answer like one without the feature gate WatchList."""
 
     def answer(exchange: Exchange) -> tuple[int, Any] | None:
         return (code, status_object(code, reason, _MESSAGE)) if "sendInitialEvents" in exchange.query else None
 
-    spell.faults.on("watch").intercept(answer, label=f"refused {code}")
+    trial.faults.on("watch").intercept(answer, label=f"refused {code}")
 
 
-def require_lists(spell: Spell) -> None:
+def require_lists(trial: Trial) -> None:
     """Refuses sendInitialEvents if the client uses it, so that it lists."""
-    if any(call.sends_initial_events for call in spell.calm.spell.trace):
-        refuse_initial_events(spell)
+    if any(call.sends_initial_events for call in trial.baseline.trial.trace):
+        refuse_initial_events(trial)
 
 
 class RefusedInitialEvents(Rule):
@@ -46,11 +46,11 @@ class RefusedInitialEvents(Rule):
     code = 422
     reason = "Invalid"
 
-    def prepare(self, spell: Spell) -> None:
-        if not any(call.sends_initial_events for call in spell.calm.spell.trace):
+    def prepare(self, trial: Trial) -> None:
+        if not any(call.sends_initial_events for call in trial.baseline.trial.trace):
             raise NotExercised("the client does not use sendInitialEvents")
-        spell.stimulate()
-        refuse_initial_events(spell, self.code, self.reason)
+        trial.stimulate()
+        refuse_initial_events(trial, self.code, self.reason)
 
 
 class BadInitialEvents(RefusedInitialEvents):
@@ -70,20 +70,20 @@ class EarlyBookmark(RefusedInitialEvents):
     advice = "look for the annotation; start again, or list, if the watch ends before it"
     legality = "B"
 
-    def prepare(self, spell: Spell) -> None:
-        using = {call.stream for call in spell.calm.spell.trace if call.sends_initial_events}
+    def prepare(self, trial: Trial) -> None:
+        using = {call.stream for call in trial.baseline.trial.trace if call.sends_initial_events}
         if not using:
             raise NotExercised("the client does not use sendInitialEvents")
-        spell.stimulate()
-        self.disturb(spell, len(using))
+        trial.stimulate()
+        self.disturb(trial, len(using))
 
-    def disturb(self, spell: Spell, times: int) -> None:
+    def disturb(self, trial: Trial, times: int) -> None:
         """Makes the first watches with initial events end early."""
-        arm(spell.faults.on("watch"), PlainBookmarkFirst(), label="plain bookmark", times=times)
+        arm(trial.faults.on("watch"), PlainBookmarkFirst(), label="plain bookmark", times=times)
 
-    def provoke(self, spell: Spell) -> None:
-        spell.wait(1.5)  # a client may list after a shorter watch
-        spell.faults.on("watch").end(label="ended").remove()
+    def provoke(self, trial: Trial) -> None:
+        trial.wait(1.5)  # a client may list after a shorter watch
+        trial.faults.on("watch").end(label="ended").remove()
 
 
 class EarlyEnd(EarlyBookmark):
@@ -92,13 +92,13 @@ class EarlyEnd(EarlyBookmark):
     provocation = "the watch ends before the initial events are complete"
     legality = "C"
 
-    def provoke(self, spell: Spell) -> None:
+    def provoke(self, trial: Trial) -> None:
         """Does nothing: the fault of `prepare` ends the watch."""
 
-    def disturb(self, spell: Spell, times: int) -> None:
-        spell.stimulate()
-        spell.stimulate()
-        spell.faults.on("watch").end(after_events=1, times=times, label="ended early")
+    def disturb(self, trial: Trial, times: int) -> None:
+        trial.stimulate()
+        trial.stimulate()
+        trial.faults.on("watch").end(after_events=1, times=times, label="ended early")
 
 
 RULES = (RefusedInitialEvents, BadInitialEvents, EarlyBookmark, EarlyEnd)

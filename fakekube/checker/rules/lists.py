@@ -13,8 +13,8 @@ from fakekube.checker.rules.watch_errors import expire
 from fakekube.checker.trace import excerpt
 
 if TYPE_CHECKING:
-    from fakekube.checker.spell import Spell
     from fakekube.checker.trace import Call
+    from fakekube.checker.trial import Trial
     from fakekube.powers.exchange import Exchange
 
 __all__ = ["RULES"]
@@ -32,43 +32,43 @@ class StaleList(Rule):
     source = "kubernetes/kubernetes#83520; KEP-5647; Sieve, stale states"
     legality = "B"
 
-    def provoke(self, spell: Spell) -> None:
-        spell.require_restartable()
-        first = spell.copies[0]
-        spell.delete(first)
-        revision = spell.advance_revisions(1)
-        spell.await_until(lambda: all(self._is_gone(spell, first, number) for number in range(len(first.objects))), 20.0)
-        again = spell.stimulate(token=first.token)
-        spell.await_all()
-        spell.memory["again"] = again
-        spell.kill_client()
-        require_lists(spell)
-        spell.provoke_now()
-        by = spell.advance_revisions(1) - revision
-        spell.faults.on("list,watch").stale(by=by, label="stale", lasts=3.0)
-        spell.start_client()
+    def provoke(self, trial: Trial) -> None:
+        trial.require_restartable()
+        first = trial.copies[0]
+        trial.delete(first)
+        revision = trial.advance_revisions(1)
+        trial.await_until(lambda: all(self._is_gone(trial, first, number) for number in range(len(first.objects))), 20.0)
+        again = trial.stimulate(token=first.token)
+        trial.await_all()
+        trial.memory["again"] = again
+        trial.kill_client()
+        require_lists(trial)
+        trial.begin_provocation()
+        by = trial.advance_revisions(1) - revision
+        trial.faults.on("list,watch").stale(by=by, label="stale", lasts=3.0)
+        trial.start_client()
 
     @staticmethod
-    def _is_gone(spell: Spell, copy: Any, number: int) -> bool:
+    def _is_gone(trial: Trial, copy: Any, number: int) -> bool:
         metadata = copy.objects[number]["metadata"]
-        found = spell.cluster.list(copy.resources[number], namespace=metadata.get("namespace"))
+        found = trial.cluster.list(copy.resources[number], namespace=metadata.get("namespace"))
         return all(obj["metadata"]["name"] != metadata["name"] for obj in found)
 
-    def broken(self, spell: Spell) -> Verdict | None:
-        again = spell.memory.get("again")
+    def find_failure(self, trial: Trial) -> Verdict | None:
+        again = trial.memory.get("again")
         if again is None:
             return None
-        for call in spell.trace.since(spell.provoked_at):
+        for call in trial.trace.since(trial.provoked_at):
             if call.verb == "delete" and call.succeeded and call.mentions(again.token):
                 return Verdict.failed(
                     f"the client deleted {call.path}, which belongs to the present {again.names()[0]}, because of a list with "
                     "an older state",
-                    *spell.excerpt(),
+                    *trial.excerpt(),
                 )
         return None
 
-    def judge_trace(self, spell: Spell) -> Verdict:
-        if not any(call.is_list and call.asked_revision == "0" for call in spell.trace.since(spell.provoked_at)):
+    def judge_trace(self, trial: Trial) -> Verdict:
+        if not any(call.is_list and call.asked_revision == "0" for call in trial.trace.since(trial.provoked_at)):
             raise NotExercised("the client does not list with resourceVersion=0, which may return a stale list")
         return Verdict.passed()
 
@@ -83,36 +83,36 @@ class ExpiredContinue(Rule):
     source = f"{_CHUNKS}; client-go tools/pager"
     at_start = True
 
-    def prepare(self, spell: Spell) -> None:
-        require_lists(spell)
+    def prepare(self, trial: Trial) -> None:
+        require_lists(trial)
         for _ in range(5):
-            spell.stimulate()
-        arm(spell.faults.on("list"), ShortPages(2), label="short pages")
-        arm(spell.faults.on("list"), ExpireContinue(), label="token expired", times=1)
+            trial.stimulate()
+        arm(trial.faults.on("list"), ShortPages(2), label="short pages")
+        arm(trial.faults.on("list"), ExpireContinue(), label="token expired", times=1)
 
-    def broken(self, spell: Spell) -> Verdict | None:
+    def find_failure(self, trial: Trial) -> Verdict | None:
         refused: dict[str, list[Call]] = {}
-        for call in spell.trace.since(spell.provoked_at):
+        for call in trial.trace.since(trial.provoked_at):
             if call.is_list and call.status == 410 and call.query.get("continue"):
                 refused.setdefault(call.query["continue"], []).append(call)
         for calls in refused.values():
             if len(calls) > _TRIES:
                 return Verdict.failed("the client repeats an expired continue token", *excerpt(calls))
-        return judge_pages(spell)
+        return judge_pages(trial)
 
-    def judge(self, spell: Spell) -> Verdict:
-        require_pages(spell)
-        return super().judge(spell)
+    def judge(self, trial: Trial) -> Verdict:
+        require_pages(trial)
+        return super().judge(trial)
 
-    def judge_trace(self, spell: Spell) -> Verdict:
-        if not any(call.is_list and call.status == 410 for call in spell.trace.since(spell.provoked_at)):
+    def judge_trace(self, trial: Trial) -> Verdict:
+        if not any(call.is_list and call.status == 410 for call in trial.trace.since(trial.provoked_at)):
             raise NotExercised("the client did not continue a list")
         return Verdict.passed()
 
 
-def require_pages(spell: Spell) -> None:
+def require_pages(trial: Trial) -> None:
     """Raises NotExercised for a client that never lists with a limit."""
-    if not any(call.is_list and "limit" in call.query for call in spell.trace.since()):
+    if not any(call.is_list and "limit" in call.query for call in trial.trace.since()):
         raise NotExercised("the client lists without a limit")
 
 
@@ -120,9 +120,9 @@ def require_pages(spell: Spell) -> None:
 _TRIES = 2
 
 
-def judge_pages(spell: Spell) -> Verdict | None:
+def judge_pages(trial: Trial) -> Verdict | None:
     """Judges whether the client watches from the revision of a page before it has read the rest of the list."""
-    for stream in spell.streams_since().values():
+    for stream in trial.streams_since().values():
         page: Call | None = None
         for call in stream.calls:
             if call.is_list and call.status == 200:
@@ -148,30 +148,30 @@ class ShortPagesOfList(Rule):
     source = f"{_CHUNKS}; kubernetes/kubernetes#85221"
     at_start = True
 
-    def prepare(self, spell: Spell) -> None:
-        require_lists(spell)
+    def prepare(self, trial: Trial) -> None:
+        require_lists(trial)
         for _ in range(5):
-            spell.stimulate()
-        arm(spell.faults.on("list"), ShortPages(2), label="short pages")
+            trial.stimulate()
+        arm(trial.faults.on("list"), ShortPages(2), label="short pages")
 
-    def provoke(self, spell: Spell) -> None:
-        spell.require_watch()
-        expire(spell)  # so that the client lists with a resourceVersion, too
+    def provoke(self, trial: Trial) -> None:
+        trial.require_watch()
+        expire(trial)  # so that the client lists with a resourceVersion, too
 
-    def broken(self, spell: Spell) -> Verdict | None:
-        for call in spell.trace.since(spell.provoked_at):
+    def find_failure(self, trial: Trial) -> Verdict | None:
+        for call in trial.trace.since(trial.provoked_at):
             if call.is_list and call.query.get("continue") and call.status == 400:
                 return Verdict.failed(
                     "a continued list is refused with 400, because it has more than limit and continue", *excerpt([call])
                 )
-        return judge_pages(spell)
+        return judge_pages(trial)
 
-    def judge(self, spell: Spell) -> Verdict:
-        require_pages(spell)
-        return super().judge(spell)
+    def judge(self, trial: Trial) -> Verdict:
+        require_pages(trial)
+        return super().judge(trial)
 
-    def judge_trace(self, spell: Spell) -> Verdict:
-        if not any(call.is_list and call.query.get("continue") for call in spell.trace.since(spell.provoked_at)):
+    def judge_trace(self, trial: Trial) -> Verdict:
+        if not any(call.is_list and call.query.get("continue") for call in trial.trace.since(trial.provoked_at)):
             raise NotExercised("the client did not continue a list")
         return Verdict.passed()
 
@@ -182,22 +182,22 @@ class EmptyPage(ShortPagesOfList):
     provocation = "a page is empty, and not the last one"
     legality = "B"
 
-    def provoke(self, spell: Spell) -> None:
+    def provoke(self, trial: Trial) -> None:
         """Does nothing: the first list already has the empty page."""
 
-    def prepare(self, spell: Spell) -> None:
-        super().prepare(spell)
+    def prepare(self, trial: Trial) -> None:
+        super().prepare(trial)
 
         def answer(exchange: Exchange) -> tuple[int, Any] | None:
             token = exchange.query.get("continue")
-            if not token or spell.memory.get("emptied") or "protobuf" in exchange.headers.get("accept", "").split(",")[0]:
+            if not token or trial.memory.get("emptied") or "protobuf" in exchange.headers.get("accept", "").split(",")[0]:
                 return None
-            spell.memory["emptied"] = True
-            page = spell.cluster.request("GET", exchange.path, query={"limit": "1"})
+            trial.memory["emptied"] = True
+            page = trial.cluster.request("GET", exchange.path, query={"limit": "1"})
             metadata = {"resourceVersion": page["metadata"]["resourceVersion"], "continue": _same_place(token)}
             return 200, {**page, "metadata": metadata, "items": []}
 
-        spell.faults.on("list").intercept(answer, label="empty page")
+        trial.faults.on("list").intercept(answer, label="empty page")
 
 
 def _same_place(token: str) -> str:

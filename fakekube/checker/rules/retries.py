@@ -8,17 +8,17 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from fakekube.checker.judges import judge_backoff
-from fakekube.checker.occasions import generated_children, require_resumption, require_writes, writes_of
 from fakekube.checker.provocations import RefuseInText, arm
 from fakekube.checker.reaction import children_of
 from fakekube.checker.rule import NotExercised, Rule, Verdict
+from fakekube.checker.rule_helpers import generated_children, require_resumption, require_writes, writes_of
 from fakekube.checker.rules.watch_errors import judge_only_failures
 from fakekube.checker.trace import excerpt
 from fakekube.client import ApiError
 
 if TYPE_CHECKING:
-    from fakekube.checker.spell import Spell
     from fakekube.checker.trace import Call, StreamKey
+    from fakekube.checker.trial import Trial
     from fakekube.powers.exchange import Exchange
 
 __all__ = ["RULES"]
@@ -48,42 +48,42 @@ class RetryAfter(Rule):
     obligation = "429 or 503 with Retry-After: wait at least that long, then retry"
     advice = "read the Retry-After header (or details.retryAfterSeconds) and send the request again no sooner"
     source = "client-go rest/with_retry.go; API Priority and Fairness; KEP-4568"
-    lasts = 15.0
+    expected_seconds = 15.0
 
-    def judge_trace(self, spell: Spell) -> Verdict:
-        refused = [call for call in spell.trace.since(spell.provoked_at) if _told_to_wait(call)]
+    def judge_trace(self, trial: Trial) -> Verdict:
+        refused = [call for call in trial.trace.since(trial.provoked_at) if _retry_after_of(call)]
         if not refused:
             return Verdict.not_exercised("the client sent no request that was refused")
-        if not any(_told_to_wait(call) and following is not None for call, following in _attempts(spell.trace.since())):
+        if not any(_retry_after_of(call) and following is not None for call, following in _attempts(trial.trace.since())):
             return Verdict.not_exercised("the client did not repeat the refused requests")
-        for stream in spell.streams_since().values():
+        for stream in trial.streams_since().values():
             for call, following in pairwise(stream.calls):
-                end, told = call.end, _told_to_wait(call)
-                if end is not None and following.at - end < told - _TOLERANCE and not _is_shared(spell, call):
+                end, retry_after = call.end, _retry_after_of(call)
+                if end is not None and following.at - end < retry_after - _TOLERANCE and not _is_shared(trial, call):
                     return Verdict.warned(
                         f"{following.verb} {stream.key} came {following.at - end:.2f} s after a {call.verb} of it was refused "
-                        f"with Retry-After: {told}",
-                        *spell.excerpt(stream.calls),
+                        f"with Retry-After: {retry_after}",
+                        *trial.excerpt(stream.calls),
                     )
-        return Verdict.passed(f"{len(refused)} refusals with Retry-After {_told_to_wait(refused[0])} s")
+        return Verdict.passed(f"{len(refused)} refusals with Retry-After {_retry_after_of(refused[0])} s")
 
-    def broken(self, spell: Spell) -> Verdict | None:
-        calls = spell.trace.since(spell.provoked_at)
+    def find_failure(self, trial: Trial) -> Verdict | None:
+        calls = trial.trace.since(trial.provoked_at)
         for call, following in _attempts(calls):
-            end, told = call.end, _told_to_wait(call)
-            if end is None or following is None or not told or _is_shared(spell, call):
+            end, retry_after = call.end, _retry_after_of(call)
+            if end is None or following is None or not retry_after or _is_shared(trial, call):
                 continue
             pause = following.at - end
-            if pause < told - _TOLERANCE:
+            if pause < retry_after - _TOLERANCE:
                 return Verdict.failed(
-                    f"{call.verb} {call.path} was repeated {pause:.2f} s after a {call.status} with Retry-After: {told}",
-                    *spell.excerpt([call, following]),
-                    *spell.excerpt(),
+                    f"{call.verb} {call.path} was repeated {pause:.2f} s after a {call.status} with Retry-After: {retry_after}",
+                    *trial.excerpt([call, following]),
+                    *trial.excerpt(),
                 )
         return None
 
 
-def _told_to_wait(call: Call) -> int:
+def _retry_after_of(call: Call) -> int:
     """Returns the Retry-After of a refused call, in seconds; 0 if there is none."""
     if call.status not in (429, 503):
         return 0
@@ -104,13 +104,13 @@ def _attempts(calls: Sequence[Call]) -> Iterator[tuple[Call, Call | None]]:
         yield call, next((one for one in calls[number + 1 :] if purpose(one) == same), None)
 
 
-def _is_shared(spell: Spell, call: Call) -> bool:
-    """Returns whether the client had several such watches open in the calm run, so that attempts cannot be distinguished."""
+def _is_shared(trial: Trial, call: Call) -> bool:
+    """Returns whether the client had several such watches open in the baseline run, so that attempts cannot be distinguished."""
     if call.is_write:
         return False
     if not (call.is_watch or call.is_list):
         return True
-    return sum(one.stream == call.stream for one in spell.calm.spell.trace.open_watches()) > 1
+    return sum(one.stream == call.stream for one in trial.baseline.trial.trace.open_watches()) > 1
 
 
 class RetryAfterAtStart(RetryAfter):
@@ -123,14 +123,14 @@ class RetryAfterAtStart(RetryAfter):
     #: How many seconds after the client's start lists and watches are refused.
     seconds = 2.0
 
-    def prepare(self, spell: Spell) -> None:
+    def prepare(self, trial: Trial) -> None:
         message = "storage is (re)initializing"
-        refusing = spell.faults.on("list,watch").status(429, message=message, retry_after=self.retry_after, label="initializing")
-        spell.memory["refusing"] = refusing
+        refusing = trial.faults.on("list,watch").status(429, message=message, retry_after=self.retry_after, label="initializing")
+        trial.memory["refusing"] = refusing
 
-    def provoke(self, spell: Spell) -> None:
-        spell.wait(self.seconds)
-        spell.memory["refusing"].remove()
+    def provoke(self, trial: Trial) -> None:
+        trial.wait(self.seconds)
+        trial.memory["refusing"].remove()
 
 
 class RetryAfterAgainAndAgain(RetryAfterAtStart):
@@ -146,17 +146,17 @@ class RetryAfterOnWatch(RetryAfter):
 
     provocation = "a watch that reconnects is refused with 429 and 503"
 
-    def provoke(self, spell: Spell) -> None:
-        require_resumption(spell)
-        with spell.faults.on("list,watch").status(
+    def provoke(self, trial: Trial) -> None:
+        require_resumption(trial)
+        with trial.faults.on("list,watch").status(
             429, message="too many requests", retry_after=_RETRY_AFTER, label="too many requests"
         ):
-            spell.faults.on("watch").end().remove()
-            spell.wait(2.0)
-        spell.converge()
-        with arm(spell.faults.on("list,watch"), RefuseInText((503, 429), _TEXT, retry_after=_RETRY_AFTER), label="in text"):
-            spell.end_watches()
-            spell.wait(2.0)
+            trial.faults.on("watch").end().remove()
+            trial.wait(2.0)
+        trial.converge()
+        with arm(trial.faults.on("list,watch"), RefuseInText((503, 429), _TEXT, retry_after=_RETRY_AFTER), label="in text"):
+            trial.end_watches()
+            trial.wait(2.0)
 
 
 #: The text that filters of the API server send instead of a Status.
@@ -168,16 +168,16 @@ class RetryAfterOnWrite(RetryAfter):
 
     provocation = "a write is refused with 429 and 503"
 
-    def provoke(self, spell: Spell) -> None:
-        writes = require_writes(spell)[:2]
+    def provoke(self, trial: Trial) -> None:
+        writes = require_writes(trial)[:2]
         for verb, resource in writes:
-            spell.faults.on(verb, resource).status(
+            trial.faults.on(verb, resource).status(
                 429, message="too many requests", retry_after=_RETRY_AFTER, times=1, label="too many requests"
             )
-        spell.converge()
+        trial.converge()
         refused = RefuseInText((503,), _TEXT, retry_after=_RETRY_AFTER)
         for verb, resource in writes[:1]:
-            arm(spell.faults.on(verb, resource), refused, times=1, label="in text")
+            arm(trial.faults.on(verb, resource), refused, times=1, label="in text")
 
 
 class ServerErrors(Rule):
@@ -188,26 +188,26 @@ class ServerErrors(Rule):
     obligation = "server errors without Retry-After: retry without limit, with exponential backoff and jitter"
     advice = "double the pause between attempts from about a second up to half a minute, and add a random part"
     source = "client-go tools/cache/reflector.go (backoff 800 ms to 30 s, jitter 1.0)"
-    lasts = 45.0
+    expected_seconds = 45.0
 
     #: How long the failures last, as a factor of the option --seconds.
     TIMES = 2.0
 
-    def provoke(self, spell: Spell) -> None:
-        require_resumption(spell)
-        with self.failing(spell):
-            spell.faults.on("watch").end(label="ended").remove()
-            spell.wait(self.TIMES * spell.bench.seconds)
+    def provoke(self, trial: Trial) -> None:
+        require_resumption(trial)
+        with self.failing(trial):
+            trial.faults.on("watch").end(label="ended").remove()
+            trial.wait(self.TIMES * trial.session.seconds)
 
     @contextmanager
-    def failing(self, spell: Spell) -> Iterator[None]:
+    def failing(self, trial: Trial) -> Iterator[None]:
         """Makes all lists and watches fail within the context."""
-        reads = spell.faults.on("list,watch")
+        reads = trial.faults.on("list,watch")
         with reads.status(500, message="etcdserver: leader changed", every=2), reads.status(503, message=_UNAVAILABLE):
             yield
 
-    def judge_trace(self, spell: Spell) -> Verdict:
-        return judge_backoff(list(spell.streams_since().values())) or super().judge_trace(spell)
+    def judge_trace(self, trial: Trial) -> Verdict:
+        return judge_backoff(list(trial.streams_since().values())) or super().judge_trace(trial)
 
 
 _UNAVAILABLE = "the server is currently unable to handle the request"
@@ -218,13 +218,13 @@ class ProxyErrors(ServerErrors):
 
     provocation = "a proxy answers 502 and 504 with a page of HTML"
     legality = "C"
-    lasts = 20.0
+    expected_seconds = 20.0
     TIMES = 0.6
 
     @contextmanager
-    def failing(self, spell: Spell) -> Iterator[None]:
+    def failing(self, trial: Trial) -> Iterator[None]:
         page = "<html><body><h1>502 Bad Gateway</h1>The server did not answer.</body></html>\n"
-        with arm(spell.faults.on("list,watch"), RefuseInText((502, 504), page, "text/html"), label="proxy"):
+        with arm(trial.faults.on("list,watch"), RefuseInText((502, 504), page, "text/html"), label="proxy"):
             yield
 
 
@@ -233,17 +233,17 @@ class RefusedConnections(ServerErrors):
 
     provocation = "connections drop before an answer"
     legality = "C"
-    lasts = 20.0
+    expected_seconds = 20.0
     TIMES = 0.6
 
     @contextmanager
-    def failing(self, spell: Spell) -> Iterator[None]:
-        with spell.faults.on("list,watch").refuse(label="dropped"):
+    def failing(self, trial: Trial) -> Iterator[None]:
+        with trial.faults.on("list,watch").refuse(label="dropped"):
             yield
 
-    def judge_trace(self, spell: Spell) -> Verdict:
+    def judge_trace(self, trial: Trial) -> Verdict:
         """Returns a failure for a hot loop only: client-go itself repeats a read every second, up to ten times."""
-        return judge_only_failures(spell) or Verdict.passed()
+        return judge_only_failures(trial) or Verdict.passed()
 
 
 class LostAnswer(Rule):
@@ -254,17 +254,17 @@ class LostAnswer(Rule):
     obligation = "a create without an answer may have succeeded: look for the object before creating it again"
     advice = "after a broken connection or a 504 look for the object by label or owner, or use fixed names"
     source = "kubernetes#55860; KEP-4420 (generateName)"
-    lasts = 10.0
+    expected_seconds = 10.0
 
-    def provoke(self, spell: Spell) -> None:
-        for resource in _require_creates(spell):
-            spell.faults.on("create", resource).lose(times=1, label="answer lost")
+    def provoke(self, trial: Trial) -> None:
+        for resource in _require_creates(trial):
+            trial.faults.on("create", resource).lose(times=1, label="answer lost")
 
-    def broken(self, spell: Spell) -> Verdict | None:
-        return judge_duplicates(spell)
+    def find_failure(self, trial: Trial) -> Verdict | None:
+        return judge_duplicate_children(trial)
 
-    def judge_trace(self, spell: Spell) -> Verdict:
-        if not any(call.exchange.fault for call in writes_of(spell.trace.since(spell.provoked_at))):
+    def judge_trace(self, trial: Trial) -> Verdict:
+        if not any(call.exchange.fault for call in writes_of(trial.trace.since(trial.provoked_at))):
             return Verdict.not_exercised("the client sent no create")
         return Verdict.passed()
 
@@ -274,49 +274,49 @@ class TimedOutCreate(LostAnswer):
 
     provocation = "a create was performed and is answered with 504"
 
-    def provoke(self, spell: Spell) -> None:
-        for resource in _require_creates(spell):
+    def provoke(self, trial: Trial) -> None:
+        for resource in _require_creates(trial):
 
             def perform(exchange: Exchange) -> tuple[int, Any] | None:
                 body = exchange.body
                 try:
-                    spell.cluster.create(body, namespace=exchange.namespace or None)
+                    trial.cluster.create(body, namespace=exchange.namespace or None)
                 except ApiError:
                     return None
                 return 504, _TIMEOUT
 
-            spell.faults.on("create", resource).intercept(perform, times=1, label="timed out")
+            trial.faults.on("create", resource).intercept(perform, times=1, label="timed out")
 
 
-def _require_creates(spell: Spell) -> list[str]:
-    found = [resource for _, resource in require_writes(spell, "create")]
+def _require_creates(trial: Trial) -> list[str]:
+    found = [resource for _, resource in require_writes(trial, "create")]
     found = [resource for resource in found if "/" not in resource and not resource.startswith("events")]
     if not found:
         raise NotExercised("the client creates nothing")
     return found
 
 
-def judge_duplicates(spell: Spell) -> Verdict | None:
-    """Judges whether a copy has more children with generated names than in the calm run."""
-    for resource, usual in generated_children(spell).items():
-        for copy in spell.copies:
+def judge_duplicate_children(trial: Trial) -> Verdict | None:
+    """Judges whether a copy has more children with generated names than in the baseline run."""
+    for resource, usual in generated_children(trial).items():
+        for copy in trial.copies:
             if copy.deleted:
                 continue
-            children = children_of(spell.cluster, copy, resource)
-            if len(children) > usual and len(children) > spell.calm.usual_children(resource):
+            children = children_of(trial.cluster, copy, resource)
+            if len(children) > usual and len(children) > trial.baseline.usual_children(resource):
                 names = ", ".join(sorted(child["metadata"]["name"] for child in children))
-                creates = [call for call in spell.trace.since(copy.mark) if call.verb == "create" and call.resource == resource]
+                creates = [call for call in trial.trace.since(copy.mark) if call.verb == "create" and call.resource == resource]
                 return Verdict.failed(
-                    f"{len(children)} {resource} for {copy.names()[0]} instead of {usual}: {names}", *spell.excerpt(creates)
+                    f"{len(children)} {resource} for {copy.names()[0]} instead of {usual}: {names}", *trial.excerpt(creates)
                 )
     return None
 
 
-def _await_streams(spell: Spell, mark: int, streams: set[StreamKey]) -> bool:
-    return spell.await_until(lambda: streams <= set(spell.trace.streams(mark)), spell.patience)
+def _await_streams(trial: Trial, mark: int, streams: set[StreamKey]) -> bool:
+    return trial.await_until(lambda: streams <= set(trial.trace.streams(mark)), trial.reaction_timeout)
 
 
-class Storm(Rule):
+class ConnectionDrops(Rule):
     """All connections drop, several times. The pauses of the client show whether many clients would reconnect at the same
     time."""
 
@@ -326,7 +326,7 @@ class Storm(Rule):
     advice = "resume the watch, or add a random part to each pause before a reconnect, the first one included"
     source = "kubernetes#6770; client-go reflector (jitter 1.0)"
     legality = "C"
-    lasts = 25.0
+    expected_seconds = 25.0
 
     #: How many times the connections drop, each time with a freshly started client.
     ROUNDS = 5
@@ -335,41 +335,41 @@ class Storm(Rule):
     #: five random pauses between 1 s and 2 s do so is about 1 in 500.
     AT_ONCE, EQUAL = 0.1, 0.14
 
-    def provoke(self, spell: Spell) -> None:
-        spell.require_watch()
-        spell.require_restartable()
+    def provoke(self, trial: Trial) -> None:
+        trial.require_watch()
+        trial.require_restartable()
         pauses: list[list[float]] = []
         relists: list[Call] = []
         for number in range(self.ROUNDS):
             if number:
-                spell.restart_client()
-                spell.converge()
-                spell.wait(1.2)
-            mark = spell.trace.mark()
-            dropped_at = spell.now
-            streams = {call.stream for call in spell.require_watch()}
-            spell.faults.on("watch").cut(label="dropped").remove()
-            if not _await_streams(spell, mark, streams):
+                trial.restart_client()
+                trial.converge()
+                trial.wait(1.2)
+            mark = trial.trace.mark()
+            dropped_at = trial.now
+            streams = {call.stream for call in trial.require_watch()}
+            trial.faults.on("watch").cut(label="dropped").remove()
+            if not _await_streams(trial, mark, streams):
                 raise NotExercised("the client does not reconnect after a drop")
-            found = spell.trace.streams(mark)
+            found = trial.trace.streams(mark)
             pauses.append([found[key].calls[0].at - dropped_at for key in streams if key in found])
             first = [found[key].calls[0] for key in streams if key in found]
             relists += [call for call in first if not call.resumes and call.at - dropped_at < self.AT_ONCE]
-        spell.memory["pauses"], spell.memory["relists"] = pauses, relists
+        trial.memory["pauses"], trial.memory["relists"] = pauses, relists
 
-    def judge_trace(self, spell: Spell) -> Verdict:
-        pauses = [pause for some in spell.memory.get("pauses", ()) for pause in some[:1]]
+    def judge_trace(self, trial: Trial) -> Verdict:
+        pauses = [pause for some in trial.memory.get("pauses", ()) for pause in some[:1]]
         if len(pauses) < self.ROUNDS:
             return Verdict.not_exercised("the client did not reconnect often enough to be judged")
         shown = ", ".join(f"{pause:.2f}" for pause in pauses)
-        relists: list[Call] = spell.memory["relists"]
+        relists: list[Call] = trial.memory["relists"]
         if len(relists) >= self.ROUNDS:
             return Verdict.warned(
                 f"lists again at once after each drop (after {shown} s): many clients would do it together", *excerpt(relists)
             )
         if min(pauses) > self.AT_ONCE and max(pauses) - min(pauses) < self.EQUAL * min(pauses):
             # random pauses may be equal by chance: by_time makes a second run confirm it
-            return Verdict.failed(f"no jitter: reconnects after {shown} s", *spell.excerpt(), by_chance=True)
+            return Verdict.failed(f"no jitter: reconnects after {shown} s", *trial.excerpt(), by_chance=True)
         return Verdict.passed(f"reconnects after {shown} s")
 
 
@@ -383,5 +383,5 @@ RULES = (
     RefusedConnections,
     LostAnswer,
     TimedOutCreate,
-    Storm,
+    ConnectionDrops,
 )

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from fakekube.checker.judges import judge_untold, revision_of
-from fakekube.checker.occasions import require_resumption
+from fakekube.checker.judges import judge_unknown_revision, revision_of
 from fakekube.checker.rule import Rule, Verdict
+from fakekube.checker.rule_helpers import require_resumption
 
 if TYPE_CHECKING:
-    from fakekube.checker.spell import Spell
+    from fakekube.checker.trial import Trial
 
 __all__ = ["RULES"]
 
@@ -25,7 +25,7 @@ class LargeRevisions(Rule):
     advice = "keep resourceVersion as a string; compare only by equality, or as an integer of unlimited size"
     source = "Kubernetes API concepts, resource versions; KEP-5504"
     at_start = True
-    lasts = 8.0
+    expected_seconds = 8.0
 
     FIRST = (1 << 60) + 1
     ROUNDS = 3
@@ -33,32 +33,32 @@ class LargeRevisions(Rule):
     def cluster_arguments(self) -> Mapping[str, Any]:
         return {"first_revision": self.FIRST}
 
-    def provoke(self, spell: Spell) -> None:
-        spell.stimulate()
-        spell.await_all()
-        spell.require_watch()
-        self.resume(spell)
+    def provoke(self, trial: Trial) -> None:
+        trial.stimulate()
+        trial.await_all()
+        trial.require_watch()
+        self.resume(trial)
 
-    def resume(self, spell: Spell) -> None:
+    def resume(self, trial: Trial) -> None:
         """Delivers changes to the client and makes it resume its watches, several times."""
         for _ in range(self.ROUNDS):
-            spell.stimulate()
-            spell.await_all()
-            spell.advance_revisions(1)
-            require_resumption(spell)
+            trial.stimulate()
+            trial.await_all()
+            trial.advance_revisions(1)
+            require_resumption(trial)
 
-    def broken(self, spell: Spell) -> Verdict | None:
-        for stream in spell.streams_since().values():
+    def find_failure(self, trial: Trial) -> Verdict | None:
+        for stream in trial.streams_since().values():
             answered = [call for call in stream.calls if call.status == 200]
             for before, call in pairwise(answered):
-                told = before.delivered(bookmarks=False) if before.is_watch and before.ended != "cut by a fault" else 0
-                if 0 < revision_of(call) < told:
+                received = before.delivered(bookmarks=False) if before.is_watch and before.ended != "cut by a fault" else 0
+                if 0 < revision_of(call) < received:
                     return Verdict.failed(
-                        f"asks {stream.key} from resourceVersion {call.asked_revision}, though it received {told}: "
+                        f"asks {stream.key} from resourceVersion {call.asked_revision}, though it received {received}: "
                         "it compares revisions wrongly",
-                        *spell.excerpt([before, call]),
+                        *trial.excerpt([before, call]),
                     )
-        return judge_untold(spell)
+        return judge_unknown_revision(trial)
 
 
 class LargerRevisions(LargeRevisions):
@@ -82,12 +82,12 @@ class MoreDigits(LargeRevisions):
     def cluster_arguments(self) -> Mapping[str, Any]:
         return {"first_revision": 1_000_000 - 1_000}
 
-    def provoke(self, spell: Spell) -> None:
-        spell.require_watch()
+    def provoke(self, trial: Trial) -> None:
+        trial.require_watch()
         for _ in range(self._MOST):
-            if spell.advance_revisions(1) >= 1_000_000 - 5:
+            if trial.advance_revisions(1) >= 1_000_000 - 5:
                 break
-        self.resume(spell)
+        self.resume(trial)
 
 
 RULES = (LargeRevisions, LargerRevisions, MoreDigits)

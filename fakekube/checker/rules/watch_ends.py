@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from fakekube.checker.judges import judge_backoff, judge_resumption, judge_untold
-from fakekube.checker.occasions import SHORT, asked_again, await_long_watches, own_objects, require_resumption
+from fakekube.checker.judges import judge_backoff, judge_resumption, judge_unknown_revision
 from fakekube.checker.provocations import JoinEvents, arm
 from fakekube.checker.rule import Rule, Verdict
+from fakekube.checker.rule_helpers import SHORT, await_long_watches, await_requests, own_objects, require_resumption
 from fakekube.checker.rules.watch_errors import CONCEPTS, REFLECTOR, judge_only_failures
 from fakekube.checker.trace import excerpt
 
 if TYPE_CHECKING:
-    from fakekube.checker.spell import Spell
     from fakekube.checker.trace import Call
+    from fakekube.checker.trial import Trial
 
 __all__ = ["RULES"]
 
@@ -28,32 +28,32 @@ class NormalEnd(Rule):
     advice = "keep the resourceVersion of every event and watch again from it; list again only after a 410"
     source = f"{CONCEPTS}; kube-apiserver --min-request-timeout"
 
-    def provoke(self, spell: Spell) -> None:
+    def provoke(self, trial: Trial) -> None:
         ended: list[Call] = []
         for _ in range(4):
-            await_long_watches(spell)  # a client may list after a short watch
-            spell.stimulate()
-            spell.await_all()
-            ended += spell.end_watches()
-            spell.memory["ended"] = ended
+            await_long_watches(trial)  # a client may list after a short watch
+            trial.stimulate()
+            trial.await_all()
+            ended += trial.end_watches()
+            trial.memory["ended"] = ended
 
-    def broken(self, spell: Spell) -> Verdict | None:
-        return judge_resumption(spell, spell.memory.get("ended", ()), bookmarks=False) or judge_untold(spell)
+    def find_failure(self, trial: Trial) -> Verdict | None:
+        return judge_resumption(trial, trial.memory.get("ended", ()), bookmarks=False) or judge_unknown_revision(trial)
 
-    def judge_trace(self, spell: Spell) -> Verdict:
+    def judge_trace(self, trial: Trial) -> Verdict:
         relisted: list[Call] = []
         ended = [
-            one for one in spell.memory["ended"] if (one.end or one.at) - one.at > SHORT and one.ended != "closed by the client"
+            one for one in trial.memory["ended"] if (one.end or one.at) - one.at > SHORT and one.ended != "closed by the client"
         ]
         for one in ended:
-            following = spell.trace.streams()[one.stream].after(one)
+            following = trial.trace.streams()[one.stream].after(one)
             if following is not None and not following.resumes and one.delivered(bookmarks=False):
                 relisted.append(following)
         if len(relisted) > len(ended) / 2:  # this is allowed, but expensive
             often = f"{len(relisted)} of {len(ended)}"
             return Verdict.warned(
                 f"after {often} normal ends the client listed {relisted[0].path} again instead of resuming the watch",
-                *spell.excerpt(),
+                *trial.excerpt(),
             )
         return Verdict.passed()
 
@@ -67,18 +67,18 @@ class ImmediateEnds(Rule):
     advice = "wait about 1 s after a watch without events, twice as long each time, up to 30 s, with jitter"
     source = f"{REFLECTOR} (backoff 800 ms to 30 s, jitter 1.0)"
     legality = "C"
-    lasts = 25.0
+    expected_seconds = 25.0
 
-    def provoke(self, spell: Spell) -> None:
-        require_resumption(spell)
-        with spell.faults.on("watch").end(label="closed"):
-            spell.wait(spell.bench.seconds)
+    def provoke(self, trial: Trial) -> None:
+        require_resumption(trial)
+        with trial.faults.on("watch").end(label="closed"):
+            trial.wait(trial.session.seconds)
 
-    def broken(self, spell: Spell) -> Verdict | None:
-        return judge_only_failures(spell)
+    def find_failure(self, trial: Trial) -> Verdict | None:
+        return judge_only_failures(trial)
 
-    def judge_trace(self, spell: Spell) -> Verdict:
-        return judge_backoff(list(spell.streams_since().values())) or Verdict.passed()
+    def judge_trace(self, trial: Trial) -> Verdict:
+        return judge_backoff(list(trial.streams_since().values())) or Verdict.passed()
 
 
 class HalfOpenPlain(Rule):
@@ -90,32 +90,32 @@ class HalfOpenPlain(Rule):
     advice = "set a read timeout a little above timeoutSeconds, or HTTP/2 pings; then watch again from the last revision"
     source = "kubernetes/kubernetes#107266; nolar/kopf#1267; golang.org/x/net/http2 ReadIdleTimeout"
     legality = "C"
-    lasts = 60.0
+    expected_seconds = 60.0
     converges = False
 
-    def provoke(self, spell: Spell) -> None:
-        over_http2 = any(call.exchange.protocol.startswith("HTTP/2") for call in spell.require_watch())
-        spell.faults.on("watch").silence(connection=True, label="silent").remove()
-        spell.stimulate()
-        told = spell.bench.idle
-        guess = spell.memory["guess"] = _GUESS_PINGS if over_http2 else _GUESS
-        limit = guess if told is None else 2 * told + 5.0
-        spell.memory["back"] = spell.await_until(lambda: spell.has_reacted(spell.copies[-1]), limit)
-        if spell.memory["back"]:
-            spell.converge()
+    def provoke(self, trial: Trial) -> None:
+        over_http2 = any(call.exchange.protocol.startswith("HTTP/2") for call in trial.require_watch())
+        trial.faults.on("watch").silence(connection=True, label="silent").remove()
+        trial.stimulate()
+        idle_timeout = trial.session.idle
+        guess = trial.memory["guess"] = _GUESS_PINGS if over_http2 else _GUESS
+        limit = guess if idle_timeout is None else 2 * idle_timeout + 5.0
+        trial.memory["back"] = trial.await_until(lambda: trial.has_reacted(trial.copies[-1]), limit)
+        if trial.memory["back"]:
+            trial.converge()
 
-    def judge_trace(self, spell: Spell) -> Verdict:
-        if spell.memory.get("back"):
+    def judge_trace(self, trial: Trial) -> Verdict:
+        if trial.memory.get("back"):
             return Verdict.passed()
-        idle = spell.bench.idle
+        idle = trial.session.idle
         if idle is None:
             return Verdict.warned(
-                f"{spell.memory['guess']:.0f} s after its watches fell silent the client has not reconnected; pass --idle",
-                *spell.excerpt(),
+                f"{trial.memory['guess']:.0f} s after its watches fell silent the client has not reconnected; pass --idle",
+                *trial.excerpt(),
             )
         return Verdict.failed(
             f"the client did not close a silent watch within {2 * idle + 5:.0f} s, though --idle is {idle:.0f}",
-            *spell.excerpt(),
+            *trial.excerpt(),
             by_time=True,
         )
 
@@ -129,7 +129,7 @@ _GUESS, _GUESS_PINGS = 25.0, 55.0
 class HalfOpen(HalfOpenPlain):
     """The same over TLS, where clients may use HTTP/2 and detect the silence with PINGs."""
 
-    otherwise = HalfOpenPlain
+    fallback = HalfOpenPlain
 
     def cluster_arguments(self) -> Mapping[str, Any]:
         return {"tls": True}
@@ -145,22 +145,22 @@ class BrokenFrames(Rule):
     source = "RFC 9112 (chunked transfer coding); kubernetes-client/python#1325 and #2087"
     legality = "C"
 
-    def provoke(self, spell: Spell) -> None:
+    def provoke(self, trial: Trial) -> None:
         for size in _CUTS:
-            spell.require_watch()
-            spell.faults.on("watch").cut(after_bytes=size, label="cut").remove()
-            spell.stimulate(_with_text)
-            spell.await_all()
-        spell.faults.on("watch").slice(_SLICE, label="sliced")
-        spell.stimulate(_with_text)
-        spell.await_all()
-        spell.wait(2.0)
-        spell.end_watches()
+            trial.require_watch()
+            trial.faults.on("watch").cut(after_bytes=size, label="cut").remove()
+            trial.stimulate(_with_text)
+            trial.await_all()
+        trial.faults.on("watch").slice(_SLICE, label="sliced")
+        trial.stimulate(_with_text)
+        trial.await_all()
+        trial.wait(2.0)
+        trial.end_watches()
 
-    def broken(self, spell: Spell) -> Verdict | None:
+    def find_failure(self, trial: Trial) -> Verdict | None:
         closed = [
             call
-            for call in spell.trace.since(spell.provoked_at)
+            for call in trial.trace.since(trial.provoked_at)
             if call.is_watch and call.ended == "closed by the client" and (call.end or 0.0) - call.at < _SOON
         ]
         if len(closed) > 1:
@@ -168,20 +168,20 @@ class BrokenFrames(Rule):
                 f"the client closed its watch {len(closed)} times soon after it was opened, while events arrived in slices",
                 *excerpt(closed),
             )
-        return _judge_text(spell)
+        return _judge_text(trial)
 
 
-def _judge_text(spell: Spell) -> Verdict | None:
+def _judge_text(trial: Trial) -> Verdict | None:
     """Judges whether the client writes a text of an object back with other characters."""
-    for call in spell.trace.since(spell.provoked_at):
+    for call in trial.trace.since(trial.provoked_at):
         if call.is_write and any(mark in call.exchange.raw_body for mark in _REPLACED):
             return Verdict.failed("writes U+FFFD instead of the characters of the object", *excerpt([call]))
-    for copy in spell.copies:
-        for _, obj in own_objects(spell, copy):
+    for copy in trial.copies:
+        for _, obj in own_objects(trial, copy):
             text = (obj["metadata"].get("annotations") or {}).get(_ANNOTATION)
             known = next(one for one in copy.objects if one["metadata"]["name"] == obj["metadata"]["name"])
             if text != (known["metadata"].get("annotations") or {}).get(_ANNOTATION):
-                calls = [call for call in spell.trace.since(copy.mark) if call.is_write and call.name == obj["metadata"]["name"]]
+                calls = [call for call in trial.trace.since(copy.mark) if call.is_write and call.name == obj["metadata"]["name"]]
                 return Verdict.failed(f"{obj['metadata']['name']} has a changed text", *excerpt(calls))
     return None
 
@@ -208,7 +208,7 @@ def _with_text(obj: dict[str, Any]) -> None:
 _ANNOTATION = "a.check.fakekube.dev/text"
 
 
-class Bursts(Rule):
+class BatchedEvents(Rule):
     """Several events are waiting when a watch is resumed, and arrive together: in one chunk each, and all in one chunk."""
 
     id = "W8"
@@ -219,17 +219,17 @@ class Bursts(Rule):
 
     EVENTS = 3
 
-    def provoke(self, spell: Spell) -> None:
+    def provoke(self, trial: Trial) -> None:
         for together in (False, True):
-            require_resumption(spell)
+            require_resumption(trial)
             if together:
-                arm(spell.faults.on("watch"), JoinEvents(), label="in one chunk")
-            await_long_watches(spell)
-            with spell.faults.on("watch").hang(label="held up"):
-                asked_again(spell, spell.end_watches())
+                arm(trial.faults.on("watch"), JoinEvents(), label="in one chunk")
+            await_long_watches(trial)
+            with trial.faults.on("watch").hang(label="held up"):
+                await_requests(trial, trial.end_watches())
                 for _ in range(self.EVENTS):
-                    spell.stimulate()
-            spell.await_all()
+                    trial.stimulate()
+            trial.await_all()
 
 
-RULES = (NormalEnd, ImmediateEnds, HalfOpen, BrokenFrames, Bursts)
+RULES = (NormalEnd, ImmediateEnds, HalfOpen, BrokenFrames, BatchedEvents)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from fakekube.checker.judges import judge_backoff, judge_doubled, judge_expired, judge_misread, revision_of
-from fakekube.checker.occasions import asked_again, await_long_watches, require_resumption
+from fakekube.checker.judges import judge_backoff, judge_duplicate_watches, judge_expired, judge_misread_status, revision_of
 from fakekube.checker.provocations import EndExpired, arm, asked_revision, status_object
-from fakekube.checker.rule import NotExercised, Rule, Verdict, Word
+from fakekube.checker.rule import NotExercised, Outcome, Rule, Verdict
+from fakekube.checker.rule_helpers import await_long_watches, await_requests, require_resumption
 
 if TYPE_CHECKING:
-    from fakekube.checker.spell import Spell
+    from fakekube.checker.trial import Trial
     from fakekube.powers.exchange import Exchange
 
 __all__ = ["RULES", "expire"]
@@ -29,30 +29,30 @@ class ExpiredInStream(Rule):
     advice = "on code 410 drop the revision, list, replace the cache and watch from the list's resourceVersion"
     source = f"{CONCEPTS} (410 Gone); {REFLECTOR}"
 
-    def provoke(self, spell: Spell) -> None:
+    def provoke(self, trial: Trial) -> None:
         """Expires the watches twice, because some clients handle only the first 410."""
-        spell.require_watch()
-        spell.memory["oldest"] = expire(spell)
-        spell.stimulate()
-        spell.await_all()
-        spell.require_watch()
-        spell.memory["oldest"] = expire(spell)
+        trial.require_watch()
+        trial.memory["oldest"] = expire(trial)
+        trial.stimulate()
+        trial.await_all()
+        trial.require_watch()
+        trial.memory["oldest"] = expire(trial)
 
-    def broken(self, spell: Spell) -> Verdict | None:
-        return judge_expired(spell)
+    def find_failure(self, trial: Trial) -> Verdict | None:
+        return judge_expired(trial)
 
-    def judge_trace(self, spell: Spell) -> Verdict:
-        return judge_doubled(spell) or super().judge_trace(spell)
+    def judge_trace(self, trial: Trial) -> Verdict:
+        return judge_duplicate_watches(trial) or super().judge_trace(trial)
 
 
-def expire(spell: Spell) -> int:
+def expire(trial: Trial) -> int:
     """Compacts the history and ends the open watches with 410; returns the oldest revision that is not expired."""
-    newest = spell.advance_revisions(1)
-    spell.faults.on("watch").gone(label="compacted").remove()
+    newest = trial.advance_revisions(1)
+    trial.faults.on("watch").gone(label="compacted").remove()
     return newest + 1
 
 
-def end_expired(spell: Spell, prepare: Callable[[int], object] = lambda oldest: None) -> None:
+def end_expired(trial: Trial, prepare: Callable[[int], object] = lambda oldest: None) -> None:
     """Compacts the history and ends the open watches, until the client watches from an expired revision.
 
     Waits until watches are open for some time before it ends them, because many clients list after a short watch.
@@ -62,14 +62,14 @@ def end_expired(spell: Spell, prepare: Callable[[int], object] = lambda oldest: 
 
     Raises NotExercised if the client never asks for an expired revision.
     """
-    require_resumption(spell)
+    require_resumption(trial)
     for _ in range(_ROUNDS):
-        spell.stimulate()
-        spell.await_all()
-        await_long_watches(spell)
-        oldest = spell.memory["oldest"] = spell.compact()
+        trial.stimulate()
+        trial.await_all()
+        await_long_watches(trial)
+        oldest = trial.memory["oldest"] = trial.compact()
         prepare(oldest)
-        if any(call.resumes and revision_of(call) < oldest for call in asked_again(spell, spell.end_watches())):
+        if any(call.resumes and revision_of(call) < oldest for call in await_requests(trial, trial.end_watches())):
             return
     raise NotExercised("the client does not resume an ended watch from its last revision")
 
@@ -83,8 +83,8 @@ class ExpiredOnReconnect(ExpiredInStream):
 
     provocation = "the revision of a watch has expired when it reconnects"
 
-    def provoke(self, spell: Spell) -> None:
-        end_expired(spell)
+    def provoke(self, trial: Trial) -> None:
+        end_expired(trial)
 
 
 class ExpiredByStatus(ExpiredInStream):
@@ -97,16 +97,16 @@ class ExpiredByStatus(ExpiredInStream):
     source = f"{CONCEPTS} (410 Gone)"
     legality = "B"
 
-    def provoke(self, spell: Spell) -> None:
+    def provoke(self, trial: Trial) -> None:
         def answer(exchange: Exchange) -> tuple[int, Any] | None:
-            oldest = spell.memory["oldest"]
+            oldest = trial.memory["oldest"]
             if 0 < asked_revision(exchange) < oldest and exchange.query.get("sendInitialEvents") not in ("true", "1"):
                 return 410, status_object(410, "Expired", f"too old resource version: {asked_revision(exchange)} ({oldest})")
             return None
 
-        spell.memory["oldest"] = 0
-        spell.faults.on("watch").intercept(answer, label="HTTP 410")
-        end_expired(spell)
+        trial.memory["oldest"] = 0
+        trial.faults.on("watch").intercept(answer, label="HTTP 410")
+        end_expired(trial)
 
 
 class ExpiredSilently(Rule):
@@ -118,19 +118,19 @@ class ExpiredSilently(Rule):
     advice = "after a watch that lasted less than a second and had no events, list before the next one"
     source = f"{REFLECTOR} (VeryShortWatchError); kubernetes/kubernetes#104171"
     legality = "C"
-    lasts = 12.0
+    expected_seconds = 12.0
 
-    def provoke(self, spell: Spell) -> None:
-        end_expired(spell, lambda oldest: arm(spell.faults.on("watch"), EndExpired(oldest=oldest), label="empty"))
+    def provoke(self, trial: Trial) -> None:
+        end_expired(trial, lambda oldest: arm(trial.faults.on("watch"), EndExpired(oldest=oldest), label="empty"))
 
-    def broken(self, spell: Spell) -> Verdict | None:
-        return judge_only_failures(spell)
+    def find_failure(self, trial: Trial) -> Verdict | None:
+        return judge_only_failures(trial)
 
 
-def judge_only_failures(spell: Spell) -> Verdict | None:
+def judge_only_failures(trial: Trial) -> Verdict | None:
     """Returns the verdict about backoff if it is a failure, and not a warning."""
-    found = judge_backoff(list(spell.streams_since().values()))
-    return found if found is not None and found.word is Word.FAIL else None
+    found = judge_backoff(list(trial.streams_since().values()))
+    return found if found is not None and found.outcome is Outcome.FAIL else None
 
 
 class ErrorsInStream(Rule):
@@ -141,16 +141,16 @@ class ErrorsInStream(Rule):
     obligation = "an ERROR event with another code is neither an object nor fatal: try again, with backoff"
     advice = "check for ERROR events first; pause, then watch again or list"
     source = f"{REFLECTOR} (apierrors.FromObject, IsInternalError)"
-    lasts = 12.0
+    expected_seconds = 12.0
 
-    def provoke(self, spell: Spell) -> None:
-        spell.require_watch()
-        spell.faults.on("watch").error_event(500, message=_MARK, label="error 500").remove()
-        with spell.faults.on("watch").error_event(504, message=_MARK, label="error 504"):
-            spell.wait(min(spell.bench.seconds, 6.0))
+    def provoke(self, trial: Trial) -> None:
+        trial.require_watch()
+        trial.faults.on("watch").error_event(500, message=_MARK, label="error 500").remove()
+        with trial.faults.on("watch").error_event(504, message=_MARK, label="error 504"):
+            trial.wait(min(trial.session.seconds, 6.0))
 
-    def broken(self, spell: Spell) -> Verdict | None:
-        return judge_misread(spell.trace.since(spell.provoked_at), _MARK) or judge_only_failures(spell)
+    def find_failure(self, trial: Trial) -> Verdict | None:
+        return judge_misread_status(trial.trace.since(trial.provoked_at), _MARK) or judge_only_failures(trial)
 
 
 #: The message of the errors, which a client that treats them as objects may write.
@@ -166,33 +166,33 @@ class FutureRevision(Rule):
     advice = "after this 504 pause, and list with resourceVersion unset"
     source = f"{REFLECTOR} (isTooLargeResourceVersionError); kubernetes/kubernetes#107133"
 
-    def provoke(self, spell: Spell) -> None:
-        spell.require_watch()
+    def provoke(self, trial: Trial) -> None:
+        trial.require_watch()
 
         def answer(exchange: Exchange) -> tuple[int, Any] | None:
             revision = asked_revision(exchange)
             initial = exchange.query.get("sendInitialEvents") in ("true", "1")
             if not revision or (exchange.verb == "watch" and not initial) or exchange.query.get("continue"):
                 return None
-            spell.memory["refused"] = True
+            trial.memory["refused"] = True
             message = f"Timeout: Too large resource version: {revision}, current: {revision - 1}"
             cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
             return 504, status_object(504, "Timeout", message, {"causes": [cause], "retryAfterSeconds": 1})
 
-        spell.faults.on("list,watch").intercept(answer, label="lags behind")
-        expire(spell)
-        spell.stimulate()
-        spell.await_all()
-        spell.require_watch()
-        spell.faults.on("watch").cut(label="disconnected").remove()
+        trial.faults.on("list,watch").intercept(answer, label="lags behind")
+        expire(trial)
+        trial.stimulate()
+        trial.await_all()
+        trial.require_watch()
+        trial.faults.on("watch").cut(label="disconnected").remove()
 
-    def broken(self, spell: Spell) -> Verdict | None:
-        return judge_only_failures(spell)
+    def find_failure(self, trial: Trial) -> Verdict | None:
+        return judge_only_failures(trial)
 
-    def judge(self, spell: Spell) -> Verdict:
-        if not spell.memory.get("refused"):
+    def judge(self, trial: Trial) -> Verdict:
+        if not trial.memory.get("refused"):
             raise NotExercised("the client lists without a revision, or with 0")
-        return super().judge(spell)
+        return super().judge(trial)
 
 
 RULES = (ExpiredInStream, ExpiredOnReconnect, ExpiredByStatus, ExpiredSilently, ErrorsInStream, FutureRevision)

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from fakekube.checker.judges import judge_misread, judge_resumption, judge_untold, revision_of
-from fakekube.checker.occasions import own_objects
+from fakekube.checker.judges import judge_misread_status, judge_resumption, judge_unknown_revision, revision_of
 from fakekube.checker.reaction import SYSTEM_FIELDS, Copy, changed, children_of, value_at
 from fakekube.checker.rule import NotExercised, Rule, Verdict
+from fakekube.checker.rule_helpers import own_objects
 from fakekube.checker.rules.initial_events import require_lists
 from fakekube.checker.rules.watch_errors import CONCEPTS, expire
 
 if TYPE_CHECKING:
-    from fakekube.checker.spell import Spell
     from fakekube.checker.trace import Call
+    from fakekube.checker.trial import Trial
     from fakekube.powers.exchange import Exchange
 
-__all__ = ["RULES", "judge_repeats"]
+__all__ = ["RULES", "judge_extra_children"]
 
 
 class LargeEvents(Rule):
@@ -29,40 +29,40 @@ class LargeEvents(Rule):
     advice = "read lines without a limit, or with one of 16 MiB; set the buffer of the HTTP library"
     source = "kube-apiserver --max-request-bytes, escaping of encoding/json; nolar/kopf#275"
 
-    def provoke(self, spell: Spell) -> None:
-        before = spell.require_watch()
-        large = spell.stimulate(_enlarge)
+    def provoke(self, trial: Trial) -> None:
+        before = trial.require_watch()
+        large = trial.stimulate(_enlarge)
         large.judged = False  # writes of the client with so large an object may be refused; the client only has to survive
         targets = list(zip(large.resources, large.objects, strict=True))
-        if "configmaps" in spell.calm.reaction.children:
-            spell.await_reaction(large, 5.0)
-            targets += [("configmaps", child) for child in children_of(spell.cluster, large, "configmaps")]
+        if "configmaps" in trial.baseline.reaction.children:
+            trial.await_reaction(large, 5.0)
+            targets += [("configmaps", child) for child in children_of(trial.cluster, large, "configmaps")]
         for resource, obj in targets:
             for more in _MORE if resource == "configmaps" else ():
                 metadata = obj["metadata"]
-                spell.cluster.patch(resource, metadata["name"], {"data": more}, namespace=metadata.get("namespace"))
-        sent = spell.now
-        spell.await_until(lambda: spell.is_told(large), 10.0)
-        spell.memory["reacted"] = spell.await_reaction(large)
-        spell.wait(0.5)
+                trial.cluster.patch(resource, metadata["name"], {"data": more}, namespace=metadata.get("namespace"))
+        sent = trial.now
+        trial.await_until(lambda: trial.has_received(large), 10.0)
+        trial.memory["reacted"] = trial.await_reaction(large)
+        trial.wait(0.5)
         carrying = {resource for resource, _ in targets}
-        spell.memory["closed"] = [
+        trial.memory["closed"] = [
             one
             for one in before
             if one.ended == "closed by the client"
             and one.collection in carrying
-            and (one.end or 0.0) < sent + spell.idle_limit()  # later it may be an idle timeout
+            and (one.end or 0.0) < sent + trial.idle_limit()  # later it may be an idle timeout
         ]
 
-    def judge_trace(self, spell: Spell) -> Verdict:
-        closed: list[Call] = spell.memory["closed"]
+    def judge_trace(self, trial: Trial) -> Verdict:
+        closed: list[Call] = trial.memory["closed"]
         if closed:
             return Verdict.warned(
                 f"the client closed its watch while a large event was sent, and recovered in another way: {closed[0].path}",
-                *spell.excerpt(),
+                *trial.excerpt(),
             )
-        if not spell.memory["reacted"]:
-            return Verdict.warned("no reaction to an object whose event has 1.4 MB", *spell.excerpt())
+        if not trial.memory["reacted"]:
+            return Verdict.warned("no reaction to an object whose event has 1.4 MB", *trial.excerpt())
         return Verdict.passed()
 
 
@@ -75,7 +75,7 @@ def _enlarge(obj: dict[str, Any]) -> None:
 _MORE = ({"check.fakekube.dev": "<" * 490_000}, {"more.check.fakekube.dev": "<" * 490_000})
 
 
-class UsefulBookmarks(Rule):
+class FrequentBookmarks(Rule):
     """Bookmarks are frequent and much newer than the last event; then the watch ends."""
 
     id = "W10"
@@ -84,37 +84,37 @@ class UsefulBookmarks(Rule):
     advice = "on BOOKMARK store metadata.resourceVersion, and ignore the rest"
     source = f"{CONCEPTS} (watch bookmarks); KEP-956"
 
-    def provoke(self, spell: Spell) -> None:
-        asking = [call for call in spell.require_watch() if call.wants_bookmarks]
+    def provoke(self, trial: Trial) -> None:
+        asking = [call for call in trial.require_watch() if call.wants_bookmarks]
         if not asking:
             raise NotExercised("the client does not ask for bookmarks (allowWatchBookmarks)")
-        spell.faults.on("watch").bookmarks("often", label="bookmarks often")
-        spell.stimulate()
-        spell.await_all()
-        spell.advance_revisions(20)
-        watches = [call for call in spell.require_watch() if call.wants_bookmarks]
-        spell.faults.on("watch").bookmarks("now", label="bookmark").remove()
-        spell.await_until(
+        trial.faults.on("watch").bookmarks("often", label="bookmarks often")
+        trial.stimulate()
+        trial.await_all()
+        trial.advance_revisions(20)
+        watches = [call for call in trial.require_watch() if call.wants_bookmarks]
+        trial.faults.on("watch").bookmarks("now", label="bookmark").remove()
+        trial.await_until(
             lambda: all(not one.is_open or (one.events[-1:] and one.events[-1].type in ("BOOKMARK", "")) for one in watches), 5.0
         )
-        spell.wait(0.5)
-        spell.memory["ended"] = [one for one in spell.end_watches() if one in watches]
+        trial.wait(0.5)
+        trial.memory["ended"] = [one for one in trial.end_watches() if one in watches]
 
-    def broken(self, spell: Spell) -> Verdict | None:
-        misread = judge_misread(spell.trace.since(spell.provoked_at), "k8s.io/initial-events-end")
-        return misread or judge_resumption(spell, spell.memory.get("ended", ()), bookmarks=True)
+    def find_failure(self, trial: Trial) -> Verdict | None:
+        misread = judge_misread_status(trial.trace.since(trial.provoked_at), "k8s.io/initial-events-end")
+        return misread or judge_resumption(trial, trial.memory.get("ended", ()), bookmarks=True)
 
-    def judge_trace(self, spell: Spell) -> Verdict:
+    def judge_trace(self, trial: Trial) -> Verdict:
         closed = [
             call
-            for call in spell.trace
+            for call in trial.trace
             if call.is_watch
             and call.ended == "closed by the client"
-            and (call.end or 0.0) - call.at < spell.idle_limit()  # later it may be an idle timeout
+            and (call.end or 0.0) - call.at < trial.idle_limit()  # later it may be an idle timeout
             and _ends_in_bookmark(call)
         ]
         if len(closed) > 1:
-            return Verdict.failed(f"closes its watches after bookmarks ({len(closed)} times)", *spell.excerpt(closed))
+            return Verdict.failed(f"closes its watches after bookmarks ({len(closed)} times)", *trial.excerpt(closed))
         return Verdict.passed()
 
 
@@ -128,20 +128,20 @@ class NoBookmarks(Rule):
 
     id = "W10"
     provocation = "no bookmark comes"
-    obligation = UsefulBookmarks.obligation
-    advice = UsefulBookmarks.advice
-    source = UsefulBookmarks.source
+    obligation = FrequentBookmarks.obligation
+    advice = FrequentBookmarks.advice
+    source = FrequentBookmarks.source
 
-    def provoke(self, spell: Spell) -> None:
-        if not any(call.wants_bookmarks for call in spell.require_watch()):
+    def provoke(self, trial: Trial) -> None:
+        if not any(call.wants_bookmarks for call in trial.require_watch()):
             raise NotExercised("the client does not ask for bookmarks (allowWatchBookmarks)")
-        spell.faults.on("watch").bookmarks("never", label="no bookmarks")
-        spell.stimulate()
-        spell.await_all()
-        spell.memory["ended"] = spell.end_watches()
+        trial.faults.on("watch").bookmarks("never", label="no bookmarks")
+        trial.stimulate()
+        trial.await_all()
+        trial.memory["ended"] = trial.end_watches()
 
-    def broken(self, spell: Spell) -> Verdict | None:
-        return judge_resumption(spell, spell.memory.get("ended", ()), bookmarks=False)
+    def find_failure(self, trial: Trial) -> Verdict | None:
+        return judge_resumption(trial, trial.memory.get("ended", ()), bookmarks=False)
 
 
 class RevisionOfList(Rule):
@@ -154,25 +154,25 @@ class RevisionOfList(Rule):
     source = f"{CONCEPTS} (resource versions)"
     at_start = True
 
-    def prepare(self, spell: Spell) -> None:
-        require_lists(spell)
-        spell.stimulate()
-        spell.stimulate()
-        spell.delete(spell.stimulate())
-        spell.advance_revisions(5)
+    def prepare(self, trial: Trial) -> None:
+        require_lists(trial)
+        trial.stimulate()
+        trial.stimulate()
+        trial.delete(trial.stimulate())
+        trial.advance_revisions(5)
 
         def write(exchange: Exchange) -> None:
-            spell.advance_revisions(1)
+            trial.advance_revisions(1)
 
-        spell.faults.on("list").intercept(write, label="write before list")  # so that all lists have different revisions
+        trial.faults.on("list").intercept(write, label="write before list")  # so that all lists have different revisions
 
-    def provoke(self, spell: Spell) -> None:
-        spell.require_watch()  # the client lists before a newer object exists
+    def provoke(self, trial: Trial) -> None:
+        trial.require_watch()  # the client lists before a newer object exists
 
-    def judge_trace(self, spell: Spell) -> Verdict:
+    def judge_trace(self, trial: Trial) -> Verdict:
         compared = False
         anew: list[Call] = []
-        for stream in spell.streams_since().values():
+        for stream in trial.streams_since().values():
             for call in stream.calls:
                 before = [one for one in stream.lists if one.number < call.number and one.succeeded and one.revision]
                 if before and call.is_watch and not call.resumes and not call.sends_initial_events:
@@ -184,16 +184,16 @@ class RevisionOfList(Rule):
                     return Verdict.failed(
                         f"the watch of {stream.key} starts from {call.asked_revision}, the revision of an item; "
                         f"that of the list is {before[-1].revision}",
-                        *spell.excerpt([before[-1], call]),
+                        *trial.excerpt([before[-1], call]),
                     )
-        untold = judge_untold(spell)
-        if untold is not None:
-            return untold
+        not_received = judge_unknown_revision(trial)
+        if not_received is not None:
+            return not_received
         if anew:
             return Verdict.warned(
                 f"watches {anew[0].stream} after its list from resourceVersion {anew[0].asked_revision or 'unset'}: it "
                 "misses deletions in between",
-                *spell.excerpt(),
+                *trial.excerpt(),
             )
         if not compared:
             raise NotExercised("the client does not watch from the revision of a list")
@@ -215,22 +215,22 @@ class RepeatedAfterRelist(Rule):
     advice = "compare with the present state before acting; use fixed names, or look for the child by its owner first"
     source = f"{CONCEPTS} (resourceVersion 0); nolar/kopf#42"
 
-    def provoke(self, spell: Spell) -> None:
-        if not spell.calm.reaction.children:
+    def provoke(self, trial: Trial) -> None:
+        if not trial.baseline.reaction.children:
             raise NotExercised("the client creates no children that could be created twice")
-        self.remember(spell)
-        spell.memory["oldest"] = expire(spell)
+        self.remember(trial)
+        trial.memory["oldest"] = expire(trial)
 
     @staticmethod
-    def remember(spell: Spell) -> None:
+    def remember(trial: Trial) -> None:
         """Stores the state of a copy and its children after the reaction of the client."""
-        copy = spell.memory["copy"] = spell.stimulate()
-        spell.await_all()
-        spell.wait(0.5)
-        spell.memory["before"] = _state(spell, copy)
+        copy = trial.memory["copy"] = trial.stimulate()
+        trial.await_all()
+        trial.wait(0.5)
+        trial.memory["before"] = _state(trial, copy)
 
-    def judge_trace(self, spell: Spell) -> Verdict:
-        return judge_repeats(spell) or _judge_changes(spell) or Verdict.passed()
+    def judge_trace(self, trial: Trial) -> Verdict:
+        return judge_extra_children(trial) or _judge_changes(trial) or Verdict.passed()
 
 
 class RepeatedAfterRestart(RepeatedAfterRelist):
@@ -238,37 +238,37 @@ class RepeatedAfterRestart(RepeatedAfterRelist):
 
     provocation = "the client starts again"
 
-    def provoke(self, spell: Spell) -> None:
-        if not spell.calm.reaction.children:
+    def provoke(self, trial: Trial) -> None:
+        if not trial.baseline.reaction.children:
             raise NotExercised("the client creates no children that could be created twice")
-        self.remember(spell)
-        spell.restart_client()
+        self.remember(trial)
+        trial.restart_client()
 
 
-def _state(spell: Spell, copy: Copy) -> dict[str, dict[str, Any]]:
+def _state(trial: Trial, copy: Copy) -> dict[str, dict[str, Any]]:
     """Returns the objects of a copy and its children, by uid."""
-    found = [obj for _, obj in own_objects(spell, copy)]
-    found += [child for resource in spell.calm.reaction.children for child in children_of(spell.cluster, copy, resource)]
+    found = [obj for _, obj in own_objects(trial, copy)]
+    found += [child for resource in trial.baseline.reaction.children for child in children_of(trial.cluster, copy, resource)]
     return {obj["metadata"]["uid"]: obj for obj in found}
 
 
-def _judge_changes(spell: Spell) -> Verdict | None:
+def _judge_changes(trial: Trial) -> Verdict | None:
     """Judges whether the client changed objects after it received them again: a failure if a counter grew, else a warning."""
-    before, after = spell.memory["before"], _state(spell, spell.memory["copy"])
+    before, after = trial.memory["before"], _state(trial, trial.memory["copy"])
     for uid, old in before.items():
         new = after.get(uid, old)
         name = new["metadata"]["name"]
         for path in changed(old, new):
             if path[:2] in SYSTEM_FIELDS:
                 continue
-            calls = [call for call in spell.trace.since(spell.provoked_at) if call.is_write and call.mentions(name)]
+            calls = [call for call in trial.trace.since(trial.provoked_at) if call.is_write and call.mentions(name)]
             values = [value_at(one, path) for one in (old, new)]
             text = f"{name} was delivered again, and {'.'.join(path)} changed from {values[0]} to {values[1]}"
             counts = all(str(value).isdigit() for value in values) and 0 < int(values[1]) - int(values[0]) < _COUNTED
             if counts and calls:
-                return Verdict.failed(text, *spell.excerpt(calls))
+                return Verdict.failed(text, *trial.excerpt(calls))
             if calls:
-                return Verdict.warned(text, *spell.excerpt(calls))
+                return Verdict.warned(text, *trial.excerpt(calls))
     return None
 
 
@@ -276,25 +276,27 @@ def _judge_changes(spell: Spell) -> Verdict | None:
 _COUNTED = 4
 
 
-def judge_repeats(spell: Spell) -> Verdict | None:
-    """Judges whether a copy has more children than in the calm run."""
-    expected = {resource: count for resource, count in spell.calm.reaction.children.items() if not resource.startswith("events")}
-    for copy in spell.copies:
+def judge_extra_children(trial: Trial) -> Verdict | None:
+    """Judges whether a copy has more children than in the baseline run."""
+    expected = {
+        resource: count for resource, count in trial.baseline.reaction.children.items() if not resource.startswith("events")
+    }
+    for copy in trial.copies:
         if copy.deleted:
             continue
         for resource, count in expected.items():
-            found = children_of(spell.cluster, copy, resource)
-            if len(found) > count and len(found) > (count := spell.calm.usual_children(resource)):
+            found = children_of(trial.cluster, copy, resource)
+            if len(found) > count and len(found) > (count := trial.baseline.usual_children(resource)):
                 names = ", ".join(obj["metadata"]["name"] for obj in found[:4])
                 return Verdict.failed(
-                    f"{len(found)} {resource} for {copy.names()[0]} ({names}); in the calm run there are {count}",
-                    *spell.excerpt(_creations(spell, copy)),
+                    f"{len(found)} {resource} for {copy.names()[0]} ({names}); in the baseline run there are {count}",
+                    *trial.excerpt(_creations(trial, copy)),
                 )
     return None
 
 
-def _creations(spell: Spell, copy: Copy) -> list[Call]:
-    return [call for call in spell.trace.since(copy.mark) if call.verb == "create" and call.mentions(copy.token)]
+def _creations(trial: Trial, copy: Copy) -> list[Call]:
+    return [call for call in trial.trace.since(copy.mark) if call.verb == "create" and call.mentions(copy.token)]
 
 
-RULES = (LargeEvents, UsefulBookmarks, NoBookmarks, RevisionOfList, RepeatedAfterRelist, RepeatedAfterRestart)
+RULES = (LargeEvents, FrequentBookmarks, NoBookmarks, RevisionOfList, RepeatedAfterRelist, RepeatedAfterRestart)

@@ -11,12 +11,12 @@ from xml.etree import ElementTree
 import pytest
 
 import fakekube
-from fakekube.checker import CalmRunFailed, UnknownRule
-from fakekube.checker.bench import Bench
+from fakekube.checker import BaselineFailed, UnknownRule
 from fakekube.checker.process import starter_of
 from fakekube.checker.rules import chosen
 from fakekube.checker.sample import Sample
-from fakekube.checker.spell import Spell
+from fakekube.checker.session import Session
+from fakekube.checker.trial import Trial
 from fakekube.cli import main
 from tests.unit.checker.reflector import PATH, reflector
 
@@ -53,12 +53,12 @@ def test_a_defect_is_found_by_its_rule(rule: str, evidence: str) -> None:
 def test_what_a_rule_chooses_follows_from_its_seed(seed: int, same: bool) -> None:
     sample = Sample.of({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "sample", "namespace": "default"}})
     names: list[list[str]] = []
-    for bench in (Bench(starter_of(reflector()), sample, seed=3), Bench(starter_of(reflector()), sample, seed=seed)):
-        spell = Spell(bench, chosen(["W8"], [])[0])
-        spell.open()
-        names.append([*spell.stimulate().names(), *spell.stimulate().names()])
-        spell.close()
-        bench.close()
+    for session in (Session(starter_of(reflector()), sample, seed=3), Session(starter_of(reflector()), sample, seed=seed)):
+        trial = Trial(session, chosen(["W8"], [])[0])
+        trial.open()
+        names.append([*trial.stimulate().names(), *trial.stimulate().names()])
+        trial.close()
+        session.close()
     assert (names[0] == names[1]) is same
 
 
@@ -83,7 +83,7 @@ def test_a_coroutine_function_is_cancelled_at_the_end(fakekube_check: Any) -> No
 
 
 def test_a_client_that_does_not_come_has_no_verdicts() -> None:
-    with pytest.raises(CalmRunFailed, match="exit code 0"):
+    with pytest.raises(BaselineFailed, match="exit code 0"):
         fakekube.check(lambda kubeconfig: None, rules="W1", **FAST)
 
 

@@ -18,13 +18,13 @@ def ended(*, renewed_before: float | None) -> Any:
     if renewed_before is not None:
         renewal = {"collection": "leases.coordination.k8s.io", "is_write": True, "succeeded": True, "answer": LEASE}
         renewals = [SimpleNamespace(**renewal, at=100.0 - renewed_before)]
-    bench = SimpleNamespace(ends_by_itself=False)
+    session = SimpleNamespace(ends_by_itself=False)
     end = {"ended": "the client ended", "ended_at": 100.0, "started_at": 50.0, "printed": []}
-    return SimpleNamespace(**end, loop="", trace=renewals, bench=bench, excerpt=list)
+    return SimpleNamespace(**end, loop="", trace=renewals, session=session, excerpt=list)
 
 
 @pytest.mark.parametrize(("renewed_before", "verdict"), [(None, "fail"), (2.0, "fail"), (7.0, "not exercised")])
 def test_a_leader_that_could_not_renew_its_lease_may_end(renewed_before: float | None, verdict: str) -> None:
     found = judge_process(ended(renewed_before=renewed_before))
     assert found is not None
-    assert str(found.word) == verdict
+    assert str(found.outcome) == verdict

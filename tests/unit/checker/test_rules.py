@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from fakekube.checker.expectations import Expectation
-from fakekube.checker.rule import Verdict, Word
+from fakekube.checker.rule import Outcome, Verdict
 from fakekube.checker.rules import all_rules, chosen
 from fakekube.checker.runner import rows
 
@@ -39,8 +39,8 @@ def test_every_rule_is_on_the_page_for_authors_of_clients() -> None:
 def test_the_page_tells_what_each_rule_asks_and_provokes() -> None:
     page = (Path(__file__).parents[3] / "docs" / "client-rules.md").read_text(encoding="utf-8")
     parts = {part.split()[0]: " ".join(part.split()).lower() for part in page.split("\n### ")[1:]}
-    told = [(rule.id, text, rule.legality) for rule in all_rules() for text in (rule.obligation, rule.advice, rule.provocation)]
-    assert [(rule, text) for rule, text, _ in told if text.lower() not in parts[rule]] == []
+    texts = [(rule.id, text, rule.legality) for rule in all_rules() for text in (rule.obligation, rule.advice, rule.provocation)]
+    assert [(rule, text) for rule, text, _ in texts if text.lower() not in parts[rule]] == []
     assert [rule.id for rule in all_rules() if f"{rule.provocation} ({rule.legality})".lower() not in parts[rule.id]] == []
 
 
@@ -51,7 +51,7 @@ def test_a_named_rule_has_all_its_provocations_and_a_class_only_its_own() -> Non
 
 def test_the_worst_verdict_of_a_row_counts() -> None:
     one, other = chosen(["W1"], [])
-    (row,) = rows([one, other], {one: Verdict.passed(), other: Verdict(Word.FAIL, ["what happened"])})
+    (row,) = rows([one, other], {one: Verdict.passed(), other: Verdict(Outcome.FAIL, ["what happened"])})
     assert (row.verdict, row.evidence) == ("fail", [f"{other.provocation}: what happened"])
     (row,) = rows([one, other], {one: Verdict.passed(), other: Verdict.not_exercised("why")})
     assert row.verdict == "pass"

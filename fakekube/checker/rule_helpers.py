@@ -1,6 +1,6 @@
-"""Helpers of rules: what the client wrote in the calm run, waiting for its watches, and changes of objects in the cluster.
+"""Helpers of rules: what the client wrote in the baseline run, waiting for its watches, and changes of objects in the cluster.
 
-Invariant: a rule applies only to behavior that the calm run has shown; otherwise it raises `NotExercised`.
+Invariant: a rule applies only to behavior that the baseline run has shown; otherwise it raises `NotExercised`.
 """
 
 from __future__ import annotations
@@ -8,22 +8,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from fakekube.checker.reaction import Copy, ElementKind
+from fakekube.checker.reaction import Copy, EffectKind
 from fakekube.checker.rule import NotExercised
-from fakekube.checker.spell import ClientEnded, HotLoop
+from fakekube.checker.trial import ClientEnded, HotLoop
 from fakekube.client import ApiError
 
 if TYPE_CHECKING:
-    from fakekube.checker.spell import Spell
     from fakekube.checker.trace import Call
+    from fakekube.checker.trial import Trial
 
 __all__ = [
     "EDITOR",
     "LEASES",
     "SHORT",
-    "asked_again",
+    "await_delivery",
     "await_long_watches",
-    "await_told",
+    "await_requests",
     "drop_finalizers",
     "edited",
     "generated_children",
@@ -47,27 +47,27 @@ EDITOR = "check.fakekube.dev/editor"
 _WRITES = ("create", "update", "patch", "delete")
 
 
-def learned_writes(spell: Spell, *verbs: str) -> list[tuple[str, str]]:
+def learned_writes(trial: Trial, *verbs: str) -> list[tuple[str, str]]:
     """Returns (verb, resource) of the writes that are part of the reaction to a copy, in the order in which the client sent
     them."""
     known = {
-        (element.detail[0], element.resource)
-        for element in spell.calm.reaction.elements
-        if element.kind is ElementKind.REQUEST and element.detail[0] in (verbs or _WRITES)
+        (effect.detail[0], effect.resource)
+        for effect in trial.baseline.reaction.effects
+        if effect.kind is EffectKind.REQUEST and effect.detail[0] in (verbs or _WRITES)
     }
-    order = {(call.verb, call.resource): call.number for call in reversed(spell.calm.spell.trace.since())}
+    order = {(call.verb, call.resource): call.number for call in reversed(trial.baseline.trial.trace.since())}
     return sorted(known, key=lambda pair: order.get(pair, 0))
 
 
-def require_writes(spell: Spell, *verbs: str) -> list[tuple[str, str]]:
+def require_writes(trial: Trial, *verbs: str) -> list[tuple[str, str]]:
     """Returns `learned_writes`. Raises NotExercised if there are none."""
-    found = learned_writes(spell, *verbs)
+    found = learned_writes(trial, *verbs)
     if not found:
         raise NotExercised(f"the client's reaction has no {' or '.join(verbs) or 'write'}")
     return found
 
 
-def require_resumption(spell: Spell) -> None:
+def require_resumption(trial: Trial) -> None:
     """Ends the watches normally and waits until the client has opened them again.
 
     A client that cannot do this is judged by W5, and not by the rule that calls this function.
@@ -75,68 +75,68 @@ def require_resumption(spell: Spell) -> None:
     Raises NotExercised if the client does not open them again.
     """
     try:
-        ended = spell.end_watches()
-        if spell.await_until(lambda: _are_resumed(spell, ended), spell.patience):
+        ended = trial.end_watches()
+        if trial.await_until(lambda: _are_resumed(trial, ended), trial.reaction_timeout):
             return
     except (ClientEnded, HotLoop):
         pass
     raise NotExercised("the client does not resume a watch that ended normally")
 
 
-def _are_resumed(spell: Spell, ended: Iterable[Call]) -> bool:
-    opened = {call.stream: call.number for call in spell.trace.open_watches()}
+def _are_resumed(trial: Trial, ended: Iterable[Call]) -> bool:
+    opened = {call.stream: call.number for call in trial.trace.open_watches()}
     return all(opened.get(one.stream, 0) > one.number for one in ended)
 
 
-def asked_again(spell: Spell, ended: Iterable[Call]) -> list[Call]:
+def await_requests(trial: Trial, ended: Iterable[Call]) -> list[Call]:
     """Waits until the client sends requests for the streams of ended watches; returns these requests."""
     last = {call.stream: call.number for call in ended}
 
     def found() -> list[Call]:
-        streams = spell.streams_since().items()
+        streams = trial.streams_since().items()
         return [call for key, stream in streams for call in stream.calls if call.number > last.get(key, 0)]
 
-    spell.await_until(lambda: last.keys() <= {call.stream for call in found()}, spell.patience)
+    trial.await_until(lambda: last.keys() <= {call.stream for call in found()}, trial.reaction_timeout)
     return found()
 
 
-def await_long_watches(spell: Spell) -> None:
+def await_long_watches(trial: Trial) -> None:
     """Waits until all watches are open for some time: after the end of a short watch many clients list."""
-    spell.await_until(lambda: all(spell.now - call.at > SHORT for call in spell.require_watch()), 4 * SHORT)
+    trial.await_until(lambda: all(trial.now - call.at > SHORT for call in trial.require_watch()), 4 * SHORT)
 
 
 #: A watch is short below so many seconds.
 SHORT = 1.2
 
 
-def await_told(spell: Spell, resource: str, objects: Iterable[Object]) -> None:
+def await_delivery(trial: Trial, resource: str, objects: Iterable[Object]) -> None:
     """Waits until the client's watches of a resource have delivered objects in their present state, and 0.3 s for its
     reaction."""
     newest = max((int(obj["metadata"]["resourceVersion"]) for obj in objects), default=0)
 
-    def told() -> bool:
-        calls = [call for call in spell.trace.since() if call.collection == resource and call.is_watch]
+    def delivered() -> bool:
+        calls = [call for call in trial.trace.since() if call.collection == resource and call.is_watch]
         return any(call.delivered() >= newest for call in calls)
 
-    spell.await_until(told, 5.0)
-    spell.wait(0.3)
+    trial.await_until(delivered, 5.0)
+    trial.wait(0.3)
 
 
-def generated_children(spell: Spell) -> dict[str, int]:
+def generated_children(trial: Trial) -> dict[str, int]:
     """Returns how many children with generated names the client creates for a copy, by resource."""
-    return _children(spell, lambda name: name == "*")
+    return _children(trial, lambda name: name == "*")
 
 
-def named_children(spell: Spell) -> dict[str, int]:
+def named_children(trial: Trial) -> dict[str, int]:
     """Returns how many children with fixed names the client creates for a copy, by resource."""
-    return _children(spell, lambda name: name != "*")
+    return _children(trial, lambda name: name != "*")
 
 
-def _children(spell: Spell, wanted: Callable[[str], bool]) -> dict[str, int]:
+def _children(trial: Trial, wanted: Callable[[str], bool]) -> dict[str, int]:
     found: dict[str, int] = {}
-    for element, count in spell.calm.reaction.elements.items():
-        if element.kind is ElementKind.CHILD and wanted(element.name) and element.resource != "events":
-            found[element.resource] = found.get(element.resource, 0) + count
+    for effect, count in trial.baseline.reaction.effects.items():
+        if effect.kind is EffectKind.CHILD and wanted(effect.name) and effect.resource != "events":
+            found[effect.resource] = found.get(effect.resource, 0) + count
     return found
 
 
@@ -152,13 +152,13 @@ def writes_of(calls: Iterable[Call], *, leases: bool = False) -> list[Call]:
     ]
 
 
-def own_objects(spell: Spell, copy: Copy) -> list[tuple[str, Object]]:
+def own_objects(trial: Trial, copy: Copy) -> list[tuple[str, Object]]:
     """Returns the present state of the objects of a copy, with their resources; deleted objects are left out."""
     found = []
     for resource, obj in zip(copy.resources, copy.objects, strict=True):
         metadata = obj["metadata"]
         try:
-            found.append((resource, spell.cluster.get(resource, metadata["name"], namespace=metadata.get("namespace"))))
+            found.append((resource, trial.cluster.get(resource, metadata["name"], namespace=metadata.get("namespace"))))
         except ApiError as error:
             if error.code != 404:
                 raise
@@ -177,17 +177,17 @@ def edited(obj: Object, value: str) -> Object:
     return obj
 
 
-def drop_finalizers(spell: Spell, resource: str, name: str, namespace: str | None) -> None:
+def drop_finalizers(trial: Trial, resource: str, name: str, namespace: str | None) -> None:
     """Removes all finalizers of an object; does nothing if the object does not exist."""
     try:
-        spell.cluster.patch(resource, name, {"metadata": {"finalizers": None}}, namespace=namespace)
+        trial.cluster.patch(resource, name, {"metadata": {"finalizers": None}}, namespace=namespace)
     except ApiError as error:
         if error.code != 404:
             raise
 
 
-def remove(spell: Spell, resource: str, obj: Object) -> None:
+def remove(trial: Trial, resource: str, obj: Object) -> None:
     """Deletes an object immediately, together with its finalizers. Raises ApiError."""
     metadata = obj["metadata"]
-    drop_finalizers(spell, resource, metadata["name"], metadata.get("namespace"))
-    spell.cluster.delete(resource, metadata["name"], namespace=metadata.get("namespace"), gracePeriodSeconds=0)
+    drop_finalizers(trial, resource, metadata["name"], metadata.get("namespace"))
+    trial.cluster.delete(resource, metadata["name"], namespace=metadata.get("namespace"), gracePeriodSeconds=0)

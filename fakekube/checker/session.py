@@ -1,4 +1,4 @@
-"""The state that all runs of one check share: the client, the sample, the result of the calm run, and the limits of concurrency.
+"""The state that all runs of one check share: the client, the sample, the result of the baseline run, concurrency limits.
 
 Invariant: at most as many clients start at the same time as there are processors, because starting is expensive; a running client
 mostly waits.
@@ -24,30 +24,30 @@ from fakekube.codecs import yaml
 from fakekube.testing.kubeconfig import write_kubeconfig
 
 if TYPE_CHECKING:
-    from fakekube.checker.calm import Calm
-    from fakekube.checker.spell import Spell
+    from fakekube.checker.baseline import Baseline
+    from fakekube.checker.trial import Trial
     from fakekube.cluster import Cluster
 
-__all__ = ["Bench"]
+__all__ = ["Session"]
 
 #: How many seconds a client may take until its first request.
-START_PATIENCE = 60.0
+START_TIMEOUT = 60.0
 
 
 @dataclass
-class Bench:
+class Session:
     """The shared state of one check.
 
     Args:
         starter: starts the client.
-        sample: if it is empty, the calm run creates one from the resources that the client watches.
+        sample: if it is empty, the baseline run creates one from the resources that the client watches.
         profile: the profile of the clusters.
         seed: the seed of all random choices.
         idle: seconds without data after which the client closes a watch; None if unknown.
         seconds: how long repeated failures are provoked.
         expects: objects and fields that the user expects as a reaction.
-        quiet: seconds without a request after which the calm run considers a reaction complete.
-        start_patience: how many seconds a client may take until its first request.
+        quiet: seconds without a request after which the baseline run considers a reaction complete.
+        start_timeout: how many seconds a client may take until its first request.
         timeout: seconds after which the remaining rules are not exercised; None for no limit.
     """
 
@@ -59,16 +59,16 @@ class Bench:
     seconds: float = 10.0
     expects: Expectations = field(default_factory=Expectations)
     quiet: float = 0.8
-    start_patience: float = START_PATIENCE
+    start_timeout: float = START_TIMEOUT
     timeout: float | None = None
 
     def __post_init__(self) -> None:
-        self.calm: Calm | None = None
+        self.baseline: Baseline | None = None
         self._begun = time.monotonic()
         self.stopping = threading.Event()
         """Set when the check is aborted."""
-        self.busiest = 0
-        """How many requests the client sent for the copies of the calm run."""
+        self.baseline_requests = 0
+        """How many requests the client sent for the copies of the baseline run."""
         self.starting = threading.BoundedSemaphore(max(os.cpu_count() or 1, 1))
         self._folder = tempfile.TemporaryDirectory(prefix="fakekube-check-", ignore_cleanup_errors=True)
         self._folders = 0
@@ -112,19 +112,19 @@ class Bench:
 
     @property
     def ends_by_itself(self) -> bool:
-        """Whether the client of the calm run has ended, although nothing was provoked."""
-        calm = self.calm
-        return calm is not None and calm.spell.process is not None and calm.spell.process.exit_code() is not None
+        """Whether the client of the baseline run has ended, although nothing was provoked."""
+        baseline = self.baseline
+        return baseline is not None and baseline.trial.process is not None and baseline.trial.process.exit_code() is not None
 
-    def default_sample(self, spell: Spell) -> Sample:
+    def default_sample(self, trial: Trial) -> Sample:
         """Returns a sample of the resources that the client watches. Raises NotExercised if there is none for them."""
-        watched = [(call.collection, call) for call in spell.trace if call.is_watch or call.is_list]
+        watched = [(call.collection, call) for call in trial.trace if call.is_watch or call.is_list]
         return default_sample(watched)
 
     def close(self) -> None:
-        """Stops the client of the calm run and deletes all files."""
-        if self.calm is not None:
-            self.calm.spell.close()
+        """Stops the client of the baseline run and deletes all files."""
+        if self.baseline is not None:
+            self.baseline.trial.close()
         self.starter.close()
         self._folder.cleanup()
 

@@ -11,12 +11,12 @@ if TYPE_CHECKING:
     from fakekube.checker.reaction import Copy
     from fakekube.checker.trace import Call, Stream
 
-__all__ = ["tells"]
+__all__ = ["has_delivered"]
 
 Object = dict[str, Any]
 
 
-def tells(stream: Stream, copy: Copy, obj: Object) -> bool:
+def has_delivered(stream: Stream, copy: Copy, obj: Object) -> bool:
     """Returns whether a stream has delivered an object of a copy, in an event or a list."""
     name, revision = obj["metadata"]["name"], int(obj["metadata"]["resourceVersion"])
     return any(_listed(call, copy, name) or _delivered(call, name, revision) for call in reversed(stream.calls))

@@ -12,22 +12,22 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from fakekube.checker.delivery import has_delivered
 from fakekube.checker.judges import judge_convergence, judge_process
-from fakekube.checker.process import ClientProcess, telling_line
-from fakekube.checker.reaction import Copy, Element
+from fakekube.checker.process import ClientProcess, fatal_line
+from fakekube.checker.reaction import Copy, Effect
 from fakekube.checker.rule import NotExercised, Rule, Verdict
 from fakekube.checker.sample import Sample, changes_of_texts, new_token
-from fakekube.checker.telling import tells
 from fakekube.checker.trace import Call, Stream, StreamKey, Trace, excerpt
 from fakekube.client import ApiError, UnknownResource
 from fakekube.cluster import Cluster
 
 if TYPE_CHECKING:
-    from fakekube.checker.bench import Bench
-    from fakekube.checker.calm import Calm
+    from fakekube.checker.baseline import Baseline
+    from fakekube.checker.session import Session
     from fakekube.powers.faults import Faults
 
-__all__ = ["ClientEnded", "Decided", "HotLoop", "Spell"]
+__all__ = ["ClientEnded", "Decided", "HotLoop", "Trial"]
 
 Object = dict[str, Any]
 
@@ -78,44 +78,44 @@ class HotLoop(Exception):
     """The client sends requests without a pause."""
 
 
-class Spell:
+class Trial:
     """One run of the client.
 
     Args:
-        bench: the shared state of the check.
-        rule: the rule that this run exercises; None for the calm run.
+        session: the shared state of the check.
+        rule: the rule that this run exercises; None for the baseline run.
     """
 
-    def __init__(self, bench: Bench, rule: Rule | None) -> None:
-        self.bench = bench
+    def __init__(self, session: Session, rule: Rule | None) -> None:
+        self.session = session
         self.rule = rule
         self.zero = time.monotonic()
-        name = f"{rule.id}-{rule.provocation}" if rule is not None else "calm"
-        self.random = random.Random(f"{bench.seed}/{name}")
+        name = f"{rule.id}-{rule.provocation}" if rule is not None else "calm"  # seeds follow from it
+        self.random = random.Random(f"{session.seed}/{name}")
         """Seeded by the check's seed and the rule."""
         arguments = dict(rule.cluster_arguments()) if rule is not None else {}
-        self.cluster = Cluster(**{"profile": bench.profile, "control": False, "keep_requests": 50_000, **arguments})
+        self.cluster = Cluster(**{"profile": session.profile, "control": False, "keep_requests": 50_000, **arguments})
         self.cluster.faults.seed(self.random.randrange(1 << 30))
         self.trace = Trace(self.cluster, self.zero)
         self.copies: list[Copy] = []
-        self.folder = bench.new_folder(name)
+        self.folder = session.new_folder(name)
         self.process: ClientProcess | None = None
         self.started_at = 0.0
-        """When the client was last started, in seconds of the spell."""
+        """When the client was last started, in seconds of the trial."""
         self.provoked = False
         """Whether the provocation has begun."""
         self.provoked_at: int = -1
         """The mark of the trace at which the provocation began."""
-        self.missing: list[tuple[Copy, list[Element]]] = []
-        """The copies with an incomplete reaction, with the missing elements."""
-        self.untold: list[Copy] = []
+        self.missing: list[tuple[Copy, list[Effect]]] = []
+        """The copies with an incomplete reaction, with the missing effects."""
+        self.not_received: list[Copy] = []
         """The copies that the client did not receive."""
         self.unmet: Copy | None = None
         """A copy for which an expectation of the user is not met."""
         self.ended: str = ""
         """How the client ended by itself; "" if it did not."""
         self.ended_at = 0.0
-        """When the end of the client was noticed, in seconds of the spell."""
+        """When the end of the client was noticed, in seconds of the trial."""
         self.printed: Sequence[str] = ()
         """The last lines of its output before it ended."""
         self.loop: str = ""
@@ -132,18 +132,18 @@ class Spell:
         return self.cluster.faults
 
     @property
-    def calm(self) -> Calm:
-        """The result of the calm run."""
-        assert self.bench.calm is not None
-        return self.bench.calm
+    def baseline(self) -> Baseline:
+        """The result of the baseline run."""
+        assert self.session.baseline is not None
+        return self.session.baseline
 
     @property
     def sample(self) -> Sample:
-        return self.bench.sample
+        return self.session.sample
 
     @property
     def now(self) -> float:
-        """Seconds since the spell began."""
+        """Seconds since the trial began."""
         return time.monotonic() - self.zero
 
     # ------------------------------------------------------------ the cluster and the client
@@ -161,7 +161,7 @@ class Spell:
 
     def start_client(self) -> None:
         """Starts the client when few enough other clients are starting, and waits for its first request."""
-        with self.bench.starting:
+        with self.session.starting:
             self.launch()
             self._wait_for_first_call()
 
@@ -169,16 +169,16 @@ class Spell:
         """Starts the client at once."""
         self.started_at = self.now
         token_file = self.rule is not None and self.rule.token_file
-        kubeconfig = self.bench.write_kubeconfig(self.cluster, self.folder, token_file=token_file)
-        self.process = self.bench.starter.start(kubeconfig, self.folder)
+        kubeconfig = self.session.write_kubeconfig(self.cluster, self.folder, token_file=token_file)
+        self.process = self.session.starter.start(kubeconfig, self.folder)
 
     def _wait_for_first_call(self) -> None:
         """Waits until the client has sent its first request, so that not too many clients start at the same time."""
         mark = self.trace.mark()
-        patience = self.bench.start_patience
-        if self.rule is not None and self.rule.otherwise is not None:
-            patience = min(10.0 + 5 * self.calm.start_seconds, patience)
-        self.await_until(lambda: self.trace.count_since(mark) > 0, patience)
+        reaction_timeout = self.session.start_timeout
+        if self.rule is not None and self.rule.fallback is not None:
+            reaction_timeout = min(10.0 + 5 * self.baseline.start_seconds, reaction_timeout)
+        self.await_until(lambda: self.trace.count_since(mark) > 0, reaction_timeout)
 
     def kill_client(self) -> None:
         """Kills the client; no client runs until the next start."""
@@ -194,7 +194,7 @@ class Spell:
 
     def require_restartable(self) -> None:
         """Raises NotExercised if the client cannot be killed because it is a function in this process."""
-        if not self.bench.starter.restartable:
+        if not self.session.starter.restartable:
             raise NotExercised("a function cannot be killed and started again; check a command")
 
     def close(self) -> None:
@@ -273,17 +273,18 @@ class Spell:
 
         Args:
             condition: evaluated repeatedly.
-            seconds: the timeout, or a function such as `patience`. The function receives the start of the wait in seconds of the
-                spell and returns the timeout; it is called again when the timeout has passed, and may return a longer one.
+            seconds: the timeout, or a function such as `reaction_timeout`. The function receives the start of the wait in seconds
+            of the
+                trial and returns the timeout; it is called again when the timeout has passed, and may return a longer one.
 
         Raises ClientEnded, HotLoop and Decided; NotExercised if the check is aborted or its timeout has passed.
         """
         look, waited, checked, since = _FIRST_LOOK, 0.0, 0.0, self.now
-        allowed = seconds(since) if callable(seconds) else seconds + (self.bench.slowness() - 1) * min(seconds, _SLOWED)
+        allowed = seconds(since) if callable(seconds) else seconds + (self.session.slowness() - 1) * min(seconds, _SLOWED)
         while not condition():
-            if self.bench.stopping.is_set():
+            if self.session.stopping.is_set():
                 raise NotExercised("the check was aborted")
-            if self.bench.time_is_up():
+            if self.session.time_is_up():
                 raise NotExercised("the timeout of the check had passed")
             if waited >= allowed:
                 allowed = seconds(since) if callable(seconds) else allowed
@@ -306,7 +307,7 @@ class Spell:
     def look_at_client(self) -> None:
         """Raises ClientEnded if the client has ended by itself, HotLoop if it does not pause, and Decided if the rule is already
         broken."""
-        self.bench.starter.tidy()
+        self.session.starter.tidy()
         process = self.process
         if process is None:
             return
@@ -317,54 +318,54 @@ class Spell:
             self.ended_at = self.now
             output = process.output()
             if output:
-                self.ended += f"; it printed: {telling_line(output)}"
+                self.ended += f"; it printed: {fatal_line(output)}"
                 self.printed = output.splitlines()[-_PRINTED:]
             raise ClientEnded(self.ended)
         since = self.now - _LOOP_SECONDS
         calls = [call for call in self.trace.since(self.provoked_at) if call.at >= since]
-        limit = max(_LOOP_CALLS, 4 * self.bench.busiest)
+        limit = max(_LOOP_CALLS, 4 * self.session.baseline_requests)
         done = sum(call.is_write and call.succeeded for call in calls)
         if len(calls) - (1 + _READS_FOR_A_WRITE) * done > limit and self.rule is not None:
             (verb, path), _ = Counter((call.verb, call.path) for call in calls).most_common(1)[0]
             self.loop = f"{len(calls)} requests in {_LOOP_SECONDS:.0f} s, most of them {verb} {path}"
             raise HotLoop(self.loop)
-        if self.rule is not None and self.provoked and self.rule.broken(self) is not None:
+        if self.rule is not None and self.provoked and self.rule.find_failure(self) is not None:
             raise Decided(self.rule.id)
 
     # ------------------------------------------------------------ convergence
 
-    def is_told(self, copy: Copy) -> bool:
-        """Returns whether the client has received all objects of a copy that it receives in the calm run."""
-        keys = self.bench.calm.told if self.bench.calm is not None else {}
+    def has_received(self, copy: Copy) -> bool:
+        """Returns whether the client has received all objects of a copy that it receives in the baseline run."""
+        keys = self.session.baseline.delivering if self.session.baseline is not None else {}
         streams = self.trace.streams()
         for key, resources in keys.items():
             stream = streams.get(key)
             for resource, obj in zip(copy.resources, copy.objects, strict=True):
-                if resource in resources and (stream is None or not tells(stream, copy, obj)):
+                if resource in resources and (stream is None or not has_delivered(stream, copy, obj)):
                     return False
         return True
 
-    def missing_of(self, copy: Copy) -> list[Element]:
-        """Returns the missing elements of the reaction to a copy."""
-        return self.calm.reaction.missing(self.cluster, copy, self.trace.since(copy.mark))
+    def missing_of(self, copy: Copy) -> list[Effect]:
+        """Returns the missing effects of the reaction to a copy."""
+        return self.baseline.reaction.missing(self.cluster, copy, self.trace.since(copy.mark))
 
     def has_reacted(self, copy: Copy) -> bool:
         """Returns whether the client has received a copy and its reaction is complete."""
-        return self.is_told(copy) and not self.missing_of(copy) and self.bench.expects.met(self, copy)
+        return self.has_received(copy) and not self.missing_of(copy) and self.session.expects.met(self, copy)
 
     def await_reaction(self, copy: Copy, seconds: float | Callable[[float], float] | None = None) -> bool:
-        """Waits for the reaction to a copy, by default with `patience` as the timeout. Raises ClientEnded, HotLoop and
+        """Waits for the reaction to a copy, by default with `reaction_timeout` as the timeout. Raises ClientEnded, HotLoop and
         Decided."""
-        return self.await_until(lambda: self.has_reacted(copy), self.patience if seconds is None else seconds)
+        return self.await_until(lambda: self.has_reacted(copy), self.reaction_timeout if seconds is None else seconds)
 
     def idle_limit(self) -> float:
         """Returns the seconds of silence after which the client may close a watch."""
-        return _IDLE_LIMIT if self.bench.idle is None else 0.9 * self.bench.idle
+        return _IDLE_LIMIT if self.session.idle is None else 0.9 * self.session.idle
 
-    def patience(self, since: float) -> float:
+    def reaction_timeout(self, since: float) -> float:
         """Returns the timeout, in seconds, for a reaction of a correct client; `since` is the start of the wait.
 
-        The timeout is several times the reaction time of the calm run. It starts when all streams of the client are connected
+        The timeout is several times the reaction time of the baseline run. It starts when all streams of the client are connected
         again and its refused writes may be sent again. The next pause of the client may be several times as long as its longest
         pause until now, because the pauses of a backoff grow. A stream that keeps failing since the wait began does not extend
         the
@@ -372,7 +373,7 @@ class Spell:
         """
         calls = self.trace.since(self.provoked_at)
         retry_after = max((self._retry_after(call) for call in calls), default=0.0)
-        usual = self.bench.slowness() * (8.0 + 8 * self.calm.reaction_seconds) + retry_after
+        usual = self.session.slowness() * (8.0 + 8 * self.baseline.reaction_seconds) + retry_after
         tried = [one for one in self._attempts() if not one.keeps_failing(since)]
         longest = max((pause for one in tried for pause in one.pauses()), default=0.0)
         pause = min(_GROWTH * max(longest, _FIRST_PAUSE), _LONGEST_PAUSE)
@@ -381,7 +382,7 @@ class Spell:
 
     def _attempts(self) -> list[Stream]:
         """Returns the requests that the client repeats until they succeed: its streams, and its refused writes."""
-        streams = [one for key, one in self.trace.streams().items() if key in self.calm.streams or not self.calm.streams]
+        streams = [one for key, one in self.trace.streams().items() if key in self.baseline.streams or not self.baseline.streams]
         return [*streams, *self.trace.refused_writes(self.provoked_at)]
 
     @staticmethod
@@ -390,7 +391,8 @@ class Spell:
         return float(text) if text.isdigit() else 0.0
 
     def converge(self) -> None:
-        """Creates a fresh copy and waits for the reactions to all copies; the failures are in `missing`, `untold` and `unmet`.
+        """Creates a fresh copy and waits for the reactions to all copies; the failures are in `missing`, `not_received` and
+        `unmet`.
 
         Raises Decided, ClientEnded and HotLoop.
         """
@@ -409,15 +411,15 @@ class Spell:
             waiting[:] = [copy for copy in waiting if not self.has_reacted(copy)]
             return not waiting and all(self.has_reacted(copy) for copy in alive)
 
-        if self.await_until(all_reacted, self.patience):
+        if self.await_until(all_reacted, self.reaction_timeout):
             return
         self.missing = [(copy, self.missing_of(copy)) for copy in alive if self.missing_of(copy)]
-        self.untold = [copy for copy in alive if not self.is_told(copy)]
-        self.unmet = next((copy for copy in alive if not self.bench.expects.met(self, copy)), None)
-        if self.missing or self.untold or self.unmet is not None:
+        self.not_received = [copy for copy in alive if not self.has_received(copy)]
+        self.unmet = next((copy for copy in alive if not self.session.expects.met(self, copy)), None)
+        if self.missing or self.not_received or self.unmet is not None:
             raise Decided("no reaction")
 
-    def ordinary_verdict(self) -> Verdict | None:
+    def common_verdict(self) -> Verdict | None:
         """Returns the verdict about the process and convergence; None if the client runs and has converged."""
         return judge_process(self) or judge_convergence(self)
 
@@ -431,25 +433,25 @@ class Spell:
 
     # ------------------------------------------------------------ provocations
 
-    def provoke_now(self) -> None:
+    def begin_provocation(self) -> None:
         """Marks the beginning of the provocation; only later calls are judged."""
         self.provoked = True
         self.provoked_at = self.trace.mark()
 
     def require_watch(self) -> list[Call]:
-        """Returns the open watches of the streams of the calm run; waits for one if there is none.
+        """Returns the open watches of the streams of the baseline run; waits for one if there is none.
 
         Raises NotExercised for a client that does not watch, ClientEnded and HotLoop.
         """
-        if not self.calm.streams:
+        if not self.baseline.streams:
             raise NotExercised("the client does not watch")
         found: list[Call] = []
 
         def are_open() -> bool:
-            found[:] = [call for call in self.trace.open_watches() if call.stream in self.calm.streams]
+            found[:] = [call for call in self.trace.open_watches() if call.stream in self.baseline.streams]
             return bool(found)
 
-        self.await_until(are_open, self.patience)
+        self.await_until(are_open, self.reaction_timeout)
         return found
 
     def end_watches(self) -> list[Call]:
@@ -484,4 +486,4 @@ class Spell:
 
     def streams_since(self) -> dict[StreamKey, Stream]:
         """Returns the client's streams since the provocation."""
-        return {key: one for key, one in self.trace.streams(self.provoked_at).items() if key in self.calm.streams}
+        return {key: one for key, one in self.trace.streams(self.provoked_at).items() if key in self.baseline.streams}

@@ -1,0 +1,187 @@
+"""The baseline run: finds out what the client does on a cluster without faults.
+
+It starts the client, creates two copies of the sample, and deletes them. The client of the baseline run continues to run until
+the
+end of the check as a control for all other runs: it shows which requests an idle client sends, and whether it ends by itself.
+
+Invariant: only an effect that both copies have is part of the reaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fakekube.checker.delivery import has_delivered
+from fakekube.checker.reaction import Copy, Reaction, children_of, effects_of
+from fakekube.checker.rule import NotExercised
+from fakekube.checker.trace import StreamKey
+from fakekube.checker.trial import Trial
+
+if TYPE_CHECKING:
+    from fakekube.checker.session import Session
+
+__all__ = ["Baseline", "BaselineFailed", "learn"]
+
+#: The longest time to wait until a client is quiet, in seconds.
+_LONGEST = 15.0
+#: Seconds after which the client has finished its reaction to the copy that is not deleted.
+_AFTER_CONTROL = 3.0
+#: How many times `quiet` the first request of a reaction may take.
+_FIRST_SIGN = 3
+
+
+class BaselineFailed(Exception):
+    """The client sent no request, or did not finish its baseline run."""
+
+
+@dataclass(slots=True)
+class Baseline:
+    """The result of the baseline run: what the client does without faults."""
+
+    trial: Trial
+    """The baseline run itself, whose client still runs."""
+    agents: Sequence[str]
+    """The User-Agents of the client."""
+    streams: Mapping[StreamKey, str]
+    """The streams that the client watches, with their resources."""
+    delivering: Mapping[StreamKey, frozenset[str]]
+    """The streams that deliver objects of the copies, with the resources of these objects."""
+    reaction: Reaction
+    """The reaction to the creation of a copy."""
+    deletion: Reaction
+    """The reaction to the deletion of a copy: the requests that the client sends."""
+    deleted_children: Mapping[str, int]
+    """How many children of each resource are deleted with a copy."""
+    adds_finalizer: bool
+    """Whether the client adds a finalizer to objects of the sample."""
+    start_seconds: float
+    """Seconds from the start to the first request."""
+    reaction_seconds: float
+    """Seconds from the creation of a copy to the last request of the reaction."""
+    control: Copy
+    """A copy that is not deleted. It shows how many children the client creates in the long run, because it is older than all
+    copies of
+    other runs."""
+    idle_from: float
+    """When the client became idle, in seconds of the trial."""
+
+    @property
+    def agent(self) -> str:
+        return self.agents[0] if self.agents else ""
+
+    def usual_children(self, resource: str) -> int:
+        """Returns how many objects of a resource the client creates for a copy: in its reaction, or until now for `control`."""
+        return max(self.reaction.children.get(resource, 0), len(children_of(self.trial.cluster, self.control, resource)))
+
+
+def learn(session: Session) -> Baseline:
+    """Performs the baseline run. Raises BaselineFailed."""
+    trial = Trial(session, None)
+    try:
+        return _learn(trial)
+    except BaseException:
+        trial.close()
+        raise
+
+
+def _learn(trial: Trial) -> Baseline:
+    session = trial.session
+    try:
+        trial.open()
+        trial.start_client()
+        if not len(trial.trace.since()):
+            raise BaselineFailed(f"the client sent no request within {session.start_timeout:.0f} s{_printed(trial)}")
+        start_seconds = trial.trace.since()[0].at - trial.started_at
+        _await_quiet(trial, trial.trace.mark())
+        if not session.sample.stimuli:
+            session.sample = session.default_sample(trial)
+            trial.load_prerequisites(session.sample.prerequisites)
+        copies = (trial.stimulate(), trial.stimulate())
+        reaction_seconds = _await_reactions(trial, copies)
+        reaction = Reaction.common(*(effects_of(trial.cluster, copy, trial.trace.since(copy.mark)) for copy in copies))
+        delivering = _delivering_streams(trial, copies)
+        streams = {call.stream: call.collection for call in trial.trace if call.is_watch}
+        adds_finalizer = any(effect.detail[:2] == ("metadata", "finalizers") for effect in reaction.effects)
+        deletion, deleted_children = _observe_deletion(trial, copies, reaction)
+        control = trial.stimulate()
+    except NotExercised as problem:
+        raise BaselineFailed(str(problem)) from None
+    except Exception as problem:
+        if trial.ended:
+            raise BaselineFailed(trial.ended) from None
+        raise problem
+    agents = list(dict.fromkeys(call.exchange.agent for call in trial.trace))
+    idle_from = trial.now + _AFTER_CONTROL + 3 * reaction_seconds
+    learned = (streams, delivering, reaction, deletion, deleted_children, adds_finalizer, start_seconds, reaction_seconds)
+    return Baseline(trial, agents, *learned, control, idle_from)
+
+
+def _printed(trial: Trial) -> str:
+    output = trial.process.output() if trial.process is not None else ""
+    return f"; it printed: …{' '.join(output[-300:].split())}" if output else ""
+
+
+def _await_quiet(trial: Trial, mark: int, tokens: Sequence[str] = ()) -> float:
+    """Waits until the client sends no more requests that contain one of the tokens; without tokens, no requests at all.
+
+    Returns when the last such request ended, in seconds of the trial, or 0.
+    """
+    begun = trial.now
+
+    def last() -> float:
+        calls = [call for call in trial.trace.since(mark) if not call.is_watch]
+        named = [call for call in calls if not tokens or any(call.mentions(token) for token in tokens)]
+        return max((call.end or trial.now for call in named), default=0.0)
+
+    def is_quiet() -> bool:
+        latest = last()
+        return trial.now - max(latest, begun) >= trial.session.quiet * (_FIRST_SIGN if tokens and not latest else 1)
+
+    trial.await_until(is_quiet, max(_LONGEST, trial.session.seconds))
+    return last()
+
+
+def _await_reactions(trial: Trial, copies: Sequence[Copy]) -> float:
+    """Waits until the client has reacted to copies; returns how many seconds it took."""
+    last = _await_quiet(trial, copies[0].mark, [copy.token for copy in copies])
+    trial.session.baseline_requests = trial.trace.count_since(copies[0].mark)
+    return max(last - copies[-1].created_at, 0.0)
+
+
+def _delivering_streams(trial: Trial, copies: Sequence[Copy]) -> dict[StreamKey, frozenset[str]]:
+    """Returns the streams that delivered objects of all copies, with the resources of these objects."""
+    found: dict[StreamKey, frozenset[str]] = {}
+    for key, stream in trial.trace.streams().items():
+        resources = frozenset(
+            resource
+            for resource in {name for copy in copies for name in copy.resources}
+            if stream.collection == resource
+            and all(
+                has_delivered(stream, copy, obj)
+                for copy in copies
+                for name, obj in zip(copy.resources, copy.objects, strict=True)
+                if name == resource
+            )
+        )
+        if resources:
+            found[key] = resources
+    return found
+
+
+def _observe_deletion(trial: Trial, copies: Sequence[Copy], reaction: Reaction) -> tuple[Reaction, dict[str, int]]:
+    """Deletes the copies; returns the requests that the client sends, and how many children are deleted with each copy."""
+
+    def children(copy: Copy) -> dict[str, int]:
+        return {resource: len(children_of(trial.cluster, copy, resource)) for resource in reaction.children}
+
+    before = [children(copy) for copy in copies]
+    mark = trial.trace.mark()
+    for copy in copies:
+        trial.delete(copy)
+    _await_quiet(trial, mark, [copy.token for copy in copies])
+    sent = Reaction.common(*(effects_of(trial.cluster, copy, trial.trace.since(mark)) for copy in copies))
+    after = [children(copy) for copy in copies]
+    deleted = {one: min(a[one] - b[one] for a, b in zip(before, after, strict=True)) for one in reaction.children}
+    return sent, {one: count for one, count in deleted.items() if count > 0}
