@@ -1,4 +1,4 @@
-"""What behaviour tests talk to: a server by HTTP, ours or the one of --target, and a namespace of their own."""
+"""The HTTP client of the behaviour tests (for fakekube or the server of --target), with a namespace per test."""
 
 from __future__ import annotations
 

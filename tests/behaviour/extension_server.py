@@ -1,4 +1,4 @@
-"""An extension API server for behaviour tests: it serves one group version over TLS, and whatever a test wants of it."""
+"""An extension API server for behaviour tests: it serves one group version over TLS with configurable responses."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["ExtensionServer", "Received"]
 
 @dataclass
 class Received:
-    """A request that came."""
+    """A received request."""
 
     method: str
     path: str

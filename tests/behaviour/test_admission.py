@@ -1,4 +1,4 @@
-"""Default admission where it depends on who asks: certificates are approved and signed by those who may."""
+"""Default admission that depends on the user: approval and signing of CertificateSigningRequests."""
 
 from __future__ import annotations
 

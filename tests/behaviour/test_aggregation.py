@@ -1,4 +1,4 @@
-"""API groups that extension servers serve: who is asked, what is passed on, what is said when nobody answers."""
+"""API aggregation: availability of APIServices, proxying to extension servers, and errors of unreachable ones."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ AGGREGATED = {"Accept": "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroup
 
 
 def until(probe: Callable[[], Any], seconds: float = 20) -> Any:
-    """What a server does in its own time. Fails if it does not do it."""
+    """Poll until a condition holds; fail after a timeout."""
     end = time.monotonic() + seconds
     while not (found := probe()):
         assert time.monotonic() < end, "nothing happens"
@@ -225,7 +225,7 @@ def test_redirects_from_an_extension_server_return_502(extension: Extension) -> 
     assert "location" not in answer.headers
 
 
-def test_relative_links_in_proxied_html_get_the_server_host(extension: Extension) -> None:
+def test_absolute_path_links_in_proxied_html_get_the_server_host(extension: Extension) -> None:
     extension.register()
     page = b'<a href="/x?a=1&amp;b=2">x</a><a href="other">y</a><script>"<a href=\'/z\'>"</script>'
     extension.server.behave = lambda *_: (200, {"Content-Type": "text/html"}, page)

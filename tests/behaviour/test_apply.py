@@ -1,4 +1,4 @@
-"""Server-side apply: who owns what, who may change it, and what managedFields show of it."""
+"""Server-side apply: field ownership, conflicts, and managedFields."""
 
 from __future__ import annotations
 
@@ -462,7 +462,7 @@ def histories(api) -> Iterator[Any]:
 def test_random_sequences_of_applies_keep_ownership_consistent(
     histories: Iterator[Applier], steps: list[tuple[str, dict[str, str], bool]]
 ) -> None:
-    """What is there is what somebody owns; who applied last has what he named, owns that, and may repeat it."""
+    """Every existing field has an owner; the last applier owns exactly its fields, and a repeated apply changes nothing."""
     config = next(histories)
     for manager, data, force in steps:
         parts = {"data": data} if data else {}

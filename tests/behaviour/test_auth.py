@@ -1,4 +1,4 @@
-"""Who asks, what they may do, and what they are told."""
+"""Authentication, authorization, impersonation, and the review kinds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ ALICE = {"Authorization": "Bearer user-token"}
 ANONYMOUS = {"Authorization": ""}
 
 
-def may(api, verb: str, resource: str, name: str = "reader", subject: dict[str, Any] | None = None, **more: Any) -> None:
+def grant_permission(
+    api, verb: str, resource: str, name: str = "reader", subject: dict[str, Any] | None = None, **more: Any
+) -> None:
     """Give alice (or another subject) a right in the test's namespace."""
     rule = {"verbs": [verb], "apiGroups": [""], "resources": [resource], **more}
     assert (
@@ -100,7 +102,7 @@ def test_discovery_paths_are_readable_by_every_authenticated_user(api, path: str
 def test_role_binding_grants_and_revokes_access(api) -> None:
     pods = api.path("pods")
     assert api.get(pods, headers=ALICE).status == 403
-    may(api, "list", "pods")
+    grant_permission(api, "list", "pods")
     eventually(200, lambda: api.get(pods, headers=ALICE))
     assert api.get(api.path("pods", "p"), headers=ALICE).status == 403
     assert api.get("/api/v1/pods", headers=ALICE).status == 403
@@ -109,14 +111,14 @@ def test_role_binding_grants_and_revokes_access(api) -> None:
 
 
 def test_resource_names_limit_a_rule_to_one_object(api) -> None:
-    may(api, "get", "configmaps", resourceNames=["mine"])
+    grant_permission(api, "get", "configmaps", resourceNames=["mine"])
     assert eventually(404, lambda: api.get(api.path("configmaps", "mine"), headers=ALICE)).at("reason") == "NotFound"
     assert api.get(api.path("configmaps", "other"), headers=ALICE).status == 403
     assert api.get(api.path("configmaps"), headers=ALICE).status == 403
 
 
 def test_create_on_update_requires_the_create_verb(api) -> None:
-    may(api, "patch", "configmaps")
+    grant_permission(api, "patch", "configmaps")
     body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}
 
     def apply() -> Any:
@@ -142,7 +144,7 @@ def path_of(api, plural: str, name: str = "") -> str:
 
 
 def test_creating_a_role_with_more_permissions_than_own_is_forbidden(api) -> None:
-    may(api, "create", "roles", apiGroups=[RBAC_GROUP])
+    grant_permission(api, "create", "roles", apiGroups=[RBAC_GROUP])
 
     def grant(*verbs: str) -> Any:
         role = {"metadata": {"name": "granted"}, "rules": [{**READ_PODS, "verbs": verbs}]}
@@ -155,20 +157,20 @@ def test_creating_a_role_with_more_permissions_than_own_is_forbidden(api) -> Non
         'roles.rbac.authorization.k8s.io "granted" is forbidden: user "alice" (groups=["team-a" "system:authenticated"]) is '
         f"attempting to grant RBAC permissions not currently held:\n{missing}"
     )
-    may(api, "get", "pods", name="pods")
+    grant_permission(api, "get", "pods", name="pods")
     assert eventually_says('Verbs:["list"]', lambda: grant("get", "list")).status == 403
     assert grant("get").status == 201
 
 
 def test_escalate_verb_allows_granting_any_permission(api) -> None:
-    may(api, "create", "roles", apiGroups=[RBAC_GROUP])
-    may(api, "escalate", "roles", name="escalating", apiGroups=[RBAC_GROUP])
+    grant_permission(api, "create", "roles", apiGroups=[RBAC_GROUP])
+    grant_permission(api, "escalate", "roles", name="escalating", apiGroups=[RBAC_GROUP])
     role = {"metadata": {"name": "granted"}, "rules": [READ_PODS]}
     assert eventually(201, lambda: api.post(path_of(api, "roles"), role, headers=ALICE)).at("rules") == [READ_PODS]
 
 
 def test_bind_verb_allows_binding_a_role(api) -> None:
-    may(api, "create", "rolebindings", apiGroups=[RBAC_GROUP])
+    grant_permission(api, "create", "rolebindings", apiGroups=[RBAC_GROUP])
     assert api.post(path_of(api, "roles"), {"metadata": {"name": "pods"}, "rules": [READ_PODS]}).status == 201
 
     def bind(role: str) -> Any:
@@ -180,13 +182,13 @@ def test_bind_verb_allows_binding_a_role(api) -> None:
     assert eventually_says("attempting to grant", lambda: bind("pods")).status == 403
     lost = bind("none")
     assert (lost.status, lost.at("message")) == (404, 'rolebindings.rbac.authorization.k8s.io "none" not found')
-    may(api, "bind", "roles", name="binding", apiGroups=[RBAC_GROUP], resourceNames=["pods"])
+    grant_permission(api, "bind", "roles", name="binding", apiGroups=[RBAC_GROUP], resourceNames=["pods"])
     eventually(201, lambda: bind("pods"))
     assert bind("none").status == 404
 
 
 def test_bindings_to_missing_roles_are_reported_in_errors(api) -> None:
-    may(api, "create", "roles", apiGroups=[RBAC_GROUP])
+    grant_permission(api, "create", "roles", apiGroups=[RBAC_GROUP])
     reference = {"apiGroup": RBAC_GROUP, "kind": "ClusterRole", "name": "none-such"}
     subject = {"kind": "Group", "apiGroup": RBAC_GROUP, "name": "team-a"}
     binding = {"metadata": {"name": "lost"}, "roleRef": reference, "subjects": [subject]}
@@ -259,7 +261,7 @@ def access(api, verb: str, resource: str, **headers: str) -> dict[str, Any]:
 def test_self_subject_access_review(api) -> None:
     assert access(api, "list", "pods", **ALICE) == {"allowed": False}
     assert access(api, "list", "pods") == {"allowed": True}
-    may(api, "list", "pods")
+    grant_permission(api, "list", "pods")
     eventually(200, lambda: api.get(api.path("pods"), headers=ALICE))
     assert access(api, "list", "pods", **ALICE) == {
         "allowed": True,
@@ -310,7 +312,7 @@ def test_service_account_token_authenticates_until_the_account_is_deleted(api) -
     assert user["username"] == f"system:serviceaccount:{api.namespace}:robot"
     assert user["groups"] == ["system:serviceaccounts", f"system:serviceaccounts:{api.namespace}", "system:authenticated"]
     assert api.get(api.path("pods"), headers=robot).status == 403
-    may(api, "list", "pods", subject={"kind": "ServiceAccount", "name": "robot", "namespace": api.namespace})
+    grant_permission(api, "list", "pods", subject={"kind": "ServiceAccount", "name": "robot", "namespace": api.namespace})
     eventually(200, lambda: api.get(api.path("pods"), headers=robot))
     assert api.delete(api.path("serviceaccounts", "robot")).status == 200
     eventually(401, lambda: api.get(api.path("pods"), headers=robot))

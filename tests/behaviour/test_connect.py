@@ -105,7 +105,7 @@ def test_dry_run_is_not_supported_for_connect_requests(api: Api, subresource: st
 
 
 def test_long_running_requests_have_no_flow_schema_header(api: Api) -> None:
-    """Nobody waits in a queue for what may take any time."""
+    """Long-running requests are exempt from priority and fairness."""
     flow = "x-kubernetes-pf-flowschema-uid"
     assert all(flow not in api.get(api.path("pods", "absent", one)).headers for one in ("exec", "log", "proxy"))
     assert flow in api.get(api.path("pods", "absent", "status")).headers

@@ -118,7 +118,7 @@ def test_apiservice_condition_names_the_missing_endpoints(api: Any) -> None:
     }
     what = f'service/behind in "{api.namespace}"'
 
-    def says(reason: str) -> str:
+    def condition_message(reason: str) -> str:
         found = watched(api, APISERVICES, name, lambda _, obj: condition(obj)[1] == reason)
         state, _, message = condition(found)
         assert state == "False"
@@ -126,17 +126,17 @@ def test_apiservice_condition_names_the_missing_endpoints(api: Any) -> None:
 
     try:
         assert api.post(APISERVICES, body).status == 201
-        assert says("ServiceNotFound") == f"{what} is not present"
+        assert condition_message("ServiceNotFound") == f"{what} is not present"
         ports = [{"name": "web", "port": 80}]
         assert api.post(api.path("services"), {"metadata": {"name": "behind"}, "spec": {"ports": ports}}).status == 201
-        assert says("ServicePortError") == f"{what} is not listening on port 443"
+        assert condition_message("ServicePortError") == f"{what} is not listening on port 443"
         ports = [{"name": "web", "port": 443}]
         assert api.patch(api.path("services", "behind"), {"spec": {"ports": ports}}, MERGE).status == 200
-        assert says("EndpointsNotFound") == f"cannot find endpointslices for {what}"
+        assert condition_message("EndpointsNotFound") == f"cannot find endpointslices for {what}"
         labels = {"kubernetes.io/service-name": "behind"}
         endpoints = {"metadata": {"name": "behind-1", "labels": labels}, "addressType": "IPv4", "endpoints": [], "ports": []}
         assert api.post(api.path("endpointslices", group="discovery.k8s.io/v1"), endpoints).status == 201
-        assert says("MissingEndpoints") == f'endpointslices for {what} have no addresses with port name "web"'
+        assert condition_message("MissingEndpoints") == f'endpointslices for {what} have no addresses with port name "web"'
     finally:
         api.delete(f"{APISERVICES}/{name}")
 

@@ -1,4 +1,4 @@
-"""What controllers do, as a client sees it: on a real server these tests need its controller manager (else they are skipped).
+"""Effects of controllers as seen by a client: on a real server these tests need its controller manager (else they are skipped).
 
 Nothing here sleeps: a test watches until what it expects has come.
 """
@@ -72,7 +72,7 @@ def watched(api: Api, path: str, name: str, until: Callable[[str, Object], bool]
     return next(obj for event, obj in followed(api, path, name) if event != "ABSENT" and until(event, obj))
 
 
-def gone(api: Api, path: str, name: str) -> None:
+def wait_until_deleted(api: Api, path: str, name: str) -> None:
     """Return when an object is not there any more."""
     next(event for event, _ in followed(api, path, name) if event in ("ABSENT", "DELETED"))
 
@@ -95,8 +95,8 @@ def test_background_deletion_removes_dependents(live: Api) -> None:
     under = make(live, "under", owner(top))
     make(live, "leaf", owner(under), plural="secrets")
     live.delete(live.path("configmaps", "top"), {"propagationPolicy": "Background"})
-    gone(live, live.path("configmaps"), "under")
-    gone(live, live.path("secrets"), "leaf")
+    wait_until_deleted(live, live.path("configmaps"), "under")
+    wait_until_deleted(live, live.path("secrets"), "leaf")
 
 
 def test_foreground_deletion_waits_for_blocking_dependents(live: Api) -> None:
@@ -107,7 +107,7 @@ def test_foreground_deletion_waits_for_blocking_dependents(live: Api) -> None:
     watched(live, live.path("configmaps"), "under", lambda _, obj: "deletionTimestamp" in obj["metadata"])
     assert live.get(live.path("configmaps", "top")).status == 200
     live.patch(live.path("configmaps", "under"), {"metadata": {"finalizers": None}}, MERGE)
-    gone(live, live.path("configmaps"), "top")
+    wait_until_deleted(live, live.path("configmaps"), "top")
     assert live.get(live.path("configmaps", "under")).status == 404
 
 
@@ -115,14 +115,14 @@ def test_orphan_deletion_keeps_dependents(live: Api) -> None:
     top = make(live, "top")
     make(live, "under", owner(top))
     live.delete(live.path("configmaps", "top"), {"propagationPolicy": "Orphan"})
-    gone(live, live.path("configmaps"), "top")
+    wait_until_deleted(live, live.path("configmaps"), "top")
     assert "ownerReferences" not in live.get(live.path("configmaps", "under")).at("metadata")
 
 
 def test_object_with_nonexistent_owner_uid_is_collected(live: Api) -> None:
     top = make(live, "top")
     make(live, "under", owner(top, uid="11111111-2222-3333-4444-555555555555"))
-    gone(live, live.path("configmaps"), "under")
+    wait_until_deleted(live, live.path("configmaps"), "under")
     assert live.get(live.path("configmaps", "top")).status == 200
 
 
@@ -148,7 +148,7 @@ def test_terminating_namespace_reports_remaining_content(live: Api) -> None:
     )
     assert found["NamespaceDeletionContentFailure"]["status"] == "False"
     live.patch(live.path("configmaps", "held"), {"metadata": {"finalizers": None}}, MERGE)
-    gone(live, "/api/v1/namespaces", live.namespace)
+    wait_until_deleted(live, "/api/v1/namespaces", live.namespace)
 
 
 def test_deleted_root_ca_config_map_is_recreated(live: Api) -> None:

@@ -1,4 +1,4 @@
-"""Conversion webhooks: what they are sent, what may go wrong with them, and what they may change."""
+"""Conversion webhooks: review requests, failures, and the changes that are permitted."""
 
 from __future__ import annotations
 

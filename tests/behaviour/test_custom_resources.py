@@ -1,4 +1,4 @@
-"""Custom resources: what a definition makes the server serve, from the first Established to the last finalizer."""
+"""Custom resources: serving, validation, pruning, defaulting, subresources and deletion."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def version(schema: dict[str, Any], name: str = "v1", **more: Any) -> dict[str, 
 
 
 def until(probe: Callable[[], bool]) -> bool:
-    """Ask again until it is so; a real server does some things in its own time."""
+    """Poll until a condition holds; a real server does some things asynchronously."""
     end = time.monotonic() + 20
     while not (is_so := probe()) and time.monotonic() < end:
         pass
@@ -70,7 +70,7 @@ class Widgets:
         return self.api.post(self.path(), self.of(name, **fields), query)
 
     def dry(self, spec: Any, **query: str) -> Any:
-        """What comes of creating an object with a spec, without doing it."""
+        """Create an object with a spec as a dry run."""
         return self.create(query={**DRY, **query}, spec=spec)
 
     def merge(self, patch: dict[str, Any], *rest: str, name: str = "one", **query: str) -> Any:
@@ -128,7 +128,7 @@ def define(api) -> Iterator[Callable[..., Widgets]]:
         api.delete(f"{DEFINITIONS}/{widgets.name}")
 
 
-def faults(reply: Any) -> list[tuple[str, str]]:
+def causes_of(reply: Any) -> list[tuple[str, str]]:
     """Reason and place of every cause of a refusal."""
     assert reply.status == 422, (reply.status, reply.body)
     return [(cause["reason"], cause["field"]) for cause in reply.at("details", "causes")]
@@ -212,7 +212,7 @@ def test_invalid_crds_are_rejected(api, change: dict[str, Any], place: str) -> N
         "metadata": {"name": f"widgets.{group}"},
         "spec": spec,
     }
-    assert place in [field for _, field in faults(api.post(DEFINITIONS, body, DRY))]
+    assert place in [field for _, field in causes_of(api.post(DEFINITIONS, body, DRY))]
 
 
 # ---------------------------------------------------------------- validation
@@ -300,7 +300,7 @@ def test_valid_values_are_accepted(define) -> None:
 def test_all_validation_errors_are_reported(define) -> None:
     widgets = define(of_spec({"a": {**STRING, "maxLength": 1}, "b": {**INTEGER, "minimum": 5}}, required=["c"]))
     reply = widgets.dry({"a": "long", "b": 1})
-    assert sorted(faults(reply)) == [
+    assert sorted(causes_of(reply)) == [
         ("FieldValueInvalid", "spec.b"),
         ("FieldValueRequired", "spec.c"),
         ("FieldValueTooLong", "spec.a"),
@@ -362,7 +362,7 @@ def test_string_formats_follow_the_go_parsers(define) -> None:
     widgets = define(of_spec({f"f{n}": {**STRING, "format": name} for n, name in enumerate(ODD_FORMATS)}))
     right, wrong = ({f"f{n}": pair[which] for n, pair in enumerate(ODD_FORMATS.values())} for which in (0, 1))
     assert widgets.dry(right).status == 201
-    assert sorted(place for _, place in faults(widgets.dry(wrong))) == sorted(f"spec.{name}" for name in wrong)
+    assert sorted(place for _, place in causes_of(widgets.dry(wrong))) == sorted(f"spec.{name}" for name in wrong)
 
 
 def test_large_numbers_in_enums(define) -> None:
@@ -548,7 +548,7 @@ def test_null_values_and_nullable_fields(define, spec: Any, outcome: Any) -> Non
 )
 def test_embedded_resources_are_validated(define, value: Any, fault: str) -> None:
     widgets = define(of_spec({"r": struct(**{"x-kubernetes-embedded-resource": True, KEEP: True})}))
-    assert fault in [place for _, place in faults(widgets.dry({"r": value}))]
+    assert fault in [place for _, place in causes_of(widgets.dry({"r": value}))]
 
 
 def test_embedded_resources_keep_kind_and_metadata(define) -> None:
@@ -815,7 +815,7 @@ def test_unchanged_invalid_values_are_tolerated_on_update(define) -> None:
     widgets.redefine(version(of_spec({"a": {**STRING, "maxLength": 3}, "n": INTEGER})))
     assert until(lambda: widgets.create("two", DRY, spec={"a": "too long"}).status == 422)
     assert widgets.merge({"spec": {"n": 2}}).at("spec") == {"a": "too long", "n": 2}
-    assert faults(widgets.merge({"spec": {"a": "other too long"}})) == [("FieldValueTooLong", "spec.a")]
+    assert causes_of(widgets.merge({"spec": {"a": "other too long"}})) == [("FieldValueTooLong", "spec.a")]
     assert widgets.merge({"spec": {"a": "ok"}}).status == 200
     assert widgets.merge({"spec": {"a": "too long"}}).status == 422
 

@@ -1,4 +1,4 @@
-"""What nests thousands of levels deep is an object as any other, up to the depth that JSON may have."""
+"""Objects nested thousands of levels deep are supported, up to the maximum depth of JSON."""
 
 from __future__ import annotations
 

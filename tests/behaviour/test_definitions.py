@@ -1,4 +1,4 @@
-"""Definitions as clients see them: what is refused, what is filled in, and how one lives and dies."""
+"""CustomResourceDefinitions: validation, defaults, conditions, and deletion."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def definition(api: Any, schema: Any = None, **spec: Any) -> dict[str, Any]:
 
 
 def until(probe: Callable[[], bool], seconds: float = 10) -> None:
-    """Wait for what a server does in its own time."""
+    """Poll until a condition holds; a real server acts asynchronously."""
     end = time.monotonic() + seconds
     while not probe():
         assert time.monotonic() < end, "it did not happen"

@@ -1,4 +1,4 @@
-"""Deletion: what holds an object, what is asked of the garbage collector, and what is answered."""
+"""Deletion: finalizers, propagation policies, grace periods, preconditions, and responses."""
 
 from __future__ import annotations
 

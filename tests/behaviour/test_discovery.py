@@ -1,4 +1,4 @@
-"""What a server says of itself: groups, versions, resources, in every form that clients ask for."""
+"""Discovery: groups, versions, resources and OpenAPI documents, in every supported format."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_aggregated_discovery_supports_etags(api) -> None:
     ("path", "status"), [("/api", 405), ("/api/v1", 405), ("/apis", 200), ("/apis/apps", 200), ("/apis/apps/v1", 405)]
 )
 def test_methods_allowed_on_discovery_paths(api, path: str, status: int) -> None:
-    """The lists of groups take any."""
+    """Group lists accept any method."""
     assert api.post(path, {}).status == status
 
 

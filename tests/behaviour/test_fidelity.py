@@ -1,4 +1,4 @@
-"""Rules that only odd requests show: preconditions, half-empty versions, members given twice, writes that change nothing."""
+"""Edge cases of the real server: preconditions, incomplete versions, duplicate members, writes without changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In which formats the server reads and writes, and which of them it chooses."""
+"""Content negotiation, and the formats of request and response bodies."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def test_invalid_json_is_rejected(api, body: str, problem: str) -> None:
 
 @pytest.mark.parametrize("content_type", ["application/json", YAML])
 def test_kind_and_api_version_are_matched_case_insensitively(api, content_type: str) -> None:
-    """Though the fields so called are unknown ones."""
+    """The differently spelled members are still reported as unknown fields."""
     reply = api.post(api.path("configmaps"), '{"metadata":{"name":"x"},"KIND":"Other"}', content_type=content_type)
     start = 'Other in version "v1" cannot be handled as a ConfigMap: no kind "Other" is registered for version "v1"'
     assert (reply.status, reply.at("message").startswith(start)) == (400, True)
@@ -152,7 +152,7 @@ def test_kind_and_api_version_are_matched_case_insensitively(api, content_type: 
 
 
 def test_overridden_duplicate_members_are_still_type_checked(api) -> None:
-    """Also those that are given once more, and so count for nothing."""
+    """Earlier values of a duplicate member are checked as well, although the last one is used."""
     reply = api.post(api.path("configmaps"), '{"metadata":{"name":"x"},"data":{"a":1},"data":{"a":"b"}}')
     assert (reply.status, reply.at("message")) == (
         400,
@@ -196,7 +196,7 @@ def test_invalid_unicode_in_json_is_replaced(api) -> None:
 
 
 def test_invalid_utf8_in_protobuf_is_preserved(api) -> None:
-    """Protobuf brings them, and gets them back; JSON has no way to show them."""
+    """Protobuf responses contain the original bytes; in JSON they are replaced."""
     content = field(1, field(1, b"raw")) + field(2, field(1, b"k") + field(2, b"a\xff\xc3<"))
     made = api.post(api.path("configmaps"), document("v1", "ConfigMap", content), content_type=PROTOBUF)
     assert (made.status, made.at("data", "k")) == (201, "a\ufffd\ufffd<")
@@ -275,7 +275,7 @@ def test_invalid_yaml_is_rejected(api, body: str, problem: str) -> None:
 
 
 def test_strings_that_yaml_cannot_represent(api) -> None:
-    """What is printed is what YAML reads in the JSON."""
+    """YAML responses show the JSON as a YAML parser reads it."""
     made = api.post(api.path("configmaps"), {"metadata": {"name": "x"}, "data": {"k": "a\x85b"}})
     assert made.status == 201
     assert yaml.safe_load(api.get(api.path("configmaps", "x"), headers={"Accept": YAML}).body)["data"] == {"k": "a b"}

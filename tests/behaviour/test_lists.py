@@ -1,4 +1,4 @@
-"""Lists: which state they show, how they come in chunks, what selects from them.
+"""Lists: resource versions, pagination, and selectors.
 
 The tables of resourceVersion and resourceVersionMatch are those of the API concepts page of the Kubernetes
 documentation (Resource versions); where it says nothing, the real server was asked.
@@ -160,7 +160,7 @@ def test_future_resource_version_returns_504(collection: Collection, query: dict
 
 
 def test_get_with_resource_version(collection: Collection) -> None:
-    """get knows resourceVersion, too, but no match: at least that old."""
+    """get accepts resourceVersion without a match: the object is at least that new."""
     path = f"{collection.path}/b"
     for revision in ("", "0", collection.revisions["b"], collection.revisions["e"]):
         reply = collection.api.get(path, {"resourceVersion": revision})
@@ -193,7 +193,7 @@ def test_paginated_list_returns_all_items(collection: Collection, size: int) -> 
 
 
 def test_pages_show_a_consistent_snapshot(api: Api) -> None:
-    """Neither what comes nor what goes between two chunks is seen."""
+    """Objects created or deleted between two pages are not visible."""
     path = api.path("configmaps")
     for name in ("a", "c", "e"):
         api.post(path, {"metadata": {"name": name}})
@@ -221,7 +221,7 @@ def test_pages_with_a_selector_have_no_remaining_item_count(collection: Collecti
 
 
 @pytest.mark.parametrize("limit", ["-1", "0", "500"])
-def test_zero_or_empty_limits_return_all_items(collection: Collection, limit: str) -> None:
+def test_nonpositive_or_large_limits_return_all_items(collection: Collection, limit: str) -> None:
     assert collection.names({"limit": limit}) == list(NAMES)
 
 
@@ -254,7 +254,7 @@ def test_invalid_continue_tokens_return_400(collection: Collection, token: str, 
 
 
 def test_expired_continue_token_returns_410_with_a_new_token(collection: Collection) -> None:
-    """410, with a token that goes on from there in the newest state: consistent no longer, but complete."""
+    """The 410 response has a token that continues in the current state (an inconsistent but complete list)."""
     token = made_up_token({"v": "meta.k8s.io/v1", "rv": 1, "start": "b\u0000"})
     reply = collection.api.get(collection.path, {"limit": "2", "continue": token})
     if reply.status == 200:

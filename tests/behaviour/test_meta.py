@@ -1,4 +1,4 @@
-"""What is beside the resources: version, health, metrics, and how requests may be written."""
+"""Endpoints beside the resources (version, health, metrics), and general rules of requests."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_openid_configuration_and_jwks(api) -> None:
 
 @pytest.mark.parametrize("path", ["/api//v1/nodes", "/api/v1/../v1/nodes", "//version", "/healthz/", "/api/v1//nodes", "/V1"])
 def test_paths_are_not_normalized(api, path: str) -> None:
-    """Nothing is cleaned, nothing redirected."""
+    """Paths are neither cleaned nor redirected."""
     assert api.get(path).status == 404
 
 
@@ -106,7 +106,7 @@ def test_allowed_methods(api, method: str, path: str, status: int) -> None:
 
 
 def test_head_requests(api) -> None:
-    """It is for what is read whole; resources and the version take the methods that they name."""
+    """HEAD is accepted by documents, but not by resources and /version."""
     statuses = {
         path: api.request("HEAD", path).status for path in ("/healthz", "/apis", "/openapi/v2", "/version", "/api/v1/nodes")
     }
@@ -128,7 +128,7 @@ def test_invalid_timeout_returns_400(api, timeout: str, problem: str) -> None:
 
 
 def test_very_long_numbers_in_queries_return_400(api) -> None:
-    """A number that Python does not care to read is too large, not an accident."""
+    """Numbers beyond Python's limit of digits are out of range instead of an internal error."""
     long = "9" * 5000
     reply = api.get("/api/v1/nodes", {"limit": long})
     assert (reply.status, reply.at("message")) == (400, f'strconv.ParseInt: parsing "{long}": value out of range')

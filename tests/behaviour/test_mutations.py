@@ -80,7 +80,7 @@ def mutated(draw: st.DrawFn) -> tuple[str, Any]:
     return path, body
 
 
-def said(reply: Reply) -> tuple[int, str, set[str]]:
+def comparable_error(reply: Reply) -> tuple[int, str, set[str]]:
     """Status, message and causes; what is told of a set has no order."""
     answer = reply.json if reply.status >= 400 else {}
     causes = (answer.get("details") or {}).get("causes") or ()
@@ -93,10 +93,12 @@ def said(reply: Reply) -> tuple[int, str, set[str]]:
 @given(request=mutated())
 def test_invalid_objects_are_rejected_without_server_error(request: tuple[str, Any], own: Api, other: Api | None) -> None:
     path, body = request
-    ours = said(own.post(path, body, {"dryRun": "All"}))
+    ours = comparable_error(own.post(path, body, {"dryRun": "All"}))
     assert ours[0] < 500
-    if other is not None and said(other.post(path, body, {"dryRun": "All"})) != ours:
-        assert said(own.post(path, body, {"dryRun": "All"})) == said(other.post(path, body, {"dryRun": "All"}))
+    if other is not None and comparable_error(other.post(path, body, {"dryRun": "All"})) != ours:
+        assert comparable_error(own.post(path, body, {"dryRun": "All"})) == comparable_error(
+            other.post(path, body, {"dryRun": "All"})
+        )
 
 
 @pytest.fixture(scope="module")

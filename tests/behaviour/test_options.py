@@ -1,4 +1,4 @@
-"""The query parameters of writes: dryRun, fieldValidation, fieldManager, force; and those that nobody knows."""
+"""The query parameters of writes: dryRun, fieldValidation, fieldManager, force; and unknown ones."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_dry_run_update_does_not_change_the_object(
 
 
 def test_dry_run_allocates_no_addresses_or_ports(api: Api) -> None:
-    """Neither addresses nor ports: what a dry run showed is there for the next one."""
+    """Cluster IPs and node ports of a dry run stay available."""
     service = {"metadata": {"name": "a"}, "spec": {"type": "NodePort", "ports": [{"port": 80, "nodePort": 30771}]}}
     for _ in range(2):
         assert api.post(api.path("services"), service, {"dryRun": "All"}).status == 201

@@ -1,4 +1,4 @@
-"""JSON patch, merge patch and strategic merge patch: what they make of objects, and what is refused in which words."""
+"""JSON patch, merge patch and strategic merge patch: results and error messages."""
 
 from __future__ import annotations
 

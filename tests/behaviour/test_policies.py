@@ -1,4 +1,4 @@
-"""ValidatingAdmissionPolicy and MutatingAdmissionPolicy: what they refuse, warn of and change."""
+"""ValidatingAdmissionPolicy and MutatingAdmissionPolicy: denials, warnings and mutations."""
 
 from __future__ import annotations
 

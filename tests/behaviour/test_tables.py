@@ -1,4 +1,4 @@
-"""Tables, and metadata only: what kubectl and caching clients ask for."""
+"""Tables and PartialObjectMetadata, as requested by kubectl and caching clients."""
 
 from __future__ import annotations
 
@@ -220,7 +220,7 @@ def test_watch_as_partial_object_metadata(api, pod: str) -> None:
 
 
 def test_partial_metadata_omits_conversion_annotations(api) -> None:
-    """What an annotation says in apps/v1, or in an old version, is a field there."""
+    """Annotations that hold fields of another API version are not shown."""
     pods = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
     body = {
         "metadata": {"name": "d", "annotations": {"x": "y"}},

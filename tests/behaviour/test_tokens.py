@@ -1,4 +1,4 @@
-"""Tokens of service accounts: what they say, who can check them, and with what they end."""
+"""Service account tokens: claims, verification, audiences, and bound objects."""
 
 from __future__ import annotations
 

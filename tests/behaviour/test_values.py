@@ -1,4 +1,4 @@
-"""Values of custom resources against the keywords of their schema, where Go has a mind of its own."""
+"""Validation of custom resource values in cases that depend on Go's parsers."""
 
 from __future__ import annotations
 
@@ -247,7 +247,7 @@ def test_embedded_resource_metadata_error_names_the_path(api: Any, path: str) ->
     assert "spec.embedded[x].metadata: Invalid value: " in reply.at("message")
 
 
-def test_null_replicas(api: Any, path: str) -> None:
+def test_null_replicas_are_dropped(api: Any, path: str) -> None:
     reply = api.post(path, thing(path, {"replicas": 1}), DRY)
     assert reply.status == 201
     patch = [{"op": "add", "path": "/spec/replicas", "value": None}]

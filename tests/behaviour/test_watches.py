@@ -1,4 +1,4 @@
-"""Watches: where they begin, what they tell, in which order, and how they end.
+"""Watches: starting points, events and their order, and the end of a watch.
 
 No event may be lost, doubled or out of order. The rules of sendInitialEvents are those of the API concepts page of the
 Kubernetes documentation (Streaming lists).
@@ -57,7 +57,7 @@ def label(api: Api, name: str, **labels: str | None) -> Reply:
     return api.patch(api.path("configmaps", name), {"metadata": {"labels": labels}}, MERGE)
 
 
-def told(events: list[dict[str, Any]]) -> list[tuple[str, str]]:
+def types_and_names(events: list[dict[str, Any]]) -> list[tuple[str, str]]:
     return [(event["type"], event["object"]["metadata"].get("name", "")) for event in events]
 
 
@@ -77,9 +77,9 @@ def test_watch_without_resource_version_starts_with_existing_objects(api: Api, s
     create(api, "b")
     create(api, "a")
     with watching(api, api.path("configmaps"), {"resourceVersion": start} if start else {}) as watch:
-        assert told(watch.take(2)) == [("ADDED", "a"), ("ADDED", "b")]
+        assert types_and_names(watch.take(2)) == [("ADDED", "a"), ("ADDED", "b")]
         create(api, "c")
-        assert told(watch.take(1)) == [("ADDED", "c")]
+        assert types_and_names(watch.take(1)) == [("ADDED", "c")]
 
 
 def test_watch_from_resource_version_returns_later_events(api: Api) -> None:
@@ -89,7 +89,7 @@ def test_watch_from_resource_version_returns_later_events(api: Api) -> None:
     api.delete(api.path("configmaps", "b"))
     with watching(api, api.path("configmaps"), {"resourceVersion": first}) as watch:
         events = watch.take(3)
-    assert told(events) == [("ADDED", "b"), ("MODIFIED", "a"), ("DELETED", "b")]
+    assert types_and_names(events) == [("ADDED", "b"), ("MODIFIED", "a"), ("DELETED", "b")]
     assert revisions(events)[1] == int(changed)
     assert revisions(events) == sorted(set(revisions(events)))
 
@@ -99,7 +99,7 @@ def test_watch_continues_from_a_list(api: Api) -> None:
     listed = api.get(api.path("configmaps"))
     create(api, "b")
     with watching(api, api.path("configmaps"), {"resourceVersion": revision(listed)}) as watch:
-        assert told(watch.take(1)) == [("ADDED", "b")]
+        assert types_and_names(watch.take(1)) == [("ADDED", "b")]
 
 
 def test_watch_resumes_from_the_last_event(api: Api) -> None:
@@ -110,7 +110,7 @@ def test_watch_resumes_from_the_last_event(api: Api) -> None:
     for count in (1, 2, 3):
         with watching(api, api.path("configmaps"), {"resourceVersion": start}) as watch:
             events = watch.take(count)
-        seen += told(events)
+        seen += types_and_names(events)
         start = str(revisions(events)[-1])
     assert seen == [("ADDED", f"n{number}") for number in range(6)]
 
@@ -122,7 +122,7 @@ def test_watch_with_non_numeric_resource_version_returns_500(api: Api) -> None:
 
 
 def test_watch_from_an_expired_resource_version_returns_410_event(api: Api) -> None:
-    """An ERROR with status 410; what was missed is found again by a list."""
+    """The watch sends an ERROR event with code 410; a new list recovers the missed changes."""
     create(api, "a")
     with watching(api, api.path("configmaps"), {"resourceVersion": "1"}) as watch:
         event = watch.next()
@@ -136,7 +136,7 @@ def test_watch_from_an_expired_resource_version_returns_410_event(api: Api) -> N
     listed = api.get(api.path("configmaps"))
     create(api, "b")
     with watching(api, api.path("configmaps"), {"resourceVersion": revision(listed)}) as watch:
-        assert told(watch.take(1)) == [("ADDED", "b")]
+        assert types_and_names(watch.take(1)) == [("ADDED", "b")]
 
 
 # ---------------------------------------------------------------- what they tell
@@ -147,7 +147,7 @@ def test_deleted_event_has_its_own_resource_version(api: Api) -> None:
     api.delete(api.path("configmaps", "a"))
     with watching(api, api.path("configmaps"), {"resourceVersion": revision(made)}) as watch:
         (event,) = watch.take(1)
-    assert told([event]) == [("DELETED", "a")]
+    assert types_and_names([event]) == [("DELETED", "a")]
     assert event["object"]["metadata"]["labels"] == {"x": "y"}
     assert revisions([event])[0] > int(revision(made))
 
@@ -167,7 +167,7 @@ def test_dry_runs_cause_no_event(api: Api) -> None:
     api.delete(api.path("configmaps", "a"), None, {"dryRun": "All"})
     create(api, "c")
     with watching(api, api.path("configmaps"), {"resourceVersion": revision(made)}) as watch:
-        assert told(watch.take(1)) == [("ADDED", "c")]
+        assert types_and_names(watch.take(1)) == [("ADDED", "c")]
 
 
 def test_events_of_an_object_with_finalizers(api: Api) -> None:
@@ -177,12 +177,12 @@ def test_events_of_an_object_with_finalizers(api: Api) -> None:
     api.patch(path, {"metadata": {"finalizers": None}}, MERGE)
     with watching(api, api.path("configmaps"), {"resourceVersion": revision(made)}) as watch:
         events = watch.take(2)
-    assert told(events) == [("MODIFIED", "a"), ("DELETED", "a")]
+    assert types_and_names(events) == [("MODIFIED", "a"), ("DELETED", "a")]
     assert all("deletionTimestamp" in event["object"]["metadata"] for event in events)
 
 
 def test_label_selector_watch_sends_added_and_deleted_events(api: Api) -> None:
-    """For a selecting watch, objects come and go with their labels."""
+    """Objects that start or stop to match are sent as ADDED or DELETED."""
     start = revision(create(api, "a", x="no"))
     label(api, "a", x="yes")
     label(api, "a", y="more")
@@ -203,7 +203,7 @@ def test_watch_with_field_selector(api: Api) -> None:
     create(api, "c")
     label(api, "b", x="y")
     with watching(api, api.path("configmaps"), {"resourceVersion": start, "fieldSelector": "metadata.name=b"}) as watch:
-        assert told(watch.take(2)) == [("ADDED", "b"), ("MODIFIED", "b")]
+        assert types_and_names(watch.take(2)) == [("ADDED", "b"), ("MODIFIED", "b")]
 
 
 def test_watch_across_all_namespaces(api: Api) -> None:
@@ -211,7 +211,7 @@ def test_watch_across_all_namespaces(api: Api) -> None:
     create(api, "b")
     query = {"resourceVersion": start, "fieldSelector": f"metadata.namespace={api.namespace}"}
     with watching(api, "/api/v1/configmaps", query) as watch:
-        assert told(watch.take(1)) == [("ADDED", "b")]
+        assert types_and_names(watch.take(1)) == [("ADDED", "b")]
 
 
 def test_deprecated_watch_paths(api: Api) -> None:
@@ -222,7 +222,7 @@ def test_deprecated_watch_paths(api: Api) -> None:
         (f"/api/v1/watch/namespaces/{api.namespace}/configmaps/b", [("ADDED", "b")]),
     ):
         with watching(api, path, {}) as watch:
-            assert told(watch.take(len(expected))) == expected
+            assert types_and_names(watch.take(len(expected))) == expected
 
 
 # ---------------------------------------------------------------- streaming lists and bookmarks
@@ -235,24 +235,24 @@ def test_watch_list(api: Api, start: str) -> None:
     query = {**STREAM, "resourceVersion": revision(last) if start == "own" else start}
     with watching(api, api.path("configmaps"), query) as watch:
         events = watch.take(3)
-        assert told(events) == [("ADDED", "a"), ("ADDED", "b"), ("BOOKMARK", "")]
+        assert types_and_names(events) == [("ADDED", "a"), ("ADDED", "b"), ("BOOKMARK", "")]
         end = events[-1]["object"]
         assert (end["kind"], end["apiVersion"], end["metadata"]["annotations"]) == ("ConfigMap", "v1", INITIAL_EVENTS_END)
         assert int(end["metadata"]["resourceVersion"]) >= int(revision(last))
         create(api, "c")
-        assert told(watch.take(1)) == [("ADDED", "c")]
+        assert types_and_names(watch.take(1)) == [("ADDED", "c")]
 
 
 def test_watch_list_with_label_selector(api: Api) -> None:
     create(api, "a", x="y")
     create(api, "b")
     with watching(api, api.path("configmaps"), {**STREAM, "labelSelector": "x=y"}) as watch:
-        assert told(watch.take(2)) == [("ADDED", "a"), ("BOOKMARK", "")]
+        assert types_and_names(watch.take(2)) == [("ADDED", "a"), ("BOOKMARK", "")]
 
 
 def test_watch_list_of_an_empty_collection(api: Api) -> None:
     with watching(api, api.path("leases", group="coordination.k8s.io/v1"), STREAM) as watch:
-        assert told(watch.take(1)) == [("BOOKMARK", "")]
+        assert types_and_names(watch.take(1)) == [("BOOKMARK", "")]
 
 
 def test_send_initial_events_false(api: Api) -> None:
@@ -260,7 +260,7 @@ def test_send_initial_events_false(api: Api) -> None:
     query = {"sendInitialEvents": "false", "resourceVersionMatch": "NotOlderThan", "resourceVersion": revision(made)}
     with watching(api, api.path("configmaps"), query) as watch:
         create(api, "b")
-        assert told(watch.take(1)) == [("ADDED", "b")]
+        assert types_and_names(watch.take(1)) == [("ADDED", "b")]
 
 
 FORBIDDEN_WITHOUT_MATCH = (
@@ -295,7 +295,7 @@ def test_send_initial_events_is_forbidden_for_lists(api: Api) -> None:
 
 
 def test_watch_timeout_is_preceded_by_a_bookmark(api: Api) -> None:
-    """Two seconds before its time is over a watch is told how far it came, if it came anywhere."""
+    """Two seconds before its timeout a watch receives a bookmark, if there were changes."""
     made = create(api, "a")
     query = {"resourceVersion": revision(made), "timeoutSeconds": "4", "allowWatchBookmarks": "true", "labelSelector": "x"}
     with (
@@ -331,7 +331,9 @@ def test_concurrent_watches_receive_every_event_once(api: Api) -> None:
         seen = one.take(24)
         assert two.take(24) == seen
         assert even.take(12) == [event for event in seen if event["object"]["metadata"]["labels"]["parity"] == "even"]
-    assert told(seen) == [("ADDED", f"n{n:02}") for n in range(20)] + [("DELETED", f"n{n:02}") for n in range(0, 20, 5)]
+    assert types_and_names(seen) == [("ADDED", f"n{n:02}") for n in range(20)] + [
+        ("DELETED", f"n{n:02}") for n in range(0, 20, 5)
+    ]
     assert revisions(seen) == sorted(set(revisions(seen)))
 
 
@@ -342,4 +344,4 @@ def test_closing_watches_does_not_affect_other_watches(api: Api) -> None:
         for number in range(5):
             with watching(api, path, {"resourceVersion": start}):
                 create(api, f"n{number}")
-        assert told(stays.take(5)) == [("ADDED", f"n{number}") for number in range(5)]
+        assert types_and_names(stays.take(5)) == [("ADDED", f"n{number}") for number in range(5)]

@@ -1,4 +1,4 @@
-"""Admission webhooks: what they are asked, what their answers do, and what happens if there is none."""
+"""Admission webhooks: review requests, effects of responses, and failures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bytes that no client of good will sends: framing that is wrong, texts that are none, more than there may be."""
+"""Malformed HTTP: invalid framing, invalid encodings, and oversized requests."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class _Kept:
         return self
 
     def close(self) -> None:
-        """Not yet."""
+        """Ignored: the stream is used for several responses."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
@@ -181,7 +181,7 @@ def test_invalid_content_length_returns_400(raw: Exchange, target: bytes, length
 
 
 @pytest.mark.parametrize("name", [b"\xff", b"%ff"])
-def test_percent_encoded_names_in_paths(raw: Exchange, target: bytes, name: bytes) -> None:
+def test_invalid_utf8_names_in_paths_are_escaped(raw: Exchange, target: bytes, name: bytes) -> None:
     raw.send(b"GET", target + b"/" + name)
     code, answer = raw.answer()
     assert (code, message(answer)) == (404, 'configmaps "\\xff" not found')

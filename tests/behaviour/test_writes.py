@@ -1,4 +1,4 @@
-"""Writes: what a server adds, what it keeps apart, and how two writers are told of each other."""
+"""Writes: server-set metadata, separation of spec and status, and conflicts of concurrent writers."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ def test_patch_with_stale_resource_version_returns_409(api: Api, content_type: s
 
 
 def test_concurrent_patches_are_all_applied(api: Api) -> None:
-    """None of them is lost: who comes late begins anew."""
+    """No patch is lost: conflicting ones are retried by the server."""
     from concurrent.futures import ThreadPoolExecutor
 
     api.post(api.path("configmaps"), config_map("a"))

@@ -57,7 +57,7 @@ class Refusing(Second):
 
 
 @pytest.fixture(autouse=True)
-def _nothing_seen() -> None:
+def _clear_recorder() -> None:
     Recorder.seen.clear()
 
 

@@ -1,4 +1,4 @@
-"""Which requests a webhook or a policy is about."""
+"""Matching of requests by webhooks and policies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The plugins of clusters: shared where they keep nothing."""
+"""The plugins of clusters: stateless ones are shared."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Quotas hold, whoever writes at the same time."""
+"""Quotas are enforced for concurrent writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Admission changes and refuses as on the real server (see tests/unit/stories.py)."""
+"""Recorded scenarios of admission on the real server (see tests/unit/stories.py)."""
 
 from __future__ import annotations
 

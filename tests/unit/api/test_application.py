@@ -1,4 +1,4 @@
-"""The filters in their order, and the headers that an answer has depending on how far a request came."""
+"""The order of the request filters, and the response headers that each of them sets."""
 
 from __future__ import annotations
 

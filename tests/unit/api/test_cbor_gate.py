@@ -1,4 +1,4 @@
-"""With the feature gate CBORServingAndStorage: which of the servers in the real one know CBOR, and which never learnt it."""
+"""With the feature gate CBORServingAndStorage: which endpoints of the real server support CBOR."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who gets compressed answers."""
+"""Which responses are compressed."""
 
 from __future__ import annotations
 

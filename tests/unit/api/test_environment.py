@@ -1,4 +1,4 @@
-"""What is read of a WSGI environment."""
+"""Reading of the WSGI environment."""
 
 from __future__ import annotations
 

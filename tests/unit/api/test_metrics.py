@@ -1,4 +1,4 @@
-"""Metrics: what was counted is told, in the text form of Prometheus."""
+"""Request metrics in the text format of Prometheus."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Descriptions come from a package that is installed beside this one."""
+"""Descriptions are read from a separately installed package."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The OpenAPI documents hang together, and follow from what is served."""
+"""The OpenAPI documents are consistent and describe the served resources."""
 
 from __future__ import annotations
 

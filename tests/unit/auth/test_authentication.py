@@ -1,4 +1,4 @@
-"""Credentials of requests, and what is wrong with those that are refused."""
+"""Authentication of requests, and the errors of rejected credentials."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_websocket_subprotocol_without_token_is_anonymous(authenticator: Authent
         "base64url.bearer.authorization.k8s.io.\x80, v4.channel.k8s.io",
     ],
 )
-def test_malformed_websocket_tokens_are_rejected(authenticator: Authenticator, offered: str) -> None:
+def test_invalid_websocket_tokens_are_rejected(authenticator: Authenticator, offered: str) -> None:
     with pytest.raises(StatusError):
         _user(authenticator, HTTP_SEC_WEBSOCKET_PROTOCOL=offered, HTTP_UPGRADE="websocket")
 

@@ -1,4 +1,4 @@
-"""Which chains of certificates are believed."""
+"""Verification of client certificate chains."""
 
 from __future__ import annotations
 

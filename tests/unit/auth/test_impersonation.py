@@ -1,4 +1,4 @@
-"""Asking as somebody else: the modes, what each wants to be allowed, and the errors."""
+"""Impersonation: legacy and constrained modes, their permissions, and errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Flags: what their files hold, and what is said of files that are not usable."""
+"""Authentication flags: contents of their files, and errors of unusable files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules, whom bindings give them to, and that answers follow writes."""
+"""RBAC: rules, bindings, and decisions after writes."""
 
 from __future__ import annotations
 

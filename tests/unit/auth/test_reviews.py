@@ -1,4 +1,4 @@
-"""The review kinds' questions and answers as plain data."""
+"""The specs and statuses of the review kinds."""
 
 from __future__ import annotations
 

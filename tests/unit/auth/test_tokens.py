@@ -1,4 +1,4 @@
-"""Signed tokens: what verifies, what does not and why; and the public keys."""
+"""Signing and verification of tokens, and the public key set."""
 
 from __future__ import annotations
 

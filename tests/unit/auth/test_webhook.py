@@ -1,4 +1,4 @@
-"""Authorization webhooks: what they are asked, what their answers mean, and what their configuration may say."""
+"""Authorization webhooks: requests, responses, and configuration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Large bodies: the pieces are the whole, and none of them is large."""
+"""Large bodies are split into chunks of limited size."""
 
 from __future__ import annotations
 

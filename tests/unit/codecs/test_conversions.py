@@ -1,4 +1,4 @@
-"""Objects of built-in kinds pass from any format to any other; bytes that are no document are refused, and quickly."""
+"""Objects of built-in kinds are converted between all formats; invalid documents are rejected quickly."""
 
 from __future__ import annotations
 

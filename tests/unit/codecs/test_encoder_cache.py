@@ -1,4 +1,4 @@
-"""What repeats is encoded once, and never taken for something else."""
+"""Repeated values are encoded once and never confused with others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers, lists and events of all formats: the parts fit together."""
+"""Objects, lists and watch events in all formats."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is too large, or meant to take for ever: an answer in words, soon, and nothing half done."""
+"""Oversized or malicious values are rejected quickly with an error message."""
 
 from __future__ import annotations
 

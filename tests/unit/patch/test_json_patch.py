@@ -271,7 +271,7 @@ def test_patches_agree_with_the_jsonpatch_library(document: dict[str, Any], data
     assert document == original
 
 
-def test_copied_value_keeps_the_order_of_the_source() -> None:
+def test_copied_value_is_sorted_where_the_target_path_passes_through_it() -> None:
     document = {"a": {"z": 1, "y": {"q": 2, "p": 3}}}
     copied = json_patch.apply(document, [{"op": "copy", "from": "/a", "path": "/a/y/new"}])
     assert json.dumps(copied) == '{"a": {"y": {"new": {"y": {"p": 3, "q": 2}, "z": 1}, "p": 3, "q": 2}, "z": 1}}'

@@ -1,4 +1,4 @@
-"""What is said of operations of a JSON patch that do not fit a document."""
+"""Error messages of JSON patch operations that cannot be applied."""
 
 from __future__ import annotations
 

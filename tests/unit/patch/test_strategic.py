@@ -308,7 +308,7 @@ def test_patching_twice_equals_patching_once(document: dict[str, Any], patch: di
 
 @given(st.lists(st.sampled_from("abcd"), max_size=5), st.lists(st.sampled_from("abcdef"), max_size=4))
 def test_item_order_shortcut_gives_the_full_result(original: list[str], patch: list[str]) -> None:
-    """A patch of items that are there, in their order, leaves them in it: as the whole way would."""
+    """A patch of existing items in their order keeps this order, as the complete algorithm does."""
     lookup = Lookup(POD_SPEC.fields["containers"].type.items, "merge", "name")  # type: ignore[arg-type]
     items, changes = ([{"name": name} for name in names] for names in (original, patch))
     merged, is_ordered = strategic._merge_items(items, changes, lookup)

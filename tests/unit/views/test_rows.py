@@ -1,4 +1,4 @@
-"""Rows that are joined from kept pieces are the rows of `views.table`."""
+"""Rows joined from cached parts equal the rows of `views.table`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a compiled policy decides, and what it does not compute."""
+"""Decisions, messages and annotations of compiled policies."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ OBJECT = {"metadata": {"name": "x"}, "data": {"a": "1", "text": "y" * 20_000, "p
 COSTLY = "string(object.data.text).matches(string(object.data.pattern))"
 
 
-def judged(**spec: Any) -> Result:
+def result_of(**spec: Any) -> Result:
     versioned: Any = SimpleNamespace(object=OBJECT, old=None, views={}, attributes=SimpleNamespace(resource=None))
     unused: Any = None
     return Validator(spec).validate(versioned, unused, unused, None, None)
 
 
 def decisions(**spec: Any) -> list[tuple[Action, str]]:
-    return [(decision.action, decision.message) for decision in judged(**spec).decisions]
+    return [(decision.action, decision.message) for decision in result_of(**spec).decisions]
 
 
 def test_message_expression_is_trimmed_or_replaced_by_the_message() -> None:
@@ -62,14 +62,14 @@ def test_audit_annotations() -> None:
         {"key": "b", "valueExpression": "null"},
         {"key": "c", "valueExpression": "string(object.none)"},
     ]
-    found = judged(validations=[{"expression": "true"}], auditAnnotations=annotations).annotations
+    found = result_of(validations=[{"expression": "true"}], auditAnnotations=annotations).annotations
     assert [(each.key, each.value, bool(each.error)) for each in found] == [("a", "1", False), ("b", "", False), ("c", "", True)]
 
 
 @pytest.mark.parametrize("source", ["authorizer.path('/').check('get').reason()", "variables.may"])
 def test_audit_annotations_cannot_use_the_authorizer(source: str) -> None:
     variables = [{"name": "may", "expression": "authorizer.path('/').check('get').reason()"}]
-    (found,) = judged(variables=variables, auditAnnotations=[{"key": "a", "valueExpression": source}]).annotations
+    (found,) = result_of(variables=variables, auditAnnotations=[{"key": "a", "valueExpression": source}]).annotations
     assert "no such attribute(s): authorizer" in found.error
 
 

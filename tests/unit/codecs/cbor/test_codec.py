@@ -1,4 +1,4 @@
-"""CBOR as Kubernetes profiles it; cbor2 is the second opinion."""
+"""The CBOR profile of Kubernetes, compared with cbor2."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def test_encoded_values_can_be_decoded(value: dict[str, Any]) -> None:
 
 @given(OBJECTS, st.booleans())
 def test_decodes_output_of_cbor2(value: dict[str, Any], canonical: bool) -> None:
-    """In text strings; among them times, unless one looks."""
+    """cbor2 writes strings as text strings, Kubernetes as byte strings."""
     assert cbor.loads(cbor2.dumps({"value": value}, canonical=canonical)) == {"value": value}
 
 
@@ -185,7 +185,7 @@ def test_type_errors_handles_arbitrary_bytes(body: bytes) -> None:
 
 
 def test_fast_and_general_decoder_agree() -> None:
-    """The quick one and the thorough one, which an unusual item at the end brings in."""
+    """An unusual item at the end makes the general decoder read the document."""
     obj = {"a": [1, -1, 2**40, True, False, None, "x" * 300, {"b": 1.5}], "key" * 20: {}}
     assert cbor.loads(cbor.dumps(obj)) == obj
     unusual = cbor.joined(cbor.encode_item(obj), b"\x41z\xd8\x64\x01", 1)

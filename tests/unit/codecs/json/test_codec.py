@@ -237,7 +237,7 @@ def test_pretty_indentation() -> None:
 
 @given(OBJECTS)
 def test_fast_and_general_encoder_agree(value: dict[str, Any]) -> None:
-    """A float that only the slow writer knows changes nothing of the rest."""
+    """A float selects the general encoder, without an effect on other values."""
     alone, beside = json.dumps(value), json.dumps({"x": 1.0, "value": value})
     assert beside == b'{"x":1,"value":' + alone + b"}"
 

@@ -1,4 +1,4 @@
-"""Kubernetes' Protobuf, byte for byte; google's library is the second opinion on the wire."""
+"""Kubernetes' Protobuf, byte for byte; compared with Google's library."""
 
 from __future__ import annotations
 
@@ -318,7 +318,7 @@ def test_watch_event_encoding() -> None:
 
 
 def test_field_caches_do_not_mix_values() -> None:
-    """More of each than are kept, short and long, twice."""
+    """More short and long values than the cache holds, each encoded twice."""
     texts = [f"{'n' * (number % 50) * 5}{number}" for number in range(200)]
     for text in [*texts, *texts]:
         labels = {text: "v", "k": text}
@@ -365,7 +365,7 @@ def test_varint_encoding(number: int) -> None:
         (b"\x80\x80\x80\x80\x10\x05\x08\x05", "proto: wrong wireType = 0 for field ObjectMeta"),
     ],
 )
-def test_invalid_varints_and_field_numbers(content: bytes, message: str) -> None:
+def test_invalid_lengths_and_tags(content: bytes, message: str) -> None:
     with pytest.raises(DecodeError) as caught:
         protobuf.decode(builtin("", "v1", "ConfigMap"), content)
     assert str(caught.value) == message

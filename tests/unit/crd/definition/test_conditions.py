@@ -1,4 +1,4 @@
-"""The states of a definition, from its names to its end."""
+"""The conditions of a definition, from accepted names to termination."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def settled(obj: dict[str, Any], *others: dict[str, Any], now: str = NOW) -> dic
     raise AssertionError("does not come to rest")
 
 
-def said(obj: dict[str, Any]) -> dict[str, tuple[str, str]]:
+def condition_states(obj: dict[str, Any]) -> dict[str, tuple[str, str]]:
     return {c["type"]: (c["status"], c["reason"]) for c in obj["status"]["conditions"]}
 
 
@@ -37,10 +37,10 @@ def test_definition_is_established_after_names_are_accepted() -> None:
     first = conditions.next_state(definition(), [], NOW)
     assert first is not None
     named = first(definition())
-    assert said(named) == {"NamesAccepted": ("True", "NoConflicts"), "Established": ("False", "Installing")}
+    assert condition_states(named) == {"NamesAccepted": ("True", "NoConflicts"), "Established": ("False", "Installing")}
     assert conditions.is_served(named)
     done = settled(named)
-    assert said(done) == {"NamesAccepted": ("True", "NoConflicts"), "Established": ("True", "InitialNamesAccepted")}
+    assert condition_states(done) == {"NamesAccepted": ("True", "NoConflicts"), "Established": ("True", "InitialNamesAccepted")}
     assert done["status"]["acceptedNames"] == NAMES
 
 
@@ -58,9 +58,9 @@ def test_conflicting_names_are_not_accepted(changed: dict[str, Any], reason: str
     taken = settled(definition())
     other = {"plural": "gadgets", "singular": "gadget", "kind": "Gadget", "listKind": "GadgetList"}
     refused = settled(definition({**other, **changed}), taken)
-    assert said(refused) == {"NamesAccepted": ("False", reason), "Established": ("False", "NotAccepted")}
+    assert condition_states(refused) == {"NamesAccepted": ("False", reason), "Established": ("False", "NotAccepted")}
     assert not conditions.is_served(refused)
-    assert said(settled(refused, now=LATER))["Established"] == ("True", "InitialNamesAccepted")  # once they are free
+    assert condition_states(settled(refused, now=LATER))["Established"] == ("True", "InitialNamesAccepted")  # once they are free
 
 
 def test_names_of_another_group_do_not_conflict() -> None:
@@ -84,7 +84,7 @@ def test_terminating_definition_is_released() -> None:
     assert conditions.is_ending(dying)
     assert not conditions.is_released(dying)
     ended = conditions.ended(dying, LATER)
-    assert said(ended)["Terminating"] == ("False", "InstanceDeletionCompleted")
+    assert condition_states(ended)["Terminating"] == ("False", "InstanceDeletionCompleted")
     assert ended["metadata"]["finalizers"] == ["other"]
     assert not conditions.is_ending(ended)
     alone = conditions.ended({**dying, "metadata": {**dying["metadata"], "finalizers": [conditions.FINALIZER]}}, LATER)
@@ -92,7 +92,7 @@ def test_terminating_definition_is_released() -> None:
 
 
 def test_never_established_definition_terminates() -> None:
-    assert said(conditions.ended(definition(), NOW))["Terminating"] == ("False", "NeverEstablished")
+    assert condition_states(conditions.ended(definition(), NOW))["Terminating"] == ("False", "NeverEstablished")
 
 
 def test_is_same_serving_ignores_metadata_changes() -> None:
@@ -113,5 +113,5 @@ def test_is_same_serving_ignores_metadata_changes() -> None:
 )
 def test_protected_groups_get_an_approval_condition(approval: str, expected: tuple[str, str]) -> None:
     done = settled(definition(group="things.k8s.io", annotations={"api-approved.kubernetes.io": approval}))
-    assert said(done)["KubernetesAPIApprovalPolicyConformant"] == expected
-    assert said(done)["Established"] == ("True", "InitialNamesAccepted")
+    assert condition_states(done)["KubernetesAPIApprovalPolicyConformant"] == expected
+    assert condition_states(done)["Established"] == ("True", "InitialNamesAccepted")

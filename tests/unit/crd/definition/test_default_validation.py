@@ -17,7 +17,7 @@ def obj(properties: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]
     return {"type": "object", **({"properties": properties} if properties else {}), **more}
 
 
-def told(schema: dict[str, Any]) -> list[str]:
+def messages(schema: dict[str, Any]) -> list[str]:
     return [error.message for error in default_errors(schema, "S")]
 
 
@@ -80,12 +80,12 @@ def told(schema: dict[str, Any]) -> list[str]:
     ],
 )
 def test_invalid_field_defaults(field: dict[str, Any], expected: list[str]) -> None:
-    assert told(obj({"f": field})) == [f"S.properties[f]{text}" for text in expected]
+    assert messages(obj({"f": field})) == [f"S.properties[f]{text}" for text in expected]
 
 
 def test_root_default_must_be_a_whole_object() -> None:
-    assert told(obj({"spec": obj()}, default={"spec": {}})) == [
+    assert messages(obj({"spec": obj()}, default={"spec": {}})) == [
         "S.default.apiVersion: Required value",
         "S.default.kind: Required value",
     ]
-    assert told(obj(default={"apiVersion": "v1", "kind": "K"})) == []
+    assert messages(obj(default={"apiVersion": "v1", "kind": "K"})) == []

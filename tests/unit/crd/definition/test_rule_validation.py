@@ -1,4 +1,4 @@
-"""The fields of validation rules, beside what a compiler says."""
+"""The fields of validation rules, except for compilation errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is called sound has nothing wrong with it, and what definitions usually say is called so."""
+"""The fast check accepts only valid schemas, and the usual ones among them."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ def array(items: Any, **more: Any) -> dict[str, Any]:
     return {"type": "array", "items": items, **more}
 
 
-def told(schema: dict[str, Any], *, has_status: bool = False) -> list[str]:
+def messages(schema: dict[str, Any], *, has_status: bool = False) -> list[str]:
     return [error.message for error in schema_errors(schema, "S", has_status=has_status)]
 
 
@@ -118,7 +118,7 @@ SET_ITEM = "Invalid value: null: must be atomic as item of a list with x-kuberne
     ],
 )
 def test_field_schema_errors(field: dict[str, Any], expected: list[str]) -> None:
-    assert told(obj({"f": field})) == [f"S.properties[f]{text}" for text in expected]
+    assert messages(obj({"f": field})) == [f"S.properties[f]{text}" for text in expected]
 
 
 @pytest.mark.parametrize(
@@ -133,24 +133,24 @@ def test_field_schema_errors(field: dict[str, Any], expected: list[str]) -> None
     ],
 )
 def test_root_schema_errors(schema: dict[str, Any], expected: list[str]) -> None:
-    assert told(schema) == expected
+    assert messages(schema) == expected
 
 
 def test_structural_errors_suppress_default_errors() -> None:
-    found = told(obj({"a": {"default": 1, "id": "x"}, "b": {**STRING, "default": 1}, "c": {}}))
+    found = messages(obj({"a": {"default": 1, "id": "x"}, "b": {**STRING, "default": 1}, "c": {}}))
     assert found == ["S.properties[a].id: Forbidden: id is not supported"]
-    found = told(obj({"b": {**STRING, "default": 1}, "c": {}, "d": {"type": "x"}}))
+    found = messages(obj({"b": {**STRING, "default": 1}, "c": {}, "d": {"type": "x"}}))
     assert [text.partition(":")[0] for text in found] == ["S.properties[c].type", "S.properties[d].type"]
 
 
 def test_status_subresource_restricts_the_root_schema() -> None:
-    assert told(obj(title="t", required=["spec"], **{PRESERVE: True}), has_status=True) == []
-    (refused,) = told(obj(maxProperties=3, enum=[{}]), has_status=True)
+    assert messages(obj(title="t", required=["spec"], **{PRESERVE: True}), has_status=True) == []
+    (refused,) = messages(obj(maxProperties=3, enum=[{}]), has_status=True)
     assert refused.startswith(
         'S: Invalid value: {"ID":"","Schema":"","Ref":null,"Description":"","Type":"object","Nullable":false'
     )
     assert refused.endswith("fields are allowed at the root of the schema if the status subresource is enabled")
-    assert told({"type": "array", "items": STRING}, has_status=True)[0] == (
+    assert messages({"type": "array", "items": STRING}, has_status=True)[0] == (
         'S.type: Invalid value: "array": only "object" is allowed as the type at the root of the schema '
         "if the status subresource is enabled"
     )

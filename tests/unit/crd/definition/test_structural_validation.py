@@ -17,7 +17,7 @@ def obj(properties: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]
     return {"type": "object", **({"properties": properties} if properties else {}), **more}
 
 
-def told(schema: dict[str, Any]) -> list[str]:
+def messages(schema: dict[str, Any]) -> list[str]:
     return [error.message for error in structural_errors(schema, "S")]
 
 
@@ -82,7 +82,7 @@ def told(schema: dict[str, Any]) -> list[str]:
     ],
 )
 def test_field_structural_errors(field: dict[str, Any], expected: list[str]) -> None:
-    assert told(obj({"f": field})) == [f"S.properties[f]{text}" for text in expected]
+    assert messages(obj({"f": field})) == [f"S.properties[f]{text}" for text in expected]
 
 
 METADATA = "S.properties[metadata]: Forbidden: must not specify anything other than name and generateName, but metadata is implicitly specified"
@@ -109,7 +109,7 @@ METADATA = "S.properties[metadata]: Forbidden: must not specify anything other t
     ],
 )
 def test_root_structural_errors(schema: dict[str, Any], expected: list[str]) -> None:
-    assert told(schema) == expected
+    assert messages(schema) == expected
 
 
 @pytest.mark.parametrize(

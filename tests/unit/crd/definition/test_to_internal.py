@@ -1,4 +1,4 @@
-"""What versions share moves up; whole parts are printed with Go's names."""
+"""Conversion of definitions to the internal version, and its Go field names in messages."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def spec(**more: Any) -> dict[str, Any]:
     }
 
 
-def told(found: dict[str, Any], **options: Any) -> list[str]:
+def messages(found: dict[str, Any], **options: Any) -> list[str]:
     return [error.message for error in spec_errors(found, **{"checks_authorities": False, **options})]
 
 
@@ -46,7 +46,7 @@ def printed(name: str, **more: Any) -> str:
 
 
 def test_minimal_spec_is_valid() -> None:
-    assert told(spec()) == []
+    assert messages(spec()) == []
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_minimal_spec_is_valid() -> None:
     ],
 )
 def test_names_and_versions_are_validated(change: dict[str, Any], expected: list[str]) -> None:
-    assert told(spec(**change)) == expected
+    assert messages(spec(**change)) == expected
 
 
 COLUMN = {"name": "A", "type": "string", "jsonPath": ".spec.a"}
@@ -134,13 +134,13 @@ TYPES = "must be one of boolean,date,integer,number,string"
     ],
 )
 def test_printer_columns_are_validated(column: dict[str, Any], expected: list[str]) -> None:
-    found = told(spec(versions=[version(additionalPrinterColumns=[{**COLUMN, **column}])]))
+    found = messages(spec(versions=[version(additionalPrinterColumns=[{**COLUMN, **column}])]))
     assert found == [f"spec.additionalPrinterColumns[0].{text}" for text in expected]
 
 
 def test_differing_version_fields_are_reported_per_version() -> None:
     versions = [version(additionalPrinterColumns=[{**COLUMN, "name": ""}]), version("v2")]
-    assert told(spec(versions=versions)) == ["spec.versions[0].additionalPrinterColumns[0].name: Required value"]
+    assert messages(spec(versions=versions)) == ["spec.versions[0].additionalPrinterColumns[0].name: Required value"]
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_differing_version_fields_are_reported_per_version() -> None:
 )
 def test_scale_subresource_is_validated(scale: dict[str, Any], expected: list[str]) -> None:
     paths = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas", **scale}
-    found = told(spec(versions=[version(subresources={"scale": paths})]))
+    found = messages(spec(versions=[version(subresources={"scale": paths})]))
     assert found == [f"spec.subresources.scale.{text}" for text in expected]
 
 
@@ -199,13 +199,13 @@ KINDS = "must point to a field of type string, boolean or integer. Enum string f
 )
 def test_selectable_fields_are_validated(paths: list[str], expected: list[str]) -> None:
     selectable = [{"jsonPath": path} for path in paths]
-    found = told(spec(versions=[version(schema={"openAPIV3Schema": FIELDS}, selectableFields=selectable)]))
+    found = messages(spec(versions=[version(schema={"openAPIV3Schema": FIELDS}, selectableFields=selectable)]))
     assert found == [f"spec.selectableFields{text}" for text in expected]
 
 
 def test_selectable_fields_need_a_schema() -> None:
     versions = [version(schema=None, selectableFields=[{"jsonPath": ".s"}]), version("v2")]
-    assert told(spec(versions=versions))[1:] == [
+    assert messages(spec(versions=versions))[1:] == [
         'spec.versions[0].selectableFields: Invalid value: "": '
         "may only be set when `version.schema.openAPIV3Schema` is not included"
     ]
@@ -255,13 +255,13 @@ URL = {"url": "https://example.com"}
     ],
 )
 def test_conversion_is_validated(conversion: dict[str, Any], expected: list[str]) -> None:
-    assert told(spec(conversion=conversion)) == [f"spec.conversion.{text}" for text in expected]
+    assert messages(spec(conversion=conversion)) == [f"spec.conversion.{text}" for text in expected]
 
 
 def test_ca_bundles_are_validated_on_request() -> None:
     wrong = spec(conversion=webhook({**URL, "caBundle": "aGk="}))
-    assert told(wrong) == []
-    assert told(wrong, checks_authorities=True) == [
+    assert messages(wrong) == []
+    assert messages(wrong, checks_authorities=True) == [
         'spec.conversion.webhookClientConfig.caBundle: Invalid value: "aGk=": '
         "unable to load root certificates: unable to parse bytes as PEM block"
     ]
@@ -270,7 +270,7 @@ def test_ca_bundles_are_validated_on_request() -> None:
 def test_preserve_unknown_fields_must_be_false() -> None:
     schema = {"type": "object", "properties": {"a": {"type": "string", "default": "x"}}}
     found = spec(preserveUnknownFields=True, versions=[version(schema={"openAPIV3Schema": schema})], conversion=webhook(URL))
-    assert told(found) == [
+    assert messages(found) == [
         "spec.preserveUnknownFields: Invalid value: true: must be false in order to use defaults in the schema",
         'spec.conversion.strategy: Invalid value: "Webhook": must be None if spec.preserveUnknownFields is true',
     ]

@@ -1,4 +1,4 @@
-"""The quick answer is the same as the one with words."""
+"""The compiled validator agrees with the one that reports errors."""
 
 from __future__ import annotations
 

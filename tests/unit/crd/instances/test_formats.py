@@ -1,4 +1,4 @@
-"""The formats of strings, each with texts that are of it and texts that are not."""
+"""The formats of strings, each with valid and invalid values."""
 
 from __future__ import annotations
 

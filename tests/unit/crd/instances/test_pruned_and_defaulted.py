@@ -1,4 +1,4 @@
-"""What is settled stays as it is, and what is stored usually is settled."""
+"""Detection of objects that are already pruned and defaulted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is remembered of schemas is the same for all who say the same, and for nobody else."""
+"""The cache of compiled schemas, shared by equal schemas."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DEFINITION = {
 
 
 def schema(**more: Any) -> dict[str, Any]:
-    """One that nobody has seen yet."""
+    """A schema that is not in the cache yet."""
     return {"type": "object", "properties": {"spec": {"type": "object", "description": str(uuid.uuid4()), **more}}}
 
 

@@ -1,4 +1,4 @@
-"""Values against the keywords of schemas: faults, their order, and what ratcheting passes over."""
+"""Validation of values by schema keywords: errors, their order, and ratcheting."""
 
 from __future__ import annotations
 

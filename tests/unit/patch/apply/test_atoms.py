@@ -47,7 +47,7 @@ def test_reversed_comparison_swaps_added_and_removed(old: dict[str, Any], new: d
 
 @given(specs, specs)
 def test_comparison_without_difference_implies_equality(old: dict[str, Any], new: dict[str, Any]) -> None:
-    """Up to the order of items, which belongs to nobody."""
+    """Except for the order of items, which is not owned."""
     if ATOM.compare(old, new) is NOTHING:
         assert is_same(_without_order(old), _without_order(new))
 

@@ -1,4 +1,4 @@
-"""What is remembered of changes makes no difference to the books."""
+"""The cache of changes does not affect managedFields."""
 
 from __future__ import annotations
 

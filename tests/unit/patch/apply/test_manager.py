@@ -1,4 +1,4 @@
-"""The field manager from the outside: objects in, objects out. The algorithm itself is told in `test_updater`."""
+"""The field manager from the outside: objects in, objects out. The algorithm is tested in `test_updater`."""
 
 from __future__ import annotations
 

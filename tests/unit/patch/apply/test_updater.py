@@ -1,4 +1,4 @@
-"""The algorithm of apply, by stories: who writes what, what comes of it, and who owns it then.
+"""The algorithm of apply, by scenarios: writes, their results, and the resulting owners.
 
 The stories are those of structured-merge-diff's own tests, told anew. A step is (manager, what it does, value, the
 object after it or the conflicts, the owners after it). Owners are given as paths: `a.b` is a field, `a[x]` an item.
@@ -315,7 +315,7 @@ _names = st.sampled_from(["me", "you"])
 _deeds = st.lists(st.tuples(_names, st.booleans(), specs), min_size=1, max_size=4)
 
 
-def _told(deeds: list[tuple[str, bool, Any]]) -> World:
+def _world_after(deeds: list[tuple[str, bool, Any]]) -> World:
     world = World()
     for name, applies, value in deeds:
         if applies:
@@ -327,7 +327,7 @@ def _told(deeds: list[tuple[str, bool, Any]]) -> World:
 
 @given(_deeds, specs)
 def test_forced_apply_sets_and_owns_all_its_fields(deeds: list[tuple[str, bool, Any]], applied: Any) -> None:
-    world = _told(deeds)
+    world = _world_after(deeds)
     world.apply("me", applied, force=True)
     named = Typed(applied, "v1", ATOM).field_set()
     owned = world.owners.get(Manager("me", APPLY))
@@ -340,7 +340,7 @@ def test_forced_apply_sets_and_owns_all_its_fields(deeds: list[tuple[str, bool, 
 @given(_deeds, specs)
 def test_repeated_apply_changes_nothing(deeds: list[tuple[str, bool, Any]], applied: Any) -> None:
     """Unless empty containers are applied: the first time they may go with what was in them."""
-    world = _told(deeds)
+    world = _world_after(deeds)
     applied = _without_empty_parts(applied)
     world.apply("me", applied, force=True)
     before, owners = world.value, world.owned()
@@ -358,7 +358,7 @@ def _without_empty_parts(value: Any) -> Any:
 
 @given(_deeds)
 def test_released_fields_without_other_owners_are_removed(deeds: list[tuple[str, bool, Any]]) -> None:
-    world = _told(deeds)
+    world = _world_after(deeds)
     given_up = world.owners.get(Manager("me", APPLY))
     world.apply("me", {}, force=True)
     others = FieldSet()
@@ -381,7 +381,7 @@ def _is_null(value: Any, path: tuple[str, ...]) -> bool:
 
 @given(_deeds)
 def test_update_entries_never_share_fields(deeds: list[tuple[str, bool, Any]]) -> None:
-    world = _told(deeds)
+    world = _world_after(deeds)
     updated = [owned.fields for manager, owned in world.owners.items() if manager.operation == UPDATE]
     for number, fields in enumerate(updated):
         assert all(not fields & other for other in updated[:number])
