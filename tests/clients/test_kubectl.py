@@ -178,7 +178,7 @@ def test_scale_rollout_autoscale_and_expose(kubectl: Kubectl) -> None:
     assert "deployment.apps/web" in kubectl("get all -o name").splitlines()
 
 
-def test_pods_without_nodes(kubectl: Kubectl) -> None:
+def test_pods_stay_pending_without_nodes(kubectl: Kubectl) -> None:
     kubectl("delete nodes --all")
     assert kubectl("run shell --image=busybox --port=80") == "pod/shell created\n"
     assert kubectl("get pods").splitlines()[1].split()[:3] == ["shell", "0/1", "Pending"]

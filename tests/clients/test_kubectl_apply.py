@@ -92,7 +92,7 @@ def test_prune_by_apply_set(kubectl: Kubectl, how: str) -> None:
 
 
 @needs_kubectl
-def test_last_applied(kubectl: Kubectl) -> None:
+def test_view_and_set_last_applied(kubectl: Kubectl) -> None:
     kubectl("create -f -", CONFIG_MAP % ("one", "1"))
     assert kubectl("apply view-last-applied configmap one") == ""
     assert kubectl("apply set-last-applied --create-annotation -f -", CONFIG_MAP % ("one", "1")) == "configmap/one configured\n"
@@ -103,7 +103,7 @@ def test_last_applied(kubectl: Kubectl) -> None:
 
 
 @needs_kubectl
-def test_edit(kubectl: Kubectl, tmp_path: Path) -> None:
+def test_edit_objects_and_last_applied(kubectl: Kubectl, tmp_path: Path) -> None:
     kubectl("apply -f -", DEPLOYMENT % (2, "nginx:1"))
     good = editor(tmp_path, "sed -i 's/replicas: 2/replicas: 6/' \"$1\"")
     assert kubectl("edit deployment web", KUBE_EDITOR=good) == "deployment.apps/web edited\n"
@@ -143,7 +143,7 @@ def test_scale_set_annotate_label_and_replace(kubectl: Kubectl) -> None:
         ("""--subresource=status --type=merge -p '{"status":{"replicas":3}}'""", "deployment.apps/web patched\n"),
     ],
 )
-def test_patches(kubectl: Kubectl, patch: str, said: str) -> None:
+def test_patch_types(kubectl: Kubectl, patch: str, said: str) -> None:
     kubectl("apply -f -", DEPLOYMENT % (2, "nginx:1"))
     assert kubectl(f"patch deployment web {patch}") == said
 

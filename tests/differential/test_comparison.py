@@ -1,4 +1,4 @@
-"""The player itself: what it takes for a difference, and what it does not."""
+"""The comparison of recorded exchanges: what counts as a difference."""
 
 from __future__ import annotations
 

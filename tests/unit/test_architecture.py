@@ -1,4 +1,4 @@
-"""The rooms of the house: who may import whom, and that the import of the package stays light."""
+"""Layers of the package: which subpackage may import which, and that the import of the package is lazy."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_package_import_is_lazy() -> None:
 
 
 def test_every_module_has_a_docstring() -> None:
-    silent = [
+    undocumented = [
         str(path.relative_to(PACKAGE)) for path in PACKAGE.rglob("*.py") if not path.read_text(encoding="utf-8").startswith('"""')
     ]
-    assert not silent
+    assert not undocumented

@@ -1,4 +1,4 @@
-"""The clock: what holding, moving and releasing do to the time and to those who wait for it."""
+"""The clock: hold, advance and release, timers and subscribers."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ def test_failing_timer_stops_the_advance_and_the_next_advance_continues(held: Cl
     assert fired == [True]
 
 
-def test_a_closed_clock_fires_nothing(held: Clock) -> None:
+def test_closed_clock_fires_no_timers(held: Clock) -> None:
     fired: list[str] = []
     held.call_at(held.monotonic() + 1, lambda: fired.append("before"))
     held.subscribe(lambda: fired.append("jump"))

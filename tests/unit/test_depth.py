@@ -1,4 +1,4 @@
-"""Whatever nests too deep for a stack gets a larger one, and nothing of it stays."""
+"""Deep recursion runs on a larger stack, which is released afterwards."""
 
 from __future__ import annotations
 

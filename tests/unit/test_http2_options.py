@@ -1,4 +1,4 @@
-"""What flags make of the connections of a cluster."""
+"""HTTP/2 options of a cluster and flags of the command lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Texts of a million characters are read in one pass: what went over them again and again would not come to an end."""
+"""Texts of a million characters are parsed in linear time."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def write(project: Project, code: str) -> None:
     project.write("test_it.py", code.replace("CONFIG_MAP", CONFIG_MAP.format(name="name")))
 
 
-def test_fixtures(project: Project) -> None:
+def test_fixtures_provide_clusters_per_test_session_and_factory(project: Project) -> None:
     write(
         project,
         """
@@ -139,7 +139,7 @@ def test_marker_and_options_are_documented_in_help(project: Project) -> None:
     project.run("--help").stdout.fnmatch_lines(["*--fakekube-profile=*", "*--fakekube-feature-gates=*"])
 
 
-def test_asyncio_and_threads(project: Project) -> None:
+def test_cluster_is_usable_from_asyncio_and_threads(project: Project) -> None:
     write(
         project,
         """

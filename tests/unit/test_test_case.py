@@ -25,7 +25,7 @@ def run(case: type[unittest.TestCase]) -> unittest.TestResult:
     return unittest.TextTestRunner(io.StringIO(), verbosity=0).run(suite)
 
 
-def test_every_test_has_a_fresh_cluster() -> None:
+def test_each_test_method_gets_a_new_cluster() -> None:
     seen: list[fakekube.Cluster] = []
 
     class Case(fakekube.TestCase):

@@ -1,4 +1,4 @@
-"""Tests can be anybody: clients of users, their kubeconfigs, and the flags about who may come in."""
+"""Clients and kubeconfigs of users, and flags of authentication and authorization."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def asked(path: Path) -> str:
 
 
 @pytest.mark.parametrize("tls", [False, True])
-def test_kubeconfigs_of_users(tls: bool, tmp_path: Path) -> None:
+def test_kubeconfig_for_a_user_authenticates_as_it(tls: bool, tmp_path: Path) -> None:
     with Cluster(profile="apiserver", tls=tls) as cluster:
         path = cluster.kubeconfig_for("alice", groups=("team-a",))
         assert asked(path) == "alice: team-a, system:authenticated"

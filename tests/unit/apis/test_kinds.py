@@ -20,16 +20,16 @@ ELSEWHERE = {"events.k8s.io", "authentication.k8s.io", "authorization.k8s.io", "
 
 
 @pytest.mark.parametrize("path", STORIES, ids=lambda path: path.stem)
-def test_kind(path: Path) -> None:
+def test_kind_answers_as_recorded(path: Path) -> None:
     found = stories.differences_of_fresh_cluster(path)
     assert not found, "\n".join(found)
 
 
 def test_every_stored_kind_has_a_story() -> None:
-    told = {path.stem for path in STORIES}
+    recorded = {path.stem for path in STORIES}
     stored = {
         resource.plural if (resource.group, resource.version) != ("autoscaling", "v1") else f"{resource.plural}_v1"
         for resource in builtin.resources()
         if resource.group and resource.group not in ELSEWHERE
     }
-    assert stored <= told
+    assert stored <= recorded

@@ -1,4 +1,4 @@
-"""What is written down of requests, and who gets it."""
+"""Audit events of requests, and the log and webhook backends."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ SECURITY = "pod-security.kubernetes.io/"
 
 
 @pytest.mark.parametrize(
-    ("labels", "spec", "told"),
+    ("labels", "spec", "expected"),
     [
         ({}, {"hostPID": True}, {"enforce-policy": "privileged:latest"}),
         (
@@ -139,7 +139,7 @@ SECURITY = "pod-security.kubernetes.io/"
     ],
 )  # fmt: skip
 def test_pod_security_audit_annotations(
-    start: Start, log: Path, labels: dict[str, str], spec: dict[str, Any], told: dict[str, str]
+    start: Start, log: Path, labels: dict[str, str], spec: dict[str, Any], expected: dict[str, str]
 ) -> None:
     cluster = start({"level": "Metadata"})
     marks = {SECURITY + key: value for key, value in labels.items()}
@@ -149,7 +149,7 @@ def test_pod_security_audit_annotations(
     with pytest.raises(ApiError, match="violates PodSecurity") if "enforce" in labels else nullcontext():
         cluster.create(pod)
     annotations = events(log)[-1]["annotations"]
-    assert {key.removeprefix(SECURITY): value for key, value in annotations.items() if SECURITY in key} == told
+    assert {key.removeprefix(SECURITY): value for key, value in annotations.items() if SECURITY in key} == expected
 
 
 def test_deprecated_annotation_is_set_at_response_complete(start: Start, log: Path) -> None:

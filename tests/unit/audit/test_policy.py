@@ -1,4 +1,4 @@
-"""Audit policies: which rule a request meets, and which files are refused."""
+"""Audit policies: rule matching, and rejection of invalid files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks of what somebody may do: what is asked in the end."""
+"""The CEL authorizer library: which SubjectAccessReview attributes an expression checks."""
 
 from __future__ import annotations
 
@@ -75,10 +75,10 @@ def test_authorizer_checks_of_paths_as_service_account() -> None:
 
 
 def test_authorizer_decision_has_reason_and_error() -> None:
-    told = "[d.allowed(), d.errored()] == [true, true] ? d.reason() + d.error() : ''".replace(
+    source = "[d.allowed(), d.errored()] == [true, true] ? d.reason() + d.error() : ''".replace(
         "d.", "authorizer.path('/').check('get')."
     )
-    assert evaluated(told, Decision(True, "because ", "of this"))[0] == "because of this"
+    assert evaluated(source, Decision(True, "because ", "of this"))[0] == "because of this"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What the compiler says of rules, in the reference server's words."""
+"""Compilation of validation rules: errors equal those of the reference server."""
 
 from __future__ import annotations
 

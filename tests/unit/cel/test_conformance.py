@@ -79,7 +79,7 @@ def _is_foreign(test: Message) -> bool:
 
 @pytest.mark.skipif(not FOLDER, reason="no folder of vectors is given")
 @pytest.mark.parametrize("test", list(vectors()))
-def test_vector(test: Message, request: pytest.FixtureRequest) -> None:
+def test_conformance_vector(test: Message, request: pytest.FixtureRequest) -> None:
     name = request.node.callspec.id
     if name in DIFFERENT or name.startswith(DIFFERENT_SECTIONS):
         pytest.skip("Kubernetes does otherwise")

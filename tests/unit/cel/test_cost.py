@@ -1,4 +1,4 @@
-"""Limits of what may be spent: on one evaluation, on one object; and that nothing hostile takes long or grows."""
+"""Cost limits of one evaluation and of one object, and time limits for hostile expressions."""
 
 from __future__ import annotations
 

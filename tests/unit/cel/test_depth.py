@@ -1,4 +1,4 @@
-"""Deep expressions have room, and take nothing from anybody else."""
+"""Deep expressions raise the recursion limit temporarily."""
 
 from __future__ import annotations
 

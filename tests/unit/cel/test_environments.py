@@ -1,4 +1,4 @@
-"""What expressions may name outside of definitions, and of which types it is."""
+"""Variables and their types in CEL environments other than those of CustomResourceDefinitions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from fakekube.cel.environments import JSON_PATCH, OBJECT, ConstantError, Express
 from fakekube.cel.types import ANY, BOOL, DYN, INT
 
 
-def test_variables_have_the_types_of_their_expressions() -> None:
+def test_composited_variables_have_the_types_of_their_expressions() -> None:
     known = admission(composed=True)
     known = known.with_variable("count", known.compiled("1 + 1")).with_variable("broken", None)
     known = known.with_variable("asker", known.compiled("request.userInfo"))

@@ -1,4 +1,4 @@
-"""Expressions and what they come to, as the reference server says."""
+"""Values and errors of expressions, equal to those of the reference server."""
 
 from __future__ import annotations
 

@@ -73,6 +73,6 @@ def outcome(source: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("first", range(0, len(_CASES), 50))
-def test_expressions(first: int) -> None:
+def test_recorded_expressions_have_equal_values_and_costs(first: int) -> None:
     for case in _CASES[first : first + 50]:
         assert {"expression": case["expression"], **outcome(case["expression"])} == case

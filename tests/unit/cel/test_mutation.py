@@ -1,4 +1,4 @@
-"""What expressions of mutating policies make, as JSON."""
+"""JSON results of expressions in MutatingAdmissionPolicies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules of schemas against values: where errors are, in which words, and when old values count."""
+"""Validation rules of schemas: field paths and messages of errors, and transition rules."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_evaluation_errors_of_rules(rule: str, value: str, message: str) -> None
     assert messages(obj(f=ruled(STRING, rule)), {"f": value}) == [message]
 
 
-def test_transition_rules_need_an_old_value() -> None:
+def test_transition_rules_are_skipped_without_an_old_value() -> None:
     schema = obj(f=ruled(STRING, "self == oldSelf"))
     assert messages(schema, {"f": "a"}) == []
     assert messages(schema, {"f": "a"}, {}) == []

@@ -1,4 +1,4 @@
-"""Flags of the command line, and the one line that says what is wrong with them."""
+"""Command line flags and usage errors."""
 
 from __future__ import annotations
 

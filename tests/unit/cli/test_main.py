@@ -1,4 +1,4 @@
-"""The commands as processes: what they print, their exit codes, and that signals end them at once."""
+"""The commands as processes: output, exit codes and signals."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_run_exit_code_of_a_command_killed_by_a_signal() -> None:
     assert found.returncode == 128 + signal.SIGTERM
 
 
-def test_a_busy_port_is_one_line_and_code_2() -> None:
+def test_port_in_use_is_a_one_line_error_with_code_2() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         found = run("serve", "--port", str(taken.getsockname()[1]))
     assert found.returncode == 2
@@ -84,7 +84,7 @@ def test_a_busy_port_is_one_line_and_code_2() -> None:
         ("{kind: ConfigMap, apiVersion: v1, metadata: {name: BAD}}", "is invalid: metadata.name"),
     ],
 )
-def test_a_manifest_that_does_not_load_is_one_line_and_code_2(text: str, words: str, tmp_path: Path) -> None:
+def test_unloadable_manifest_is_a_one_line_error_with_code_2(text: str, words: str, tmp_path: Path) -> None:
     manifest = tmp_path / "bad.yaml"
     manifest.write_text(text)
     found = run("serve", "--load", str(manifest))
@@ -94,7 +94,7 @@ def test_a_manifest_that_does_not_load_is_one_line_and_code_2(text: str, words: 
     assert words in found.stderr
 
 
-def test_an_unwritable_kubeconfig_is_one_line_and_code_2(tmp_path: Path) -> None:
+def test_unwritable_kubeconfig_is_a_one_line_error_with_code_2(tmp_path: Path) -> None:
     found = run("serve", "--kubeconfig", str(tmp_path))
     assert found.returncode == 2
     assert "Is a directory" in found.stderr

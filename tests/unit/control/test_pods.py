@@ -1,4 +1,4 @@
-"""What pods do, log and answer, told over HTTP."""
+"""Pod rules, logs and exec over the control API."""
 
 from __future__ import annotations
 

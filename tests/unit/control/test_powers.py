@@ -134,7 +134,7 @@ def test_state_is_saved_and_loaded_over_http(cluster: Cluster, form: str) -> Non
     assert ask(cluster, "GET", "fakekube/v1/state?form=x")[0] == 400
 
 
-def test_the_openapi_document_names_every_path(cluster: Cluster) -> None:
+def test_openapi_document_lists_the_control_paths(cluster: Cluster) -> None:
     paths = ask(cluster, "GET", "fakekube/v1/openapi.json")[1]["paths"]
     assert {"get", "post", "delete"} <= set(paths["/fakekube/v1/faults"])
     assert "/fakekube/v1/history/{resource}/{namespace}/{name}" in paths

@@ -136,7 +136,7 @@ def test_schemas_without_a_type_are_kept(facts: Facts) -> None:
     assert facts.schemas == {"io.k8s.unnamed.Patch": {"type": "object"}}
 
 
-def test_resources_groups_columns_and_bootstrap(facts: Facts) -> None:
+def test_generated_resources_groups_columns_and_bootstrap_objects(facts: Facts) -> None:
     things, scale = facts.resources
     assert (things.path, things.namespaced, things.foreign) == ("/apis/x.io/v1/things", True, False)
     assert (scale.kind_group, scale.kind_version, scale.foreign) == ("y.io", "v2", True)

@@ -1,4 +1,4 @@
-"""Which form an answer takes; the expectations are what the real server did."""
+"""Content negotiation; the expectations are recorded from kube-apiserver."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from fakekube import Cluster
 from fakekube.kubelet_api import KubeletError
 from fakekube.streams import WholeStream
 from tests.stub_kubelet import StubKubelet, make_pod, stubbed_cluster
-from tests.unit.streaming.peers import BINARY, GOODBYE, SPDYClient, masked, messages
+from tests.unit.streaming.peers import BINARY, CLOSE_FRAME, SPDYClient, masked, messages
 
 POD = "/api/v1/namespaces/default/pods/web"
 WEBSOCKET = (
@@ -80,16 +80,16 @@ def test_exec_over_websocket(cluster: Cluster, protocol: str | None) -> None:
     assert answer.status == 101
     assert answer.headers["sec-websocket-protocol"] == (protocol or "")
     assert channels(answer)[1] == b"a b\n"
-    assert messages(answer.body)[-1] == GOODBYE
+    assert messages(answer.body)[-1] == CLOSE_FRAME
 
 
 def test_exec_closes_stdin_and_returns_the_exit_status(cluster: Cluster) -> None:
     answer = over_websocket(cluster, f"{POD}/exec?command=cat&stdin=1&stdout=1", V5, b"\x00hello", b"\xff\x00")
     assert channels(answer) == {1: b"hello", 3: b'{"metadata":{},"status":"Success"}'}
     answer = over_websocket(cluster, f"{POD}/exec?command=exit&command=7&stderr=true", V5)
-    told = channels(answer)
-    assert told[2] == b"it fails\n"
-    assert json.loads(told[3])["details"]["causes"] == [{"reason": "ExitCode", "message": "7"}]
+    received = channels(answer)
+    assert received[2] == b"it fails\n"
+    assert json.loads(received[3])["details"]["causes"] == [{"reason": "ExitCode", "message": "7"}]
 
 
 def test_exec_with_large_output(cluster: Cluster) -> None:
@@ -129,9 +129,9 @@ def test_kubelet_errors_before_the_upgrade(cluster: Cluster, target: str, protoc
 
 
 def test_kubelet_errors_are_sent_on_the_error_channel_with_v5(cluster: Cluster) -> None:
-    told = channels(over_websocket(cluster, f"{POD}/exec?command=x", V5))[3]
+    received = channels(over_websocket(cluster, f"{POD}/exec?command=x", V5))[3]
     problem = "unable to upgrade connection: you must specify at least 1 of stdin, stdout, stderr"
-    assert json.loads(told)["message"] == f"Internal error occurred: {problem}"
+    assert json.loads(received)["message"] == f"Internal error occurred: {problem}"
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ def test_log_response_is_plain_text(cluster: Cluster, kubelet: StubKubelet) -> N
 
 def test_log_over_websocket(cluster: Cluster, kubelet: StubKubelet) -> None:
     answer = over_websocket(cluster, f"{POD}/log", None)
-    assert messages(answer.body) == [(BINARY, b""), (BINARY, b"one\ntwo\n"), GOODBYE]
+    assert messages(answer.body) == [(BINARY, b""), (BINARY, b"one\ntwo\n"), CLOSE_FRAME]
     kubelet.log = WholeStream(b"x" * 5000)
     encoded = over_websocket(cluster, f"{POD}/log", "base64.binary.k8s.io")
     assert [len(payload) for _, payload in messages(encoded.body)[:-1]] == [0, 2732, 2732, 1208]

@@ -1,4 +1,4 @@
-"""What the command lines of the suites that start kube-apiserver ask of a cluster."""
+"""kube-apiserver command lines of test suites, mapped to cluster options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Command lines in the spellings of Go's pflag and flag packages, and of everybody who writes them."""
+"""Parsing of flags as Go's pflag and flag packages do."""
 
 from __future__ import annotations
 

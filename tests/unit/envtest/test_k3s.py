@@ -19,7 +19,7 @@ from tests.benchmarks.sides import free_port
 MAP = "{apiVersion: v1, kind: ConfigMap, metadata: {name: loaded, namespace: default}}"
 
 
-def test_defaults_are_those_of_k3s() -> None:
+def test_defaults_equal_those_of_k3s() -> None:
     assert read([]) == Arguments()
     assert read(["--disable=traefik", "--no-deploy=traefik", "--snapshotter", "native"]) == Arguments()
 
@@ -40,7 +40,7 @@ def test_supported_k3s_flags() -> None:
     )
 
 
-def test_an_invalid_port_is_refused() -> None:
+def test_invalid_port_is_rejected() -> None:
     with pytest.raises(FlagError, match="https-listen-port"):
         read(["--https-listen-port=x"])
 

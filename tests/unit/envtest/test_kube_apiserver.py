@@ -1,4 +1,4 @@
-"""how long the replacement for kube-apiserver serves."""
+"""When the replacement for kube-apiserver exits."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def test_orphaned_server_exits_without_connections(monkeypatch: pytest.MonkeyPat
 def test_server_with_parent_or_connections_keeps_running(
     monkeypatch: pytest.MonkeyPatch, parents: list[int], connected: bool
 ) -> None:
-    told = itertools.chain(parents, itertools.repeat(parents[-1]))
-    monkeypatch.setattr("os.getppid", lambda: next(told))
+    parent_ids = itertools.chain(parents, itertools.repeat(parents[-1]))
+    monkeypatch.setattr("os.getppid", lambda: next(parent_ids))
     assert not wait(monkeypatch, threading.Event(), connected=SimpleNamespace(is_connected=connected))
 
 

@@ -1,4 +1,4 @@
-"""Patterns that Go takes, and its words for the others."""
+"""Go's regular expressions: valid patterns, and the errors of invalid ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Texts with bytes in them that are no UTF-8."""
+"""Strings with bytes that are not valid UTF-8."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def test_invalid_utf8_in_json_yaml_and_quoted_text() -> None:
 @pytest.mark.parametrize(
     ("value", "text"), [({"b": "x", "a": [1, None]}, '{"b":"x","a":[1,null]}'), ({"b": "ü\udcff"}, '{"b":"ü\\ufffd"}')]
 )
-def test_json_text(value: object, text: str) -> None:
+def test_json_text_of_invalid_utf8(value: object, text: str) -> None:
     assert json_text(value) == text
 
 
-def test_json_text_sorts() -> None:
+def test_json_text_with_sorted_keys() -> None:
     assert json_text({"b": "\udcff", "a": 1}, sort_keys=True) == '{"a":1,"b":"\\ufffd"}'

@@ -59,7 +59,7 @@ def test_error_message_quotes_text_as_go_does() -> None:
 
 
 @pytest.mark.parametrize("text", ["0001-01-01T00:00:00Z", "0001-01-01T01:00:00+01:00"])
-def test_the_zero_time_is_null(text: str) -> None:
+def test_zero_time_is_null(text: str) -> None:
     assert parse_time(text) is None
 
 
@@ -72,12 +72,12 @@ def test_the_zero_time_is_null(text: str) -> None:
         ("0001-01-01T00:00:00.000000Z", None),
     ],
 )
-def test_micro_times(text: str, printed: str | None) -> None:
+def test_parse_micro_time(text: str, printed: str | None) -> None:
     assert parse_micro_time(text) == printed
 
 
 @pytest.mark.parametrize("text", ["2024-01-01T00:00:00Z", "2024-01-01T00:00:00.5Z", "2024-01-01T00:00:00.0000001Z"])
-def test_micro_times_have_six_digits(text: str) -> None:
+def test_micro_time_requires_six_fractional_digits(text: str) -> None:
     with pytest.raises(TimeError, match=r"2006-01-02T15:04:05\.000000Z07:00"):
         parse_micro_time(text)
 

@@ -1,4 +1,4 @@
-"""URLs: what Go's net/url made of some (fixtures/urls), and that no text breaks the reader."""
+"""URLs are parsed as by Go's net/url (fixtures/urls); arbitrary text does not raise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What faults are told is checked when they are armed, in Python and over HTTP."""
+"""Arguments of faults are validated when a fault is armed."""
 
 from __future__ import annotations
 

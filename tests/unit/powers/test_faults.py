@@ -1,4 +1,4 @@
-"""Faults: each action over a socket, as a client sees it; how often they happen; and that the state stays true."""
+"""Faults: every action over a socket as a client sees it, and the limits of how often faults hit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The recorder: what was asked, by whom, and what was answered; views, waiting, and errors that explain themselves."""
+"""The recorder of requests: recorded fields, filters, waiting, and error messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Histories, the past, saved states, resets, restarts, outages, and where revisions go on from."""
+"""History, reads at a past revision, saved states, reset, restart, outage, and the first revision."""
 
 from __future__ import annotations
 

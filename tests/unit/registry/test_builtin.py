@@ -1,4 +1,4 @@
-"""The tables that join the served resources with the code of their kinds."""
+"""The tables that map served resources to the code of their kinds."""
 
 from __future__ import annotations
 

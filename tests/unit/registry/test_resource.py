@@ -1,4 +1,4 @@
-"""Resources come and go, version by version."""
+"""The registry of resources: adding, replacing and removing versions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ranges of Services: how flags are read, and what a cluster with other ranges has and gives."""
+"""Service cluster IP and node port ranges: flags, and clusters with other ranges."""
 
 from __future__ import annotations
 

@@ -48,9 +48,9 @@ def test_one_connection_serves_many_requests(serve: Serve, connect: Connect) -> 
         assert "Connection" not in fields
 
 
-@pytest.mark.parametrize(("size", "told"), [(2048, True), (2049, False), (70_000, False)])
+@pytest.mark.parametrize(("size", "has_length"), [(2048, True), (2049, False), (70_000, False)])
 def test_short_responses_have_content_length_and_long_ones_are_chunked(
-    serve: Serve, connect: Connect, size: int, told: bool
+    serve: Serve, connect: Connect, size: int, has_length: bool
 ) -> None:
     def sized(_: dict[str, Any], start_response: Callable[..., Any]) -> list[bytes]:
         start_response("200 OK", [TYPE])
@@ -62,7 +62,7 @@ def test_short_responses_have_content_length_and_long_ones_are_chunked(
         _, fields, body = client.answer()
         assert body == b"x" * size
         assert (fields.get("Content-Length"), fields.get("Transfer-Encoding")) == (
-            (str(size), None) if told else (None, "chunked")
+            (str(size), None) if has_length else (None, "chunked")
         )
 
 

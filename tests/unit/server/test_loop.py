@@ -28,7 +28,7 @@ def run(loop: Loop) -> None:
     assert done.wait(TIMEOUT)
 
 
-def test_calls_run_in_the_loop_s_thread_in_order(loop: Loop) -> None:
+def test_calls_run_in_order_in_the_loop_thread(loop: Loop) -> None:
     numbers: list[int] = []
     threads: set[threading.Thread] = set()
     for number in range(3):

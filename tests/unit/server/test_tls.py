@@ -182,7 +182,7 @@ def test_client_without_tls_handshake_does_not_block_others(secure: Secure) -> N
 
 
 def test_client_certificate_of_an_unknown_ca_is_in_the_environ(secure: Secure, tmp_path: Any) -> None:
-    """The application decides whom to believe: kube-apiserver answers 401, and takes a good token beside a bad certificate."""
+    """The application authenticates: kube-apiserver answers 401, and accepts a valid token beside an invalid certificate."""
     stranger = certificates.Authority().issue_client("evil", ("system:masters",))
     path = tmp_path / "stranger.pem"
     path.write_text(stranger.key_pem + stranger.pem)

@@ -1,4 +1,4 @@
-"""Where a cursor may begin, what it gives, and when it is lost."""
+"""Cursors: start revisions, returned events, and when they raise Compacted."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_event_has_the_previous_record() -> None:
     assert (deleted.record, deleted.revision) == (None, 3)
 
 
-def test_the_position_of_an_idle_cursor_moves_with_the_store() -> None:
+def test_position_of_an_idle_cursor_follows_the_store_revision() -> None:
     store, bucket = store_with(2)
     cursor = bucket.cursor(0)
     assert cursor.position == 0

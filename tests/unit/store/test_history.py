@@ -1,4 +1,4 @@
-"""The limits of the cached window: by count, by age, and in which order they count."""
+"""Limits of the cached window by count and by age."""
 
 from __future__ import annotations
 

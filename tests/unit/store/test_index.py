@@ -68,7 +68,7 @@ def test_index_is_updated_incrementally() -> None:
     assert app.reads == 2, "the old value and the new one"
 
 
-def test_writes_do_not_read_attributes() -> None:
+def test_writes_do_not_evaluate_indexed_attributes() -> None:
     bucket, app = bucket_of(a={"app": "x"}), Reader("app")
     found(bucket, Condition(app, ["x"]))
     app.reads = 0

@@ -42,10 +42,10 @@ def test_mirror_equals_the_bucket_after_catch_up(steps: list[str]) -> None:
     for step in [*steps, "catch up"]:
         if step == "catch up":
             before = values(mirror)
-            told = mirror.catch_up()
+            changed = mirror.catch_up()
             now = present(bucket)
             assert values(mirror) == now
-            assert {key for key in {**before, **now} if before.get(key) != now.get(key)} <= set(told)
+            assert {key for key in {**before, **now} if before.get(key) != now.get(key)} <= set(changed)
         elif step == "forget":
             bucket.forget()
         elif step == "restore":

@@ -10,7 +10,7 @@ from fakekube.streaming.spdy import frames
 from fakekube.streams import Tunnel
 
 CONTINUATION, TEXT, BINARY, CLOSE, PING, PONG = 0x0, 0x1, 0x2, 0x8, 0x9, 0xA
-GOODBYE = (CLOSE, b"\x03\xe8")
+CLOSE_FRAME = (CLOSE, b"\x03\xe8")
 
 
 def masked(opcode: int, payload: bytes, *, final: bool = True) -> bytes:

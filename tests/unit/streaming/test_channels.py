@@ -77,7 +77,7 @@ def test_messages_for_unknown_channels_are_dropped() -> None:
     assert encoded.data == [(0, b"hi")]
 
 
-def test_every_frame_is_a_message_whatever_its_opcode() -> None:
+def test_every_data_frame_is_a_message_regardless_of_opcode() -> None:
     heard = Heard()
     heard.connection.feed(masked(BINARY, b"\x00a", final=False) + masked(CONTINUATION, b"\x01b") + masked(0x3, b"\x00c"))
     assert heard.data == [(0, b"a"), (1, b"b"), (0, b"c")]

@@ -15,10 +15,10 @@ from fakekube.streaming.portforward.spdy import SPDYForward
 from fakekube.streaming.portforward.websocket import WebSocketForward, ports_of
 from fakekube.streaming.spdy.frames import CANCEL, Data, RstStream, SynReply
 from fakekube.streaming.tunnel import TunnellingWebSocket, offered_protocols
-from tests.unit.streaming.peers import BINARY, CLOSE, GOODBYE, PING, PONG, TEXT, SPDYClient, masked, messages, taken
+from tests.unit.streaming.peers import BINARY, CLOSE, CLOSE_FRAME, PING, PONG, TEXT, SPDYClient, masked, messages, taken
 
 REFUSED = "dial tcp4 127.0.0.1:81: connect: connection refused"
-TOLD = b"error forwarding port 81 to pod box, uid : " + REFUSED.encode()
+REFUSED_PORT = b"error forwarding port 81 to pod box, uid : " + REFUSED.encode()
 
 
 class Pod:
@@ -50,14 +50,14 @@ def pod() -> Pod:
 def test_port_forward_over_websocket(pod: Pod) -> None:
     tunnel = WebSocketForward("v4.channel.k8s.io", [8080, 81], "box", pod.connect, Clock())
     begins = [(BINARY, bytes([channel]) + port) for channel, port in zip(range(4), [b"\x90\x1f"] * 2 + [b"Q\0"] * 2, strict=True)]
-    assert messages(taken(tunnel)) == [*begins, (BINARY, b"\x03" + TOLD)]
+    assert messages(taken(tunnel)) == [*begins, (BINARY, b"\x03" + REFUSED_PORT)]
     tunnel.receive(masked(BINARY, b"\x00in") + masked(BINARY, b"\x01ignored"))
     connection = pod.connections[8080]
     assert connection.from_client.read() == b"in"
     connection.to_client.write(b"out")
     assert messages(taken(tunnel)) == [(BINARY, b"\x00out")]
     connection.to_client.close()
-    assert messages(taken(tunnel)) == [GOODBYE]
+    assert messages(taken(tunnel)) == [CLOSE_FRAME]
     assert tunnel.ended
 
 
@@ -149,7 +149,7 @@ def test_forwarded_connections_do_not_block_each_other(pod: Pod) -> None:
 def test_refused_port_is_reported_and_its_streams_are_reset(pod: Pod) -> None:
     session = Session(pod)
     data, error = session.open("data", "81"), session.open("error", "81")
-    assert session.wait_for(5)[2:] == [Data(error, TOLD), RstStream(data, CANCEL), RstStream(error, CANCEL)]
+    assert session.wait_for(5)[2:] == [Data(error, REFUSED_PORT), RstStream(data, CANCEL), RstStream(error, CANCEL)]
 
 
 @pytest.mark.parametrize(
@@ -218,7 +218,7 @@ def test_port_forward_over_spdy_tunnelled_in_websocket(pod: Pod) -> None:
         woken.wait(0.01)
     assert connection.from_client.read() == b"hello"
     tunnel.receive(masked(CLOSE, b"\x03\xe8"))
-    assert messages(taken(tunnel)) == [GOODBYE]
+    assert messages(taken(tunnel)) == [CLOSE_FRAME]
     tunnel.close()
     assert connection.to_client.abandoned
 
@@ -239,7 +239,7 @@ BROKEN: dict[str, Callable[[], bytes]] = {
 def test_invalid_tunnel_input_closes_the_websocket(pod: Pod, data: Callable[[], bytes]) -> None:
     tunnel = TunnellingWebSocket(SPDYForward("box", pod.connect, Clock()))
     tunnel.receive(data())
-    assert messages(taken(tunnel))[-1] == GOODBYE
+    assert messages(taken(tunnel))[-1] == CLOSE_FRAME
     assert tunnel.ended
 
 

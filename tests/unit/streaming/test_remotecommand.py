@@ -18,7 +18,7 @@ from fakekube.streaming.remotecommand import Action, Options
 from fakekube.streaming.remotecommand.spdy import SPDYCommand
 from fakekube.streaming.remotecommand.websocket import RefusedCommand, WebSocketCommand
 from fakekube.streaming.spdy.frames import CANCEL, Data, GoAway, RstStream, SynReply
-from tests.unit.streaming.peers import BINARY, CLOSE, GOODBYE, SPDYClient, cut, masked, messages, taken
+from tests.unit.streaming.peers import BINARY, CLOSE, CLOSE_FRAME, SPDYClient, cut, masked, messages, taken
 
 V5 = "v5.channel.k8s.io"
 ALL = Options(stdin=True, stdout=True, stderr=True)
@@ -77,7 +77,7 @@ def test_exec_over_websocket() -> None:
     assert messages(taken(tunnel)) == [(BINARY, b"\x01out"), (BINARY, b"\x02err")]
     process.write(b"last")
     process.end()
-    assert messages(taken(tunnel)) == [(BINARY, b"\x01last"), (BINARY, b"\x03" + SUCCESS), GOODBYE]
+    assert messages(taken(tunnel)) == [(BINARY, b"\x01last"), (BINARY, b"\x03" + SUCCESS), CLOSE_FRAME]
     assert tunnel.ended
 
 
@@ -93,7 +93,7 @@ def test_exit_status_is_sent_after_output_closed_and_process_exited(ends_first: 
         process.streams.stdout.close()
         assert taken(tunnel) == b""
         process.execution.finish()
-    assert messages(taken(tunnel)) == [(BINARY, b"\x03" + SUCCESS), GOODBYE]
+    assert messages(taken(tunnel)) == [(BINARY, b"\x03" + SUCCESS), CLOSE_FRAME]
 
 
 def status_of(protocol: str, exit_status: ExitStatus) -> bytes:
@@ -105,7 +105,7 @@ def status_of(protocol: str, exit_status: ExitStatus) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("protocol", "exit_status", "told"),
+    ("protocol", "exit_status", "expected"),
     [
         (
             V5, ExitStatus(3),
@@ -143,16 +143,16 @@ def status_of(protocol: str, exit_status: ExitStatus) -> bytes:
         ),
     ],
 )  # fmt: skip
-def test_exit_status_is_json_since_v4(protocol: str, exit_status: ExitStatus, told: dict[str, Any]) -> None:
+def test_exit_status_is_json_since_v4(protocol: str, exit_status: ExitStatus, expected: dict[str, Any]) -> None:
     text = status_of(protocol, exit_status)
-    assert json.loads(text) == told
+    assert json.loads(text) == expected
     assert b"<" not in text
 
 
 def test_exit_status_before_v4_is_an_error_text() -> None:
     assert status_of("channel.k8s.io", ExitStatus()) == b""
-    told = b"command terminated with non-zero exit code: error executing command [x], exit code 1"
-    assert status_of("", ExitStatus(1)) == told
+    expected = b"command terminated with non-zero exit code: error executing command [x], exit code 1"
+    assert status_of("", ExitStatus(1)) == expected
 
 
 @pytest.mark.parametrize(
@@ -166,10 +166,10 @@ def test_start_error_is_sent_on_the_error_channel() -> None:
     tunnel = exec_over_websocket(Process(KubeletError(500, "no runtime")))
     assert b"error executing command in container: no runtime" in messages(taken(tunnel))[-2][1]
     refused = RefusedCommand(Options(stderr=True), "no kubelet")
-    told = messages(taken(refused))
-    assert told[0] == (BINARY, b"\x02")
-    assert b"Internal error occurred: no kubelet" in told[1][1]
-    assert told[2] == GOODBYE
+    expected = messages(taken(refused))
+    assert expected[0] == (BINARY, b"\x02")
+    assert b"Internal error occurred: no kubelet" in expected[1][1]
+    assert expected[2] == CLOSE_FRAME
     assert refused.ended
 
 
@@ -193,7 +193,7 @@ def test_client_disconnect_cancels_the_process() -> None:
 def test_websocket_close_frame_is_answered() -> None:
     tunnel = exec_over_websocket(Process())
     tunnel.receive(masked(CLOSE, b"\x03\xe8"))
-    assert messages(taken(tunnel)) == [(BINARY, b"\x01"), GOODBYE]
+    assert messages(taken(tunnel)) == [(BINARY, b"\x01"), CLOSE_FRAME]
     assert tunnel.ended
 
 
@@ -293,10 +293,10 @@ def test_exec_over_spdy() -> None:
     assert session.sent() == [Data(5, b"out"), Data(7, b"err")]
     session.process.end(ExitStatus(2))
     session.until(lambda: session.process.execution.exit is not None)
-    *ends, status, reset_error, reset_stdin, goodbye = session.sent()
+    *ends, status, reset_error, reset_stdin, goaway = session.sent()
     assert ends == [Data(5, b"", True), Data(7, b"", True)]
     assert json.loads(status.data)["details"]["causes"][0]["message"] == "2"
-    assert (status.stream_id, reset_error, reset_stdin, goodbye) == (1, RstStream(1, CANCEL), RstStream(3, CANCEL), GoAway(7))
+    assert (status.stream_id, reset_error, reset_stdin, goaway) == (1, RstStream(1, CANCEL), RstStream(3, CANCEL), GoAway(7))
     assert session.tunnel.ended
 
 

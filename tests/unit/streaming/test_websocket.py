@@ -65,7 +65,7 @@ def test_invalid_handshakes_are_rejected(change: dict[str, Any], answer: bytes) 
         (65536, b"\x81\x7f\x00\x00\x00\x00\x00\x01\x00\x00"),
     ],
 )
-def test_frames_of_all_lengths(length: int, head: bytes) -> None:
+def test_encoding_of_frame_lengths(length: int, head: bytes) -> None:
     message = b"a" * length
     assert websocket.text(message) == head + message
     assert websocket.binary(message) == bytes([0x82]) + head[1:] + message
@@ -82,15 +82,15 @@ frames = st.one_of(
 
 
 @given(st.lists(frames, max_size=6), st.lists(st.integers(0), max_size=8), st.booleans())
-def test_pings_are_answered_and_other_frames_skipped(sent: list[tuple[int, int]], places: list[int], says_goodbye: bool) -> None:
+def test_pings_are_answered_and_other_frames_skipped(sent: list[tuple[int, int]], places: list[int], sends_close: bool) -> None:
     data = b"".join(masked(opcode, b"p" * length) for opcode, length in sent)
-    if says_goodbye:
+    if sends_close:
         data += masked(CLOSE, b"\x03\xe8")
     edges = sorted({0, len(data), *(place % (len(data) + 1) for place in places)})
     reader = FrameReader()
     answers = b"".join(reader.feed(data[start:end]) for start, end in pairwise(edges))
     assert answers == b"".join(bytes([0x8A, n]) + b"p" * n for opcode, n in sent if opcode == PING)
-    assert reader.closed is says_goodbye
+    assert reader.closed is sends_close
 
 
 def test_unmasked_client_frame_closes_with_1002() -> None:

@@ -1,4 +1,4 @@
-"""CA bundles that are none."""
+"""Validation of CA bundles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which version of a group comes first."""
+"""Kube-aware order of API versions."""
 
 from __future__ import annotations
 

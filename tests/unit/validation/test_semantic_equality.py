@@ -1,4 +1,4 @@
-"""When two objects mean the same."""
+"""Semantic equality of objects (apiequality.Semantic.DeepEqual)."""
 
 from __future__ import annotations
 

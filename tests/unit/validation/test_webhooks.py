@@ -1,4 +1,4 @@
-"""Addresses of webhooks."""
+"""Validation of webhook URLs and service references."""
 
 from __future__ import annotations
 

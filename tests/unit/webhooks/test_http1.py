@@ -1,4 +1,4 @@
-"""Answers of servers, read as net/http reads them."""
+"""HTTP/1.1 responses of webhook servers, parsed as by net/http."""
 
 from __future__ import annotations
 

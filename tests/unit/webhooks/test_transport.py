@@ -1,4 +1,4 @@
-"""Requests to servers that mean no good, and connections that are kept."""
+"""Webhook calls to hostile servers, and connection reuse."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TLS connections to servers: what becomes of the socket when the server goes away."""
+"""TLS connections to webhook servers: the socket is closed on failure."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def test_socket_is_closed_if_reset_before_the_tls_handshake(monkeypatch: pytest.
             return make(*arguments, **options)  # type: ignore[arg-type]
 
         monkeypatch.setattr(trust, "_context", reset)
-        with warnings.catch_warnings(record=True) as told:
+        with warnings.catch_warnings(record=True) as emitted:
             warnings.simplefilter("always")
             with pytest.raises(ConnectionResetError) as caught:
                 trust.connected(plain, "localhost", b"", verified=False)
             assert caught.value.errno is not None
             del caught
             gc.collect()
-    assert [str(one.message) for one in told] == []
+    assert [str(one.message) for one in emitted] == []

@@ -1,4 +1,4 @@
-"""The times that schedules name, as the Go library finds them."""
+"""Next run times of CronJob schedules, equal to those of the Go library robfig/cron."""
 
 from __future__ import annotations
 

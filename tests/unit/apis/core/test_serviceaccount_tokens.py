@@ -1,4 +1,4 @@
-"""Tokens of service accounts age with the clock of the cluster."""
+"""ServiceAccount tokens expire by the clock of the cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which rules cover which, and that breaking rules down loses nothing."""
+"""Privilege escalation checks: which RBAC rules cover which."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ def test_rule_covers_rule(owned: dict[str, Any], part: dict[str, Any], covered: 
 
 
 @given(RULES)
-def test_a_rule_covers_itself(value: dict[str, Any]) -> None:
+def test_rule_coverage_is_reflexive(value: dict[str, Any]) -> None:
     assert covers(value, value)
 
 
 @given(RULES, RULES, RULES)
-def test_covering_is_transitive(first: dict[str, Any], second: dict[str, Any], third: dict[str, Any]) -> None:
+def test_rule_coverage_is_transitive(first: dict[str, Any], second: dict[str, Any], third: dict[str, Any]) -> None:
     if covers(first, second) and covers(second, third):
         assert covers(first, third)
 

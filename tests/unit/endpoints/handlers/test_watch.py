@@ -1,4 +1,4 @@
-"""Which revisions bookmarks tell, and when there is one."""
+"""Resource versions of bookmarks, and when bookmarks are sent."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def test_initial_events_bookmark_revision_of_cached_and_consistent_reads(resourc
     }
     events = [orjson.loads(frame) for frame in client.watch("/api/v1/namespaces/default/configmaps", query).take()]
     assert [event["type"] for event in events] == ["ADDED", "BOOKMARK"]
-    told = int(events[-1]["object"]["metadata"]["resourceVersion"])
-    assert told == (changed if is_the_last_change else elsewhere)
+    revision = int(events[-1]["object"]["metadata"]["resourceVersion"])
+    assert revision == (changed if is_the_last_change else elsewhere)
     cluster.stop()
 
 

@@ -1,4 +1,4 @@
-"""Continue tokens: round trip, the form of both storages, and what is refused in which words."""
+"""Continue tokens: round trip, the format of both storages, and rejection of invalid tokens."""
 
 from __future__ import annotations
 

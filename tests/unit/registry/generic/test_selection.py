@@ -1,4 +1,4 @@
-"""Selected lists find what a look at every object finds: present and past, in pages, whatever the selector."""
+"""Lists with selectors equal a filtered full list, at current and past revisions, with and without pagination."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the write path may leave out when a write changes nothing, shown with the objects of all stories."""
+"""Updates that change nothing skip validation; tested with the objects of all stories."""
 
 from __future__ import annotations
 

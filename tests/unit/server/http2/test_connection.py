@@ -42,7 +42,7 @@ def test_many_requests_on_one_connection(serve_http2: Serve, connect_http2: Conn
         assert list(answer.fields) == [":status", "content-type", "content-length", "date"]
 
 
-def test_a_slow_request_does_not_hold_up_others(serve_http2: Serve, connect_http2: Connect) -> None:
+def test_slow_request_does_not_block_other_streams(serve_http2: Serve, connect_http2: Connect) -> None:
     may_go_on = threading.Event()
 
     def slow(environ: Environ, start_response: Callable[..., Any]) -> list[bytes]:
@@ -58,8 +58,8 @@ def test_a_slow_request_does_not_hold_up_others(serve_http2: Serve, connect_http
     assert client.answer(first).status == "200"
 
 
-@pytest.mark.parametrize(("size", "told"), [(1, True), (4096, True), (4097, False), (3_000_000, False)])
-def test_content_length_of_response_bodies(serve_http2: Serve, connect_http2: Connect, size: int, told: bool) -> None:
+@pytest.mark.parametrize(("size", "has_length"), [(1, True), (4096, True), (4097, False), (3_000_000, False)])
+def test_content_length_of_response_bodies(serve_http2: Serve, connect_http2: Connect, size: int, has_length: bool) -> None:
     def sized(_: Environ, start_response: Callable[..., Any]) -> list[bytes]:
         start_response("200 OK", [TYPE])
         return [b"x" * size]
@@ -67,9 +67,9 @@ def test_content_length_of_response_bodies(serve_http2: Serve, connect_http2: Co
     client = connect_http2(serve_http2(sized))
     answer = client.get()
     assert len(answer.data) == size
-    assert ("content-length" in answer.fields) is told
+    assert ("content-length" in answer.fields) is has_length
     head = client.get("/", "HEAD")
-    assert (head.data, head.ended, "content-length" in head.fields) == (b"", True, told)
+    assert (head.data, head.ended, "content-length" in head.fields) == (b"", True, has_length)
 
 
 def test_closed_flow_control_window_blocks_only_its_own_streams(serve_http2: Serve, connect_http2: Connect) -> None:

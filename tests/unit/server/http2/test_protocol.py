@@ -356,7 +356,7 @@ def test_endless_header_blocks_end_the_connection(piece: bytes) -> None:
     assert ending(protocol) is ErrorCode.PROTOCOL_ERROR
 
 
-def test_a_header_bomb_ends_the_connection() -> None:
+def test_hpack_bomb_ends_the_connection() -> None:
     protocol = settings_received()
     entry = b"\x40" + b"\x01a" + b"\x7f\x81\x1e" + b"y" * 3968  # literal, indexed: 62 afterwards
     protocol.receive(frame(frames.HEADERS, WHOLE, 1, entry + b"\xbe" * 20_000))

@@ -1,4 +1,4 @@
-"""What webhooks leave in the audit log."""
+"""Audit annotations of admission webhooks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The webhooks of all configurations of a kind."""
+"""Order and caching of webhook configurations."""
 
 from __future__ import annotations
 

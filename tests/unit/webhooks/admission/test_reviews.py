@@ -1,4 +1,4 @@
-"""Answers of webhooks: which of them answer what was asked."""
+"""Validation of AdmissionReview responses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cluster IPs and node ports: nobody shares one, and nothing is held that no service has."""
+"""Allocation of cluster IPs and node ports: each belongs to one Service, and none leaks."""
 
 from __future__ import annotations
 
