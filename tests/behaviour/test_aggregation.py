@@ -288,7 +288,7 @@ def test_large_proxied_response_is_returned_completely(extension: Extension) -> 
 
 
 def upgrade(extension: Extension, *sent: bytes) -> bytes:
-    """Ask for another protocol, and say something in it; all that comes back."""
+    """Upgrade to another protocol, send data, and return the response."""
     connection = extension.api.connect(timeout=10)
     connection.connect()
     plain = connection.sock

@@ -339,7 +339,7 @@ def test_conflict_between_managers_of_different_api_versions(api) -> None:
     assert old.get().at("spec", "targetCPUUtilizationPercentage") == 60
 
 
-# ---------------------------------------------------------------- kubectl's way from client-side apply
+# ---------------------------------------------------------------- migration from client-side apply
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
@@ -443,7 +443,7 @@ def test_apply_body_must_be_an_object(api, config: Applier, body: str) -> None:
     assert reply.at("message").startswith("error decoding YAML: ")
 
 
-# ---------------------------------------------------------------- histories
+# ---------------------------------------------------------------- random sequences
 
 _keys = st.sampled_from(["a", "b", "c"])
 _values = st.sampled_from(["1", "2"])

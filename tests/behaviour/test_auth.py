@@ -16,7 +16,7 @@ ANONYMOUS = {"Authorization": ""}
 def grant_permission(
     api, verb: str, resource: str, name: str = "reader", subject: dict[str, Any] | None = None, **more: Any
 ) -> None:
-    """Give alice (or another subject) a right in the test's namespace."""
+    """Grant alice (or another subject) a permission in the test's namespace."""
     rule = {"verbs": [verb], "apiGroups": [""], "resources": [resource], **more}
     assert (
         api.post(api.path("roles", group="rbac.authorization.k8s.io/v1"), {"metadata": {"name": name}, "rules": [rule]}).status
@@ -40,7 +40,7 @@ def eventually(status: int, call: Callable[[], Any]) -> Any:
     raise AssertionError(f"{reply.status}, not {status}: {reply.body!r}")
 
 
-# ---------------------------------------------------------------- who
+# ---------------------------------------------------------------- authentication
 
 
 def whoami(api, **headers: str) -> dict[str, Any]:
@@ -70,7 +70,7 @@ def test_requests_without_token_are_anonymous(api, header: str) -> None:
     assert api.get("/version", headers={"Authorization": header}).status == 200
 
 
-# ---------------------------------------------------------------- may
+# ---------------------------------------------------------------- authorization
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_create_on_update_requires_the_create_verb(api) -> None:
     assert (reply.status, reply.at("details", "name")) == (403, "c")
 
 
-# ---------------------------------------------------------------- granting
+# ---------------------------------------------------------------- privilege escalation
 
 
 RBAC_GROUP = "rbac.authorization.k8s.io"
@@ -213,7 +213,7 @@ def test_authorization_reason_names_the_first_matching_subject(api) -> None:
 
 
 def eventually_says(words: str, call: Callable[[], Any]) -> Any:
-    """The answer whose message has these words."""
+    """The response whose message contains a text."""
     for _ in range(100):
         reply = call()
         if words in (reply.at("message") or ""):
@@ -222,7 +222,7 @@ def eventually_says(words: str, call: Callable[[], Any]) -> Any:
     raise AssertionError(f"{reply.status}: {reply.body!r}")
 
 
-# ---------------------------------------------------------------- as somebody else
+# ---------------------------------------------------------------- impersonation
 
 
 def test_impersonation(api) -> None:

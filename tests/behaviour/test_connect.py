@@ -116,7 +116,7 @@ def test_log_requires_an_acceptable_object_media_type(api: Api) -> None:
     assert api.get(api.path("pods", "absent", "log"), headers={"Accept": "application/json, */*"}).status == 404
 
 
-# ---------------------------------------------------------------- a node on which nothing listens
+# ---------------------------------------------------------------- unreachable kubelet
 
 REFUSED = "dial tcp 127.0.0.1:1: connect: connection refused"
 

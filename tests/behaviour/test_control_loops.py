@@ -23,7 +23,7 @@ Object = dict[str, Any]
 
 
 def watched(api: Any, path: str, name: str, is_it: Callable[[str, Object], bool]) -> Object:
-    """The first state of an object (type of the event, object) that is as it is to be."""
+    """The first state of an object (event type, object) that fulfils a condition."""
     query = urllib.parse.urlencode({"watch": "1", "fieldSelector": f"metadata.name={name}"})
     connection = api.connect(timeout=10)
     try:

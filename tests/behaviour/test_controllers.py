@@ -42,7 +42,7 @@ def live(living_url: str) -> Iterator[Api]:
     try:
         watched(client, client.path("serviceaccounts"), "default")
     except TimeoutError:
-        pytest.skip("nobody makes service accounts: there is no controller manager")
+        pytest.skip("the server has no controller manager: service accounts are not created")
     yield client
     client.delete(f"/api/v1/namespaces/{client.namespace}")
 
@@ -68,12 +68,12 @@ def followed(api: Api, path: str, name: str) -> Iterator[tuple[str, Object]]:
 
 
 def watched(api: Api, path: str, name: str, until: Callable[[str, Object], bool] = lambda event, obj: True) -> Object:
-    """The first state of an object (type of the event, object) that is as it is to be."""
+    """The first state of an object (event type, object) that fulfils a condition."""
     return next(obj for event, obj in followed(api, path, name) if event != "ABSENT" and until(event, obj))
 
 
 def wait_until_deleted(api: Api, path: str, name: str) -> None:
-    """Return when an object is not there any more."""
+    """Wait until an object is deleted."""
     next(event for event, _ in followed(api, path, name) if event in ("ABSENT", "DELETED"))
 
 

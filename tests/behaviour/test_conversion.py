@@ -27,7 +27,7 @@ TABLE = "application/json;as=Table;g=meta.k8s.io;v=v1"
 
 
 def objects_of(review: dict[str, Any], **changes: Any) -> list[dict[str, Any]]:
-    """What was sent, in the version that is wanted; a change that is None takes the member away."""
+    """The objects of a review in the desired version; a change of None removes the member."""
     changed = []
     for obj in review["request"]["objects"]:
         new = {**obj, "apiVersion": review["request"]["desiredAPIVersion"], **changes}
@@ -36,7 +36,7 @@ def objects_of(review: dict[str, Any], **changes: Any) -> list[dict[str, Any]]:
 
 
 def answer(review: dict[str, Any], *, objects: Any = None, **more: Any) -> Reply:
-    """A good answer, or one that differs in parts of its response."""
+    """A valid response, optionally with changed members."""
     found = objects_of(review) if objects is None else objects
     response = {"uid": review["request"]["uid"], "result": {"status": "Success"}, "convertedObjects": found, **more}
     response = {name: value for name, value in response.items() if value is not None}
@@ -57,7 +57,7 @@ def converted(review: dict[str, Any]) -> Reply:
 
 
 def metadata(**changes: Any) -> Callable[[dict[str, Any]], Reply]:
-    """Answers with metadata that differ; None takes a member away."""
+    """Respond with changed metadata; None removes a member."""
 
     def behave(review: dict[str, Any]) -> Reply:
         new = {**review["request"]["objects"][0]["metadata"], **changes}
@@ -102,7 +102,7 @@ class Gates:
         return text.removeprefix("conversion webhook for GROUP/v1, Kind=Gate ")
 
     def settle(self) -> None:
-        """Wait until what was written has been converted for those who watch."""
+        """Wait until written objects have been converted for watches."""
         end = time.monotonic() + 10
         last = self.api.get(self.path(version="v1")).at("metadata", "resourceVersion")
         while self.api.get(self.path(), {"resourceVersion": last}).status != 200:
@@ -197,7 +197,7 @@ def gates(define: Callable[..., Gates]) -> Gates:
     return define()
 
 
-# ---------------------------------------------------------------- what it is sent
+# ---------------------------------------------------------------- conversion requests
 
 
 def test_conversion_review_request(gates: Gates) -> None:
@@ -324,7 +324,7 @@ def test_watch_waits_while_the_conversion_webhook_fails(gates: Gates) -> None:
     assert (event["type"], event["object"]["metadata"]["name"]) == ("ADDED", "two")
 
 
-# ---------------------------------------------------------------- what may go wrong
+# ---------------------------------------------------------------- errors
 
 
 FAILED = "failed: "
@@ -439,7 +439,7 @@ def test_content_type_of_the_webhook_response_is_ignored(gates: Gates, content_t
     assert gates.api.get(gates.path("one")).at("spec") == {"hosts": ["a"], "size": 1}
 
 
-# ---------------------------------------------------------------- the way there
+# ---------------------------------------------------------------- connections
 
 
 def problem_of(define: Callable[..., Gates], webhook: Webhook | None = None, **client_config: Any) -> str:

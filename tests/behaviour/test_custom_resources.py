@@ -129,7 +129,7 @@ def define(api) -> Iterator[Callable[..., Widgets]]:
 
 
 def causes_of(reply: Any) -> list[tuple[str, str]]:
-    """Reason and place of every cause of a refusal."""
+    """Reason and field of every cause of a 422 response."""
     assert reply.status == 422, (reply.status, reply.body)
     return [(cause["reason"], cause["field"]) for cause in reply.at("details", "causes")]
 
@@ -820,7 +820,7 @@ def test_unchanged_invalid_values_are_tolerated_on_update(define) -> None:
     assert widgets.merge({"spec": {"a": "too long"}}).status == 422
 
 
-# ---------------------------------------------------------------- the end
+# ---------------------------------------------------------------- deletion
 
 
 def test_finalizers_delay_deletion(api, define) -> None:
@@ -848,7 +848,7 @@ def test_deleting_a_crd_deletes_its_objects(api, define) -> None:
     assert (refused.status, refused.at("reason")) == (403, "Forbidden")
     assert "create not allowed while custom resource definition is terminating" in refused.at("message")
     assert widgets.condition("Terminating")["status"] == "True"
-    if api.is_ours:  # a real one cleans up in its own time, which may be minutes
+    if api.is_ours:  # a real server deletes asynchronously, which may take minutes
         assert api.get(widgets.path("free")).status == 404
         assert "deletionTimestamp" in api.get(widgets.path("held")).at("metadata")
         assert widgets.condition("Terminating")["reason"] == "InstanceDeletionInProgress"
@@ -859,7 +859,7 @@ def test_deleting_a_crd_deletes_its_objects(api, define) -> None:
 
 def test_recreated_crd_does_not_restore_deleted_objects(api, define) -> None:
     if not api.is_ours:
-        pytest.skip("a real one cleans up in its own time, which may be minutes")
+        pytest.skip("a real server deletes asynchronously, which may take minutes")
     widgets = define()
     widgets.create()
     api.delete(f"{DEFINITIONS}/{widgets.name}")

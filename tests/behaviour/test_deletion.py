@@ -27,14 +27,14 @@ def names(api: Api, plural: str = "configmaps") -> list[str]:
 
 @pytest.fixture
 def pod(api: Api) -> str:
-    """The path of a pod that a node has."""
+    """The path of a pod bound to a node."""
     spec = {"nodeName": "n", "automountServiceAccountToken": False, "containers": [{"name": "c", "image": "i"}]}
     api.post(api.path("serviceaccounts"), {"metadata": {"name": "default"}})
     assert api.post(api.path("pods"), {"metadata": {"name": "p"}, "spec": spec}).status == 201
     return api.path("pods", "p")
 
 
-# ---------------------------------------------------------------- answers
+# ---------------------------------------------------------------- responses
 
 
 def test_delete_returns_a_status_for_most_kinds(api: Api) -> None:
@@ -160,7 +160,7 @@ def test_undecodable_delete_options_return_400(api: Api, body: Any) -> None:
     assert names(api) == ["a"]
 
 
-# ---------------------------------------------------------------- grace
+# ---------------------------------------------------------------- grace periods
 
 
 def test_pod_deletion_uses_the_grace_period(api: Api, pod: str) -> None:

@@ -81,7 +81,7 @@ def test_discovery_as_yaml_and_protobuf(api, path: str) -> None:
     assert api.get(path, **accept("text/html")).status == 406
 
 
-# ---------------------------------------------------------------- all at once
+# ---------------------------------------------------------------- aggregated discovery
 
 
 def test_aggregated_discovery(api) -> None:

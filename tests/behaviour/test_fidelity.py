@@ -22,7 +22,7 @@ def config_map(name: str, **metadata: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def widgets(api: Api) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The path of a custom resource with a scale, and an object of it."""
+    """The path of a custom resource with a scale subresource, and an object."""
     group = f"{api.name('group')}.example.com"
     numbers = {"type": "object", "properties": {"replicas": {"type": "integer"}}}
     schema = {"type": "object", "properties": {"spec": numbers, "status": numbers}}
@@ -45,7 +45,7 @@ def widgets(api: Api) -> Iterator[tuple[str, dict[str, Any]]]:
     api.delete(f"{DEFINITIONS}/widgets.{group}")
 
 
-# ---------------------------------------------------------------- members given twice
+# ---------------------------------------------------------------- duplicate members
 
 
 def test_duplicate_struct_member_null_keeps_the_first_value(api: Api) -> None:
@@ -87,7 +87,7 @@ def test_apply_create_drops_self_link(api: Api) -> None:
     assert (made.status, made.at("metadata", "selfLink")) == (201, None)
 
 
-# ---------------------------------------------------------------- writes that change nothing
+# ---------------------------------------------------------------- writes without changes
 
 
 @pytest.mark.parametrize(("metadata", "writes"), [({}, True), ({"labels": {"app": "x"}}, False)])
@@ -154,7 +154,7 @@ def test_aggregated_discovery_as_protobuf(api: Api) -> None:
     assert b"\n\nconfigmaps\x12" in reply.body
 
 
-# ---------------------------------------------------------------- owners in order
+# ---------------------------------------------------------------- order of managedFields
 
 
 def test_managed_fields_are_sorted_by_operation_time_and_name(api: Api) -> None:
@@ -218,7 +218,7 @@ def test_pod_templates_get_the_same_defaults_in_every_kind(api: Api) -> None:
     ]  # only those of Pods are given a host port
 
 
-# ---------------------------------------------------------------- half-empty versions
+# ---------------------------------------------------------------- incomplete versions
 
 
 @pytest.mark.parametrize("version", ["group/", "/v1", "other/v1"])

@@ -34,7 +34,7 @@ def document(api_version: str, kind: str, content: bytes) -> bytes:
     return b"k8s\0" + field(1, field(1, api_version.encode()) + field(2, kind.encode())) + field(2, content)
 
 
-# ---------------------------------------------------------------- what is chosen
+# ---------------------------------------------------------------- content negotiation
 
 
 @pytest.mark.parametrize(
@@ -349,7 +349,7 @@ def test_invalid_protobuf_is_rejected(api, body: bytes, message: str) -> None:
     assert (reply.status, reply.at("message")) == (400, message)
 
 
-# ---------------------------------------------------------------- types of bodies
+# ---------------------------------------------------------------- content types of requests
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,7 @@ def collection(server_url: str) -> Iterator[Collection]:
     api.delete(f"/api/v1/namespaces/{api.namespace}")
 
 
-# ---------------------------------------------------------------- which state
+# ---------------------------------------------------------------- resource versions
 
 UNSET = ""
 FORBIDDEN_UNSET = "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided"
@@ -69,7 +69,7 @@ NO_REVISION_WITH_CONTINUE = "specifying resource version is not allowed when usi
 
 
 def expected_problem(revision: str, match: str, token: str) -> tuple[int, str] | None:
-    """What is wrong with these parameters."""
+    """The expected error of these parameters."""
     errors = []
     if match and not revision:
         errors.append(FORBIDDEN_UNSET)
@@ -170,7 +170,7 @@ def test_get_with_resource_version(collection: Collection) -> None:
     assert problem(wrong) == (500, f'resourceVersion: Invalid value: "x": {syntax}')
 
 
-# ---------------------------------------------------------------- chunks
+# ---------------------------------------------------------------- pagination
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4])
@@ -258,7 +258,7 @@ def test_expired_continue_token_returns_410_with_a_new_token(collection: Collect
     token = made_up_token({"v": "meta.k8s.io/v1", "rv": 1, "start": "b\u0000"})
     reply = collection.api.get(collection.path, {"limit": "2", "continue": token})
     if reply.status == 200:
-        pytest.skip("this server is so young that it remembers everything")
+        pytest.skip("the server is too new to have compacted its history")
     assert (reply.status, reply.at("reason")) == (410, "Expired")
     assert reply.at("message").startswith("The provided continue parameter is too old to display a consistent list result.")
     offered = reply.at("metadata", "continue")
@@ -273,12 +273,12 @@ def test_list_at_a_compacted_resource_version_returns_410(collection: Collection
     query = {"resourceVersion": "1", "resourceVersionMatch": "Exact"}
     reply = collection.api.get(collection.path, query)
     if reply.status == 200:
-        pytest.skip("this server is so young that it remembers everything")
+        pytest.skip("the server is too new to have compacted its history")
     assert problem(reply) == (410, "The resourceVersion for the provided list is too old.")
     assert reply.at("reason") == "Expired"
 
 
-# ---------------------------------------------------------------- what is selected
+# ---------------------------------------------------------------- selectors
 
 
 @pytest.mark.parametrize(
@@ -347,7 +347,7 @@ def test_list_across_all_namespaces(collection: Collection) -> None:
     assert (nowhere.status, nowhere.at("items")) == (200, [])
 
 
-# ---------------------------------------------------------------- again and again
+# ---------------------------------------------------------------- repeated lists
 
 FORMATS = (
     "application/json",

@@ -76,7 +76,7 @@ def test_openid_configuration_and_jwks(api) -> None:
     assert {key["alg"] for key in keys.json["keys"]} <= set(document["id_token_signing_alg_values_supported"])
 
 
-# ---------------------------------------------------------------- odd requests
+# ---------------------------------------------------------------- unusual requests
 
 
 @pytest.mark.parametrize("path", ["/api//v1/nodes", "/api/v1/../v1/nodes", "//version", "/healthz/", "/api/v1//nodes", "/V1"])

@@ -97,7 +97,7 @@ def test_operator_crds_and_samples(api: Any, folder: Path) -> None:
 
 
 def check_sample(api: Any, obj: dict[str, Any], spec: dict[str, Any], name: str) -> None:
-    """It is stored, can be read, and applied by somebody else; or it is refused, in words."""
+    """The sample is stored, can be read, and applied by another manager; or it is rejected with a message."""
     version = obj["apiVersion"].rpartition("/")[2]
     namespaced = spec["scope"] == "Namespaced"
     metadata = {key: value for key, value in obj["metadata"].items() if key in ("labels", "annotations")}

@@ -51,7 +51,7 @@ def deployment(api) -> str:
     api.patch(f"{path}/d", {"metadata": {"finalizers": None}}, MERGE_PATCH)
 
 
-# ---------------------------------------------------------------- all types
+# ---------------------------------------------------------------- all patch types
 
 
 @pytest.mark.parametrize("content_type", PATCH_TYPES)

@@ -23,7 +23,7 @@ def rule(resources: str = "configmaps", operations: str = "CREATE UPDATE", group
 
 
 def until(done: Callable[[], bool]) -> None:
-    """A real server hears of policies, parameters and roles in its own time."""
+    """Poll until a condition holds: a real server observes policies, parameters and roles asynchronously."""
     deadline = time.monotonic() + 20
     while not done():
         assert time.monotonic() < deadline
@@ -183,7 +183,7 @@ def test_match_conditions_of_policies(api: Api) -> None:
 
 
 def test_policy_parameters(api: Api) -> None:
-    """A real server stops to follow a built-in kind with the last policy that has such parameters: there it passes once."""
+    """A real server stops its informer of a built-in kind with the last policy using it: there this test passes only once."""
     api.post(api.path("configmaps"), {"metadata": {"name": "limits", "labels": {"limits": "yes"}}, "data": {"max": "1"}})
     spec = {
         "paramKind": {"apiVersion": "v1", "kind": "ConfigMap"},

@@ -172,7 +172,7 @@ def test_watch_as_table(api) -> None:
     assert b'"type":"ADDED","object":{"kind":"Table"' in second
 
 
-# ---------------------------------------------------------------- metadata only
+# ---------------------------------------------------------------- PartialObjectMetadata
 
 
 def test_partial_object_metadata(api, pod: str) -> None:

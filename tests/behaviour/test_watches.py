@@ -69,7 +69,7 @@ def revisions(events: list[dict[str, Any]]) -> list[int]:
     return [int(event["object"]["metadata"]["resourceVersion"]) for event in events]
 
 
-# ---------------------------------------------------------------- where they begin
+# ---------------------------------------------------------------- starting points
 
 
 @pytest.mark.parametrize("start", ["", "0"])
@@ -128,7 +128,7 @@ def test_watch_from_an_expired_resource_version_returns_410_event(api: Api) -> N
         event = watch.next()
         assert event is not None
         if event["type"] != "ERROR":
-            pytest.skip("this server is so young that it remembers everything")
+            pytest.skip("the server is too new to have compacted its history")
         assert watch.next() is None
     status = event["object"]
     assert (status["kind"], status["code"], status["reason"]) == ("Status", 410, "Expired")
@@ -139,7 +139,7 @@ def test_watch_from_an_expired_resource_version_returns_410_event(api: Api) -> N
         assert types_and_names(watch.take(1)) == [("ADDED", "b")]
 
 
-# ---------------------------------------------------------------- what they tell
+# ---------------------------------------------------------------- events
 
 
 def test_deleted_event_has_its_own_resource_version(api: Api) -> None:
@@ -313,7 +313,7 @@ def test_watch_timeout_is_preceded_by_a_bookmark(api: Api) -> None:
         assert unmarked.next() is None
 
 
-# ---------------------------------------------------------------- many at once
+# ---------------------------------------------------------------- concurrent watches
 
 
 def test_concurrent_watches_receive_every_event_once(api: Api) -> None:

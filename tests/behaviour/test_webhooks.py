@@ -27,7 +27,7 @@ CALLING = f'Internal error occurred: failed calling webhook "{HOOK}": '
 
 
 def allow(review: dict[str, Any], **response: Any) -> Answer:
-    """The answer that lets a request pass, with more in its response."""
+    """The response that allows a request, with additional members."""
     found = {"uid": review["request"]["uid"], "allowed": True, **response}
     return 200, JSON, json.dumps({"apiVersion": review["apiVersion"], "kind": "AdmissionReview", "response": found}).encode()
 
@@ -141,14 +141,14 @@ def created(api: Api, *arguments: Any, **data: str) -> Reply:
 
 
 def request_of(webhook: Webhook) -> dict[str, Any]:
-    """What the webhook was asked last, and only."""
+    """The only request that the webhook has received."""
     (review,) = webhook.seen
     webhook.seen.clear()
     found: dict[str, Any] = review["request"]
     return found
 
 
-# ---------------------------------------------------------------- what a webhook is asked
+# ---------------------------------------------------------------- admission reviews
 
 
 def test_admission_review_of_a_create(api: Api, hooks: Hooks) -> None:
@@ -276,7 +276,7 @@ def test_webhook_configurations_are_not_reviewed(api: Api, hooks: Hooks) -> None
     assert made.status == 201, made.body
 
 
-# ---------------------------------------------------------------- what mutating webhooks change
+# ---------------------------------------------------------------- mutating webhooks
 
 
 def test_mutating_webhook_json_patch(api: Api, hooks: Hooks) -> None:
@@ -611,7 +611,7 @@ def test_webhook_service_not_found(api: Api, hooks: Hooks) -> None:
     assert created(api).json["message"] == CALLING + problem
 
 
-# ---------------------------------------------------------------- who is asked
+# ---------------------------------------------------------------- matching
 
 
 def test_webhook_match_conditions(api: Api, hooks: Hooks) -> None:

@@ -38,7 +38,7 @@ class Exchange:
 
 
 class _Kept:
-    """Many responses are made of one stream, which goes on behind each answer."""
+    """A stream from which several responses are read."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
@@ -150,7 +150,7 @@ def test_invalid_utf8_in_a_body_is_replaced(raw: Exchange, target: bytes) -> Non
     assert (code, json.loads(answer)["data"]) == (201, {"a": "\ufffd\ufffd"})
 
 
-# ---------------------------------------------------------------- requests behind each other
+# ---------------------------------------------------------------- pipelining
 
 
 def test_pipelined_requests(raw: Exchange, target: bytes) -> None:
@@ -177,7 +177,7 @@ def test_invalid_content_length_returns_400(raw: Exchange, target: bytes, length
     assert raw.answer()[0] == 400
 
 
-# ---------------------------------------------------------------- texts that are no UTF-8
+# ---------------------------------------------------------------- invalid UTF-8
 
 
 @pytest.mark.parametrize("name", [b"\xff", b"%ff"])
@@ -220,7 +220,7 @@ def test_non_ascii_user_agents(raw: Exchange, target: bytes, agent: bytes, manag
     assert (code, [entry["manager"] for entry in json.loads(answer)["metadata"]["managedFields"]]) == (201, [manager])
 
 
-# ---------------------------------------------------------------- more than usual
+# ---------------------------------------------------------------- large requests
 
 
 def test_many_query_parameters(raw: Exchange, target: bytes) -> None:

@@ -120,7 +120,7 @@ def test_create_in_a_missing_namespace_returns_404(api: Api) -> None:
     assert problem(reply) == (404, "NotFound", 'namespaces "absent" not found')
 
 
-# ---------------------------------------------------------------- two writers
+# ---------------------------------------------------------------- concurrent writers
 
 
 def test_put_with_stale_resource_version_returns_409(api: Api) -> None:

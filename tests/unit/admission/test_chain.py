@@ -26,7 +26,7 @@ def attributes(
 
 
 class Recorder(Plugin):
-    """Writes down what it sees."""
+    """Records its calls."""
 
     seen: ClassVar[list[str]] = []
 
@@ -99,7 +99,7 @@ def test_plugins_after_a_refusal_are_not_called() -> None:
 
 
 class Asking(Second):
-    """Asks for a second round, as often as it is asked itself."""
+    """Requests a reinvocation on each call."""
 
     name = "asking"
 

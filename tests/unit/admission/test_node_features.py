@@ -33,7 +33,7 @@ class Context:
 
 
 def validate(old: dict[str, Any], new: dict[str, Any], node: str) -> str:
-    """What is wrong with a change of a pod on a node."""
+    """The error of a change of a pod on a node."""
     assert PODS is not None
     context: Any = Context()
     before, after = ({"metadata": {"name": "p"}, "spec": {**spec, "nodeName": node}} for spec in (old, new))

@@ -79,7 +79,7 @@ def _resolved(document: dict[str, Any], reference: str) -> Any:
 
 
 def _check(document: dict[str, Any]) -> None:
-    """References lead somewhere, nothing is there for nothing, operations have names of their own, paths have
+    """References are resolved, schemas are used, operation ids are unique, and paths have
     their parameters.
     """
     references = set(_references(document))

@@ -23,7 +23,7 @@ def rbac(objects) -> RBACAuthorizer:
     return RBACAuthorizer(Observed(objects, [objects]))
 
 
-# ---------------------------------------------------------------- one rule
+# ---------------------------------------------------------------- rules
 
 ASKED = Attributes(ALICE, "get", "ns", "apps", "deployments", "", "web")
 
@@ -162,7 +162,7 @@ def test_missing_roles_are_reported_in_the_reason(objects, rbac) -> None:
     assert rbac.authorize(LIST).allowed
 
 
-# ---------------------------------------------------------------- following writes
+# ---------------------------------------------------------------- cache invalidation
 
 
 def test_decisions_follow_every_write(objects, rbac) -> None:
@@ -202,7 +202,7 @@ def test_rules_for_a_user(objects, rbac) -> None:
     assert len(rbac.rules_for(ALICE, "").rules) == 1
 
 
-# ---------------------------------------------------------------- around it
+# ---------------------------------------------------------------- other authorizers and requests
 
 
 def test_system_masters_group_is_privileged(rbac) -> None:

@@ -220,7 +220,7 @@ def test_unknown_and_duplicate_members_are_reported() -> None:
     ]
 
 
-# ---------------------------------------------------------------- against RFC 6902
+# ---------------------------------------------------------------- comparison with RFC 6902
 
 _leaves = st.integers(0, 3) | st.sampled_from(["a", "b"])
 _documents = st.dictionaries(

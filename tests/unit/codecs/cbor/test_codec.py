@@ -192,7 +192,7 @@ def test_fast_and_general_decoder_agree() -> None:
     assert cbor.loads(unusual) == {**obj, "z": 1}
 
 
-# ---------------------------------------------------------------- writing
+# ---------------------------------------------------------------- encoding
 
 
 @pytest.mark.parametrize(
@@ -241,7 +241,7 @@ def test_joined_puts_members_first(obj: dict[str, Any], more: dict[str, Any]) ->
     assert cbor.loads(cbor.joined(cbor.encode_item(own), members, len(more))) == {**more, **own}
 
 
-# ---------------------------------------------------------------- explanations
+# ---------------------------------------------------------------- error messages
 
 EXPLAINED: list[tuple[dict[str, Any], str, str]] = [
     ({"metadata": {"name": "x"}}, "", ""),
@@ -271,7 +271,7 @@ def test_type_errors_of_documents(obj: dict[str, Any], error: str, finding: str)
     assert cbor.type_errors(cbor.dumps(obj), builtin("", "v1", "Pod")) == (error, finding)
 
 
-# ---------------------------------------------------------------- as structs are read
+# ---------------------------------------------------------------- decoding of structs
 
 
 @pytest.mark.parametrize(

@@ -118,7 +118,7 @@ def test_maximum_depth_is_ten_thousand() -> None:
     assert json.dumps(value) == b"[" * 10_000 + b"]" * 10_000
 
 
-# ---------------------------------------------------------------- members given twice
+# ---------------------------------------------------------------- duplicate members
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ def test_untyped_large_integers_become_floats() -> None:
     assert [type(item) for item in value["a"]] == [float, int, float]
 
 
-# ---------------------------------------------------------------- writing
+# ---------------------------------------------------------------- encoding
 
 
 @pytest.mark.parametrize(

@@ -158,7 +158,7 @@ def test_empty_object_of_every_kind(kind: tuple[str, str, str]) -> None:
     assert protobuf.encode(type_, protobuf.decode(type_, content)) == content
 
 
-# ---------------------------------------------------------------- google's library reads it
+# ---------------------------------------------------------------- comparison with Google's library
 
 
 def test_google_protobuf_decodes_a_config_map() -> None:
@@ -186,7 +186,7 @@ def test_google_protobuf_decodes_a_config_map() -> None:
     assert written == obj
 
 
-# ---------------------------------------------------------------- reading
+# ---------------------------------------------------------------- decoding
 
 LENIENT: list[tuple[bytes, dict[str, Any]]] = [
     (b"", {"metadata": {}}),
@@ -254,7 +254,7 @@ def test_mutated_messages_decode_or_raise_decode_error(data: st.DataObject) -> N
         protobuf.decode(builtin("", "v1", "Pod"), bytes(content))
 
 
-# ---------------------------------------------------------------- writing
+# ---------------------------------------------------------------- encoding
 
 
 @pytest.mark.parametrize(
@@ -352,7 +352,7 @@ def test_varint_encoding(number: int) -> None:
     assert sum((byte & 0x7F) << 7 * at for at, byte in enumerate(encoded)) == number % 2**64
 
 
-# ---------------------------------------------------------------- as the generated code reads it
+# ---------------------------------------------------------------- details of the generated Go code
 
 
 @pytest.mark.parametrize(

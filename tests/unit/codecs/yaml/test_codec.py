@@ -158,7 +158,7 @@ def test_arbitrary_bytes_decode_or_raise_decode_error(body: bytes) -> None:
     json.dumps(value)
 
 
-# ---------------------------------------------------------------- writing
+# ---------------------------------------------------------------- encoding
 
 _LONG_KEY = "x" * 130
 
@@ -198,7 +198,7 @@ def test_encoded_values(value: Any, expected: str) -> None:
 
 
 @pytest.mark.parametrize(("text", "read"), [("a\x85b", "a b"), ("a\x85\x85b", "a\nb"), ("\x85", " "), ("\xa0", "\xa0")])
-def test_json_strings_with_special_characters(text: str, read: str) -> None:
+def test_next_line_and_nbsp_are_encoded_as_yaml_reads_them(text: str, read: str) -> None:
     assert yaml.loads(yaml.dumps({"a": text})) == ({"a": read}, [])
     assert yaml.loads(b"items:\n" + yaml.item({"a": text})) == ({"items": [{"a": read}]}, [])
 

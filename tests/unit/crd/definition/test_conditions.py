@@ -20,7 +20,7 @@ def definition(names: dict[str, Any] = NAMES, *, group: str = "example.com", **m
 
 
 def settled(obj: dict[str, Any], *others: dict[str, Any], now: str = NOW) -> dict[str, Any]:
-    """The definition when nothing is left to be written."""
+    """The definition after all condition changes."""
     for _ in range(5):
         change = conditions.next_state(obj, [obj, *others], now)
         if change is None:

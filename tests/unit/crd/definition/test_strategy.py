@@ -43,7 +43,7 @@ def established(**spec: Any) -> dict[str, Any]:
 
 
 def changed(obj: dict[str, Any], **spec: Any) -> list[str]:
-    """What is wrong with a definition whose spec is changed."""
+    """The errors of a change of a definition's spec."""
     new = copy.deepcopy(obj)
     new["spec"] |= spec
     STRATEGY.prepare_for_update(CONTEXT, new, obj)

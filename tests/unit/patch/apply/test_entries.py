@@ -136,7 +136,7 @@ def test_times_are_truncated_to_seconds() -> None:
     assert entries.format_time(datetime(2026, 1, 2, 3, 4, 5, 999999, UTC)) == "2026-01-02T03:04:05Z"
 
 
-# ---------------------------------------------------------------- the cap
+# ---------------------------------------------------------------- limit of update entries
 
 
 def updaters(*days: int, api_version: str = "v1") -> Managed:
