@@ -13,9 +13,9 @@ import pytest
 
 PACKAGE = Path(__file__).parents[2] / "fakekube"
 
-#: The row of rooms, in the direction of a request. A room imports what stands after it, and the furniture. Rooms within
-#: `registry` and `crd` are named apart where other rooms stand between them.
-ROW = (
+#: The layers, in the direction of a request. A layer imports only layers after it, and the shared modules. Subpackages of
+#: `registry` and `crd` are listed separately where other layers lie between them.
+LAYERS = (
     "cli",
     "envtest",
     "checker",
@@ -58,17 +58,17 @@ ROW = (
     "store",
 )
 
-#: What any room may import, itself importing nothing of the row.
-FURNITURE = frozenset(
+#: Modules that any layer may import; they import no layer.
+SHARED = frozenset(
     {"errors", "schema", "selectors", "streams", "pipes", "kubelet_api", "clock", "data", "depth", "golang", "caches", "threads"}
 )
 
 
-def room_of(module: str) -> str:
-    """The room of a module: the longest of the names above that it begins with."""
+def layer_of(module: str) -> str:
+    """The layer of a module: the longest of the names above that is its prefix."""
     path = module.partition(".")[2]
     inner = ".".join(path.split(".")[:2])
-    return inner if inner in ROW else path.partition(".")[0]
+    return inner if inner in LAYERS else path.partition(".")[0]
 
 
 @functools.cache
@@ -90,41 +90,41 @@ def _imports(tree: ast.Module) -> Iterator[str]:
             yield from (alias.name for alias in node.names if alias.name.startswith("fakekube."))
 
 
-def files(room: str) -> list[Path]:
-    folder = PACKAGE / room.replace(".", "/")
+def files(layer: str) -> list[Path]:
+    folder = PACKAGE / layer.replace(".", "/")
     found = sorted(folder.rglob("*.py")) if folder.is_dir() else [folder.with_suffix(".py")]
-    return [file for file in found if room_of(module_of(file)) == room]
+    return [file for file in found if layer_of(module_of(file)) == layer]
 
 
 def module_of(file: Path) -> str:
     return ".".join(file.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__")
 
 
-@pytest.mark.parametrize("room", ROW)
-def test_package_imports_only_packages_below_it(room: str) -> None:
-    allowed = {*ROW[ROW.index(room) :], *FURNITURE}
+@pytest.mark.parametrize("layer", LAYERS)
+def test_layer_imports_only_layers_below_it(layer: str) -> None:
+    allowed = {*LAYERS[LAYERS.index(layer) :], *SHARED}
     wrong = [
         f"{file.relative_to(PACKAGE)}: {module}"
-        for file in files(room)
+        for file in files(layer)
         for module in imports(file)
-        if room_of(module) not in allowed
+        if layer_of(module) not in allowed
     ]
     assert not wrong
 
 
-@pytest.mark.parametrize("piece", sorted(FURNITURE))
-def test_shared_packages_import_only_shared_packages(piece: str) -> None:
+@pytest.mark.parametrize("module_name", sorted(SHARED))
+def test_shared_modules_import_only_shared_modules(module_name: str) -> None:
     wrong = [
         f"{file.relative_to(PACKAGE)}: {module}"
-        for file in files(piece)
+        for file in files(module_name)
         for module in imports(file)
-        if room_of(module) not in FURNITURE
+        if layer_of(module) not in SHARED
     ]
     assert not wrong
 
 
 def test_store_imports_no_other_package() -> None:
-    assert {room_of(module) for file in files("store") for module in imports(file)} <= {"store"}
+    assert {layer_of(module) for file in files("store") for module in imports(file)} <= {"store"}
 
 
 def test_package_import_is_lazy() -> None:

@@ -1,4 +1,4 @@
-"""A cluster as a test author uses it."""
+"""The public methods of a cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The generator on the facts of a very small server."""
+"""The generator of fakekube/data, on the facts of a very small server."""
 
 from __future__ import annotations
 

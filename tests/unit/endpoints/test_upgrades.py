@@ -1,4 +1,4 @@
-"""exec, attach, port forwarding, logs and proxies over sockets, on a kubelet of the test's."""
+"""exec, attach, port forwarding, logs and proxies over sockets, with a stub kubelet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`fakekube server` in place of `k3s server`: what testcontainers' modules ask of the image."""
+"""`fakekube server` in place of `k3s server`: the flags and files that testcontainers' modules use."""
 
 from __future__ import annotations
 

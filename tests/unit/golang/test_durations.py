@@ -1,4 +1,4 @@
-"""Durations, as Go reads them: values at the edges of 64 bits, and the words for each kind of fault."""
+"""Durations, as Go reads them: values at the 64-bit limits, and error messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers in texts, as strconv reads them: the words for each kind of fault, and bounded work."""
+"""Integers, parsed as by strconv: error messages, and bounded work for long texts."""
 
 from __future__ import annotations
 

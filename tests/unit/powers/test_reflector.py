@@ -1,7 +1,7 @@
-"""Under any faults, a client that follows the rules ends in the true state: lists, watches, retries, relists after a 410.
+"""Under any faults, a correct client converges: it lists, watches, retries, and lists again after a 410.
 
-The client is the smallest correct one: it watches from the revision it has, keeps what it was told, and begins anew with a list
-when it is told that its revision is gone.
+The client is the smallest correct one: it watches from the revision it has, applies the events it receives, and lists again
+when its revision has expired (410 Gone).
 """
 
 from __future__ import annotations

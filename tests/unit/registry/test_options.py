@@ -1,4 +1,4 @@
-"""Options of the verbs: conversion, defaults, and each refusal in the words of the real server."""
+"""Options of the verbs: conversion, defaults, and error messages equal to those of kube-apiserver."""
 
 from __future__ import annotations
 

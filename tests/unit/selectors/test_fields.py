@@ -1,4 +1,4 @@
-"""Field selectors: the exact words for wrong ones, what right ones match, and how they are renamed."""
+"""Field selectors: error messages, matching, and renaming of fields."""
 
 from __future__ import annotations
 

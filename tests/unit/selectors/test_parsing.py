@@ -1,5 +1,4 @@
-"""Label selectors as texts: the exact words for wrong ones (as recorded from the reference server), the
-canonical
+"""Parsing of label selectors: error messages equal those of the reference server; the canonical
 text of right ones."""
 
 from __future__ import annotations

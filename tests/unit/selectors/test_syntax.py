@@ -1,4 +1,4 @@
-"""The form of keys and values of labels at its edges; the whole texts stand in `test_parsing`."""
+"""Edge cases of the syntax of label keys and values; whole selectors are tested in `test_parsing`."""
 
 from __future__ import annotations
 

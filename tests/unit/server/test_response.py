@@ -70,7 +70,7 @@ def test_client_application_or_server_can_close_the_connection(
 
 
 @pytest.mark.parametrize("status", ["204 No Content", "304 Not Modified"])
-def test_1xx_204_and_304_responses_have_no_body(status: str) -> None:
+def test_204_and_304_responses_have_no_body(status: str) -> None:
     head = encode(request(), TYPE, ("Content-Length", "5"), status=status, length=5)
     assert "Content-Length: 5" not in lines(head)
     assert not head.has_body

@@ -1,4 +1,4 @@
-"""Threads at work on one store: is there one order of all operations that explains what each of them saw?
+"""Concurrent operations on one store are linearizable.
 
 The revisions name the order, so the search that such a check usually needs is none: writes happen at their
 revision, a page at the one that it tells. What is left to check is that this order keeps to the clock (what

@@ -1,4 +1,4 @@
-"""A mirror knows what the bucket holds, and tells what has changed, whatever is dropped or restored."""
+"""A reflector mirrors a bucket and reports changed keys, across dropped events and restores."""
 
 from __future__ import annotations
 
