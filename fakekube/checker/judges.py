@@ -6,10 +6,11 @@ Invariant: a failure is visible in the trace. Only `judge_convergence` depends o
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from fakekube.checker.reaction import children_of
 from fakekube.checker.rule import Verdict
 from fakekube.checker.trace import Call, Stream, StreamKey, excerpt, failed
 
@@ -17,10 +18,13 @@ if TYPE_CHECKING:
     from fakekube.checker.trial import Trial
 
 __all__ = [
+    "LOOP_SECONDS",
+    "describe_hot_loop",
     "judge_backoff",
     "judge_convergence",
     "judge_duplicate_watches",
     "judge_expired",
+    "judge_extra_children",
     "judge_misread_status",
     "judge_process",
     "judge_resumption",
@@ -156,6 +160,25 @@ def judge_unknown_revision(trial: Trial) -> Verdict | None:
     return None
 
 
+def judge_extra_children(trial: Trial, resources: Mapping[str, int]) -> Verdict | None:
+    """Judges whether a copy has more children than in the baseline run.
+
+    `resources`: the resources of the children to count, with their number in the reaction of the baseline run.
+    """
+    for resource, count in resources.items():
+        for copy in trial.copies:
+            children = [] if copy.deleted else children_of(trial.cluster, copy, resource)
+            if len(children) <= count or len(children) <= (usual := trial.baseline.usual_children(resource)):
+                continue
+            names = ", ".join(sorted(child["metadata"]["name"] for child in children)[:4])
+            creates = [call for call in trial.trace.since(copy.mark) if call.verb == "create" and call.resource == resource]
+            return Verdict.failed(
+                f"{len(children)} {resource} for {copy.names()[0]} ({names}); in the baseline run there are {usual}",
+                *excerpt(creates),
+            )
+    return None
+
+
 def judge_duplicate_watches(trial: Trial) -> Verdict | None:
     """Judges whether the client keeps more watches of a stream open than in the baseline run; extra ones may exist for some
     seconds."""
@@ -182,6 +205,28 @@ _CLOSES_WITHIN = 5.0
 
 
 # ---------------------------------------------------------------- of every trial
+
+
+def describe_hot_loop(calls: Sequence[Call], baseline_requests: int) -> str:
+    """Returns a description of a hot loop; "" if there is none.
+
+    Args:
+        calls: the calls of the last `LOOP_SECONDS`.
+        baseline_requests: how many requests the client sent for the copies of the baseline run.
+    """
+    limit = max(_LOOP_CALLS, 4 * baseline_requests)
+    done = sum(call.is_write and call.succeeded for call in calls)
+    if len(calls) - (1 + _READS_FOR_A_WRITE) * done <= limit:
+        return ""
+    (verb, path), _ = Counter((call.verb, call.path) for call in calls).most_common(1)[0]
+    return f"{len(calls)} requests in {LOOP_SECONDS:.0f} s, most of them {verb} {path}"
+
+
+#: A hot loop has more than `_LOOP_CALLS` calls within `LOOP_SECONDS`. Successful writes, and so many reads for each of them, do
+#: not count.
+_LOOP_CALLS = 240
+LOOP_SECONDS = 2.0
+_READS_FOR_A_WRITE = 3
 
 
 def judge_process(trial: Trial) -> Verdict | None:

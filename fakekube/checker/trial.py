@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import random
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from fakekube.checker.delivery import has_delivered
-from fakekube.checker.judges import judge_convergence, judge_process
+from fakekube.checker.judges import LOOP_SECONDS, describe_hot_loop, judge_convergence, judge_process
 from fakekube.checker.process import ClientProcess, fatal_line
 from fakekube.checker.reaction import Copy, Effect
 from fakekube.checker.rule import NotExercised, Rule, Verdict
 from fakekube.checker.sample import Sample, changes_of_texts, new_token
+from fakekube.checker.timeouts import reaction_timeout
 from fakekube.checker.trace import Call, Stream, StreamKey, Trace, excerpt
 from fakekube.client import ApiError, UnknownResource
 from fakekube.cluster import Cluster
@@ -31,27 +31,16 @@ __all__ = ["ClientEnded", "Decided", "HotLoop", "Trial"]
 
 Object = dict[str, Any]
 
-#: A hot loop has more than `_LOOP_CALLS` calls within `_LOOP_SECONDS`. Successful writes, and so many reads for each of them, do
-#: not count.
-_LOOP_CALLS = 240
-_LOOP_SECONDS = 2.0
-_READS_FOR_A_WRITE = 3
-
 #: How many of the watches that began before the provocation are part of the evidence.
 _WATCHES_BEFORE = 2
 
 #: The first and the longest interval between two evaluations of a condition, in seconds.
 _FIRST_LOOK, _LONGEST_LOOK = 0.01, 0.1
 
-#: The first pause of a backoff that is assumed for a client that has not paused yet, and the longest one, in seconds.
-_FIRST_PAUSE, _LONGEST_PAUSE = 2.0, 60.0
 #: Only so many seconds of a timeout grow with the load of the machine; pauses of clients do not grow with it.
 _SLOWED = 12.0
 #: A client without --idle does not close a silent watch within so many seconds.
 _IDLE_LIMIT = 5.0
-#: How many times longer than the longest pause of a backoff the next one may be: it doubles, and jitter doubles it again.
-_GROWTH = 4.5
-
 #: How many lines of a client's output are part of the evidence.
 _PRINTED = 8
 
@@ -321,14 +310,12 @@ class Trial:
                 self.ended += f"; it printed: {fatal_line(output)}"
                 self.printed = output.splitlines()[-_PRINTED:]
             raise ClientEnded(self.ended)
-        since = self.now - _LOOP_SECONDS
+        since = self.now - LOOP_SECONDS
         calls = [call for call in self.trace.since(self.provoked_at) if call.at >= since]
-        limit = max(_LOOP_CALLS, 4 * self.session.baseline_requests)
-        done = sum(call.is_write and call.succeeded for call in calls)
-        if len(calls) - (1 + _READS_FOR_A_WRITE) * done > limit and self.rule is not None:
-            (verb, path), _ = Counter((call.verb, call.path) for call in calls).most_common(1)[0]
-            self.loop = f"{len(calls)} requests in {_LOOP_SECONDS:.0f} s, most of them {verb} {path}"
-            raise HotLoop(self.loop)
+        loop = describe_hot_loop(calls, self.session.baseline_requests) if self.rule is not None else ""
+        if loop:
+            self.loop = loop
+            raise HotLoop(loop)
         if self.rule is not None and self.provoked and self.rule.find_failure(self) is not None:
             raise Decided(self.rule.id)
 
@@ -363,32 +350,8 @@ class Trial:
         return _IDLE_LIMIT if self.session.idle is None else 0.9 * self.session.idle
 
     def reaction_timeout(self, since: float) -> float:
-        """Returns the timeout, in seconds, for a reaction of a correct client; `since` is the start of the wait.
-
-        The timeout is several times the reaction time of the baseline run. It starts when all streams of the client are connected
-        again and its refused writes may be sent again. The next pause of the client may be several times as long as its longest
-        pause until now, because the pauses of a backoff grow. A stream that keeps failing since the wait began does not extend
-        the
-        timeout.
-        """
-        calls = self.trace.since(self.provoked_at)
-        retry_after = max((self._retry_after(call) for call in calls), default=0.0)
-        usual = self.session.slowness() * (8.0 + 8 * self.baseline.reaction_seconds) + retry_after
-        tried = [one for one in self._attempts() if not one.keeps_failing(since)]
-        longest = max((pause for one in tried for pause in one.pauses()), default=0.0)
-        pause = min(_GROWTH * max(longest, _FIRST_PAUSE), _LONGEST_PAUSE)
-        ready = max((one.connected_at(pause) for one in tried), default=since)
-        return usual + min(max(ready - since, _GROWTH * _FIRST_PAUSE), 1.5 * pause)
-
-    def _attempts(self) -> list[Stream]:
-        """Returns the requests that the client repeats until they succeed: its streams, and its refused writes."""
-        streams = [one for key, one in self.trace.streams().items() if key in self.baseline.streams or not self.baseline.streams]
-        return [*streams, *self.trace.refused_writes(self.provoked_at)]
-
-    @staticmethod
-    def _retry_after(call: Call) -> float:
-        text = dict(call.exchange.answer_headers).get("Retry-After", "0")
-        return float(text) if text.isdigit() else 0.0
+        """Returns the timeout, in seconds, for a reaction of a correct client; `since` is the start of the wait."""
+        return reaction_timeout(self, since)
 
     def converge(self) -> None:
         """Creates a fresh copy and waits for the reactions to all copies; the failures are in `missing`, `not_received` and

@@ -1,4 +1,4 @@
-"""A client that only watches: it prints what happens to a resource. It behaves as an informer of client-go does.
+"""A client that only watches: it prints the changes of a resource. It behaves like an informer of client-go.
 
 KUBECONFIG=… python tests/check/client.py [--resource configmaps] [--selector app=web] [--defect ID]
 """

@@ -1,4 +1,4 @@
-"""An operator of Widgets that keeps all obligations of a client of Kubernetes, but for the one defect it is told to have.
+"""An operator for Widgets that follows all rules for Kubernetes clients, except for the defect that an option selects.
 
     KUBECONFIG=… python tests/check/controller.py [--lease] [--defect ID]
 
@@ -32,12 +32,12 @@ RESOURCE = "widgets.checked.dev"
 OBSERVED = "checked.dev/observed"
 LABEL = "checked.dev/managed-by"
 SELECTOR = f"{LABEL}={MANAGER}"
-#: How long the cache may take to show an own create, before the server is asked for it.
+#: How many seconds the cache may take to contain a created object before the operator reads it from the server.
 EXPECTATION = 5.0
 
 
 class Retry(Exception):
-    """Nothing is wrong; the key is to be looked at again later."""
+    """The key has to be reconciled again later; this is not an error."""
 
 
 class Controller:
@@ -75,7 +75,7 @@ class Controller:
         for _ in range(2):
             threading.Thread(target=self._work, daemon=True).start()
 
-    # What wakes it
+    # Event handlers
 
     def _widget_changed(self, kind: str, obj: Object, old: Object | None) -> None:
         same = old is not None and old.get("spec") == obj.get("spec") and not obj["metadata"].get("deletionTimestamp")
@@ -125,7 +125,7 @@ class Controller:
     def _path(self, widget: Object) -> str:
         return f"{self._discovery.find(RESOURCE).collection(widget['metadata']['namespace'])}/{widget['metadata']['name']}"
 
-    # A widget that is to be
+    # Reconciling an existing widget
 
     def _ensure(self, widget: Object) -> None:
         uid, path = widget["metadata"]["uid"], self._path(widget)
@@ -169,7 +169,8 @@ class Controller:
         return [item for item in items if _belongs(item, widget)]
 
     def _ensure_secret(self, widget: Object) -> None:
-        """The child with a generated name. A create cannot be repeated, so the server is asked what is there before each."""
+        """Ensures the child with a generated name. A create is not idempotent, so the server is asked for existing children
+        first."""
         metadata = widget["metadata"]
         uid, collection = metadata["uid"], f"/api/v1/namespaces/{metadata['namespace']}/secrets"
         if active("W13-twice", "S2-first"):
@@ -221,7 +222,7 @@ class Controller:
         return {**self._child(widget, "Secret", generateName=name), "stringData": {"token": uuid.uuid4().hex}}
 
     def _ensure_config(self, widget: Object) -> Object | None:
-        """The child of the widget's name, with what the widget says; None while an object of another stands there."""
+        """Ensures the child with the widget's name and content; returns None while another owner's object has this name."""
         metadata = widget["metadata"]
         collection = f"/api/v1/namespaces/{metadata['namespace']}/configmaps"
         path = f"{collection}/{metadata['name']}"
@@ -235,7 +236,7 @@ class Controller:
                 config = self._api.request("GET", path)
         if not _belongs(config, widget) and not active("C5-adopts"):
             if _controlled_by_namesake(config, widget):
-                writes.delete(self._api, path, config)  # of a widget that is gone
+                writes.delete(self._api, path, config)  # of a deleted widget
             raise Retry
         data = {"message": str((widget.get("spec") or {}).get("message", ""))}
         if config.get("data") == data and _belongs(config, widget):
@@ -249,7 +250,7 @@ class Controller:
         query = {"fieldManager": self._manager, **force}
         return self._api.request("PATCH", path, query, body, content_type="application/apply-patch+yaml")
 
-    # A widget that is not to be
+    # Reconciling a deleted widget
 
     def _finalize(self, widget: Object) -> None:
         metadata = widget["metadata"]
@@ -268,7 +269,7 @@ class Controller:
         self._expected.pop(metadata["uid"], None)
 
     def _sweep(self, key: str) -> None:
-        """The widget is gone; children that its finalizer did not take along go now, if the server confirms it."""
+        """Deletes the remaining children of a deleted widget, after the server has confirmed the deletion."""
         namespace, name = key.split("/")
         for plural, reflector in (("secrets", self._secrets), ("configmaps", self._configs)):
             for child in list(reflector.items.values()):

@@ -1,14 +1,14 @@
-"""The defects that the client and the operator of this folder can be given, each with the rule that has to find it.
+"""The defects of the client and the operator in this folder, each with the rule that has to find it.
 
 A defect is named after its rule: `W1-same-revision` breaks rule W1. `--defect ID` switches one on; without it the programs behave
-as client-go does. `active(ID)` asks, at the place where the correct program does something else.
+as client-go does. The programs call `active(ID)` where a defect changes their behavior.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-#: What commands can have a defect.
+#: The programs that can have a defect.
 BOTH = ("client", "controller")
 CLIENT = ("client",)
 CONTROLLER = ("controller",)

@@ -1,6 +1,7 @@
-"""Where a resource is served: aggregated discovery, with the old documents as a fallback, asked again when something is missing.
+"""Discovery: finds the path of a resource, from aggregated discovery or, as a fallback, from the unaggregated documents.
 
-A group whose server does not answer is passed over; only who asks for a resource of that group is told that it is unknown.
+Discovery is repeated when a resource is missing. A group whose server does not answer is skipped; only requests for resources of
+this group fail.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class Served:
 
 
 class Discovery:
-    """What is served, by `plural.group`. Thread-safe."""
+    """The served resources, by `plural.group`. Thread-safe."""
 
     def __init__(self, api: Api) -> None:
         self._api = api
@@ -47,13 +48,13 @@ class Discovery:
         self._asked = False
 
     def forget(self) -> None:
-        """Something that should be there is not: the next question is asked of the server."""
+        """Drops the cached documents, because an expected resource is missing."""
         if not active("D1-once"):
             with self._lock:
                 self._known = None
 
     def find(self, name: str) -> Served:
-        """Where `plural.group` is served.
+        """Returns the resource `plural.group`.
 
         Raises:
             ApiError: nobody serves it now (404).

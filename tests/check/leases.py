@@ -2,8 +2,8 @@
 
 Specified by: staging/src/k8s.io/client-go/tools/leaderelection/leaderelection.go.
 
-Invariant: clocks of others are not believed. A lease has expired when its record has not changed, as far as this process saw, for
-the duration that the record itself names.
+Invariant: timestamps of other processes are not used. A lease has expired when this process has seen no change of its record for
+the duration in the record.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Election:
         self.lost = threading.Event()
 
     def acquire(self) -> None:
-        """Returns when this process leads; from then on a thread renews."""
+        """Waits until this process leads; a thread then renews the lease."""
         while not self._try():
             time.sleep(self._period * (1 + 1.2 * random.random()))
         self._renewed = time.monotonic()
@@ -57,7 +57,7 @@ class Election:
                 self._renewed = began
 
     def _watch_deadline(self) -> None:
-        """A thread of its own: the request that renews may hang."""
+        """Renews in a thread of its own, because the request may hang."""
         while active("L1-keeps-leading") or time.monotonic() - self._renewed < self._deadline:
             time.sleep(0.1)
         self.lost.set()
@@ -72,7 +72,7 @@ class Election:
         return str((self._observed.get("spec") or {}).get("holderIdentity") or "")
 
     def _try(self) -> bool:
-        """Acquires or renews, once."""
+        """Tries once to acquire or renew the lease."""
         try:
             found = self._api.request("GET", f"{self._collection}/{self._name}")
         except ApiError as error:

@@ -1,9 +1,10 @@
-"""Runs `fakekube check` over the client and the controller of this folder, with each defect and without any.
+"""Runs `fakekube check` on the client and the controller of this folder, with each defect and without defects.
 
     python tests/check/matrix.py [--times 20] [--at-once 4] [--only W1,C2-newest] [--correct] [--defects]
 
-Each defect has to be found by its rule; the correct programs are checked with all rules of all classes, and may not be blamed.
-Prints a line for each run that went wrong and a summary; exits with 1 if there is any.
+Each defect has to be found by its rule. The correct programs run with all rules of all classes and must not fail. Prints a line
+for
+each wrong run and a summary; exits with 1 if a run was wrong.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ from pathlib import Path
 from defects import DEFECTS, Defect
 
 HERE = Path(__file__).parent
-#: What each program is called with, and with which options of the check.
+#: The options of the check for each program.
 PROGRAMS = {"client": [], "controller": ["--sample", str(HERE / "widgets.yaml")]}
-#: The programs' own idle limit where it matters: it heals what other defects have missed.
+#: The programs' idle timeout, only for W7: it would hide other defects.
 IDLE = ["--idle", "8"]
 #: Rules whose defects show only with further options of the controller.
 OPTIONS = {"L1": ["--lease"], "P1": ["--lists", "--page", "3"], "P2": ["--lists", "--page", "3"]}
@@ -89,7 +90,7 @@ def runs(only: list[str], *, correct: bool, defects: bool) -> list[Run]:
 
 
 def judge(run: Run, rows: dict[str, dict], output: str) -> tuple[str, str]:
-    """A word for what came out (right, wrong, weak, or missing), and the evidence."""
+    """Returns the result (right, wrong, weak, or missing), and the evidence."""
     if not rows:
         return ("missing" if "there is no rule" in output else "wrong"), " ".join(output.split())[-300:]
     if run.defect is None:

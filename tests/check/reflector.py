@@ -1,9 +1,9 @@
-"""A copy of a resource that follows the server by list and watch, as client-go's Reflector does.
+"""A cache of a resource that list and watch keep up to date, like client-go's Reflector.
 
 Specified by: staging/src/k8s.io/client-go/tools/cache/reflector.go.
 
-Invariant: `revision` is one up to which the copy is complete, so that a watch may always start there; a copy that may have missed
-something is replaced by a list, and the difference is told as DELETED, ADDED and MODIFIED.
+Invariant: the cache is complete up to `revision`, so that a watch may always start there. A cache that may have missed events is
+replaced by a list, and the handlers receive the differences as DELETED, ADDED and MODIFIED.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from defects import active
 from transport import Api, ApiError, Broken, crash
 
 Object = dict[str, Any]
-#: What is told of a change: its type, the object, and the one before.
+#: A change: its type, the object, and its previous version.
 Handler = Callable[[str, Object, Object | None], None]
 
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
-#: Bounds of a watch's timeoutSeconds.
+#: The bounds of a watch's timeoutSeconds.
 WATCH_TIMEOUT = (300, 600)
 PAGE_SIZE = 500
 
 
 class Backoff:
-    """0.8 s, doubled up to 30 s, each up to twice as long by chance; from the start again after two quiet minutes."""
+    """Pauses from 0.8 s, doubled up to 30 s, each with jitter up to twice as long; reset after two minutes without failures."""
 
     first, cap, reset = 0.8, 30.0, 120.0
 
@@ -55,11 +55,11 @@ class Backoff:
 
 
 class Stopped(Exception):
-    """A defect: nothing is watched any more."""
+    """A defect: the reflector stops watching."""
 
 
 class VeryShortWatch(Exception):
-    """A stream ended within a second and without an event."""
+    """A watch ended within a second and without an event."""
 
 
 def key_of(obj: Object) -> str:
@@ -183,7 +183,7 @@ class Reflector:
         self._advance(revision)
 
     def _pages(self, start: str) -> tuple[list[Object], str]:
-        """All items, and the list's revision. A token that expired on the way is followed by a list in one piece."""
+        """Returns all items and the list's revision. If a continue token expires, it lists again without pages."""
         page = 0 if start not in {"", "0"} and not self._paged else self._page
         items: list[Object] = []
         revision = ""
@@ -226,7 +226,7 @@ class Reflector:
     # Watches
 
     def _open(self, **query: str) -> Iterator[Object]:
-        """The events of a watch that is opened now. An ERROR event is raised."""
+        """Opens a watch and yields its events. Raises an ERROR event as an exception."""
         timeout = random.randint(*WATCH_TIMEOUT)
         sent = {"watch": "true", "allowWatchBookmarks": "true", "timeoutSeconds": str(timeout), **query}
         lines = self._api.stream(self._locate(), self._selected(sent), self._idle)
@@ -244,7 +244,7 @@ class Reflector:
             raise
 
     def _watch_list(self) -> Iterator[Object]:
-        """The rest of a watch whose initial events have replaced the items."""
+        """Continues a watch whose initial events have replaced the items."""
         while True:
             revision = "" if self._unavailable else self.revision
             events = self._open(sendInitialEvents="true", resourceVersionMatch="NotOlderThan", resourceVersion=revision)
@@ -264,11 +264,11 @@ class Reflector:
                 self._replace(list(found.values()))
                 self._advance(end)
                 return events
-            raise VeryShortWatch  # the end came before the bookmark: a list cannot miss it
+            raise VeryShortWatch  # the watch ended before the bookmark: list instead
 
     @staticmethod
     def _initial(events: Iterator[Object], found: dict[str, Object]) -> str | None:
-        """Reads up to the bookmark that ends the initial events; its revision."""
+        """Reads the initial events up to their final bookmark; returns its revision."""
         for event in events:
             obj = event["object"]
             metadata = obj.get("metadata") or {}
@@ -306,7 +306,7 @@ class Reflector:
                     return
 
     def _survives(self, error: ApiError | Broken) -> bool:
-        """May the watch go on at the same revision?"""
+        """Returns whether the watch may resume from the same revision."""
         if isinstance(error, Broken):
             if active("W8-skip") and not error.refused:
                 self.revision = self._get_list({"limit": "1"})["metadata"]["resourceVersion"]
@@ -339,7 +339,7 @@ class Reflector:
         print(f"watch: {error}", flush=True)
         return False
 
-    # What is known
+    # The cache
 
     def _take(self, event: Object) -> None:
         kind, obj = event["type"], event["object"]
@@ -400,7 +400,7 @@ def _retriable(error: ApiError | Broken) -> bool:
 
 
 def _event(line: bytes) -> Object | None:
-    """The event of a line; None for one that cannot be understood."""
+    """Returns the event in a line; None if it cannot be decoded."""
     try:
         event = json.loads(line)
         return event if isinstance(event["object"], dict) and isinstance(event["type"], str) else None

@@ -1,4 +1,4 @@
-"""A cheap part of the matrix: the correct controller is not blamed, and a defect is found. `matrix.py` runs all of it."""
+"""A cheap part of the matrix of defects: one defect is found. `matrix.py` runs all of it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Requests to an API server as client-go makes them: kubeconfig, token files, Retry-After, streams of lines.
+"""Requests to an API server like those of client-go: kubeconfig, token files, Retry-After, streams of lines.
 
-A request has a connection of its own, so that a broken one never leaves in doubt whether an earlier connection was meant. What
-the server says is an `ApiError` with its Status; `Broken` is whatever the network does.
+Each request has a connection of its own, so that a broken connection concerns exactly one request. An error of the server is an
+`ApiError` with its Status; an error of the network is `Broken`.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from typing import Any
 import yaml
 from defects import active
 
-#: How often a request is sent at most that is told to come again later.
+#: How many times a request with Retry-After is sent at most.
 MAX_RETRIES = 10
 #: After how many seconds a token file is read again.
 TOKEN_PERIOD = 60.0
-#: How long a request that is not a stream may take.
+#: The timeout of requests other than watches, in seconds.
 REQUEST_TIMEOUT = 30.0
 
 
 class ApiError(Exception):
-    """The server refused: `code` and `reason` of its Status."""
+    """The server refused a request, with `code` and `reason` of its Status."""
 
     def __init__(self, status: dict[str, Any], code: int, retry_after: float | None = None, *, in_stream: bool = False) -> None:
         super().__init__(f"{code} {status.get('reason', '')}: {status.get('message', '')}"[:300])
@@ -68,7 +68,7 @@ class ApiError(Exception):
 
 
 class Broken(Exception):
-    """The connection was refused, reset, or said nothing for too long."""
+    """The connection was refused or reset, or timed out."""
 
     def __init__(self, cause: BaseException) -> None:
         super().__init__(f"{type(cause).__name__}: {cause}")
@@ -76,7 +76,7 @@ class Broken(Exception):
 
 
 def crash(message: str) -> None:
-    """What a program does that has no handler for this."""
+    """Ends the program as an unhandled error does."""
     print(f"fatal: {message}", flush=True)
     os._exit(1)
 
@@ -106,7 +106,7 @@ class Credentials:
             return self._token
 
     def refused(self) -> None:
-        """The server does not know this token: what the file holds now is read before the next request."""
+        """Makes the next request read the token file again, after a 401."""
         if active("A1-crash"):
             crash("unauthorized")
         with self._lock:
@@ -199,7 +199,7 @@ class Api:
     def request(
         self, method: str, path: str, query: dict[str, str] | None = None, body: Any = None, **headers: str
     ) -> dict[str, Any]:
-        """The answer, decoded. A 429 or server error with Retry-After is waited for, up to ten times.
+        """Returns the decoded answer. Repeats a request after a 429 or server error with Retry-After, up to ten times.
 
         Raises:
             ApiError: the server refused.
@@ -220,7 +220,7 @@ class Api:
         raise AssertionError
 
     def stream(self, path: str, query: dict[str, str], idle: float | None) -> Iterator[bytes]:
-        """The lines of a watch. The iteration ends when the server ends the stream; what is cut off is not a line.
+        """Yields the lines of a watch, until the server ends the stream; an incomplete line is dropped.
 
         Raises:
             ApiError: the watch was refused.
@@ -248,7 +248,7 @@ class Api:
 
 
 def retry_wait(error: ApiError, tried: int) -> float | None:
-    """How long to wait before a refused request is sent again; None if that is not for the transport to do."""
+    """Returns how many seconds to wait before repeating a refused request; None if the transport does not repeat it."""
     if error.retry_after is None or (error.code != 429 and error.code < 500) or error.too_large_revision or tried == MAX_RETRIES:
         return None
     if active("R1-stop"):

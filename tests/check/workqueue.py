@@ -1,4 +1,4 @@
-"""A queue of keys: each at most once, never in two hands, failures later and later. As client-go's rate limiting workqueue.
+"""A queue of keys like client-go's rate limiting workqueue: a key is queued once, has one worker, and backs off after failures.
 
 Specified by: staging/src/k8s.io/client-go/util/workqueue.
 """
@@ -13,7 +13,7 @@ BASE_DELAY, MAX_DELAY = 0.005, 1000.0
 
 
 class WorkQueue:
-    """Keys that wait, each with the time from which on it may be taken. Thread-safe."""
+    """Waiting keys, each with the time when it is due. Thread-safe."""
 
     def __init__(self) -> None:
         self._condition = threading.Condition()
@@ -45,7 +45,7 @@ class WorkQueue:
             self._failures.pop(key, None)
 
     def get(self) -> str:
-        """The next key that is due; `done` gives it back."""
+        """Returns the next due key; the worker calls `done` when it has finished."""
         with self._condition:
             while True:
                 now = time.monotonic()

@@ -1,4 +1,4 @@
-"""Writes that keep what others wrote: read-modify-write guarded by resourceVersion, finalizers, deletes guarded by uid."""
+"""Writes that keep changes of others: read-modify-write with resourceVersion, finalizers, deletes with uid preconditions."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from defects import active
 from transport import Api, ApiError
 
 Object = dict[str, Any]
-#: Makes a change in place; False if there is nothing to change.
+#: Changes an object in place; returns False if there is nothing to change.
 Change = Callable[[Object], bool]
 
 MANAGER = "checked-operator"
 FINALIZER = "checked.dev/children"
-#: RetryOnConflict of client-go: how often, and after how many seconds.
+#: RetryOnConflict of client-go: the number of attempts, and the first pause in seconds.
 STEPS, PAUSE = 5, 0.01
 
 
 def update(api: Api, path: str, obj: Object, change: Change, *, uid: str, subresource: str = "") -> Object:
-    """Makes the change to the object, to the present one after a conflict. Nothing is sent if it holds already.
+    """Applies a change to an object, after a conflict to its present version. Sends nothing if nothing changes.
 
     Raises:
         ApiError: also 409 after all steps, and when an object of another uid has the name now.
@@ -52,7 +52,7 @@ def update(api: Api, path: str, obj: Object, change: Change, *, uid: str, subres
 
 
 def _spoil(api: Api, path: str, body: Object, stale: Object, change: Change) -> None:
-    """The defects of a body."""
+    """Applies the defects that change the body of a write."""
     metadata = body["metadata"]
     if active("C2-newest"):
         newest = api.request("GET", path)["metadata"]["resourceVersion"]
@@ -130,7 +130,7 @@ def _merge(api: Api, path: str, metadata: Object) -> Object:
 
 
 def delete(api: Api, path: str, obj: Object) -> None:
-    """Deletes this object and no other of its name; it may be gone already."""
+    """Deletes this object, but no other object with its name; it may be deleted already."""
     body: Object = {"kind": "DeleteOptions", "apiVersion": "v1"}
     if not active("C5-by-name"):
         body["preconditions"] = {"uid": obj["metadata"]["uid"]}

@@ -6,6 +6,7 @@ from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from fakekube.checker.judges import judge_extra_children
 from fakekube.checker.reaction import Copy, children_of
 from fakekube.checker.rule import NotExercised, Rule, Verdict
 from fakekube.checker.rule_helpers import (
@@ -17,7 +18,6 @@ from fakekube.checker.rule_helpers import (
     remove,
     writes_of,
 )
-from fakekube.checker.rules.retries import judge_duplicate_children
 from fakekube.checker.sample import new_token
 from fakekube.client import ApiError
 
@@ -368,7 +368,7 @@ class StaleCacheAfterCreate(Rule):
             trial.cluster.patch(resource, obj["metadata"]["name"], annotations, namespace=obj["metadata"].get("namespace"))
 
     def find_failure(self, trial: Trial) -> Verdict | None:
-        return judge_duplicate_children(trial)
+        return judge_extra_children(trial, generated_children(trial))
 
 
 RULES = (Recreated, RecreatedOwner, AlreadyGone, AlreadyThere, VanishedMeanwhile, StaleCacheAfterCreate)

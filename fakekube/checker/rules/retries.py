@@ -7,9 +7,8 @@ from contextlib import contextmanager
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from fakekube.checker.judges import judge_backoff
+from fakekube.checker.judges import judge_backoff, judge_extra_children
 from fakekube.checker.provocations import RefuseInText, arm
-from fakekube.checker.reaction import children_of
 from fakekube.checker.rule import NotExercised, Rule, Verdict
 from fakekube.checker.rule_helpers import generated_children, require_resumption, require_writes, writes_of
 from fakekube.checker.rules.watch_errors import judge_only_failures
@@ -261,7 +260,7 @@ class LostAnswer(Rule):
             trial.faults.on("create", resource).lose(times=1, label="answer lost")
 
     def find_failure(self, trial: Trial) -> Verdict | None:
-        return judge_duplicate_children(trial)
+        return judge_extra_children(trial, generated_children(trial))
 
     def judge_trace(self, trial: Trial) -> Verdict:
         if not any(call.exchange.fault for call in writes_of(trial.trace.since(trial.provoked_at))):
@@ -294,22 +293,6 @@ def _require_creates(trial: Trial) -> list[str]:
     if not found:
         raise NotExercised("the client creates nothing")
     return found
-
-
-def judge_duplicate_children(trial: Trial) -> Verdict | None:
-    """Judges whether a copy has more children with generated names than in the baseline run."""
-    for resource, usual in generated_children(trial).items():
-        for copy in trial.copies:
-            if copy.deleted:
-                continue
-            children = children_of(trial.cluster, copy, resource)
-            if len(children) > usual and len(children) > trial.baseline.usual_children(resource):
-                names = ", ".join(sorted(child["metadata"]["name"] for child in children))
-                creates = [call for call in trial.trace.since(copy.mark) if call.verb == "create" and call.resource == resource]
-                return Verdict.failed(
-                    f"{len(children)} {resource} for {copy.names()[0]} instead of {usual}: {names}", *trial.excerpt(creates)
-                )
-    return None
 
 
 def _await_streams(trial: Trial, mark: int, streams: set[StreamKey]) -> bool:

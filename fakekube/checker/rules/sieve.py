@@ -8,11 +8,11 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
+from fakekube.checker.judges import judge_extra_children
 from fakekube.checker.reaction import Copy, Effect, EffectKind, Reaction, children_of, effects_of
 from fakekube.checker.rule import NotExercised, Rule, Verdict
 from fakekube.checker.rule_helpers import LEASES, await_delivery, generated_children, learned_writes, own_objects
 from fakekube.checker.rules.initial_events import require_lists
-from fakekube.checker.rules.retries import judge_duplicate_children
 from fakekube.checker.sample import new_token
 from fakekube.checker.trace import WRITES
 from fakekube.checker.trial import ClientEnded, HotLoop
@@ -111,7 +111,7 @@ class StaleChildren(StaleRestart):
         return found
 
     def find_failure(self, trial: Trial) -> Verdict | None:
-        return judge_duplicate_children(trial)
+        return judge_extra_children(trial, generated_children(trial))
 
 
 class KilledBetweenWrites(Rule):
@@ -169,7 +169,7 @@ class KilledBetweenWrites(Rule):
         return trial.await_reaction(subject, lambda since: trial.reaction_timeout(since) + lease_seconds(trial))
 
     def find_failure(self, trial: Trial) -> Verdict | None:
-        return judge_duplicate_children(trial)
+        return judge_extra_children(trial, generated_children(trial))
 
 
 class MissedChildDeletion(Rule):

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from fakekube.checker.judges import judge_misread_status, judge_resumption, judge_unknown_revision, revision_of
+from fakekube.checker.judges import (
+    judge_extra_children,
+    judge_misread_status,
+    judge_resumption,
+    judge_unknown_revision,
+    revision_of,
+)
 from fakekube.checker.reaction import SYSTEM_FIELDS, Copy, changed, children_of, value_at
 from fakekube.checker.rule import NotExercised, Rule, Verdict
 from fakekube.checker.rule_helpers import own_objects
@@ -17,7 +23,7 @@ if TYPE_CHECKING:
     from fakekube.checker.trial import Trial
     from fakekube.powers.exchange import Exchange
 
-__all__ = ["RULES", "judge_extra_children"]
+__all__ = ["RULES"]
 
 
 class LargeEvents(Rule):
@@ -230,7 +236,9 @@ class RepeatedAfterRelist(Rule):
         trial.memory["before"] = _state(trial, copy)
 
     def judge_trace(self, trial: Trial) -> Verdict:
-        return judge_extra_children(trial) or _judge_changes(trial) or Verdict.passed()
+        children = trial.baseline.reaction.children
+        expected = {resource: count for resource, count in children.items() if not resource.startswith("events")}
+        return judge_extra_children(trial, expected) or _judge_changes(trial) or Verdict.passed()
 
 
 class RepeatedAfterRestart(RepeatedAfterRelist):
@@ -274,29 +282,6 @@ def _judge_changes(trial: Trial) -> Verdict | None:
 
 #: A number that grows by less than this counts deliveries; a larger difference is a time.
 _COUNTED = 4
-
-
-def judge_extra_children(trial: Trial) -> Verdict | None:
-    """Judges whether a copy has more children than in the baseline run."""
-    expected = {
-        resource: count for resource, count in trial.baseline.reaction.children.items() if not resource.startswith("events")
-    }
-    for copy in trial.copies:
-        if copy.deleted:
-            continue
-        for resource, count in expected.items():
-            found = children_of(trial.cluster, copy, resource)
-            if len(found) > count and len(found) > (count := trial.baseline.usual_children(resource)):
-                names = ", ".join(obj["metadata"]["name"] for obj in found[:4])
-                return Verdict.failed(
-                    f"{len(found)} {resource} for {copy.names()[0]} ({names}); in the baseline run there are {count}",
-                    *trial.excerpt(_creations(trial, copy)),
-                )
-    return None
-
-
-def _creations(trial: Trial, copy: Copy) -> list[Call]:
-    return [call for call in trial.trace.since(copy.mark) if call.verb == "create" and call.mentions(copy.token)]
 
 
 RULES = (LargeEvents, FrequentBookmarks, NoBookmarks, RevisionOfList, RepeatedAfterRelist, RepeatedAfterRestart)
