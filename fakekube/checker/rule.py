@@ -63,11 +63,12 @@ class Verdict:
 
 
 class Rule:
-    """A rule; see the module.
+    """The base class of rules.
 
-    A subclass sets the class attributes and overrides some of the methods, which are called in their order. The trial then
-    makes a fresh copy of the sample and waits until the client has reacted to all copies (`converges`); `judge` is called in
-    any case.
+    A subclass sets the class attributes and overrides some of the methods, which are called in the order of their definition.
+    After
+    `provoke`, if `converges` is set, the runner creates a fresh copy of the sample and waits until the client has reacted to all
+    copies. `judge` is called in any case.
     """
 
     id: ClassVar[str]

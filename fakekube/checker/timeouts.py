@@ -24,8 +24,9 @@ def reaction_timeout(trial: Trial, since: float) -> float:
     """Returns the timeout, in seconds, for a reaction of a correct client; `since` is the start of the wait.
 
     The timeout is several times the reaction time of the baseline run. It starts when all streams of the client are connected
-    again and its refused writes may be sent again. The next pause of the client may be several times as long as its longest pause until
-    now, because the pauses of a backoff grow. A stream that keeps failing since the wait began does not extend the timeout.
+    again and its refused writes may be sent again. The next pause of the client may be several times as long as its longest
+    pause until now, because the pauses of a backoff grow. A stream that keeps failing since the wait began does not extend
+    the timeout.
     """
     calls = trial.trace.since(trial.provoked_at)
     retry_after = max((_retry_after(call) for call in calls), default=0.0)

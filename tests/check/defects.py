@@ -16,7 +16,8 @@ CONTROLLER = ("controller",)
 
 @dataclass(frozen=True, slots=True)
 class Defect:
-    """`options` make the command do what the defect spoils; `commands` are those that have it; `verdict` is what it deserves."""
+    """`options`: the options of the program that the defect needs; `commands`: the programs with the defect; `verdict`: the
+    expected one."""
 
     id: str
     text: str

@@ -74,7 +74,7 @@ class Reflector:
         api: whom to ask.
         locate: gives the path of the collection. It may raise ApiError or Broken, and is asked again after a 404.
         selector: a label selector, or "".
-        handler: is told of each change, in the reflector's thread.
+        handler: called with each change, in the reflector's thread.
         idle: after how many seconds of silence a stream is given up; None leaves it to timeoutSeconds.
         initial_events: ask for the initial state as events of a watch, and list only if that is refused.
         page: the limit of a list from storage.

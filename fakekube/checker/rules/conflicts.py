@@ -183,7 +183,7 @@ class ForeignFields(Rule):
         return super().judge(trial)
 
 
-#: The label of somebody else.
+#: A label that another client has set.
 _OTHER = "check.fakekube.dev/other"
 
 
