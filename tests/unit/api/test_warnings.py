@@ -23,11 +23,11 @@ def test_warnings_with_newlines_are_dropped() -> None:
     assert _values(["a\nb", "c"]) == ['299 - "c"']
 
 
-def test_up_to_the_limit_texts_are_whole() -> None:
+def test_warnings_within_the_size_limit_are_not_truncated() -> None:
     assert _values(["x" * 4096]) == [f'299 - "{"x" * 4096}"']
 
 
-def test_beyond_the_limit_every_text_is_cut() -> None:
+def test_warnings_over_the_size_limit_are_truncated() -> None:
     values = _values([f"{i:03d}" + "x" * 400 for i in range(30)])
     assert values[0] == f'299 - "000{"x" * 253}"'
     assert len(values) == 16, "16 texts of 256 characters are 4096"

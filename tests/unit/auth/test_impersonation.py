@@ -153,7 +153,7 @@ def test_system_masters_requires_the_legacy_verb() -> None:
         ({"group": ""}, "impersonating the empty string group is not allowed"),
     ],
 )
-def test_attributes_unsupported_by_constrained_impersonation(headers: dict[str, str], words: str) -> None:
+def test_invalid_groups_and_extra_are_rejected_by_constrained_impersonation(headers: dict[str, str], words: str) -> None:
     refusal = _refusal(
         _Rules("impersonate-on:user-info:list pods", "impersonate:user-info authentication.k8s.io/users bob"),
         user="bob", **headers,
