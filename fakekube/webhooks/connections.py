@@ -177,13 +177,13 @@ class IdleConnections:
     def close(self) -> None:
         """Closes all connections of the pool."""
         with self._lock:
-            idle, self._idle = self._idle, defaultdict(list)
-        for waiting in idle.values():
-            for _, connection in waiting:
-                connection.close()
+            idle = [connection for waiting in self._idle.values() for _, connection in waiting]
+            self._idle.clear()
+        for connection in idle:
+            connection.close()
 
     def __del__(self) -> None:
-        self.close()
+        self.close()  # must not need names of modules, which are None when the interpreter ends
 
 
 # ---------------------------------------------------------------- dialing
