@@ -47,9 +47,9 @@ class Chain:
         key = (resource.group, resource.plural, attributes.subresource, attributes.operation, dynamic)
         found = self._applying.get(key)
         if found is None:
-            if dynamic:
+            if dynamic:  # not cached beyond this cluster: those plugins belong to it
                 found = _applying(self._plugins, *key[:4])
-            else:  # what is left is mostly shared with other clusters
+            else:  # the clusters of a process share these plugins, and so the result
                 found = _known(tuple([plugin for plugin in self._plugins if not plugin.dynamic]), *key[:4])
             self._applying[key] = found
         return found

@@ -34,13 +34,13 @@ _InOrder = Sequence[tuple[Object, Headers]]
 
 
 class _KnownOrder:
-    """What schemas and levels lead to, kept for the next cluster: most have those that they start with."""
+    """Caches the order of the last FlowSchemas seen: most clusters of a process have the same ones, those of a fresh cluster."""
 
     def __init__(self) -> None:
         self._newest: tuple[tuple[Object, ...], tuple[Object, ...], _InOrder] = ((), (), ())
 
     def of(self, schemas: tuple[Object, ...], levels: tuple[Object, ...]) -> _InOrder:
-        """Returns the specs of the schemas, by precedence, with the headers of the requests that they match."""
+        """Returns the specs of the schemas, sorted by precedence, each with the headers of the requests that it matches."""
         newest = self._newest
         if (schemas, levels) != newest[:2]:
             uids = {level["metadata"]["name"]: level["metadata"]["uid"] for level in levels}

@@ -1,8 +1,8 @@
 """The baseline run: finds out what the client does on a cluster without faults.
 
-It starts the client, creates two copies of the sample, and deletes them. The client of the baseline run continues to run until
-the
-end of the check as a control for all other runs: it shows which requests an idle client sends, and whether it ends by itself.
+It starts the client, creates two copies of the sample, and deletes them. The client of the baseline run continues to run
+until the end of the check as a control for all other runs: it shows which requests an idle client sends, and whether it ends by
+itself.
 
 Invariant: only an effect that both copies have is part of the reaction.
 """

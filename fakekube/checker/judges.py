@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from fakekube.checker.reaction import children_of
 from fakekube.checker.rule import Verdict
-from fakekube.checker.trace import Call, Stream, StreamKey, excerpt, failed
+from fakekube.checker.trace import LEASES, Call, Stream, StreamKey, excerpt, failed
 
 if TYPE_CHECKING:
     from fakekube.checker.trial import Trial
@@ -245,7 +245,7 @@ def _has_lost_its_lease(trial: Trial) -> bool:
     renewed = [
         call
         for call in trial.trace
-        if call.collection == "leases.coordination.k8s.io" and call.is_write and call.succeeded and call.at >= trial.started_at
+        if call.collection == LEASES and call.is_write and call.succeeded and call.at >= trial.started_at
     ]
     if not renewed:
         return False
@@ -254,9 +254,8 @@ def _has_lost_its_lease(trial: Trial) -> bool:
     return trial.ended_at - renewed[-1].at > _LATE_RENEWAL * (duration or _USUAL_DURATION)
 
 
-#: The part of a lease's duration after which a leader without a renewal may stop leading, and the duration in seconds of a lease
-#: whose
-#: format cannot be read.
+#: The part of a lease's duration after which a leader without a renewal may stop leading, and the duration in seconds that is
+#: assumed for a lease whose format cannot be read.
 _LATE_RENEWAL, _USUAL_DURATION = 0.5, 15.0
 
 

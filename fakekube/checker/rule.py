@@ -61,14 +61,17 @@ class Verdict:
     def not_exercised(cls, *evidence: str) -> Verdict:
         return cls(Outcome.NOT_EXERCISED, evidence)
 
+    def suspected(self) -> Verdict:
+        """Returns a warning instead of a failure; other verdicts unchanged."""
+        return Verdict.warned(*self.evidence) if self.outcome is Outcome.FAIL else self
+
 
 class Rule:
     """The base class of rules.
 
     A subclass sets the class attributes and overrides some of the methods, which are called in the order of their definition.
-    After
-    `provoke`, if `converges` is set, the runner creates a fresh copy of the sample and waits until the client has reacted to all
-    copies. `judge` is called in any case.
+    After `provoke`, if `converges` is set, the runner creates a fresh copy of the sample and waits until the client has reacted
+    to all copies. `judge` is called in any case.
     """
 
     id: ClassVar[str]

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from fakekube.checker.reaction import Copy, EffectKind
+from fakekube.checker.reaction import Copy, EffectKind, children_of
 from fakekube.checker.rule import NotExercised
+from fakekube.checker.trace import LEASES
 from fakekube.checker.trial import ClientEnded, HotLoop
 from fakekube.client import ApiError
 
@@ -19,11 +20,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "EDITOR",
-    "LEASES",
     "SHORT",
     "await_delivery",
     "await_long_watches",
     "await_requests",
+    "delete_children",
     "drop_finalizers",
     "edited",
     "generated_children",
@@ -38,8 +39,6 @@ __all__ = [
 ]
 
 Object = dict[str, Any]
-
-LEASES = "leases.coordination.k8s.io"
 
 #: The annotation that the simulated other editor writes.
 EDITOR = "check.fakekube.dev/editor"
@@ -177,10 +176,11 @@ def edited(obj: Object, value: str) -> Object:
     return obj
 
 
-def drop_finalizers(trial: Trial, resource: str, name: str, namespace: str | None) -> None:
+def drop_finalizers(trial: Trial, resource: str, obj: Object) -> None:
     """Removes all finalizers of an object; does nothing if the object does not exist."""
+    metadata = obj["metadata"]
     try:
-        trial.cluster.patch(resource, name, {"metadata": {"finalizers": None}}, namespace=namespace)
+        trial.cluster.patch(resource, metadata["name"], {"metadata": {"finalizers": None}}, namespace=metadata.get("namespace"))
     except ApiError as error:
         if error.code != 404:
             raise
@@ -189,5 +189,17 @@ def drop_finalizers(trial: Trial, resource: str, name: str, namespace: str | Non
 def remove(trial: Trial, resource: str, obj: Object) -> None:
     """Deletes an object immediately, together with its finalizers. Raises ApiError."""
     metadata = obj["metadata"]
-    drop_finalizers(trial, resource, metadata["name"], metadata.get("namespace"))
+    drop_finalizers(trial, resource, obj)
     trial.cluster.delete(resource, metadata["name"], namespace=metadata.get("namespace"), gracePeriodSeconds=0)
+
+
+def delete_children(trial: Trial, copy: Copy, resource: str, **options: Any) -> int:
+    """Deletes the children of a resource that the client has created for a copy, and returns their number.
+
+    `options`: the DeleteOptions.
+    """
+    children = children_of(trial.cluster, copy, resource)
+    for child in children:
+        metadata = child["metadata"]
+        trial.cluster.delete(resource, metadata["name"], namespace=metadata.get("namespace"), **options)
+    return len(children)

@@ -1,8 +1,7 @@
 """The sample of a check: prerequisites, and objects that are copied to make the client react.
 
 CustomResourceDefinitions are prerequisites, and so are the namespaces of the other objects. All other objects are copied under
-new
-names; references between objects of the sample become references between the copies.
+new names; references between objects of the sample become references between the copies.
 
 Invariant: a copy differs from the sample only in names and in fields that the server assigns (nodePort, clusterIP).
 """

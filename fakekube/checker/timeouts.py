@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from fakekube.checker.trace import Call, Stream
+    from fakekube.checker.trace import Stream
     from fakekube.checker.trial import Trial
 
 __all__ = ["reaction_timeout"]
@@ -29,7 +29,7 @@ def reaction_timeout(trial: Trial, since: float) -> float:
     the timeout.
     """
     calls = trial.trace.since(trial.provoked_at)
-    retry_after = max((_retry_after(call) for call in calls), default=0.0)
+    retry_after = max((call.retry_after for call in calls), default=0)
     usual = trial.session.slowness() * (8.0 + 8 * trial.baseline.reaction_seconds) + retry_after
     tried = [one for one in _attempts(trial) if not one.keeps_failing(since)]
     longest = max((pause for one in tried for pause in one.pauses()), default=0.0)
@@ -42,8 +42,3 @@ def _attempts(trial: Trial) -> list[Stream]:
     """Returns the requests that the client repeats until they succeed: its streams, and its refused writes."""
     streams = [one for key, one in trial.trace.streams().items() if key in trial.baseline.streams or not trial.baseline.streams]
     return [*streams, *trial.trace.refused_writes(trial.provoked_at)]
-
-
-def _retry_after(call: Call) -> float:
-    text = dict(call.exchange.answer_headers).get("Retry-After", "0")
-    return float(text) if text.isdigit() else 0.0

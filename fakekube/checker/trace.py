@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     from fakekube.cluster import Cluster
     from fakekube.powers.exchange import Exchange
 
-__all__ = ["WRITES", "Call", "Event", "Stream", "StreamKey", "Trace", "excerpt", "failed"]
+__all__ = ["LEASES", "WRITES", "Call", "Event", "Stream", "StreamKey", "Trace", "excerpt", "failed"]
 
 WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
+LEASES = "leases.coordination.k8s.io"
 #: The status codes of watches that deliver events: over HTTP, and over a WebSocket.
 _STREAMS = frozenset({200, 101})
 #: Query parameters that evidence does not show.
@@ -140,6 +141,12 @@ class Call:
     @property
     def answer(self) -> Any:
         return self.exchange.answer
+
+    @property
+    def retry_after(self) -> int:
+        """The Retry-After of the answer, in seconds; 0 if there is none, or a date."""
+        text = dict(self.exchange.answer_headers).get("Retry-After", "0")
+        return int(text) if text.isdigit() else 0
 
     @property
     def answer_is_lost(self) -> bool:

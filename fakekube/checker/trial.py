@@ -164,10 +164,10 @@ class Trial:
     def _wait_for_first_call(self) -> None:
         """Waits until the client has sent its first request, so that not too many clients start at the same time."""
         mark = self.trace.mark()
-        reaction_timeout = self.session.start_timeout
+        timeout = self.session.start_timeout
         if self.rule is not None and self.rule.fallback is not None:
-            reaction_timeout = min(10.0 + 5 * self.baseline.start_seconds, reaction_timeout)
-        self.await_until(lambda: self.trace.count_since(mark) > 0, reaction_timeout)
+            timeout = min(10.0 + 5 * self.baseline.start_seconds, timeout)
+        self.await_until(lambda: self.trace.count_since(mark) > 0, timeout)
 
     def kill_client(self) -> None:
         """Kills the client; no client runs until the next start."""
@@ -262,9 +262,9 @@ class Trial:
 
         Args:
             condition: evaluated repeatedly.
-            seconds: the timeout, or a function such as `reaction_timeout`. The function receives the start of the wait in seconds
-            of the
-                trial and returns the timeout; it is called again when the timeout has passed, and may return a longer one.
+            seconds: the timeout, or a function such as `reaction_timeout`. The function receives the start of the wait, in
+                seconds of the trial, and returns the timeout; it is called again when that has passed, and may return a
+                longer one.
 
         Raises ClientEnded, HotLoop and Decided; NotExercised if the check is aborted or its timeout has passed.
         """

@@ -3,8 +3,7 @@
     python tests/check/matrix.py [--times 20] [--at-once 4] [--only W1,C2-newest] [--correct] [--defects]
 
 Each defect has to be found by its rule. The correct programs run with all rules of all classes and must not fail. Prints a line
-for
-each wrong run and a summary; exits with 1 if a run was wrong.
+for each wrong run and a summary; exits with 1 if a run was wrong.
 """
 
 from __future__ import annotations

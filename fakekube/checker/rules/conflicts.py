@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from fakekube.checker.reaction import Copy, EffectKind, children_of
 from fakekube.checker.rule import NotExercised, Rule, Verdict
-from fakekube.checker.rule_helpers import EDITOR, LEASES, drop_finalizers, edited, learned_writes, own_objects, require_writes
+from fakekube.checker.rule_helpers import EDITOR, drop_finalizers, edited, learned_writes, own_objects, require_writes
 from fakekube.checker.sample import new_token
+from fakekube.checker.trace import LEASES
 from fakekube.client import ApiError
 
 if TYPE_CHECKING:
@@ -296,7 +297,7 @@ class Finalizers(Rule):
         )
         self._judge_kept(trial, subject, "when the client removed its own")
         for resource, obj in own_objects(trial, subject):
-            drop_finalizers(trial, resource, obj["metadata"]["name"], obj["metadata"].get("namespace"))
+            drop_finalizers(trial, resource, obj)
 
     def _foreign(self, obj: Object) -> None:
         obj["metadata"].setdefault("finalizers", []).insert(0, self.FINALIZER)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from fakekube.checker.provocations import asked_revision
-from fakekube.checker.rule import NotExercised, Outcome, Rule, Verdict
+from fakekube.checker.rule import NotExercised, Rule, Verdict
 from fakekube.checker.rule_helpers import await_long_watches, await_requests, require_resumption, writes_of
 from fakekube.checker.rules.initial_events import require_lists
 from fakekube.checker.rules.watch_errors import expire
@@ -20,11 +20,6 @@ __all__ = ["RULES"]
 _NEGOTIATION = "API conventions, compatibility"
 
 
-def suspected(verdict: Verdict) -> Verdict:
-    """Returns a warning instead of a failure."""
-    return Verdict.warned(*verdict.evidence) if verdict.outcome is Outcome.FAIL else verdict
-
-
 class Content(Rule):
     """The base class of the provocations of N1."""
 
@@ -36,7 +31,8 @@ class Content(Rule):
 
     def judge(self, trial: Trial) -> Verdict:
         """Returns a failure only for a client that ends or loops; a slow one may still be in its backoff."""
-        return suspected(super().judge(trial)) if not (trial.ended or trial.loop) else super().judge(trial)
+        verdict = super().judge(trial)
+        return verdict if trial.ended or trial.loop else verdict.suspected()
 
 
 class Warnings(Content):

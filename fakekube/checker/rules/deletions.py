@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from fakekube.checker.reaction import Copy, Effect, EffectKind, children_of
 from fakekube.checker.rule import NotExercised, Rule, Verdict
-from fakekube.checker.rule_helpers import await_delivery, await_long_watches, await_requests, drop_finalizers, own_objects, remove
+from fakekube.checker.rule_helpers import (
+    await_delivery,
+    await_long_watches,
+    await_requests,
+    delete_children,
+    drop_finalizers,
+    own_objects,
+    remove,
+)
 from fakekube.client import ApiError
 
 if TYPE_CHECKING:
@@ -78,10 +86,7 @@ class MissedDeletionsOfChildren(MissedDeletions):
     provocation = "what the client has made is deleted while it cannot watch, and the history is compacted"
 
     def provoke(self, trial: Trial) -> None:
-        watched = set(trial.baseline.streams.values())
-        kinds = [resource for resource in trial.baseline.reaction.children if resource in watched]
-        if not kinds:
-            raise NotExercised("the client does not watch the children that it creates")
+        kinds = _watched_children(trial)
         lost = trial.copies[0]
         repaired = [resource for resource in kinds if self._is_repaired(trial, lost, resource)]
         if not repaired:
@@ -118,17 +123,13 @@ class RemovedOwners(Rule):
     source = MissedDeletions.source
 
     def provoke(self, trial: Trial) -> None:
-        watched = set(trial.baseline.streams.values())
-        kinds = [resource for resource in trial.baseline.reaction.children if resource in watched]
-        if not kinds:
-            raise NotExercised("the client does not watch the children that it creates")
+        kinds = _watched_children(trial)
         lost = trial.copies[0]
         children = [(one, child) for one in kinds for child in children_of(trial.cluster, lost, one)]
         with trial.disconnected():
             lost.deleted = True
             for resource, obj in own_objects(trial, lost):
-                metadata = obj["metadata"]
-                drop_finalizers(trial, resource, metadata["name"], metadata.get("namespace"))
+                drop_finalizers(trial, resource, obj)
             trial.delete(lost)
             for resource, child in children:
                 self._remove(trial, resource, child)
@@ -171,10 +172,13 @@ class RemovedOwners(Rule):
 _KEPT = ("name", "namespace", "labels", "annotations", "ownerReferences")
 
 
-def delete_children(trial: Trial, copy: Copy, resource: str) -> None:
-    """Deletes the children of a resource that the client has created for a copy."""
-    for child in children_of(trial.cluster, copy, resource):
-        trial.cluster.delete(resource, child["metadata"]["name"], namespace=child["metadata"].get("namespace"))
+def _watched_children(trial: Trial) -> list[str]:
+    """Returns the resources of the children that the client creates and watches. Raises NotExercised if there are none."""
+    watched = set(trial.baseline.streams.values())
+    found = [resource for resource in trial.baseline.reaction.children if resource in watched]
+    if not found:
+        raise NotExercised("the client does not watch the children that it creates")
+    return found
 
 
 RULES = (MissedDeletions, DeletionsBehindExpiry, MissedDeletionsOfChildren, RemovedOwners)

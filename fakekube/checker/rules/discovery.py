@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from fakekube.checker.judges import judge_process
 from fakekube.checker.rule import NotExercised, Outcome, Rule, Verdict
-from fakekube.checker.rule_helpers import require_resumption
+from fakekube.checker.rule_helpers import remove, require_resumption
 from fakekube.checker.sample import new_token
 from fakekube.client import ApiError, UnknownResource
 
@@ -22,20 +22,29 @@ __all__ = ["RULES"]
 _WITHOUT = 4.0
 
 
-class LateDefinitions(Rule):
-    """The client starts before the definitions of the sample are installed."""
+class Definitions(Rule):
+    """The base class of the provocations of D1."""
 
     id = "D1"
-    provocation = "the definitions are installed after the client has started"
     obligation = 'a missing kind may be installed later: repeat discovery after "no match" and 404'
     advice = "drop the cached discovery when a kind or a path is not found, and try again with backoff"
     source = "kubernetes#47977; client-go restmapper (DeferredDiscoveryRESTMapper)"
-    at_start = True
     expected_seconds = 12.0
 
-    def prepare(self, trial: Trial) -> None:
+    def require_definitions(self, trial: Trial) -> None:
+        """Raises NotExercised if the sample has no definitions."""
         if not trial.sample.definitions:
             raise NotExercised("the sample has no definitions")
+
+
+class LateDefinitions(Definitions):
+    """The client starts before the definitions of the sample are installed."""
+
+    provocation = "the definitions are installed after the client has started"
+    at_start = True
+
+    def prepare(self, trial: Trial) -> None:
+        self.require_definitions(trial)
         remove_definitions(trial)
 
     def provoke(self, trial: Trial) -> None:
@@ -43,14 +52,10 @@ class LateDefinitions(Rule):
         install_definitions(trial)
 
 
-class ReinstalledDefinitions(Rule):
+class ReinstalledDefinitions(Definitions):
     """The definitions of the sample are deleted and installed again."""
 
-    id = "D1"
     provocation = "the definitions are deleted and installed again"
-    obligation = LateDefinitions.obligation
-    advice = LateDefinitions.advice
-    source = LateDefinitions.source
     expected_seconds = 14.0
 
     def cluster_arguments(self) -> Mapping[str, Any]:
@@ -58,8 +63,7 @@ class ReinstalledDefinitions(Rule):
         return {"profile": "apiserver"}
 
     def provoke(self, trial: Trial) -> None:
-        if not trial.sample.definitions:
-            raise NotExercised("the sample has no definitions")
+        self.require_definitions(trial)
         require_resumption(trial)
         for subject in trial.copies:
             subject.deleted = True
@@ -78,7 +82,7 @@ class ReinstalledDefinitions(Rule):
             return Verdict.failed(
                 f"has not asked for {name} or for discovery since it was installed again", *trial.excerpt(), by_time=True
             )
-        return Verdict.warned(*verdict.evidence) if verdict.outcome is Outcome.FAIL and not trial.ended else verdict
+        return verdict if trial.ended else verdict.suspected()
 
     @staticmethod
     def _asks(trial: Trial) -> bool:
@@ -89,23 +93,15 @@ class ReinstalledDefinitions(Rule):
         return any(call.collection in names or not call.resource for call in calls)
 
 
-class ChangedScope(Rule):
+class ChangedScope(ReinstalledDefinitions):
     """The definitions of the sample are installed again with another scope."""
 
-    id = "D1"
     provocation = "the definitions come back with another scope"
-    obligation = LateDefinitions.obligation
-    advice = LateDefinitions.advice
-    source = LateDefinitions.source
-    expected_seconds = 12.0
+    expected_seconds = Definitions.expected_seconds
     converges = False
 
-    def cluster_arguments(self) -> Mapping[str, Any]:
-        return {"profile": "apiserver"}
-
     def provoke(self, trial: Trial) -> None:
-        if not trial.sample.definitions:
-            raise NotExercised("the sample has no definitions")
+        self.require_definitions(trial)
         require_resumption(trial)
         remove_definitions(trial)
         trial.faults.on("watch").end(label="ended").remove()
@@ -130,12 +126,8 @@ def remove_definitions(trial: Trial) -> None:
     for definition in trial.sample.definitions:
         name = definition["metadata"]["name"]
         for obj in _objects(trial, name):
-            metadata = obj["metadata"]
             try:
-                trial.cluster.patch(
-                    name, metadata["name"], {"metadata": {"finalizers": None}}, namespace=metadata.get("namespace")
-                )
-                trial.cluster.delete(name, metadata["name"], namespace=metadata.get("namespace"))
+                remove(trial, name, obj)
             except ApiError as error:
                 if error.code != 404:
                     raise

@@ -130,7 +130,7 @@ class RecreatedOwner(Rule):
         with trial.disconnected():
             trial.delete(old)
             for resource, obj in own_objects(trial, old):
-                drop_finalizers(trial, resource, obj["metadata"]["name"], obj["metadata"].get("namespace"))
+                drop_finalizers(trial, resource, obj)
             new = trial.stimulate(token=old.token)
             trial.compact()
         generated = [one for one in generated_children(trial) if children.get(one)]

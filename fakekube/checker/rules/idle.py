@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from fakekube.checker.rule import Rule, Verdict
-from fakekube.checker.rule_helpers import LEASES, writes_of
+from fakekube.checker.rule_helpers import writes_of
+from fakekube.checker.trace import LEASES
 
 if TYPE_CHECKING:
     from fakekube.checker.trace import Call

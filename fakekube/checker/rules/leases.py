@@ -6,7 +6,8 @@ import datetime
 from typing import TYPE_CHECKING, Any
 
 from fakekube.checker.rule import NotExercised, Rule, Verdict
-from fakekube.checker.rule_helpers import LEASES, writes_of
+from fakekube.checker.rule_helpers import writes_of
+from fakekube.checker.trace import LEASES
 
 if TYPE_CHECKING:
     from fakekube.checker.trace import Call

@@ -84,10 +84,7 @@ class RetryAfter(Rule):
 
 def _retry_after_of(call: Call) -> int:
     """Returns the Retry-After of a refused call, in seconds; 0 if there is none."""
-    if call.status not in (429, 503):
-        return 0
-    text = dict(call.exchange.answer_headers).get("Retry-After", "0")
-    return int(text) if text.isdigit() else 0
+    return call.retry_after if call.status in (429, 503) else 0
 
 
 def _attempts(calls: Sequence[Call]) -> Iterator[tuple[Call, Call | None]]:
@@ -313,9 +310,8 @@ class ConnectionDrops(Rule):
 
     #: How many times the connections drop, each time with a freshly started client.
     ROUNDS = 5
-    #: Pauses below `AT_ONCE` seconds are immediate. Pauses that differ by less than the part `EQUAL` count as equal; the chance
-    #: that
-    #: five random pauses between 1 s and 2 s do so is about 1 in 500.
+    #: Pauses below `AT_ONCE` seconds are immediate. Pauses that differ by less than the part `EQUAL` count as equal; five random
+    #: pauses between 1 s and 2 s do so by chance about once in 500 times.
     AT_ONCE, EQUAL = 0.1, 0.14
 
     def provoke(self, trial: Trial) -> None:
@@ -351,7 +347,6 @@ class ConnectionDrops(Rule):
                 f"lists again at once after each drop (after {shown} s): many clients would do it together", *excerpt(relists)
             )
         if min(pauses) > self.AT_ONCE and max(pauses) - min(pauses) < self.EQUAL * min(pauses):
-            # random pauses may be equal by chance: by_time makes a second run confirm it
             return Verdict.failed(f"no jitter: reconnects after {shown} s", *trial.excerpt(), by_chance=True)
         return Verdict.passed(f"reconnects after {shown} s")
 

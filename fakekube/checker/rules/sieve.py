@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from fakekube.checker.judges import judge_extra_children
 from fakekube.checker.reaction import Copy, Effect, EffectKind, Reaction, children_of, effects_of
 from fakekube.checker.rule import NotExercised, Rule, Verdict
-from fakekube.checker.rule_helpers import LEASES, await_delivery, generated_children, learned_writes, own_objects
+from fakekube.checker.rule_helpers import await_delivery, delete_children, generated_children, learned_writes, own_objects
 from fakekube.checker.rules.initial_events import require_lists
 from fakekube.checker.sample import new_token
-from fakekube.checker.trace import WRITES
+from fakekube.checker.trace import LEASES, WRITES
 from fakekube.checker.trial import ClientEnded, HotLoop
 
 if TYPE_CHECKING:
@@ -193,26 +193,19 @@ class MissedChildDeletion(Rule):
         trial.await_all()
         with trial.disconnected():
             for one in mended:
-                self._delete_children(trial, subject, one)
+                delete_children(trial, subject, one, gracePeriodSeconds=0)
             trial.compact()
 
-    def _makes_again(self, trial: Trial, subject: Copy, resource: str) -> bool:
+    @staticmethod
+    def _makes_again(trial: Trial, subject: Copy, resource: str) -> bool:
         """Returns whether the client recreates children whose deletion it sees."""
-        if not self._delete_children(trial, subject, resource):
+        if not delete_children(trial, subject, resource, gracePeriodSeconds=0):
             return False
         if not trial.await_reaction(subject, 6.0 + 4 * trial.baseline.reaction_seconds):
             return False
         if resource in trial.baseline.streams.values():
             await_delivery(trial, resource, children_of(trial.cluster, subject, resource))
         return True
-
-    @staticmethod
-    def _delete_children(trial: Trial, subject: Copy, resource: str) -> int:
-        children = children_of(trial.cluster, subject, resource)
-        for child in children:
-            metadata = child["metadata"]
-            trial.cluster.delete(resource, metadata["name"], namespace=metadata.get("namespace"), gracePeriodSeconds=0)
-        return len(children)
 
 
 class MissedDeletion(Rule):

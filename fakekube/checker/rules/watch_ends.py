@@ -121,8 +121,7 @@ class HalfOpenPlain(Rule):
 
 
 #: Seconds of silence after which a client without --idle is suspected; the second value is for HTTP/2, where client-go sends a
-#: PING
-#: after 30 s and waits 15 s for its answer.
+#: PING after 30 s and waits 15 s for its answer.
 _GUESS, _GUESS_PINGS = 25.0, 55.0
 
 
