@@ -18,8 +18,8 @@ from math import log2
 from typing import Any
 
 from fakekube.client import ApiError, Client
-from fakekube.controllers.conditions import find_condition
 from fakekube.controllers.controller_ref_manager import new_controller_ref
+from fakekube.validation.conditions import find_condition
 
 __all__ = [
     "PodControl",

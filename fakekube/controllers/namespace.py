@@ -17,10 +17,10 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from fakekube.client import ApiError
-from fakekube.controllers.conditions import find_condition
 from fakekube.controllers.controller_utils import is_pod_terminal, parse_time
 from fakekube.controllers.reconciler import Key, Object, Reconciler
 from fakekube.registry.resource import Resource
+from fakekube.validation.conditions import find_condition
 
 __all__ = ["NamespaceController"]
 

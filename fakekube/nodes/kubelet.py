@@ -19,7 +19,6 @@ from typing import Any, ClassVar, Final
 
 from fakekube.api.version import git_version
 from fakekube.client import STRATEGIC_MERGE_PATCH, ApiError
-from fakekube.controllers.conditions import find_condition
 from fakekube.controllers.controller_utils import parse_time
 from fakekube.controllers.kubelets import has_kubelet
 from fakekube.controllers.reconciler import Key, Object, Reconciler
@@ -31,6 +30,7 @@ from fakekube.nodes.pod_status import completed_status, is_of_job, ready_status
 from fakekube.nodes.pod_workers import PodWorkers
 from fakekube.nodes.rules import RULES, Pods
 from fakekube.nodes.running_pods import RunningPods
+from fakekube.validation.conditions import find_condition
 
 __all__ = ["Kubelet"]
 

@@ -14,11 +14,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fakekube.controllers.conditions import find_condition
 from fakekube.scheduler.algorithm import Filters, Nominated
 from fakekube.scheduler.framework import Code, Diagnosis, FitError, Status
 from fakekube.scheduler.nodeinfo import NodeInfo, PodInfo
 from fakekube.selectors import SelectorError, from_label_selector
+from fakekube.validation.conditions import find_condition
 
 __all__ = ["Candidate", "PodNotEligible", "preempt"]
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fakekube.client import Client
-from fakekube.controllers.conditions import find_condition
+from fakekube.validation.conditions import find_condition
 
 __all__ = ["condition_patch", "patch_status"]
 Object = Mapping[str, Any]

@@ -1,6 +1,7 @@
 """Conditions of the status of an object: at most one of each type, in the order in which they were added.
 
-Specified by: k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/helpers.go (SetCRDCondition).
+Specified by: k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/helpers.go (SetCRDCondition),
+k8s.io/apimachinery/pkg/api/meta/conditions.go.
 """
 
 from __future__ import annotations
@@ -8,15 +9,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["condition", "with_condition", "with_condition_since"]
+__all__ = ["condition", "find_condition", "with_condition", "with_condition_since"]
 
 Object = dict[str, Any]
 
 
 def condition(obj: Object, type_: str) -> Mapping[str, str]:
     """Returns the condition of this type; an empty one if the object has none."""
-    found = (obj.get("status") or {}).get("conditions") or ()
-    return next((c for c in found if c["type"] == type_), {})
+    return find_condition(obj.get("status") or {}, type_) or {}
+
+
+def find_condition(status: Mapping[str, Any], type_: str) -> Object | None:
+    """Returns the condition of this type; None if the status has none (FindStatusCondition)."""
+    return next((one for one in status.get("conditions") or () if one.get("type") == type_), None)
 
 
 def with_condition(obj: Object, *, type_: str, status: str, reason: str, message: str, now: str) -> Object:

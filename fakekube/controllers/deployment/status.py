@@ -8,7 +8,6 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from fakekube.controllers.conditions import find_condition
 from fakekube.controllers.controller_utils import parse_time
 from fakekube.controllers.deployment.conditions import (
     has_progress_deadline,
@@ -26,6 +25,7 @@ from fakekube.controllers.deployment.replica_counts import (
 from fakekube.controllers.deployment.replica_sets import Rollout
 from fakekube.controllers.reconciler import Key
 from fakekube.golang.quoting import go_quote
+from fakekube.validation.conditions import find_condition
 
 __all__ = ["sync_deployment_status", "sync_rollout_status"]
 
