@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
+from fakekube.checker.client_run import ClientEnded, HotLoop
 from fakekube.checker.reaction import Copy, EffectKind, children_of
 from fakekube.checker.rule import NotExercised
 from fakekube.checker.trace import LEASES
-from fakekube.checker.trial import ClientEnded, HotLoop
 from fakekube.client import ApiError
 
 if TYPE_CHECKING:

@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fakekube.checker.baseline import learn
+from fakekube.checker.client_run import ClientEnded, Decided, HotLoop
 from fakekube.checker.report import Report, RuleReport
 from fakekube.checker.rule import NotExercised, Outcome, Rule, Verdict
 from fakekube.checker.rules import in_order
-from fakekube.checker.trial import ClientEnded, Decided, HotLoop, Trial
+from fakekube.checker.trial import Trial
 
 if TYPE_CHECKING:
     from fakekube.checker.session import Session

@@ -1,48 +1,36 @@
-"""One run of the client on a cluster of its own: starts both, changes the cluster, waits for the client, and has the trace.
+"""One run of the client: creates copies of the sample, provokes the client, and waits for its reactions.
 
-Invariant: every wait ends early if the client has ended or is in a hot loop.
+Invariant: only copies that are not deleted, and calls since the provocation, are judged.
 """
 
 from __future__ import annotations
 
-import random
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from fakekube.checker.client_run import ClientRun, Decided
 from fakekube.checker.delivery import has_delivered
-from fakekube.checker.judges import LOOP_SECONDS, describe_hot_loop, judge_convergence, judge_process
-from fakekube.checker.process import ClientProcess, fatal_line
+from fakekube.checker.judges import judge_convergence, judge_process
 from fakekube.checker.reaction import Copy, Effect
 from fakekube.checker.rule import NotExercised, Rule, Verdict
-from fakekube.checker.sample import Sample, changes_of_texts, new_token
+from fakekube.checker.sample import changes_of_texts, new_token
 from fakekube.checker.timeouts import reaction_timeout
-from fakekube.checker.trace import Call, Stream, StreamKey, Trace, excerpt
+from fakekube.checker.trace import Call, Stream, StreamKey, excerpt
 from fakekube.client import ApiError, UnknownResource
-from fakekube.cluster import Cluster
 
 if TYPE_CHECKING:
-    from fakekube.checker.baseline import Baseline
     from fakekube.checker.session import Session
-    from fakekube.powers.faults import Faults
 
-__all__ = ["ClientEnded", "Decided", "HotLoop", "Trial"]
+__all__ = ["Trial"]
 
 Object = dict[str, Any]
 
 #: How many of the watches that began before the provocation are part of the evidence.
 _WATCHES_BEFORE = 2
 
-#: The first and the longest interval between two evaluations of a condition, in seconds.
-_FIRST_LOOK, _LONGEST_LOOK = 0.01, 0.1
-
-#: Only so many seconds of a timeout grow with the load of the machine; pauses of clients do not grow with it.
-_SLOWED = 12.0
 #: A client without --idle does not close a silent watch within so many seconds.
 _IDLE_LIMIT = 5.0
-#: How many lines of a client's output are part of the evidence.
-_PRINTED = 8
 
 #: How many changes of an object are tried until the API accepts one.
 _MOST_CHANGES = 6
@@ -55,145 +43,22 @@ _UNWATCHED = {
 }
 
 
-class ClientEnded(Exception):
-    """The client has ended by itself."""
-
-
-class Decided(Exception):
-    """The verdict is known, so that the run ends early."""
-
-
-class HotLoop(Exception):
-    """The client sends requests without a pause."""
-
-
-class Trial:
-    """One run of the client.
-
-    Args:
-        session: the shared state of the check.
-        rule: the rule that this run exercises; None for the baseline run.
-    """
+class Trial(ClientRun):
+    """One run of the client, with the copies of the sample that it receives."""
 
     def __init__(self, session: Session, rule: Rule | None) -> None:
-        self.session = session
-        self.rule = rule
-        self.zero = time.monotonic()
-        name = f"{rule.id}-{rule.provocation}" if rule is not None else "calm"  # seeds follow from it
-        self.random = random.Random(f"{session.seed}/{name}")
-        """Seeded by the check's seed and the rule."""
-        arguments = dict(rule.cluster_arguments()) if rule is not None else {}
-        self.cluster = Cluster(**{"profile": session.profile, "control": False, "keep_requests": 50_000, **arguments})
-        self.cluster.faults.seed(self.random.randrange(1 << 30))
-        self.trace = Trace(self.cluster, self.zero)
+        super().__init__(session, rule)
         self.copies: list[Copy] = []
-        self.folder = session.new_folder(name)
-        self.process: ClientProcess | None = None
-        self.started_at = 0.0
-        """When the client was last started, in seconds of the trial."""
-        self.provoked = False
-        """Whether the provocation has begun."""
-        self.provoked_at: int = -1
-        """The mark of the trace at which the provocation began."""
         self.missing: list[tuple[Copy, list[Effect]]] = []
         """The copies with an incomplete reaction, with the missing effects."""
         self.not_received: list[Copy] = []
         """The copies that the client did not receive."""
         self.unmet: Copy | None = None
         """A copy for which an expectation of the user is not met."""
-        self.ended: str = ""
-        """How the client ended by itself; "" if it did not."""
-        self.ended_at = 0.0
-        """When the end of the client was noticed, in seconds of the trial."""
-        self.printed: Sequence[str] = ()
-        """The last lines of its output before it ended."""
-        self.loop: str = ""
-        """A description of the hot loop; "" if there was none."""
         self.notes: list[str] = []
         """Evidence for a passed rule."""
         self.memory: dict[str, Any] = {}
         """Values that a rule passes from `provoke` to `judge`."""
-
-    # ------------------------------------------------------------ properties
-
-    @property
-    def faults(self) -> Faults:
-        return self.cluster.faults
-
-    @property
-    def baseline(self) -> Baseline:
-        """The result of the baseline run."""
-        assert self.session.baseline is not None
-        return self.session.baseline
-
-    @property
-    def sample(self) -> Sample:
-        return self.session.sample
-
-    @property
-    def now(self) -> float:
-        """Seconds since the trial began."""
-        return time.monotonic() - self.zero
-
-    # ------------------------------------------------------------ the cluster and the client
-
-    def open(self) -> None:
-        """Starts the cluster and creates the prerequisites."""
-        self.cluster.start()
-        self.load_prerequisites(self.sample.prerequisites)
-
-    def load_prerequisites(self, objects: Sequence[Object]) -> None:
-        """Creates definitions and namespaces and waits until they can be used."""
-        for obj in objects:
-            self.cluster.load(obj)
-        self.cluster.settle(timeout=20.0)
-
-    def start_client(self) -> None:
-        """Starts the client when few enough other clients are starting, and waits for its first request."""
-        with self.session.starting:
-            self.launch()
-            self._wait_for_first_call()
-
-    def launch(self) -> None:
-        """Starts the client at once."""
-        self.started_at = self.now
-        token_file = self.rule is not None and self.rule.token_file
-        kubeconfig = self.session.write_kubeconfig(self.cluster, self.folder, token_file=token_file)
-        self.process = self.session.starter.start(kubeconfig, self.folder)
-
-    def _wait_for_first_call(self) -> None:
-        """Waits until the client has sent its first request, so that not too many clients start at the same time."""
-        mark = self.trace.mark()
-        timeout = self.session.start_timeout
-        if self.rule is not None and self.rule.fallback is not None:
-            timeout = min(10.0 + 5 * self.baseline.start_seconds, timeout)
-        self.await_until(lambda: self.trace.count_since(mark) > 0, timeout)
-
-    def kill_client(self) -> None:
-        """Kills the client; no client runs until the next start."""
-        process, self.process = self.process, None
-        if process is not None:
-            process.kill()
-
-    def restart_client(self) -> None:
-        """Kills the client and starts it again. Raises NotExercised for a function."""
-        self.require_restartable()
-        self.kill_client()
-        self.start_client()
-
-    def require_restartable(self) -> None:
-        """Raises NotExercised if the client cannot be killed because it is a function in this process."""
-        if not self.session.starter.restartable:
-            raise NotExercised("a function cannot be killed and started again; check a command")
-
-    def close(self) -> None:
-        """Stops the client and the cluster. May be called twice."""
-        self.faults.clear()
-        if self.process is not None:
-            self.process.kill()
-        self.cluster.stop()
-        if self.process is not None:
-            self.process.join()
 
     # ------------------------------------------------------------ stimuli
 
@@ -254,70 +119,6 @@ class Trial:
             except ApiError as error:
                 if error.code not in (404, 409):
                     raise
-
-    # ------------------------------------------------------------ waiting
-
-    def await_until(self, condition: Callable[[], bool], seconds: float | Callable[[float], float]) -> bool:
-        """Waits until a condition holds; returns whether it does. Time in which this process could not run does not count.
-
-        Args:
-            condition: evaluated repeatedly.
-            seconds: the timeout, or a function such as `reaction_timeout`. The function receives the start of the wait, in
-                seconds of the trial, and returns the timeout; it is called again when that has passed, and may return a
-                longer one.
-
-        Raises ClientEnded, HotLoop and Decided; NotExercised if the check is aborted or its timeout has passed.
-        """
-        look, waited, checked, since = _FIRST_LOOK, 0.0, 0.0, self.now
-        allowed = seconds(since) if callable(seconds) else seconds + (self.session.slowness() - 1) * min(seconds, _SLOWED)
-        while not condition():
-            if self.session.stopping.is_set():
-                raise NotExercised("the check was aborted")
-            if self.session.time_is_up():
-                raise NotExercised("the timeout of the check had passed")
-            if waited >= allowed:
-                allowed = seconds(since) if callable(seconds) else allowed
-                if waited >= allowed:
-                    return False
-            if waited - checked >= 0.3:
-                checked = waited
-                self.look_at_client()
-            before = time.monotonic()
-            time.sleep(look)
-            waited += min(time.monotonic() - before, 2 * look)
-            look = min(look * 1.3, _LONGEST_LOOK)
-        return True
-
-    def wait(self, seconds: float) -> None:
-        """Waits for a time while the client runs. Raises ClientEnded, HotLoop and Decided."""
-        end = self.now + seconds
-        self.await_until(lambda: self.now >= end, seconds * 10)
-
-    def look_at_client(self) -> None:
-        """Raises ClientEnded if the client has ended by itself, HotLoop if it does not pause, and Decided if the rule is already
-        broken."""
-        self.session.starter.tidy()
-        process = self.process
-        if process is None:
-            return
-        code = process.exit_code()
-        if code is not None:
-            how = f"signal {-code}" if code < 0 else f"exit code {code}"
-            self.ended = f"the client ended ({how})"
-            self.ended_at = self.now
-            output = process.output()
-            if output:
-                self.ended += f"; it printed: {fatal_line(output)}"
-                self.printed = output.splitlines()[-_PRINTED:]
-            raise ClientEnded(self.ended)
-        since = self.now - LOOP_SECONDS
-        calls = [call for call in self.trace.since(self.provoked_at) if call.at >= since]
-        loop = describe_hot_loop(calls, self.session.baseline_requests) if self.rule is not None else ""
-        if loop:
-            self.loop = loop
-            raise HotLoop(loop)
-        if self.rule is not None and self.provoked and self.rule.find_failure(self) is not None:
-            raise Decided(self.rule.id)
 
     # ------------------------------------------------------------ convergence
 
@@ -381,6 +182,9 @@ class Trial:
         self.unmet = next((copy for copy in alive if not self.session.expects.met(self, copy)), None)
         if self.missing or self.not_received or self.unmet is not None:
             raise Decided("no reaction")
+
+    def has_failed(self) -> bool:
+        return self.rule is not None and self.rule.find_failure(self) is not None
 
     def common_verdict(self) -> Verdict | None:
         """Returns the verdict about the process and convergence; None if the client runs and has converged."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
+from fakekube.checker.client_run import ClientEnded, HotLoop
 from fakekube.checker.judges import judge_extra_children
 from fakekube.checker.reaction import Copy, Effect, EffectKind, Reaction, children_of, effects_of
 from fakekube.checker.rule import NotExercised, Rule, Verdict
@@ -15,7 +16,6 @@ from fakekube.checker.rule_helpers import await_delivery, delete_children, gener
 from fakekube.checker.rules.initial_events import require_lists
 from fakekube.checker.sample import new_token
 from fakekube.checker.trace import LEASES, WRITES
-from fakekube.checker.trial import ClientEnded, HotLoop
 
 if TYPE_CHECKING:
     from fakekube.checker.trial import Trial

@@ -1,0 +1,238 @@
+"""A client that runs on a cluster of its own: starts and ends both, and waits for conditions while the client runs.
+
+Invariant: every wait ends early if the client has ended or is in a hot loop.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from fakekube.checker.judges import LOOP_SECONDS, describe_hot_loop
+from fakekube.checker.process import ClientProcess, fatal_line
+from fakekube.checker.rule import NotExercised, Rule
+from fakekube.checker.sample import Sample
+from fakekube.checker.trace import Trace
+from fakekube.cluster import Cluster
+
+if TYPE_CHECKING:
+    from fakekube.checker.baseline import Baseline
+    from fakekube.checker.session import Session
+    from fakekube.powers.faults import Faults
+
+__all__ = ["ClientEnded", "ClientRun", "Decided", "HotLoop"]
+
+Object = dict[str, Any]
+
+#: The first and the longest interval between two evaluations of a condition, in seconds.
+_FIRST_LOOK, _LONGEST_LOOK = 0.01, 0.1
+#: The interval between two looks at the client, in seconds.
+_CLIENT_LOOK = 0.3
+
+#: Only so many seconds of a timeout grow with the load of the machine; pauses of clients do not grow with it.
+_SLOWED = 12.0
+#: How many lines of a client's output are part of the evidence.
+_PRINTED = 8
+
+
+class ClientEnded(Exception):
+    """The client has ended by itself."""
+
+
+class Decided(Exception):
+    """The verdict is known, so that the run ends early."""
+
+
+class HotLoop(Exception):
+    """The client sends requests without a pause."""
+
+
+class ClientRun:
+    """A client and its cluster.
+
+    Args:
+        session: the shared state of the check.
+        rule: the rule that this run exercises; None for the baseline run.
+    """
+
+    def __init__(self, session: Session, rule: Rule | None) -> None:
+        self.session = session
+        self.rule = rule
+        self.zero = time.monotonic()
+        name = f"{rule.id}-{rule.provocation}" if rule is not None else "calm"  # seeds follow from it
+        self.random = random.Random(f"{session.seed}/{name}")
+        """Seeded by the check's seed and the rule."""
+        arguments = dict(rule.cluster_arguments()) if rule is not None else {}
+        self.cluster = Cluster(**{"profile": session.profile, "control": False, "keep_requests": 50_000, **arguments})
+        self.cluster.faults.seed(self.random.randrange(1 << 30))
+        self.trace = Trace(self.cluster, self.zero)
+        self.folder = session.new_folder(name)
+        self.process: ClientProcess | None = None
+        self.started_at = 0.0
+        """When the client was last started, in seconds of the trial."""
+        self.provoked = False
+        """Whether the provocation has begun."""
+        self.provoked_at: int = -1
+        """The mark of the trace at which the provocation began."""
+        self.ended: str = ""
+        """How the client ended by itself; "" if it did not."""
+        self.ended_at = 0.0
+        """When the end of the client was noticed, in seconds of the trial."""
+        self.printed: Sequence[str] = ()
+        """The last lines of its output before it ended."""
+        self.loop: str = ""
+        """A description of the hot loop; "" if there was none."""
+
+    # ------------------------------------------------------------ properties
+
+    @property
+    def faults(self) -> Faults:
+        return self.cluster.faults
+
+    @property
+    def baseline(self) -> Baseline:
+        """The result of the baseline run."""
+        assert self.session.baseline is not None
+        return self.session.baseline
+
+    @property
+    def sample(self) -> Sample:
+        return self.session.sample
+
+    @property
+    def now(self) -> float:
+        """Seconds since the trial began."""
+        return time.monotonic() - self.zero
+
+    # ------------------------------------------------------------ the cluster and the client
+
+    def open(self) -> None:
+        """Starts the cluster and creates the prerequisites."""
+        self.cluster.start()
+        self.load_prerequisites(self.sample.prerequisites)
+
+    def load_prerequisites(self, objects: Sequence[Object]) -> None:
+        """Creates definitions and namespaces and waits until they can be used."""
+        for obj in objects:
+            self.cluster.load(obj)
+        self.cluster.settle(timeout=20.0)
+
+    def start_client(self) -> None:
+        """Starts the client when few enough other clients are starting, and waits for its first request."""
+        with self.session.starting:
+            self.launch()
+            self._wait_for_first_call()
+
+    def launch(self) -> None:
+        """Starts the client at once."""
+        self.started_at = self.now
+        token_file = self.rule is not None and self.rule.token_file
+        kubeconfig = self.session.write_kubeconfig(self.cluster, self.folder, token_file=token_file)
+        self.process = self.session.starter.start(kubeconfig, self.folder)
+
+    def _wait_for_first_call(self) -> None:
+        """Waits until the client has sent its first request, so that not too many clients start at the same time."""
+        mark = self.trace.mark()
+        timeout = self.session.start_timeout
+        if self.rule is not None and self.rule.fallback is not None:
+            timeout = min(10.0 + 5 * self.baseline.start_seconds, timeout)
+        self.await_until(lambda: self.trace.count_since(mark) > 0, timeout)
+
+    def kill_client(self) -> None:
+        """Kills the client; no client runs until the next start."""
+        process, self.process = self.process, None
+        if process is not None:
+            process.kill()
+
+    def restart_client(self) -> None:
+        """Kills the client and starts it again. Raises NotExercised for a function."""
+        self.require_restartable()
+        self.kill_client()
+        self.start_client()
+
+    def require_restartable(self) -> None:
+        """Raises NotExercised if the client cannot be killed because it is a function in this process."""
+        if not self.session.starter.restartable:
+            raise NotExercised("a function cannot be killed and started again; check a command")
+
+    def close(self) -> None:
+        """Stops the client and the cluster. May be called twice."""
+        self.faults.clear()
+        if self.process is not None:
+            self.process.kill()
+        self.cluster.stop()
+        if self.process is not None:
+            self.process.join()
+
+    # ------------------------------------------------------------ waiting
+
+    def await_until(self, condition: Callable[[], bool], seconds: float | Callable[[float], float]) -> bool:
+        """Waits until a condition holds; returns whether it does. Time in which this process could not run does not count.
+
+        Args:
+            condition: evaluated repeatedly.
+            seconds: the timeout, or a function such as `reaction_timeout`. The function receives the start of the wait, in
+                seconds of the trial, and returns the timeout; it is called again when that has passed, and may return a
+                longer one.
+
+        Raises ClientEnded, HotLoop and Decided; NotExercised if the check is aborted or its timeout has passed.
+        """
+        look, waited, checked, since = _FIRST_LOOK, 0.0, 0.0, self.now
+        allowed = seconds(since) if callable(seconds) else seconds + (self.session.slowness() - 1) * min(seconds, _SLOWED)
+        while not condition():
+            if self.session.stopping.is_set():
+                raise NotExercised("the check was aborted")
+            if self.session.time_is_up():
+                raise NotExercised("the timeout of the check had passed")
+            if waited >= allowed:
+                allowed = seconds(since) if callable(seconds) else allowed
+                if waited >= allowed:
+                    return False
+            if waited - checked >= _CLIENT_LOOK:
+                checked = waited
+                self.look_at_client()
+            before = time.monotonic()
+            time.sleep(look)
+            waited += min(time.monotonic() - before, 2 * look)
+            look = min(look * 1.3, _LONGEST_LOOK)
+        return True
+
+    def wait(self, seconds: float) -> None:
+        """Waits for a time while the client runs. Raises ClientEnded, HotLoop and Decided."""
+        end = self.now + seconds
+        self.await_until(lambda: self.now >= end, seconds * 10)
+
+    def look_at_client(self) -> None:
+        """Raises ClientEnded if the client has ended by itself, HotLoop if it does not pause, and Decided if the rule is already
+        broken."""
+        self.session.starter.tidy()
+        process = self.process
+        if process is None:
+            return
+        code = process.exit_code()
+        if code is not None:
+            self._set_ended(code, process.output())
+            raise ClientEnded(self.ended)
+        if self.rule is None:
+            return
+        since = self.now - LOOP_SECONDS
+        calls = [call for call in self.trace.since(self.provoked_at) if call.at >= since]
+        self.loop = describe_hot_loop(calls, self.session.baseline_requests)
+        if self.loop:
+            raise HotLoop(self.loop)
+        if self.provoked and self.has_failed():
+            raise Decided(self.rule.id)
+
+    def _set_ended(self, code: int, output: str) -> None:
+        how = f"signal {-code}" if code < 0 else f"exit code {code}"
+        self.ended = f"the client ended ({how})"
+        self.ended_at = self.now
+        if output:
+            self.ended += f"; it printed: {fatal_line(output)}"
+            self.printed = output.splitlines()[-_PRINTED:]
+
+    def has_failed(self) -> bool:
+        """Returns whether the trace already shows that the client breaks the rule."""
+        return False
