@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from fakekube.checker.client_writes import is_apply, learned_writes
 from fakekube.checker.rule import NotExercised, Rule, Verdict
-from fakekube.checker.rule_helpers import is_apply, learned_writes
 from fakekube.client import ApiError
 
 if TYPE_CHECKING:

@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from fakekube.checker.client_writes import learned_writes, require_writes
+from fakekube.checker.edits import EDITOR, drop_finalizers, edited, own_objects
 from fakekube.checker.reaction import Copy, EffectKind, children_of
 from fakekube.checker.rule import NotExercised, Rule, Verdict
-from fakekube.checker.rule_helpers import EDITOR, drop_finalizers, edited, learned_writes, own_objects, require_writes
 from fakekube.checker.sample import new_token
 from fakekube.checker.trace import LEASES
 from fakekube.client import ApiError

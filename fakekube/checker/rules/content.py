@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from fakekube.checker.client_writes import writes_of
 from fakekube.checker.provocations import asked_revision
 from fakekube.checker.rule import NotExercised, Rule, Verdict
-from fakekube.checker.rule_helpers import await_long_watches, await_requests, require_resumption, writes_of
 from fakekube.checker.rules.initial_events import require_lists
 from fakekube.checker.rules.watch_errors import expire
+from fakekube.checker.waits import await_long_watches, await_requests, require_resumption
 
 if TYPE_CHECKING:
     from fakekube.checker.trace import Call

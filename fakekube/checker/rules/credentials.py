@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from fakekube.checker.rule import NotExercised, Rule, Verdict
-from fakekube.checker.rule_helpers import require_resumption
+from fakekube.checker.waits import require_resumption
 
 if TYPE_CHECKING:
     from pathlib import Path

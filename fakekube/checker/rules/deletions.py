@@ -5,17 +5,10 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from fakekube.checker.edits import delete_children, drop_finalizers, own_objects, remove
 from fakekube.checker.reaction import Copy, Effect, EffectKind, children_of
 from fakekube.checker.rule import NotExercised, Rule, Verdict
-from fakekube.checker.rule_helpers import (
-    await_delivery,
-    await_long_watches,
-    await_requests,
-    delete_children,
-    drop_finalizers,
-    own_objects,
-    remove,
-)
+from fakekube.checker.waits import await_delivery, await_long_watches, await_requests
 from fakekube.client import ApiError
 
 if TYPE_CHECKING:

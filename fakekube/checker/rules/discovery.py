@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from fakekube.checker.edits import remove
 from fakekube.checker.judges import judge_process
 from fakekube.checker.rule import NotExercised, Outcome, Rule, Verdict
-from fakekube.checker.rule_helpers import remove, require_resumption
 from fakekube.checker.sample import new_token
+from fakekube.checker.waits import require_resumption
 from fakekube.client import ApiError, UnknownResource
 
 if TYPE_CHECKING:

@@ -6,18 +6,11 @@ from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from fakekube.checker.client_writes import generated_children, learned_writes, named_children, writes_of
+from fakekube.checker.edits import drop_finalizers, own_objects, remove
 from fakekube.checker.judges import judge_extra_children
 from fakekube.checker.reaction import Copy, children_of
 from fakekube.checker.rule import NotExercised, Rule, Verdict
-from fakekube.checker.rule_helpers import (
-    drop_finalizers,
-    generated_children,
-    learned_writes,
-    named_children,
-    own_objects,
-    remove,
-    writes_of,
-)
 from fakekube.checker.sample import new_token
 from fakekube.client import ApiError
 

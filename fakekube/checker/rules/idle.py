@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from fakekube.checker.client_writes import writes_of
 from fakekube.checker.rule import Rule, Verdict
-from fakekube.checker.rule_helpers import writes_of
 from fakekube.checker.trace import LEASES
 
 if TYPE_CHECKING:

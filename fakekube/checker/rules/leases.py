@@ -5,8 +5,8 @@ from __future__ import annotations
 import datetime
 from typing import TYPE_CHECKING, Any
 
+from fakekube.checker.client_writes import writes_of
 from fakekube.checker.rule import NotExercised, Rule, Verdict
-from fakekube.checker.rule_helpers import writes_of
 from fakekube.checker.trace import LEASES
 
 if TYPE_CHECKING:

@@ -7,12 +7,13 @@ from contextlib import contextmanager
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from fakekube.checker.client_writes import generated_children, require_writes, writes_of
 from fakekube.checker.judges import judge_backoff, judge_extra_children
 from fakekube.checker.provocations import RefuseInText, arm
 from fakekube.checker.rule import NotExercised, Rule, Verdict
-from fakekube.checker.rule_helpers import generated_children, require_resumption, require_writes, writes_of
 from fakekube.checker.rules.watch_errors import judge_only_failures
 from fakekube.checker.trace import excerpt
+from fakekube.checker.waits import require_resumption
 from fakekube.client import ApiError
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from fakekube.checker.judges import judge_unknown_revision, revision_of
 from fakekube.checker.rule import Rule, Verdict
-from fakekube.checker.rule_helpers import require_resumption
+from fakekube.checker.waits import require_resumption
 
 if TYPE_CHECKING:
     from fakekube.checker.trial import Trial

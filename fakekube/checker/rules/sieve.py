@@ -9,13 +9,15 @@ import threading
 from typing import TYPE_CHECKING
 
 from fakekube.checker.client_run import ClientEnded, HotLoop
+from fakekube.checker.client_writes import generated_children, learned_writes
+from fakekube.checker.edits import delete_children, own_objects
 from fakekube.checker.judges import judge_extra_children
 from fakekube.checker.reaction import Copy, Effect, EffectKind, Reaction, children_of, effects_of
 from fakekube.checker.rule import NotExercised, Rule, Verdict
-from fakekube.checker.rule_helpers import await_delivery, delete_children, generated_children, learned_writes, own_objects
 from fakekube.checker.rules.initial_events import require_lists
 from fakekube.checker.sample import new_token
 from fakekube.checker.trace import LEASES, WRITES
+from fakekube.checker.waits import await_delivery
 
 if TYPE_CHECKING:
     from fakekube.checker.trial import Trial

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from fakekube.checker.edits import own_objects
 from fakekube.checker.judges import judge_backoff, judge_resumption, judge_unknown_revision
 from fakekube.checker.provocations import JoinEvents, arm
 from fakekube.checker.rule import Rule, Verdict
-from fakekube.checker.rule_helpers import SHORT, await_long_watches, await_requests, own_objects, require_resumption
 from fakekube.checker.rules.watch_errors import CONCEPTS, REFLECTOR, judge_only_failures
 from fakekube.checker.trace import excerpt
+from fakekube.checker.waits import SHORT, await_long_watches, await_requests, require_resumption
 
 if TYPE_CHECKING:
     from fakekube.checker.trace import Call

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from fakekube.checker.judges import judge_backoff, judge_duplicate_watches, judge_expired, judge_misread_status, revision_of
 from fakekube.checker.provocations import EndExpired, arm, asked_revision, status_object
 from fakekube.checker.rule import NotExercised, Outcome, Rule, Verdict
-from fakekube.checker.rule_helpers import await_long_watches, await_requests, require_resumption
+from fakekube.checker.waits import await_long_watches, await_requests, require_resumption
 
 if TYPE_CHECKING:
     from fakekube.checker.trial import Trial

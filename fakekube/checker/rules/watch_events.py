@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from fakekube.checker.edits import own_objects
 from fakekube.checker.judges import (
     judge_extra_children,
     judge_misread_status,
@@ -14,7 +15,6 @@ from fakekube.checker.judges import (
 )
 from fakekube.checker.reaction import SYSTEM_FIELDS, Copy, changed, children_of, value_at
 from fakekube.checker.rule import NotExercised, Rule, Verdict
-from fakekube.checker.rule_helpers import own_objects
 from fakekube.checker.rules.initial_events import require_lists
 from fakekube.checker.rules.watch_errors import CONCEPTS, expire
 

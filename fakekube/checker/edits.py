@@ -1,0 +1,67 @@
+"""Changes that other clients make to the objects of a copy and to its children, while the client runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fakekube.checker.reaction import Copy, children_of
+from fakekube.client import ApiError
+
+if TYPE_CHECKING:
+    from fakekube.checker.trial import Trial
+
+__all__ = ["EDITOR", "delete_children", "drop_finalizers", "edited", "own_objects", "remove"]
+
+Object = dict[str, Any]
+
+#: The annotation that the simulated other editor writes.
+EDITOR = "check.fakekube.dev/editor"
+
+
+def own_objects(trial: Trial, copy: Copy) -> list[tuple[str, Object]]:
+    """Returns the present state of the objects of a copy, with their resources; deleted objects are left out."""
+    found = []
+    for resource, obj in zip(copy.resources, copy.objects, strict=True):
+        metadata = obj["metadata"]
+        try:
+            found.append((resource, trial.cluster.get(resource, metadata["name"], namespace=metadata.get("namespace"))))
+        except ApiError as error:
+            if error.code != 404:
+                raise
+    return found
+
+
+def edited(obj: Object, value: str) -> Object:
+    """Sets the annotation of another editor in an object, and returns the object."""
+    annotations = obj.setdefault("metadata", {}).setdefault("annotations", {})
+    annotations[EDITOR] = value
+    return obj
+
+
+def drop_finalizers(trial: Trial, resource: str, obj: Object) -> None:
+    """Removes all finalizers of an object; does nothing if the object does not exist."""
+    metadata = obj["metadata"]
+    try:
+        trial.cluster.patch(resource, metadata["name"], {"metadata": {"finalizers": None}}, namespace=metadata.get("namespace"))
+    except ApiError as error:
+        if error.code != 404:
+            raise
+
+
+def remove(trial: Trial, resource: str, obj: Object) -> None:
+    """Deletes an object immediately, together with its finalizers. Raises ApiError."""
+    metadata = obj["metadata"]
+    drop_finalizers(trial, resource, obj)
+    trial.cluster.delete(resource, metadata["name"], namespace=metadata.get("namespace"), gracePeriodSeconds=0)
+
+
+def delete_children(trial: Trial, copy: Copy, resource: str, **options: Any) -> int:
+    """Deletes the children of a resource that the client has created for a copy, and returns their number.
+
+    `options`: the DeleteOptions.
+    """
+    children = children_of(trial.cluster, copy, resource)
+    for child in children:
+        metadata = child["metadata"]
+        trial.cluster.delete(resource, metadata["name"], namespace=metadata.get("namespace"), **options)
+    return len(children)

@@ -1,0 +1,72 @@
+"""Waits of rules: for the client's watches and for requests on them.
+
+Invariant: a wait ends early with the exceptions of `ClientRun.await_until`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from fakekube.checker.client_run import ClientEnded, HotLoop
+from fakekube.checker.rule import NotExercised
+
+if TYPE_CHECKING:
+    from fakekube.checker.trace import Call
+    from fakekube.checker.trial import Trial
+
+__all__ = ["SHORT", "await_delivery", "await_long_watches", "await_requests", "require_resumption"]
+
+#: A watch is short below so many seconds.
+SHORT = 1.2
+
+
+def require_resumption(trial: Trial) -> None:
+    """Ends the watches normally and waits until the client has opened them again.
+
+    A client that cannot do this is judged by W5, and not by the rule that calls this function.
+
+    Raises NotExercised if the client does not open them again.
+    """
+    try:
+        ended = trial.end_watches()
+        if trial.await_until(lambda: _are_resumed(trial, ended), trial.reaction_timeout):
+            return
+    except (ClientEnded, HotLoop):
+        pass
+    raise NotExercised("the client does not resume a watch that ended normally")
+
+
+def _are_resumed(trial: Trial, ended: Iterable[Call]) -> bool:
+    opened = {call.stream: call.number for call in trial.trace.open_watches()}
+    return all(opened.get(one.stream, 0) > one.number for one in ended)
+
+
+def await_requests(trial: Trial, ended: Iterable[Call]) -> list[Call]:
+    """Waits until the client sends requests for the streams of ended watches; returns these requests."""
+    last = {call.stream: call.number for call in ended}
+
+    def found() -> list[Call]:
+        streams = trial.streams_since().items()
+        return [call for key, stream in streams for call in stream.calls if call.number > last.get(key, 0)]
+
+    trial.await_until(lambda: last.keys() <= {call.stream for call in found()}, trial.reaction_timeout)
+    return found()
+
+
+def await_long_watches(trial: Trial) -> None:
+    """Waits until all watches are open for some time: after the end of a short watch many clients list."""
+    trial.await_until(lambda: all(trial.now - call.at > SHORT for call in trial.require_watch()), 4 * SHORT)
+
+
+def await_delivery(trial: Trial, resource: str, objects: Iterable[dict[str, Any]]) -> None:
+    """Waits until the client's watches of a resource have delivered objects in their present state, and 0.3 s for its
+    reaction."""
+    newest = max((int(obj["metadata"]["resourceVersion"]) for obj in objects), default=0)
+
+    def delivered() -> bool:
+        calls = [call for call in trial.trace.since() if call.collection == resource and call.is_watch]
+        return any(call.delivered() >= newest for call in calls)
+
+    trial.await_until(delivered, 5.0)
+    trial.wait(0.3)
