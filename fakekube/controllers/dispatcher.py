@@ -104,6 +104,9 @@ class Dispatcher:
         else:
             previous = event.previous.value.object if event.previous is not None else None
             obj, old = (event.record.value.object, previous) if event.record is not None else (previous, previous)
+        followed = bucket in self._informers
+        if followed:
+            self._stale.add(bucket)
         urgent = False
         for descriptor in self._descriptors_for(bucket):
             if (
@@ -113,12 +116,9 @@ class Dispatcher:
             ):
                 self._to_start.append(descriptor)
                 urgent = True
-        if bucket not in self._informers:
+        if urgent or not followed:
             return urgent
-        self._stale.add(bucket)
-        return (
-            urgent or obj is None or any(controller.concerns(bucket, obj, old) for controller in self._listeners.get(bucket, ()))
-        )
+        return obj is None or any(controller.concerns(bucket, obj, old) for controller in self._listeners.get(bucket, ()))
 
     def dispatch(self) -> None:
         """Starts the controllers that have to start, and enqueues the keys of all changes since the last call."""

@@ -9,7 +9,8 @@ its own time, before the clock moves on.
 
 Invariant: `_lock` is held while informers are read and while a controller runs.
 
-Specified by: cmd/kube-controller-manager/app/controllermanager.go (Run); k8s.io/client-go/util/workqueue for retries.
+Specified by: cmd/kube-controller-manager/app/controllermanager.go (Run); k8s.io/client-go/util/workqueue for retries;
+k8s.io/apimachinery/pkg/util/wait (Until, one second) and util/runtime (HandleCrash) for the thread.
 """
 
 from __future__ import annotations
@@ -47,6 +48,8 @@ LOCK_TIMEOUT = 1.0
 CATCH_UP_TIMEOUT = 60.0
 #: Real seconds between the first change and the thread's work.
 PAUSE = 0.001
+#: Real seconds after which the thread continues when something outside of a controller's `reconcile` has raised.
+RESTART_PERIOD = 1.0
 
 _Item = tuple[Reconciler, Key]
 
@@ -171,7 +174,12 @@ class Manager:
     # ------------------------------------------------------------ the thread
 
     def _on_store_event(self, bucket: str, event: Event[Document] | None) -> None:
-        if self._dispatcher.on_store_event(bucket, event):
+        try:
+            urgent = self._dispatcher.on_store_event(bucket, event)
+        except Exception:  # of a controller; the write has happened, and does not fail
+            _log.exception("the controllers cannot judge an event of %s", bucket)
+            urgent = True
+        if urgent:
             self._notify()
 
     def _notify(self) -> None:
@@ -192,14 +200,28 @@ class Manager:
         try:
             while not self._stopped:
                 self._work_for_thread.clear()
-                while not self._stopped and self._process_next_item():
-                    pass
+                try:
+                    while not self._stopped and self._process_next_item():
+                        pass
+                except Exception:
+                    _log.exception("the controllers continue in %s s", RESTART_PERIOD)
+                    self._await_restart()
+                    continue
                 if not self._stopped:
                     self._work_for_thread.wait()
                 if not self._stopped:
                     time.sleep(PAUSE)  # so that a client that writes many objects in a row is not interrupted at each
         finally:
             self._thread_ended.set()
+
+    def _await_restart(self) -> None:
+        """Waits for RESTART_PERIOD or until `stop`, regardless of new work."""
+        end = time.monotonic() + RESTART_PERIOD
+        while (left := end - time.monotonic()) > 0:
+            self._work_for_thread.clear()
+            if self._stopped:  # read after `clear`: `stop` sets it before the event
+                return
+            self._work_for_thread.wait(left)
 
     # ------------------------------------------------------------ reconciling
 

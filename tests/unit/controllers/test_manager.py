@@ -13,6 +13,7 @@ import pytest
 
 from fakekube import ApiError, Cluster
 from fakekube.controllers import controller_descriptors, manager
+from fakekube.controllers.dispatcher import Dispatcher
 from fakekube.controllers.manager import Manager
 from fakekube.controllers.reconciler import Key, Object, Reconciler
 
@@ -230,6 +231,59 @@ def test_a_controller_that_cannot_start_is_skipped(
     cluster.create(config_map("b"))
     cluster.settle()
     assert caplog.text.count("probe cannot start") == 1
+
+
+def test_a_write_succeeds_if_a_controller_cannot_judge_its_event(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fails(resource: str, obj: Object, old: Object | None) -> bool:
+        raise ZeroDivisionError
+
+    cluster.create(config_map("a"))
+    cluster.settle()
+    monkeypatch.setattr(Probe, "concerns", staticmethod(fails))
+    cluster.create(config_map("b"))
+    cluster.settle()
+    assert Probe.made[0].seen == [("ADDED", "a"), ("ADDED", "b")]
+    assert "cannot judge an event of configmaps" in caplog.text
+
+
+def test_the_thread_continues_after_an_exception_outside_of_reconcile(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    dispatch, failed, done = Dispatcher.dispatch, threading.Event(), threading.Event()
+
+    def fails_once(self: Dispatcher) -> None:
+        if not failed.is_set():
+            failed.set()
+            raise ZeroDivisionError
+        dispatch(self)
+
+    monkeypatch.setattr(manager, "RESTART_PERIOD", 0.01)
+    monkeypatch.setattr(Dispatcher, "dispatch", fails_once)
+    Probe.work = lambda _controller, _key: done.set()  # type: ignore[assignment]
+    cluster.start()
+    cluster.create(config_map("a"))
+    assert done.wait(5)
+    assert "ZeroDivisionError" in caplog.text
+
+
+def test_stop_does_not_wait_for_the_restart_of_the_thread(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    failed = threading.Event()
+
+    def fails(self: Dispatcher) -> None:
+        failed.set()
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(manager, "RESTART_PERIOD", 60.0)
+    monkeypatch.setattr(Dispatcher, "dispatch", fails)
+    cluster.start()
+    cluster.create(config_map("a"))
+    assert failed.wait(5)
+    stopper = threading.Thread(target=cluster.stop, daemon=True)
+    stopper.start()
+    stopper.join(5)
+    assert not stopper.is_alive()
 
 
 def test_controllers_work_while_the_clock_is_moved(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
