@@ -199,22 +199,17 @@ def object_history(cluster: Cluster, members: Members) -> Answer:
     }
 
 
-def _named(cluster: Cluster, name: str) -> Snapshot[Any]:
-    found = cluster.named_snapshots.get(name)
-    if found is None:
-        raise LookupError(f"there is no snapshot {name!r}")
-    return found[0]
-
-
 def _item(name: str, snapshot: Snapshot[Any], time: Any) -> dict[str, Any]:
     return {"name": name, "revision": snapshot.revision, "time": print_time(time)}
 
 
 def list_snapshots(cluster: Cluster, _members: Members) -> Answer:
-    return 200, {"items": [_item(name, snapshot, time) for name, (snapshot, time) in cluster.named_snapshots.items()]}
+    named = dict(cluster.named_snapshots)  # a copy: another request may add one
+    return 200, {"items": [_item(name, snapshot, time) for name, (snapshot, time) in named.items()]}
 
 
 def create_snapshot(cluster: Cluster, members: Members) -> Answer:
+    """Keeps a snapshot until it is deleted or replaced, or the cluster stops. Their number is not limited."""
     name = members["name"]
     snapshot, now = cluster.snapshot(), cluster.clock.now()
     cluster.named_snapshots[name] = snapshot, now
@@ -222,14 +217,21 @@ def create_snapshot(cluster: Cluster, members: Members) -> Answer:
 
 
 def restore_snapshot(cluster: Cluster, members: Members) -> Answer:
-    cluster.restore(_named(cluster, members["name"]))
+    found = cluster.named_snapshots.get(members["name"])
+    if found is None:
+        raise _unknown_snapshot(members["name"])
+    cluster.restore(found[0])
     return 200, {}
 
 
 def delete_snapshot(cluster: Cluster, members: Members) -> Answer:
-    _named(cluster, members["name"])
-    del cluster.named_snapshots[members["name"]]
+    if cluster.named_snapshots.pop(members["name"], None) is None:
+        raise _unknown_snapshot(members["name"])
     return 200, {}
+
+
+def _unknown_snapshot(name: str) -> LookupError:
+    return LookupError(f"there is no snapshot {name!r}")
 
 
 # ---------------------------------------------------------------- state
