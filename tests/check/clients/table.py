@@ -35,7 +35,7 @@ REFUSED_WRITE = "a write is refused"
 #: What builds the clients: the folder in that of the built ones, and the commands.
 BUILDS = (
     ("python", [[sys.executable, "-m", "venv", "."], ["bin/pip", "install", "-q", "-r", str(HERE / "requirements.txt")]]),
-    ("go", [["go", "mod", "tidy"], ["go", "build", "-o", ".", "./informer", "./operator"]]),
+    ("go", [["go", "mod", "tidy"], ["go", "build", "-o", "bin/", "./informer", "./operator"]]),
     ("node", [["npm", "install", "--silent"]]),
     ("rust", [["cargo", "build", "--release", "--quiet"]]),
     ("java", [["mvn", "-q", "-B", "package"]]),
@@ -69,8 +69,8 @@ _NODE = ["{node}/node_modules/.bin/node", "{node}/informer.mjs"]
 _PINGS = ["--idle", "45"]
 
 CLIENTS = (
-    Client("client-go", "client-go {}, informer", ["{go}/informer"], _GO, _PINGS),
-    Client("controller-runtime", "controller-runtime {}, operator", ["{go}/operator"], _OPERATOR, _PINGS),
+    Client("client-go", "client-go {}, informer", ["{go}/bin/informer"], _GO, _PINGS),
+    Client("controller-runtime", "controller-runtime {}, operator", ["{go}/bin/operator"], _OPERATOR, _PINGS),
     _of_python("kubernetes_watch", "kubernetes {}, `Watch`", "kubernetes"),
     _of_python("kubernetes_informer", "kubernetes {}, `SharedInformer`", "kubernetes"),
     _of_python("kubernetes_asyncio_watch", "kubernetes_asyncio {}, `Watch`", "kubernetes_asyncio"),
