@@ -165,11 +165,14 @@ class LostLease(Election):
     provocation = "renewing fails until another candidate has the lease"
     converges = False
 
+    #: After how many durations of the lease the other candidate takes it.
+    DURATIONS = 1.0
+
     def provoke(self, trial: Trial) -> None:
         lease = self.lease_of(trial)
         duration = lease["spec"]["leaseDurationSeconds"]
         self.disturb(trial)
-        trial.wait(duration + 1.0)
+        trial.wait(self.DURATIONS * duration + 1.0)
         self.hold(trial, lease, holderIdentity=_OTHER, renewTime=_time(), leaseDurationSeconds=3600)
         trial.memory["mark"] = trial.trace.mark()
         trial.memory["copy"] = trial.stimulate()
@@ -195,9 +198,15 @@ class LostLease(Election):
 
 
 class HangingRenewal(LostLease):
-    """The requests that renew the lease are never answered."""
+    """The requests that renew the lease are never answered.
+
+    A leader may try to release its lease before it stops: client-go allows this another renew deadline, which is shorter than the
+    duration of the lease.
+    """
 
     provocation = "renewing hangs until another candidate has the lease"
+    expected_seconds = 40.0
+    DURATIONS = 2.0
 
     def disturb(self, trial: Trial) -> None:
         trial.faults.on("get,list,update,patch,create", LEASES).hang(label="not answered")
