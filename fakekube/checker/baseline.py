@@ -100,7 +100,8 @@ def _learn(trial: Trial) -> Baseline:
             trial.load_prerequisites(session.sample.prerequisites)
         copies = (trial.stimulate(), trial.stimulate())
         reaction_seconds = _await_reactions(trial, copies)
-        reaction = Reaction.common(*(effects_of(trial.cluster, copy, trial.trace.since(copy.mark)) for copy in copies))
+        observed = Reaction.common(*(effects_of(trial.cluster, copy, trial.trace.since(copy.mark)) for copy in copies))
+        reaction = observed.lasting(trial.cluster, copies)
         delivering = _delivering_streams(trial, copies)
         streams = {call.stream: call.collection for call in trial.trace if call.is_watch}
         adds_finalizer = any(effect.detail[:2] == ("metadata", "finalizers") for effect in reaction.effects)

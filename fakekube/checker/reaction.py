@@ -4,6 +4,9 @@ A reaction consists of effects: objects that the client creates, fields that it 
 that contain the copy's name. The effects that two copies have in common are the reaction; names that differ between the copies
 are "*".
 
+Events are not objects of a reaction: they are best effort, and clients drop, aggregate and limit them. Neither are objects and
+fields that the client has removed again, or that are not stored, such as reviews.
+
 Invariant: objects and fields are looked up in the state of the cluster, because a client need not repeat a finished write.
 Requests count only if the reaction has no other effects.
 """
@@ -35,6 +38,7 @@ __all__ = [
     "effects_of",
     "has",
     "is_child",
+    "is_event",
     "value_at",
 ]
 
@@ -68,6 +72,20 @@ class Effect:
     """The name, with {} in place of the copy's token; "*" if it differs between copies."""
     detail: tuple[str, ...] = ()
     """The path of a field, or the verb of a request."""
+
+    @property
+    def has_name(self) -> bool:
+        """Whether the name is the same for all copies, apart from the token."""
+        return self.name != _ANY_NAME
+
+    def name_for(self, copy: Copy) -> str:
+        """Returns the name of the object for a copy; "*" if it is not fixed."""
+        return self.name.replace(_PLACE_OF_TOKEN, copy.token)
+
+    @property
+    def is_state(self) -> bool:
+        """Whether the cluster's state shows this effect."""
+        return self.kind is not EffectKind.REQUEST
 
     def __str__(self) -> str:
         detail = ".".join(self.detail)
@@ -125,10 +143,15 @@ class Reaction:
     def __bool__(self) -> bool:
         return bool(self.effects)
 
+    def lasting(self, cluster: Cluster, copies: Sequence[Copy]) -> Reaction:
+        """Returns the reaction without the objects and fields that copies do not have now."""
+        now = {one: min(_count(one, cluster, copy, ()) for copy in copies) for one in self.effects if one.is_state}
+        return Reaction({one: min(count, now.get(one, count)) for one, count in self.effects.items() if now.get(one, count)})
+
     @property
     def visible(self) -> Mapping[Effect, int]:
         """The effects that are expected: objects and fields if there are any, else requests."""
-        lasting = {one: count for one, count in self.effects.items() if one.kind is not EffectKind.REQUEST}
+        lasting = {one: count for one, count in self.effects.items() if one.is_state}
         return lasting or self.effects
 
     @property
@@ -168,9 +191,14 @@ def effects_of(cluster: Cluster, copy: Copy, calls: Iterable[Call]) -> Counter[E
             if call.is_write:
                 paths = _written(cluster, call, name)
                 found.update({Effect(EffectKind.FIELD, call.collection, template, path): 1 for path in paths} - found.keys())
-        elif call.status == 201 and "/" not in call.resource:
+        elif call.status == 201 and "/" not in call.resource and not is_event(call.resource):
             found[Effect(EffectKind.CHILD, call.resource, template)] += 1
     return found
+
+
+def is_event(resource: str) -> bool:
+    """Returns whether a resource is that of Events, in either group."""
+    return resource.partition(".")[0] == "events"
 
 
 def _name_of(answer: Any) -> str:
@@ -203,7 +231,7 @@ def changed(old: Any, new: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[st
 
 def _count(effect: Effect, cluster: Cluster, copy: Copy, calls: Sequence[Call]) -> int:
     """Returns how often an effect is found for a copy."""
-    name = effect.name.replace(_PLACE_OF_TOKEN, copy.token)
+    name = effect.name_for(copy)
     if effect.kind is EffectKind.REQUEST:
         return sum(
             call.resource == effect.resource

@@ -6,7 +6,7 @@ from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from fakekube.checker.client_writes import generated_children, learned_writes, named_children, writes_of
+from fakekube.checker.client_writes import generated_children, learned_writes, named_children, names_of_children, writes_of
 from fakekube.checker.edits import drop_finalizers, own_objects, remove
 from fakekube.checker.judges import judge_extra_children
 from fakekube.checker.reaction import Copy, children_of
@@ -109,6 +109,9 @@ class RecreatedOwner(Rule):
     expected_seconds = 10.0
     converges = False
 
+    #: How many seconds the children of the old object exist besides the new one.
+    KEPT = 5.0
+
     def cluster_arguments(self) -> dict[str, Any]:
         return {"profile": "apiserver"}  # without the garbage collector, so that the old children still exist
 
@@ -130,11 +133,22 @@ class RecreatedOwner(Rule):
         trial.memory["new"] = new
         trial.memory["lacks"] = []
         trial.await_until(lambda: bool(trial.trace.open_watches()), trial.reaction_timeout)
+        trial.wait(self.KEPT)
+        trial.memory["verdict"] = self._judge_children(trial)
         if generated:
+            self._collect_named(trial, new)
             trial.await_until(lambda: not self._lacking(trial, new, generated), trial.reaction_timeout)
             trial.memory["lacks"] = self._lacking(trial, new, generated)
-        else:
-            trial.wait(5.0)
+
+    @staticmethod
+    def _collect_named(trial: Trial, new: Copy) -> None:
+        """Deletes old children with fixed names, as the garbage collector would: a client may wait until their names are free."""
+        names = names_of_children(trial, new)
+        for resource, child in trial.memory["old"].values():
+            now = [one for one in children_of(trial.cluster, new, resource) if _same(one, child)]
+            if (resource, child["metadata"]["name"]) in names and _owned_by(now, _owners(child)):
+                with suppress(ApiError):
+                    remove(trial, resource, child)
 
     @staticmethod
     def _lacking(trial: Trial, new: Copy, resources: list[str]) -> list[str]:
@@ -142,10 +156,9 @@ class RecreatedOwner(Rule):
         return [one for one in resources if not _owned_by(children_of(trial.cluster, new, one), uids)]
 
     def judge(self, trial: Trial) -> Verdict:
-        for resource, child in trial.memory.get("old", {}).values():
-            verdict = self._judge_child(trial, resource, child)
-            if verdict is not None:
-                return verdict
+        verdict: Verdict | None = trial.memory.get("verdict") or self._judge_children(trial)
+        if verdict is not None:
+            return verdict
         if trial.ended or trial.loop:
             return super().judge(trial)
         lacks = trial.memory.get("lacks")
@@ -155,6 +168,11 @@ class RecreatedOwner(Rule):
                 f"creates no {lacks[0]} for the new {name}: it uses the children of the old one", *trial.excerpt(), by_time=True
             )
         return Verdict.passed()
+
+    @classmethod
+    def _judge_children(cls, trial: Trial) -> Verdict | None:
+        old = trial.memory.get("old", {}).values()
+        return next(filter(None, (cls._judge_child(trial, resource, child) for resource, child in old)), None)
 
     @staticmethod
     def _judge_child(trial: Trial, resource: str, child: Object) -> Verdict | None:
@@ -188,6 +206,10 @@ class RecreatedOwner(Rule):
 
 def _same(one: Object, other: Object) -> bool:
     return bool(one["metadata"]["uid"] == other["metadata"]["uid"])
+
+
+def _owners(child: Object) -> set[str]:
+    return {str(owner.get("uid")) for owner in child["metadata"].get("ownerReferences") or ()}
 
 
 def _owned_by(children: list[Object], uids: set[str]) -> list[Object]:

@@ -186,7 +186,7 @@ class MissedChildDeletion(Rule):
 
     def provoke(self, trial: Trial) -> None:
         subject = trial.copies[0]
-        resources = [one for one in trial.baseline.reaction.children if one != "events"]
+        resources = trial.baseline.reaction.children
         if not resources:
             raise NotExercised("the client creates no children")
         mended = [one for one in resources if self._makes_again(trial, subject, one)]

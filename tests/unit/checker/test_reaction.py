@@ -1,0 +1,77 @@
+"""What counts as a reaction of the client to a copy of the sample."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import fakekube
+from fakekube.checker.reaction import Copy, Reaction, effects_of
+from fakekube.checker.trace import Trace
+
+Object = dict[str, Any]
+
+NAMESPACE = "/api/v1/namespaces/default"
+REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+REVIEW = {"spec": {"user": "sample-bcdfgh", "resourceAttributes": {"verb": "get", "resource": "pods"}}}
+
+
+class Sample:
+    """A copy in a cluster, and what a client does for it."""
+
+    def __init__(self, cluster: fakekube.Cluster) -> None:
+        self._cluster = cluster
+        self._trace = Trace(cluster, 0.0)
+        made = cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "sample-bcdfgh"}})
+        self._copy = Copy("bcdfgh", [made], ["configmaps"], self._trace.mark(), 0.0)
+
+    def send(self, method: str, path: str, body: Object | None = None) -> None:
+        """Sends a request as the client."""
+        connection = http.client.HTTPConnection("127.0.0.1", self._cluster.port, timeout=10)
+        kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
+        connection.request(method, path, json.dumps(body) if body else None, {"Content-Type": kind})
+        response = connection.getresponse()
+        assert (response.status < 300, response.read())[0]
+        connection.close()
+
+    def patch(self, change: Object) -> None:
+        self.send("PATCH", f"{NAMESPACE}/configmaps/sample-bcdfgh", change)
+
+    def reaction(self) -> Reaction:
+        observed = Reaction.common(effects_of(self._cluster, self._copy, self._trace.since(self._copy.mark)))
+        return observed.lasting(self._cluster, [self._copy])
+
+    def states(self) -> list[str]:
+        return [str(one) for one in self.reaction().effects if one.is_state]
+
+
+@pytest.fixture
+def sample() -> Iterator[Sample]:
+    with fakekube.Cluster(profile="apiserver") as cluster:
+        yield Sample(cluster)
+
+
+def test_objects_and_fields_are_its_effects(sample: Sample) -> None:
+    sample.send("POST", f"{NAMESPACE}/secrets", {"metadata": {"name": "bcdfgh-child"}})
+    sample.patch({"data": {"seen": "yes"}})
+    assert sample.states() == ["creates secrets/{}-child", "writes configmaps/sample-{} data.seen"]
+
+
+def test_events_are_not_because_clients_may_drop_them(sample: Sample) -> None:
+    involved = {"kind": "ConfigMap", "name": "sample-bcdfgh", "namespace": "default"}
+    sample.send("POST", f"{NAMESPACE}/events", {"metadata": {"name": "sample-bcdfgh.1"}, "involvedObject": involved})
+    assert sample.states() == []
+    assert [str(one) for one in sample.reaction().visible] == ["sends create events/sample-{}.1"]
+
+
+def test_what_the_client_has_removed_again_or_is_not_stored_is_not(sample: Sample) -> None:
+    sample.send("POST", f"{NAMESPACE}/secrets", {"metadata": {"name": "bcdfgh-lock"}})
+    sample.send("DELETE", f"{NAMESPACE}/secrets/bcdfgh-lock")
+    sample.patch({"metadata": {"annotations": {"busy": "yes"}}, "data": {"seen": "yes"}})
+    sample.patch({"metadata": {"annotations": {"busy": None}}})
+    sample.send("POST", REVIEWS, REVIEW)
+    assert sample.states() == ["writes configmaps/sample-{} data.seen"]
