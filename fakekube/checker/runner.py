@@ -155,6 +155,21 @@ def _run_steps(rule: Rule, trial: Trial) -> None:
     rule.provoke(trial)
     if rule.converges:
         trial.converge()
+        _await_watches(trial)
+
+
+def _await_watches(trial: Trial) -> None:
+    """Waits until the client watches again what it watches in the baseline run: it may end while it reads what it was sent.
+
+    A client whose backoff is longer is not waited for. Raises Decided, ClientEnded, HotLoop.
+    """
+    usual = {call.stream for call in trial.baseline.trial.trace.open_watches()}
+    trial.await_until(lambda: usual <= {call.stream for call in trial.trace.open_watches()}, _WATCHES_WITHIN)
+    trial.look_at_client()
+
+
+#: Seconds within which most clients watch again after they have received all objects.
+_WATCHES_WITHIN = 3.0
 
 
 def rows(rules: Iterable[Rule], verdicts: dict[Rule, Verdict]) -> list[RuleReport]:

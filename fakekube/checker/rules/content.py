@@ -111,12 +111,13 @@ class CompressedLists(Content):
     provocation = "a list beyond 128 KiB is compressed"
 
     def provoke(self, trial: Trial) -> None:
-        if not any("gzip" in call.headers.get("accept-encoding", "") for call in trial.trace if call.is_list):
-            raise NotExercised("the client does not accept compressed lists")
+        if not any("gzip" in call.headers.get("accept-encoding", "") for call in trial.trace if call.is_list or call.is_watch):
+            raise NotExercised("the client does not accept compressed answers")
         trial.stimulate(_enlarged)
         trial.await_all()
-        expire(trial)
         require_lists(trial)
+        trial.require_watch()
+        expire(trial)
 
     def judge_trace(self, trial: Trial) -> Verdict:
         compressed = [call for call in trial.trace.since(trial.provoked_at) if call.is_list and _is_compressed(call)]

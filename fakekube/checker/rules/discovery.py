@@ -19,8 +19,10 @@ if TYPE_CHECKING:
 
 __all__ = ["RULES"]
 
-#: How many seconds a client runs without the definitions.
+#: How many seconds a client runs without the definitions at least.
 _WITHOUT = 4.0
+#: How many requests for a deleted resource are awaited before it is installed again, and for how many seconds.
+_REFUSALS, _LONGEST_PAUSE = 2, 10.0
 
 
 class Definitions(Rule):
@@ -71,9 +73,20 @@ class ReinstalledDefinitions(Definitions):
         remove_definitions(trial)
         trial.faults.on("watch").end(label="ended").remove()
         trial.wait(_WITHOUT)
-        trial.memory["installed"] = trial.trace.mark()
+        self._await_refusals(trial)
         trial.compact()  # otherwise a paginated list from an old revision would return deleted objects
         install_definitions(trial)
+        trial.memory["installed"] = trial.trace.mark()
+
+    @staticmethod
+    def _await_refusals(trial: Trial) -> None:
+        """Waits until the client has been told several times that the resources do not exist, unless its pauses are long."""
+        names = {definition["metadata"]["name"] for definition in trial.sample.definitions}
+
+        def refused() -> int:
+            return sum(call.status == 404 and call.collection in names for call in trial.trace.since(trial.provoked_at))
+
+        trial.await_until(lambda: refused() >= _REFUSALS, _LONGEST_PAUSE)
 
     def judge(self, trial: Trial) -> Verdict:
         """Returns a failure only for a client that ends, or that does not ask again."""
@@ -87,11 +100,11 @@ class ReinstalledDefinitions(Definitions):
 
     @staticmethod
     def _asks(trial: Trial) -> bool:
-        """Returns whether the client has asked for custom resources or for discovery since the definitions were installed
-        again."""
+        """Returns whether the client has listed or watched custom resources, or asked for discovery, since the definitions were
+        installed again."""
         names = {definition["metadata"]["name"] for definition in trial.sample.definitions}
         calls = trial.trace.since(trial.memory.get("installed", -1))
-        return any(call.collection in names or not call.resource for call in calls)
+        return any(not call.resource or (call.collection in names and (call.is_list or call.is_watch)) for call in calls)
 
 
 class ChangedScope(ReinstalledDefinitions):

@@ -13,7 +13,7 @@ from fakekube.checker.provocations import RefuseInText, arm
 from fakekube.checker.rule import NotExercised, Rule, Verdict
 from fakekube.checker.rules.watch_errors import judge_only_failures
 from fakekube.checker.trace import excerpt
-from fakekube.checker.waits import require_resumption
+from fakekube.checker.waits import await_requests, require_resumption
 from fakekube.client import ApiError
 
 if TYPE_CHECKING:
@@ -148,12 +148,10 @@ class RetryAfterOnWatch(RetryAfter):
         with trial.faults.on("list,watch").status(
             429, message="too many requests", retry_after=_RETRY_AFTER, label="too many requests"
         ):
-            trial.faults.on("watch").end().remove()
-            trial.wait(2.0)
+            await_requests(trial, trial.end_watches())
         trial.converge()
         with arm(trial.faults.on("list,watch"), RefuseInText((503, 429), _TEXT, retry_after=_RETRY_AFTER), label="in text"):
-            trial.end_watches()
-            trial.wait(2.0)
+            await_requests(trial, trial.end_watches())
 
 
 #: The text that filters of the API server send instead of a Status.

@@ -220,6 +220,8 @@ class BatchedEvents(Rule):
     EVENTS = 3
 
     def provoke(self, trial: Trial) -> None:
+        """Ends the watches after each batch: the revision at which the client resumes shows whether it has read all events."""
+        ended = trial.memory["ended"] = []
         for together in (False, True):
             require_resumption(trial)
             if together:
@@ -230,6 +232,10 @@ class BatchedEvents(Rule):
                 for _ in range(self.EVENTS):
                     trial.stimulate()
             trial.await_all()
+            ended += trial.end_watches()
+
+    def find_failure(self, trial: Trial) -> Verdict | None:
+        return judge_resumption(trial, trial.memory.get("ended", ()), bookmarks=False)
 
 
 RULES = (NormalEnd, ImmediateEnds, HalfOpen, BrokenFrames, BatchedEvents)

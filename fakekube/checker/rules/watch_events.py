@@ -17,6 +17,8 @@ from fakekube.checker.reaction import SYSTEM_FIELDS, Copy, changed, children_of,
 from fakekube.checker.rule import NotExercised, Rule, Verdict
 from fakekube.checker.rules.initial_events import require_lists
 from fakekube.checker.rules.watch_errors import CONCEPTS, expire
+from fakekube.checker.trace import excerpt
+from fakekube.checker.waits import SHORT
 
 if TYPE_CHECKING:
     from fakekube.checker.trace import Call
@@ -52,16 +54,34 @@ class LargeEvents(Rule):
         trial.memory["reacted"] = trial.await_reaction(large)
         trial.wait(0.5)
         carrying = {resource for resource, _ in targets}
-        trial.memory["closed"] = [
-            one
-            for one in before
-            if one.ended == "closed by the client"
-            and one.collection in carrying
-            and (one.end or 0.0) < sent + trial.idle_limit()  # later it may be an idle timeout
-        ]
+
+        def closed() -> list[Call]:
+            watches = [call for call in [*before, *trial.trace.since(trial.provoked_at)] if call.is_watch]
+            return [
+                one
+                for one in watches
+                if one.ended == "closed by the client"
+                and one.collection in carrying
+                and (one.end or 0.0) < max(sent, one.at) + trial.idle_limit()  # later it may be an idle timeout
+            ]
+
+        if closed():  # does it watch again, and does it close that watch, too?
+            trial.await_until(lambda: len(closed()) >= _CLOSES or _watches_again(trial, closed()[0]), trial.reaction_timeout)
+        trial.memory["closed"] = closed()
 
     def judge_trace(self, trial: Trial) -> Verdict:
         closed: list[Call] = trial.memory["closed"]
+        if len(closed) >= _CLOSES and not _closes_by_itself(trial):
+            return Verdict.failed(
+                f"the client closes its watch whenever a large event is sent ({len(closed)} times): {closed[0].path}",
+                *excerpt(closed),
+            )
+        if closed and not trial.trace.streams()[closed[0].stream].after(closed[0]):
+            return Verdict.failed(
+                f"the client closed its watch while a large event was sent, and did not watch again: {closed[0].path}",
+                *excerpt(closed),
+                by_time=True,
+            )
         if closed:
             return Verdict.warned(
                 f"the client closed its watch while a large event was sent, and recovered in another way: {closed[0].path}",
@@ -70,6 +90,21 @@ class LargeEvents(Rule):
         if not trial.memory["reacted"]:
             return Verdict.warned("no reaction to an object whose event has 1.4 MB", *trial.excerpt())
         return Verdict.passed()
+
+
+#: How many watches with a large event a client has to close.
+_CLOSES = 2
+
+
+def _watches_again(trial: Trial, closed: Call) -> bool:
+    """Returns whether the client has opened another watch after a closed one, and did not close it soon."""
+    watches = trial.trace.streams()[closed.stream].watches
+    return any(one.number > closed.number and one.is_open and trial.now - one.at > SHORT for one in watches)
+
+
+def _closes_by_itself(trial: Trial) -> bool:
+    """Returns whether the client closed watches in the baseline run."""
+    return any(call.is_watch and call.ended == "closed by the client" for call in trial.baseline.trial.trace)
 
 
 def _enlarge(obj: dict[str, Any]) -> None:

@@ -118,10 +118,10 @@ class WatchStream:
 
     def set_bookmarks(self, when: str) -> None:
         """Sets when bookmarks are sent: "never", "often" (after every batch of changes), "at end"; or sends one more: "now", or
-        "first", before the initial events.
+        "first", before all events.
 
         The one that is sent now has the newest revision of all resources, as after etcd has notified the watch cache of its
-        progress.
+        progress. The first one has the revision of the initial events, or the revision from which the watch starts.
         """
         if when in ("now", "first"):
             self._bookmark_due = self._bookmarks
@@ -153,7 +153,7 @@ class WatchStream:
             return [self._error]
         if self._bookmark_first:
             self._bookmark_first = self._bookmark_due = False
-            return [self._encoder.bookmark(self._initial_revision)]
+            return [self._first_bookmark()]
         try:
             frames = self._take_initial() if self._initial is not None else self._take_changes()
             if not frames and self._initial is None:
@@ -218,6 +218,10 @@ class WatchStream:
 
     def _is_ours(self, key: str) -> bool:
         return key == self._name_key if self._name_key else key.startswith(self._prefix)
+
+    def _first_bookmark(self) -> bytes:
+        assert self._cursor is not None
+        return self._encoder.bookmark(self._cursor.position if self._initial is None else self._initial_revision)
 
     def _take_due_bookmark(self) -> list[bytes]:
         assert self._cursor is not None

@@ -38,6 +38,8 @@ class Reflector:
                 revision = revision or self._list()
                 revision, told = self._watch(revision, stopped)
                 delay = 0.1 if told else delay
+            except TimeoutError:
+                pass  # a watch without events for so long, on a busy machine
             except (OSError, http.client.HTTPException, ValueError):
                 if self._defect == "W8":
                     raise

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import orjson
 import pytest
 
@@ -51,3 +53,20 @@ def test_bookmarks_are_sent_only_for_changes_of_the_watched_resource() -> None:
         cluster.clock.advance(minutes=1)
         (bookmark,) = map(orjson.loads, stream.take())
         assert (bookmark["type"], bookmark["object"]["metadata"]["resourceVersion"]) == ("BOOKMARK", str(changed))
+
+
+def test_a_first_bookmark_has_the_revision_from_which_the_watch_starts() -> None:
+    with Cluster(profile="apiserver") as cluster:
+
+        def create(name: str) -> int:
+            obj = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default"}}
+            return int(cluster.create(obj)["metadata"]["resourceVersion"])
+
+        begin = create("one")
+        query = {"resourceVersion": str(begin), "allowWatchBookmarks": "true"}
+        stream: Any = cluster._client.watch("/api/v1/namespaces/default/configmaps", query)
+        changed = create("two")
+        stream.set_bookmarks("first")
+        events = [orjson.loads(frame) for frame in [*stream.take(), *stream.take()]]
+        revisions = [(event["type"], int(event["object"]["metadata"]["resourceVersion"])) for event in events]
+        assert revisions == [("BOOKMARK", begin), ("ADDED", changed)]
