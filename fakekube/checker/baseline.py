@@ -9,27 +9,25 @@ Invariant: only an effect that both copies have is part of the reaction.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fakekube.checker.delivery import has_delivered
-from fakekube.checker.reaction import Copy, Reaction, children_of, effects_of
+from fakekube.checker.reaction import Copy, Reaction, children_of, effects_of, written_fields
 from fakekube.checker.rule import NotExercised
 from fakekube.checker.trace import StreamKey
 from fakekube.checker.trial import Trial
+from fakekube.checker.waits import await_quiet
 
 if TYPE_CHECKING:
     from fakekube.checker.session import Session
 
 __all__ = ["Baseline", "BaselineFailed", "learn"]
 
-#: The longest time to wait until a client is quiet, in seconds.
-_LONGEST = 15.0
 #: Seconds after which the client has finished its reaction to the copy that is not deleted.
 _AFTER_CONTROL = 3.0
-#: How many times `quiet` the first request of a reaction may take.
-_FIRST_SIGN = 3
 
 
 class BaselineFailed(Exception):
@@ -46,6 +44,8 @@ class Baseline:
     """The User-Agents of the client."""
     streams: Mapping[StreamKey, str]
     """The streams that the client watches, with their resources."""
+    watches: Mapping[StreamKey, int]
+    """How many watches of each stream the client keeps open."""
     delivering: Mapping[StreamKey, frozenset[str]]
     """The streams that deliver objects of the copies, with the resources of these objects."""
     reaction: Reaction
@@ -71,6 +71,18 @@ class Baseline:
     def agent(self) -> str:
         return self.agents[0] if self.agents else ""
 
+    def is_shared(self, key: StreamKey) -> bool:
+        """Returns whether the client keeps several watches of a stream open, so that their requests cannot be told apart."""
+        return self.watches.get(key, 0) > 1
+
+    def periodic_fields(self) -> dict[str, set[tuple[str, ...]]]:
+        """Returns the fields that the idle client has changed until now, by resource."""
+        found: dict[str, set[tuple[str, ...]]] = {}
+        for call in self.trial.trace:
+            if call.at >= self.idle_from and call.is_write and call.succeeded and call.name:
+                found.setdefault(call.collection, set()).update(written_fields(self.trial.cluster, call, call.name))
+        return found
+
     def usual_children(self, resource: str) -> int:
         """Returns how many objects of a resource the client creates for a copy: in its reaction, or until now for `control`."""
         return max(self.reaction.children.get(resource, 0), len(children_of(self.trial.cluster, self.control, resource)))
@@ -94,10 +106,11 @@ def _learn(trial: Trial) -> Baseline:
         if not len(trial.trace.since()):
             raise BaselineFailed(f"the client sent no request within {session.start_timeout:.0f} s{_printed(trial)}")
         start_seconds = trial.trace.since()[0].at - trial.started_at
-        _await_quiet(trial, trial.trace.mark())
+        await_quiet(trial, trial.trace.mark())
         if not session.sample.stimuli:
             session.sample = session.default_sample(trial)
             trial.load_prerequisites(session.sample.prerequisites)
+        watches = Counter(call.stream for call in trial.trace.open_watches())
         copies = (trial.stimulate(), trial.stimulate())
         reaction_seconds = _await_reactions(trial, copies)
         observed = Reaction.common(*(effects_of(trial.cluster, copy, trial.trace.since(copy.mark)) for copy in copies))
@@ -106,6 +119,7 @@ def _learn(trial: Trial) -> Baseline:
         streams = {call.stream: call.collection for call in trial.trace if call.is_watch}
         adds_finalizer = any(effect.detail[:2] == ("metadata", "finalizers") for effect in reaction.effects)
         deletion, deleted_children = _observe_deletion(trial, copies, reaction)
+        watches |= Counter(call.stream for call in trial.trace.open_watches())
         control = trial.stimulate()
     except NotExercised as problem:
         raise BaselineFailed(str(problem)) from None
@@ -115,8 +129,8 @@ def _learn(trial: Trial) -> Baseline:
         raise problem
     agents = list(dict.fromkeys(call.exchange.agent for call in trial.trace))
     idle_from = trial.now + _AFTER_CONTROL + 3 * reaction_seconds
-    learned = (streams, delivering, reaction, deletion, deleted_children, adds_finalizer, start_seconds, reaction_seconds)
-    return Baseline(trial, agents, *learned, control, idle_from)
+    reactions = (reaction, deletion, deleted_children, adds_finalizer)
+    return Baseline(trial, agents, streams, watches, delivering, *reactions, start_seconds, reaction_seconds, control, idle_from)
 
 
 def _printed(trial: Trial) -> str:
@@ -124,29 +138,9 @@ def _printed(trial: Trial) -> str:
     return f"; it printed: …{' '.join(output[-300:].split())}" if output else ""
 
 
-def _await_quiet(trial: Trial, mark: int, tokens: Sequence[str] = ()) -> float:
-    """Waits until the client sends no more requests that contain one of the tokens; without tokens, no requests at all.
-
-    Returns when the last such request ended, in seconds of the trial, or 0.
-    """
-    begun = trial.now
-
-    def last() -> float:
-        calls = [call for call in trial.trace.since(mark) if not call.is_watch]
-        named = [call for call in calls if not tokens or any(call.mentions(token) for token in tokens)]
-        return max((call.end or trial.now for call in named), default=0.0)
-
-    def is_quiet() -> bool:
-        latest = last()
-        return trial.now - max(latest, begun) >= trial.session.quiet * (_FIRST_SIGN if tokens and not latest else 1)
-
-    trial.await_until(is_quiet, max(_LONGEST, trial.session.seconds))
-    return last()
-
-
 def _await_reactions(trial: Trial, copies: Sequence[Copy]) -> float:
     """Waits until the client has reacted to copies; returns how many seconds it took."""
-    last = _await_quiet(trial, copies[0].mark, [copy.token for copy in copies])
+    last = await_quiet(trial, copies[0].mark, [copy.token for copy in copies])
     trial.session.baseline_requests = trial.trace.count_since(copies[0].mark)
     return max(last - copies[-1].created_at, 0.0)
 
@@ -181,7 +175,7 @@ def _observe_deletion(trial: Trial, copies: Sequence[Copy], reaction: Reaction) 
     mark = trial.trace.mark()
     for copy in copies:
         trial.delete(copy)
-    _await_quiet(trial, mark, [copy.token for copy in copies])
+    await_quiet(trial, mark, [copy.token for copy in copies])
     sent = Reaction.common(*(effects_of(trial.cluster, copy, trial.trace.since(mark)) for copy in copies))
     after = [children(copy) for copy in copies]
     deleted = {one: min(a[one] - b[one] for a, b in zip(before, after, strict=True)) for one in reaction.children}

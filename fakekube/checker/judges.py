@@ -61,7 +61,7 @@ def judge_expired(trial: Trial) -> Verdict | None:
         for refused in filter(reports_expired, stale):
             expired = max(revision_of(refused), refused.delivered())
             repeated = [call for call in stale if call.number > refused.number and revision_of(call) <= expired]
-            if len(repeated) >= _REPEATED:
+            if len(repeated) >= _REPEATED * max(trial.baseline.watches.get(stream.key, 1), 1):
                 return Verdict.failed(
                     f"{len(repeated)} watches of {stream.key} from resourceVersion {repeated[0].asked_revision} "
                     "after the server answered that this revision is expired (410)",
@@ -124,6 +124,8 @@ def judge_resumption(trial: Trial, ended: Sequence[Call], *, bookmarks: bool) ->
     `bookmarks`: whether the revision of a bookmark counts as delivered.
     """
     for one in ended:
+        if trial.baseline.is_shared(one.stream):
+            continue
         following = trial.trace.streams()[one.stream].after(one)
         last = one.delivered(bookmarks=bookmarks)
         if following is not None and following.resumes and revision_of(following) < last:
@@ -182,11 +184,11 @@ def judge_extra_children(trial: Trial, resources: Mapping[str, int]) -> Verdict 
 def judge_duplicate_watches(trial: Trial) -> Verdict | None:
     """Judges whether the client keeps more watches of a stream open than in the baseline run; extra ones may exist for some
     seconds."""
-    usual = Counter(call.stream for call in trial.baseline.trial.trace.open_watches())
+    usual = trial.baseline.watches
 
     def more() -> list[StreamKey]:
         opened = Counter(call.stream for call in trial.trace.open_watches())
-        return [key for key, count in opened.items() if count > max(usual[key], 1)]
+        return [key for key, count in opened.items() if count > max(usual.get(key, 1), 1)]
 
     if trial.process is None:
         return None
@@ -195,7 +197,7 @@ def judge_duplicate_watches(trial: Trial) -> Verdict | None:
         return None
     key = more()[0]
     same = [call for call in trial.trace.open_watches() if call.stream == key]
-    return Verdict.failed(f"keeps {len(same)} watches of {key} open, where it had {max(usual[key], 1)}", *excerpt(same))
+    return Verdict.failed(f"keeps {len(same)} watches of {key} open, where it had {max(usual.get(key, 1), 1)}", *excerpt(same))
 
 
 #: Seconds within which a second watch loop would start.

@@ -40,6 +40,7 @@ __all__ = [
     "is_child",
     "is_event",
     "value_at",
+    "written_fields",
 ]
 
 Object = dict[str, Any]
@@ -189,7 +190,7 @@ def effects_of(cluster: Cluster, copy: Copy, calls: Iterable[Call]) -> Counter[E
         found[Effect(EffectKind.REQUEST, call.resource, template, (call.verb,))] = 1
         if copy.owns(call.collection, call.namespace, name):
             if call.is_write:
-                paths = _written(cluster, call, name)
+                paths = written_fields(cluster, call, name)
                 found.update({Effect(EffectKind.FIELD, call.collection, template, path): 1 for path in paths} - found.keys())
         elif call.status == 201 and "/" not in call.resource and not is_event(call.resource):
             found[Effect(EffectKind.CHILD, call.resource, template)] += 1
@@ -205,8 +206,8 @@ def _name_of(answer: Any) -> str:
     return str((answer.get("metadata") or {}).get("name") or "") if isinstance(answer, dict) else ""
 
 
-def _written(cluster: Cluster, call: Call, name: str) -> list[tuple[str, ...]]:
-    """Returns the fields that a write has added or changed."""
+def written_fields(cluster: Cluster, call: Call, name: str) -> list[tuple[str, ...]]:
+    """Returns the fields that a write has added or changed in an object that existed."""
     revision = call.exchange.revision
     versions = cluster.history(call.collection, name, call.namespace or None)
     for before, after in pairwise(versions):

@@ -29,6 +29,8 @@ LEASES = "leases.coordination.k8s.io"
 _STREAMS = frozenset({200, 101})
 #: Query parameters that evidence does not show.
 _NOT_SHOWN = frozenset({"watch", "timeoutSeconds", "allowWatchBookmarks", "pretty"})
+#: The views of an object that a client may ask for; `PartialObjectMetadataList` for lists.
+_VIEWS = ("PartialObjectMetadata", "Table")
 _TRUE = frozenset({"true", "1", "t", "T", "TRUE", "True"})
 
 #: The field resourceVersion of ObjectMeta and ListMeta in Protobuf: its tag, its length, its first digit.
@@ -37,16 +39,19 @@ _PROTOBUF_REVISION = re.compile(rb"[\x32\x12]([\x01-\x28])(?=\d)")
 
 @dataclass(slots=True, frozen=True)
 class StreamKey:
-    """The path and the selectors that identify a stream."""
+    """The path, the selectors and the view that identify a stream."""
 
     path: str
     label_selector: str
     field_selector: str
+    view: str = ""
+    """PartialObjectMetadata or Table, if the client asks for it."""
 
     def __str__(self) -> str:
         shown = (("labelSelector", self.label_selector), ("fieldSelector", self.field_selector))
         query = "&".join(f"{name}={value}" for name, value in shown if value)
-        return f"{self.path}?{query}" if query else self.path
+        path = f"{self.path}?{query}" if query else self.path
+        return f"{path} as {self.view}" if self.view else path
 
 
 @dataclass(slots=True, frozen=True)
@@ -186,7 +191,9 @@ class Call:
 
     @cached_property
     def stream(self) -> StreamKey:
-        return StreamKey(self.path, self.query.get("labelSelector", ""), self.query.get("fieldSelector", ""))
+        accept = self.headers.get("accept", "")
+        view = next((one for one in _VIEWS if f"as={one}" in accept), "")
+        return StreamKey(self.path, self.query.get("labelSelector", ""), self.query.get("fieldSelector", ""), view)
 
     @cached_property
     def asked_revision(self) -> str:

@@ -5,17 +5,19 @@ Invariant: a wait ends early with the exceptions of `ClientRun.await_until`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from fakekube.checker.client_run import ClientEnded, HotLoop
 from fakekube.checker.rule import NotExercised
+from fakekube.checker.trace import LEASES
 
 if TYPE_CHECKING:
     from fakekube.checker.trace import Call
     from fakekube.checker.trial import Trial
 
-__all__ = ["SHORT", "await_delivery", "await_long_watches", "await_requests", "require_resumption"]
+__all__ = ["SHORT", "await_delivery", "await_long_watches", "await_quiet", "await_requests", "require_resumption"]
 
 #: A watch is short below so many seconds.
 SHORT = 1.2
@@ -57,6 +59,41 @@ def await_requests(trial: Trial, ended: Iterable[Call]) -> list[Call]:
 def await_long_watches(trial: Trial) -> None:
     """Waits until all watches are open for some time: after the end of a short watch many clients list."""
     trial.await_until(lambda: all(trial.now - call.at > SHORT for call in trial.require_watch()), 4 * SHORT)
+
+
+def await_quiet(trial: Trial, mark: int, tokens: Sequence[str] = ()) -> float:
+    """Waits until the client sends no more requests after a mark that contain one of the tokens; without tokens, no requests
+    at all, except watches and those of leases.
+
+    A client that works slowly, or pauses between its writes, is quiet when it has sent nothing for longer than its longest pause
+    until now.
+
+    Returns when the last such request ended, in seconds of the trial, or 0.
+    """
+    begun = trial.now
+
+    def periods() -> list[tuple[float, float]]:
+        calls = [call for call in trial.trace.since(mark) if not call.is_watch and call.collection != LEASES]
+        named = [call for call in calls if not tokens or any(call.mentions(token) for token in tokens)]
+        return [(call.at, call.end or trial.now) for call in named]
+
+    def is_quiet() -> bool:
+        found = periods()
+        least = trial.session.quiet * trial.session.slowness()
+        pauses = [after[0] - before[1] for before, after in pairwise([(begun, begun), *found])] if tokens else []
+        needed = max(least, min(_PAUSES * max(pauses, default=0.0), _LONGEST_PAUSE)) if found or not tokens else _FIRST * least
+        return trial.now - max((end for _, end in found), default=begun) >= needed
+
+    trial.await_until(is_quiet, max(_LONGEST, trial.session.seconds))
+    return max((end for _, end in periods()), default=0.0)
+
+
+#: The longest time to wait until a client is quiet, in seconds.
+_LONGEST = 20.0
+#: How many times `quiet` the first request of a reaction may take.
+_FIRST = 6
+#: How many times the longest pause of a client the next one may take, and the longest one that is expected, in seconds.
+_PAUSES, _LONGEST_PAUSE = 1.5, 5.0
 
 
 def await_delivery(trial: Trial, resource: str, objects: Iterable[dict[str, Any]]) -> None:

@@ -33,7 +33,9 @@ class IdleRequests(Rule):
     AFTERWARDS = 5.0
     #: The average seconds between two equal requests: a client with shorter intervals than the first polls, than the second is
     #: suspected.
-    POLLS, SUSPECTED = 5.0, 12.0
+    POLLS, SUSPECTED = 5.0, 8.0
+    #: The average seconds between two watches of a stream: a good client may reopen a quiet watch every ten seconds.
+    REOPENS = 6.0
 
     def judge(self, trial: Trial) -> Verdict:
         if trial.session.ends_by_itself:
@@ -61,23 +63,28 @@ class IdleRequests(Rule):
         idle = [call for call in calls if call.collection != LEASES and (not call.is_write or call.succeeded)]
         idle_timeout = trial.session.idle  # the client may list each time it closes a silent watch
         renewed = 0 if idle_timeout is None else length / idle_timeout + 2
-        asked = Counter((call.verb, call.path) for call in idle if not call.is_watch)
-        for (verb, path), count in asked.most_common(1):
-            shown = f"{verb} {path} {count} times within {length:.0f} idle seconds"
-            same = trial.excerpt([call for call in idle if (call.verb, call.path) == (verb, path)])
+        objects = max(sum(not copy.deleted for copy in trial.copies), 1)
+        asked = Counter((call.verb, call.stream) for call in idle if not call.is_watch)
+        for (verb, key), found in asked.most_common(1):
+            count = found // objects if verb == "list" else found  # it may list for each object
+            shown = f"{verb} {key} {found} times within {length:.0f} idle seconds"
+            same = trial.excerpt([call for call in idle if (call.verb, call.stream) == (verb, key)])
             if count > max(self.TIMES, length / self.POLLS, renewed):
                 return Verdict.failed(shown, *same)
             if count >= max(self.TIMES, length / self.SUSPECTED, renewed):
                 return Verdict.warned(shown, *same)
         watches = Counter(call.stream for call in idle if call.is_watch)
         for key, count in watches.most_common(1):
-            if count > max(3, length / 10, renewed):
+            if count > max(3, length / self.REOPENS, renewed):
                 same = trial.excerpt([call for call in idle if call.stream == key])
                 return Verdict.warned(f"opens {key} {count} times within {length:.0f} idle seconds", *same)
-        written = Counter((call.verb, call.path) for call in writes_of(idle))
-        for (verb, path), count in written.most_common(1):
-            if count > 2:
-                return Verdict.warned(f"{verb} {path} {count} times without a change", *trial.excerpt(writes_of(idle)))
+        written: dict[tuple[str, str], list[Call]] = {}
+        for call in writes_of(idle):
+            written.setdefault((call.verb, call.path), []).append(call)
+        for (verb, path), same_calls in written.items():
+            count = len(same_calls) - len({call.revision for call in same_calls})
+            if count > 1:  # a write without a change leaves the revision as it is
+                return Verdict.warned(f"{verb} {path} {count + 1} times without a change", *trial.excerpt(same_calls))
         return None
 
     @staticmethod

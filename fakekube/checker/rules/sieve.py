@@ -17,7 +17,7 @@ from fakekube.checker.rule import NotExercised, Rule, Verdict
 from fakekube.checker.rules.initial_events import require_lists
 from fakekube.checker.sample import new_token
 from fakekube.checker.trace import LEASES, WRITES
-from fakekube.checker.waits import await_delivery
+from fakekube.checker.waits import await_delivery, await_quiet
 
 if TYPE_CHECKING:
     from fakekube.checker.trial import Trial
@@ -266,12 +266,14 @@ class MissedChange(Rule):
     def _learn(cls, trial: Trial) -> Reaction:
         """Returns the writes of the client after it sees changes of copies. Raises NotExercised if there are none."""
         copies = (trial.copies[0], trial.stimulate())
+        tokens = [copy.token for copy in copies]
         trial.await_all()
+        await_quiet(trial, copies[0].mark, tokens)
         mark = trial.trace.mark()
         try:
             for copy in copies:
                 cls._alter(trial, copy)
-            trial.wait(1.0 + trial.session.quiet + 4 * trial.baseline.reaction_seconds)
+            await_quiet(trial, mark, tokens)
         except (ClientEnded, HotLoop):
             raise NotExercised("the client ends or loops after a change of a string in a copy") from None
         sent = Reaction.common(*(effects_of(trial.cluster, copy, trial.trace.since(mark)) for copy in copies))

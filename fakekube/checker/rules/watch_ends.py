@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from fakekube.checker.edits import own_objects
 from fakekube.checker.judges import judge_backoff, judge_resumption, judge_unknown_revision
 from fakekube.checker.provocations import JoinEvents, arm
-from fakekube.checker.rule import Rule, Verdict
+from fakekube.checker.rule import NotExercised, Rule, Verdict
 from fakekube.checker.rules.watch_errors import CONCEPTS, REFLECTOR, judge_only_failures
 from fakekube.checker.trace import excerpt
 from fakekube.checker.waits import SHORT, await_long_watches, await_requests, require_resumption
@@ -95,12 +95,11 @@ class HalfOpenPlain(Rule):
     converges = False
 
     def provoke(self, trial: Trial) -> None:
-        over_http2 = any(call.exchange.protocol.startswith("HTTP/2") for call in trial.require_watch())
+        trial.memory["silenced"] = trial.require_watch()
         trial.faults.on("watch").silence(connection=True, label="silent").remove()
         trial.stimulate()
         idle_timeout = trial.session.idle
-        guess = trial.memory["guess"] = _GUESS_PINGS if over_http2 else _GUESS
-        limit = guess if idle_timeout is None else 2 * idle_timeout + 5.0
+        limit = _GUESS if idle_timeout is None else 2 * idle_timeout + 5.0
         trial.memory["back"] = trial.await_until(lambda: trial.has_reacted(trial.copies[-1]), limit)
         if trial.memory["back"]:
             trial.converge()
@@ -109,10 +108,13 @@ class HalfOpenPlain(Rule):
         if trial.memory.get("back"):
             return Verdict.passed()
         idle = trial.session.idle
+        silenced: list[Call] = trial.memory["silenced"]
+        if idle is None and all(_timeout_of(call) > _GUESS for call in silenced):
+            # a good client waits a little longer than that
+            raise NotExercised(f"the client asks for watches of {_timeout_of(silenced[0])} s; pass --idle")
         if idle is None:
             return Verdict.warned(
-                f"{trial.memory['guess']:.0f} s after its watches fell silent the client has not reconnected; pass --idle",
-                *trial.excerpt(),
+                f"{_GUESS:.0f} s after its watches fell silent the client has not reconnected; pass --idle", *trial.excerpt()
             )
         return Verdict.failed(
             f"the client did not close a silent watch within {2 * idle + 5:.0f} s, though --idle is {idle:.0f}",
@@ -121,9 +123,15 @@ class HalfOpenPlain(Rule):
         )
 
 
-#: Seconds of silence after which a client without --idle is suspected; the second value is for HTTP/2, where client-go sends a
-#: PING after 30 s and waits 15 s for its answer.
-_GUESS, _GUESS_PINGS = 25.0, 55.0
+def _timeout_of(watch: Call) -> int:
+    """Returns the seconds after which the server ends a watch at the client's request; 0 if the client requests nothing."""
+    text = watch.query.get("timeoutSeconds", "")
+    return int(text) if text.isdigit() else 0
+
+
+#: Seconds of silence after which a client without --idle is suspected: client-go sends a PING after 30 s and waits 15 s for its
+#: answer.
+_GUESS = 55.0
 
 
 class HalfOpen(HalfOpenPlain):

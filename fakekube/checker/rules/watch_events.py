@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from fakekube.checker.edits import own_objects
@@ -13,12 +14,12 @@ from fakekube.checker.judges import (
     judge_unknown_revision,
     revision_of,
 )
-from fakekube.checker.reaction import SYSTEM_FIELDS, Copy, changed, children_of, value_at
+from fakekube.checker.reaction import Copy, changed, children_of, value_at, written_fields
 from fakekube.checker.rule import NotExercised, Rule, Verdict
 from fakekube.checker.rules.initial_events import require_lists
 from fakekube.checker.rules.watch_errors import CONCEPTS, expire
 from fakekube.checker.trace import excerpt
-from fakekube.checker.waits import SHORT
+from fakekube.checker.waits import SHORT, await_quiet
 
 if TYPE_CHECKING:
     from fakekube.checker.trace import Call
@@ -267,7 +268,10 @@ class RepeatedAfterRelist(Rule):
         """Stores the state of a copy and its children after the reaction of the client."""
         copy = trial.memory["copy"] = trial.stimulate()
         trial.await_all()
-        trial.wait(0.5)
+        await_quiet(trial, copy.mark, [copy.token])
+        with suppress(TimeoutError):
+            trial.cluster.settle()  # the client may react to what controllers do with its children
+        await_quiet(trial, copy.mark, [copy.token])
         trial.memory["before"] = _state(trial, copy)
 
     def judge_trace(self, trial: Trial) -> Verdict:
@@ -286,31 +290,43 @@ class RepeatedAfterRestart(RepeatedAfterRelist):
         trial.restart_client()
 
 
-def _state(trial: Trial, copy: Copy) -> dict[str, dict[str, Any]]:
-    """Returns the objects of a copy and its children, by uid."""
-    found = [obj for _, obj in own_objects(trial, copy)]
-    found += [child for resource in trial.baseline.reaction.children for child in children_of(trial.cluster, copy, resource)]
-    return {obj["metadata"]["uid"]: obj for obj in found}
+def _state(trial: Trial, copy: Copy) -> dict[str, tuple[str, dict[str, Any]]]:
+    """Returns the objects of a copy and its children, with their resources, by uid."""
+    found = list(own_objects(trial, copy))
+    for resource in trial.baseline.reaction.children:
+        found += [(resource, child) for child in children_of(trial.cluster, copy, resource)]
+    return {obj["metadata"]["uid"]: (resource, obj) for resource, obj in found}
 
 
 def _judge_changes(trial: Trial) -> Verdict | None:
-    """Judges whether the client changed objects after it received them again: a failure if a counter grew, else a warning."""
+    """Judges whether the client changed objects after it received them again: a failure if a counter grew, else a warning.
+
+    Fields that the idle client of the baseline run changes, such as heartbeats, do not count.
+    """
     before, after = trial.memory["before"], _state(trial, trial.memory["copy"])
-    for uid, old in before.items():
-        new = after.get(uid, old)
+    periodic = trial.baseline.periodic_fields()
+    for uid, (resource, old) in before.items():
+        _, new = after.get(uid, (resource, old))
         name = new["metadata"]["name"]
+        calls = [
+            call
+            for call in trial.trace.since(trial.provoked_at)
+            if call.is_write and call.succeeded and (call.collection, call.name) == (resource, name)
+        ]
+        written = [path for call in calls for path in written_fields(trial.cluster, call, name)]
         for path in changed(old, new):
-            if path[:2] in SYSTEM_FIELDS:
+            if not _within(path, written) or _within(path, periodic.get(resource, ())):
                 continue
-            calls = [call for call in trial.trace.since(trial.provoked_at) if call.is_write and call.mentions(name)]
             values = [value_at(one, path) for one in (old, new)]
             text = f"{name} was delivered again, and {'.'.join(path)} changed from {values[0]} to {values[1]}"
             counts = all(str(value).isdigit() for value in values) and 0 < int(values[1]) - int(values[0]) < _COUNTED
-            if counts and calls:
-                return Verdict.failed(text, *trial.excerpt(calls))
-            if calls:
-                return Verdict.warned(text, *trial.excerpt(calls))
+            return (Verdict.failed if counts else Verdict.warned)(text, *trial.excerpt(calls))
     return None
+
+
+def _within(path: tuple[str, ...], paths: Iterable[tuple[str, ...]]) -> bool:
+    """Returns whether a path is one of some paths, or contains one, or is within one."""
+    return any(path[: len(one)] == one[: len(path)] for one in paths)
 
 
 #: A number that grows by less than this counts deliveries; a larger difference is a time.
