@@ -77,13 +77,25 @@ class EarlyBookmark(RefusedInitialEvents):
         trial.stimulate()
         self.disturb(trial, len(using))
 
+    #: How many seconds a disturbed watch stays open; after a shorter watch a client may list.
+    OPEN = 1.5
+    LABEL = "plain bookmark"
+
     def disturb(self, trial: Trial, times: int) -> None:
         """Makes the first watches with initial events end early."""
-        arm(trial.faults.on("watch"), PlainBookmarkFirst(), label="plain bookmark", times=times)
+        trial.memory["times"] = times
+        trial.memory["fault"] = arm(trial.faults.on("watch"), PlainBookmarkFirst(), label=self.LABEL, times=times)
 
     def provoke(self, trial: Trial) -> None:
-        trial.wait(1.5)  # a client may list after a shorter watch
-        trial.faults.on("watch").end(label="ended").remove()
+        """Ends each disturbed watch; a client may open the next ones only then."""
+        trial.await_until(lambda: self._all_ended(trial), trial.reaction_timeout)
+
+    def _all_ended(self, trial: Trial) -> bool:
+        disturbed = [call for call in trial.trace.open_watches() if call.exchange.fault == self.LABEL]
+        for call in disturbed:
+            if trial.now - call.at >= self.OPEN:
+                trial.faults.on("watch", call.resource).end(label="ended").remove()
+        return not disturbed and trial.memory["fault"].hits >= trial.memory["times"]
 
 
 class EarlyEnd(EarlyBookmark):

@@ -269,9 +269,7 @@ class RepeatedAfterRelist(Rule):
         copy = trial.memory["copy"] = trial.stimulate()
         trial.await_all()
         await_quiet(trial, copy.mark, [copy.token])
-        with suppress(TimeoutError):
-            trial.cluster.settle()  # the client may react to what controllers do with its children
-        await_quiet(trial, copy.mark, [copy.token])
+        _await_unchanged(trial, copy)
         trial.memory["before"] = _state(trial, copy)
 
     def judge_trace(self, trial: Trial) -> Verdict:
@@ -296,6 +294,26 @@ def _state(trial: Trial, copy: Copy) -> dict[str, tuple[str, dict[str, Any]]]:
     for resource in trial.baseline.reaction.children:
         found += [(resource, child) for child in children_of(trial.cluster, copy, resource)]
     return {obj["metadata"]["uid"]: (resource, obj) for resource, obj in found}
+
+
+def _await_unchanged(trial: Trial, copy: Copy) -> None:
+    """Waits until a copy and its children do not change any more: the client may react to what controllers do with them."""
+    with suppress(TimeoutError):
+        trial.cluster.settle(timeout=20.0, horizon=_UNCHANGED)
+    seen: tuple[set[str], float] = (set(), trial.now)
+
+    def is_unchanged() -> bool:
+        nonlocal seen
+        revisions = {obj["metadata"]["resourceVersion"] for _, obj in _state(trial, copy).values()}
+        if revisions != seen[0]:
+            seen = (revisions, trial.now)
+        return trial.now - seen[1] >= _UNCHANGED * trial.session.slowness()
+
+    trial.await_until(is_unchanged, _UNCHANGED * 10)
+
+
+#: Seconds without a change after which controllers, the kubelet and the client have finished.
+_UNCHANGED = 2.0
 
 
 def _judge_changes(trial: Trial) -> Verdict | None:

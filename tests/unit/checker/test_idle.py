@@ -1,0 +1,42 @@
+"""What an idle client may send."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from fakekube.checker.rules.idle import IdleRequests
+
+SECONDS = 60.0
+
+
+def judged(*calls: Any) -> str:
+    trial: Any = SimpleNamespace(session=SimpleNamespace(idle=None), copies=[], excerpt=list)
+    verdict = IdleRequests()._judge_repetitions(trial, calls, SECONDS)
+    return "pass" if verdict is None else str(verdict.outcome)
+
+
+def requests(verb: str, each: float, *, changes: bool = True) -> list[Any]:
+    """Equal requests of an object within `SECONDS`; each write makes a new revision if `changes`."""
+    kind = {"is_watch": verb == "watch", "is_write": verb == "patch", "succeeded": True, "collection": "configmaps"}
+    names = {"verb": verb, "path": "/api/v1/namespaces/default/configmaps/a", "stream": "/api/v1/namespaces/default/configmaps/a"}
+    return [SimpleNamespace(**kind, **names, revision=number if changes else 1) for number in range(int(SECONDS / each))]
+
+
+@pytest.mark.parametrize(
+    ("calls", "verdict"),
+    [
+        (requests("patch", 10.0), "pass"),
+        (requests("patch", 20.0, changes=False), "warn"),
+        (requests("patch", 7.0), "warn"),
+        (requests("patch", 1.0, changes=False), "fail"),
+        (requests("get", 10.0), "pass"),
+        (requests("get", 1.0), "fail"),
+        (requests("watch", 8.0), "pass"),
+        (requests("watch", 2.0), "warn"),
+    ],
+)
+def test_heartbeats_and_reconnects_are_rare_and_change_something(calls: list[Any], verdict: str) -> None:
+    assert judged(*calls) == verdict

@@ -1,0 +1,37 @@
+"""Streams: which requests belong to one reflector."""
+
+from __future__ import annotations
+
+import http.client
+from collections.abc import Iterator
+
+import pytest
+
+import fakekube
+from fakekube.checker.trace import Trace
+
+PATH = "/api/v1/configmaps"
+METADATA = "application/json;as=PartialObjectMetadata{};g=meta.k8s.io;v=v1,application/json"
+
+
+@pytest.fixture
+def cluster() -> Iterator[fakekube.Cluster]:
+    with fakekube.Cluster(profile="apiserver") as made:
+        yield made
+
+
+def ask(cluster: fakekube.Cluster, path: str, accept: str) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", cluster.port, timeout=10)
+    connection.request("GET", path, headers={"Accept": accept})
+    connection.getresponse().read(1)
+    connection.close()
+
+
+def test_typed_and_metadata_reflectors_of_one_path_are_different_streams(cluster: fakekube.Cluster) -> None:
+    trace = Trace(cluster, 0.0)
+    ask(cluster, PATH, "application/json")
+    ask(cluster, PATH, METADATA.format("List"))
+    ask(cluster, f"{PATH}?watch=1&resourceVersion=0", "*/*")
+    ask(cluster, f"{PATH}?watch=1&resourceVersion=0", METADATA.format(""))
+    verbs = {str(key): [call.verb for call in stream.calls] for key, stream in trace.streams().items()}
+    assert verbs == {PATH: ["list", "watch"], f"{PATH} as PartialObjectMetadata": ["list", "watch"]}
