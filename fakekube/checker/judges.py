@@ -243,7 +243,10 @@ def judge_process(trial: Trial) -> Verdict | None:
 
 
 def _has_lost_its_lease(trial: Trial) -> bool:
-    """Returns whether the client was a leader that ended because it had not renewed its lease for too long."""
+    """Returns whether the client was a leader that ended because it had not renewed its lease for too long.
+
+    The answer of the last renewal may have come too late, so that the pause before it counts, too.
+    """
     renewed = [
         call
         for call in trial.trace
@@ -253,7 +256,8 @@ def _has_lost_its_lease(trial: Trial) -> bool:
         return False
     answer = renewed[-1].answer
     duration = (answer.get("spec") or {}).get("leaseDurationSeconds") if isinstance(answer, dict) else None
-    return trial.ended_at - renewed[-1].at > _LATE_RENEWAL * (duration or _USUAL_DURATION)
+    times = [call.at for call in renewed[-2:]] + [trial.ended_at]
+    return max(after - before for before, after in pairwise(times)) > _LATE_RENEWAL * (duration or _USUAL_DURATION)
 
 
 #: The part of a lease's duration after which a leader without a renewal may stop leading, and the duration in seconds that is

@@ -12,19 +12,20 @@ from fakekube.checker.judges import judge_process
 LEASE = {"kind": "Lease", "spec": {"leaseDurationSeconds": 10}}
 
 
-def ended(*, renewed_before: float | None) -> Any:
-    """A run whose client has ended, so many seconds after it last renewed a lease of ten seconds."""
-    renewals = []
-    if renewed_before is not None:
-        renewal = {"collection": "leases.coordination.k8s.io", "is_write": True, "succeeded": True, "answer": LEASE}
-        renewals = [SimpleNamespace(**renewal, at=100.0 - renewed_before)]
+def ended(*renewed_before: float) -> Any:
+    """A run whose client has ended, so many seconds after it renewed a lease of ten seconds."""
+    renewal = {"collection": "leases.coordination.k8s.io", "is_write": True, "succeeded": True, "answer": LEASE}
+    renewals = [SimpleNamespace(**renewal, at=100.0 - before) for before in renewed_before]
     session = SimpleNamespace(ends_by_itself=False)
     end = {"ended": "the client ended", "ended_at": 100.0, "started_at": 50.0, "printed": []}
     return SimpleNamespace(**end, loop="", trace=renewals, session=session, excerpt=list)
 
 
-@pytest.mark.parametrize(("renewed_before", "verdict"), [(None, "fail"), (2.0, "fail"), (7.0, "not exercised")])
-def test_a_leader_that_could_not_renew_its_lease_may_end(renewed_before: float | None, verdict: str) -> None:
-    found = judge_process(ended(renewed_before=renewed_before))
+@pytest.mark.parametrize(
+    ("renewed_before", "verdict"),
+    [((), "fail"), ((2.0,), "fail"), ((7.0,), "not exercised"), ((20.0, 4.0, 2.0), "fail"), ((12.0, 10.0, 3.0), "not exercised")],
+)
+def test_a_leader_that_could_not_renew_its_lease_may_end(renewed_before: tuple[float, ...], verdict: str) -> None:
+    found = judge_process(ended(*renewed_before))
     assert found is not None
     assert str(found.outcome) == verdict
