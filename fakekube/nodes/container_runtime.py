@@ -9,6 +9,7 @@ from collections.abc import Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from fakekube.controllers.reconciler import Key
+from fakekube.nodes.pod_status import is_of_job
 from fakekube.runtime.behaviour import NOTHING, Behaviour
 
 if TYPE_CHECKING:
@@ -50,12 +51,22 @@ def container_runtime(backend: Backend, client: Client, shared: MutableMapping[s
         rules: Pods | None = shared.get("pods")
         return NOTHING if rules is None else rules.behaviour_of(pod, container)
 
-    def on_exit(pod: Mapping[str, Any], container: Container, code: int) -> None:
+    def on_exit(pod: Mapping[str, Any], container: Container, code: int | None) -> None:
+        if code is None and not _completes(pod, container.name):
+            return
         metadata = pod["metadata"]
         exits: dict[str, list[Exit]] = shared.setdefault(EXITS, {})
         exits.setdefault(metadata["uid"], []).append(
-            Exit(container.name, container.run.attempt, code, container.main.scheduler.time)
+            Exit(container.name, container.run.attempt, code or 0, container.main.scheduler.time)
         )
         manager.enqueue("kubelet", Key(metadata["namespace"], metadata["name"]), start=True)
 
     return Runtime(backend, client, behaviour, on_exit)
+
+
+def _completes(pod: Mapping[str, Any], name: str) -> bool:
+    """Whether a container succeeds if it has nothing to do: an init container, and those of a Job's pod."""
+    inits = {one["name"]: one for one in pod["spec"].get("initContainers") or ()}
+    if name in inits:
+        return bool(inits[name].get("restartPolicy") != "Always")
+    return is_of_job(pod)

@@ -23,6 +23,7 @@ from fakekube.controllers.controller_utils import parse_time
 from fakekube.controllers.kubelets import has_kubelet
 from fakekube.controllers.reconciler import Key, Object, Reconciler
 from fakekube.nodes.addresses import Addresses, AddressesExhausted
+from fakekube.nodes.commands import Commands
 from fakekube.nodes.container_runtime import EXITS, Exit
 from fakekube.nodes.node_status import healthy_conditions, initial_status, is_ready
 from fakekube.nodes.plans import PlanError, PodPlan, plan_from_annotations
@@ -67,7 +68,8 @@ class Kubelet(Reconciler):
         self._addresses = Addresses()
         self._on_node: dict[str, set[Key]] = {}
         self._intervals: dict[str, tuple[float, float]] = {}
-        self._workers = PodWorkers(self.clock, self.recorder, self._write_planned_status)
+        self._commands = Commands(self)
+        self._workers = PodWorkers(self.clock, self.recorder, self._write_planned_status, self._commands.followed)
         self._running = RunningPods(self, self._workers, self._on_node)
         self._staged: Container[str] = self.context.shared.get("staged", ())
         for node in self.cache.list("nodes"):
@@ -107,7 +109,7 @@ class Kubelet(Reconciler):
                 del self._on_node[node]
             self._addresses.release(metadata["uid"])
             self._workers.forget(metadata["uid"])
-            self._running.forget(metadata["uid"])
+            self._commands.forget(metadata["uid"])
             self.context.shared.get(EXITS, {}).pop(metadata["uid"], None)
             return self._running.deferred_on(node)
         pods.add(key)
@@ -198,10 +200,13 @@ class Kubelet(Reconciler):
         status = pod.get("status") or {}
         plan = self._plan_of(pod)
         exits: Sequence[Exit] = self.context.shared.get(EXITS, {}).pop(pod["metadata"]["uid"], ())
-        if status.get("phase") == "Running" and "deletionTimestamp" not in pod["metadata"]:
-            pod, exits = self._running.sync(key, pod, node, exits)
-        elif "deletionTimestamp" in pod["metadata"]:
-            self._running.stop(pod)
+        if "deletionTimestamp" in pod["metadata"]:
+            if any((took := self._commands.stop(pod)).values()):
+                self._workers.delay_stop(pod, took)
+        else:
+            if status.get("phase") == "Running":
+                pod, exits = self._running.sync(key, pod, node, exits)
+            self._commands.start(pod)
         if plan is not None or exits or pod["metadata"]["uid"] in self._workers:
             self._run_with_plan(key, pod, node, plan, exits)
         elif "deletionTimestamp" in pod["metadata"]:
@@ -227,14 +232,19 @@ class Kubelet(Reconciler):
             self._workers.fail(pod, found, DEADLINE_EXCEEDED, DEADLINE_MESSAGE)
 
     def _plan_of(self, pod: Object) -> PodPlan | None:
-        """Returns the plan from the pod's annotations, or else from rules. Invalid annotations are ignored, after an event."""
+        """Returns the plan from the pod's annotations, or else from rules; None if there is neither.
+
+        A pod whose commands are run has an empty plan. Invalid annotations are ignored, after an event.
+        """
         try:
             plan = plan_from_annotations(pod)
         except PlanError as error:
             self.recorder.event(pod, "Warning", "InvalidAnnotation", str(error), host=pod["spec"].get("nodeName", ""))
             plan = None
         rules: Pods | None = self.context.shared.get("pods")
-        return plan if plan is not None or rules is None else rules.plan_for(pod)
+        if plan is None and rules is not None:
+            plan = rules.plan_for(pod) or (PodPlan() if self._commands.followed(pod) else None)
+        return plan
 
     def _run(self, pod: Object, node: Object) -> None:
         found = self._addresses_for(pod, node)
@@ -293,6 +303,15 @@ class Kubelet(Reconciler):
             gracePeriodSeconds=0,
             preconditions={"uid": metadata["uid"]},
         )
+
+    def record(self, pod: Object, type_: str, reason: str, message: str, field: str = "") -> None:
+        """Records an event about a pod, or about the container with this field of its spec."""
+        metadata = pod["metadata"]
+        about = {"kind": "Pod", "apiVersion": "v1", "fieldPath": field} | {
+            name: metadata[name] for name in ("namespace", "name", "uid", "resourceVersion")
+        }
+        about = about if field else {name: value for name, value in about.items() if value}
+        self.recorder.event(about, type_, reason, message, host=pod["spec"].get("nodeName", ""))
 
     def patch_status(self, resource: str, obj: Object, status: dict[str, Any], *, manager: str = DEFAULT_MANAGER) -> Object:
         """Patches the status of a node or pod. Returns the updated object. Raises ApiError.

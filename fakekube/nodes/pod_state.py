@@ -60,12 +60,14 @@ class PodState:
         plan: The plan of the pod.
         since: The time when the pod was assigned to the node.
         completes: Containers without a plan succeed at once, as those of a Job.
+        followed: The names of containers that terminate with their command, and not at once.
     """
 
     spec: Mapping[str, Any]
     plan: PodPlan
     since: float
     completes: bool = False
+    followed: frozenset[str] = frozenset()
     containers: list[Container] = field(default_factory=list)
     events: list[ContainerEvent] = field(default_factory=list)
     sandbox: bool = False
@@ -86,7 +88,7 @@ class PodState:
         plan = self.plan.containers.get(name)
         if plan is None:
             plan = self.plan.main if kind is Kind.MAIN else ContainerPlan()
-        ends = kind is Kind.INIT or (kind is Kind.MAIN and self.completes)
+        ends = name not in self.followed and (kind is Kind.INIT or (kind is Kind.MAIN and self.completes))
         return replace(plan, runs=(Run(0.0),)) if ends and not plan.runs else plan
 
     # ------------------------------------------------------------ state

@@ -42,10 +42,11 @@ class PodWorkers:
         clock: The clock of the cluster.
         recorder: The recorder of the kubelet.
         write: Writes the status of a pod.
+        followed: Returns the names of a pod's containers that terminate with their command.
     """
 
-    def __init__(self, clock: Clock, recorder: Recorder, write: Write) -> None:
-        self._clock, self._recorder, self._write = clock, recorder, write
+    def __init__(self, clock: Clock, recorder: Recorder, write: Write, followed: Callable[[Object], frozenset[str]]) -> None:
+        self._clock, self._recorder, self._write, self._followed = clock, recorder, write, followed
         self._workers: dict[str, _Worker] = {}
 
     def __contains__(self, uid: str) -> bool:
@@ -121,7 +122,7 @@ class PodWorkers:
         return worker is None or (worker.state.terminating and worker.state.is_done)
 
     def _begin(self, pod: Object, plan: PodPlan, now: float) -> _Worker:
-        state = PodState(pod["spec"], plan, now, is_of_job(pod))
+        state = PodState(pod["spec"], plan, now, is_of_job(pod), self._followed(pod))
         status = pod.get("status") or {}
         for field in ("initContainerStatuses", "containerStatuses"):
             for one in status.get(field) or ():

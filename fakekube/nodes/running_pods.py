@@ -1,9 +1,8 @@
-"""The sync of running pods: starts ephemeral containers, resizes in place, and runs commands and hooks of containers.
+"""The sync of running pods: starts ephemeral containers, and resizes in place.
 
 Invariant: a resize is applied, or a condition contains why it is not.
 
-Specified by: pkg/kubelet/kubelet.go (SyncPod), pkg/kubelet/allocation/allocation_manager.go,
-pkg/kubelet/kuberuntime/kuberuntime_container.go (startContainer).
+Specified by: pkg/kubelet/kubelet.go (SyncPod), pkg/kubelet/allocation/allocation_manager.go.
 """
 
 from __future__ import annotations
@@ -21,18 +20,10 @@ from fakekube.validation.conditions import find_condition
 
 if TYPE_CHECKING:
     from fakekube.nodes.kubelet import Kubelet
-    from fakekube.nodes.rules import Pods
-    from fakekube.runtime.container import Container
-    from fakekube.runtime.runtime import Runtime
 
 __all__ = ["RunningPods"]
 
 _TERMINAL: Final = frozenset({"Succeeded", "Failed"})
-_HOOK_FAILED: Final = 137
-
-
-def _is_running(pod: Object) -> bool:
-    return (pod.get("status") or {}).get("phase") == "Running"
 
 
 class RunningPods:
@@ -47,8 +38,6 @@ class RunningPods:
     def __init__(self, kubelet: Kubelet, workers: PodWorkers, on_node: Mapping[str, set[Key]]) -> None:
         self._kubelet, self._workers, self._on_node = kubelet, workers, on_node
         self._deferred: dict[str, set[Key]] = {}
-        self._stopped: set[str] = set()
-        """The uids of pods whose preStop hooks have run."""
 
     def deferred_on(self, node: str) -> Sequence[Key]:
         """Returns the pods on a node whose resize is deferred."""
@@ -65,7 +54,6 @@ class RunningPods:
             exits = [*exits, *restarts]
         elif find_condition(pod.get("status") or {}, PENDING) is not None:
             pod = self._clear_pending(key, pod)
-        self._start_commands(pod)
         return pod, exits
 
     # ------------------------------------------------------------ ephemeral containers
@@ -77,16 +65,8 @@ class RunningPods:
         written = self._kubelet.patch_status("pods", pod, {"ephemeralContainerStatuses": change.statuses}, manager="kubelet")
         for name in change.started:
             for reason, message in (("Created", "Container created"), ("Started", "Container started")):
-                self._record(pod, "Normal", reason, message, f"spec.ephemeralContainers{{{name}}}")
+                self._kubelet.record(written, "Normal", reason, message, f"spec.ephemeralContainers{{{name}}}")
         return written
-
-    def _record(self, pod: Object, type_: str, reason: str, message: str, field: str = "") -> None:
-        metadata = pod["metadata"]
-        about = {"kind": "Pod", "apiVersion": "v1", "fieldPath": field} | {
-            name: metadata[name] for name in ("namespace", "name", "uid", "resourceVersion")
-        }
-        about = about if field else {name: value for name, value in about.items() if value}
-        self._kubelet.recorder.event(about, type_, reason, message, host=pod["spec"].get("nodeName", ""))
 
     # ------------------------------------------------------------ resize
 
@@ -101,13 +81,13 @@ class RunningPods:
             return self._defer(pod, message), ()
         self._deferred.get(name, set()).discard(key)
         restarts = self._restarts(pod)
-        self._record(pod, "Normal", "ResizeStarted", resize_message(pod, "Pod resize started"))
+        self._kubelet.record(pod, "Normal", "ResizeStarted", resize_message(pod, "Pod resize started"))
         changed = dict(resized_status(pod) or {})
         if find_condition(pod.get("status") or {}, PENDING) is not None:
             changed["conditions"] = [{"$patch": "delete", "type": PENDING}]
         self._workers.resize(pod)
         written = self._kubelet.patch_status("pods", pod, changed, manager="kubelet")
-        self._record(written, "Normal", "ResizeCompleted", resize_message(pod, "Pod resize completed"))
+        self._kubelet.record(written, "Normal", "ResizeCompleted", resize_message(pod, "Pod resize completed"))
         return written, restarts
 
     def _defer(self, pod: Object, message: str) -> Object:
@@ -118,7 +98,7 @@ class RunningPods:
         condition = pending_condition(pod, message, self._kubelet.client.now())
         status = {"observedGeneration": generation, "conditions": [condition]}
         written = self._kubelet.patch_status("pods", pod, status, manager="kubelet")
-        self._record(pod, "Warning", "ResizeDeferred", resize_message(pod, "Pod resize Deferred", message))
+        self._kubelet.record(pod, "Warning", "ResizeDeferred", resize_message(pod, "Pod resize Deferred", message))
         return written
 
     def _clear_pending(self, key: Key, pod: Object) -> Object:
@@ -143,60 +123,4 @@ class RunningPods:
             }
             if status is not None and any(policies.get(one) == "RestartContainer" for one in changed):
                 found.append(Exit(container["name"], status.get("restartCount", 0), 0, now))
-        return found
-
-    # ------------------------------------------------------------ commands and hooks
-
-    def _start_commands(self, pod: Object) -> None:
-        """Starts the commands of containers whose rules say `runs_command`."""
-        rules: Pods | None = self._kubelet.context.shared.get("pods")
-        if rules is None or not rules.run_commands:
-            return
-        running = {one["name"] for one in pod["status"].get("containerStatuses") or () if "running" in (one.get("state") or {})}
-        for spec in pod["spec"]["containers"]:
-            if spec["name"] in running and rules.behaviour_of(pod, spec).follows_command:
-                runtime: Runtime = self._kubelet.context.shared["runtime of"]()
-                container = runtime.container(pod, spec["name"])
-                if container.main.start_now():
-                    self._run_post_start(pod, container)
-
-    def _run_post_start(self, pod: Object, container: Container) -> None:
-        hook = ((container.spec.get("lifecycle") or {}).get("postStart") or {}).get("exec")
-        if hook is None:
-            return
-
-        def failed() -> None:
-            field = f"spec.containers{{{container.name}}}"
-            self._record(pod, "Warning", "FailedPostStartHook", "PostStartHook failed", field)
-            container.exited(_HOOK_FAILED)
-
-        container.run_hook(hook.get("command") or (), failed)
-
-    def stop(self, pod: Object) -> None:
-        """Runs the preStop hooks of a deleted pod, which delay its termination."""
-        rules: Pods | None = self._kubelet.context.shared.get("pods")
-        uid = pod["metadata"]["uid"]
-        if rules is None or not rules.run_commands or uid in self._stopped or not _is_running(pod):
-            return
-        self._stopped.add(uid)
-        took = self._run_pre_stop(pod, rules, float(pod["metadata"].get("deletionGracePeriodSeconds") or 0))
-        if any(took.values()):
-            self._workers.delay_stop(pod, took)
-
-    def forget(self, uid: str) -> None:
-        """Removes the state of a deleted pod."""
-        self._stopped.discard(uid)
-
-    def _run_pre_stop(self, pod: Object, rules: Pods, grace: float) -> dict[str, float]:
-        """Runs the preStop hooks. Returns by container how many seconds its hook takes."""
-        found: dict[str, float] = {}
-        for spec in pod["spec"]["containers"]:
-            hook = ((spec.get("lifecycle") or {}).get("preStop") or {}).get("exec")
-            if hook is None or not rules.behaviour_of(pod, spec).follows_command:
-                continue
-            runtime: Runtime = self._kubelet.context.shared["runtime of"]()
-            code, took = runtime.container(pod, spec["name"]).run_to_end(hook.get("command") or (), grace)
-            found[spec["name"]] = took
-            if code:
-                self._record(pod, "Warning", "FailedPreStopHook", "PreStopHook failed", f"spec.containers{{{spec['name']}}}")
         return found

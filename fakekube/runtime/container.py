@@ -64,8 +64,8 @@ class ContainerContext:
     make_environment: Callable[[], dict[str, str]]
     network: Network
     """The network of the pod."""
-    on_exit: Callable[[Container, int], None]
-    """Called with the exit code when the main program has ended."""
+    on_exit: Callable[[Container, int | None], None]
+    """Called with the exit code when the main program has ended; with None if the shell does not have it."""
 
 
 class Container:
@@ -189,8 +189,8 @@ class Container:
         words = [*(self.spec.get("command") or ()), *(self.spec.get("args") or ())]
         return [expand(word, self.environment) for word in words]
 
-    def exited(self, code: int) -> None:
-        """Called when the main program has ended."""
+    def exited(self, code: int | None) -> None:
+        """Called when the main program has ended, or with None if the shell does not have it."""
         self._context.on_exit(self, code)
 
     # ------------------------------------------------------------ processes

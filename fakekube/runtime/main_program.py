@@ -185,6 +185,8 @@ class MainProgram:
             await _Output(self, "stdout").write(f"{line}\n".encode())
         argv = self._argv()
         if not argv:
+            if base_name(self.container.spec.get("image", "")) not in ENTRYPOINTS:
+                self._tell_absent()
             return await _forever()
         stdin: Descriptor = PipeReader(self.stdin) if self.container.spec.get("stdin") else Null()
         descriptors: dict[int, Descriptor] = {0: stdin, 1: _Output(self, "stdout"), 2: _Output(self, "stderr")}
@@ -199,7 +201,13 @@ class MainProgram:
         try:
             return await self.container.execute(argv, program)
         except ProgramNotFound:
+            self._tell_absent()
             return await _forever()
+
+    def _tell_absent(self) -> None:
+        """Tells that the shell does not have the program."""
+        if self.container.is_running:
+            self.container.exited(None)
 
 
 #: Images whose entry points are programs that the shell does not have.

@@ -41,7 +41,8 @@ class Runtime:
         backend: the backend of the cluster.
         client: requests tokens, as kubelets do.
         behaviour: returns the behaviour that tests have set for a container of a pod.
-        on_exit: called with pod, container and exit code when a main program ends that determines the end of its container.
+        on_exit: called with pod, container and exit code when a main program ends that determines the end of its container;
+            with None if the shell does not have the program.
     """
 
     def __init__(
@@ -49,7 +50,7 @@ class Runtime:
         backend: Backend,
         client: Client,
         behaviour: Callable[[Object, Object], Behaviour] | None = None,
-        on_exit: Callable[[Object, Container, int], None] | None = None,
+        on_exit: Callable[[Object, Container, int | None], None] | None = None,
     ) -> None:
         self.cluster = backend.services
         self._client = client
@@ -117,8 +118,9 @@ class Runtime:
         except ApiError:
             return ""
 
-    def exited(self, pod: Object, container: Container, code: int) -> None:
-        """Called when a main program has ended; calls `on_exit` if it determines the end of its container."""
+    def exited(self, pod: Object, container: Container, code: int | None) -> None:
+        """Called when a main program has ended, or with None if the shell does not have it; calls `on_exit` if it determines
+        the end of its container."""
         decides = container.behaviour().follows_command
         if decides is None:
             decides = bool(container.spec.get("stdin"))

@@ -1,4 +1,4 @@
-"""Pods that run: ephemeral containers, resize in place, commands that decide on their containers, hooks."""
+"""Pods that run: ephemeral containers, resize in place."""
 
 from __future__ import annotations
 
@@ -103,39 +103,3 @@ def test_a_resize_restarts_a_container_with_the_policy_restart_container(cluster
     resize(cluster, "200m")
     (status,) = status_of(cluster, "p")["containerStatuses"]
     assert status["restartCount"] == 1 and status["allocatedResources"] == {"cpu": "200m"}
-
-
-def test_a_container_terminates_with_its_command(cluster: Cluster) -> None:
-    cluster.pods.on(image="busybox").runs_command()
-    cluster.create(pod("p", {"command": ["sh", "-c", "echo begun; sleep 5; exit 3"]}, restartPolicy="Never"))
-    cluster.settle()
-    assert status_of(cluster, "p")["phase"] == "Running"
-    cluster.clock.advance(seconds=6)
-    cluster.settle()
-    found = status_of(cluster, "p")
-    assert found["phase"] == "Failed"
-    assert found["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 3
-    assert cluster.pods.get("p").logs() == "begun\n"
-
-
-def test_a_failing_post_start_hook_kills_its_container(cluster: Cluster) -> None:
-    cluster.pods.on(name="p").runs_command()
-    hook = {"postStart": {"exec": {"command": ["sh", "-c", "exit 1"]}}}
-    cluster.create(pod("p", {"command": ["sleep", "100"], "lifecycle": hook}, restartPolicy="Never"))
-    cluster.settle()
-    assert status_of(cluster, "p")["phase"] == "Failed"
-    assert "FailedPostStartHook" in reasons(cluster)
-
-
-def test_a_pre_stop_hook_delays_termination(cluster: Cluster) -> None:
-    cluster.pods.on(name="p").runs_command()
-    hook = {"preStop": {"exec": {"command": ["sh", "-c", "sleep 7; exit 1"]}}}
-    cluster.create(pod("p", {"command": ["sleep", "100"], "lifecycle": hook}))
-    cluster.settle()
-    cluster.delete("pods", "p")
-    cluster.settle()
-    cluster.clock.advance(seconds=6)
-    assert "deletionTimestamp" in cluster.get("pods", "p")["metadata"]
-    cluster.clock.advance(seconds=2)
-    assert not cluster.list("pods")
-    assert "FailedPreStopHook" in reasons(cluster)

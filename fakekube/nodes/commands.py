@@ -1,0 +1,106 @@
+"""Runs the commands and hooks of containers for which a rule says `runs_command`.
+
+Such containers terminate with their command, and its exit code. A command that the shell does not have does nothing: the
+container runs on, except where it would succeed at once without the rule (init containers, pods of Jobs).
+
+Invariant: a command is started once for each run of its container.
+
+Specified by: pkg/kubelet/kuberuntime/kuberuntime_container.go (startContainer, executePreStopHook).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from fakekube.controllers.reconciler import Object
+
+if TYPE_CHECKING:
+    from fakekube.nodes.kubelet import Kubelet
+    from fakekube.nodes.rules import Pods
+    from fakekube.runtime.container import Container
+    from fakekube.runtime.runtime import Runtime
+
+__all__ = ["Commands"]
+
+_HOOK_FAILED: Final = 137
+_FIELDS: Final = {"initContainers": "initContainerStatuses", "containers": "containerStatuses"}
+
+
+class Commands:
+    """The commands of the containers of all pods.
+
+    Args:
+        kubelet: The kubelet of the pods.
+    """
+
+    def __init__(self, kubelet: Kubelet) -> None:
+        self._kubelet = kubelet
+        self._stopped: set[str] = set()
+        """The uids of pods whose preStop hooks have run."""
+
+    def followed(self, pod: Object) -> frozenset[str]:
+        """Returns the names of the containers that terminate with their command."""
+        return frozenset(spec["name"] for _, spec in self._followed(pod))
+
+    def _followed(self, pod: Object) -> Iterator[tuple[str, Object]]:
+        """Returns the containers that terminate with their command, each with its field of the spec."""
+        rules: Pods | None = self._kubelet.context.shared.get("pods")
+        if rules is None or not rules.run_commands:
+            return
+        for field in _FIELDS:
+            for spec in pod["spec"].get(field) or ():
+                if rules.behaviour_of(pod, spec).follows_command:
+                    yield field, spec
+
+    def _container(self, pod: Object, name: str) -> Container:
+        runtime: Runtime = self._kubelet.context.shared["runtime of"]()
+        return runtime.container(pod, name)
+
+    # ------------------------------------------------------------ start
+
+    def start(self, pod: Object) -> None:
+        """Starts the commands of the containers that are running."""
+        status = pod.get("status") or {}
+        for field, spec in self._followed(pod):
+            states = {one["name"]: one.get("state") or {} for one in status.get(_FIELDS[field]) or ()}
+            if "running" in states.get(spec["name"], {}):
+                container = self._container(pod, spec["name"])
+                if container.main.start_now():
+                    self._run_post_start(pod, container)
+
+    def _run_post_start(self, pod: Object, container: Container) -> None:
+        hook = ((container.spec.get("lifecycle") or {}).get("postStart") or {}).get("exec")
+        if hook is None:
+            return
+
+        def failed() -> None:
+            field = f"spec.containers{{{container.name}}}"
+            self._kubelet.record(pod, "Warning", "FailedPostStartHook", "PostStartHook failed", field)
+            container.exited(_HOOK_FAILED)
+
+        container.run_hook(hook.get("command") or (), failed)
+
+    # ------------------------------------------------------------ stop
+
+    def stop(self, pod: Object) -> dict[str, float]:
+        """Runs the preStop hooks of a deleted pod, once. Returns by container how many seconds its hook takes."""
+        uid = pod["metadata"]["uid"]
+        if uid in self._stopped or (pod.get("status") or {}).get("phase") != "Running":
+            return {}
+        took: dict[str, float] = {}
+        for field, spec in self._followed(pod):
+            self._stopped.add(uid)
+            hook = ((spec.get("lifecycle") or {}).get("preStop") or {}).get("exec")
+            if hook is None or field != "containers":
+                continue
+            grace = float(pod["metadata"].get("deletionGracePeriodSeconds") or 0)
+            code, took[spec["name"]] = self._container(pod, spec["name"]).run_to_end(hook.get("command") or (), grace)
+            if code:
+                path = f"spec.containers{{{spec['name']}}}"
+                self._kubelet.record(pod, "Warning", "FailedPreStopHook", "PreStopHook failed", path)
+        return took
+
+    def forget(self, uid: str) -> None:
+        """Removes the state of a deleted pod."""
+        self._stopped.discard(uid)

@@ -1,0 +1,111 @@
+"""Containers that run their command, and their hooks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from fakekube import Cluster
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    with Cluster() as made:
+        made.clock.hold()
+        made.pods.on().runs_command()
+        yield made
+
+
+def container(script: str, **fields: Any) -> dict[str, Any]:
+    return {"name": "main", "image": "busybox", "command": ["sh", "-c", script], **fields}
+
+
+def pod(name: str, main: dict[str, Any], **spec: Any) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {"containers": [main], **spec}}
+
+
+def job(main: dict[str, Any], **spec: Any) -> dict[str, Any]:
+    template = {"spec": {"restartPolicy": "Never", "containers": [main]}}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}, "spec": {"template": template, **spec}}
+
+
+def status_of(cluster: Cluster, name: str, resource: str = "pods") -> Any:
+    return cluster.get(resource, name)["status"]
+
+
+def reasons(cluster: Cluster) -> list[str]:
+    return [event["reason"] for event in cluster.list("events")]
+
+
+def test_a_container_terminates_with_its_command(cluster: Cluster) -> None:
+    cluster.create(pod("p", container("echo begun; sleep 5; exit 3"), restartPolicy="Never"))
+    cluster.settle()
+    assert status_of(cluster, "p")["phase"] == "Running"
+    cluster.clock.advance(seconds=6)
+    cluster.settle()
+    found = status_of(cluster, "p")
+    assert found["phase"] == "Failed"
+    assert found["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 3
+    assert cluster.pods.get("p").logs() == "begun\n"
+
+
+def test_a_failing_post_start_hook_kills_its_container(cluster: Cluster) -> None:
+    hook = {"postStart": {"exec": {"command": ["sh", "-c", "exit 1"]}}}
+    cluster.create(pod("p", container("sleep 100", lifecycle=hook), restartPolicy="Never"))
+    cluster.settle()
+    assert status_of(cluster, "p")["phase"] == "Failed"
+    assert "FailedPostStartHook" in reasons(cluster)
+
+
+def test_a_pre_stop_hook_delays_termination(cluster: Cluster) -> None:
+    hook = {"preStop": {"exec": {"command": ["sh", "-c", "sleep 7; exit 1"]}}}
+    cluster.create(pod("p", container("sleep 100", lifecycle=hook)))
+    cluster.settle()
+    cluster.delete("pods", "p")
+    cluster.settle()
+    cluster.clock.advance(seconds=6)
+    assert "deletionTimestamp" in cluster.get("pods", "p")["metadata"]
+    cluster.clock.advance(seconds=2)
+    assert not cluster.list("pods")
+    assert "FailedPreStopHook" in reasons(cluster)
+
+
+def test_a_pod_of_a_job_terminates_with_its_command(cluster: Cluster) -> None:
+    cluster.create(
+        job(container("sleep 5; exit $((JOB_COMPLETION_INDEX))"), completionMode="Indexed", completions=2, parallelism=2)
+    )
+    cluster.settle()
+    assert status_of(cluster, "j", "jobs")["active"] == 2
+    cluster.clock.advance(seconds=6)
+    cluster.settle()
+    found = status_of(cluster, "j", "jobs")
+    assert (found["completedIndexes"], found["failed"]) == ("0", 1)
+
+
+def test_a_pod_of_a_job_succeeds_if_the_shell_does_not_have_its_command(cluster: Cluster) -> None:
+    cluster.create(job({"name": "main", "image": "migrations:1"}))
+    cluster.settle()
+    assert status_of(cluster, "j", "jobs")["succeeded"] == 1
+
+
+def test_init_containers_terminate_with_their_commands(cluster: Cluster) -> None:
+    inits = [container("sleep 5", name="first"), {"name": "second", "image": "migrations:1"}]
+    cluster.create(pod("p", container("sleep 100"), initContainers=inits))
+    cluster.settle()
+    assert status_of(cluster, "p")["phase"] == "Pending"
+    cluster.clock.advance(seconds=6)
+    cluster.settle()
+    assert status_of(cluster, "p")["phase"] == "Running"
+
+
+def test_a_failing_init_container_is_restarted(cluster: Cluster) -> None:
+    cluster.create(pod("p", container("sleep 100"), initContainers=[container("exit 3", name="first")]))
+    cluster.settle()
+    cluster.clock.advance(seconds=15)
+    cluster.settle()
+    found = status_of(cluster, "p")
+    (first,) = found["initContainerStatuses"]
+    assert found["phase"] == "Pending" and first["restartCount"] == 2
+    assert first["lastState"]["terminated"]["exitCode"] == 3
