@@ -383,3 +383,22 @@ def test_released_short_names_are_accepted_for_another_crd(api: Any, path: str) 
         until(lambda: condition(api.get(place), "Established").get("status") == "True")
     finally:
         api.delete(place)
+
+
+@pytest.mark.parametrize("document", ["/openapi/v2", "/openapi/v3/apis/{group}/v1"])
+def test_openapi_lists_have_the_list_kind_of_the_definition(api: Any, document: str) -> None:
+    body = definition(api, names={"plural": "widgets", "kind": "Widget", "listKind": "WidgetItems"})
+    group = body["spec"]["group"]
+    assert api.post(CRDS, body).status == 201
+    try:
+        listed = f"/apis/{group}/v1/widgets"
+        place = document.format(group=group)
+        until(lambda: (found := api.get(place)).status == 200 and listed in found.json["paths"])
+        found = api.get(place).json
+        answer = found["paths"][listed]["get"]["responses"]["200"]
+        schema = answer["schema"] if "schema" in answer else answer["content"]["application/json"]["schema"]
+        name = ".".join(reversed(group.split("."))) + ".v1.WidgetItems"
+        assert schema["$ref"].rpartition("/")[2] == name
+        assert name in (found.get("definitions") or found["components"]["schemas"])
+    finally:
+        api.delete(f"{CRDS}/{body['metadata']['name']}")

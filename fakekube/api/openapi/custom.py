@@ -16,7 +16,7 @@ from fakekube.data.descriptions import field_text
 from fakekube.data.shapes import schema_name
 from fakekube.registry.resource import Resource
 
-__all__ = ["definition_version", "schemas", "type_name"]
+__all__ = ["definition_version", "list_type_name", "schemas", "type_name"]
 
 Json = dict[str, Any]
 
@@ -28,6 +28,11 @@ _INT_OR_STRING: Final[Json] = {"anyOf": [{"type": "integer"}, {"type": "string"}
 def type_name(resource: Resource) -> str:
     """Returns the type name of the objects of a custom resource in the form of a Go type."""
     return f"{resource.group}/{resource.version}.{resource.kind}"
+
+
+def list_type_name(resource: Resource) -> str:
+    """Returns the type name of the lists of a custom resource in the form of a Go type."""
+    return f"{resource.group}/{resource.version}.{resource.list_kind}"
 
 
 def definition_version(definition: Mapping[str, Any], version: str) -> Json:
@@ -56,7 +61,7 @@ def schemas(resource: Resource, definition: Mapping[str, Any], *, old: bool = Fa
         definition: its CustomResourceDefinition (v1).
         old: whether they are for OpenAPI v2.
     """
-    name, listed = type_name(resource), f"{resource.group}/{resource.version}.{resource.list_kind}"
+    name, listed = type_name(resource), list_type_name(resource)
     refer = _old_reference if old else _reference
     version = definition_version(definition, resource.version)
     obj = _object(version, refer, old=old)

@@ -131,7 +131,7 @@ class _Custom:
         paths: Paths = {}
         schemas: dict[str, dict[str, Any]] = {}
         for resource, definition in customs:
-            paths |= sources.custom_paths(resource, custom.type_name(resource))
+            paths |= sources.custom_paths(resource, custom.type_name(resource), custom.list_type_name(resource))
             schemas |= custom.schemas(resource, definition)
         known = v2.everywhere_in(data.minor(self._version).group_versions)
         everywhere = [(group, version) for group, version in known if group not in _UNKNOWN_TO_CUSTOM]
@@ -145,7 +145,7 @@ class _Custom:
         paths: Paths = _all_builtin_paths(self._version).copy()
         schemas: dict[str, dict[str, Any]] = {}
         for resource, definition in self.served:
-            paths |= sources.custom_paths(resource, custom.type_name(resource))
+            paths |= sources.custom_paths(resource, custom.type_name(resource), custom.list_type_name(resource))
             schemas |= custom.schemas(resource, definition, old=True)
         return encoded(_v2(self._version, paths, schemas))
 

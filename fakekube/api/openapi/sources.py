@@ -21,7 +21,7 @@ from fakekube.endpoints import negotiation
 from fakekube.registry import builtin
 from fakekube.registry.resource import Resource
 
-__all__ = ["beside_resources", "builtin_paths", "custom_paths", "document_name", "list_type_of"]
+__all__ = ["beside_resources", "builtin_paths", "custom_paths", "document_name"]
 
 _JSON: Final = (negotiation.JSON,)
 
@@ -88,12 +88,12 @@ def _builtin(facts: data.Facts, resource: Resource) -> Paths:
         name: _go_type(facts, subresource.gvk.group, subresource.gvk.version, subresource.gvk.kind)
         for name, subresource in resource.subresources.items()
     }
-    listed = list_type_of(go_type) if "list" in resource.verbs else ""
+    listed = _list_type_of(go_type) if "list" in resource.verbs else ""
     deletes_object = "delete" in resource.verbs and resource.strategy.delete_returns_object
     return operations_of(resource, go_type, listed, go_type if deletes_object else META + "Status", below)
 
 
-def list_type_of(go_type: str) -> str:
+def _list_type_of(go_type: str) -> str:
     """Returns the list type of a type."""
     return f"{go_type}List"
 
@@ -103,8 +103,8 @@ def _go_type(facts: data.Facts, group: str, version: str, kind: str) -> str:
     return row.type if row is not None else ""
 
 
-def custom_paths(resource: Resource, type_name: str) -> Paths:
-    """Returns the operations of a custom resource by path; `name` is that of its schema."""
+def custom_paths(resource: Resource, type_name: str, list_type_name: str) -> Paths:
+    """Returns the operations of a custom resource by path; the names are those of the schemas of its objects and lists."""
     scale = "k8s.io/api/autoscaling/v1.Scale"
     below = {name: scale if name == "scale" else type_name for name in resource.subresources}
-    return operations_of(resource, type_name, list_type_of(type_name), META + "Status", below)
+    return operations_of(resource, type_name, list_type_name, META + "Status", below)
