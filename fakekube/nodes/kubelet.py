@@ -198,6 +198,8 @@ class Kubelet(Reconciler):
         if pod is None or node is None or not has_kubelet(node) or "pods" in self._staged:
             return
         status = pod.get("status") or {}
+        if _is_unadmitted(pod) and self._reject(key, pod, node):
+            return
         plan = self._plan_of(pod)
         exits: Sequence[Exit] = self.context.shared.get(EXITS, {}).pop(pod["metadata"]["uid"], ())
         if "deletionTimestamp" in pod["metadata"]:
@@ -217,6 +219,18 @@ class Kubelet(Reconciler):
             self.patch_status("pods", pod, completed_status(pod, self.client.now()))
         if pod["spec"].get("activeDeadlineSeconds") is not None:
             self._check_deadline(key, pod, node)
+
+    def _reject(self, key: Key, pod: Object, node: Object) -> bool:
+        """Fails a pod that does not fit its node. Returns whether it did."""
+        from fakekube.nodes.admission import rejected_status, rejection
+
+        keys = [one for one in self._on_node.get(node["metadata"]["name"], ()) if one != key]
+        found = rejection(pod, node, [other for one in keys if (other := self.cache.get("pods", *one)) is not None])
+        if found is None:
+            return False
+        self.record(pod, "Warning", found.reason, found.message)
+        self.patch_status("pods", pod, rejected_status(pod, found, self.client.now()), manager="kubelet")
+        return True
 
     def _check_deadline(self, key: Key, pod: Object, node: Object) -> None:
         """Fails a pod that has been active for longer than activeDeadlineSeconds."""
@@ -326,6 +340,14 @@ class Kubelet(Reconciler):
         path = self.client.path(self.client.resource(resource), metadata.get("namespace"), metadata["name"], "status")
         body = {"metadata": {"uid": metadata["uid"]}, "status": status}
         return self.client.call("PATCH", path, body, {"fieldManager": manager}, content_type=STRATEGIC_MERGE_PATCH)
+
+
+def _is_unadmitted(pod: Object) -> bool:
+    """Whether no scheduler has bound the pod, and its kubelet has not seen it."""
+    status = pod.get("status") or {}
+    is_new = status.get("phase", "Pending") == "Pending" and not status.get("startTime")
+    bound = (find_condition(status, "PodScheduled") or {}).get("status") == "True"
+    return is_new and not bound and "deletionTimestamp" not in pod["metadata"]
 
 
 def _internal_ip(node: Object) -> str | None:

@@ -109,7 +109,7 @@ def _fit(pod: PodInfo, event: ClusterEvent) -> bool:
     if event.resource != "nodes" or event.obj is None:
         return False
     available = allocatable(event.obj)
-    if insufficient_resources(pod.requests, available, {}, 0)[0]:
+    if any(insufficient_resources(pod.requests, available, {}, 0)):
         return False
     if event.old is None:
         return True

@@ -5,22 +5,41 @@ Specified by: pkg/scheduler/framework/plugins/noderesources/{fit,least_allocated
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from fakekube.scheduler.cycle import Cycle
 from fakekube.scheduler.framework import MAX_NODE_SCORE, Code, FilterPlugin, ScorePlugin, Status
 from fakekube.scheduler.nodeinfo import NodeInfo
 from fakekube.scheduler.requests import Amounts
 
-__all__ = ["BalancedAllocation", "Fit", "LeastAllocated", "insufficient_resources"]
+__all__ = ["BalancedAllocation", "Fit", "InsufficientResource", "LeastAllocated", "insufficient_resources"]
 
 #: The order of reasons; other resources follow.
 NATIVE = ("cpu", "memory", "ephemeral-storage")
 SCORED = ("cpu", "memory")
 
 
-def insufficient_resources(requests: Amounts, allocatable: Amounts, requested: Amounts, pods: int) -> tuple[list[str], bool]:
-    """Returns which resources of a node are insufficient for a pod, and whether they would be on the empty node, too.
+class InsufficientResource(NamedTuple):
+    """A resource of which a node has too little for a pod."""
+
+    resource: str
+    requested: int
+    """The request of the pod."""
+    used: int
+    """The requests of the pods on the node."""
+    capacity: int
+
+    @property
+    def reason(self) -> str:
+        """The reason in the messages of the scheduler."""
+        return "Too many pods" if self.resource == "pods" else f"Insufficient {self.resource}"
+
+
+def insufficient_resources(
+    requests: Amounts, allocatable: Amounts, requested: Amounts, pods: int
+) -> Iterator[InsufficientResource]:
+    """Yields the resources of a node that are insufficient for a pod.
 
     Args:
         requests: The requests of the pod.
@@ -28,17 +47,13 @@ def insufficient_resources(requests: Amounts, allocatable: Amounts, requested: A
         requested: The sum of the requests of the pods on the node.
         pods: The number of pods on the node.
     """
-    reasons = []
-    unresolvable = False
-    if pods + 1 > allocatable.get("pods", 0):
-        reasons.append("Too many pods")
+    capacity = allocatable.get("pods", 0)
+    if pods + 1 > capacity:
+        yield InsufficientResource("pods", 1, pods, capacity)
     for name in (*NATIVE, *(name for name in requests if name not in NATIVE)):
-        amount = requests.get(name, 0)
-        capacity = allocatable.get(name, 0)
-        if amount > 0 and amount > capacity - requested.get(name, 0):
-            reasons.append(f"Insufficient {name}")
-            unresolvable = unresolvable or amount > capacity
-    return reasons, unresolvable
+        amount, used, capacity = requests.get(name, 0), requested.get(name, 0), allocatable.get(name, 0)
+        if amount > 0 and amount > capacity - used:
+            yield InsufficientResource(name, amount, used, capacity)
 
 
 class Fit(FilterPlugin):
@@ -56,10 +71,12 @@ class Fit(FilterPlugin):
     def filter(self, node: NodeInfo) -> Status | None:
         if not self._requests and len(node.pods) < node.allocatable.get("pods", 0):
             return None
-        reasons, unresolvable = insufficient_resources(self._requests, node.allocatable, node.requested, len(node.pods))
-        if not reasons:
+        found = list(insufficient_resources(self._requests, node.allocatable, node.requested, len(node.pods)))
+        if not found:
             return None
-        return Status(Code.UNRESOLVABLE if unresolvable else Code.UNSCHEDULABLE, tuple(reasons), self.name)
+        unresolvable = any(one.resource != "pods" and one.requested > one.capacity for one in found)
+        code = Code.UNRESOLVABLE if unresolvable else Code.UNSCHEDULABLE
+        return Status(code, tuple(one.reason for one in found), self.name)
 
 
 class LeastAllocated(ScorePlugin):
