@@ -19,12 +19,14 @@ from fakekube.api.version import git_version, version_info
 from fakekube.clock import Clock
 from fakekube.endpoints import negotiation
 from fakekube.endpoints.negotiation import MediaType, Offer, Target
+from fakekube.errors import StatusError
 from fakekube.registry.request import Request, Response
 
 __all__ = ["PREFIXES", "endpoints"]
 
 _GROUP: Final = "config.k8s.io"
 _VERSIONS: Final = ("v1alpha1", "v1beta1")
+_DEPRECATED: Final = "v1alpha1"
 _HTML: Final = "text/html; charset=utf-8"
 _PATHS: Final = ("/flagz", "/healthz", "/livez", "/metrics", "/readyz", "/statusz", "/version")
 #: The table headers of the debug pages of priority and fairness.
@@ -62,8 +64,8 @@ def endpoints(clock: Clock, version: str, *, cbor: bool = False) -> dict[str, Ha
     """
     started = clock.now()
     return {
-        "/statusz": partial(_statusz, _PageOffer(kind="Statusz", cbor=cbor), clock, started, version),
-        "/flagz": partial(_flagz, _PageOffer(kind="Flagz", cbor=cbor)),
+        "/statusz": partial(_negotiated, _PageOffer(kind="Statusz", cbor=cbor), partial(_statusz, clock, started, version)),
+        "/flagz": partial(_negotiated, _PageOffer(kind="Flagz", cbor=cbor), _flagz),
         "/debug/pprof": _redirect_to_profiles,
         "/debug/flags": _flags,
         "/debug/flags/v": _verbosity,
@@ -141,15 +143,21 @@ class _PageOffer(Offer):
         return target.group == _GROUP and target.kind == self.kind and target.version in _VERSIONS
 
 
-def _chosen(offer: _PageOffer, request: Request) -> MediaType:
-    """Negotiates text or a structured media type. Raises StatusError 406."""
+def _negotiated(offer: _PageOffer, page: Callable[[Request, MediaType], Response], request: Request) -> Response:
+    """Returns the page as text or in a structured media type; otherwise a 406, which is never Protobuf."""
     accept = request.headers.get("accept") or "*/*"
-    return offer.output(accept, pretty=responses.wants_pretty(request.headers, request.query))
+    try:
+        chosen = offer.output(accept, pretty=responses.wants_pretty(request.headers, request.query))
+    except StatusError as error:
+        return responses.error_response(error, request.headers, request.query, protobuf=False)
+    return page(request, chosen)
 
 
-def _page(kind: str, content: dict[str, Any], chosen: MediaType) -> Response:
+def _page(request: Request, kind: str, content: dict[str, Any], chosen: MediaType) -> Response:
     assert chosen.target is not None
     group, version = chosen.target.group, chosen.target.version
+    if version == _DEPRECATED:
+        request.warnings.append(f"This version of the {kind.lower()} endpoint is deprecated. Please use a newer version.")
     document = {"kind": kind, "apiVersion": f"{group}/{version}", "metadata": {"name": "apiserver"}, **content}
     media_type = f"{chosen.media_type};g={group};v={version};as={kind}"
     return Response(200, [("Content-Type", media_type)], responses.encoded(document, "", chosen))
@@ -159,8 +167,7 @@ def _text_page(name: str, lines: list[str]) -> Response:
     return responses.plain_text("\n".join([f"\napiserver {name}", _NOT_STABLE, *lines, ""]))
 
 
-def _statusz(offer: _PageOffer, clock: Clock, started: datetime, version: str, request: Request) -> Response:
-    chosen = _chosen(offer, request)
+def _statusz(clock: Clock, started: datetime, version: str, request: Request, chosen: MediaType) -> Response:
     seconds = int((clock.now() - started).total_seconds())
     binary, go_version = git_version(version).removeprefix("v"), version_info(version)["goVersion"]
     if chosen.target is None:
@@ -178,6 +185,7 @@ def _statusz(offer: _PageOffer, clock: Clock, started: datetime, version: str, r
             ],
         )
     return _page(
+        request,
         "Statusz",
         {
             "startTime": started.strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -191,6 +199,5 @@ def _statusz(offer: _PageOffer, clock: Clock, started: datetime, version: str, r
     )
 
 
-def _flagz(offer: _PageOffer, request: Request) -> Response:
-    chosen = _chosen(offer, request)
-    return _text_page("flagz", []) if chosen.target is None else _page("Flagz", {"flags": {}}, chosen)
+def _flagz(request: Request, chosen: MediaType) -> Response:
+    return _text_page("flagz", []) if chosen.target is None else _page(request, "Flagz", {"flags": {}}, chosen)

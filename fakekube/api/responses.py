@@ -79,13 +79,15 @@ def wants_pretty(headers: Headers, query: Query) -> bool:
     return negotiation.is_pretty(query.get("pretty") or "", headers.get("user-agent", ""))
 
 
-def error_response(error: StatusError, headers: Headers, query: Query, *, cbor: bool = False) -> Response:
-    """Returns an error in a media type that the client accepts.
+def error_response(error: StatusError, headers: Headers, query: Query, *, cbor: bool = False, protobuf: bool = True) -> Response:
+    """Returns an error in a media type that the client accepts; `protobuf`: as far as the endpoint has it.
 
     The errors of the router have empty details and are never encoded as CBOR.
     """
-    accept = headers.get("accept", "")
-    chosen = negotiation.error_output(accept, cbor=cbor and error.details != {}, pretty=wants_pretty(headers, query))
+    accept, pretty = headers.get("accept", ""), wants_pretty(headers, query)
+    chosen = negotiation.error_output(accept, cbor=cbor and error.details != {}, pretty=pretty)
+    if chosen.format == "protobuf" and not protobuf:
+        chosen = negotiation.error_output(negotiation.JSON, pretty=True)
     response = Response(error.code, [("Content-Type", chosen.media_type)], encoded(error.status(), _META + "Status", chosen))
     if error.retry_after:
         response.headers.append(("Retry-After", str(error.retry_after)))

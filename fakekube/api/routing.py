@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 from fakekube.api import responses
 from fakekube.endpoints import negotiation
-from fakekube.errors import status
+from fakekube.errors import StatusError, status
 from fakekube.registry.request import Request, RequestInfo
 from fakekube.registry.resource import Registry, Resource
 
@@ -86,7 +86,7 @@ class ResourceRouter:
                 raise responses.not_found()
             return False
         if resource.custom:
-            return _admit_custom(resource, info)
+            return _admit_custom(resource, request)
         self._admit_builtin(resource, request)
         return True
 
@@ -154,13 +154,19 @@ def _methods(verbs: Iterable[str], methods: Mapping[str, str], offer: negotiatio
     return routes or None
 
 
-def _admit_custom(resource: Resource, info: RequestInfo) -> bool:
+def _admit_custom(resource: Resource, request: Request) -> bool:
+    info = request.info
     if info.namespace and not resource.namespaced:
         return False
     if resource.namespaced and not info.namespace and info.verb not in _ACROSS_NAMESPACES:
         return False
-    if info.subresource and info.subresource not in resource.subresources:
-        raise status.not_found(resource.group, resource.plural, info.name)
-    if info.verb not in (_CUSTOM_SUBRESOURCE_VERBS if info.subresource else _CUSTOM_VERBS):
-        raise status.method_not_supported(resource.group, resource.plural, info.verb)
+    try:
+        if info.subresource and info.subresource not in resource.subresources:
+            raise status.not_found(resource.group, resource.plural, info.name)
+        if info.verb not in (_CUSTOM_SUBRESOURCE_VERBS if info.subresource else _CUSTOM_VERBS):
+            raise status.method_not_supported(resource.group, resource.plural, info.verb)
+    except StatusError:
+        if resource.deprecation:  # the version was found before the subresource and the verb
+            request.warnings.append(resource.deprecation)
+        raise
     return True

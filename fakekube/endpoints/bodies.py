@@ -33,7 +33,7 @@ from fakekube.schema.builtin import builtins
 from fakekube.schema.duplicates import keep_before_null
 from fakekube.schema.trees import copied, unchanged_parts
 
-__all__ = ["Problem", "decode", "decode_delete_options", "decode_patched"]
+__all__ = ["Problem", "decode", "decode_delete_options", "decode_patched", "form_of"]
 
 _HEAD = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
 _SUMMARY_LENGTH = 30
@@ -76,13 +76,18 @@ class Problem(Exception):
     kind: GVK | None = None
 
 
+def form_of(scope: Scope) -> str:
+    """Returns the format of the body of a request. Raises StatusError 415."""
+    return negotiation.offer_of(scope).input(scope.request.headers.get("content-type", ""))
+
+
 def decode(scope: Scope, body: bytes, field_validation: str, live: Object | None = None) -> Object:
     """Returns the object in a body, in the version of the endpoint: built-in kinds without kind and apiVersion.
 
     `live`: the object that the body replaces; what is the same there is copied instead of decoded.
     Raises StatusError 400 or 415. Strict decoding errors become warnings of the response if `field_validation` is Warn.
     """
-    form = negotiation.offer_of(scope).input(scope.request.headers.get("content-type", ""))
+    form = form_of(scope)
     try:
         parsed = _parse(form, body, scope.kind, custom=scope.is_custom)
         obj = _decoded(scope, parsed, field_validation, body, live)
@@ -105,17 +110,21 @@ def _decoded(scope: Scope, parsed: Parsed, field_validation: str, body: bytes, l
     wants_strict, expected = field_validation != "Ignore", scope.kind
     if scope.is_custom:
         kind, obj, strict = _custom(scope, parsed, body, wants_strict=wants_strict)
+        claimed = kind
     else:
-        kind = _claimed(parsed, expected, body)
+        claimed = kind = _claimed(parsed, expected, body)
         if kind is not expected:
             kind = _SAME_AS.get(kind, kind)
             if scope.resource.custom and kind != expected:
                 raise Problem(_unregistered(kind), kind)
-        obj, strict = _typed(kind, expected, parsed, wants_strict=wants_strict, live=live)
+        try:
+            obj, strict = _typed(kind, expected, parsed, wants_strict=wants_strict, live=live)
+        except Problem as problem:
+            raise Problem(problem.message, claimed if problem.kind == kind else problem.kind) from None
     if wants_strict and parsed.problems:
         whole = [yaml.strict_error(parsed.problems)] if field_validation == "Strict" else parsed.problems
         strict = [*whole, *strict]
-    _report(scope, kind, strict, field_validation)
+    _report(scope, claimed, strict, field_validation)
     if kind is not expected and (kind.group, kind.version) != (expected.group, expected.version):
         raise _wrong_version(kind, expected)
     scope.default(obj)
@@ -163,7 +172,7 @@ def _report(scope: Scope, kind: GVK, strict: Sequence[str], field_validation: st
         return
     if field_validation == "Strict":
         problem = Problem(f"strict decoding error: {', '.join(strict)}", kind)
-        raise status.bad_request(_explained(scope, problem, kind if scope.is_custom else scope.kind, b""))
+        raise status.bad_request(_explained(scope, problem, kind, b""))
     for finding in strict:
         lines = finding.removeprefix(yaml.STRICT_ERROR).split("\n") if finding.startswith(yaml.STRICT_ERROR) else [finding]
         scope.request.warnings.extend(line.strip() for line in lines)
@@ -171,7 +180,7 @@ def _report(scope: Scope, kind: GVK, strict: Sequence[str], field_validation: st
 
 def decode_delete_options(scope: Scope, body: bytes) -> Object:
     """Returns the DeleteOptions in a body. Raises StatusError 400 or 415; here errors are not wrapped."""
-    form = negotiation.offer_of(scope).input(scope.request.headers.get("content-type", ""))
+    form = form_of(scope)
     try:
         parsed = _parse(form, body, _DELETE_OPTIONS, custom=False)
         kind = _claimed(parsed, _ANY_DELETE_OPTIONS, body)
@@ -328,7 +337,7 @@ def _typed(
         explained = cbor.type_errors(parsed.cbor, found)[0]  # strings are not accepted as bytes, nor numbers as field names
         if explained:
             raise Problem(explained, kind)
-    if (kind.kind, kind.group) != (expected.kind, expected.group):
+    if (kind.kind, internal_package(kind.group)) != (expected.kind, internal_package(expected.group)):
         internal = f"{internal_package(expected.group)}.{expected.kind}"
         claimed = found.name.rpartition("/")[2] if found is not None else f"{kind.version}.{kind.kind}"
         problem = f"converting ({claimed}) to ({internal}): unknown conversion"

@@ -11,9 +11,11 @@ from functools import partial
 from fakekube.admission.plugin import CREATE
 from fakekube.codecs.formats import Kind
 from fakekube.endpoints import admission, bodies, response_writers
+from fakekube.endpoints.negotiation import MediaType
 from fakekube.errors import status
 from fakekube.registry import options
 from fakekube.registry.generic import deletion, field_manager, system_fields, versions, writes
+from fakekube.registry.options import WriteOptions
 from fakekube.registry.request import Response
 from fakekube.registry.scope import Scope
 from fakekube.registry.strategy import Object
@@ -38,9 +40,7 @@ def handle(scope: Scope) -> Response:
 
 
 def _create(scope: Scope) -> Response:
-    representation = response_writers.negotiate(scope)
-    chosen = options.create_options(scope.request.query)
-    body = bodies.decode(scope, scope.request.read_body(), chosen.field_validation)
+    representation, chosen, body = _read(scope)
     meta = body.setdefault("metadata", {})
     scope = scope.for_write(dry_run=chosen.dry_run, options=chosen.raw, name=meta.get("name", ""))
     system_fields.wipe(meta)
@@ -54,10 +54,20 @@ def _create(scope: Scope) -> Response:
     return response_writers.object_response(scope, representation, 201, written.document)
 
 
-def _act(scope: Scope, action: Action) -> Response:
+def _read(scope: Scope) -> tuple[MediaType, WriteOptions, Object]:
+    """Returns the media type of the response, the options, and the object in the body.
+
+    Other than for a PUT, an unknown Content-Type is refused before the options are read.
+    """
     representation = response_writers.negotiate(scope)
+    bodies.form_of(scope)
+    data = scope.request.read_body()
     chosen = options.create_options(scope.request.query)
-    body = bodies.decode(scope, scope.request.read_body(), chosen.field_validation)
+    return representation, chosen, bodies.decode(scope, data, chosen.field_validation)
+
+
+def _act(scope: Scope, action: Action) -> Response:
+    representation, chosen, body = _read(scope)
     meta = body.get("metadata")
     if meta is not None:
         if scope.kind.kind not in KEEPS_SYSTEM_FIELDS:

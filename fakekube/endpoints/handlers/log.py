@@ -28,16 +28,17 @@ __all__ = ["handle"]
 
 _ZERO_TIME = "0001-01-01T00:00:00Z"
 _FLAGS = ("follow", "previous", "timestamps")
-_NUMBERS = ("sinceSeconds", "tailLines", "limitBytes")
+_NUMBERS = ("tailLines", "limitBytes")
 
 
 def handle(scope: Scope) -> Response:
     """Responds with a log. Raises StatusError."""
     response_writers.negotiate(scope)  # the log itself is text, also if the request fails
     query = scope.request.query
-    numbers = {name: given(query, name, int64) for name in _NUMBERS}
     flags = {name: boolean(query.all(name)) for name in _FLAGS}
+    seconds = given(query, "sinceSeconds", int64)  # in the order of the fields of PodLogOptions: the first error counts
     since = given(query, "sinceTime", lambda values: _time(values[0]))
+    numbers = {"sinceSeconds": seconds, **{name: given(query, name, int64) for name in _NUMBERS}}
     errors = _errors(query, numbers, has_time=since is not None)
     if errors:
         raise status.invalid("", "PodLogOptions", scope.name, errors)
