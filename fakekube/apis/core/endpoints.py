@@ -15,6 +15,7 @@ from fakekube.apis.core.endpoint_addresses import endpoint_ip
 from fakekube.errors import FieldError
 from fakekube.errors.field import duplicate, invalid, required, too_many
 from fakekube.registry.strategy import Object, Strategy, WriteContext
+from fakekube.schema.builtin import type_of
 from fakekube.validation import ip as addresses
 from fakekube.validation import names
 from fakekube.validation.checks import (
@@ -26,10 +27,11 @@ from fakekube.validation.checks import (
     port,
     required_one_of,
 )
-from fakekube.validation.semantic_equality import same
+from fakekube.validation.semantic_equality import same, same_as
 
 __all__ = ["EndpointSliceStrategy", "EndpointsStrategy"]
 
+_SLICE = "k8s.io/api/discovery/v1.EndpointSlice"
 PROTOCOLS = ("SCTP", "TCP", "UDP")
 
 
@@ -118,7 +120,8 @@ class EndpointSliceStrategy(Strategy):
 
     def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
         meta, old_meta = obj["metadata"], old["metadata"]
-        if not same({**obj, "metadata": meta.get("labels")}, {**old, "metadata": old_meta.get("labels")}):
+        content, old_content = ({**slice_, "metadata": None} for slice_ in (obj, old))
+        if not same_as(type_of(_SLICE), content, old_content) or not same(meta.get("labels"), old_meta.get("labels")):
             meta["generation"] = old_meta.get("generation", 0) + 1
         _drop_topology(obj)
 

@@ -17,11 +17,12 @@ from fakekube.errors import FieldError
 from fakekube.errors.field import IMMUTABLE, forbidden, invalid, not_supported, required
 from fakekube.registry.status_strategy import StatusStrategy
 from fakekube.registry.strategy import Object, Strategy, WriteContext
+from fakekube.schema.builtin import type_of
 from fakekube.validation import names
 from fakekube.validation.checks import immutable_field, invalid_each, one_of
 from fakekube.validation.resource_lists import positive_quantity
 from fakekube.validation.selectors import node_selector
-from fakekube.validation.semantic_equality import same
+from fakekube.validation.semantic_equality import same_as
 from fakekube.validation.to_internal import diff, to_internal
 
 __all__ = ["STATUS", "PersistentVolumeStrategy", "validate_volume_spec"]
@@ -42,6 +43,8 @@ DEPRECATED_SOURCES = {
 }
 INLINE = "in the context of inline volumes"
 NOT_INLINE = f"may not be specified {INLINE}"
+_SPEC = "k8s.io/api/core/v1.PersistentVolumeSpec"
+_AFFINITY = "k8s.io/api/core/v1.VolumeNodeAffinity"
 
 #: Sources whose mount options an annotation may set.
 WITH_MOUNT_OPTIONS = frozenset(
@@ -202,7 +205,7 @@ def _change(spec: Object, old_spec: Object) -> list[FieldError]:
     old_source = {field: old_spec[field] for field in SOURCES if old_spec.get(field) is not None}
     if "csi" in source and (old_source.get("csi") or {"controllerExpandSecretRef": 1}).get("controllerExpandSecretRef") is None:
         source["csi"] = {key: value for key, value in source["csi"].items() if key != "controllerExpandSecretRef"}
-    if not same(source, old_source):
+    if not same_as(type_of(_SPEC), source, old_source):
         lines = diff("PersistentVolumeSource", old_source, source)
         text = f"spec.persistentvolumesource is immutable after creation\n{lines}"
         errors.append(forbidden("spec.persistentvolumesource", text))
@@ -227,7 +230,7 @@ _TOPOLOGY_LABELS = {
 
 def _changed_node_affinity(new: Object | None, old: Object) -> list[FieldError]:
     """Validates an update of node affinity, which can only replace deprecated labels by the new ones."""
-    if new is not None and same(_renamed(new, old), old):
+    if new is not None and same_as(type_of(_AFFINITY), _renamed(new, old), old):
         return []
     shown = None if new is None else to_internal("VolumeNodeAffinity", new)
     return [invalid("nodeAffinity", shown, f"{IMMUTABLE}, except for updating from beta label to GA")]

@@ -32,11 +32,12 @@ from fakekube.errors.field import forbidden, immutable, invalid, not_supported, 
 from fakekube.registry.revalidating_strategy import RevalidatingStrategy
 from fakekube.registry.status_strategy import StatusStrategy
 from fakekube.registry.strategy import Object, Strategy, WriteContext
+from fakekube.schema.builtin import type_of
 from fakekube.validation import ip, names
 from fakekube.validation.checks import conditions, invalid_each, label_name
 from fakekube.validation.resource_lists import is_extended
 from fakekube.validation.selectors import node_selector
-from fakekube.validation.semantic_equality import same
+from fakekube.validation.semantic_equality import same, same_as
 from fakekube.validation.to_internal import to_internal
 
 __all__ = ["STATUS", "DeviceClassStrategy", "ResourceClaimStrategy", "ResourceClaimTemplateStrategy"]
@@ -53,6 +54,7 @@ ADMIN_LABEL = "resource.kubernetes.io/admin-access"
 NOT_A_REQUEST = "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'"
 KIND_OF_REQUEST = "exactly one of `exactly` or `firstAvailable` is required"
 KIND_OF_CONSTRAINT = 'exactly one of "matchAttribute" or "distinctAttribute" is required, but multiple fields are set'
+_ALLOCATION = "k8s.io/api/resource/v1.AllocationResult"
 
 _Requests = Mapping[str, frozenset[str]]
 """The name of a request → the names of its subrequests."""
@@ -129,7 +131,8 @@ def _default(spec: Object) -> None:
 
 def _unchanged(obj: Object, old: Object, struct: str) -> list[FieldError]:
     spec = obj.get("spec") or {}
-    return [] if same(spec, old.get("spec")) else [immutable("spec", to_internal(struct, spec))]
+    type_ = type_of(f"k8s.io/api/resource/v1.{struct}")
+    return [] if same_as(type_, spec, old.get("spec")) else [immutable("spec", to_internal(struct, spec))]
 
 
 def _template(obj: Object) -> list[FieldError]:
@@ -322,7 +325,7 @@ def _status(obj: Object, old: Object) -> list[FieldError]:
         if any(user not in known for user in reserved):
             text = "new entries may not be added while `deallocationRequested` or `deletionTimestamp` are set"
             errors.append(forbidden(path, text))
-    if allocation is not None and earlier is not None and not same(allocation, earlier):
+    if allocation is not None and earlier is not None and not same_as(type_of(_ALLOCATION), allocation, earlier):
         errors.append(immutable("status.allocation", to_internal("AllocationResult", allocation)))
     elif allocation is not None and earlier is None:
         errors += _allocation(allocation, "status.allocation", _request_names(obj.get("spec") or {}))

@@ -14,16 +14,18 @@ from fakekube.errors import FieldError
 from fakekube.errors.field import forbidden, immutable, required, too_long
 from fakekube.registry.status_strategy import StatusStrategy
 from fakekube.registry.strategy import Object, Strategy, WriteContext
+from fakekube.schema.builtin import type_of
 from fakekube.validation import names
 from fakekube.validation.checks import invalid_each
 from fakekube.validation.maps import total_size
-from fakekube.validation.semantic_equality import same
+from fakekube.validation.semantic_equality import same_as
 from fakekube.validation.to_internal import to_internal
 
 __all__ = ["STATUS", "VolumeAttachmentStrategy"]
 
 METADATA_SIZE = 256 * 1024
 ERROR_LENGTH = 1024
+_SPEC = "k8s.io/api/storage/v1.VolumeAttachmentSpec"
 MAX_INT32 = 2**31 - 1
 
 
@@ -87,7 +89,7 @@ def _volume_error(error: Object, path: str) -> list[FieldError]:
 
 def _changed_attachment(obj: Object, old: Object) -> list[FieldError]:
     spec, old_spec = obj["spec"], old["spec"]
-    if same(spec, old_spec):
+    if same_as(type_of(_SPEC), spec, old_spec):
         return []
     source = spec.get("source") or {}
     inline = source.get("inlineVolumeSpec")
