@@ -62,6 +62,7 @@ _PRINTED_WITH_EXPONENT: Final = 1e21
 
 _GO_TYPES: Final[dict[type, str]] = {
     dict: "map[string]interface {}",
+    RawObject: "map[string]interface {}",
     list: "[]interface {}",
     str: "string",
     bool: "bool",

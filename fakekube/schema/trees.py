@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-__all__ = ["are_equal", "copied", "in_order", "unchanged_parts"]
+__all__ = ["are_equal", "copied", "copied_with_texts", "in_order", "unchanged_parts"]
 
 #: The parts of an object that are large in most kinds: to compare them costs less than to walk them.
 _PARTS = frozenset({"spec", "status"})
@@ -57,6 +57,22 @@ def _copied(value: Any) -> Any:
         return {name: _copied(item) for name, item in value.items()}
     if isinstance(value, list):
         return [_copied(item) for item in value]
+    return value
+
+
+def copied_with_texts(value: Any) -> Any:
+    """Returns a deep copy of a tree, which shares the values that keep their text (`RawObject`): these are not changed."""
+    try:
+        return orjson.loads(orjson.dumps(value, option=orjson.OPT_PASSTHROUGH_SUBCLASS))
+    except orjson.JSONEncodeError:
+        return _copied_with_texts(value)
+
+
+def _copied_with_texts(value: Any) -> Any:
+    if value.__class__ is dict:
+        return {name: _copied_with_texts(item) for name, item in value.items()}
+    if value.__class__ is list:
+        return [_copied_with_texts(item) for item in value]
     return value
 
 

@@ -26,7 +26,7 @@ from fakekube.registry.generic import field_manager, system_fields
 from fakekube.registry.options import WriteOptions
 from fakekube.registry.scope import Scope
 from fakekube.registry.strategy import Object
-from fakekube.schema.trees import copied
+from fakekube.schema.trees import copied_with_texts
 
 __all__ = ["Patch", "patch_document", "patch_for"]
 
@@ -235,8 +235,8 @@ def _copied(obj: Object) -> Object:
     metadata = obj.get("metadata") or {}
     managed_fields = metadata.get("managedFields")
     if managed_fields is None:
-        return dict(copied(obj))
-    copy: Object = copied({**obj, "metadata": {**metadata, "managedFields": None}})
+        return dict(copied_with_texts(obj))
+    copy: Object = copied_with_texts({**obj, "metadata": {**metadata, "managedFields": None}})
     copy["metadata"]["managedFields"] = managed_fields
     return copy
 

@@ -19,6 +19,9 @@ from fakekube.golang.quoting import go_quote
 from fakekube.golang.strings import json_text
 from fakekube.golang.timestamps import print_time
 from fakekube.patch.apply.fields import FieldSet, FieldSetError, Tree
+from fakekube.schema.builtin import type_of
+from fakekube.schema.unstructured import from_unstructured
+from fakekube.schema.walk import DecodeError
 
 __all__ = [
     "APPLY",
@@ -28,6 +31,7 @@ __all__ = [
     "Managed",
     "Manager",
     "Owned",
+    "are_readable",
     "are_same",
     "decode",
     "encode",
@@ -42,6 +46,8 @@ UPDATE: Final = "Update"
 #: The maximum number of update managers of an object; the oldest ones are merged into `_ANCIENT`.
 MAX_UPDATE_MANAGERS: Final = 10
 _ANCIENT: Final = "ancient-changes"
+
+_ENTRY: Final = "k8s.io/apimachinery/pkg/apis/meta/v1.ManagedFieldsEntry"
 
 
 class EntryError(ValueError):
@@ -132,6 +138,20 @@ class Managed:
 def is_reset(entries: Any) -> bool:
     """Reports whether a request resets managedFields: by an empty list, or a list of one empty entry."""
     return isinstance(entries, list) and entries in ([], [{}])
+
+
+def are_readable(entries: Any) -> bool:
+    """Reports whether a value of metadata.managedFields can be read as a list of entries, whatever they say."""
+    if not isinstance(entries, list):
+        return False
+    try:
+        for entry in entries:
+            if not isinstance(entry, dict):
+                return False
+            from_unstructured(type_of(_ENTRY), entry)
+    except DecodeError:
+        return False
+    return True
 
 
 def decode(entries: Any) -> Managed:

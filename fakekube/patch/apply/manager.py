@@ -267,7 +267,7 @@ class FieldManager:
     def _configuration(self, applied: Object) -> Typed:
         """Validates the applied configuration. Raises StatusError."""
         metadata = applied.get("metadata")
-        if isinstance(metadata, dict) and isinstance(metadata.get("managedFields"), list):
+        if isinstance(metadata, dict) and entries.are_readable(metadata.get("managedFields")):
             raise bad_request("metadata.managedFields must be nil")
         value = applied
         if not self._custom:

@@ -154,7 +154,7 @@ class Updater:
             new = self._pruned(merged, owners, manager, last)
         except TypingError as error:
             raise TypingError(f"failed to prune fields: {error}") from None
-        if new is not merged and is_same(live.value, new.value):
+        if new is not live and is_same(live.value, new.value):  # though its texts may differ (RawObject)
             new = live
         if new is live or owners.keys() == {manager}:  # no other manager loses fields
             return new, {owner: owned for owner, owned in owners.items() if owned.fields}

@@ -57,9 +57,10 @@ def updated(scope: Scope, live: Object | None, new: Object, manager: str) -> Obj
 def _updated_by_way_of_storage(scope: Scope, live: Object | None, new: Object, manager: str) -> Object:
     back = versions.from_storage(scope.resource, versions.to_storage(scope.resource, new))
     printed: Object = printing.normalise(scope.type, back, stored=False)
-    resets_managed_fields = new["metadata"].pop("managedFields", None) == []
-    if resets_managed_fields:
-        printed["metadata"]["managedFields"] = []
+    requested = new["metadata"].pop("managedFields", None)
+    printed["metadata"].pop("managedFields", None)
+    if requested is not None:
+        printed["metadata"]["managedFields"] = requested
     _manager_of(scope).update(live, printed, manager_name(scope, manager), scope.backend.clock.now())
     if "managedFields" in printed["metadata"]:
         new["metadata"]["managedFields"] = printed["metadata"]["managedFields"]
