@@ -144,6 +144,10 @@ class Strategy:
     def default(self, obj: Object) -> None:
         """Sets the defaults that depend on other fields; constants are already set."""
 
+    def read_back(self, obj: Object) -> Object:
+        """Returns a new object as it is read from the store: with defaults that depend on what admission set."""
+        return obj
+
     def reset_status(self, obj: Object) -> None:
         """Drops the status of a new object; only called if `has_status`."""
         obj.pop("status", None)

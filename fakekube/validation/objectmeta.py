@@ -30,6 +30,7 @@ __all__ = [
     "validate_annotations",
     "validate_common_update",
     "validate_finalizer_name",
+    "validate_generate_name",
     "validate_labels",
     "validate_managed_fields",
     "validate_object_meta",
@@ -65,10 +66,8 @@ def validate_object_meta(
     `meta` is complete (name generated, namespace set); `name_errors` is the name rule of the kind. With
     `standard_finalizers`, which nearly every kind sets, finalizers without a domain must be standard ones.
     """
-    errors: list[FieldError] = []
     prefix = meta.get("generateName")
-    if prefix:
-        errors += [invalid(f"{path}.generateName", prefix, text) for text in name_errors(prefix, True)]
+    errors = validate_generate_name(prefix, name_errors, path) if prefix else []
     name = meta.get("name")
     if name:
         errors += [invalid(f"{path}.name", name, text) for text in name_errors(name, False)]
@@ -87,6 +86,11 @@ def validate_object_meta(
     return errors
 
 
+def validate_generate_name(prefix: str, name_errors: NameCheck, path: str = "metadata") -> list[FieldError]:
+    """Validates a generateName that is not empty."""
+    return [invalid(f"{path}.generateName", prefix, text) for text in name_errors(prefix, True)]
+
+
 def validate_rules_of_kind(
     meta: Meta, namespaced: bool, name_errors: NameCheck, path: str = "metadata", *, standard_finalizers: bool = True
 ) -> list[FieldError]:
@@ -95,7 +99,7 @@ def validate_rules_of_kind(
     What that leaves to the kinds are the name rule and the standard finalizers.
     """
     prefix, name = meta.get("generateName"), meta["name"]
-    errors = [invalid(f"{path}.generateName", prefix, text) for text in name_errors(prefix, True)] if prefix else []
+    errors = validate_generate_name(prefix, name_errors, path) if prefix else []
     errors += [invalid(f"{path}.name", name, text) for text in name_errors(name, False)]
     return errors + validate_standard_finalizers(meta, path) if standard_finalizers else errors
 

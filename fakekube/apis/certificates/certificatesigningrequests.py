@@ -43,6 +43,7 @@ USAGES = frozenset(
 class _Requests(Strategy):
     """The base strategy: rules of all updates of a request."""
 
+    checks_metadata = False  # here, it is part of the rest
     checks_metadata_update = False
     sets_certificate = False
     sets_approval = False
@@ -51,7 +52,7 @@ class _Requests(Strategy):
         return []
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
-        return _request_errors(obj, None)
+        return [*self.validate_metadata(context, obj["metadata"]), *_request_errors(obj, None)]
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         return [

@@ -101,7 +101,6 @@ def match_name(metadata: Mapping[str, Any], name: str) -> None:
 
 def keep_on_update(metadata: dict[str, Any], old: Mapping[str, Any]) -> None:
     """Keeps the fields that an update can neither set nor remove (a missing uid is set, and validated afterwards)."""
-    metadata.pop("selfLink", None)
     if not metadata.get("uid"):
         metadata["uid"] = old.get("uid", "")
     for name in ("creationTimestamp", "deletionTimestamp"):

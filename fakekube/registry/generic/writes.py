@@ -97,7 +97,8 @@ def create(scope: Scope, obj: Object, check: Check) -> Written:
 
 
 def _create_named(scope: Scope, obj: Object, check: Check) -> Written:
-    obj["metadata"].pop("selfLink", None)
+    if not scope.dry_run:  # the storage takes it away, where a dry run does not come
+        obj["metadata"].pop("selfLink", None)
     obj["metadata"].setdefault("name", "")  # strategies may read it; validation tells that it is missing
     system_fields.fill(obj["metadata"], scope.backend.clock.now())
     scope.strategy.check_privileges(scope.context, obj, None)
@@ -119,9 +120,9 @@ def _create_begun(scope: Scope, obj: Object, check: Check) -> Written:
     if scope.dry_run:
         if scope.bucket.get(key) is not None:
             raise _taken(scope, key, name, obj)
-        return Written(Document(scope.resource.stored(prepared)), created=True)
+        return Written(Document(scope.resource.strategy.read_back(scope.resource.stored(prepared))), created=True)
     _refuse_revision(prepared)
-    final = scope.resource.stored(_with_placeholder(prepared))
+    final = scope.resource.strategy.read_back(scope.resource.stored(_with_placeholder(prepared)))
     try:
         record = scope.bucket.commit(key, 0, partial(stamped, final))
     except Conflict:
@@ -147,6 +148,8 @@ def _prepared_for_create(scope: Scope, obj: Object, check: Check) -> Object:
     errors += strategy.validate(context, obj)
     if not errors and not strategy.checks_metadata:
         errors += objectmeta.validate_object_meta(meta, namespaced, names.path_segment, standard_finalizers=False)
+    elif not errors and meta.get("generateName"):  # of which the rules of some kinds say nothing
+        errors += objectmeta.validate_generate_name(meta["generateName"], names.path_segment)
     if errors:
         raise scope.invalid(obj, errors)
     context.warnings.extend(strategy.warnings(context, obj, None))
@@ -267,6 +270,8 @@ def _prepared_for_update(scope: Scope, obj: Object, document: Document, check: C
     if strategy.generation and spec_changed(scope, obj, old):
         meta["generation"] = old["metadata"].get("generation", 0) + 1
     system_fields.keep_on_update(meta, old["metadata"])
+    if not scope.dry_run:
+        meta.pop("selfLink", None)
     if _changes_nothing(scope, obj, document):
         context.warnings.extend(strategy.warnings(context, obj, old))
         check(stored, stored)

@@ -42,7 +42,7 @@ def default_pod(spec: Spec) -> None:
             _default_requests(container.get("resources"))
     if "resources" in spec:
         _default_huge_page_limits(spec, spec["resources"])
-        _default_pod_requests(spec, spec["resources"])
+        default_pod_requests(spec, spec["resources"])
     if spec.get("hostNetwork"):
         _default_host_ports(spec)
 
@@ -76,7 +76,8 @@ def _default_huge_page_limits(spec: Spec, resources: dict[str, Any]) -> None:
         resources["limits"] = {**limits, **missing}
 
 
-def _default_pod_requests(spec: Spec, resources: dict[str, Any]) -> None:
+def default_pod_requests(spec: Spec, resources: dict[str, Any]) -> None:
+    """Sets missing requests of the whole pod to the sums of the containers' requests, or to the limits."""
     limits = resources.get("limits") or {}
     if not limits:
         return

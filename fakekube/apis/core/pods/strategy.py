@@ -18,7 +18,7 @@ from fakekube.apis.core.pods.annotations import (
     validate_profiles_match,
 )
 from fakekube.apis.core.pods.containers import image_without_padding
-from fakekube.apis.core.pods.defaults import default_pod, default_pod_spec
+from fakekube.apis.core.pods.defaults import default_pod, default_pod_requests, default_pod_spec
 from fakekube.apis.core.pods.disabled_fields import drop_disabled_fields, drop_disabled_status
 from fakekube.apis.core.pods.qos import qos_class
 from fakekube.apis.core.pods.resize import keep_all_but_resources, refusal, validate_resize
@@ -52,6 +52,17 @@ class PodStrategy(Strategy):
         raise_grace_period(spec)
         sync_pod_ips(obj.get("status") or {})
         drop_old_annotations(obj["metadata"])
+
+    def read_back(self, obj: Object) -> Object:
+        """Adds the requests that LimitRanger has given to the containers to those of the whole pod."""
+        resources = obj["spec"].get("resources")
+        if not resources:
+            return obj
+        spec = {**obj["spec"], "resources": dict(resources)}
+        default_pod_requests(spec, spec["resources"])
+        if "requests" in spec["resources"]:
+            spec["resources"]["requests"] = dict(sorted(spec["resources"]["requests"].items()))
+        return {**obj, "spec": spec}
 
     def reset_status(self, obj: Object) -> None:
         """Resets the status on create; a qosClass that the client sends is kept."""
