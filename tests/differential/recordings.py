@@ -134,7 +134,7 @@ RECORDINGS = {
     for recording in (
         *map(Recording, (
             "lists", "watches", "writes", "deletion", "options", "patches", "apply", "validation", "custom_resources", "definitions",
-            "cel", "negotiation", "discovery", "access", "identities", "webhooks", "policies", "aggregation", "corners",
+            "cel", "negotiation", "discovery", "access", "identities", "webhooks", "policies", "aggregation", "corners", "seams",
         )),
         Recording("random-open", "random:open:250"),
         Recording(

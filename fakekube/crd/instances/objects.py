@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import contextlib
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from fakekube.crd.schema.structural import has_default, holds
 from fakekube.errors import field
@@ -78,7 +78,7 @@ def read(type_: Type, value: Object, *, known: bool) -> tuple[Object, list[str]]
     if "metadata" in value:
         meta, unknown = metadata_of(value["metadata"])
         value = {**value, "metadata": meta}
-        findings = sorted([*findings, *unknown])
+        findings = [*unknown, *findings]
     return value, findings
 
 
@@ -86,9 +86,16 @@ def read(type_: Type, value: Object, *, known: bool) -> tuple[Object, list[str]]
 
 
 def prune(type_: Type, value: Any, *, is_resource: bool = True) -> tuple[Any, list[str]]:
-    """Returns the value without unknown fields, and their paths, sorted."""
-    pruned: list[str] = []
-    return _prune(type_, value, None, pruned, is_resource=is_resource), sorted(pruned)
+    """Returns the value without unknown fields, and their paths: those in the metadata of embedded objects come last."""
+    pruned = _Pruned([], [])
+    return _prune(type_, value, None, pruned, is_resource=is_resource), [*sorted(pruned.fields), *sorted(pruned.metadata)]
+
+
+class _Pruned(NamedTuple):
+    """Paths of unknown fields: of fields that the schema lacks, and of fields in the metadata of embedded objects."""
+
+    fields: list[str]
+    metadata: list[str]
 
 
 _Place = tuple[Any, str, str | int] | None
@@ -108,7 +115,7 @@ def _path(place: _Place, *, entries: str = ".") -> str:
     return f"{before}.{name}" if before else str(name)
 
 
-def _prune(type_: Type, value: Any, place: _Place, pruned: list[str], *, is_resource: bool = False) -> Any:
+def _prune(type_: Type, value: Any, place: _Place, pruned: _Pruned, *, is_resource: bool = False) -> Any:
     if isinstance(value, dict):
         return _prune_object(type_, value, place, pruned, is_resource=is_resource or type_.embedded_resource)
     if isinstance(value, list):
@@ -132,7 +139,7 @@ def _keeps_all(type_: Type) -> bool:
     return type_.preserve_unknown_fields or (type_.shape is _ANY and not type_.keywords)
 
 
-def _prune_object(type_: Type, value: Object, place: _Place, pruned: list[str], *, is_resource: bool) -> Object:
+def _prune_object(type_: Type, value: Object, place: _Place, pruned: _Pruned, *, is_resource: bool) -> Object:
     if type_.shape is _MAP:
         items = _NOTHING if type_.keywords.get("additionalProperties") is True else type_.items
         assert items is not None
@@ -152,7 +159,7 @@ def _prune_object(type_: Type, value: Object, place: _Place, pruned: list[str], 
         elif keeps:
             result[name] = item
         else:
-            pruned.append(_path((place, _FIELD, name)))
+            pruned.fields.append(_path((place, _FIELD, name)))
     return result
 
 
@@ -164,7 +171,7 @@ def _check_type_meta(value: Object, place: _Place) -> None:
             raise MetadataError(f"{at}: {field.invalid(at, value[name], 'must be a string').body}")
 
 
-def _embedded_metadata(value: Any, place: _Place, pruned: list[str]) -> Any:
+def _embedded_metadata(value: Any, place: _Place, pruned: _Pruned) -> Any:
     """Returns the metadata of an embedded object. Raises MetadataError."""
     path = _path(place, entries="[]")
     try:
@@ -172,7 +179,7 @@ def _embedded_metadata(value: Any, place: _Place, pruned: list[str]) -> Any:
     except MetadataError as error:
         at = f"{path}.metadata"
         raise MetadataError(f"{at}: {field.invalid(at, sorted_tree(value), str(error)).body}") from None
-    pruned.extend(text.replace('unknown field "', f"{path}.", 1).removesuffix('"') for text in unknown)
+    pruned.metadata.extend(text.replace('unknown field "', f"{path}.", 1).removesuffix('"') for text in unknown)
     return sorted_tree(meta)
 
 
