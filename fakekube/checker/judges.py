@@ -245,7 +245,8 @@ def judge_process(trial: Trial) -> Verdict | None:
 def _has_lost_its_lease(trial: Trial) -> bool:
     """Returns whether the client was a leader that ended because it had not renewed its lease for too long.
 
-    The answer of the last renewal may have come too late, so that the pause before it counts, too.
+    The answer of the last renewal may have come too late, and the last write may release the lease, so that the pauses before
+    count, too.
     """
     renewed = [
         call
@@ -256,7 +257,7 @@ def _has_lost_its_lease(trial: Trial) -> bool:
         return False
     answer = renewed[-1].answer
     duration = (answer.get("spec") or {}).get("leaseDurationSeconds") if isinstance(answer, dict) else None
-    times = [call.at for call in renewed[-2:]] + [trial.ended_at]
+    times = [call.at for call in renewed[-3:]] + [trial.ended_at]
     return max(after - before for before, after in pairwise(times)) > _LATE_RENEWAL * (duration or _USUAL_DURATION)
 
 

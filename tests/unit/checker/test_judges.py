@@ -23,7 +23,13 @@ def ended(*renewed_before: float) -> Any:
 
 @pytest.mark.parametrize(
     ("renewed_before", "verdict"),
-    [((), "fail"), ((2.0,), "fail"), ((7.0,), "not exercised"), ((20.0, 4.0, 2.0), "fail"), ((12.0, 10.0, 3.0), "not exercised")],
+    [
+        ((), "fail"),
+        ((2.0,), "fail"),
+        ((7.0,), "not exercised"),
+        ((20.0, 6.0, 4.0, 2.0), "fail"),
+        ((12.0, 10.0, 3.0), "not exercised"),
+    ],
 )
 def test_a_leader_that_could_not_renew_its_lease_may_end(renewed_before: tuple[float, ...], verdict: str) -> None:
     found = judge_process(ended(*renewed_before))
