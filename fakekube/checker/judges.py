@@ -124,7 +124,7 @@ def judge_resumption(trial: Trial, ended: Sequence[Call], *, bookmarks: bool) ->
     `bookmarks`: whether the revision of a bookmark counts as delivered.
     """
     for one in ended:
-        if trial.baseline.is_shared(one.stream):
+        if trial.baseline.is_shared(one.stream) or one.may_be_unread:
             continue
         following = trial.trace.streams()[one.stream].after(one)
         last = one.delivered(bookmarks=bookmarks)

@@ -185,6 +185,11 @@ class Call:
         return self.status is None and self.exchange.seconds is not None
 
     @property
+    def may_be_unread(self) -> bool:
+        """Whether this is a watch whose connection broke, so that the client need not have read the last events."""
+        return self.ended in ("closed by the client", "cut by a fault")
+
+    @property
     def is_open(self) -> bool:
         """Whether this is a watch that is open."""
         return self.is_watch and self.status in _STREAMS and self.exchange.ended is None

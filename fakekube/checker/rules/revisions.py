@@ -53,7 +53,7 @@ class LargeRevisions(Rule):
                 continue
             answered = [call for call in stream.calls if call.status == 200]
             for before, call in pairwise(answered):
-                received = before.delivered(bookmarks=False) if before.is_watch and before.ended != "cut by a fault" else 0
+                received = before.delivered(bookmarks=False) if before.is_watch and not before.may_be_unread else 0
                 if 0 < revision_of(call) < received:
                     return Verdict.failed(
                         f"asks {stream.key} from resourceVersion {call.asked_revision}, though it received {received}: "

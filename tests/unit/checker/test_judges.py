@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from fakekube.checker.judges import judge_process
+from fakekube.checker import judges
+from fakekube.checker.judges import judge_process, judge_resumption
 
 LEASE = {"kind": "Lease", "spec": {"leaseDurationSeconds": 10}}
 
@@ -35,3 +36,31 @@ def test_a_leader_that_could_not_renew_its_lease_may_end(renewed_before: tuple[f
     found = judge_process(ended(*renewed_before))
     assert found is not None
     assert str(found.outcome) == verdict
+
+
+def resumed(*, ended: str, delivered: int = 7, equal: bool = False) -> Any:
+    """A run whose client resumed a watch from revision 5; with `equal` it has two such watches."""
+    following = SimpleNamespace(resumes=True, asked_revision="5", number=2)
+    stream = SimpleNamespace(after=lambda call: following)
+    trace = SimpleNamespace(streams=lambda: {"configmaps": stream})
+    run = SimpleNamespace(trace=trace, baseline=SimpleNamespace(is_shared=lambda key: equal))
+    watch = SimpleNamespace(
+        stream="configmaps", may_be_unread=ended != "ended by the server", delivered=lambda bookmarks: delivered
+    )
+    return judge_resumption(run, [watch], bookmarks=False)  # type: ignore[arg-type, list-item]
+
+
+@pytest.mark.parametrize(
+    ("run", "broken"),
+    [
+        ({"ended": "ended by the server"}, True),
+        ({"ended": "ended by the server", "delivered": 5}, False),
+        ({"ended": "ended by the server", "equal": True}, False),
+        ({"ended": "closed by the client"}, False),
+    ],
+)
+def test_a_watch_is_resumed_from_what_the_client_has_read(
+    run: dict[str, Any], broken: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(judges, "excerpt", list)
+    assert (resumed(**run) is not None) is broken
