@@ -69,9 +69,9 @@ def plain_text(text: str, code: int = 200, *headers: tuple[str, str]) -> Respons
     return Response(code, [("Content-Type", _TEXT), *headers], bytes_of(text))
 
 
-def indented_json(value: Any, code: int = 200) -> Response:
+def indented_json(value: Any) -> Response:
     """Returns a response with indented JSON, regardless of the Accept header (WriteRawJSON)."""
-    return Response(code, [("Content-Type", negotiation.JSON)], json.dumps_pretty(value))
+    return Response(200, [("Content-Type", negotiation.JSON)], json.dumps_pretty(value))
 
 
 def wants_pretty(headers: Headers, query: Query) -> bool:

@@ -13,7 +13,7 @@ from fakekube.auth import node_graph, reviews
 from fakekube.auth.authentication import Authenticator, StaticTokens
 from fakekube.auth.authorization import Attributes, Decision, attributes_of, forbidden
 from fakekube.auth.authorizers import Factories, authorizer_of
-from fakekube.auth.identities import ADMIN, MASTERS
+from fakekube.auth.identities import MASTERS
 from fakekube.auth.impersonation import HeadersOfRequest, Impersonated, Impersonation
 from fakekube.auth.node import NodeAuthorizer
 from fakekube.auth.node_graph import NodeGraph
@@ -73,7 +73,6 @@ class Access:
         options: The authentication flags. Raises OptionError for invalid files.
         authorization: The authorization flags.
         authority: The cluster's own certificate authority for clients, PEM; "" if it has none.
-        nobody: The user of plain HTTP requests without an Authorization header.
     """
 
     def __init__(
@@ -84,7 +83,6 @@ class Access:
         options: AuthenticationOptions = DEFAULT_AUTHENTICATION,
         authorization: AuthorizationOptions = DEFAULT_AUTHORIZATION,
         authority: str = "",
-        nobody: User = ADMIN,
     ) -> None:
         self._bucket = bucket
         self._clock = clock
@@ -99,7 +97,6 @@ class Access:
             StaticTokens(options.tokens(), audiences),
             certificates=options.certificates(authority),
             request_headers=options.request_headers(),
-            nobody=nobody,
         )
         self._issuers, self.authenticator.anonymous = options.configured(clock, audiences)
 

@@ -184,14 +184,13 @@ def _composed(type_: Type | None) -> Type:
 
 
 @cache
-def admission(*, params: bool = False, authorizer: bool = True, composed: bool = False, patches: bool = False) -> Environment:
+def admission(*, params: bool = False, composed: bool = False, patches: bool = False) -> Environment:
     """Returns the environment of match conditions and policies. `composed` adds the variables of a policy."""
     variables = {"object": DYN, "oldObject": DYN, "request": _object("AdmissionRequest"), "namespaceObject": _object("Namespace")}
     if params:
         variables["params"] = DYN
-    if authorizer:
-        variables["authorizer"] = Type("kubernetes.authorization.Authorizer")
-        variables["authorizer.requestResource"] = Type("kubernetes.authorization.ResourceCheck")
+    variables["authorizer"] = Type("kubernetes.authorization.Authorizer")
+    variables["authorizer.requestResource"] = Type("kubernetes.authorization.ResourceCheck")
     if composed:
         variables["variables"] = Type("kubernetes.variables", fields={})
     return Environment(variables, patches, frozenset({"jsonpatch.escapeKey"} if patches else ()))

@@ -73,15 +73,15 @@ def _children(trial: Trial, wanted: Callable[[Effect], bool]) -> dict[str, int]:
     return found
 
 
-def writes_of(calls: Iterable[Call], *, leases: bool = False) -> list[Call]:
-    """Returns the writes among calls, without those of events and reviews, and without those of leases unless `leases`."""
+def writes_of(calls: Iterable[Call]) -> list[Call]:
+    """Returns the writes among calls, without those of events, reviews and leases."""
     return [
         call
         for call in calls
         if call.is_write
         and not is_event(call.collection)
         and not call.collection.partition(".")[0].endswith("reviews")
-        and (leases or call.collection != LEASES)
+        and call.collection != LEASES
     ]
 
 

@@ -60,9 +60,6 @@ class ClientProcess(Protocol):
     def output(self) -> str:
         """Returns the last part of the client's output."""
 
-    def cpu_seconds(self) -> float | None:
-        """Returns the CPU time that the client has used, in seconds; None if it is unknown."""
-
 
 class Starter(Protocol):
     """Starts clients; `name` is the name of the client in the report."""
@@ -169,13 +166,6 @@ class _Command:
             file.seek(max(self._output.stat().st_size - _TAIL, 0))
             return file.read(_TAIL)
 
-    def cpu_seconds(self) -> float | None:
-        try:
-            fields = Path(f"/proc/{self._process.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-            return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-        except (OSError, ValueError, IndexError):
-            return None
-
 
 # ---------------------------------------------------------------- functions
 
@@ -257,6 +247,3 @@ class _InProcess:
 
     def output(self) -> str:
         return self._error
-
-    def cpu_seconds(self) -> float | None:
-        return None

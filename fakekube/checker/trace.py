@@ -288,15 +288,6 @@ class Stream:
         """The call that follows another one."""
         return next((one for one in self.calls if one.number > call.number), None)
 
-    def gaps(self) -> list[float]:
-        """Returns the pauses between a failed attempt and the next attempt, in seconds."""
-        found = []
-        for one, following in pairwise(self.calls):
-            end = one.end
-            if end is not None and failed(one):
-                found.append(max(following.at - end, 0.0))
-        return found
-
     def pauses(self) -> list[float]:
         """Returns the periods without an active request of the stream, in seconds."""
         return [max(following.at - one.end, 0.0) for one, following in pairwise(self.calls) if one.end is not None]

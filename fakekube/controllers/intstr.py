@@ -8,20 +8,19 @@ from __future__ import annotations
 __all__ = ["get_scaled_value"]
 
 
-def get_scaled_value(value: int | str | None, total: int, *, round_up: bool, default: int | str = 0) -> int:
+def get_scaled_value(value: int | str | None, total: int, *, round_up: bool) -> int:
     """Returns the number that an IntOrString stands for (GetScaledValueFromIntOrPercent).
 
     Args:
-        value: A number, or a percentage such as "25%"; None stands for `default`.
+        value: A number, or a percentage such as "25%"; None stands for 0.
         total: The number that a percentage refers to.
         round_up: Whether a fraction is rounded up or down.
-        default: The value for None.
 
     Raises:
         ValueError: The text is not a percentage.
     """
     if value is None:
-        value = default
+        return 0
     if isinstance(value, int):
         return value
     if not value.endswith("%"):

@@ -82,7 +82,6 @@ def _resource(definition: Object, entry: Entry, made: Mapping[str, Version], sto
         namespaced=spec["scope"] == "Namespaced",
         verbs=_VERBS,
         bucket=f"{plural}.{group}",
-        storage_version=storage,
         strategy_factory=lambda: strategy,
         type_factory=lambda: version.type,
         list_kind=names.get("listKind", ""),

@@ -137,8 +137,8 @@ def bad_request(message: str) -> StatusError:
     return StatusError(400, "BadRequest", message)
 
 
-def unauthorized(message: str = "Unauthorized") -> StatusError:
-    return StatusError(401, "Unauthorized", message)
+def unauthorized() -> StatusError:
+    return StatusError(401, "Unauthorized", "Unauthorized")
 
 
 def method_not_supported(group: str, resource: str, action: str) -> StatusError:

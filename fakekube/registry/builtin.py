@@ -275,7 +275,6 @@ def _resource(facts: data.Facts, types: Builtins, row: data.ResourceRow, below: 
         namespaced=row.namespaced,
         verbs=frozenset(row.verbs),
         bucket=bucket,
-        storage_version=version,
         strategy_factory=partial(_strategy, row.group, row.name, row.version),
         type_factory=partial(_type, types, GVK(row.group, row.version, row.kind)),
         storage_type_factory=partial(_type, types, GVK(group, version, row.kind)),

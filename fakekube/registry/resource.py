@@ -57,7 +57,6 @@ class Resource:
     verbs: frozenset[str]
     bucket: str
     """The store's bucket for the objects of all versions: `plural.group`, or the name of the shared storage."""
-    storage_version: str
     strategy_factory: Callable[[], Strategy]
     type_factory: Callable[[], Type]
     storage_type_factory: Callable[[], Type] | None = None

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from fakekube.registry.cluster_access import ClusterAccess
     from fakekube.registry.resource import Resource
 
-__all__ = ["Finish", "Object", "Strategy", "WriteContext", "part_as_stored"]
+__all__ = ["Finish", "Object", "Strategy", "WriteContext", "spec_as_stored"]
 
 Object = dict[str, Any]
 """A Kubernetes object as a JSON object."""
@@ -79,15 +79,15 @@ class WriteContext:
         return print_time(self.clock.now())
 
 
-def part_as_stored(context: WriteContext, obj: Object, old: Object, part: str = "spec") -> Object:
-    """Returns a part of a changed object in the form in which it will be stored, for comparison with the old one.
+def spec_as_stored(context: WriteContext, obj: Object, old: Object) -> Object:
+    """Returns the spec of a changed object in the form in which it will be stored, for comparison with the old one.
 
     An object that is not yet in this form may contain empty lists and maps, and lack fields that are always printed.
     """
-    new: Object = obj.get(part) or {}
-    if new == old.get(part):
+    new: Object = obj.get("spec") or {}
+    if new == old.get("spec"):
         return new
-    stored: Object = context.resource.stored({part: new}).get(part) or {}
+    stored: Object = context.resource.stored({"spec": new}).get("spec") or {}
     return stored
 
 

@@ -113,13 +113,12 @@ class FileSystem:
     Args:
         root: the root directory of the image.
         now: returns the time for new files.
-        read_only: whether the image is read-only.
     """
 
-    def __init__(self, root: Directory, now: Callable[[], float], *, read_only: bool = False) -> None:
+    def __init__(self, root: Directory, now: Callable[[], float]) -> None:
         self.root = root
         self.now = now
-        self.mounts: dict[str, Mount] = {"/": Mount(root, read_only)}
+        self.mounts: dict[str, Mount] = {"/": Mount(root, read_only=False)}
 
     def mount(self, path: str, node: Node, *, read_only: bool = False) -> None:
         """Mounts a directory or file at a path, which is created if it does not exist."""

@@ -134,9 +134,9 @@ class Program:
         await self.stderr.write(f"{self.name}: {text}\n".encode("utf-8", "surrogateescape"))
         return code
 
-    async def complain_about(self, path: str, error: OSError, code: int = 1) -> int:
-        """Writes the error message for a file to stderr. Returns `code`."""
-        return await self.complain(f"{path}: {error.strerror}", code)
+    async def complain_about(self, path: str, error: OSError) -> int:
+        """Writes the error message for a file to stderr. Returns 1."""
+        return await self.complain(f"{path}: {error.strerror}")
 
     def path(self, path: str) -> str:
         """Returns the absolute path."""

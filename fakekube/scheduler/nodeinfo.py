@@ -202,10 +202,6 @@ class Snapshot:
             self._remove_if_empty(info)
         return pod
 
-    def node_of(self, uid: str) -> str:
-        """Returns the name of a pod's node; "" if it is on none."""
-        return self._places.get(uid, ("",))[0]
-
     # ---- counts
 
     def count_matching(self, namespace: str, selector: LabelSelector) -> Mapping[str, int]:

@@ -137,14 +137,13 @@ BIND_CONFLICT: Final = "node(s) didn't find available persistent volumes to bind
 NOT_EXISTING: Final = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
 
 
-def find_pod_volumes(claims: PodClaims, node: Object, lister: Lister, taken: frozenset[str] = frozenset()) -> PodVolumes:
+def find_pod_volumes(claims: PodClaims, node: Object, lister: Lister) -> PodVolumes:
     """Returns the volumes for a pod on a node (FindPodVolumes).
 
     Args:
         claims: The claims of the pod.
         node: The node.
         lister: Reads claims, volumes and classes.
-        taken: The names of volumes that are assumed to be bound to other pods' claims.
     """
     found = PodVolumes()
     for claim in claims.bound:
@@ -155,13 +154,13 @@ def find_pod_volumes(claims: PodClaims, node: Object, lister: Lister, taken: fro
         if not check_node_affinity(volume, node):
             found.conflicts.append(NODE_CONFLICT)
             break
-    if not _find_delayed(found, claims.delayed, node, lister, taken):
+    if not _find_delayed(found, claims.delayed, node, lister):
         found.conflicts.append(BIND_CONFLICT)
     return found
 
 
-def _find_delayed(found: PodVolumes, claims: Sequence[Object], node: Object, lister: Lister, taken: frozenset[str]) -> bool:
-    chosen: set[str] = set(taken)
+def _find_delayed(found: PodVolumes, claims: Sequence[Object], node: Object, lister: Lister) -> bool:
+    chosen: set[str] = set()
     for claim in sorted(claims, key=requested_storage):
         selected = (claim["metadata"].get("annotations") or {}).get(SELECTED_NODE)
         if selected is not None and selected != node["metadata"]["name"]:

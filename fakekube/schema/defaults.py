@@ -17,7 +17,7 @@ from functools import cache
 from threading import RLock
 from typing import Any, Final
 
-from fakekube.schema.builtin import Builtins, builtins
+from fakekube.schema.builtin import builtins
 from fakekube.schema.model import Field, Shape, Type
 from fakekube.schema.quantity import rounded_up_to_milli
 
@@ -43,9 +43,9 @@ def apply(group: str, version: str, kind: str, obj: dict[str, Any]) -> None:
 
 
 @cache
-def defaulter(group: str, version: str, kind: str, types: Builtins | None = None) -> Defaulter:
-    """Returns the compiled defaults of a kind; `types` selects the minor (default: the newest)."""
-    types = types or builtins()
+def defaulter(group: str, version: str, kind: str) -> Defaulter:
+    """Returns the compiled defaults of a kind of the newest minor."""
+    types = builtins()
     row = types.facts.kind(group, version, kind)
     if row is None or not row.type or (group, kind) in _WITHOUT_DEFAULTING:
         return _nothing

@@ -131,9 +131,9 @@ def at_most_one_hundred_percent(value: IntOrString, path: str) -> list[FieldErro
     return [] if number is None or number <= 100 else [invalid(path, value, "must not be greater than 100%")]
 
 
-def fully_qualified_name(value: str, path: str, segments: int = 3) -> list[FieldError]:
-    """Validates a subdomain that has a minimum number of segments."""
-    return _domain(value, path, segments) if value else [required(path)]
+def fully_qualified_name(value: str, path: str) -> list[FieldError]:
+    """Validates a subdomain of at least three segments (IsFullyQualifiedName)."""
+    return _domain(value, path, 3) if value else [required(path)]
 
 
 def _domain(value: str, path: str, segments: int) -> list[FieldError]:

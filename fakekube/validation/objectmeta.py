@@ -92,46 +92,44 @@ def validate_generate_name(prefix: str, name_errors: NameCheck, path: str = "met
 
 
 def validate_rules_of_kind(
-    meta: Meta, namespaced: bool, name_errors: NameCheck, path: str = "metadata", *, standard_finalizers: bool = True
+    meta: Meta, namespaced: bool, name_errors: NameCheck, *, standard_finalizers: bool = True
 ) -> list[FieldError]:
     """Returns what `validate_object_meta` returns, if `validate_common_update` has accepted the metadata.
 
     What that leaves to the kinds are the name rule and the standard finalizers.
     """
     prefix, name = meta.get("generateName"), meta["name"]
-    errors = validate_generate_name(prefix, name_errors, path) if prefix else []
-    errors += [invalid(f"{path}.name", name, text) for text in name_errors(name, False)]
-    return errors + validate_standard_finalizers(meta, path) if standard_finalizers else errors
+    errors = validate_generate_name(prefix, name_errors) if prefix else []
+    errors += [invalid("metadata.name", name, text) for text in name_errors(name, False)]
+    return errors + validate_standard_finalizers(meta) if standard_finalizers else errors
 
 
-def validate_object_meta_update(
-    new: Meta, old: Meta, path: str = "metadata", *, standard_finalizers: bool = True
-) -> list[FieldError]:
+def validate_object_meta_update(new: Meta, old: Meta, *, standard_finalizers: bool = True) -> list[FieldError]:
     """Validates an update of metadata (ValidateObjectMetaUpdate).
 
     `new` already has the uid, creationTimestamp and deletion fields of `old`, which every update copies.
     """
-    errors = _validate_change(new, old, path)
-    errors += _validate_labels_to_owners(new, path)
-    errors += validate_managed_fields(new.get("managedFields") or (), f"{path}.managedFields")
+    errors = _validate_change(new, old)
+    errors += _validate_labels_to_owners(new, "metadata")
+    errors += validate_managed_fields(new.get("managedFields") or (), "metadata.managedFields")
     if standard_finalizers:
-        errors += validate_standard_finalizers(new, path)
+        errors += validate_standard_finalizers(new)
     return errors
 
 
-def _validate_change(new: Meta, old: Meta, path: str = "metadata") -> list[FieldError]:
+def _validate_change(new: Meta, old: Meta) -> list[FieldError]:
     """Returns the errors of the comparison of old and new."""
     errors: list[FieldError] = []
     if old.get("deletionTimestamp"):
-        errors += _validate_no_new_finalizers(new, old, path)
+        errors += _validate_no_new_finalizers(new, old, "metadata")
     if not new.get("resourceVersion"):
-        errors.append(invalid(f"{path}.resourceVersion", "", "must be specified for an update"))
+        errors.append(invalid("metadata.resourceVersion", "", "must be specified for an update"))
     if new.get("generation", 0) < old.get("generation", 0):
-        errors.append(invalid(f"{path}.generation", new.get("generation", 0), "must not be decremented"))
+        errors.append(invalid("metadata.generation", new.get("generation", 0), "must not be decremented"))
     changes = map(ne, map(new.get, IMMUTABLE_FIELDS), map(old.get, IMMUTABLE_FIELDS))
     for field in compress(IMMUTABLE_FIELDS, changes):
         zero = "" if field in ("name", "namespace", "uid") else None
-        errors.append(immutable(f"{path}.{field}", new.get(field, zero)))
+        errors.append(immutable(f"metadata.{field}", new.get(field, zero)))
     return errors
 
 

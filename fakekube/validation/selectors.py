@@ -38,9 +38,7 @@ def has_invalid_label_value(selector: Mapping[str, Any] | None) -> bool:
     return any(names.label_value(value) for item in expressions for value in item.get("values") or ())
 
 
-def label_selector(
-    selector: Mapping[str, Any] | None, path: str, *, allow_invalid_values: bool = False, allow_unknown_operators: bool = False
-) -> list[FieldError]:
+def label_selector(selector: Mapping[str, Any] | None, path: str, *, allow_invalid_values: bool = False) -> list[FieldError]:
     """Validates a metav1.LabelSelector; an absent one is valid (ValidateLabelSelector)."""
     if not selector:
         return []
@@ -48,10 +46,7 @@ def label_selector(
     errors = validate_labels(labels, f"{path}.matchLabels") if labels else []
     for index, requirement in enumerate(selector.get("matchExpressions") or ()):
         errors += label_selector_requirement(
-            requirement,
-            f"{path}.matchExpressions[{index}]",
-            allow_invalid_values=allow_invalid_values,
-            allow_unknown_operators=allow_unknown_operators,
+            requirement, f"{path}.matchExpressions[{index}]", allow_invalid_values=allow_invalid_values
         )
     return errors
 

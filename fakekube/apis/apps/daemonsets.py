@@ -15,7 +15,7 @@ from fakekube.errors import FieldError
 from fakekube.errors.field import invalid, not_supported, required
 from fakekube.golang.integers import parse_int
 from fakekube.registry.status_strategy import StatusStrategy, restore
-from fakekube.registry.strategy import Object, Strategy, WriteContext, part_as_stored
+from fakekube.registry.strategy import Object, Strategy, WriteContext, spec_as_stored
 from fakekube.validation import selectors
 from fakekube.validation.checks import all_non_negative, at_most_one_hundred_percent, immutable_field, int_or_percent
 from fakekube.validation.counts import StatusNumbers, number_of
@@ -60,7 +60,7 @@ class DaemonSetStrategy(Strategy):
     def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
         pod_template_spec.drop_disabled(obj["spec"]["template"], old["spec"]["template"])
         generation = template_generation(old)
-        if part_as_stored(context, obj, old)["template"] != old["spec"]["template"]:
+        if spec_as_stored(context, obj, old)["template"] != old["spec"]["template"]:
             generation += 1
         obj["metadata"]["annotations"][TEMPLATE_GENERATION] = str(generation)
 
@@ -75,7 +75,7 @@ class DaemonSetStrategy(Strategy):
 
     def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
         template = obj["spec"]["template"]
-        if old is not None and part_as_stored(context, obj, old)["template"] == old["spec"]["template"]:
+        if old is not None and spec_as_stored(context, obj, old)["template"] == old["spec"]["template"]:
             return []
         return template_warnings(template, "spec.template")
 

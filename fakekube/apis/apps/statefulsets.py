@@ -15,7 +15,7 @@ from fakekube.apis.core.pods.warnings import fractional_bytes
 from fakekube.errors import FieldError
 from fakekube.errors.field import forbidden, invalid, not_supported, required
 from fakekube.registry.status_strategy import StatusStrategy
-from fakekube.registry.strategy import Object, Strategy, WriteContext, part_as_stored
+from fakekube.registry.strategy import Object, Strategy, WriteContext, spec_as_stored
 from fakekube.validation import names
 from fakekube.validation.checks import at_most_one_hundred_percent, int_or_percent, invalid_each, non_negative
 from fakekube.validation.counts import StatusNumbers, number_of
@@ -82,7 +82,7 @@ class StatefulSetStrategy(Strategy):
         options = pod_template_spec.validation_options(before["template"])
         skip = bool(_validate_spec(before, options))
         errors = _validate_spec(spec, options, skip_template=skip)
-        stored = part_as_stored(context, obj, old)
+        stored = spec_as_stored(context, obj, old)
         if any(stored.get(field) != before.get(field) for field in {*stored, *before} - MUTABLE):
             errors.append(forbidden("spec", IMMUTABLE))
         return errors

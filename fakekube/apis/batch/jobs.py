@@ -15,7 +15,7 @@ from fakekube.apis.core.pods.validation_options import ValidationOptions
 from fakekube.errors import FieldError
 from fakekube.errors.field import immutable, invalid, required
 from fakekube.registry.status_strategy import StatusStrategy, restore
-from fakekube.registry.strategy import Object, Strategy, WriteContext, part_as_stored
+from fakekube.registry.strategy import Object, Strategy, WriteContext, spec_as_stored
 from fakekube.validation import names, selectors
 from fakekube.validation.checks import immutable_field
 from fakekube.validation.to_internal import printed, to_internal
@@ -75,7 +75,7 @@ class JobStrategy(Strategy):
         errors += _validate(obj, options, with_domain=NAME_LABELS[1] in labels and UID_LABELS[1] in labels)
         errors += self.validate_metadata_update(context, obj["metadata"], old["metadata"])
         errors += _validate_spec(spec, options)
-        return errors + _validate_spec_change(spec, part_as_stored(context, obj, old), old)
+        return errors + _validate_spec_change(spec, spec_as_stored(context, obj, old), old)
 
     def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
         meta = obj["metadata"]

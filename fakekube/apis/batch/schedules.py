@@ -86,18 +86,18 @@ def schedule_problem(text: str) -> str:
     return ""
 
 
-def parse_schedule(text: str, zone: tzinfo = UTC) -> Schedule:
+def parse_schedule(text: str) -> Schedule:
     """Parses a schedule.
 
     Args:
-        text: five fields, or a descriptor such as `@daily`, with an optional prefix `TZ=…`.
-        zone: the time zone if the text has none.
+        text: five fields, or a descriptor such as `@daily`, with an optional prefix `TZ=…`; without it the time zone is UTC.
 
     Raises:
         ScheduleError: with the text of the real parser.
     """
     if not text:
         raise ScheduleError("empty spec string")
+    zone: tzinfo = UTC
     if text.startswith(("TZ=", "CRON_TZ=")):
         text, zone = _without_zone(text)
     if text.startswith("@every "):

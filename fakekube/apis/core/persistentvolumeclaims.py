@@ -17,7 +17,7 @@ from fakekube.errors import FieldError
 from fakekube.errors.field import forbidden, invalid, not_supported, required
 from fakekube.golang.quoting import go_quote
 from fakekube.registry.status_strategy import StatusStrategy
-from fakekube.registry.strategy import Object, Strategy, WriteContext, part_as_stored
+from fakekube.registry.strategy import Object, Strategy, WriteContext, spec_as_stored
 from fakekube.validation import names
 from fakekube.validation.checks import immutable_annotation, immutable_field, invalid_each, one_of
 from fakekube.validation.objectmeta import validate_annotations, validate_labels
@@ -267,7 +267,7 @@ def _change(context: WriteContext, obj: Object, old: Object) -> list[FieldError]
             compared.pop("storageClassName", None)
     if (obj.get("status") or {}).get("phase") == "Bound":
         _restore_mutable_fields(compared, old_compared)
-    if part_as_stored(context, {**obj, "spec": compared}, {"spec": old_compared}) != old_compared:
+    if spec_as_stored(context, {**obj, "spec": compared}, {"spec": old_compared}) != old_compared:
         lines = diff("PersistentVolumeClaimSpec", old_compared, compared)
         errors.append(forbidden("spec", f"{IMMUTABLE_SPEC}\n{lines}"))
     errors += _shrunk(spec, old_spec, old.get("status") or {})

@@ -24,7 +24,7 @@ from fakekube.apis.resource.devices import (
 )
 from fakekube.errors import FieldError
 from fakekube.errors.field import forbidden, immutable, invalid, required, too_long
-from fakekube.registry.strategy import Object, Strategy, WriteContext, part_as_stored
+from fakekube.registry.strategy import Object, Strategy, WriteContext, spec_as_stored
 from fakekube.schema.quantity import Quantity
 from fakekube.validation import names
 from fakekube.validation.checks import invalid_each, label_name
@@ -74,7 +74,7 @@ class ResourceSliceStrategy(Strategy):
 
     def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
         self._date_taints(context, obj)
-        if part_as_stored(context, obj, old) != old.get("spec"):  # the generation has counted the dropped fields
+        if spec_as_stored(context, obj, old) != old.get("spec"):  # the generation has counted the dropped fields
             obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
         _drop_alpha(obj, old)
 

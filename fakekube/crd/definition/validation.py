@@ -61,11 +61,11 @@ def _group_errors(group: str) -> Iterator[FieldError]:
         yield invalid("spec.group", group, "should be a domain with at least one dot")
 
 
-def _label_errors(value: str, path: str, prefix: str = "") -> Iterator[FieldError]:
+def _label_errors(value: str, path: str) -> Iterator[FieldError]:
     """Validates a DNS label, if there is a value."""
     problems = names.dns_1035_label(value) if value else ()
     if problems:
-        yield invalid(path, value, prefix + ",".join(problems))
+        yield invalid(path, value, ",".join(problems))
 
 
 def _versions(spec: Spec) -> Sequence[Part]:

@@ -26,14 +26,14 @@ def is_pattern(text: str) -> bool:
 
 
 @lru_cache(maxsize=512)
-def compiled(pattern: str, *, greedy: bool = True) -> re.Pattern[str]:
+def compiled(pattern: str) -> re.Pattern[str]:
     """Returns the regular expression of a pattern."""
     made, place = "", 0
     while place < len(pattern):
         one = pattern[place]
         place += 1
         if one == "*":
-            made += ".*" if greedy else ".*?"
+            made += ".*"
         elif one == "?":
             made += "."
         elif one == "\\" and place < len(pattern):

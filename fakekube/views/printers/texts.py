@@ -135,12 +135,12 @@ def containers(pod_spec: Object | None) -> list[str]:
     return [",".join(c.get("name", "") for c in found), ",".join(c.get("image", "") for c in found)]
 
 
-def more(items: Iterable[str], maximum: int = 3, empty: str = UNSET) -> str:
-    """The first few of a list, and how many there are besides."""
+def more(items: Iterable[str], empty: str = UNSET) -> str:
+    """The first three of a list, and the number of the others."""
     every = list(items)
-    text = ",".join(every[:maximum])
-    if len(every) > maximum:
-        return f"{text} + {len(every) - maximum} more..."
+    text = ",".join(every[:3])
+    if len(every) > 3:
+        return f"{text} + {len(every) - 3} more..."
     return text or empty
 
 

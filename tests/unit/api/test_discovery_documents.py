@@ -18,7 +18,7 @@ def resource(group: str, version: str, plural: str, *, custom: bool = False, **m
     kind = plural[:-1].title()
     return Resource(
         group=group, version=version, plural=plural, singular=plural[:-1], kind=kind, namespaced=True, verbs=ALL,
-        bucket=plural, storage_version=version, custom=custom,
+        bucket=plural, custom=custom,
         strategy_factory=lambda: None, type_factory=lambda: None, **more,  # type: ignore[arg-type, return-value]
     )  # fmt: skip
 

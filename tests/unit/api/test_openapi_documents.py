@@ -45,7 +45,7 @@ VERBS = frozenset({"create", "delete", "deletecollection", "get", "list", "patch
 def gateways() -> Resource:
     return Resource(
         group="net.example.com", version="v1", plural="gateways", singular="gateway", kind="Gateway", namespaced=True, verbs=VERBS,
-        bucket="gateways.net.example.com", storage_version="v1", list_kind="GatewayList", custom=True,
+        bucket="gateways.net.example.com", list_kind="GatewayList", custom=True,
         strategy_factory=lambda: None, type_factory=lambda: None,  # type: ignore[arg-type, return-value]
     )  # fmt: skip
 

@@ -18,7 +18,7 @@ GROUP = "example.com"
 def _custom(plural: str, *, namespaced: bool) -> Resource:
     return Resource(
         group=GROUP, version="v1", plural=plural, singular=plural[:-1], kind=plural.title(), namespaced=namespaced,
-        verbs=frozenset(), bucket=f"{plural}.{GROUP}", storage_version="v1", strategy_factory=lambda: None,  # type: ignore[arg-type, return-value]
+        verbs=frozenset(), bucket=f"{plural}.{GROUP}", strategy_factory=lambda: None,  # type: ignore[arg-type, return-value]
         type_factory=lambda: None,  # type: ignore[arg-type, return-value]
         custom=True,
         subresources={"status": Subresource("status", GVK(GROUP, "v1", plural.title()), frozenset(), None, None)},  # type: ignore[arg-type]

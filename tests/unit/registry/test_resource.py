@@ -18,7 +18,6 @@ def resource(version: str, plural: str = "widgets") -> Resource:
         namespaced=True,
         verbs=frozenset(),
         bucket=f"{plural}.example.com",
-        storage_version="v1",
         strategy_factory=unused,
         type_factory=unused,
     )

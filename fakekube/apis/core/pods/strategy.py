@@ -31,7 +31,7 @@ from fakekube.apis.core.pods.warnings import pod_warnings
 from fakekube.errors import FieldError
 from fakekube.errors.field import forbidden
 from fakekube.registry.status_strategy import keep_all_but, keep_metadata, restore
-from fakekube.registry.strategy import Object, Strategy, WriteContext, part_as_stored
+from fakekube.registry.strategy import Object, Strategy, WriteContext, spec_as_stored
 from fakekube.validation import ip, names
 from fakekube.validation.to_internal import diff
 
@@ -98,7 +98,7 @@ class PodStrategy(Strategy):
         options = _validation_options(old)
         errors = validate_whole(obj, options) + _annotation_changes(obj, old, options)
         return errors + update_validation.validate_spec_update(
-            obj["spec"], old["spec"], options, lambda spec: part_as_stored(context, {**obj, "spec": spec}, old)
+            obj["spec"], old["spec"], options, lambda spec: spec_as_stored(context, {**obj, "spec": spec}, old)
         )
 
     def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
@@ -282,7 +282,7 @@ class EphemeralContainersStrategy(Strategy):
         before = old["spec"].get("ephemeralContainers") or ()
         if not before:
             return errors
-        stored = {item.get("name"): item for item in part_as_stored(context, obj, old).get("ephemeralContainers") or ()}
+        stored = {item.get("name"): item for item in spec_as_stored(context, obj, old).get("ephemeralContainers") or ()}
         sent = {item.get("name"): item for item in obj["spec"].get("ephemeralContainers") or ()}
         for container in before:
             name = container.get("name")
@@ -319,5 +319,5 @@ class ResizeStrategy(Strategy):
         refused = refusal(old)
         if refused:
             return [refused]
-        stored = {**obj, "spec": part_as_stored(context, obj, old)}
+        stored = {**obj, "spec": spec_as_stored(context, obj, old)}
         return validate_whole(obj, _validation_options(old)) + validate_resize(stored, old)
