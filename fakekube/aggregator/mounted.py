@@ -16,6 +16,7 @@ from typing import Any
 from urllib.parse import unquote_to_bytes
 
 from fakekube.aggregator.backends import BackendRequest, BackendResponse, header
+from fakekube.wsgi import environ_key
 
 __all__ = ["MountedBackend"]
 
@@ -96,7 +97,7 @@ def _environ(request: BackendRequest) -> dict[str, Any]:
         "CONTENT_LENGTH": str(len(body)),
     }
     for name, value in request.headers:
-        key = name.upper().replace("-", "_")
-        key = key if key == "CONTENT_TYPE" else f"HTTP_{key}"
-        environ[key] = f"{environ[key]},{value}" if key in environ else value
+        key = environ_key(name)
+        if key != "CONTENT_LENGTH":  # that of the body is set
+            environ[key] = f"{environ[key]},{value}" if key in environ else value
     return environ

@@ -29,7 +29,6 @@ from fakekube.api import auditing, responses
 from fakekube.api.compression import THRESHOLD, compress
 from fakekube.api.deadline import is_long_running, timeout_of
 from fakekube.api.discovery import DiscoveryEndpoints, Documents, Registrations
-from fakekube.api.environment import Environment, Headers, body_reader, path_of, request_uri
 from fakekube.api.flows import Flows
 from fakekube.api.metrics import Metrics, labels_of
 from fakekube.api.openapi import OpenAPIEndpoints
@@ -47,6 +46,7 @@ from fakekube.registry.request import Query, Request, RequestInfo, Response, Use
 from fakekube.registry.resource import Resource
 from fakekube.streaming.websocket import Refused
 from fakekube.streams import BrokenStreamError
+from fakekube.wsgi import Environment, Headers, body_reader, path_of, request_uri
 
 if TYPE_CHECKING:
     from fakekube.audit.auditor import Auditor

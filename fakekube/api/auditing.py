@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from fakekube.api.deadline import is_long_running
-from fakekube.api.environment import Environment, request_uri
 from fakekube.codecs import cbor, json, yaml
 from fakekube.codecs.chunks import Chunks
 from fakekube.codecs.errors import DecodeError
 from fakekube.registry.request import Query, RequestInfo, Response
+from fakekube.wsgi import Environment, request_uri
 
 if TYPE_CHECKING:
     from fakekube.audit.context import AuditContext

@@ -17,8 +17,9 @@ from urllib.parse import unquote_to_bytes
 from fakekube.auth.certificates import CertificateVerifier, common_name
 from fakekube.auth.credentials import BadCredentialsError
 from fakekube.auth.identities import with_authenticated
-from fakekube.golang.strings import text_of, text_of_native
+from fakekube.golang.strings import text_of
 from fakekube.registry.request import User
+from fakekube.wsgi import Headers
 
 __all__ = ["RequestHeaders", "unescaped"]
 
@@ -45,19 +46,19 @@ class RequestHeaders:
         name = common_name(certificates[0])
         if self.allowed_names and name not in self.allowed_names:
             raise BadCredentialsError(f"x509: subject with cn={name} is not in the allowed list")
-        username = _first(environment, self.username_headers)
+        headers = Headers(environment)
+        username = _first(headers, self.username_headers)
         if not username:
             return None
-        groups = tuple(value for header in self.group_headers for value in _values(environment, header) if value)
-        return with_authenticated(User(username, _first(environment, self.uid_headers), groups, self._extra(environment)))
+        groups = tuple(value for name in self.group_headers for value in headers.all(name) if value)
+        return with_authenticated(User(username, _first(headers, self.uid_headers), groups, self._extra(headers)))
 
-    def _extra(self, environment: Mapping[str, Any]) -> Mapping[str, Sequence[str]]:
+    def _extra(self, headers: Headers) -> Mapping[str, Sequence[str]]:
         extra: dict[str, list[str]] = {}
-        for prefix in map(_key, self.extra_prefixes):
-            for key in environment:
-                if key.startswith(prefix):
-                    name = unescaped(key[len(prefix) :].replace("_", "-").lower())
-                    extra.setdefault(name, []).extend(_split(environment[key]))
+        for prefix in map(str.lower, self.extra_prefixes):
+            for name in headers:
+                if name.startswith(prefix):
+                    extra.setdefault(unescaped(name.removeprefix(prefix)), []).extend(headers.all(name))
         return extra
 
 
@@ -68,19 +69,6 @@ def unescaped(key: str) -> str:
     return text_of(unquote_to_bytes(key))
 
 
-def _key(header: str) -> str:
-    return "HTTP_" + header.upper().replace("-", "_")
-
-
-def _values(environment: Mapping[str, Any], header: str) -> list[str]:
-    joined = environment.get(_key(header))
-    return [] if joined is None else _split(joined)
-
-
-def _split(joined: str) -> list[str]:
-    return [value.strip() for value in text_of_native(joined).split(",")]
-
-
-def _first(environment: Mapping[str, Any], headers: Sequence[str]) -> str:
-    """Returns the first non-empty value of these headers; names may contain commas."""
-    return next((text_of_native(value) for header in headers if (value := environment.get(_key(header)))), "")
+def _first(headers: Headers, names: Sequence[str]) -> str:
+    """Returns the first non-empty value of these headers; values may contain commas."""
+    return next((value for name in names if (value := headers.get(name))), "")

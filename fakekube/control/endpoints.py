@@ -30,7 +30,6 @@ from werkzeug.routing import Map, Rule
 from werkzeug.wrappers import Request, Response
 
 from fakekube.api import responses
-from fakekube.api.environment import Headers
 from fakekube.auth.access import Access
 from fakekube.control import pods, powers, recordings
 from fakekube.control.guard import ForeignRequest, check_access, check_origin
@@ -40,6 +39,7 @@ from fakekube.errors import StatusError
 from fakekube.golang.timestamps import print_time
 from fakekube.powers.exchange_data import json_line
 from fakekube.registry.request import BODY_LIMIT, Query
+from fakekube.wsgi import Headers
 
 if TYPE_CHECKING:
     from fakekube.cluster import Cluster

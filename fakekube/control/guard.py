@@ -11,10 +11,10 @@ from __future__ import annotations
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
-from fakekube.api.environment import Environment, path_of
 from fakekube.auth.access import Access
 from fakekube.control.prefix import is_loopback
 from fakekube.registry.request import RequestInfo
+from fakekube.wsgi import Environment, path_of
 
 __all__ = ["ForeignRequest", "check_access", "check_origin"]
 

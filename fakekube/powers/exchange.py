@@ -23,6 +23,8 @@ from fakekube.registry.request import RequestInfo
 if TYPE_CHECKING:
     from fakekube.clock import Clock
 
+from fakekube.wsgi import Headers
+
 __all__ = ["FAULTS_USER_AGENT", "KEPT_BYTES", "Exchange"]
 
 #: The user agent of requests that faults send.
@@ -30,8 +32,6 @@ FAULTS_USER_AGENT = "fakekube-faults"
 
 #: The largest body that is kept, of a request or of an answer.
 KEPT_BYTES = 1 << 20
-
-_PREFIX = "HTTP_"
 
 
 class Exchange:
@@ -157,11 +157,7 @@ class Exchange:
     @property
     def headers(self) -> dict[str, str]:
         """The headers of the request by lower-case name."""
-        return {
-            name.removeprefix(_PREFIX).replace("_", "-").lower(): value
-            for name, value in self._environ.items()
-            if name.startswith(_PREFIX)
-        }
+        return dict(Headers(self._environ))
 
     @property
     def content_type(self) -> str:

@@ -155,6 +155,10 @@ class Resource:
         """Returns the key of an object within the bucket; keys sort by namespace, then name."""
         return f"{namespace}/{name}" if self.namespaced else name
 
+    def key_prefix(self, namespace: str) -> str:
+        """Returns the prefix of the keys of a namespace; for "" that of all keys."""
+        return f"{namespace}/" if self.namespaced and namespace else ""
+
 
 class Registry:
     """The resources of one cluster: the built-in ones, and those that definitions add.

@@ -103,7 +103,7 @@ class Scope:
     @property
     def prefix(self) -> str:
         """Returns the common prefix of the keys of the collection."""
-        return f"{self.namespace}/" if self.resource.namespaced and self.namespace else ""
+        return self.resource.key_prefix(self.namespace)
 
     @property
     def strategy(self) -> Strategy:

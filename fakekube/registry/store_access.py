@@ -61,34 +61,32 @@ class StoreAccess:
         self._access = access
         self.others_work: Callable[[], bool] = lambda: False
         """Reports whether controllers run in another thread, so that callers can wait for their writes."""
-        self._builtin_buckets: dict[tuple[str, str], Bucket[Document]] = {}
-        """Cached buckets of built-in resources, which every write needs."""
+        self._builtins: dict[tuple[str, str], tuple[Resource, Bucket[Document]]] = {}
+        """Cached built-in resources with their buckets, which every write needs."""
         self._dynamic_admission: Sequence[Bucket[Document]] | None = None
 
-    def _resource(self, group: str, plural: str) -> Resource:
-        found = self._registry.any_version(group, plural)
+    def _stored(self, group: str, plural: str) -> tuple[Resource, Bucket[Document]]:
+        """Returns a resource with its bucket. Raises LookupError if it is not served."""
+        found = self._builtins.get((group, plural))
         if found is None:
-            raise LookupError(f"{plural}.{group} is not served")
+            resource = self._registry.any_version(group, plural)
+            if resource is None:
+                raise LookupError(f"{plural}.{group} is not served")
+            found = resource, self._store.bucket(resource.bucket)
+            if not resource.custom:
+                self._builtins[group, plural] = found
         return found
 
-    def _bucket(self, group: str, plural: str) -> Bucket[Document]:
-        bucket = self._builtin_buckets.get((group, plural))
-        if bucket is None:
-            resource = self._resource(group, plural)
-            bucket = self._store.bucket(resource.bucket)
-            if not resource.custom:
-                self._builtin_buckets[group, plural] = bucket
-        return bucket
-
     def get(self, group: str, plural: str, namespace: str, name: str) -> Object | None:
-        record = self._bucket(group, plural).get(f"{namespace}/{name}" if namespace else name)
+        resource, bucket = self._stored(group, plural)
+        record = bucket.get(resource.key(namespace, name))
         return record.value.object if record else None
 
     def expect(self, group: str, plural: str, namespace: str, name: str, seconds: float) -> Object | None:
         found = self.get(group, plural, namespace, name)
         if found is not None or not self.others_work():
             return found
-        bucket, changed = self._bucket(group, plural), threading.Event()
+        bucket, changed = self._stored(group, plural)[1], threading.Event()
         bucket.subscribe(changed.set)
         end = time.monotonic() + seconds
         try:
@@ -99,10 +97,10 @@ class StoreAccess:
         return found
 
     def list(self, group: str, plural: str, namespace: str = "") -> Iterator[Object]:
-        bucket = self._bucket(group, plural)
+        resource, bucket = self._stored(group, plural)
         if not bucket.has_keys():  # as those of quotas and limits are, for which each write asks
             return iter(())
-        return (record.value.object for record in bucket.page(f"{namespace}/" if namespace else "").records)
+        return (record.value.object for record in bucket.page(resource.key_prefix(namespace)).records)
 
     def update(
         self,
@@ -114,8 +112,8 @@ class StoreAccess:
         *,
         recorded: Recorded | None = None,
     ) -> Object:
-        resource = self._resource(group, plural)
-        bucket, key = self._store.bucket(resource.bucket), resource.key(namespace, name)
+        resource, bucket = self._stored(group, plural)
+        key = resource.key(namespace, name)
         while True:
             record = bucket.get(key)
             if record is None:
@@ -137,20 +135,19 @@ class StoreAccess:
                 continue
 
     def create(self, group: str, plural: str, namespace: str, obj: Object) -> Object:
-        resource = self._resource(group, plural)
+        resource, bucket = self._stored(group, plural)
         name = obj["metadata"]["name"]
         placed = {**obj, "metadata": {**obj["metadata"], "resourceVersion": "0"}}
         final = resource.stored(placed)
-        bucket = self._store.bucket(resource.bucket)
         try:
             return bucket.commit(resource.key(namespace, name), 0, partial(stamped, final)).value.object
         except Conflict:
             raise status.already_exists(group, plural, name) from None
 
     def remove(self, group: str, plural: str, namespace: str, name: str) -> None:
-        resource = self._resource(group, plural)
+        resource, bucket = self._stored(group, plural)
         try:
-            self._store.bucket(resource.bucket).commit(resource.key(namespace, name), None, None)
+            bucket.commit(resource.key(namespace, name), None, None)
         except Conflict:
             return
 
@@ -169,17 +166,17 @@ class StoreAccess:
             self._store.bucket(pool).commit(value, None, None)
 
     def has_any(self, group: str, plural: str) -> bool:
-        return self._bucket(group, plural).has_keys()
+        return self._stored(group, plural)[1].has_keys()
 
     def has_dynamic_admission(self) -> bool:
         buckets = self._dynamic_admission
         if buckets is None:
             served = [plural for plural in _DYNAMIC_ADMISSION if self._registry.any_version(_ADMISSION_GROUP, plural)]
-            buckets = self._dynamic_admission = [self._bucket(_ADMISSION_GROUP, plural) for plural in served]
+            buckets = self._dynamic_admission = [self._stored(_ADMISSION_GROUP, plural)[1] for plural in served]
         return True in [bucket.has_keys() for bucket in buckets]
 
     def last_change(self, group: str, plural: str) -> int:
-        return self._bucket(group, plural).newest
+        return self._stored(group, plural)[1].newest
 
     def resource_of_kind(self, group: str, version: str, kind: str) -> Resource | None:
         return self._registry.of_kind(group, version, kind)

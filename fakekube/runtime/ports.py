@@ -24,6 +24,7 @@ from fakekube.runtime.behaviour import PortHandler
 from fakekube.runtime.filesystem import FileSystem
 from fakekube.runtime.images import base_name, page
 from fakekube.threads import WORKERS
+from fakekube.wsgi import environ_key
 
 __all__ = ["default_application", "is_application", "over_connection", "serve"]
 
@@ -263,8 +264,7 @@ def environ_of(method: str, target: str, version: str, headers: Iterable[tuple[s
         "CONTENT_LENGTH": str(len(body)),
     }
     for name, value in headers:
-        key = name.upper().replace("-", "_")
-        environ[key if key in ("CONTENT_TYPE", "CONTENT_LENGTH") else f"HTTP_{key}"] = value
+        environ[environ_key(name)] = value
     return environ
 
 

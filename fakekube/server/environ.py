@@ -13,6 +13,7 @@ from typing import IO, Any
 from urllib.parse import unquote_to_bytes
 
 from fakekube.server.http1 import Fields, Request
+from fakekube.wsgi import environ_key
 
 __all__ = ["base_environ", "make_environ"]
 
@@ -80,9 +81,7 @@ def _made(fields: Fields) -> dict[str, str]:
     for name, value in fields.pairs:
         if "_" in name:
             continue
-        key = name.upper().replace("-", "_")
-        if name not in ("content-type", "content-length"):
-            key = "HTTP_" + key
+        key = environ_key(name)
         if key not in variables:
             variables[key] = value
         elif name not in _ONCE:

@@ -17,6 +17,8 @@ import struct
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from fakekube.wsgi import Headers
+
 __all__ = [
     "BINARY",
     "CLOSE_NORMAL",
@@ -62,10 +64,11 @@ def handshake(environ: Mapping[str, Any]) -> bytes:
     Raises:
         Refused: the request is not a valid WebSocket handshake.
     """
-    key = requested_key(environ["REQUEST_METHOD"], lambda name: environ.get("HTTP_" + name.upper().replace("-", "_"), ""))
-    if not _ORIGIN.fullmatch(environ.get("HTTP_ORIGIN", "")):
+    headers = Headers(environ)
+    key = requested_key(environ["REQUEST_METHOD"], lambda name: headers.get(name, ""))
+    if not _ORIGIN.fullmatch(headers.get("origin", "")):
         raise Refused("403 Forbidden")
-    protocol = environ.get("HTTP_SEC_WEBSOCKET_PROTOCOL", "").strip()
+    protocol = headers.get("sec-websocket-protocol", "").strip()
     if "," in protocol:
         raise Refused("400 Bad Request")
     lines = [

@@ -60,7 +60,21 @@ LAYERS = (
 
 #: Modules that any layer may import; they import no layer.
 SHARED = frozenset(
-    {"errors", "schema", "selectors", "streams", "pipes", "kubelet_api", "clock", "data", "depth", "golang", "caches", "threads"}
+    {
+        "errors",
+        "schema",
+        "selectors",
+        "streams",
+        "pipes",
+        "kubelet_api",
+        "clock",
+        "data",
+        "depth",
+        "golang",
+        "caches",
+        "threads",
+        "wsgi",
+    }
 )
 
 

@@ -185,12 +185,11 @@ def _dumps(value: Any, option: int, floats: bool) -> bytes:
     except orjson.JSONEncodeError:  # an Overflow, a RawObject to be indented, an integer beyond 64 bits, deep nesting
         text = written(value, _scalar, pretty=bool(option))
     else:
-        if floats and (
-            (text.find(b".0") >= 0 and _ends_number(text, _WHOLE))
-            or (text.find(b"e+") >= 0 and _ends_number(text, _LARGE))
-            or (text.find(b"e-6") >= 0 and _ends_number(text, _SMALL))
-        ):
-            text = written(value, _scalar, pretty=bool(option))
+        if floats:
+            for beginning, ending in _ENDS:
+                if text.find(beginning) >= 0 and _ends_number(text, ending):
+                    text = written(value, _scalar, pretty=bool(option))
+                    break
     text = text.replace(b"<", b"\\u003c").replace(b">", b"\\u003e").replace(b"&", b"\\u0026")
     if not text.isascii():
         text = text.replace(b"\xe2\x80\xa8", b"\\u2028").replace(b"\xe2\x80\xa9", b"\\u2029")
@@ -208,10 +207,11 @@ def _ending(pattern: bytes) -> re.Pattern[bytes]:
     return re.compile(pattern + rb"(?:[,}\]\n]|\Z)")
 
 
-#: What may be a float without a fraction, or with an exponent that Go does not need (1e+16, 1e-6).
+#: What may be an integer beyond 64 bits.
 _LARGE: Final = _ending(rb"e\+[0-9]+")
-_WHOLE: Final = _ending(rb"\.0")
-_SMALL: Final = _ending(rb"e-6")
+#: What may be a float without a fraction, or with an exponent that Go does not need (1e+16, 1e-6): how its end begins,
+#: and the pattern.
+_ENDS: Final = ((b".0", _ending(rb"\.0")), (b"e+", _LARGE), (b"e-6", _ending(rb"e-6")))
 #: The rest of a number before such an end; in a string (`since 1.0, that is`) it seldom looks so.
 _BEGINNING: Final = re.compile(rb'(?:\A|[:,\[]|": |\n *)-?[0-9]+(?:\.[0-9]+)?\Z').search
 _LONGEST: Final = 32

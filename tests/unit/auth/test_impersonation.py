@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from fakekube.api.environment import Headers
 from fakekube.auth.authorization import Attributes, Decision, attributes_of
 from fakekube.auth.impersonation import Impersonation
 from fakekube.errors import StatusError
 from fakekube.registry.request import RequestInfo, User
+from fakekube.wsgi import Headers
 
 CALLER = User("boss", groups=("system:authenticated",))
 INFO = RequestInfo(

@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from fakekube.api.environment import Headers, body_reader, path_of, request_uri
+from fakekube.wsgi import Headers, body_reader, path_of, request_uri
 
 
 def test_headers_are_case_insensitive() -> None:

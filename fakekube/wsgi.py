@@ -14,11 +14,11 @@ from urllib.parse import quote
 
 from fakekube.golang.strings import text_of_native
 
-__all__ = ["Environment", "Headers", "body_reader", "path_of", "request_uri"]
+__all__ = ["Environment", "Headers", "body_reader", "environ_key", "path_of", "request_uri"]
 
 Environment = dict[str, Any]
 
-_WITHOUT_PREFIX: Final = {"content-type": "CONTENT_TYPE", "content-length": "CONTENT_LENGTH"}
+_WITHOUT_PREFIX: Final = {"content-type": "CONTENT_TYPE", "content-length": "CONTENT_LENGTH"}  # PEP 3333
 _PREFIX: Final = "HTTP_"
 #: Characters that Go does not escape in a path.
 _PATH_SAFE: Final = "/:@&=+$,;~-_.!*'()"
@@ -32,7 +32,7 @@ class Headers(Mapping[str, str]):
     #: Header name → key in the WSGI environment.
     _keys: Final[dict[str, str]] = dict(_WITHOUT_PREFIX)
 
-    def __init__(self, environment: Environment) -> None:
+    def __init__(self, environment: Mapping[str, Any]) -> None:
         self._environment = environment
 
     def __getitem__(self, name: str) -> str:
@@ -66,10 +66,15 @@ class Headers(Mapping[str, str]):
     def _key(self, name: str) -> str:
         key = self._keys.get(name)
         if key is None:
-            key = _PREFIX + name.upper().replace("-", "_")
+            key = environ_key(name)
             if len(self._keys) < 1000:
                 self._keys[name] = key
         return key
+
+
+def environ_key(name: str) -> str:
+    """Returns the key of a header, whose name may have any case."""
+    return _WITHOUT_PREFIX.get(name.lower()) or _PREFIX + name.upper().replace("-", "_")
 
 
 def path_of(environment: Environment) -> str:
