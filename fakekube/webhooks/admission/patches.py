@@ -60,11 +60,19 @@ def patch(versioned: VersionedAttributes, operations: list[Operation], data: byt
         changed = after != before
     else:
         after, type_ = _typed(versioned, patched)
-        changed = printing.normalise(type_, _without_kind(after)) != printing.normalise(type_, _without_kind(before))
+        changed = _differ(type_, _without_kind(after), _without_kind(before))
     _default(versioned, after)
     versioned.object = after
     versioned.write_back()
     return changed
+
+
+def _differ(type_: Type, one: Object, other: Object) -> bool:
+    """Returns whether two objects of a type differ as typed objects, where an empty value may equal a missing one."""
+    names = [name for name in one.keys() | other.keys() if one.get(name) != other.get(name)]
+    parts = ({name: obj[name] for name in names if name in obj} for obj in (one, other))
+    first, second = (printing.normalise(type_, part) for part in parts)
+    return bool(first != second)
 
 
 def _unstructured(versioned: VersionedAttributes, patched: Any) -> Object:
