@@ -122,8 +122,9 @@ class ClientRun:
     def start_client(self) -> None:
         """Starts the client when few enough other clients are starting, and waits for its first request."""
         with self.session.starting:
+            mark = self.trace.mark()
             self.launch()
-            self._wait_for_first_call()
+            self._wait_for_first_call(mark)
 
     def launch(self) -> None:
         """Starts the client at once."""
@@ -132,13 +133,12 @@ class ClientRun:
         kubeconfig = self.session.write_kubeconfig(self.cluster, self.folder, token_file=token_file)
         self.process = self.session.starter.start(kubeconfig, self.folder)
 
-    def _wait_for_first_call(self) -> None:
+    def _wait_for_first_call(self, mark: int) -> None:
         """Waits until the client has sent its first request, so that not too many clients start at the same time."""
-        mark = self.trace.mark()
         timeout = self.session.start_timeout
         if self.rule is not None and self.rule.fallback is not None:
             timeout = min(10.0 + 5 * self.baseline.start_seconds, timeout)
-        self.await_until(lambda: self.trace.count_since(mark) > 0, timeout)
+        self.await_until(lambda: bool(self.trace.since(mark)), timeout)
 
     def kill_client(self) -> None:
         """Kills the client; no client runs until the next start."""

@@ -40,6 +40,7 @@ class LargeEvents(Rule):
 
     def provoke(self, trial: Trial) -> None:
         before = trial.require_watch()
+        begun = trial.now
         large = trial.stimulate(_enlarge)
         large.judged = False  # writes of the client with so large an object may be refused; the client only has to survive
         targets = list(zip(large.resources, large.objects, strict=True))
@@ -50,11 +51,13 @@ class LargeEvents(Rule):
             for more in _MORE if resource == "configmaps" else ():
                 metadata = obj["metadata"]
                 trial.cluster.patch(resource, metadata["name"], {"data": more}, namespace=metadata.get("namespace"))
-        sent = trial.now
+        # A client with an idle timeout may have been close to it when the first event was sent.
+        sent = begun if trial.session.idle is not None else trial.now
         trial.await_until(lambda: trial.has_received(large), 10.0)
         trial.memory["reacted"] = trial.await_reaction(large)
         trial.wait(0.5)
         carrying = {resource for resource, _ in targets}
+        oldest = min(int(obj["metadata"]["resourceVersion"]) for _, obj in targets)
 
         def closed() -> list[Call]:
             watches = [call for call in [*before, *trial.trace.since(trial.provoked_at)] if call.is_watch]
@@ -63,6 +66,7 @@ class LargeEvents(Rule):
                 for one in watches
                 if one.ended == "closed by the client"
                 and one.collection in carrying
+                and one.delivered() >= oldest
                 and (one.end or 0.0) < max(sent, one.at) + trial.idle_limit()  # later it may be an idle timeout
             ]
 
