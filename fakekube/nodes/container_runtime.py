@@ -34,6 +34,8 @@ class Exit(NamedTuple):
     code: int
     time: float
     """The time of the exit, in seconds of the clock's `monotonic`."""
+    message: str = ""
+    """The termination message."""
 
 
 def container_runtime(backend: Backend, client: Client, shared: MutableMapping[str, Any], manager: Manager) -> Runtime:
@@ -46,6 +48,7 @@ def container_runtime(backend: Backend, client: Client, shared: MutableMapping[s
         manager: The controllers of the cluster.
     """
     from fakekube.runtime.runtime import Runtime  # a fifth of what a process would import for its first cluster
+    from fakekube.runtime.termination_message import termination_message
 
     def behaviour(pod: Mapping[str, Any], container: Mapping[str, Any]) -> Behaviour:
         rules: Pods | None = shared.get("pods")
@@ -56,8 +59,9 @@ def container_runtime(backend: Backend, client: Client, shared: MutableMapping[s
             return
         metadata = pod["metadata"]
         exits: dict[str, list[Exit]] = shared.setdefault(EXITS, {})
+        message = "" if code is None else termination_message(container, code)
         exits.setdefault(metadata["uid"], []).append(
-            Exit(container.name, container.run.attempt, code or 0, container.main.scheduler.time)
+            Exit(container.name, container.run.attempt, code or 0, container.main.scheduler.time, message)
         )
         manager.enqueue("kubelet", Key(metadata["namespace"], metadata["name"]), start=True)
 

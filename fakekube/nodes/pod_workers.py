@@ -80,7 +80,7 @@ class PodWorkers:
             state.terminate(now, float(pod["metadata"].get("deletionGracePeriodSeconds") or 0))
             self._record_events(pod, state)
         for one in exits:
-            if state.exit(one.container, one.attempt, one.code, min(one.time, now)):
+            if state.exit(one.container, one.attempt, one.code, min(one.time, now), one.message):
                 pod = self._write_state(pod, state, addresses, now)
         while state.advance(now):
             pod = self._write_state(pod, state, addresses, now)

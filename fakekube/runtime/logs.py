@@ -99,6 +99,12 @@ class ContainerLog:
         """Returns the lines from a number on that are not dropped."""
         return self._lines[max(first - self.dropped, 0) :]
 
+    def tail(self, count: int) -> bytes:
+        """Returns the text of the last lines, with an incomplete one."""
+        with self._lock:
+            lines = [line.text for line in self._lines] + [rest for rest in self._rest.values() if rest]
+        return b"".join(lines[-count:])
+
     def text_from(self, first: int, *, timestamps: bool) -> tuple[bytes, int]:
         """Returns the text of all lines from a number on, and the number of the next line. The result is cached for other
         followers."""

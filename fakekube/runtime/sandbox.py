@@ -17,7 +17,7 @@ from fakekube.kubelet_api import Connection, Destination
 from fakekube.runtime.behaviour import Behaviour, PortHandler
 from fakekube.runtime.container import Container, ContainerContext, Run
 from fakekube.runtime.environment import environment
-from fakekube.runtime.filesystem import FileSystem, oserror
+from fakekube.runtime.filesystem import File, FileSystem, oserror
 from fakekube.runtime.images import base_name, install, root_of
 from fakekube.runtime.network import Network
 from fakekube.runtime.volumes import Volumes
@@ -117,6 +117,8 @@ class Sandbox:
         writable = FileSystem(root, self._now)
         install(self.pod, writable)
         self.volumes.mount(container.spec, container.environment, writable)
+        if container.spec.get("terminationMessagePath"):
+            writable.mount(container.spec["terminationMessagePath"], File(0o666, mtime=self._now()))
         if container.read_only_root:
             writable.mounts["/"] = replace(writable.mounts["/"], read_only=True)
         return writable

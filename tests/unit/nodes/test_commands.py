@@ -109,3 +109,37 @@ def test_a_failing_init_container_is_restarted(cluster: Cluster) -> None:
     (first,) = found["initContainerStatuses"]
     assert found["phase"] == "Pending" and first["restartCount"] == 2
     assert first["lastState"]["terminated"]["exitCode"] == 3
+
+
+def message_of(cluster: Cluster, main: dict[str, Any]) -> str:
+    cluster.create(pod("p", main, restartPolicy="Never"))
+    cluster.settle()
+    (status,) = status_of(cluster, "p")["containerStatuses"]
+    return str(status["state"]["terminated"].get("message", ""))
+
+
+@pytest.mark.parametrize("root", [{}, {"securityContext": {"readOnlyRootFilesystem": True}}])
+def test_the_termination_message_is_the_content_of_a_file(cluster: Cluster, root: dict[str, Any]) -> None:
+    assert message_of(cluster, container("echo log; printf done > /dev/termination-log; exit 1", **root)) == "done"
+
+
+def test_the_path_of_the_termination_message_can_be_changed(cluster: Cluster) -> None:
+    assert message_of(cluster, container("printf done > /dev/other", terminationMessagePath="/dev/other")) == "done"
+
+
+@pytest.mark.parametrize(
+    ("script", "expected"),
+    [
+        ("printf done; exit 1", "done"),
+        ("printf done", ""),
+        ("printf log; printf done > /dev/termination-log; exit 1", "done"),
+        ("for i in $(seq 100); do echo $i; done; exit 1", "".join(f"{i}\n" for i in range(21, 101))),
+    ],
+)
+def test_the_log_is_the_termination_message_after_an_error(cluster: Cluster, script: str, expected: str) -> None:
+    assert message_of(cluster, container(script, terminationMessagePolicy="FallbackToLogsOnError")) == expected
+
+
+def test_a_long_termination_message_is_cut_to_its_end(cluster: Cluster) -> None:
+    script = "{ head -c 2000 /dev/zero | tr '\\0' x; head -c 4000 /dev/zero | tr '\\0' y; } > /dev/termination-log"
+    assert message_of(cluster, container(script)) == "x" * 96 + "y" * 4000
