@@ -27,7 +27,7 @@ from fakekube.nodes.commands import Commands
 from fakekube.nodes.container_runtime import EXITS, Exit
 from fakekube.nodes.node_status import healthy_conditions, initial_status, is_ready
 from fakekube.nodes.plans import PlanError, PodPlan, plan_from_annotations
-from fakekube.nodes.pod_status import completed_status, is_of_job, ready_status
+from fakekube.nodes.pod_status import completed_status, is_of_job, observed_status, ready_status
 from fakekube.nodes.pod_workers import PodWorkers
 from fakekube.nodes.rules import RULES, Pods
 from fakekube.nodes.running_pods import RunningPods
@@ -208,6 +208,8 @@ class Kubelet(Reconciler):
         else:
             if status.get("phase") == "Running":
                 pod, exits = self._running.sync(key, pod, node, exits)
+            if (observed := observed_status(pod)) is not None:
+                pod = self.patch_status("pods", pod, observed, manager="kubelet")
             self._commands.start(pod)
         if plan is not None or exits or pod["metadata"]["uid"] in self._workers:
             self._run_with_plan(key, pod, node, plan, exits)

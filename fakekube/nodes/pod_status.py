@@ -10,7 +10,16 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-__all__ = ["completed_status", "container_id", "image_id", "is_of_job", "ready_status", "resized_status", "resources_of"]
+__all__ = [
+    "completed_status",
+    "container_id",
+    "image_id",
+    "is_of_job",
+    "observed_status",
+    "ready_status",
+    "resized_status",
+    "resources_of",
+]
 
 Object = Mapping[str, Any]
 
@@ -78,6 +87,16 @@ def completed_status(pod: Object, now: str) -> dict[str, Any]:
         "containerStatuses": [_completed(pod, container, now, ready=False) for container in pod["spec"]["containers"]],
     }
     return status
+
+
+def observed_status(pod: Object) -> dict[str, Any] | None:
+    """Returns the fields to set in the status after a change of the spec: the observed generation, also of the kubelet's
+    conditions. None if they are set, or if the kubelet has not started the pod."""
+    generation, status = pod["metadata"].get("generation", 0), pod.get("status") or {}
+    if not status.get("startTime") or status.get("observedGeneration", 0) == generation:
+        return None
+    own = [one["type"] for one in status.get("conditions") or () if one["type"] in (*READY_CONDITIONS, "PodScheduled")]
+    return {"observedGeneration": generation, "conditions": [{"type": one, "observedGeneration": generation} for one in own]}
 
 
 def resized_status(pod: Object) -> dict[str, Any] | None:

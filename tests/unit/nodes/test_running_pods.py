@@ -103,3 +103,17 @@ def test_a_resize_restarts_a_container_with_the_policy_restart_container(cluster
     resize(cluster, "200m")
     (status,) = status_of(cluster, "p")["containerStatuses"]
     assert status["restartCount"] == 1 and status["allocatedResources"] == {"cpu": "200m"}
+
+
+@pytest.mark.parametrize("told", [False, True])
+def test_a_change_of_the_spec_is_observed(cluster: Cluster, told: bool) -> None:
+    if told:
+        cluster.pods.on(name="p").forever()
+    cluster.create(pod("p"))
+    cluster.settle()
+    assert status_of(cluster, "p")["observedGeneration"] == 1
+    cluster.patch("pods", "p", {"spec": {"activeDeadlineSeconds": 5000}})
+    cluster.settle()
+    found = status_of(cluster, "p")
+    assert found["observedGeneration"] == 2
+    assert {one["observedGeneration"] for one in found["conditions"]} == {2}
