@@ -227,7 +227,7 @@ class Container:
 
     async def execute(self, argv: Sequence[str], program: Program) -> int:
         """Runs a command by its name or path, and returns its exit code. Raises ProgramNotFound."""
-        program = replace(program, name=argv[0], args=argv[1:], failed=False)
+        program = replace(program, name=argv[0], argv0=argv[0], args=argv[1:], failed=False)
         implementation = self.command_for(argv[0])
         if implementation is None:
             implementation = self._found(argv[0], program)

@@ -99,6 +99,8 @@ class Program:
     shell: Any = None
     """The shell that runs the command; None if there is none."""
     closing: list[Descriptor] = field(default_factory=list)
+    argv0: str = ""
+    """The name or path by which it was called; `name` is the last part."""
 
     @property
     def files(self) -> FileSystem:

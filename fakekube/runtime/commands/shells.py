@@ -35,7 +35,7 @@ async def _sh(program: Program) -> int:
                 return await program.complain("-c requires an argument", 2)
             source = args.pop(0)
             break
-    name = program.name.rpartition("/")[2]
+    name = program.argv0
     shell = Shell.of(program, args[0] if args and source is not None else name, args[1:])
     shell.options = options & {"e", "u", "x", "pipefail"}
     if source is None and args and "s" not in options:

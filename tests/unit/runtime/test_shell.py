@@ -197,3 +197,7 @@ def test_unterminated_script_raises_incomplete_error(text: str) -> None:
 def test_invalid_script_raises_syntax_error(text: str) -> None:
     with pytest.raises(ShellSyntaxError):
         parse(text)
+
+
+def test_the_shell_has_the_name_by_which_it_was_called(pod: PodInside) -> None:
+    assert pod.exec(["/bin/sh", "-c", "echo $0; nosuch"]) == Result(127, "/bin/sh\n", "/bin/sh: nosuch: not found\n")
