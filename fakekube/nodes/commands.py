@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from fakekube.controllers.reconciler import Object
+from fakekube.runtime.probing import run_handler
 
 if TYPE_CHECKING:
     from fakekube.nodes.kubelet import Kubelet
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 __all__ = ["Commands"]
 
 _HOOK_FAILED: Final = 137
+#: The real seconds that a request of a postStart hook may take.
+_HOOK_SECONDS: Final = 5.0
 _FIELDS: Final = {"initContainers": "initContainerStatuses", "containers": "containerStatuses"}
 
 
@@ -36,6 +39,8 @@ class Commands:
 
     def __init__(self, kubelet: Kubelet) -> None:
         self._kubelet = kubelet
+        self._started: dict[str, dict[str, int]] = {}
+        """The uid of a pod → container → its last run whose command was started."""
         self._stopped: set[str] = set()
         """The uids of pods whose preStop hooks have run."""
 
@@ -53,7 +58,8 @@ class Commands:
                 if rules.behaviour_of(pod, spec).follows_command:
                     yield field, spec
 
-    def _container(self, pod: Object, name: str) -> Container:
+    def container(self, pod: Object, name: str) -> Container:
+        """Returns the current run of a container."""
         runtime: Runtime = self._kubelet.context.shared["runtime of"]()
         return runtime.container(pod, name)
 
@@ -65,13 +71,18 @@ class Commands:
         for field, spec in self._followed(pod):
             states = {one["name"]: one.get("state") or {} for one in status.get(_FIELDS[field]) or ()}
             if "running" in states.get(spec["name"], {}):
-                container = self._container(pod, spec["name"])
+                container = self.container(pod, spec["name"])
+                self._started.setdefault(pod["metadata"]["uid"], {})[spec["name"]] = container.run.attempt
                 if container.main.start_now():
                     self._run_post_start(pod, container)
 
+    def is_started(self, pod: Object, name: str, attempt: int) -> bool:
+        """Whether the command of a run of a container was started."""
+        return self._started.get(pod["metadata"]["uid"], {}).get(name) == attempt
+
     def _run_post_start(self, pod: Object, container: Container) -> None:
-        hook = ((container.spec.get("lifecycle") or {}).get("postStart") or {}).get("exec")
-        if hook is None:
+        hook = (container.spec.get("lifecycle") or {}).get("postStart")
+        if not hook:
             return
 
         def failed() -> None:
@@ -79,7 +90,10 @@ class Commands:
             self._kubelet.record(pod, "Warning", "FailedPostStartHook", "PostStartHook failed", field)
             container.exited(_HOOK_FAILED)
 
-        container.run_hook(hook.get("command") or (), failed)
+        if "exec" in hook:
+            container.run_hook(hook["exec"].get("command") or (), failed)
+        elif run_handler(container, hook, _HOOK_SECONDS).failure is not None:
+            failed()
 
     # ------------------------------------------------------------ stop
 
@@ -91,16 +105,18 @@ class Commands:
         took: dict[str, float] = {}
         for field, spec in self._followed(pod):
             self._stopped.add(uid)
-            hook = ((spec.get("lifecycle") or {}).get("preStop") or {}).get("exec")
-            if hook is None or field != "containers":
+            hook = (spec.get("lifecycle") or {}).get("preStop")
+            if not hook or field != "containers":
                 continue
             grace = float(pod["metadata"].get("deletionGracePeriodSeconds") or 0)
-            code, took[spec["name"]] = self._container(pod, spec["name"]).run_to_end(hook.get("command") or (), grace)
-            if code:
+            result = run_handler(self.container(pod, spec["name"]), hook, grace)
+            took[spec["name"]] = result.seconds
+            if result.failure is not None:
                 path = f"spec.containers{{{spec['name']}}}"
                 self._kubelet.record(pod, "Warning", "FailedPreStopHook", "PreStopHook failed", path)
         return took
 
     def forget(self, uid: str) -> None:
         """Removes the state of a deleted pod."""
+        self._started.pop(uid, None)
         self._stopped.discard(uid)

@@ -29,6 +29,7 @@ from fakekube.nodes.node_status import healthy_conditions, initial_status, is_re
 from fakekube.nodes.plans import PlanError, PodPlan, plan_from_annotations
 from fakekube.nodes.pod_status import completed_status, is_of_job, observed_status, ready_status
 from fakekube.nodes.pod_workers import PodWorkers
+from fakekube.nodes.probes import Probes
 from fakekube.nodes.rules import RULES, Pods
 from fakekube.nodes.running_pods import RunningPods
 from fakekube.validation.conditions import find_condition
@@ -70,6 +71,7 @@ class Kubelet(Reconciler):
         self._intervals: dict[str, tuple[float, float]] = {}
         self._commands = Commands(self)
         self._workers = PodWorkers(self.clock, self.recorder, self._write_planned_status, self._commands.followed)
+        self._probes = Probes(self, self._commands, self._workers)
         self._running = RunningPods(self, self._workers, self._on_node)
         self._staged: Container[str] = self.context.shared.get("staged", ())
         for node in self.cache.list("nodes"):
@@ -110,6 +112,7 @@ class Kubelet(Reconciler):
             self._addresses.release(metadata["uid"])
             self._workers.forget(metadata["uid"])
             self._commands.forget(metadata["uid"])
+            self._probes.forget(metadata["uid"])
             self.context.shared.get(EXITS, {}).pop(metadata["uid"], None)
             return self._running.deferred_on(node)
         pods.add(key)
@@ -277,11 +280,11 @@ class Kubelet(Reconciler):
         found = self._addresses_for(pod, node)
         if found is None:
             return
-        wait = self._workers.sync(pod, plan, found, exits)
+        waits = [self._workers.sync(pod, plan, found, exits), None if deleted else self._probes.sync(pod, found)]
         if deleted and self._workers.is_done(uid):
             self._remove(pod)
-        elif wait is not None:
-            self.requeue_after(key, wait)
+        elif any(wait is not None for wait in waits):
+            self.requeue_after(key, min(wait for wait in waits if wait is not None))
 
     def _write_planned_status(self, pod: Object, status: dict[str, Any]) -> Object:
         return self.patch_status("pods", pod, status, manager="kubelet")

@@ -22,11 +22,13 @@ from typing import Any, Final, NamedTuple
 from fakekube.nodes.container import Container, Kind, State, Step, Termination
 from fakekube.nodes.plans import ContainerPlan, PodPlan, Run
 
-__all__ = ["ContainerEvent", "PodState"]
+__all__ = ["PROBES", "ContainerEvent", "PodState"]
 
 #: Seconds.
 BACK_OFF: Final = 10.0
 MAX_BACK_OFF: Final = 300.0
+#: The fields of a container with probes, in the order in which they run.
+PROBES: Final = ("startupProbe", "livenessProbe", "readinessProbe")
 #: A run of at least so many seconds resets the back-off.
 LONG_RUN: Final = 600.0
 
@@ -256,13 +258,18 @@ class PodState:
         one.started_at = now
         self._schedule(one, now)
 
-    @staticmethod
-    def _schedule(one: Container, now: float) -> None:
-        """Sets the steps of a run that starts now."""
+    def _schedule(self, one: Container, now: float) -> None:
+        """Sets the steps of a run that starts now. For containers that run their command, probes determine the rest."""
         one.steps.clear()
+        probed = [kind for kind in PROBES if one.name in self.followed and one.spec.get(kind)]
         started = max(one.plan.started_after, _delay(one.spec, "startupProbe"))
-        one.steps[Step.STARTED] = now + started
-        if one.plan.ready_after is not None and one.kind is not Kind.INIT:
+        if "startupProbe" not in probed:
+            one.steps[Step.STARTED] = now + started
+        if (
+            one.plan.ready_after is not None
+            and one.kind is not Kind.INIT
+            and not {"startupProbe", "readinessProbe"} & set(probed)
+        ):
             one.steps[Step.READY] = now + max(one.plan.ready_after, started, _delay(one.spec, "readinessProbe"))
         run = one.plan.run(one.attempt)
         if run.seconds is not None:
@@ -337,6 +344,26 @@ class PodState:
                 self._progress(now)
                 return True
         return False
+
+    def probe(self, name: str, attempt: int, kind: str, succeeded: bool, now: float) -> bool:
+        """Applies the result of a probe (a field of the container). Returns False if it changes nothing."""
+        one = next(one for one in self.containers if one.name == name)
+        if one.attempt != attempt or one.state is not State.RUNNING:
+            return False
+        if kind != "readinessProbe" and not succeeded:
+            text = kind.removesuffix("Probe")
+            self._record(one, "Normal", "Killing", f"Container {name} failed {text} probe, will be restarted")
+            self._exit(one, now, Run(0.0, KILLED))
+            self._progress(now)
+            return True
+        before = one.started, one.ready
+        if kind == "startupProbe":
+            one.started = True
+            one.ready = not one.spec.get("readinessProbe")
+            self._progress(now)
+        elif kind == "readinessProbe":
+            one.ready = succeeded
+        return before != (one.started, one.ready)
 
     def fail(self, now: float, reason: str, message: str) -> None:
         """Fails the pod as a whole, and kills all containers."""

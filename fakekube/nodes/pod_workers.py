@@ -7,7 +7,7 @@ Specified by: pkg/kubelet/pod_workers.go, pkg/kubelet/status/status_manager.go.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 from fakekube.clock import Clock
 from fakekube.controllers.recorder import Recorder
 from fakekube.golang.timestamps import print_time
+from fakekube.nodes.container import Container, State
 from fakekube.nodes.container_runtime import Exit
 from fakekube.nodes.planned_status import planned_status
 from fakekube.nodes.plans import PodPlan
@@ -86,6 +87,20 @@ class PodWorkers:
             pod = self._write_state(pod, state, addresses, now)
         due = state.next_due
         return None if due is None else max(due - now, 0.0)
+
+    def running(self, uid: str) -> Iterator[Container]:
+        """Yields the containers of a pod that are running."""
+        worker = self._workers.get(uid)
+        if worker is not None and not worker.state.terminating:
+            yield from (one for one in worker.state.containers if one.state is State.RUNNING)
+
+    def probe(self, pod: Object, container: Container, kind: str, succeeded: bool, addresses: Addresses) -> bool:
+        """Applies the result of a probe of a running container. Returns whether it changed the status. Raises ApiError."""
+        state, now = self._workers[pod["metadata"]["uid"]].state, self._clock.monotonic()
+        changed = state.probe(container.name, container.attempt, kind, succeeded, now)
+        if changed:
+            self._write_state(pod, state, addresses, now)
+        return changed
 
     def resize(self, pod: Object) -> bool:
         """Applies the new resources of a resized pod. Returns False if the pod has no state machine."""

@@ -15,12 +15,12 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from fakekube.clock import Clock
 from fakekube.runtime.behaviour import Behaviour
 from fakekube.runtime.commands import command as applet
-from fakekube.runtime.descriptors import Null
+from fakekube.runtime.descriptors import Capture, Descriptor, Null
 from fakekube.runtime.environment import expand
 from fakekube.runtime.filesystem import File, FileSystem
 from fakekube.runtime.images import APPLET
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from fakekube.runtime.main_program import MainProgram
     from fakekube.runtime.network import Network
 
-__all__ = ["Container", "ContainerContext", "Run"]
+__all__ = ["Container", "ContainerContext", "Ended", "Run"]
 
 Object = Mapping[str, Any]
 
@@ -49,6 +49,17 @@ class Run:
     started: datetime
     finished: datetime | None = None
     exit_code: int = 0
+
+
+class Ended(NamedTuple):
+    """A command that was run to its end."""
+
+    code: int | None
+    """The exit code; None if it was killed because it took too long."""
+    seconds: float
+    """The time that it would have taken."""
+    output: bytes
+    """What it wrote to stdout and stderr."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -275,28 +286,33 @@ class Container:
         self.register(scheduler.start(body(), " ".join(command), self.next_pid()))
         scheduler.run()
 
-    def run_to_end(self, command: Sequence[str], limit: float) -> tuple[int, float]:
-        """Runs a command to its end without waiting: its sleeps return at once.
+    def run_to_end(self, command: Sequence[str], limit: float) -> Ended:
+        """Runs a command to its end without waiting: its sleeps return at once. Only handlers of tests take real time.
 
         Args:
             command: the program and its arguments.
             limit: the maximum time of the command, in seconds; then it is killed.
-
-        Returns the exit code, and the seconds that the command would have taken.
         """
         start = self.clock.monotonic()
         scheduler = Scheduler(self.clock, started=start, eager=False)
-        task = scheduler.start(self._run_quietly(command), " ".join(command), self.next_pid())
+        output = Capture()
+        task = scheduler.start(self._run_quietly(command, output), " ".join(command), self.next_pid())
         scheduler.catch_up(start + limit)
+        if task.exit_code is None and not scheduler.is_sleeping:
+            ended = threading.Event()
+            task.subscribe(ended.set)
+            if task.exit_code is None:
+                ended.wait(limit)
         if task.exit_code is None:
             task.kill(SIGKILL)
             scheduler.catch_up(start + limit)
-            return 128 + SIGKILL, limit
-        return task.exit_code, scheduler.time - start
+            return Ended(None, limit, bytes(output.data))
+        return Ended(task.exit_code, scheduler.time - start, bytes(output.data))
 
-    async def _run_quietly(self, command: Sequence[str]) -> int:
+    async def _run_quietly(self, command: Sequence[str], output: Descriptor | None = None) -> int:
+        written = output or Null()
         try:
-            return await self.execute(command, self.program(command, {0: Null(), 1: Null(), 2: Null()})) if command else 0
+            return await self.execute(command, self.program(command, {0: Null(), 1: written, 2: written})) if command else 0
         except ProgramNotFound as missing:
             return missing.code
 

@@ -90,6 +90,8 @@ class MainProgram:
         self._lock = threading.Lock()
         self._task: Task | None = None
         self._started = False
+        self.absent = False
+        """Whether the shell does not have the program."""
         self._driven = False
         """Whether the program runs without followers (`start_now`)."""
 
@@ -206,6 +208,7 @@ class MainProgram:
 
     def _tell_absent(self) -> None:
         """Tells that the shell does not have the program."""
+        self.absent = True
         if self.container.is_running:
             self.container.exited(None)
 

@@ -253,6 +253,11 @@ class Scheduler:
     # ------------------------------------------------------------ running
 
     @property
+    def is_sleeping(self) -> bool:
+        """Whether a task waits for a later time."""
+        return bool(self._sleepers)
+
+    @property
     def eager(self) -> bool:
         """Whether sleeping tasks run as soon as they are due."""
         return self._eager

@@ -1,0 +1,180 @@
+"""Probes of containers that run their command."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import pytest
+
+from fakekube import Cluster
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    with Cluster() as made:
+        made.clock.hold()
+        made.pods.on().runs_command()
+        yield made
+
+
+def start(cluster: Cluster, script: str = "sleep 1000", **fields: Any) -> None:
+    main = {"name": "main", "image": "busybox", "command": ["sh", "-c", script], **fields}
+    cluster.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [main]}})
+    cluster.settle()
+
+
+def status_of(cluster: Cluster) -> Any:
+    return cluster.get("pods", "p")["status"]["containerStatuses"][0]
+
+
+def is_ready(cluster: Cluster) -> bool:
+    ready = bool(status_of(cluster)["ready"])
+    conditions = {one["type"]: one["status"] for one in cluster.get("pods", "p")["status"]["conditions"]}
+    assert conditions["Ready"] == str(ready)
+    return ready
+
+
+def after(cluster: Cluster, seconds: float) -> Cluster:
+    cluster.clock.advance(seconds=seconds)
+    cluster.settle()
+    return cluster
+
+
+def messages(cluster: Cluster, reason: str) -> list[str]:
+    return [one["message"] for one in cluster.list("events") if one["reason"] == reason]
+
+
+def command(script: str, **fields: Any) -> dict[str, Any]:
+    return {"exec": {"command": ["sh", "-c", script]}, **fields}
+
+
+def test_a_readiness_probe_decides_whether_a_container_is_ready(cluster: Cluster) -> None:
+    script = "sleep 7; touch /tmp/up; sleep 20; rm /tmp/up; sleep 1000"
+    start(cluster, script, readinessProbe=command("cat /tmp/up", periodSeconds=5, failureThreshold=2))
+    assert not is_ready(cluster)
+    assert messages(cluster, "Unhealthy") == ["Readiness probe failed: cat: can't open '/tmp/up': No such file or directory\n"]
+    assert not is_ready(after(cluster, 6))
+    assert is_ready(after(cluster, 5))
+    assert is_ready(after(cluster, 20))  # failed once
+    assert not is_ready(after(cluster, 5))
+    assert status_of(cluster)["restartCount"] == 0
+
+
+def test_a_success_threshold_delays_readiness(cluster: Cluster) -> None:
+    start(cluster, readinessProbe=command("true", initialDelaySeconds=3, periodSeconds=2, successThreshold=3))
+    assert not is_ready(after(cluster, 6))
+    assert is_ready(after(cluster, 1))
+
+
+def test_a_failed_liveness_probe_restarts_a_container(cluster: Cluster) -> None:
+    script = "touch /tmp/up; sleep 10; rm /tmp/up; sleep 1000"
+    start(cluster, script, livenessProbe=command("test -e /tmp/up", periodSeconds=2, failureThreshold=3))
+    assert is_ready(cluster)
+    assert status_of(after(cluster, 13))["restartCount"] == 0
+    found = status_of(after(cluster, 2))
+    assert (found["restartCount"], found["lastState"]["terminated"]["exitCode"]) == (1, 137)
+    assert messages(cluster, "Killing") == ["Container main failed liveness probe, will be restarted"]
+
+
+def test_other_probes_wait_for_the_startup_probe(cluster: Cluster) -> None:
+    start(
+        cluster,
+        "sleep 12; touch /tmp/up; sleep 1000",
+        startupProbe=command("test -e /tmp/up", periodSeconds=5, failureThreshold=10),
+        livenessProbe=command("test -e /tmp/up", periodSeconds=1, failureThreshold=1),
+    )
+    assert (status_of(after(cluster, 11))["started"], is_ready(cluster)) == (False, False)
+    assert (status_of(after(cluster, 5))["started"], is_ready(cluster)) == (True, True)
+    assert status_of(cluster)["restartCount"] == 0
+
+
+def test_a_failed_startup_probe_restarts_a_container(cluster: Cluster) -> None:
+    start(cluster, startupProbe=command("false", periodSeconds=1, failureThreshold=3))
+    assert status_of(after(cluster, 3))["restartCount"] == 1
+    assert messages(cluster, "Killing") == ["Container main failed startup probe, will be restarted"]
+
+
+def test_a_probe_that_takes_too_long_fails(cluster: Cluster) -> None:
+    start(cluster, readinessProbe=command("sleep 3", timeoutSeconds=2))
+    assert not is_ready(cluster)
+    assert messages(cluster, "Unhealthy") == ['Readiness probe failed: command "sh -c sleep 3" timed out after 2s']
+
+
+def answering(statuses: Iterator[str], paths: list[str]) -> Callable[..., Iterable[bytes]]:
+    def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        paths.append(f"{environ['PATH_INFO']} {environ['HTTP_X_PROBE']}")
+        start_response(next(statuses), [("Content-Length", "0")])
+        return [b""]
+
+    return application
+
+
+def test_an_http_probe_requests_a_path(cluster: Cluster) -> None:
+    paths: list[str] = []
+    cluster.pods.on(name="p").serve(8080, answering(iter(["503 Service Unavailable", "204 No Content"]), paths))
+    action = {"path": "/ready", "port": "http", "httpHeaders": [{"name": "X-Probe", "value": "yes"}]}
+    ports = [{"name": "http", "containerPort": 8080}]
+    start(cluster, ports=ports, readinessProbe={"httpGet": action, "periodSeconds": 5})
+    assert not is_ready(cluster)
+    assert messages(cluster, "Unhealthy") == ["Readiness probe failed: HTTP probe failed with statuscode: 503"]
+    assert is_ready(after(cluster, 5))
+    assert paths == ["/ready yes"] * 2
+
+
+@pytest.mark.parametrize(
+    ("handler", "text"),
+    [
+        ({"httpGet": {"port": 81, "path": "/"}}, 'Get "http://{ip}:81/": dial tcp {ip}:81: connect: connection refused'),
+        ({"tcpSocket": {"port": 81}}, "dial tcp {ip}:81: connect: connection refused"),
+    ],
+)
+def test_a_probe_of_a_closed_port_fails(cluster: Cluster, handler: dict[str, Any], text: str) -> None:
+    start(cluster, ports=[{"containerPort": 80}], readinessProbe=handler)
+    assert not is_ready(cluster)
+    ip = cluster.get("pods", "p")["status"]["podIP"]
+    assert messages(cluster, "Unhealthy") == [f"Readiness probe failed: {text.format(ip=ip)}"]
+
+
+def test_a_probe_of_an_open_port_succeeds(cluster: Cluster) -> None:
+    start(cluster, ports=[{"containerPort": 80}], readinessProbe={"tcpSocket": {"port": 80}})
+    assert is_ready(cluster)
+
+
+def test_a_handler_of_a_test_can_be_a_probe(cluster: Cluster) -> None:
+    codes = iter([1, 0])
+    cluster.pods.on(name="p").exec(lambda context: next(codes), command="pg_isready")
+    start(cluster, readinessProbe={"exec": {"command": ["pg_isready"]}, "periodSeconds": 5, "timeoutSeconds": 60})
+    assert not is_ready(cluster)
+    assert is_ready(after(cluster, 5))
+
+
+def test_probes_succeed_if_the_shell_does_not_have_the_command_of_the_container(cluster: Cluster) -> None:
+    start(cluster, image="operator:1", command=["/manager"], readinessProbe={"httpGet": {"port": 81, "path": "/readyz"}})
+    assert is_ready(cluster)
+
+
+def test_a_probe_succeeds_if_the_shell_does_not_have_its_command(cluster: Cluster) -> None:
+    start(cluster, readinessProbe=command("pg_isready -U postgres"))
+    assert is_ready(cluster)
+
+
+def test_an_http_hook_requests_a_path(cluster: Cluster) -> None:
+    paths: list[str] = []
+    cluster.pods.on(name="p").serve(8080, answering(iter(["200 OK", "500 Internal Server Error"]), paths))
+    header = [{"name": "X-Probe", "value": "yes"}]
+    hooks = {when: {"httpGet": {"path": f"/{when}", "port": 8080, "httpHeaders": header}} for when in ("postStart", "preStop")}
+    start(cluster, lifecycle=hooks)
+    assert is_ready(cluster)
+    cluster.delete("pods", "p")
+    cluster.settle()
+    assert paths == ["/postStart yes", "/preStop yes"]
+    assert messages(cluster, "FailedPreStopHook") == ["PreStopHook failed"]
+
+
+def test_a_sleep_before_the_stop_delays_it(cluster: Cluster) -> None:
+    start(cluster, lifecycle={"preStop": {"sleep": {"seconds": 7}}})
+    cluster.delete("pods", "p")
+    cluster.settle()
+    assert after(cluster, 6).list("pods")
+    assert not after(cluster, 2).list("pods")
