@@ -392,9 +392,9 @@ def test_idle_connection_is_closed_with_goaway(
     serve_http2: Serve, connect_http2: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from fakekube.server import server as server_module
-    from fakekube.server.http2 import connection
+    from fakekube.server.http2 import connection_socket
 
-    monkeypatch.setattr(connection, "_IDLE_SECONDS", 0.01)
+    monkeypatch.setattr(connection_socket, "_IDLE_SECONDS", 0.01)
     monkeypatch.setattr(server_module, "_ROUND_SECONDS", 0.05)
     client = connect_http2(serve_http2(lazy))
     assert client.get("/").data == b"ok"
