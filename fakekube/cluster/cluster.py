@@ -2,50 +2,37 @@
 
 A cluster can be used in process at once; `start` makes its server reachable, for any client in any language, and starts
 its controllers. Its methods use the API, except for what no API offers: snapshots, forks, compaction and the clock.
-`components` builds what runs behind it, `serving` its server, `state` is the part about the contents of the store.
+`components` builds what runs behind it; its base classes are the parts about its server (`served`) and about the contents of the
+store (`state`).
 
-Invariants: a cluster is not started, started or stopped, in this order, and never starts again; `stop` ends all that it
-started (threads, sockets, files, timers). Server, observer and runtime are made when they are first needed.
+Invariant: the arguments are checked, and the API works, before `start`; the container runtime is made when it is first needed.
 """
 
 from __future__ import annotations
 
 import operator
-import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from enum import Enum
-from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
-from fakekube.auth.identities import with_authenticated
 from fakekube.clock import Clock
 from fakekube.cluster.components import Components
-from fakekube.cluster.kubeconfigs import Kubeconfigs
+from fakekube.cluster.served import ServedCluster
 from fakekube.cluster.serving import Serving
-from fakekube.cluster.state import ClusterState
 from fakekube.control import WSGI, Control, is_loopback
 from fakekube.options import ServerOptions
 from fakekube.registry.backend import Settings
-from fakekube.registry.request import User
 from fakekube.store import Retention
 from fakekube.testing.aggregated_api import AggregatedAPI
 from fakekube.testing.clients import Clients
-from fakekube.testing.object_client import ObjectClient
 from fakekube.testing.services import ForwardedServices
 
 if TYPE_CHECKING:
     from fakekube.codecs.document import Document
     from fakekube.nodes.fleet import Nodes
     from fakekube.nodes.rules import Pods
-    from fakekube.powers.faults import Faults
-    from fakekube.powers.observation import Observer
-    from fakekube.powers.requests import Requests
-    from fakekube.server import Server
     from fakekube.store import Snapshot, Store
     from fakekube.testing.asynchronous import AsyncCluster
     from fakekube.testing.manifests import Source
@@ -58,13 +45,7 @@ Object = dict[str, Any]
 MAX_FIRST_REVISION = 1 << 128
 
 
-class _State(Enum):
-    NOT_STARTED = "not started"
-    STARTED = "started"
-    STOPPED = "stopped"
-
-
-class Cluster(ClusterState):
+class Cluster(ServedCluster):
     """One cluster; a context manager that starts and stops it.
 
     Objects can be read and written before `start` and after `stop`; only `url`, `kubeconfig` and what else needs the
@@ -136,8 +117,8 @@ class Cluster(ClusterState):
             Retention() if compaction_interval is None else replace(Retention(), compaction_interval=compaction_interval)
         )
         clock = clock or Clock()
-        self._serving = Serving(host, port, tls=tls, options=self._options.serving, clock=clock, application=lambda: self._served)
-        components = self._components = Components(
+        serving = Serving(host, port, tls=tls, options=self._options.serving, clock=clock, application=lambda: self._served)
+        components = Components(
             settings=settings,
             options=self._options,
             profile=profile,
@@ -146,10 +127,10 @@ class Cluster(ClusterState):
             clock=clock,
             retention=self._retention,
             tls=tls,
-            authority=self._serving.own_authority,
+            authority=serving.own_authority,
             store=store,
         )
-        super().__init__(components.client(), components.machinery, settings, clock)
+        super().__init__(components, serving, settings, clock, keep_requests=keep_requests, strict=strict)
         self._manager = components.manager
         self._initial = None if store is None else self.snapshot()
         self.named_snapshots: dict[str, tuple[Snapshot[Document], datetime]] = {}
@@ -160,16 +141,6 @@ class Cluster(ClusterState):
             raise ValueError(f"first_revision is {first_revision}, not from 0 to 2^128")
         if first_revision:
             self._machinery.backend.store.skip(first_revision)
-        self._strict = strict
-        self._requires_hits = strict
-        """Whether `stop` checks that every armed fault occurred; False after the first check."""
-        self._keep_requests = keep_requests
-        self._observer: Observer | None = None
-        if keep_requests:
-            self._observe()
-        self._starting = threading.Lock()
-        self._state = _State.NOT_STARTED
-        self._kubeconfigs = Kubeconfigs(self._serving, lambda: self.url, self._add_token)
         self.services = ForwardedServices(self._machinery.resolver)
         """`services.forward("namespace/name", port)`: the API server reaches webhooks and aggregated APIs of that Service at a
         port of this machine."""
@@ -181,155 +152,11 @@ class Cluster(ClusterState):
             self.load(load)
             self.keep_initial()
 
-    # ---------------------------------------------------------------- requests and faults
-
-    def _observe(self) -> Observer:
-        """Returns the observer of requests; installs it on first use."""
-        if self._observer is None:
-            from fakekube.powers.exchange import FAULTS_USER_AGENT
-            from fakekube.powers.observation import Observer
-
-            client = self._components.client(FAULTS_USER_AGENT)
-            self._observer = Observer(self._machinery.backend, client, self._keep_requests)
-            self._machinery.application.observer = self._observer
-            self._machinery.observe_calls(self._observer.observe_call)
-        return self._observer
-
-    @property
-    def requests(self) -> Requests:
-        """The recorded requests and responses, oldest first: `requests.where(verb="patch").wait(1)`; see docs/powers.md."""
-        return self._observe().requests
-
-    @property
-    def faults(self) -> Faults:
-        """Fault injection: `faults.on("watch", "pods").gone()`; see docs/powers.md."""
-        return self._observe().faults
-
-    # ---------------------------------------------------------------- start and stop
-
-    def start(self) -> Cluster:
-        """Starts the cluster, and returns it; does nothing if it is started.
-
-        With port 0, the server itself starts when its address is first read.
-
-        Raises:
-            OSError: the address is not available.
-            OptionError: the certificate files are invalid.
-            RuntimeError: the cluster is stopped.
-        """
-        with self._starting:
-            if self._state is _State.STOPPED:
-                raise RuntimeError("the cluster is stopped; a fork of it can be started")
-            if self._state is _State.STARTED:
-                return self
-            if self._serving.may_fail:  # so that `start` raises, and not the first use of the address
-                self._serving.start()
-            self._state = _State.STARTED
-        self._components.start()
-        return self
-
-    def _running_server(self) -> Server:
-        """Returns the server; starts it on first use. Raises RuntimeError before `start` and after `stop`."""
-        if self._serving.server is not None:
-            return self._serving.server
-        with self._starting:
-            if self._state is not _State.STARTED:
-                raise RuntimeError(f"the cluster is {self._state.value}")
-            return self._serving.server or self._serving.start()
-
     @property
     def _served(self) -> WSGI:
         """The WSGI application of the server: the API, and the control API if it is enabled."""
         control = is_loopback(self._serving.host) if self._control is None else self._control
         return Control(self._machinery, self) if control else self._machinery.application
-
-    def stop(self) -> None:
-        """Stops the server with all its streams, the controllers, recordings and timers, and deletes kubeconfig files.
-
-        May be called before `start`, and twice. Raises AssertionError if the cluster is strict and an armed fault never
-        occurred; the cluster is stopped nevertheless.
-        """
-        with self._starting:
-            self._state = _State.STOPPED
-            server, self._serving.server = self._serving.server, None
-        observer = self._observer
-        if observer is not None:
-            observer.stop()
-        for one in self._recordings:
-            one.stop()
-        if server is not None:
-            server.stop()
-        self._components.stop()
-        self.clock.close()
-        self._kubeconfigs.remove()
-        if self._requires_hits and observer is not None:
-            self._requires_hits = False
-            observer.require_hits()
-
-    def __enter__(self) -> Cluster:
-        return self.start()
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
-        self._requires_hits = (
-            self._requires_hits and error is None
-        )  # an error of the block is more important than a fault that did not happen
-        self.stop()
-
-    @property
-    def url(self) -> str:
-        """The URL of the server. Raises RuntimeError before `start` and after `stop`."""
-        return self._running_server().url
-
-    @property
-    def port(self) -> int:
-        """The port of the server. Raises RuntimeError before `start` and after `stop`."""
-        return self._running_server().port
-
-    @property
-    def host(self) -> str:
-        """The host on which the server listens."""
-        return self._serving.host
-
-    @property
-    def connections(self) -> int:
-        """The number of connections of the server, including streams."""
-        server = self._serving.server
-        return 0 if server is None else server.connections
-
-    @property
-    def is_connected(self) -> bool:
-        """Reports whether any client has a connection to the server."""
-        server = self._serving.server
-        return server is not None and server.is_connected
-
-    @property
-    def application(self) -> Any:
-        """The API as a WSGI application, for another server or a test client."""
-        return self._machinery.application
-
-    @property
-    def kubeconfig(self) -> Path:
-        """The path of a kubeconfig file for an administrator; the file is deleted when the cluster stops.
-
-        Raises RuntimeError before `start` and after `stop`.
-        """
-        return self._kubeconfigs.admin
-
-    def write_kubeconfig(self, path: Path | str, *, user: str = "", groups: Iterable[str] = ()) -> None:
-        """Writes a kubeconfig file, which is kept when the cluster stops.
-
-        Args:
-            path: of the file; missing folders are created.
-            user, groups: for whom; by default an administrator.
-
-        Raises OSError, and RuntimeError before `start` and after `stop`.
-        """
-        self._kubeconfigs.write(Path(path), user, tuple(groups))
-
-    @property
-    def environment(self) -> dict[str, str]:
-        """The environment variables for a process that uses this cluster: KUBECONFIG. Raises RuntimeError before `start`."""
-        return {"KUBECONFIG": str(self.kubeconfig)}
 
     @property
     def nodes(self) -> Nodes:
@@ -350,32 +177,6 @@ class Cluster(ClusterState):
         from fakekube.testing.stages import Stages
 
         return Stages(self._components.stages, self._components.stages_changed)
-
-    # ---------------------------------------------------------------- users
-
-    def as_user(
-        self, name: str, groups: Iterable[str] = (), uid: str = "", extra: Mapping[str, Sequence[str]] | None = None
-    ) -> ObjectClient:
-        """Returns a client with the methods of this cluster for objects, whose requests have another user.
-
-        Args:
-            name: the user name; "system:serviceaccount:NAMESPACE:NAME" and "system:node:NAME" are not added to groups.
-            groups: the groups of the user, in addition to system:authenticated.
-            uid, extra: the other fields of UserInfo.
-        """
-        user = with_authenticated(User(name, uid, tuple(groups), {key: tuple(values) for key, values in (extra or {}).items()}))
-        return ObjectClient(self._components.client(user=user), self._store)
-
-    def kubeconfig_for(self, name: str, groups: Iterable[str] = ()) -> Path:
-        """Returns the path of a kubeconfig file for a user: with a client certificate if the server speaks TLS, else
-        with a token.
-
-        The file is deleted when the cluster stops. Raises RuntimeError before `start`.
-        """
-        return self._kubeconfigs.of(name, tuple(groups))
-
-    def _add_token(self, token: str, user: str, groups: Sequence[str]) -> None:
-        self._machinery.access.authenticator.static.add(token, User(user, "", tuple(groups)))
 
     # ---------------------------------------------------------------- waiting
 
@@ -491,33 +292,3 @@ class Cluster(ClusterState):
             self._observe().arm_own(ColdCache(uncached), cold)
         if self._serving.server is not None:
             self._serving.server.drop()
-
-    @overload
-    def outage(self, seconds: float) -> None: ...
-
-    @overload
-    def outage(self) -> AbstractContextManager[None]: ...
-
-    def outage(self, seconds: float | None = None) -> AbstractContextManager[None] | None:
-        """Drops all connections and accepts none for a while; does not wait.
-
-        Args:
-            seconds: how long, by the clock. Without it, returns a context manager that ends the outage.
-
-        Raises RuntimeError before `start` and after `stop`.
-        """
-        server = self._running_server()
-        server.pause()
-        if seconds is None:
-            return _resuming(server)
-        self.clock.call_at(self.clock.monotonic() + seconds, server.resume)
-        return None
-
-
-@contextmanager
-def _resuming(server: Server) -> Iterator[None]:
-    """Ends an outage at the end of the block."""
-    try:
-        yield
-    finally:
-        server.resume()
