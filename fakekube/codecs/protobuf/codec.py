@@ -14,9 +14,10 @@ from typing import Any, Final
 
 from fakekube.codecs.chunks import Chunks, Items, enclosed
 from fakekube.codecs.errors import ContentError, DecodeError
-from fakekube.codecs.protobuf.decoder import Member, Table, read_struct, scan
+from fakekube.codecs.protobuf.decoder import read_struct
 from fakekube.codecs.protobuf.encoder import content_of
 from fakekube.codecs.protobuf.fields import varint
+from fakekube.codecs.protobuf.wire import Member, Table, scan
 from fakekube.golang.strings import text_of
 from fakekube.schema.builtin import kind_type, type_of
 from fakekube.schema.model import Type

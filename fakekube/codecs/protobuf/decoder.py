@@ -12,7 +12,6 @@ from __future__ import annotations
 import base64
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -20,176 +19,15 @@ from fakekube.codecs import json
 from fakekube.codecs.errors import DecodeError
 from fakekube.codecs.protobuf.fields import Layout, is_wrapped, layout
 from fakekube.codecs.protobuf.names import go_name
+from fakekube.codecs.protobuf.wire import ENTRY, Member, Table, delimited, scan, signed, signed32, skip, unexpected_end, varint
 from fakekube.golang.strings import text_of
 from fakekube.schema.model import Field, Shape, Type
 
-__all__ = ["Member", "Table", "read_struct", "scan"]
+__all__ = ["read_struct"]
 
 Read = Callable[[Any], Any]
 """Converts the content of a field (bytes, or the number of a varint) to a value."""
 
-
-def _end() -> DecodeError:
-    return DecodeError("unexpected EOF")
-
-
-def _negative_length() -> DecodeError:
-    """The error for a length beyond int64, or one that ends beyond it."""
-    return DecodeError("proto: negative length found during unmarshaling")
-
-
-def _varint(data: bytes, at: int, end: int) -> tuple[int, int]:
-    """Decodes a number of at most 64 bits. Returns it and its end."""
-    if at < end and data[at] < 0x80:
-        return data[at], at + 1
-    number = shift = 0
-    while shift < 64:
-        if at >= end:
-            raise _end()
-        byte = data[at]
-        at += 1
-        number |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return number & 0xFFFFFFFFFFFFFFFF, at
-        shift += 7
-    raise DecodeError("proto: integer overflow")
-
-
-def _signed(number: int) -> int:
-    return number - (1 << 64) if number >> 63 else number
-
-
-def _delimited(data: bytes, at: int, end: int) -> tuple[int, int]:
-    """Returns the start and the end of length-delimited content."""
-    length, at = _varint(data, at, end)
-    after = at + length
-    if after >> 63:
-        raise _negative_length()
-    if after > end:
-        raise _end()
-    return at, after
-
-
-@dataclass(slots=True)
-class Member:
-    """The decoder of one field."""
-
-    wire: int
-    go_name: str
-    store: Callable[[dict[str, Any], Any], None]
-    """Stores the content (bytes, or the number of a varint) in an object: called with (object, content)."""
-
-
-#: The wire type of map entries in a `Member`: the low bits are those on the wire. The decoder of an entry also gets
-#: the enclosing message, since the generated code does not check that key and value end within the entry.
-_ENTRY: Final = 8 | 2
-
-Fields = dict[int, Member]
-
-
-class Table:
-    """The members of a message by number, and by their usual tag byte."""
-
-    __slots__ = ("by_number", "by_tag")
-
-    def __init__(self, fields: Fields) -> None:
-        self.by_number = fields
-        self.by_tag = {number << 3 | one.wire & 7: (one.wire, one.store) for number, one in fields.items()}
-
-
-def scan(data: bytes, table: Table, into: dict[str, Any], message: str) -> None:
-    """Decodes all fields of a message.
-
-    Args:
-        data: the content of the message.
-        table: its members.
-        into: the object to store them in.
-        message: its Go name, for errors.
-
-    Raises:
-        DecodeError: the message is malformed.
-    """
-    at, end = 0, len(data)
-    by_tag = table.by_tag
-    while at < end:
-        start = at
-        tag = data[at]
-        at += 1
-        if tag > 0x7F:
-            tag, at = _varint(data, start, end)
-        member = by_tag.get(tag)
-        if member is None:
-            at = _pass_over(data, start, end, table.by_number, message)
-            continue
-        wire, store = member
-        if wire == 2:
-            if at < end and data[at] < 0x80:
-                begin = at + 1
-                at = begin + data[at]
-                if at > end:
-                    raise _end()
-            else:
-                begin, at = _delimited(data, at, end)
-            store(into, data[begin:at])
-        elif wire == 0:
-            value, at = _varint(data, at, end)
-            store(into, value)
-        elif wire == _ENTRY:
-            begin, at = _delimited(data, at, end)
-            store(into, (data, begin, at))
-        else:
-            at += 8
-            if at > end:
-                raise _end()
-            store(into, data[at - 8 : at])
-
-
-def _pass_over(data: bytes, at: int, end: int, fields: Fields, message: str) -> int:
-    """Skips an unknown field. Raises DecodeError for a known field, which has a wrong wire type."""
-    key, _ = _varint(data, at, end)
-    number, wire = _signed32(key >> 3), key & 7
-    if wire == 4:
-        raise DecodeError(f"proto: {message}: wiretype end group for non-group")
-    if number <= 0:
-        raise DecodeError(f"proto: {message}: illegal tag {number} (wire type {key})")
-    if number in fields:
-        raise DecodeError(f"proto: wrong wireType = {wire} for field {fields[number].go_name}")
-    return _skip(data, at, end)
-
-
-def _skip(data: bytes, at: int, end: int) -> int:
-    """Skips a field with its tag, or a whole group."""
-    depth = 0
-    while at < end:
-        key, at = _varint(data, at, end)
-        wire = key & 7
-        if wire == 0:
-            _, at = _varint(data, at, end)
-        elif wire == 1:
-            at += 8
-        elif wire == 2:
-            length, at = _varint(data, at, end)
-            at += length
-            if at >> 63:
-                raise _negative_length()
-        elif wire == 3:
-            depth += 1
-        elif wire == 4:
-            if not depth:
-                raise DecodeError("proto: unexpected end of group")
-            depth -= 1
-        elif wire == 5:
-            at += 4
-        else:
-            raise DecodeError(f"proto: illegal wireType {wire}")
-        if not depth:
-            break
-    if at > end or depth:
-        raise _end()
-    return at
-
-
-# ---------------------------------------------------------------- structs
 
 _tables: dict[Type, Table] = {}
 
@@ -231,7 +69,7 @@ def _member(field: Field, known_as: str) -> Member:
         return Member(wire, known_as, _appended(field.name, read))
     if type_.shape is Shape.MAP:
         assert type_.items is not None
-        return Member(_ENTRY, known_as, _entered(field.name, type_.items))
+        return Member(ENTRY, known_as, _entered(field.name, type_.items))
     if type_.shape is Shape.STRUCT:
         return Member(2, known_as, _merged(field.name, type_))
     wire, read = _value(type_)
@@ -294,21 +132,21 @@ def _entered(name: str, items: Type) -> Callable[[dict[str, Any], Any], None]:
         limit = len(data)
         while at < end:
             start = at
-            tag, at = _varint(data, at, limit)
-            number = _signed32(tag >> 3)
+            tag, at = varint(data, at, limit)
+            number = signed32(tag >> 3)
             if number == 1:
-                begin, at = _delimited(data, at, limit)
+                begin, at = delimited(data, at, limit)
                 key = text_of(data[begin:at])
             elif number == 2 and wire == 2:
-                begin, at = _delimited(data, at, limit)
+                begin, at = delimited(data, at, limit)
                 value = read(data[begin:at])
             elif number == 2:
-                varint, at = _varint(data, at, limit)
-                value = read(varint)
+                scalar, at = varint(data, at, limit)
+                value = read(scalar)
             else:
-                at = _skip(data, start, limit)
+                at = skip(data, start, limit)
                 if at > end:
-                    raise _end()
+                    raise unexpected_end()
         members = into.get(name)
         if members is None:
             members = into[name] = {}
@@ -339,13 +177,8 @@ def _value(type_: Type) -> tuple[int, Read]:
     if shape is Shape.UNION:
         return 2, lambda data: _union(type_, data)
     if shape is Shape.INTEGER:
-        return 0, _signed32 if type_.format == "int32" else _signed
+        return 0, signed32 if type_.format == "int32" else signed
     return _READERS[shape]
-
-
-def _signed32(number: int) -> int:
-    number &= 0xFFFFFFFF
-    return number - (1 << 32) if number >> 31 else number
 
 
 def _number(data: bytes) -> float:
@@ -381,7 +214,7 @@ def _moment(data: bytes) -> datetime | None:
     if not data:
         return None
     found = _timestamp(data)
-    seconds, nanos = _signed(found.get("Seconds", 0)), _signed32(found.get("Nanos", 0))
+    seconds, nanos = signed(found.get("Seconds", 0)), signed32(found.get("Nanos", 0))
     try:
         return _EPOCH + timedelta(seconds=seconds, microseconds=nanos // 1000)
     except OverflowError:
@@ -406,7 +239,7 @@ def _int_or_string(data: bytes) -> int | str:
     found = _int_or_string_parts(data)
     if found.get("Type", 0) == 1:
         return text_of(found.get("StrVal", b""))
-    return _signed32(found.get("IntVal", 0))
+    return signed32(found.get("IntVal", 0))
 
 
 def _raw(data: bytes) -> Any:

@@ -1,23 +1,20 @@
-"""Allocation of cluster IPs, node ports and health check node ports for Services.
+"""Allocation of ClusterIPs, node ports and health check node ports for Services.
 
-A cluster IP is allocated by an IPAddress object, so two Services never share one: whoever creates the object owns the
-address. Node ports are allocated from a pool of the server. Values are chosen at random from the upper part of their
-range first; the lower part is left to clients that request certain values. A failed write releases everything that it
+ClusterIPs are allocated by `ip_allocator`, node ports from a pool of the server. Values are chosen at random from the upper part
+of their range first; the lower part is left to clients that request certain values. A failed write releases everything that it
 allocated; a successful one then releases what is no longer used. A dry run allocates nothing.
 
-Invariant: each address has one IPAddress, and each port is in the pool once.
+Invariant: each port is in the pool once.
 
-Specified by: pkg/registry/core/service/storage/alloc.go, …/ipallocator, …/portallocator.
+Specified by: pkg/registry/core/service/storage/alloc.go; pkg/registry/core/service/portallocator/allocator.go.
 """
 
 from __future__ import annotations
 
-import ipaddress
-import random
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from fakekube.apis.core.services.addresses import cluster_ip_fields
+from fakekube.apis.core.services.ip_allocator import FULL, NETWORKING, FullError, IPAllocator, NotAllocatedError, candidates
 from fakekube.apis.core.services.types import (
     EXTERNAL_NAME,
     NODE_PORT,
@@ -27,7 +24,6 @@ from fakekube.apis.core.services.types import (
     node_ports,
     uses_node_ports,
 )
-from fakekube.apis.networking.ipaddresses import parent_reference, service_ip_address
 from fakekube.errors import FieldError, StatusError, status
 from fakekube.errors.field import invalid
 from fakekube.registry.strategy import Object, WriteContext
@@ -40,22 +36,10 @@ PORT_POOL = "nodeports"
 DRY_RUN_PORT = 32769
 """The first of the ports that a dry run returns."""
 
-NETWORKING = "networking.k8s.io"
-FULL = "range is full"
-TAKEN_IP = "provided IP is already allocated"
 TAKEN_PORT = "provided port is already allocated"
-OTHER_NETWORK = "the provided network does not match the current range"
 OTHER_PORTS = "provided port is not in the valid range. The range of valid ports is {}-{}"
 
 SINGLE_STACK, PREFER_DUAL_STACK, REQUIRE_DUAL_STACK = "SingleStack", "PreferDualStack", "RequireDualStack"
-
-
-class NotAllocatedError(Exception):
-    """A value cannot be allocated; the text is the reason."""
-
-
-class FullError(NotAllocatedError):
-    """There is no free address left."""
 
 
 class Allocation:
@@ -67,6 +51,7 @@ class Allocation:
         self._obj = obj
         self._spec: Object = obj["spec"]
         self._old: Object = old["spec"] if old else {}
+        self._ips = IPAllocator(context, obj["metadata"].get("name", ""))
         self._allocated_ips: list[str] = []
         self._allocated_ports: list[int] = []
         self._released_ips: list[str] = []
@@ -231,7 +216,7 @@ class Allocation:
     def _allocate_one_ip(self, ips: list[str], position: int, family: str) -> str:
         requested = ips[position]
         try:
-            taken = self._allocate_ip(requested) if requested else self._allocate_next_ip(family)
+            taken = self._ips.allocate(requested) if requested else self._ips.allocate_next(family)
         except FullError as problem:
             name = self._obj["metadata"].get("name", "")
             raise status.internal(f'failed to allocate a serviceIP for Service "{name}": {problem}') from None
@@ -241,44 +226,6 @@ class Allocation:
         if not self._context.dry_run:
             self._allocated_ips.append(taken)
         return taken
-
-    def _allocate_ip(self, requested: str) -> str:
-        address = addresses.parse_ip(requested)
-        networks = list(_networks(self._context, None))
-        if self._context.dry_run:
-            if networks and not any(_usable(network, address) for network in networks):
-                text = f"the provided IP ({address}) is not in the valid range. The range of valid IPs is {networks[0]}"
-                raise NotAllocatedError(text)
-        elif not any(_usable(network, address) for network in networks):
-            raise NotAllocatedError(OTHER_NETWORK)
-        elif not self._hold_ip(str(address)):
-            raise NotAllocatedError(TAKEN_IP)
-        return requested
-
-    def _allocate_next_ip(self, family: str) -> str:
-        for network in _networks(self._context, family):
-            if self._context.dry_run:
-                return str(network.network_address)
-            for candidate in _candidate_addresses(network):
-                if self._hold_ip(candidate):
-                    return candidate
-        raise FullError(FULL)
-
-    def _hold_ip(self, address: str) -> bool:
-        services = self._context.services
-        if services.get(NETWORKING, "ipaddresses", "", address) is not None:
-            return False
-        holder = service_ip_address(self._context, address, self._obj["metadata"]["name"])
-        errors = parent_reference(holder["spec"]["parentRef"], "spec.parentRef")
-        if errors:
-            raise NotAllocatedError(status.invalid(NETWORKING, "IPAddress", address, errors).message)
-        try:
-            services.create(NETWORKING, "ipaddresses", "", holder)
-        except StatusError as error:
-            if error.reason == "AlreadyExists":
-                return False
-            raise
-        return True
 
     # ---- ports
 
@@ -373,7 +320,7 @@ class Allocation:
             number = max(self._allocated_ports) + 1 if self._allocated_ports else DRY_RUN_PORT
             self._allocated_ports.append(number)
             return number
-        for number in _candidates(self._ranges.node_ports, self._ranges.static_ports):
+        for number in candidates(self._ranges.node_ports, self._ranges.static_ports):
             if self._context.services.reserve(PORT_POOL, str(number)):
                 self._allocated_ports.append(number)
                 return number
@@ -410,49 +357,3 @@ def _requested_node_port(spec: Object, number: int) -> int:
             requested: int = item["nodePort"]
             return requested
     return 0
-
-
-_Network = ipaddress.IPv4Network | ipaddress.IPv6Network
-
-
-def _networks(context: WriteContext, family: str | None) -> Iterator[_Network]:
-    """Yields the service networks from which addresses can be allocated, of one family or all."""
-    for obj in context.services.list(NETWORKING, "servicecidrs"):
-        if "deletionTimestamp" in obj["metadata"] or not _is_ready(obj):
-            continue
-        for text in obj["spec"].get("cidrs", ()):
-            network = ipaddress.ip_network(text)
-            network_family = f"IPv{network.version}"
-            if network_family == family or (family is None and network_family in context.services.service_ranges.families):
-                yield network
-
-
-def _is_ready(obj: Object) -> bool:
-    """Reports whether a ServiceCIDR is ready; without a Ready condition (no controller) it is."""
-    conditions: Sequence[dict[str, Any]] = obj.get("status", {}).get("conditions") or ()
-    return all(item.get("status") == "True" for item in conditions if item.get("type") == "Ready")
-
-
-def _usable(network: _Network, address: addresses.Address | None) -> bool:
-    """Reports whether the address is in the network, and is neither its base nor (IPv4) its broadcast address."""
-    if address is None or address.version != network.version or address not in network:
-        return False
-    return address != network.network_address and (network.version == 6 or address != network.broadcast_address)
-
-
-def _candidate_addresses(network: _Network) -> Iterator[str]:
-    """Yields all addresses of a network, in the order of allocation."""
-    size = network.num_addresses
-    static = 0 if size <= 16 else min(max(size // 16, 16), 256)
-    usable = range(1, size - (1 if network.version == 4 else 0))
-    for offset in _candidates(usable, static):
-        yield str(network[offset])
-
-
-def _candidates(values: range, static: int) -> Iterator[int]:
-    """Yields all values, the `static` lowest ones last; each part starts at a random value."""
-    for part in (values[static:], values[:static]):
-        if part:
-            start = random.randrange(len(part))
-            yield from part[start:]
-            yield from part[:start]
