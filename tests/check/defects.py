@@ -144,7 +144,7 @@ DEFECTS = {
         Defect("N2-none", "sends no User-Agent"),
         Defect("N3-polls", "lists each second instead of watching"),
         Defect("N3-twice", "keeps each watch open twice", verdict="warn"),
-        Defect("N3-leaks", "never closes a connection", verdict="warn"),
+        Defect("N3-leaks", "never closes a connection", CONTROLLER, verdict="warn"),
         Defect("N3-gets", "reads each object every second", CONTROLLER),
         Defect("N3-writes", "writes what has not changed every second", CONTROLLER),
         Defect("S1-restart", "creates after a start what its first list lacks", CONTROLLER),
