@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from fakekube.checker.delivery import has_delivered
@@ -74,6 +75,14 @@ class Baseline:
     def is_shared(self, key: StreamKey) -> bool:
         """Returns whether the client keeps several watches of a stream open, so that their requests cannot be told apart."""
         return self.watches.get(key, 0) > 1
+
+    def poll_seconds(self) -> float:
+        """Returns the longest time between two lists of a stream until now for a client that watches nothing, else 0."""
+        if self.streams:
+            return 0.0
+        now = self.trial.now
+        times = [[*(call.at for call in stream.lists), now] for stream in self.trial.trace.streams().values()]
+        return max((after - before for some in times for before, after in pairwise(some)), default=0.0)
 
     def periodic_fields(self) -> dict[str, set[tuple[str, ...]]]:
         """Returns the fields that the idle client has changed until now, by resource."""
@@ -146,9 +155,16 @@ def _await_reactions(trial: Trial, copies: Sequence[Copy]) -> float:
 
 
 def _delivering_streams(trial: Trial, copies: Sequence[Copy]) -> dict[StreamKey, frozenset[str]]:
-    """Returns the streams that delivered objects of all copies, with the resources of these objects."""
+    """Returns the streams that delivered objects of all copies, with the resources of these objects.
+
+    A list that the client does not also watch counts only for a client that watches nothing: it may have any purpose.
+    """
     found: dict[StreamKey, frozenset[str]] = {}
-    for key, stream in trial.trace.streams().items():
+    streams = trial.trace.streams()
+    watches = any(stream.watches for stream in streams.values())
+    for key, stream in streams.items():
+        if watches and not stream.watches:
+            continue
         resources = frozenset(
             resource
             for resource in {name for copy in copies for name in copy.resources}

@@ -79,22 +79,24 @@ def judge_backoff(streams: Sequence[Stream]) -> Verdict | None:
     """Judges whether the pauses of the client between failing attempts grow.
 
     Calls that follow each other directly are one attempt: a reflector may try a watch, a list and a watch again before it pauses.
-    Only the second half of the time since the first failure is judged, because the first retry may follow at once.
+    Only the second half of the time between the first and the last failure is judged, because the first retry may follow at once.
     """
     suspicion: Verdict | None = None
     for stream in streams:
-        first = next((call for call in stream.calls if failed(call)), None)
-        if first is None:
+        failures = [call for call in stream.calls if failed(call)]
+        if not failures:
             continue
-        length = stream.calls[-1].at - first.at
+        first, last = failures[0], failures[-1]
+        calls = [call for call in stream.calls if first.at <= call.at <= last.at]
+        length = last.at - first.at
         half = first.at + length / 2
-        late = [call for call in stream.calls if call.at >= half]
-        if length < _LEAST_SECONDS or not any(map(failed, late)):
+        late = [call for call in calls if call.at >= half]
+        if length < _LEAST_SECONDS:
             continue
-        shown = f"{len(stream.calls)} attempts in {length:.1f} s on {stream.key}, {len(late)} of them in the second half"
+        shown = f"{len(calls)} attempts in {length:.1f} s on {stream.key}, {len(late)} of them in the second half"
         if len(late) >= _LEAST_CALLS and len(late) / (length / 2) > _HOT:
             return Verdict.failed(f"no backoff: {shown}", *excerpt(stream.calls))
-        before, after = (_attempts(stream.calls, first.at, half), _attempts(stream.calls, half, stream.calls[-1].at + 1.0))
+        before, after = _attempts(calls, first.at, half), _attempts(calls, half, last.at + 1.0)
         if after >= _LEAST_ATTEMPTS and after >= _FLAT * before:
             suspicion = Verdict.warned(f"the pauses do not grow: {shown}", *excerpt(stream.calls))
     return suspicion

@@ -1,11 +1,13 @@
 """Runs a check: the baseline run, then every rule on a cluster of its own, several at once.
 
-Invariant: a failure that depends on a timeout is reported only if a second run confirms it.
+Invariant: a failure that depends on a timeout, and any failure or warning of a run in which this process stood still, is reported
+only if a second run confirms it.
 """
 
 from __future__ import annotations
 
 import threading
+import time
 import traceback
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -22,7 +24,7 @@ from fakekube.checker.trial import Trial
 if TYPE_CHECKING:
     from fakekube.checker.session import Session
 
-__all__ = ["Progress", "run"]
+__all__ = ["Progress", "confirmed", "run"]
 
 #: Called with a line of progress.
 Progress = Callable[[str], None]
@@ -31,6 +33,9 @@ Progress = Callable[[str], None]
 _AT_ONCE = 16
 #: How many second runs, which confirm failures, run at once.
 _AT_ONCE_CONFIRMING = 8
+
+#: Seconds for which this process may stand still during a run whose verdict counts.
+_STALLED = 1.5
 
 _ORDER = tuple(Outcome)
 
@@ -43,7 +48,8 @@ def run(session: Session, rules: Sequence[Rule], progress: Progress, skipped: Se
     progress(
         f"baseline run: first request in {baseline.start_seconds:.1f} s, reacts in {baseline.reaction_seconds:.1f} s: {reaction}"
     )
-    verdicts = _run_all(session, [rule for rule in rules if not rule.on_baseline], progress)
+    with session.stalls.measuring():
+        verdicts = _run_all(session, [rule for rule in rules if not rule.on_baseline], progress)
     for rule in rules:
         if rule.on_baseline:
             verdicts[rule] = _judged(rule, baseline.trial)
@@ -53,25 +59,30 @@ def run(session: Session, rules: Sequence[Rule], progress: Progress, skipped: Se
     return Report(f"{session.starter.name} ({baseline.agent})" if baseline.agent else session.starter.name, rows(rules, verdicts))
 
 
-def _confirmed(first: Verdict, second: Verdict) -> Verdict:
-    if second.outcome is Outcome.FAIL or first.by_chance:
+def confirmed(first: Verdict, second: Verdict, *, stalled: bool) -> Verdict:
+    """Returns the verdict of two runs; `stalled`: whether this process stood still during the first one, which then does not
+    count."""
+    if second.outcome is Outcome.FAIL or first.by_chance or stalled:
         return second
     return Verdict.warned(f"happened in one of two runs: {first.evidence[0]}", *first.evidence[1:])
 
 
 def _run_all(session: Session, rules: Iterable[Rule], progress: Progress) -> dict[Rule, Verdict]:
-    """Runs rules, several at once; the longest start first. A failure that depends on a timeout is confirmed by a second run."""
+    """Runs rules, several at once; the longest start first."""
     ordered = sorted(rules, key=lambda rule: -rule.expected_seconds)
     lock, left = threading.Lock(), len(ordered)
     confirming = threading.BoundedSemaphore(_AT_ONCE_CONFIRMING)
 
     def run_one(rule: Rule) -> Verdict:
         nonlocal left
+        begun = time.monotonic()
         verdict = run_rule(session, rule)
-        if verdict.outcome is Outcome.FAIL and verdict.by_time:
-            progress(f"{rule.id} ({rule.provocation}): {verdict.evidence[0]}; running it again to confirm")
+        stalled = session.stalls.longest(begun) > _STALLED and verdict.outcome in (Outcome.FAIL, Outcome.WARN)
+        if stalled or (verdict.outcome is Outcome.FAIL and verdict.by_time):
+            why = ", because this process stood still" if stalled else " to confirm"
+            progress(f"{rule.id} ({rule.provocation}): {verdict.evidence[0]}; running it again{why}")
             with confirming:
-                verdict = _confirmed(verdict, run_rule(session, rule))
+                verdict = confirmed(verdict, run_rule(session, rule), stalled=stalled)
         with lock:
             left -= 1
             first = f": {verdict.evidence[0]}" if verdict.evidence and verdict.outcome is not Outcome.PASS else ""

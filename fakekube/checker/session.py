@@ -20,6 +20,7 @@ from fakekube.checker.default_sample import default_sample
 from fakekube.checker.expectations import Expectations
 from fakekube.checker.process import Starter
 from fakekube.checker.sample import Sample
+from fakekube.checker.stalls import Stalls
 from fakekube.codecs import yaml
 from fakekube.testing.kubeconfig import write_kubeconfig
 
@@ -67,6 +68,7 @@ class Session:
         self._begun = time.monotonic()
         self.stopping = threading.Event()
         """Set when the check is aborted."""
+        self.stalls = Stalls()
         self.baseline_requests = 0
         """How many requests the client sent for the copies of the baseline run."""
         self.starting = threading.BoundedSemaphore(max(os.cpu_count() or 1, 1))

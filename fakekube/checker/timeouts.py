@@ -16,6 +16,8 @@ __all__ = ["reaction_timeout"]
 
 #: The first pause of a backoff that is assumed for a client that has not paused yet, and the longest one, in seconds.
 _FIRST_PAUSE, _LONGEST_PAUSE = 2.0, 60.0
+#: How many times a client that only lists may list before it reacts.
+_POLLS = 2
 #: How many times longer than the longest pause of a backoff the next one may be: it doubles, and jitter doubles it again.
 _GROWTH = 4.5
 
@@ -31,6 +33,7 @@ def reaction_timeout(trial: Trial, since: float) -> float:
     calls = trial.trace.since(trial.provoked_at)
     retry_after = max((call.retry_after for call in calls), default=0)
     usual = trial.session.slowness() * (8.0 + 8 * trial.baseline.reaction_seconds) + retry_after
+    usual += min(_POLLS * trial.baseline.poll_seconds(), _LONGEST_PAUSE)
     tried = [one for one in _attempts(trial) if not one.keeps_failing(since)]
     longest = max((pause for one in tried for pause in one.pauses()), default=0.0)
     pause = min(_GROWTH * max(longest, _FIRST_PAUSE), _LONGEST_PAUSE)

@@ -89,11 +89,11 @@ def await_quiet(trial: Trial, mark: int, tokens: Sequence[str] = ()) -> float:
 
 
 #: The longest time to wait until a client is quiet, in seconds.
-_LONGEST = 20.0
+_LONGEST = 30.0
 #: How many times `quiet` the first request of a reaction may take.
 _FIRST = 6
 #: How many times the longest pause of a client the next one may take, and the longest one that is expected, in seconds.
-_PAUSES, _LONGEST_PAUSE = 1.5, 5.0
+_PAUSES, _LONGEST_PAUSE = 2.5, 8.0
 
 
 def await_delivery(trial: Trial, resource: str, objects: Iterable[dict[str, Any]]) -> None:
