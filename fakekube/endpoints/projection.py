@@ -83,7 +83,9 @@ def update(scope: Scope, chosen: MediaType, change: Callable[[Object], Object], 
         meta, scale = written["metadata"], changed["metadata"]
         if scale.get("resourceVersion") or not scope.resource.custom:
             meta["resourceVersion"] = scale.get("resourceVersion", "")
-        meta["managedFields"] = mapping.to_parent(meta.get("managedFields"), scale.get("managedFields"))
+        entries = mapping.to_parent(meta.pop("managedFields", None), scale.get("managedFields"))
+        if entries:
+            meta["managedFields"] = entries
         return written
 
     check = admission.checker(scope, Operation.UPDATE)

@@ -44,14 +44,14 @@ def projection(paths: Mapping[str, str]) -> Projection:
                 raise status.internal(f"the spec replicas field {go_quote(spec_path)} does not exist")
             return shown(obj, replicas)
         except PathError as error:
-            raise status.bad_request(str(error)) from None
+            raise status.generic(500, "", str(error)) from None
 
     def read_leniently(obj: Object, unset: int) -> Object:
         try:
             replicas = integer_at(obj, spec_path)
             return shown(obj, unset if replicas is None else replicas)
         except PathError as error:
-            raise status.bad_request(str(error)) from None
+            raise status.generic(500, "", str(error)) from None
 
     def write(obj: Object, scale: Object) -> Object:
         replicas = (scale.get("spec") or {}).get("replicas", 0)

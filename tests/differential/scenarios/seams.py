@@ -245,3 +245,40 @@ def unknown_fields_come_in_the_order_of_the_steps(c: Client) -> None:
             c.post(path, sent, query)
             c.patch(f"{path}/one", {"spec": spec, "extra": 1, "metadata": {"unknown": 1}}, MERGE, query)
             c.patch(f"{path}/one", sent, APPLY, {**query, "fieldManager": "a"})
+
+
+@scenario
+def replicas_that_are_no_number(c: Client) -> None:
+    """A scale that cannot be read is an error without a reason, for every verb."""
+    paths = {"specReplicasPath": ".spec.a", "statusReplicasPath": ".status.replicas", "labelSelectorPath": ".status.selector"}
+    body = definition(c, version={"subresources": {"status": {}, "scale": paths}})
+    cases: dict[str, tuple[Any, Any]] = {
+        "object": ({"a": {}}, {}),
+        "fraction": ({"a": 1.5}, {}),
+        "absent": ({}, {}),
+        "nothing": ({"a": None}, {"replicas": None, "selector": None}),
+        "status": ({"a": 1}, {"replicas": "x"}),
+        "selector": ({"a": 1}, {"selector": 5}),
+    }
+    with served(c, body) as path:
+        for name, (spec, status) in cases.items():
+            c.post(path, make(c, body, name, spec=spec))
+            c.patch(f"{path}/{name}/status", {"status": status}, MERGE)
+            scale = {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": name}, "spec": {"replicas": 3}}
+            c.get(f"{path}/{name}/scale")
+            c.put(f"{path}/{name}/scale", scale)
+            c.patch(f"{path}/{name}/scale", {"spec": {"replicas": 4}}, MERGE)
+            c.patch(f"{path}/{name}/scale", scale, APPLY, {"fieldManager": "a"})
+
+
+@scenario
+def a_scale_of_an_object_without_managers(c: Client) -> None:
+    """Nobody owns anything afterwards, either: there is no empty list."""
+    paths = {"specReplicasPath": ".spec.a", "statusReplicasPath": ".status.replicas"}
+    body = definition(c, obj({"spec": obj({"a": {"type": "integer"}})}), {"subresources": {"scale": paths}})
+    with served(c, body) as path:
+        made = c.post(path, make(c, body, spec={"a": 1})).json
+        c.put(f"{path}/one", {**made, "metadata": {**made["metadata"], "managedFields": [{}]}})
+        for replicas in (None, 4):
+            c.patch(f"{path}/one/scale", {"spec": {"replicas": replicas}}, MERGE)
+            c.get(f"{path}/one")
