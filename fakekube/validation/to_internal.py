@@ -3,7 +3,8 @@
 Internal types have no JSON names, so the output has Go's names in Go's order, and no field is omitted: `{"Name":"c",
 "Image":"i","Command":null,…}`. The names are data, one line per struct: `Name` is a string, `Name#` a number, `Name!`
 a boolean, `Name"` a quantity, `Name?` a pointer, `Name*` a list or map, `Name.` a struct (each with the name of the
-struct, if any), `+Name` an embedded struct; `@name` follows where the JSON name differs by more than letter case.
+struct, if any), `Name{` any JSON, `+Name` an embedded struct; `@name` follows where the JSON name differs by
+more than letter case.
 
 Specified by: pkg/apis/core/types.go; k8s.io/apimachinery/pkg/util/diff.
 """
@@ -21,8 +22,8 @@ from typing import Any, NamedTuple
 __all__ = ["diff", "printed", "to_internal"]
 
 _FILE = "internal_v1_36.txt"
-_MARK = re.compile(r'[#!"?*.]')
-_ZERO: Mapping[str, Any] = {"": "", "#": 0, "!": False, '"': "0", "?": None, "*": None, ".": {}}
+_MARK = re.compile(r'[#!"?*.{]')
+_ZERO: Mapping[str, Any] = {"": "", "#": 0, "!": False, '"': "0", "?": None, "*": None, ".": {}, "{": None}
 
 #: Fields of a v1 PodSpec that the internal PodSpec has in its security context.
 _HOST_FIELDS = ("hostNetwork", "hostPID", "hostIPC", "shareProcessNamespace", "hostUsers")
@@ -75,6 +76,8 @@ def _members(struct: str, value: Mapping[str, Any]) -> Iterator[tuple[str, Any]]
 
 
 def _converted(field: _Field, value: Any) -> Any:
+    if field.kind == "{":
+        return value
     if field.kind == "*" and isinstance(value, dict):
         return dict(sorted(value.items()))
     if not field.struct or value is None:

@@ -58,10 +58,17 @@ class LimitRangeStrategy(Strategy):
 
 
 def _default_of_containers(limit: Object) -> None:
-    """Sets defaults of container limits: `default` from `max`, `defaultRequest` from `default` or else from `min`."""
+    """Sets defaults of container limits: `default` from `max`, `defaultRequest` from `default` or else from `min`.
+
+    Empty ones are dropped: every read of the real server adds them, so that they never are a change.
+    """
     limits = {**(limit.get("max") or {}), **(limit.get("default") or {})}
     requests = {**(limit.get("min") or {}), **limits, **(limit.get("defaultRequest") or {})}
-    limit["default"], limit["defaultRequest"] = limits, requests
+    for name, defaults in (("default", limits), ("defaultRequest", requests)):
+        if defaults:
+            limit[name] = defaults
+        else:
+            limit.pop(name, None)
 
 
 def _type(type_: str, path: str) -> list[FieldError]:

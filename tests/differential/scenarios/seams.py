@@ -175,7 +175,7 @@ def an_empty_struct_is_not_nothing(c: Client) -> None:
 @scenario
 def parameters_with_spaces_are_another_spec(c: Client) -> None:
     """A patch of a claim writes the parameters of its devices without spaces, which the spec does not allow."""
-    opaque = '{"driver":"d.e","parameters":{"a": 1}}'
+    opaque = '{"driver":"d.e","parameters":{"a": 1,"n": null,"e": {}}}'
     devices = f'{{"requests":[{{"name":"r","exactly":{{"deviceClassName":"d"}}}}],"config":[{{"opaque":{opaque}}}]}}'
     for plural, spec in (
         ("resourceclaims", f'{{"devices":{devices}}}'),
@@ -186,6 +186,7 @@ def parameters_with_spaces_are_another_spec(c: Client) -> None:
         for ctype in (MERGE, STRATEGIC):
             c.patch(f"{path}/c", {"metadata": {"labels": {"a": "b"}}}, ctype)
         c.put(f"{path}/c", f'{{"metadata":{{"name":"c","labels":{{"a":"b"}}}},"spec":{spec}}}')
+        c.put(f"{path}/c", f'{{"metadata":{{"name":"c"}},"spec":{spec.replace("d.e", "f.g")}}}')
 
 
 @scenario
@@ -282,3 +283,16 @@ def a_scale_of_an_object_without_managers(c: Client) -> None:
         for replicas in (None, 4):
             c.patch(f"{path}/one/scale", {"spec": {"replicas": replicas}}, MERGE)
             c.get(f"{path}/one")
+
+
+@scenario
+def defaults_of_limits_that_are_empty(c: Client) -> None:
+    """Whoever changes the labels of a limit range does not become an owner of limits without defaults."""
+    limits = [{"type": "Container", "maxLimitRequestRatio": {"cpu": "2"}}, {"type": "Pod", "max": {"cpu": "1"}}]
+    body = {"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "l"}, "spec": {"limits": limits}}
+    path = core(c, "limitranges", "l")
+    c.patch(path, body, APPLY, {"fieldManager": "a"})
+    c.patch(path, {"metadata": {"labels": {"a": "b"}}}, MERGE, {"fieldManager": "b"})
+    c.patch(path, [{"op": "add", "path": "/metadata/annotations", "value": {"a": "b"}}], JSON_PATCH, {"fieldManager": "c"})
+    c.put(path, {**body, "spec": {"limits": [{**limits[0], "default": {}}, limits[1]]}}, {"fieldManager": "d"})
+    c.patch(path, body, APPLY, {"fieldManager": "e"})

@@ -137,8 +137,8 @@ func mark(t reflect.Type) string {
 		return `"`
 	case reflect.TypeFor[intstr.IntOrString]():
 		return "#"
-	case reflect.TypeFor[runtime.RawExtension](): // prints null when it is empty
-		return "?"
+	case reflect.TypeFor[runtime.RawExtension]():
+		return "{"
 	}
 	switch t.Kind() {
 	case reflect.Pointer:
