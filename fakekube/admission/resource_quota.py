@@ -33,65 +33,68 @@ class ResourceQuota(Plugin):
 
     def validate(self, attributes: Attributes) -> None:
         obj = attributes.object
-        meter = evaluator_for(attributes.resource.group, attributes.resource.plural)
-        if obj is None or meter is None or not attributes.namespace or not _matters(attributes, meter, obj):
+        evaluator = evaluator_for(attributes.resource.group, attributes.resource.plural)
+        if obj is None or evaluator is None or not attributes.namespace or not _matters(attributes, evaluator, obj):
             return
         services = attributes.context.services
         quotas = list(services.list("", "resourcequotas", attributes.namespace))
         if not quotas:
             return
-        booked = [(quota, asked) for quota, asked in _asked(attributes, meter, obj, quotas) if asked]
-        for quota, asked in booked:
+        requested = [(quota, asked) for quota, asked in _requested_usage(attributes, evaluator, obj, quotas) if asked]
+        for quota, asked in requested:
             _check(attributes, quota, asked)
         if attributes.context.dry_run:
             return
         recorded = Recorded("status", attributes.context.clock.now())
-        for quota, asked in booked:
+        for quota, asked in requested:
 
-            def book(stored: Object, asked: Amounts = asked) -> Object:
+            def add_usage(stored: Object, asked: Amounts = asked) -> Object:
                 _check(attributes, stored, asked)
                 return _with_used(stored, asked)
 
             name = quota["metadata"]["name"]
-            services.update("", "resourcequotas", attributes.namespace, name, book, recorded=recorded)
+            services.update("", "resourcequotas", attributes.namespace, name, add_usage, recorded=recorded)
 
 
-def _matters(attributes: Attributes, meter: Evaluator, obj: Object) -> bool:
+def _matters(attributes: Attributes, evaluator: Evaluator, obj: Object) -> bool:
     """Reports whether this write may change the usage."""
     if attributes.operation is CREATE:
         return not attributes.subresource
-    if attributes.subresource not in meter.updates:
+    if attributes.subresource not in evaluator.updates:
         return False
-    return bool(attributes.subresource) or attributes.old is None or meter.handles_update(obj, attributes.old)
+    return bool(attributes.subresource) or attributes.old is None or evaluator.handles_update(obj, attributes.old)
 
 
-def _asked(attributes: Attributes, meter: Evaluator, obj: Object, quotas: Sequence[Object]) -> list[tuple[Object, Amounts]]:
+def _requested_usage(
+    attributes: Attributes, evaluator: Evaluator, obj: Object, quotas: Sequence[Object]
+) -> list[tuple[Object, Amounts]]:
     """Returns the increase of usage in each quota that matches the object."""
     measured: list[tuple[Object, list[str]]] = []
     for quota in quotas:
-        names = sorted(name for name in _status(quota, "hard") if meter.matches_resource(name))
-        if not names or not matches(quota, meter, obj):
+        names = sorted(name for name in _status(quota, "hard") if evaluator.matches_resource(name))
+        if not names or not matches(quota, evaluator, obj):
             continue
-        _check_told(attributes, meter, obj, quota, names)
+        _check_constraints(attributes, evaluator, obj, quota, names)
         measured.append((quota, names))
     now = attributes.context.clock.now()
-    used = meter.usage(obj, now)
+    used = evaluator.usage(obj, now)
     negative = sorted(name for name, amount in used.items() if amount.sign < 0)
     if negative:
         raise forbidden(attributes, f"quota usage is negative for resource(s): {','.join(negative)}")
     more, old = used, attributes.old
     if attributes.operation is UPDATE and old is not None:
-        before = meter.usage(old, now)
+        before = evaluator.usage(old, now)
         more = {name: amount - before[name] if name in before else amount for name, amount in used.items()}
     return [
-        (quota, _positive(more if old is not None and matches(quota, meter, old) else used, names)) for quota, names in measured
+        (quota, _positive(more if old is not None and matches(quota, evaluator, old) else used, names))
+        for quota, names in measured
     ]
 
 
-def _check_told(attributes: Attributes, meter: Evaluator, obj: Object, quota: Object, names: Sequence[str]) -> None:
+def _check_constraints(attributes: Attributes, evaluator: Evaluator, obj: Object, quota: Object, names: Sequence[str]) -> None:
     """Checks that the object sets the limited resources, and that the quota's status is set."""
     named = quota["metadata"]["name"]
-    missing = meter.constraints(names, obj)
+    missing = evaluator.constraints(names, obj)
     if missing:
         raise forbidden(attributes, f"failed quota: {named}: {missing}")
     used = _status(quota, "used")

@@ -8,6 +8,7 @@ from __future__ import annotations
 from fakekube.admission.defaults import newest_default
 from fakekube.admission.plugin import Attributes, Operation, Plugin
 from fakekube.admission.refusals import forbidden
+from fakekube.apis.storage.finalizers import PV_PROTECTION, PVC_PROTECTION, VAC_PROTECTION
 from fakekube.registry.strategy import Object
 from fakekube.schema.quantity import Quantity
 from fakekube.validation.resource_lists import quantity
@@ -23,11 +24,7 @@ BETA_CLASS = "volume.beta.kubernetes.io/storage-class"
 DEFAULT_MARKS = ("storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class")
 
 
-FINALIZERS = {
-    VOLUMES: "kubernetes.io/pv-protection",
-    CLAIMS: "kubernetes.io/pvc-protection",
-    ATTRIBUTES_CLASSES: "kubernetes.io/vac-protection",
-}
+FINALIZERS = {VOLUMES: PV_PROTECTION, CLAIMS: PVC_PROTECTION, ATTRIBUTES_CLASSES: VAC_PROTECTION}
 
 
 class DefaultStorageClass(Plugin):

@@ -74,7 +74,7 @@ class JWTConfiguration:
     username: ClaimMapping
     discovery_url: str = ""
     """The URL of the discovery document, if it is not at the issuer."""
-    authorities: str = ""
+    certificate_authority: str = ""
     """The CA bundle in PEM; "" for the CAs of the system."""
     groups: ClaimMapping = field(default_factory=ClaimMapping)
     uid: ClaimMapping = field(default_factory=ClaimMapping)
@@ -295,7 +295,7 @@ class _RemoteKeys:
 
         if self._transport is None:
             self._transport = Transport()
-        return self._transport.get(Endpoint(url, None, self._configuration.authorities.encode()), _TIMEOUT)
+        return self._transport.get(Endpoint(url, None, self._configuration.certificate_authority.encode()), _TIMEOUT)
 
 
 def _keys_in(value: Any) -> list[tuple[str, PublicKey]]:

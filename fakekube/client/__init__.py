@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fakekube.client.client import MERGE_PATCH, STRATEGIC_MERGE_PATCH, Client, UnknownResource
+from fakekube.client.client import Client, UnknownResource
 from fakekube.client.errors import ApiError
 
-__all__ = ["MERGE_PATCH", "STRATEGIC_MERGE_PATCH", "ApiError", "Client", "UnknownResource"]
+__all__ = ["ApiError", "Client", "UnknownResource"]

@@ -21,6 +21,7 @@ from fakekube.clock import Clock
 from fakekube.codecs import json
 from fakekube.codecs.errors import DecodeError
 from fakekube.golang.timestamps import print_time
+from fakekube.patch.types import APPLY_YAML, MERGE_PATCH, STRATEGIC_MERGE_PATCH
 from fakekube.registry.request import User
 from fakekube.registry.resource import Registry, Resource
 from fakekube.streams import BrokenStreamError, Stream
@@ -33,9 +34,6 @@ Application = Callable[[dict[str, Any], Callable[..., Any]], Any]
 #: The key in the WSGI environment that marks in-process requests.
 OWN = "fakekube.own"
 
-APPLY = "application/apply-patch+yaml"
-MERGE_PATCH = "application/merge-patch+json"
-STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 JSON = "application/json"
 
 
@@ -247,7 +245,7 @@ class Client:
         """
         resource, namespace, name = self._mapping_and_key(obj, namespace)
         query = {"fieldManager": field_manager, "force": "true" if force else "false"}
-        return self.call("PATCH", self.path(resource, namespace, name, subresource), obj, query, content_type=APPLY)
+        return self.call("PATCH", self.path(resource, namespace, name, subresource), obj, query, content_type=APPLY_YAML)
 
     def get(self, resource: str, name: str, *, namespace: str | None = None) -> Object:
         """Gets one object; the default namespace is `default`. Raises ApiError and UnknownResource."""

@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Any, cast
 if TYPE_CHECKING:
     from fakekube.controllers.reconciler import Reconciler
 
+from fakekube.validation.objectmeta import DELETE_DEPENDENTS, ORPHAN_DEPENDENTS
+
 __all__ = [
     "ALIASES",
     "ANY_RESOURCE",
@@ -97,7 +99,8 @@ def _has_owners_or_is_collected(obj: Mapping[str, Any]) -> bool:
     metadata = obj.get("metadata") or {}
     if "ownerReferences" in metadata:
         return True
-    return "deletionTimestamp" in metadata and not {"orphan", "foregroundDeletion"}.isdisjoint(metadata.get("finalizers") or ())
+    finalizers = metadata.get("finalizers") or ()
+    return "deletionTimestamp" in metadata and (ORPHAN_DEPENDENTS in finalizers or DELETE_DEPENDENTS in finalizers)
 
 
 def _is_job_or_tracked_pod(obj: Mapping[str, Any]) -> bool:

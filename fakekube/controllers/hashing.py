@@ -5,7 +5,7 @@
 encoded in an alphabet without vowels, so that they contain no words.
 
 Specified by: pkg/controller/controller_utils.go (ComputeHash), pkg/controller/history/controller_history.go
-(HashControllerRevision), k8s.io/apimachinery/pkg/util/rand/rand.go (SafeEncodeString).
+(HashControllerRevision).
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import Any
 
 from fakekube.codecs import json
 from fakekube.controllers.go_structs import print_pod_template
+from fakekube.golang.rand import safe_encode_string
 
-__all__ = ["compute_hash", "fnv1", "fnv1a", "hash_controller_revision", "safe_encode_string"]
+__all__ = ["compute_hash", "fnv1", "fnv1a", "hash_controller_revision"]
 
-_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _OFFSET = 2166136261
 _PRIME = 16777619
 _MASK = 0xFFFFFFFF
@@ -38,11 +38,6 @@ def fnv1a(data: bytes) -> int:
     for byte in data:
         result = (result ^ byte) * _PRIME & _MASK
     return result
-
-
-def safe_encode_string(text: str) -> str:
-    """Returns the text in the alphabet of generated names (rand.SafeEncodeString)."""
-    return "".join(_ALPHABET[ord(character) % len(_ALPHABET)] for character in text)
 
 
 def compute_hash(template: dict[str, Any], collision_count: int | None) -> str:

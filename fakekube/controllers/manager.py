@@ -177,7 +177,7 @@ class Manager:
         try:
             urgent = self._dispatcher.on_store_event(bucket, event)
         except Exception:  # of a controller; the write has happened, and does not fail
-            _log.exception("the controllers cannot judge an event of %s", bucket)
+            _log.exception("the controllers cannot handle an event of %s", bucket)
             urgent = True
         if urgent:
             self._notify()

@@ -28,6 +28,8 @@ from fakekube.errors import StatusError, status
 if TYPE_CHECKING:
     from fakekube.registry.scope import Scope
 
+from fakekube.patch.types import APPLY_CBOR, APPLY_YAML, JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH
+
 __all__ = [
     "CBOR",
     "CBOR_SEQUENCE",
@@ -56,17 +58,9 @@ CBOR: Final = "application/cbor"
 CBOR_SEQUENCE: Final = "application/cbor-seq"
 TEXT: Final = "text/plain"
 
-_STRATEGIC: Final = "application/strategic-merge-patch+json"
-_APPLY_CBOR: Final = "application/apply-patch+cbor"
 
 #: Media types of patches, in the order in which the real server lists them.
-PATCHES: Final = (
-    "application/json-patch+json",
-    "application/merge-patch+json",
-    _STRATEGIC,
-    "application/apply-patch+yaml",
-    _APPLY_CBOR,
-)
+PATCHES: Final = (JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, APPLY_YAML, APPLY_CBOR)
 
 #: Names of formats. Only pages for operators (such as /flagz) offer text.
 _FORMATS: Final = {JSON: "json", YAML: "yaml", PROTOBUF: "protobuf", CBOR: "cbor", TEXT: "text"}
@@ -353,7 +347,7 @@ def patch_types(*, strategic: bool = True, cbor: bool = False) -> tuple[str, ...
         strategic: it has a type with merge keys (custom resources have none).
         cbor: the feature gate CBORServingAndStorage is on.
     """
-    known = {_STRATEGIC: strategic, _APPLY_CBOR: cbor}
+    known = {STRATEGIC_MERGE_PATCH: strategic, APPLY_CBOR: cbor}
     return tuple(media_type for media_type in PATCHES if known.get(media_type, True))
 
 

@@ -24,6 +24,7 @@ from fakekube.client.discovery import DiscoveredResource
 from fakekube.client.remote import KubeconfigContext, KubeconfigError, RemoteClient, read_context
 from fakekube.envtest import kubectl_config
 from fakekube.envtest.flags import FlagError, seconds, split
+from fakekube.patch.types import APPLY_YAML
 from fakekube.testing.manifests import ManifestError, objects
 
 __all__ = ["main"]
@@ -32,7 +33,6 @@ Object: TypeAlias = dict[str, Any]
 Flags: TypeAlias = Mapping[str, Sequence[str]]
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
-APPLY = "application/apply-patch+yaml"
 FIELD_MANAGER = "kubectl"
 
 _SWITCHES = frozenset((
@@ -241,7 +241,7 @@ def _apply(words: Sequence[str], flags: Flags) -> int:
         resource, metadata = session.resource_of(obj), obj.get("metadata", {})
         path = session.path(resource, metadata.get("name", ""), metadata.get("namespace", ""))
         before = None if "server-side" in flags else _revision(session, path)
-        made = session.client.request("PATCH", f"{path}?fieldManager={quote(manager)}&force={force}", obj, APPLY)
+        made = session.client.request("PATCH", f"{path}?fieldManager={quote(manager)}&force={force}", obj, APPLY_YAML)
         changes = {None: "created", made["metadata"]["resourceVersion"]: "unchanged"}
         done = "serverside-applied" if "server-side" in flags else changes.get(before, "configured")
         print(f"{_typed(resource)}/{made['metadata']['name']} {done}")

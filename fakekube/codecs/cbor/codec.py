@@ -80,7 +80,7 @@ def read(body: bytes, *, untyped: bool = False) -> tuple[Any, bool]:
     """Decodes like `loads`. Also reports whether the fast decoder succeeded, so that no information is lost."""
     try:
         return quick(body), True
-    except _STUMBLED:
+    except _FAST_DECODER_ERRORS:
         pass
     return _read_carefully(body, untyped=untyped), False
 
@@ -104,7 +104,7 @@ def load_map(body: bytes) -> dict[str, Any] | None:
     """Decodes a map or null of any kind. Raises DecodeError."""
     try:
         found: dict[str, Any] | None = quick(body)
-    except _STUMBLED:
+    except _FAST_DECODER_ERRORS:
         try:
             check(body)
             found = Reader(body).content()
@@ -114,7 +114,7 @@ def load_map(body: bytes) -> dict[str, Any] | None:
 
 
 #: The errors of the fast decoder for unusual documents.
-_STUMBLED = (CBORError, LookupError, ValueError, TypeError, struct.error, RecursionError)
+_FAST_DECODER_ERRORS = (CBORError, LookupError, ValueError, TypeError, struct.error, RecursionError)
 
 
 def loads_lenient(body: bytes) -> Any:

@@ -18,20 +18,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum, auto
 from typing import Any
 
-from fakekube.client import MERGE_PATCH, STRATEGIC_MERGE_PATCH, ApiError
-from fakekube.controllers.garbagecollector.graph import (
-    FOREGROUND,
-    ORPHAN,
-    Action,
-    Graph,
-    Node,
-    Reference,
-    has_finalizer,
-    is_blocking,
-)
+from fakekube.client import ApiError
+from fakekube.controllers.garbagecollector.graph import Action, Graph, Node, Reference, has_finalizer, is_blocking
 from fakekube.controllers.informers import ADDED, DELETED
 from fakekube.controllers.reconciler import Key, Object, Reconciler
+from fakekube.patch.types import MERGE_PATCH, STRATEGIC_MERGE_PATCH
 from fakekube.registry.resource import Resource
+from fakekube.validation.objectmeta import DELETE_DEPENDENTS, ORPHAN_DEPENDENTS
 
 __all__ = ["GarbageCollector"]
 
@@ -149,7 +142,7 @@ class GarbageCollector(Reconciler):
     def _process_deleting_dependents(self, node: Node) -> None:
         blocking = self._graph.blocking_dependents(node.uid)
         if not blocking:
-            self._remove_finalizer(node, FOREGROUND)
+            self._remove_finalizer(node, DELETE_DEPENDENTS)
         for dependent in list(blocking.values()):
             if not dependent.deleting_dependents and not dependent.being_deleted:
                 self.enqueue(Key(Action.DELETE, dependent.uid))
@@ -165,7 +158,7 @@ class GarbageCollector(Reconciler):
         if owner is None or owner["metadata"]["uid"] != reference["uid"]:
             never_existed = bool(self.context.deletion_grace) and reference["uid"] not in self._deleted_owners
             return OwnerState.SOLID if never_existed else OwnerState.DANGLING
-        waits = "deletionTimestamp" in owner["metadata"] and has_finalizer(owner, FOREGROUND)
+        waits = "deletionTimestamp" in owner["metadata"] and has_finalizer(owner, DELETE_DEPENDENTS)
         return OwnerState.WAITING if waits else OwnerState.SOLID
 
     def _get_owner(self, resource: Resource, namespace: str, name: str) -> Object | None:
@@ -189,7 +182,7 @@ class GarbageCollector(Reconciler):
             except ApiError as error:
                 if error.code != 404:
                     raise
-        self._remove_finalizer(owner, ORPHAN)
+        self._remove_finalizer(owner, ORPHAN_DEPENDENTS)
 
     def _delete_owner_references(self, node: Node, owners: Sequence[str]) -> None:
         patch = [{"$patch": "delete", "uid": uid} for uid in owners]
@@ -295,9 +288,9 @@ class GarbageCollector(Reconciler):
 
 def _policy_of(obj: Mapping[str, Any]) -> str:
     """Returns the propagation policy that the object's finalizers stand for."""
-    if has_finalizer(obj, ORPHAN):
+    if has_finalizer(obj, ORPHAN_DEPENDENTS):
         return "Orphan"
-    return "Foreground" if has_finalizer(obj, FOREGROUND) else "Background"
+    return "Foreground" if has_finalizer(obj, DELETE_DEPENDENTS) else "Background"
 
 
 def _object_reference(reference: Reference, node: Node) -> str:

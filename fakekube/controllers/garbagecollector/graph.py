@@ -16,14 +16,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fakekube.controllers.informers import DELETED
+from fakekube.validation.objectmeta import DELETE_DEPENDENTS, ORPHAN_DEPENDENTS
 
-__all__ = ["FOREGROUND", "ORPHAN", "Action", "Graph", "Node", "has_finalizer", "is_blocking"]
+__all__ = ["Action", "Graph", "Node", "has_finalizer", "is_blocking"]
 
 Object = Mapping[str, Any]
 Reference = Mapping[str, Any]
-
-FOREGROUND = "foregroundDeletion"
-ORPHAN = "orphan"
 
 
 class Action:
@@ -95,10 +93,10 @@ class Graph:
             yield from self._remove(uid)
             return
         yield from self._update(resource, obj)
-        if _starts_deletion(obj, old, ORPHAN):
+        if _starts_deletion(obj, old, ORPHAN_DEPENDENTS):
             self._ensure_node(resource, obj)
             yield Action.ORPHAN, uid
-        elif _starts_deletion(obj, old, FOREGROUND):
+        elif _starts_deletion(obj, old, DELETE_DEPENDENTS):
             self._ensure_node(resource, obj).deleting_dependents = True
             for dependent in self.dependents(uid):
                 yield Action.DELETE, dependent.uid

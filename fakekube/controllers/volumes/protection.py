@@ -10,14 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from fakekube.apis.storage.finalizers import PV_PROTECTION, PVC_PROTECTION, VAC_PROTECTION
 from fakekube.controllers.controller_ref_manager import is_controlled_by
 from fakekube.controllers.reconciler import Key, Object, Reconciler
 
 __all__ = ["AttributesClassProtection", "ClaimProtection", "VolumeProtection"]
 
-CLAIM_FINALIZER = "kubernetes.io/pvc-protection"
-VOLUME_FINALIZER = "kubernetes.io/pv-protection"
-CLASS_FINALIZER = "kubernetes.io/vac-protection"
 ATTRIBUTES_CLASSES = "volumeattributesclasses.storage.k8s.io"
 
 
@@ -36,7 +34,7 @@ class ClaimProtection(Reconciler):
     def concerns(resource: str, obj: Object, old: Object | None) -> bool:
         if resource == "pods":
             return obj is old or "deletionTimestamp" in obj["metadata"]
-        return obj is not old and _needs_sync(obj, CLAIM_FINALIZER)
+        return obj is not old and _needs_sync(obj, PVC_PROTECTION)
 
     def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
         if resource == "pods":
@@ -45,20 +43,20 @@ class ClaimProtection(Reconciler):
         if event_type == "DELETED":
             self._in_use.discard(key)
             return ()
-        return (key,) if _needs_sync(obj, CLAIM_FINALIZER) else ()
+        return (key,) if _needs_sync(obj, PVC_PROTECTION) else ()
 
     def reconcile(self, key: Key) -> None:
         claim = self.cache.get("persistentvolumeclaims", key.namespace, key.name)
         if claim is None:
             return
-        if _needs_finalizer(claim, CLAIM_FINALIZER):
-            self.client.update(_add_finalizer(claim, CLAIM_FINALIZER))
-        elif _is_deletion_candidate(claim, CLAIM_FINALIZER):
+        if _needs_finalizer(claim, PVC_PROTECTION):
+            self.client.update(_add_finalizer(claim, PVC_PROTECTION))
+        elif _is_deletion_candidate(claim, PVC_PROTECTION):
             self.also_watch("pods")  # not earlier, because most clusters have many pods and no such claim
             if any(_uses(pod, claim) for pod in self.cache.list("pods", key.namespace)):
                 self._in_use.add(key)
             else:
-                self.client.update(_remove_finalizer(claim, CLAIM_FINALIZER))
+                self.client.update(_remove_finalizer(claim, PVC_PROTECTION))
 
 
 class VolumeProtection(Reconciler):
@@ -70,7 +68,7 @@ class VolumeProtection(Reconciler):
 
     @staticmethod
     def concerns(resource: str, obj: Object, old: Object | None) -> bool:
-        return obj is not old and _needs_sync(obj, VOLUME_FINALIZER)
+        return obj is not old and _needs_sync(obj, PV_PROTECTION)
 
     def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
         return (_key(obj),) if event_type != "DELETED" and self.concerns(resource, obj, old) else ()
@@ -79,10 +77,10 @@ class VolumeProtection(Reconciler):
         volume = self.cache.get("persistentvolumes", "", key.name)
         if volume is None:
             return
-        if _needs_finalizer(volume, VOLUME_FINALIZER):
-            self.client.update(_add_finalizer(volume, VOLUME_FINALIZER))
-        elif _is_deletion_candidate(volume, VOLUME_FINALIZER) and volume.get("status", {}).get("phase") != "Bound":
-            self.client.update(_remove_finalizer(volume, VOLUME_FINALIZER))
+        if _needs_finalizer(volume, PV_PROTECTION):
+            self.client.update(_add_finalizer(volume, PV_PROTECTION))
+        elif _is_deletion_candidate(volume, PV_PROTECTION) and volume.get("status", {}).get("phase") != "Bound":
+            self.client.update(_remove_finalizer(volume, PV_PROTECTION))
 
 
 class AttributesClassProtection(Reconciler):
@@ -95,7 +93,7 @@ class AttributesClassProtection(Reconciler):
     def concerns(resource: str, obj: Object, old: Object | None) -> bool:
         if resource != ATTRIBUTES_CLASSES:
             return old is not None and (obj is old or _attributes_classes(obj) != _attributes_classes(old))
-        return obj is not old and _needs_sync(obj, CLASS_FINALIZER)
+        return obj is not old and _needs_sync(obj, VAC_PROTECTION)
 
     def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
         if resource == ATTRIBUTES_CLASSES:
@@ -108,12 +106,12 @@ class AttributesClassProtection(Reconciler):
         found = self.cache.get(ATTRIBUTES_CLASSES, "", key.name)
         if found is None:
             return
-        if _needs_finalizer(found, CLASS_FINALIZER):
-            self.client.update(_add_finalizer(found, CLASS_FINALIZER))
-        elif _is_deletion_candidate(found, CLASS_FINALIZER):
+        if _needs_finalizer(found, VAC_PROTECTION):
+            self.client.update(_add_finalizer(found, VAC_PROTECTION))
+        elif _is_deletion_candidate(found, VAC_PROTECTION):
             users = (*self.cache.list("persistentvolumes"), *self.cache.list("persistentvolumeclaims"))
             if not any(key.name in _attributes_classes(user) for user in users):
-                self.client.update(_remove_finalizer(found, CLASS_FINALIZER))
+                self.client.update(_remove_finalizer(found, VAC_PROTECTION))
 
 
 def _attributes_classes(obj: Object) -> set[str]:

@@ -28,9 +28,9 @@ def is_pruned_and_defaulted(type_: Type, obj: Mapping[str, Any]) -> bool:
 
 
 def _check(type_: Type) -> Check:
-    known: Check | None = type_.compiled.get("settled")
+    known: Check | None = type_.compiled.get("pruned and defaulted")
     if known is None:
-        known = type_.compiled["settled"] = _COMPILERS.get(type_.shape, _uncertain)(type_)
+        known = type_.compiled["pruned and defaulted"] = _COMPILERS.get(type_.shape, _uncertain)(type_)
     return known
 
 

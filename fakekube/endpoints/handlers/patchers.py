@@ -22,6 +22,7 @@ from fakekube.errors import field, status
 from fakekube.golang.quoting import json_kind
 from fakekube.patch import json_patch, merge_patch, strategic
 from fakekube.patch.literals import as_written, has_ambiguous_literals, loads_with_literals
+from fakekube.patch.types import APPLY_CBOR, APPLY_YAML, JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH
 from fakekube.registry.generic import field_manager, system_fields
 from fakekube.registry.options import WriteOptions
 from fakekube.registry.scope import Scope
@@ -273,11 +274,11 @@ def _named(scope: Scope, obj: Object) -> Object:
 
 
 _READERS: dict[str, Callable[[Scope, bytes, WriteOptions], Change]] = {
-    "application/json-patch+json": _read_json_patch,
-    "application/merge-patch+json": _read_merge_patch,
-    "application/strategic-merge-patch+json": _read_strategic,
-    "application/apply-patch+yaml": _read_apply_yaml,
-    "application/apply-patch+cbor": _read_apply_cbor,
+    JSON_PATCH: _read_json_patch,
+    MERGE_PATCH: _read_merge_patch,
+    STRATEGIC_MERGE_PATCH: _read_strategic,
+    APPLY_YAML: _read_apply_yaml,
+    APPLY_CBOR: _read_apply_cbor,
 }
 
-_APPLIES = frozenset({"application/apply-patch+yaml", "application/apply-patch+cbor"})
+_APPLIES = frozenset({APPLY_YAML, APPLY_CBOR})

@@ -23,7 +23,8 @@ from fakekube.nodes.addresses import Addresses
 from fakekube.nodes.node_status import HEALTHY
 from fakekube.nodes.stages.errors import StageError
 from fakekube.nodes.stages.go_templates import Function
-from fakekube.nodes.stages.stage import APPLY, Action, Stage, match_stage, new_stage
+from fakekube.nodes.stages.stage import Action, Stage, match_stage, new_stage
+from fakekube.patch.types import APPLY_YAML
 
 __all__ = ["RELOAD", "StageController"]
 
@@ -184,7 +185,7 @@ class StageController(Reconciler):
             else:
                 return
         path = self.client.path(resource, data["metadata"].get("namespace"), data["metadata"]["name"], action.subresource)
-        query = {"fieldManager": "kwok", "force": "true"} if action.type == APPLY else None
+        query = {"fieldManager": "kwok", "force": "true"} if action.type == APPLY_YAML else None
         self.client.call("PATCH", path, data, query, content_type=action.type)
 
     # ------------------------------------------------------------ functions of templates

@@ -26,6 +26,7 @@ from fakekube.nodes.plans import PlanError, seconds
 from fakekube.nodes.stages import go_templates, jq
 from fakekube.nodes.stages.errors import StageError
 from fakekube.nodes.stages.functions import CONTEXT, PLAIN
+from fakekube.patch.types import APPLY_YAML, JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH
 
 __all__ = ["Action", "Stage", "match_stage", "new_stage"]
 
@@ -33,11 +34,7 @@ Object = Mapping[str, Any]
 Functions = Mapping[str, go_templates.Function]
 
 GROUP: Final = "kwok.x-k8s.io/v1alpha1"
-MERGE: Final = "application/merge-patch+json"
-STRATEGIC: Final = "application/strategic-merge-patch+json"
-JSON_PATCH: Final = "application/json-patch+json"
-APPLY: Final = "application/apply-patch+yaml"
-_TYPES: Final = {"json": JSON_PATCH, "merge": MERGE, "strategic": STRATEGIC, "apply": APPLY}
+_TYPES: Final = {"json": JSON_PATCH, "merge": MERGE_PATCH, "strategic": STRATEGIC_MERGE_PATCH, "apply": APPLY_YAML}
 
 _SPEC: Final = frozenset({"resourceRef", "selector", "weight", "weightFrom", "delay", "steps", "next", "immediateNextStage"})
 _STEP: Final = frozenset({"event", "finalizers", "delete", "patch", "apply"})
@@ -126,7 +123,8 @@ class Stage:
     def _patch(self, obj: Object, patch: Object, functions: Functions) -> Action:
         data = _render(patch.get("template", ""), obj, functions)
         root, type_ = patch.get("root", ""), patch.get("type")
-        media_type = _TYPES[type_] if type_ else STRATEGIC if self.kind in ("Pod", "Node") and self.api_version == "v1" else MERGE
+        usual = STRATEGIC_MERGE_PATCH if self.kind in ("Pod", "Node") and self.api_version == "v1" else MERGE_PATCH
+        media_type = _TYPES[type_] if type_ else usual
         if root and media_type == JSON_PATCH:
             data = [{**op, "path": f"/{root}{op.get('path', '')}"} for op in data or ()]
         elif root:
