@@ -94,10 +94,26 @@ def install(pod: Object, files: FileSystem) -> None:
     hosts += f"{address}\t{full + chr(9) if full else ''}{hostname}\n" if address else ""
     aliases = [f"{one['ip']}\t{chr(9).join(one.get('hostnames') or ())}\n" for one in spec.get("hostAliases") or ()]
     hosts += ("\n# Entries added by HostAliases.\n" + "".join(aliases)) if aliases else ""
-    resolv = f"search {namespace}.svc.cluster.local svc.cluster.local cluster.local\nnameserver 10.96.0.10\noptions ndots:5\n"
-    for path, text in (("/etc/hosts", hosts), ("/etc/hostname", f"{hostname}\n"), ("/etc/resolv.conf", resolv)):
+    for path, text in (("/etc/hosts", hosts), ("/etc/hostname", f"{hostname}\n"), ("/etc/resolv.conf", _resolv_conf(pod))):
         if not isinstance(_node(files, path), File):
             files.write(path, text.encode())
+
+
+def _resolv_conf(pod: Object) -> str:
+    """Returns the resolver configuration: that of the cluster, unless dnsPolicy is None, with the pod's dnsConfig
+    (GetPodDNS)."""
+    searches, servers, options = list[str](), list[str](), dict[str, str]()
+    if pod["spec"].get("dnsPolicy") != "None":
+        searches = [f"{pod['metadata']['namespace']}.svc.cluster.local", "svc.cluster.local", "cluster.local"]
+        servers, options = ["10.96.0.10"], {"ndots": "5"}
+    own = pod["spec"].get("dnsConfig") or {}
+    searches += own.get("searches") or ()
+    servers += own.get("nameservers") or ()
+    options |= {one["name"]: one.get("value") or "" for one in own.get("options") or ()}
+    lines = [f"search {' '.join(dict.fromkeys(searches))}\n"] if searches else []
+    lines += [f"nameserver {server}\n" for server in dict.fromkeys(servers)]
+    shown = [f"{name}:{value}" if value else name for name, value in options.items()]
+    return "".join(lines) + (f"options {' '.join(shown)}\n" if shown else "")
 
 
 def _node(files: FileSystem, path: str) -> Node | None:

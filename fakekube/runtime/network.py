@@ -117,14 +117,21 @@ class Network:
     def _connect_address(self, address: str, port: int) -> Connection:
         if address.startswith("127.") or address == self.own_address():
             return self._connect_pod(self._pod(), port)
-        for pod in self._cluster.list("", "pods"):
-            status = pod.get("status") or {}
-            if status.get("podIP") == address and status.get("phase") == "Running" and not pod["spec"].get("hostNetwork"):
-                return self._connect_pod(pod, port)
+        pod = self._pod_at(address)
+        if pod is not None:
+            return self._connect_pod(pod, port)
         for service in self._cluster.list("", "services"):
             if address in (service["spec"].get("clusterIPs") or [service["spec"].get("clusterIP")]):
                 return self._connect_service(service, port)
         raise oserror(errno.EHOSTUNREACH, address)
+
+    def _pod_at(self, address: str) -> dict[str, Any] | None:
+        """Returns the running pod with this address; None if there is none."""
+        for pod in self._cluster.list("", "pods"):
+            status = pod.get("status") or {}
+            if status.get("podIP") == address and status.get("phase") == "Running" and not pod["spec"].get("hostNetwork"):
+                return pod
+        return None
 
     def _connect_service(self, service: Object, port: int) -> Connection:
         wanted = next((one for one in service["spec"].get("ports") or () if one["port"] == port), None)
@@ -137,11 +144,14 @@ class Network:
                     continue
                 for one in piece.get("endpoints") or ():
                     reference = one.get("targetRef") or {}
-                    if (one.get("conditions") or {}).get("ready") is False or reference.get("kind") != "Pod":
+                    if (one.get("conditions") or {}).get("ready") is False:
                         continue
-                    pod = self._cluster.get("", "pods", metadata["namespace"], reference["name"])
-                    if pod is not None:
-                        return self._connect_pod(pod, target["port"])
+                    if reference.get("kind") == "Pod":
+                        found = self._cluster.get("", "pods", metadata["namespace"], reference["name"])
+                    else:
+                        found = self._pod_at(one["addresses"][0])
+                    if found is not None:
+                        return self._connect_pod(found, target["port"])
         raise oserror(errno.ECONNREFUSED, metadata["name"])
 
 

@@ -135,9 +135,9 @@ async def _wget(program: Program) -> int:
 
 async def _curl(program: Program) -> int:
     flags, urls = options(
-        program, "sSfLkivIo:X:H:d:m:w:A:O4", ["silent", "show-error", "fail", "location", "insecure", "include", "head",
+        program, "sSfLkivIqgo:X:H:d:m:w:A:O4", ["silent", "show-error", "fail", "location", "insecure", "include", "head",
         "output=", "request=", "header=", "data=", "max-time=", "connect-timeout=", "write-out=", "retry=", "json=",
-        "data-raw=", "verbose"],
+        "data-raw=", "verbose", "globoff", "interface="],
         aliases={"silent": "s", "show-error": "S", "fail": "f", "location": "L", "insecure": "k", "include": "i", "head": "I",
                  "output": "o", "request": "X", "header": "H", "data": "d", "data-raw": "d", "max-time": "m", "write-out": "w"},
     )  # fmt: skip

@@ -1,0 +1,73 @@
+"""The network between containers: names, Services, and the resolver configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from fakekube import Cluster
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    with Cluster() as made:
+        made.clock.hold()
+        yield made
+
+
+def start(cluster: Cluster, name: str, **spec: Any) -> Any:
+    containers = [{"name": "main", "image": "alpine", "ports": [{"containerPort": 80}]}]
+    cluster.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {"containers": containers, **spec}})
+    cluster.settle()
+    return cluster.pods.get(name)
+
+
+def test_a_service_reaches_the_addresses_of_slices_without_references(cluster: Cluster) -> None:
+    client = start(cluster, "client")
+    start(cluster, "server")
+    ports = [{"port": 8080}]
+    cluster.create({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}, "spec": {"ports": ports}})
+    cluster.create(
+        {
+            "apiVersion": "discovery.k8s.io/v1",
+            "kind": "EndpointSlice",
+            "metadata": {"name": "s", "labels": {"kubernetes.io/service-name": "s"}},
+            "addressType": "IPv4",
+            "endpoints": [{"addresses": [cluster.get("pods", "server")["status"]["podIP"]]}],
+            "ports": [{"name": "", "port": 80}],
+        }
+    )
+    found = client.exec("curl -q -s -g --interface eth0 http://s:8080/")
+    assert (found.code, found.stderr) == (0, "")
+    assert "Welcome to alpine!" in found.stdout
+
+
+CLUSTER_DNS = "search default.svc.cluster.local svc.cluster.local cluster.local\nnameserver 10.96.0.10\noptions ndots:5\n"
+OWN = {
+    "nameservers": ["192.0.2.1"],
+    "searches": ["ns1.svc.example", "cluster.local"],
+    "options": [{"name": "ndots", "value": "2"}, {"name": "edns0"}],
+}
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ({}, CLUSTER_DNS),
+        (
+            {"dnsPolicy": "None", "dnsConfig": OWN},
+            "search ns1.svc.example cluster.local\nnameserver 192.0.2.1\noptions ndots:2 edns0\n",
+        ),
+        ({"dnsPolicy": "None", "dnsConfig": {"nameservers": ["192.0.2.1"]}}, "nameserver 192.0.2.1\n"),
+        (
+            {"dnsConfig": OWN},
+            "search default.svc.cluster.local svc.cluster.local cluster.local ns1.svc.example\n"
+            "nameserver 10.96.0.10\nnameserver 192.0.2.1\noptions ndots:2 edns0\n",
+        ),
+    ],
+    ids=["cluster", "none", "none without searches", "both"],
+)
+def test_the_resolver_configuration_of_a_pod(cluster: Cluster, spec: dict[str, Any], expected: str) -> None:
+    assert start(cluster, "p", **spec).exec("cat /etc/resolv.conf").stdout == expected
