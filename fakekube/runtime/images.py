@@ -1,6 +1,6 @@
-"""The files of images: programs and system files that are the same in all images, and the web page of nginx.
+"""The files of images: programs and system files that are the same in all images, and the pages of web servers.
 
-Specified by: the images busybox and nginx; pkg/kubelet/kubelet_pods.go (ensureHostsFile), pkg/kubelet/network/dns.
+Specified by: the images busybox, nginx and httpd; pkg/kubelet/kubelet_pods.go (ensureHostsFile), pkg/kubelet/network/dns.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, Final
 from fakekube.runtime.commands import APPLETS
 from fakekube.runtime.filesystem import Device, Directory, File, FileSystem, Node, Symlink
 
-__all__ = ["APPLET", "DEFAULT_COMMANDS", "base_name", "install", "page"]
+__all__ = ["APPLET", "DEFAULT_COMMANDS", "WEB_ROOTS", "base_name", "install", "page"]
 
 Object = Mapping[str, Any]
 
@@ -45,6 +45,10 @@ _NGINX_LINES: Final = (
 START_LINES: Final[Mapping[str, Sequence[str]]] = {"nginx": _NGINX_LINES}
 
 
+#: The directory that the web server of an image serves.
+WEB_ROOTS: Final[Mapping[str, str]] = {"nginx": "/usr/share/nginx/html", "httpd": "/usr/local/apache2/htdocs"}
+
+
 def base_name(image: str) -> str:
     """Returns the last part of an image's name, without tag and digest."""
     return image.partition("@")[0].rpartition("/")[2].partition(":")[0]
@@ -52,7 +56,9 @@ def base_name(image: str) -> str:
 
 def page(image: str) -> bytes:
     """Returns the page that the web server of an image serves."""
-    name = "nginx" if base_name(image) == "nginx" else base_name(image) or "fakekube"
+    name = base_name(image) or "fakekube"
+    if name == "httpd":
+        return b"<html><body><h1>It works!</h1></body></html>\n"
     return (
         f"<!DOCTYPE html>\n<html>\n<head>\n<title>Welcome to {name}!</title>\n</head>\n<body>\n"
         f"<h1>Welcome to {name}!</h1>\n</body>\n</html>\n"
@@ -77,10 +83,11 @@ def root_of(image: str, now: float) -> Directory:
     files.write("/etc/passwd", _PASSWD.encode())
     files.write("/etc/group", _GROUP.encode())
     files.write("/etc/os-release", f'NAME="fakekube"\nID={base or "fakekube"}\nPRETTY_NAME="{image}"\n'.encode())
+    if base in WEB_ROOTS:
+        files.make_directories(WEB_ROOTS[base])
+        files.write(f"{WEB_ROOTS[base]}/index.html", page(image))
     if base == "nginx":
-        files.make_directories("/usr/share/nginx/html")
         files.make_directories("/etc/nginx/conf.d")
-        files.write("/usr/share/nginx/html/index.html", page(image))
         files.write("/etc/nginx/nginx.conf", b"events {}\nhttp { include /etc/nginx/conf.d/*.conf; }\n")
     return root
 

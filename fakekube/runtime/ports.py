@@ -22,7 +22,7 @@ from fakekube.kubelet_api import Connection, Destination
 from fakekube.pipes import Pipe
 from fakekube.runtime.behaviour import PortHandler
 from fakekube.runtime.filesystem import FileSystem
-from fakekube.runtime.images import base_name, page
+from fakekube.runtime.images import WEB_ROOTS, base_name, page
 from fakekube.threads import WORKERS
 from fakekube.wsgi import environ_key
 
@@ -32,7 +32,6 @@ _log = logging.getLogger(__name__)
 
 Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
-_WEB_ROOT: Final = "/usr/share/nginx/html"
 #: The maximum size of the header of a request.
 _MAX_HEAD: Final = 64 * 1024
 
@@ -274,14 +273,14 @@ def environ_of(method: str, target: str, version: str, headers: Iterable[tuple[s
 def default_application(
     pod: Mapping[str, Any], spec: Mapping[str, Any], port: int, files: Callable[[], FileSystem]
 ) -> Application:
-    """Returns the default application of a container: serves the files of nginx' folder for the image nginx, else a page with the
+    """Returns the default application of a container: serves the files of the images nginx and httpd, else a page with the
     name of the image."""
     image = spec.get("image", "")
 
     def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         path = environ["PATH_INFO"] or "/"
-        if base_name(image) == "nginx":
-            body, kind = _file(files(), path)
+        if base_name(image) in WEB_ROOTS:
+            body, kind = _file(files(), WEB_ROOTS[base_name(image)] + path)
         else:
             body, kind = page(image), "text/html"
         status = HTTPStatus.OK if body is not None else HTTPStatus.NOT_FOUND
@@ -294,9 +293,8 @@ def default_application(
 
 
 def _file(files: FileSystem, path: str) -> tuple[bytes | None, str]:
-    wanted = f"{_WEB_ROOT}{path}"
     try:
-        body = files.read(f"{wanted.rstrip('/')}/index.html" if path.endswith("/") else wanted)
+        body = files.read(f"{path}index.html" if path.endswith("/") else path)
     except OSError:
         return None, "text/html"
     return body, "text/html" if path.endswith("/") else mimetypes.guess_type(path)[0] or "application/octet-stream"

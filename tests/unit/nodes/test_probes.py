@@ -178,3 +178,13 @@ def test_a_sleep_before_the_stop_delays_it(cluster: Cluster) -> None:
     cluster.settle()
     assert after(cluster, 6).list("pods")
     assert not after(cluster, 2).list("pods")
+
+
+def test_a_web_server_without_its_page_is_not_ready(cluster: Cluster) -> None:
+    probe = {"httpGet": {"path": "/index.html", "port": 80}, "periodSeconds": 1, "failureThreshold": 1}
+    start(cluster, image="httpd:2", command=[], readinessProbe=probe)
+    assert is_ready(cluster)
+    cluster.pods.get("p").exec("mv /usr/local/apache2/htdocs/index.html /tmp/")
+    assert not is_ready(after(cluster, 1))
+    cluster.pods.get("p").exec("mv /tmp/index.html /usr/local/apache2/htdocs/")
+    assert is_ready(after(cluster, 1))
