@@ -19,7 +19,7 @@ Object = Mapping[str, Any]
 Timestamps = Callable[[float], str]
 
 #: The conditions that a kubelet sets, in its order.
-OWN: Final = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady")
+OWN: Final = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
 
 #: Status, reason and message of a condition.
 _Content = tuple[bool, str, str]
@@ -114,6 +114,7 @@ def _conditions(pod: Object, state: PodState, now: str) -> list[dict[str, Any]]:
         "Initialized": _initialized(state),
         "Ready": _ready(pod, containers_ready, old),
         "ContainersReady": containers_ready,
+        "PodScheduled": (True, "", ""),
     }
     made = []
     for type_ in OWN:

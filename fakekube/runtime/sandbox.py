@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from fakekube.kubelet_api import Connection, Destination
 from fakekube.runtime.behaviour import Behaviour, PortHandler
+from fakekube.runtime.cgroup import mount_cgroup
 from fakekube.runtime.container import Container, ContainerContext, Run
 from fakekube.runtime.environment import environment
 from fakekube.runtime.filesystem import File, FileSystem, oserror
@@ -116,12 +117,21 @@ class Sandbox:
         root = root_of(container.spec.get("image", ""), container.run.started.timestamp())
         writable = FileSystem(root, self._now)
         install(self.pod, writable)
+        mount_cgroup(writable, lambda: self._resources_of(container))
         self.volumes.mount(container.spec, container.environment, writable)
         if container.spec.get("terminationMessagePath"):
             writable.mount(container.spec["terminationMessagePath"], File(0o666, mtime=self._now()))
         if container.read_only_root:
             writable.mounts["/"] = replace(writable.mounts["/"], read_only=True)
         return writable
+
+    def _resources_of(self, container: Container) -> Object:
+        """Returns the present resources of a container."""
+        from fakekube.runtime.runtime import _status_of
+
+        status = _status_of(self.pod, container.name) or {}
+        found: Object = status.get("resources") or container.spec.get("resources") or {}
+        return found
 
     def catch_up(self) -> None:
         """Ends the containers whose runs have ended by the status of the pod."""

@@ -10,6 +10,7 @@ import shlex
 from datetime import UTC, datetime
 from typing import Final
 
+from fakekube.runtime.cgroup import ROOT
 from fakekube.runtime.commands.options import options
 from fakekube.runtime.program import Command, Program, Usage
 from fakekube.runtime.scheduling import SIGTERM, Task, checkpoint, sleep, until
@@ -246,9 +247,11 @@ async def _which(program: Program) -> int:
 
 
 async def _mount(program: Program) -> int:
+    flags, _ = options(program, "t:")
     for path, mount in program.files.mounts.items():
-        kind = "overlay" if path == "/" else "tmpfs"
-        await program.write(f"{kind} on {path} type {kind} ({'ro' if mount.read_only else 'rw'},relatime)\n")
+        device, kind = {"/": ("overlay", "overlay"), ROOT: ("cgroup", "cgroup2")}.get(path, ("tmpfs", "tmpfs"))
+        if flags.get("t", kind) == kind:
+            await program.write(f"{device} on {path} type {kind} ({'ro' if mount.read_only else 'rw'},relatime)\n")
     return 0
 
 

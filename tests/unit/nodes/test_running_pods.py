@@ -117,3 +117,25 @@ def test_a_change_of_the_spec_is_observed(cluster: Cluster, told: bool) -> None:
     found = status_of(cluster, "p")
     assert found["observedGeneration"] == 2
     assert {one["observedGeneration"] for one in found["conditions"]} == {2}
+
+
+def test_the_cgroup_of_a_container_has_its_resources(cluster: Cluster) -> None:
+    policy = [{"resourceName": "cpu", "restartPolicy": "NotRequired"}]
+    resources = {"requests": {"cpu": "1"}, "limits": {"cpu": "1500m", "memory": "64Mi"}}
+    cluster.create(pod("p", {"resources": resources, "resizePolicy": policy}))
+    cluster.create(pod("q"))
+    cluster.settle()
+    read = "mount -t cgroup2; cd /sys/fs/cgroup; cat cpu.max cpu.weight memory.max"
+    mounted = "cgroup on /sys/fs/cgroup type cgroup2 (ro,relatime)\n"
+    assert cluster.pods.get("p").exec(read).stdout == f"{mounted}150000 100000\n100\n67108864\n"
+    assert cluster.pods.get("q").exec(read).stdout == f"{mounted}max 100000\n1\nmax\n"
+    resize(cluster, "500m")
+    assert cluster.pods.get("p").exec("cat /sys/fs/cgroup/cpu.weight").stdout == "59\n"
+
+
+def test_pods_with_a_rule_are_scheduled_by_their_node_name(cluster: Cluster) -> None:
+    cluster.pods.on(name="p").forever()
+    cluster.create(pod("p", nodeName="node-1"))
+    cluster.settle()
+    found = next(one for one in status_of(cluster, "p")["conditions"] if one["type"] == "PodScheduled")
+    assert (found["status"], found["observedGeneration"]) == ("True", 1)
