@@ -37,6 +37,7 @@ class LargeRevisions(Rule):
         trial.stimulate()
         trial.await_all()
         trial.require_watch()
+        trial.wait(_READING)
         self.resume(trial)
 
     def resume(self, trial: Trial) -> None:
@@ -61,6 +62,10 @@ class LargeRevisions(Rule):
                         *trial.excerpt([before, call]),
                     )
         return judge_unknown_revision(trial)
+
+
+#: Seconds in which a client that cannot read such revisions ends, before its watches do.
+_READING = 1.0
 
 
 class LargerRevisions(LargeRevisions):
