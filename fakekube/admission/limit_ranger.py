@@ -1,6 +1,7 @@
 """LimitRanger: sets the defaults of LimitRanges in containers, and enforces the limits of LimitRanges.
 
-Specified by: plugin/pkg/admission/limitranger.
+Specified by: plugin/pkg/admission/limitranger/admission.go (PodValidateLimitFunc, PersistentVolumeClaimValidateLimitFunc, and the
+functions that have the names of those here).
 """
 
 from __future__ import annotations
@@ -36,15 +37,15 @@ class LimitRanger(Plugin):
 
     def admit(self, attributes: Attributes) -> None:
         obj = attributes.object
-        if obj is not None and attributes.resource.plural == "pods" and _applies(attributes):
+        if obj is not None and attributes.resource.plural == "pods" and _supports_limit(attributes):
             for limit_range in _limit_ranges(attributes):
-                _set_defaults(obj, limit_range)
+                _merge_pod_resource_requirements(obj, limit_range)
 
     def validate(self, attributes: Attributes) -> None:
         obj = attributes.object
-        if obj is None or not _applies(attributes):
+        if obj is None or not _supports_limit(attributes):
             return
-        check = _pod_problems if attributes.resource.plural == "pods" else _claim_problems
+        check = _validate_pod if attributes.resource.plural == "pods" else _validate_claim
         for limit_range in _limit_ranges(attributes):
             problems = list(dict.fromkeys(check(obj, limit_range["spec"].get("limits") or ())))
             if problems:
@@ -52,7 +53,7 @@ class LimitRanger(Plugin):
                 raise forbidden(attributes, text)
 
 
-def _applies(attributes: Attributes) -> bool:
+def _supports_limit(attributes: Attributes) -> bool:
     """Reports whether limits apply: to pods that are created or resized, and to all writes of claims."""
     if attributes.old is not None and "deletionTimestamp" in attributes.old["metadata"]:
         return False
@@ -69,7 +70,8 @@ def _limit_ranges(attributes: Attributes) -> Iterator[Object]:
 # ---------------------------------------------------------------- defaults
 
 
-def _set_defaults(pod: Object, limit_range: Object) -> None:
+def _merge_pod_resource_requirements(pod: Object, limit_range: Object) -> None:
+    """Sets the default requests and limits of containers (defaultContainerResourceRequirements)."""
     limits: dict[str, str] = {}
     requests: dict[str, str] = {}
     for item in limit_range["spec"].get("limits") or ():
@@ -81,7 +83,7 @@ def _set_defaults(pod: Object, limit_range: Object) -> None:
         for container in pod["spec"].get(field) or ():
             resources = container.setdefault("resources", {})
             for side, defaults in (("requests", requests), ("limits", limits)):
-                missing = _fill(resources, side, defaults)
+                missing = _merge_defaults(resources, side, defaults)
                 if missing:
                     notes.append(f"{', '.join(missing)} {side[:-1]} for {what} {container.get('name', '')}")
     if notes:
@@ -89,7 +91,7 @@ def _set_defaults(pod: Object, limit_range: Object) -> None:
         pod["metadata"]["annotations"] = {**annotations, ANNOTATION: f"LimitRanger plugin set: {'; '.join(notes)}"}
 
 
-def _fill(resources: Object, side: str, defaults: Mapping[str, str]) -> list[str]:
+def _merge_defaults(resources: Object, side: str, defaults: Mapping[str, str]) -> list[str]:
     """Sets missing defaults and returns their names."""
     held = resources.get(side) or {}
     missing = sorted(name for name in defaults if name not in held)
@@ -101,18 +103,18 @@ def _fill(resources: Object, side: str, defaults: Mapping[str, str]) -> list[str
 # ---------------------------------------------------------------- limits
 
 
-def _claim_problems(claim: Object, limits: Sequence[Object]) -> Iterator[str]:
+def _validate_claim(claim: Object, limits: Sequence[Object]) -> Iterator[str]:
     requests = _amounts((claim["spec"].get("resources") or {}).get("requests"))
     for item in limits:
         kind = item.get("type", "")
         if kind == "PersistentVolumeClaim":
             for name, bound in _bounds(item, "min"):
-                yield from _below(kind, name, bound, requests, {})
+                yield from _min_constraint(kind, name, bound, requests, {})
             for name, bound in _bounds(item, "max"):
-                yield from _request_above(kind, name, bound, requests)
+                yield from _max_request_constraint(kind, name, bound, requests)
 
 
-def _pod_problems(pod: Object, limits: Sequence[Object]) -> Iterator[str]:
+def _validate_pod(pod: Object, limits: Sequence[Object]) -> Iterator[str]:
     for item in limits:
         kind = item.get("type", "")
         if kind == "Container":
@@ -120,16 +122,16 @@ def _pod_problems(pod: Object, limits: Sequence[Object]) -> Iterator[str]:
                 for container in pod["spec"].get(field) or ():
                     resources = container.get("resources") or {}
                     requests, maxima = _amounts(resources.get("requests")), _amounts(resources.get("limits"))
-                    yield from _all_bounds(kind, item, requests, maxima)
+                    yield from _constraints(kind, item, requests, maxima)
         elif kind == "Pod":
-            yield from _all_bounds(kind, item, pod_requests(pod), pod_limits(pod))
+            yield from _constraints(kind, item, pod_requests(pod), pod_limits(pod))
 
 
-def _all_bounds(kind: str, item: Object, requests: Amounts, limits: Amounts) -> Iterator[str]:
+def _constraints(kind: str, item: Object, requests: Amounts, limits: Amounts) -> Iterator[str]:
     checks: Mapping[str, Callable[[str, str, Quantity, Amounts, Amounts], Iterator[str]]] = {
-        "min": _below,
-        "max": _above,
-        "maxLimitRequestRatio": _too_uneven,
+        "min": _min_constraint,
+        "max": _max_constraint,
+        "maxLimitRequestRatio": _limit_request_ratio_constraint,
     }
     for field, check in checks.items():
         for name, bound in _bounds(item, field):
@@ -145,16 +147,16 @@ def _amounts(resources: Mapping[str, str] | None) -> Amounts:
     return {name: quantity(amount) for name, amount in (resources or {}).items()}
 
 
-def _numbers(*amounts: Quantity) -> list[int]:
+def _request_limit_enforced_values(*amounts: Quantity) -> list[int]:
     """Returns milli-values if all are small enough, else values."""
     if all(amount.value() <= MAX_MILLI_VALUE for amount in amounts):
         return [amount.milli_value() for amount in amounts]
     return [amount.value() for amount in amounts]
 
 
-def _below(kind: str, name: str, bound: Quantity, requests: Amounts, limits: Amounts) -> Iterator[str]:
+def _min_constraint(kind: str, name: str, bound: Quantity, requests: Amounts, limits: Amounts) -> Iterator[str]:
     request, limit = requests.get(name), limits.get(name)
-    asked, most, least = _numbers(request or NOTHING, limit or NOTHING, bound)
+    asked, most, least = _request_limit_enforced_values(request or NOTHING, limit or NOTHING, bound)
     text = f"minimum {name} usage per {kind} is {bound}"
     if request is None:
         yield f"{text}.  No request is specified"
@@ -164,9 +166,9 @@ def _below(kind: str, name: str, bound: Quantity, requests: Amounts, limits: Amo
         yield f"{text}, but limit is {limit}"
 
 
-def _request_above(kind: str, name: str, bound: Quantity, requests: Amounts) -> Iterator[str]:
+def _max_request_constraint(kind: str, name: str, bound: Quantity, requests: Amounts) -> Iterator[str]:
     request = requests.get(name)
-    asked, most = _numbers(request or NOTHING, bound)
+    asked, most = _request_limit_enforced_values(request or NOTHING, bound)
     text = f"maximum {name} usage per {kind} is {bound}"
     if request is None:
         yield f"{text}.  No request is specified"
@@ -174,9 +176,9 @@ def _request_above(kind: str, name: str, bound: Quantity, requests: Amounts) -> 
         yield f"{text}, but request is {request}"
 
 
-def _above(kind: str, name: str, bound: Quantity, requests: Amounts, limits: Amounts) -> Iterator[str]:
+def _max_constraint(kind: str, name: str, bound: Quantity, requests: Amounts, limits: Amounts) -> Iterator[str]:
     request, limit = requests.get(name), limits.get(name)
-    asked, wanted, most = _numbers(request or NOTHING, limit or NOTHING, bound)
+    asked, wanted, most = _request_limit_enforced_values(request or NOTHING, limit or NOTHING, bound)
     text = f"maximum {name} usage per {kind} is {bound}"
     if limit is None:
         yield f"{text}.  No limit is specified"
@@ -186,8 +188,8 @@ def _above(kind: str, name: str, bound: Quantity, requests: Amounts, limits: Amo
         yield f"{text}, but request is {request}"
 
 
-def _too_uneven(kind: str, name: str, bound: Quantity, requests: Amounts, limits: Amounts) -> Iterator[str]:
-    asked, wanted, _ = _numbers(requests.get(name, NOTHING), limits.get(name, NOTHING), bound)
+def _limit_request_ratio_constraint(kind: str, name: str, bound: Quantity, requests: Amounts, limits: Amounts) -> Iterator[str]:
+    asked, wanted, _ = _request_limit_enforced_values(requests.get(name, NOTHING), limits.get(name, NOTHING), bound)
     text = f"{name} max limit to request ratio per {kind} is {bound}"
     if not asked:
         yield f"{text}, but no request is specified or request is 0"

@@ -166,7 +166,7 @@ def _admit_custom(resource: Resource, request: Request) -> bool:
         if info.verb not in (_CUSTOM_SUBRESOURCE_VERBS if info.subresource else _CUSTOM_VERBS):
             raise status.method_not_supported(resource.group, resource.plural, info.verb)
     except StatusError:
-        if resource.deprecation:  # the version was found before the subresource and the verb
+        if resource.deprecation:  # a Warning header, whatever the subresource and the verb are
             request.warnings.append(resource.deprecation)
         raise
     return True

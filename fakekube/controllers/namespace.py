@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
+from fakekube.apis.core.namespaces import FINALIZER
 from fakekube.client import ApiError
 from fakekube.controllers.controller_utils import is_pod_terminal, parse_time
 from fakekube.controllers.reconciler import Key, Object, Reconciler
@@ -24,7 +25,6 @@ from fakekube.validation.conditions import find_condition
 
 __all__ = ["NamespaceController"]
 
-FINALIZER = "kubernetes"
 APISERVICES = "apiservices.apiregistration.k8s.io"
 #: Seconds after which remaining objects without finalizers are looked for again.
 UNEXPECTED_PERIOD = 60.0

@@ -6,7 +6,7 @@ seconds in each zone, and not at all while all zones are disrupted.
 
 Invariant: while our kubelets run, a node with one of them is healthy.
 
-Specified by: pkg/controller/nodelifecycle/node_lifecycle_controller.go.
+Specified by: pkg/controller/nodelifecycle/node_lifecycle_controller.go (monitorNodeHealth, processTaintBaseEviction).
 """
 
 from __future__ import annotations

@@ -210,7 +210,7 @@ class Strategy:
 
     def grace_period(self, context: WriteContext, old: Object, options: Object) -> int | None:
         """Returns the grace period (seconds) of a deletion of `old` (`options` may have gracePeriodSeconds), or None if the
-        deletion is not graceful; only called if `graceful`, and if the object is not terminating."""
+        deletion is not graceful (CheckGracefulDelete); only called if `graceful`, and if the object is not terminating."""
         return None
 
     def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:

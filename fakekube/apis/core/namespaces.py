@@ -18,9 +18,10 @@ from fakekube.registry.strategy import Object, Strategy, WriteContext
 from fakekube.validation import names
 from fakekube.validation.objectmeta import standard_finalizer_errors, validate_finalizer_name
 
-__all__ = ["NamespaceFinalizeStrategy", "NamespaceStatusStrategy", "NamespaceStrategy"]
+__all__ = ["FINALIZER", "NamespaceFinalizeStrategy", "NamespaceStatusStrategy", "NamespaceStrategy"]
 
 NAME_LABEL = "kubernetes.io/metadata.name"
+#: v1.FinalizerKubernetes.
 FINALIZER = "kubernetes"
 
 

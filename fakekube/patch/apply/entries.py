@@ -105,7 +105,7 @@ class Managed:
     times: dict[Manager, str] = field(default_factory=dict)
 
     def capped(self) -> Managed:
-        """Returns a copy with at most ten update managers; the oldest ones of each version are merged."""
+        """Returns a copy with at most ten update managers; the oldest ones of each version are merged (capManagersManager)."""
         if len(self.owners) <= MAX_UPDATE_MANAGERS:
             return self
         updaters = [manager for manager in self.owners if manager.operation == UPDATE]

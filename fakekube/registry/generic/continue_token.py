@@ -4,7 +4,7 @@ A token is base64url of {"v":"meta.k8s.io/v1","rv":REVISION,"start":KEY}; KEY is
 namespace, if the list has one) and is the last key of the page with a NUL after it. Revision -1 is the
 current one. As in the real server, keys from the watch cache have a leading slash, those from storage have none.
 
-Specified by: k8s.io/apiserver/pkg/storage/continue.go.
+Specified by: k8s.io/apiserver/pkg/storage/continue.go (EncodeContinue, DecodeContinue).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Addresses in fields that were lenient must be canonical unless the stored object has them already.
 
-Specified by: pkg/apis/core/validation/validation.go (validateService and what it calls).
+Specified by: pkg/apis/core/validation/validation.go (ValidateService, ValidateServiceCreate, ValidateServiceUpdate).
 """
 
 from __future__ import annotations
