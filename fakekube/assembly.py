@@ -3,12 +3,16 @@
 A process builds one base state per minor version (the objects of a fresh server) and forks it for every cluster, so
 that a cluster costs about a millisecond. `Machinery` consists of the store, the backend, access control and the WSGI
 application; `cluster.components` adds controllers and kubelets.
+
+Invariant: the parts of a stopped cluster do not refer to each other in cycles, so that it is freed without the garbage collector.
+Where two parts need each other, the reference against the direction of imports is weak.
 """
 
 from __future__ import annotations
 
 import threading
 import uuid
+import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -113,21 +117,25 @@ def build(
         store = origin.fork(now=clock.monotonic, retention=retention)
     registry = _builtins(settings.version).copy()
     access = Access(store.bucket, clock, options=options.authentication, authorization=options.authorization, authority=authority)
-    services = StoreAccess(store, registry, settings, access)
+    services = StoreAccess(store, registry, settings, weakref.proxy(access))
     access.connect(services)
     resolver = ServiceResolver(services, _own_authority)
     webhooks = _Webhooks(resolver)
-    CustomResourceDefinitionController(store, registry, services, clock, webhooks)
+    definitions = CustomResourceDefinitionController(store, registry, services, clock, webhooks)
     try:
         aggregator = Aggregator(store, services, clock, resolver, options.aggregation)
     except ValueError as error:
         raise OptionError(str(error)) from None
-    for control_loop in (AutoRegisterController, DanglingConditionController):
-        control_loop(store, services, clock)
-    _publish_authorities(store, services, clock, options.authentication, authority)
+    control_loops = (
+        definitions,
+        AutoRegisterController(store, services, clock),
+        DanglingConditionController(store, services, clock),
+        _publish_authorities(store, services, clock, options.authentication, authority),
+    )
     admission = _admission(profile, options.admission, webhooks)
     backend = Backend(store, registry, clock, services, admission, settings, access.require_creation, resolver.forwards)
     backend.may_create = access.may_create
+    backend.control_loops = control_loops
 
     auditor = _auditor(options.audit, clock)
 
@@ -166,13 +174,13 @@ def _admission(profile: str, options: AdmissionOptions, webhooks: Call) -> Chain
 
 def _publish_authorities(
     store: Store[Document], services: ClusterAccess, clock: Clock, options: AuthenticationOptions, own: str
-) -> None:
-    """Writes the ConfigMap extension-apiserver-authentication, if there are certificate authorities. Raises
-    OptionError."""
+) -> object:
+    """Writes the ConfigMap extension-apiserver-authentication, if there are certificate authorities. Returns the control loop
+    that maintains it. Raises OptionError."""
     clients = read_text(options.client_ca_file, "client-ca-file") or own
     proxies = read_text(options.requestheader_client_ca_file, "requestheader-client-ca-file")
     if not clients and not proxies:
-        return
+        return None
     from fakekube.controlplane.clusterauthenticationtrust import ClusterAuthenticationInfo, ClusterAuthenticationTrustController
 
     info = ClusterAuthenticationInfo(
@@ -184,7 +192,7 @@ def _publish_authorities(
         options.requestheader_group_headers,
         options.requestheader_extra_headers_prefix,
     )
-    ClusterAuthenticationTrustController(store, services, clock, info)
+    return ClusterAuthenticationTrustController(store, services, clock, info)
 
 
 @cache

@@ -11,13 +11,26 @@ clock, it calls `take` of each stream of that source until it returns nothing, a
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Protocol
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from fakekube.clock import Clock
 
-__all__ = ["BrokenStreamError", "Fragment", "Notifier", "Source", "Stream", "Tunnel", "WholeStream", "frames_of"]
+__all__ = [
+    "BrokenStreamError",
+    "Fragment",
+    "Notifier",
+    "Source",
+    "Stream",
+    "Tunnel",
+    "WholeStream",
+    "frames_of",
+    "subscribe_weakly",
+]
+
+Subscriber = TypeVar("Subscriber")
 
 
 class Source(Protocol):
@@ -28,6 +41,19 @@ class Source(Protocol):
 
     def unsubscribe(self, wake: Callable[[], None]) -> None:
         """Ends a subscription; unknown ones are ignored."""
+
+
+def subscribe_weakly(subscriber: Subscriber, wake: Callable[[Subscriber], None], sources: Iterable[Source]) -> None:
+    """Calls `wake(subscriber)` after every change of the sources, which do not keep the subscriber alive."""
+    reference = weakref.ref(subscriber)
+
+    def wake_if_alive() -> None:
+        found = reference()
+        if found is not None:
+            wake(found)
+
+    for source in sources:
+        source.subscribe(wake_if_alive)
 
 
 _subscribing = threading.Lock()

@@ -3,6 +3,8 @@
 Starting a thread costs several times as much as passing a task to an idle one; many clients open a connection for every request,
 and many clusters exist for one test only. The thread that has been idle for the shortest time is used first, so that the
 additional threads of a burst end.
+
+Invariant: no thread refers to a task that has ended, which would keep its cluster in memory.
 """
 
 from __future__ import annotations
@@ -37,18 +39,27 @@ class Workers:
             if self._waiting:
                 self._waiting.pop().put(task)
                 return
-        threading.Thread(target=self._work, args=(task,), name="fakekube-worker", daemon=True).start()
+        mailbox: SimpleQueue[_Task] = SimpleQueue()
+        mailbox.put(task)
+        threading.Thread(target=self._work, args=(mailbox,), name="fakekube-worker", daemon=True).start()
 
     def forget(self) -> None:
         """Resets the pool after a fork: the threads belong to the parent."""
         self._lock = threading.Lock()
         self._waiting = []
 
-    def _work(self, task: _Task | None) -> None:
-        mailbox: SimpleQueue[_Task] = SimpleQueue()
-        while task is not None:
-            task()
-            task = self._next(mailbox)
+    def _work(self, mailbox: SimpleQueue[_Task]) -> None:
+        mailbox.get()()
+        while self._run_next(mailbox):
+            pass
+
+    def _run_next(self, mailbox: SimpleQueue[_Task]) -> bool:
+        """Waits for a task and runs it; returns False if the thread is not needed any more."""
+        task = self._next(mailbox)
+        if task is None:
+            return False
+        task()
+        return True
 
     def _next(self, mailbox: SimpleQueue[_Task]) -> _Task | None:
         with self._lock:

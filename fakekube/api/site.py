@@ -30,6 +30,7 @@ __all__ = ["Site"]
 Handler = Callable[[Request], Response]
 
 _ROOTS: Final = ("/api", "/apis", "/apis/")
+_INDEX: Final = ("/", "/index.html")
 
 
 @dataclass(slots=True, frozen=True)
@@ -68,18 +69,15 @@ class Site:
             "/metrics/slis": partial(_metrics, metrics.health_response, lambda: None),  # it counts nothing
             **openapi.endpoints(),
         }
-        self._exact: Mapping[str, Handler] = {
-            **self._listed,
-            **debug.endpoints(clock, version, cbor=cbor),
-            "/": self._index,
-            "/index.html": self._index,
-        }
+        self._exact: Mapping[str, Handler] = {**self._listed, **debug.endpoints(clock, version, cbor=cbor)}
         self._prefixes: Mapping[str, Handler] = {**debug.PREFIXES, **openapi.prefixes()}
 
     @with_deep_stack
     def respond(self, request: Request) -> Response:
         """Returns the response for a path. Raises StatusError."""
         path = request.info.path
+        if path in _INDEX:
+            return self._index()
         handler = self._exact.get(path)
         if handler is not None:
             return handler(request)
@@ -104,7 +102,7 @@ class Site:
             return service.handler(request)
         return None
 
-    def _index(self, _request: Request) -> Response:
+    def _index(self) -> Response:
         """Returns the sorted list of paths."""
         current = self._documents.current()
         paths = {*_ROOTS, *self._listed, *self._services, "/flagz", "/statusz", "/openapi/v3/"}

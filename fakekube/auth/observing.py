@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
-from fakekube.streams import Source
+from fakekube.streams import Source, subscribe_weakly
 
 __all__ = ["Lister", "Observed"]
 
@@ -28,8 +28,7 @@ class Observed:
     def __init__(self, lister: Lister, sources: Sequence[Source]) -> None:
         self._lister = lister
         self._version = 0
-        for source in sources:
-            source.subscribe(self._changed)
+        subscribe_weakly(self, Observed._changed, sources)
 
     def version(self) -> int:
         """Returns a number that differs after every change. Read it before `list`, never after."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -147,9 +148,15 @@ def read_text(path: str, flag: str) -> str:
 
 def _verifier(authorities: str, path: str) -> CertificateVerifier:
     try:
-        return CertificateVerifier(authorities)
+        return _shared_verifier(authorities)
     except ValueError:
         raise OptionError(f"{path}: data does not contain any valid RSA or ECDSA certificates") from None
+
+
+@lru_cache(4)
+def _shared_verifier(authorities: str) -> CertificateVerifier:
+    """Returns the verifier of these authorities: those of most clusters of a process are the same. Raises ValueError."""
+    return CertificateVerifier(authorities)
 
 
 def _token_file(path: str) -> dict[str, User]:

@@ -117,7 +117,7 @@ class Cluster(ServedCluster):
             Retention() if compaction_interval is None else replace(Retention(), compaction_interval=compaction_interval)
         )
         clock = clock or Clock()
-        serving = Serving(host, port, tls=tls, options=self._options.serving, clock=clock, application=lambda: self._served)
+        serving = Serving(host, port, tls=tls, options=self._options.serving, clock=clock)
         components = Components(
             settings=settings,
             options=self._options,
@@ -144,8 +144,6 @@ class Cluster(ServedCluster):
         self.services = ForwardedServices(self._machinery.resolver)
         """`services.forward("namespace/name", port)`: the API server reaches webhooks and aggregated APIs of that Service at a
         port of this machine."""
-        self.clients = Clients(self)
-        """Configured clients of other packages: `clients.kubernetes()`."""
         if stages is not None:
             self.stages.load(stages)
         if load is not None:
@@ -154,9 +152,14 @@ class Cluster(ServedCluster):
 
     @property
     def _served(self) -> WSGI:
-        """The WSGI application of the server: the API, and the control API if it is enabled."""
+        """The API, and the control API if it is enabled."""
         control = is_loopback(self._serving.host) if self._control is None else self._control
         return Control(self._machinery, self) if control else self._machinery.application
+
+    @property
+    def clients(self) -> Clients:
+        """Configured clients of other packages: `clients.kubernetes()`."""
+        return Clients(self)
 
     @property
     def nodes(self) -> Nodes:

@@ -8,7 +8,9 @@ Invariant: nothing here starts a thread or a socket; controllers run after `mana
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from fakekube.api.version import user_agent
@@ -76,7 +78,9 @@ class Components:
         self._profile, self._settings, self._authority = profile, settings, authority
         runs_kubelets = self._runs("kubelet")
         self._nodes = int(runs_kubelets) if nodes is None else nodes
-        self._shared: dict[str, Any] = {"stages": {}, "staged": set(), "runtime of": lambda: self.runtime}
+        me: Any = weakref.proxy(self)
+        self._me = me  # for what the machinery refers to: see `assembly`
+        self._shared: dict[str, Any] = {"stages": {}, "staged": set(), "runtime of": lambda: me.runtime}
         """What the kubelets read and test authors set: stages, rules for pods, the container runtime."""
         self.machinery = build(
             clock=clock,
@@ -92,7 +96,7 @@ class Components:
             authority=authority,
         )
         if runs_kubelets:
-            self.machinery.backend.kubelet_of = self._kubelet_of
+            self.machinery.backend.kubelet_of = partial(Components._kubelet_of, me)
         if self._runs("metrics-server"):
             self._serve_metrics(self.machinery)
         self.manager = self._manager_for(self.machinery, settled=store is None)
@@ -115,6 +119,7 @@ class Components:
     def stop(self) -> None:
         """Stops the controllers and closes connections to webhooks and extension API servers. May be called twice."""
         self.manager.stop()
+        self.machinery.backend.services.others_work = lambda: False
         self.machinery.close()
 
     def adopt(self, origin: Components) -> None:
@@ -197,16 +202,17 @@ class Components:
             settled: whether the controllers have nothing to do at the current revision of the store.
         """
 
-        def client_for(program: str, name: str) -> Client:
-            return _client_for(machinery, f"{user_agent(program, self._settings.version)}/{name}")
+        version, backend = self._settings.version, machinery.backend
 
-        backend = machinery.backend
+        def client_for(program: str, name: str) -> Client:
+            return _client_for(machinery, f"{user_agent(program, version)}/{name}")
+
         settled_at = backend.store.revision if settled else None
         context = Context(
             backend.services,
             backend.registry,
             self._authority,
-            self._settings.version,
+            version,
             frozenset(self.controller_names),
             settled_at,
             _authority,
@@ -238,10 +244,12 @@ class Components:
     def _serve_metrics(self, machinery: Machinery) -> None:
         """Serves metrics.k8s.io, as metrics-server does; its module is imported for the first request."""
 
+        me = self._me
+
         def application(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
             from fakekube.nodes.metrics_server import application
 
-            return application(lambda: self.runtime)(environ, start_response)
+            return application(lambda: me.runtime)(environ, start_response)
 
         machinery.aggregator.install(metrics_api.NAME, application, metrics_api.DISCOVERY)
 

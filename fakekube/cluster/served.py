@@ -7,9 +7,12 @@ started (threads, sockets, files, timers). Server and observer are made when the
 from __future__ import annotations
 
 import threading
+import weakref
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from enum import Enum
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, overload
@@ -20,6 +23,7 @@ from fakekube.cluster.components import Components
 from fakekube.cluster.kubeconfigs import Kubeconfigs
 from fakekube.cluster.serving import Serving
 from fakekube.cluster.state import ClusterState
+from fakekube.control import WSGI
 from fakekube.registry.backend import Settings
 from fakekube.registry.request import User
 from fakekube.testing.object_client import ObjectClient
@@ -65,19 +69,22 @@ class ServedCluster(ClusterState):
             self._observe()
         self._starting = threading.Lock()
         self._state = _State.NOT_STARTED
-        self._kubeconfigs = Kubeconfigs(serving, lambda: self.url, self._add_token)
+        me = weakref.proxy(self)  # no cycles: see `assembly`
+        self._kubeconfigs = Kubeconfigs(serving, lambda: me.url, partial(ServedCluster._add_token, me))
 
     # ---------------------------------------------------------------- requests and faults
 
     def _observe(self) -> Observer:
         """Returns the observer of requests; installs it on first use."""
         if self._observer is None:
+            from fakekube.client import Client
             from fakekube.powers.exchange import FAULTS_USER_AGENT
             from fakekube.powers.observation import Observer
 
-            client = self._components.client(FAULTS_USER_AGENT)
-            self._observer = Observer(self._machinery.backend, client, self._keep_requests)
-            self._machinery.application.observer = self._observer
+            backend, application = self._machinery.backend, self._machinery.application
+            client = Client(weakref.proxy(application), backend.registry, backend.clock, user_agent=FAULTS_USER_AGENT)
+            self._observer = Observer(backend, client, self._keep_requests)
+            application.observer = self._observer
             self._machinery.observe_calls(self._observer.observe_call)
         return self._observer
 
@@ -109,7 +116,7 @@ class ServedCluster(ClusterState):
             if self._state is _State.STARTED:
                 return self
             if self._serving.may_fail:  # so that `start` raises, and not the first use of the address
-                self._serving.start()
+                self._serving.start(self._served)
             self._state = _State.STARTED
         self._components.start()
         return self
@@ -121,7 +128,12 @@ class ServedCluster(ClusterState):
         with self._starting:
             if self._state is not _State.STARTED:
                 raise RuntimeError(f"the cluster is {self._state.value}")
-            return self._serving.server or self._serving.start()
+            return self._serving.server or self._serving.start(self._served)
+
+    @property
+    @abstractmethod
+    def _served(self) -> WSGI:
+        """The WSGI application of the server."""
 
     def stop(self) -> None:
         """Stops the server with all its streams, the controllers, recordings and timers, and deletes kubeconfig files.

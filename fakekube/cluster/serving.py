@@ -5,7 +5,6 @@ Invariant: `server` is None until `start`; certificates are made when TLS or a k
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from fakekube.auth.options import read_text
@@ -30,17 +29,13 @@ class Serving:
         tls: whether it serves HTTPS.
         options: certificate files, and the limits of HTTP/2.
         clock: of the cluster.
-        application: returns the WSGI application to serve.
     """
 
-    def __init__(
-        self, host: str, port: int, *, tls: bool, options: ServingOptions, clock: Clock, application: Callable[[], WSGI]
-    ) -> None:
+    def __init__(self, host: str, port: int, *, tls: bool, options: ServingOptions, clock: Clock) -> None:
         self.host, self.port, self.tls = host, port, tls
         self.server: Server | None = None
         self._options = options
         self._clock = clock
-        self._application = application
 
     @property
     def may_fail(self) -> bool:
@@ -64,13 +59,16 @@ class Serving:
         """The CA bundle for clients: the cluster's CA, or the certificate of --tls-cert-file."""
         return read_text(self._options.tls_cert_file, "tls-cert-file") or self.credentials.ca_certificate
 
-    def start(self) -> Server:
-        """Starts the server. Raises OSError if the address is not available, and OptionError for wrong certificate files."""
+    def start(self, application: WSGI) -> Server:
+        """Starts the server of a WSGI application.
+
+        Raises OSError if the address is not available, and OptionError for wrong certificate files.
+        """
         from fakekube.server import DEFAULT_MAX_STREAMS, Server
 
         context = self._context() if self.tls else None
         server = Server(
-            self._application(),
+            application,
             self.host,
             self.port,
             clock=self._clock,

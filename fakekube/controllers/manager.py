@@ -18,7 +18,9 @@ from __future__ import annotations
 import logging
 import threading
 import time
+import weakref
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from fakekube.client import ApiError, Client
@@ -83,8 +85,14 @@ class Manager:
         self._queue: WorkQueue[_Item] = WorkQueue()
         self._retries: set[_Item] = set()
         self._periodic: set[_Item] = set()
+        me = weakref.proxy(self)  # no cycles: see `assembly`
         self._dispatcher = Dispatcher(
-            store, context.registry, descriptors, settled_at, prepare=self._prepare, enqueue=self._enqueue
+            store,
+            context.registry,
+            descriptors,
+            settled_at,
+            prepare=partial(Manager._prepare, me),
+            enqueue=partial(Manager._enqueue, me),
         )
         self._current: Reconciler | None = None
         self._lock = threading.RLock()

@@ -12,19 +12,18 @@ import threading
 from collections.abc import Iterable
 
 from fakekube.depth import with_deep_stack
-from fakekube.streams import Source
+from fakekube.streams import Source, subscribe_weakly
 
 __all__ = ["ControlLoop"]
 
 
 class ControlLoop:
-    """A control loop that runs after every change of its sources. It has no `close`: it lives as long as they do."""
+    """A control loop that runs after every change of its sources, as long as something refers to it: the sources do not."""
 
     def __init__(self, sources: Iterable[Source]) -> None:
         self._working = threading.RLock()
         self._busy = False
-        for source in sources:
-            source.subscribe(self.refresh)
+        subscribe_weakly(self, ControlLoop.refresh, sources)
 
     @with_deep_stack
     def refresh(self) -> None:

@@ -56,7 +56,7 @@ class ActionContext:
 
     def __init__(self, backend: Backend, client: Client) -> None:
         self.clock: Clock = backend.clock
-        self._backend = backend
+        self._store, self._registry = backend.store, backend.registry  # not the backend, which refers to the observer
         self._client = client
         self._conflicts = 0
         self._changed = threading.Condition()
@@ -90,7 +90,7 @@ class ActionContext:
             info: the request.
             change: changes the object, or returns another one; by default an annotation is set.
         """
-        resource = self._backend.registry.get(info.group, info.version, info.resource)
+        resource = self._registry.get(info.group, info.version, info.resource)
         if resource is None or not info.name:
             return
         path = self._client.path(resource, info.namespace or None, info.name)
@@ -111,15 +111,15 @@ class ActionContext:
 
     def compact(self) -> None:
         """Compacts the history, including the newest revision that a client can have seen."""
-        store = self._backend.store
+        store = self._store
         store.advance()
         store.compact()
-        for resource in self._backend.registry:
+        for resource in self._registry:
             store.bucket(resource.bucket).forget()
 
     def revision_ago(self, by: int) -> int:
         """Returns the revision `by` revisions ago, but none that is compacted."""
-        store = self._backend.store
+        store = self._store
         return max(store.revision - by, store.compacted, 1)
 
 

@@ -61,7 +61,7 @@ class Observer:
         """Whether any fault is armed."""
         self.recorder = Recorder(keep, resolve)
         self.requests = Requests(self.recorder)
-        self.faults = Faults(self, backend.clock, resolve)
+        self.faults = Faults(weakref.proxy(self), backend.clock, resolve)
 
     def observe(self, environ: Mapping[str, Any], path: str) -> Observation:
         """Called when a request arrives; returns its exchange."""
@@ -149,6 +149,7 @@ class Observation(Exchange):
     """An exchange in progress. The application calls its methods; they record and apply faults."""
 
     observer: Observer
+    """Removed at the end of the exchange, which the observer keeps."""
     request: Request | None = None
     _hits: Sequence[Fault] = ()
 
@@ -198,6 +199,7 @@ class Observation(Exchange):
                     fault.action.after(fault, self, response)
         if observer.has_faults and self.subresource == "token" and response.status == 201:
             observer.faults.issued(self.answer)
+        del self.observer
 
     def _observe_stream(self, response: Response) -> None:
         observed = self.observer.stream(self, response.body)
@@ -210,6 +212,7 @@ class Observation(Exchange):
         self.raw_body = self.raw_body if len(self.raw_body) <= KEPT_BYTES else b""
         self.seconds = time.monotonic() - self.began
         self.observer.recorder.notify()
+        del self.observer
 
 
 def choose(faults: Sequence[Fault], exchange: Exchange, retire: Callable[[Fault], None]) -> list[Fault]:

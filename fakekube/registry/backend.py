@@ -76,5 +76,7 @@ class Backend:
     """The addresses that Services are forwarded to, by namespace and name: host and port."""
     may_create: Callable[[Request], tuple[bool, str]] = _may_create
     """Reports whether the user of a request that reads may also create, and if not, the reason of the authorizer."""
+    control_loops: tuple[object, ...] = ()
+    """The API server's own control loops, which run as long as they are referred to here."""
     kubelet_of: Callable[[dict[str, Any]], Kubelet | None] = _no_kubelet
     """Returns the kubelet that runs the pods of a Node; None if nothing listens at its address."""

@@ -38,20 +38,21 @@ def body_stream(body: Readable) -> IO[bytes]:
 class Body:
     """The body of one HTTP/1.1 request."""
 
-    __slots__ = ("_awaited", "_error", "_parser", "_transport", "stream")
+    __slots__ = ("_awaited", "_error", "_length", "_parser", "_transport")
 
     def __init__(self, request: Request, parser: RequestParser, transport: Transport) -> None:
         self._parser = parser
         self._transport = transport
         self._awaited = request.fields.expects_continue
         self._error: BodyError | None = None
-        self.stream: IO[bytes]
-        """The file for `wsgi.input`."""
-        length = request.fields.length
-        if length is not None and not self._awaited and length <= len(parser.buffer):
-            self.stream = io.BytesIO(parser.body(length) or b"")
-        else:
-            self.stream = body_stream(self)
+        self._length = request.fields.length
+
+    def open(self) -> IO[bytes]:
+        """Returns the file for `wsgi.input`. Called once."""
+        length = self._length
+        if length is not None and not self._awaited and length <= len(self._parser.buffer):
+            return io.BytesIO(self._parser.body(length) or b"")
+        return body_stream(self)
 
     def read(self, limit: int) -> bytes:
         """Returns up to `limit` bytes, `b""` at the end; sends `100 Continue` if the client waits for it.

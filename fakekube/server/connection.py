@@ -182,7 +182,7 @@ class Connection:
 
     def _run(self, request: Request, body: Body, answer: Answer) -> bool:
         """Calls the application and sends its response; returns True if the connection is handed to the pump."""
-        environ = make_environ(self._base, request, body.stream)
+        environ = make_environ(self._base, request, body.open())
         try:
             result = self._service.application(environ, answer.start_response)
             if is_stream(result):

@@ -128,19 +128,23 @@ class Loop:
     def _run(self) -> None:
         try:
             while not self._ending:
-                found = self._selector.select(self._before_wait())
-                for key, events in found:
-                    self._guard(key.data, events)
-                # Cleared before the calls are run, so that a later `call` wakes the loop again.
-                self._awake = False
-                self._run_calls()
-                if not found:
-                    self._end_if_unused()
+                self._run_once()
         finally:
             self._run_calls()
             self._selector.close()
             self._wake_receiver.close()
             self._wake_sender.close()
+
+    def _run_once(self) -> None:
+        """Waits, and runs what is due. Only this call refers to the callbacks, so that no server that has ended is kept."""
+        found = self._selector.select(self._before_wait())
+        for key, events in found:
+            self._guard(key.data, events)
+        # Cleared before the calls are run, so that a later `call` wakes the loop again.
+        self._awake = False
+        self._run_calls()
+        if not found:
+            self._end_if_unused()
 
     def _before_wait(self) -> float | None:
         if not self._members:

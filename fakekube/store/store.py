@@ -7,6 +7,7 @@ its dictionary of heads and its list of keys, but not the values.
 from __future__ import annotations
 
 import time
+import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -46,7 +47,7 @@ class Store(Generic[V]):
         retention: how much history is kept.
     """
 
-    __slots__ = ("_buckets", "_floor", "_forked", "_timeline", "_unopened")
+    __slots__ = ("__weakref__", "_buckets", "_floor", "_forked", "_timeline", "_unopened")
 
     def __init__(self, *, now: Callable[[], float] = time.monotonic, retention: Retention | None = None) -> None:
         self._buckets: dict[str, Bucket[V]] = {}
@@ -56,7 +57,7 @@ class Store(Generic[V]):
         """The oldest revision at which cursors of a new bucket can start."""
         self._forked: _Forked[V] | None = None
         """The snapshot of the last fork, which later forks reuse while the store does not change."""
-        self._timeline = Timeline(now, retention or Retention(), self._trim)
+        self._timeline = Timeline(now, retention or Retention(), weakref.ref(self))
 
     @property
     def revision(self) -> int:
@@ -186,6 +187,7 @@ class Store(Generic[V]):
         twin._unopened = dict(snapshot.contents)
         return twin
 
-    def _trim(self, revision: int) -> None:
+    def trim(self, revision: int) -> None:
+        """For the timeline, which holds the lock: drops what only reads before `revision` need."""
         for bucket in self._buckets.values():
             bucket.trim(revision)

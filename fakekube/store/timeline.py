@@ -15,7 +15,7 @@ import math
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from fakekube.store.values import Compacted, FutureRevision
 
@@ -43,15 +43,23 @@ class Retention:
     """Seconds after which events above the minimum are dropped from the window (eventFreshDuration)."""
 
 
+class Trimmed(Protocol):
+    """What drops old versions after a compaction: the store."""
+
+    def trim(self, revision: int) -> None:
+        """Drops what only reads before `revision` need."""
+
+
 class Timeline:
     """The revision, the compaction and the lock of one store. All methods but `wait` require the lock."""
 
     __slots__ = (
-        "_changed", "_marked", "_next_compaction", "_trim", "_waiting",
+        "_changed", "_marked", "_next_compaction", "_trimmed", "_waiting",
         "compacted", "listeners", "lock", "now", "retention", "revision",
     )  # fmt: skip
 
-    def __init__(self, now: Callable[[], float], retention: Retention, trim: Callable[[int], None]) -> None:
+    def __init__(self, now: Callable[[], float], retention: Retention, trimmed: Callable[[], Trimmed | None]) -> None:
+        """`trimmed` is a weak reference."""
         self.lock = threading.Lock()
         self.listeners: tuple[Callable[[str, Any], None], ...] = ()
         """The listeners of all changes, see `Store.listen`."""
@@ -59,7 +67,7 @@ class Timeline:
         self.retention = retention
         self.revision = 0
         self.compacted = 0
-        self._trim = trim
+        self._trimmed = trimmed
         self._changed = threading.Condition(self.lock)
         self._waiting = 0
         self._marked = 0
@@ -110,7 +118,9 @@ class Timeline:
             raise FutureRevision(self.revision)
         if revision > self.compacted:
             self.compacted = revision
-            self._trim(revision)
+            trimmed = self._trimmed()
+            if trimmed is not None:
+                trimmed.trim(revision)
 
     def compact_if_due(self) -> float:
         """Performs the compactions that are due by time or number of revisions. Returns the current time."""

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import gc
+import ssl
 import threading
 import weakref
+from collections.abc import Iterator
+from contextlib import closing
+from http.client import HTTPConnection, HTTPSConnection
 from typing import Any
 
 import pytest
@@ -121,6 +125,33 @@ test_life_cycle = LifeCycle.TestCase
 def test_a_fork_of_a_strict_cluster_is_strict() -> None:
     with pytest.raises(AssertionError), Cluster(profile="apiserver", strict=True).fork() as twin:
         twin.faults.on("get", "pods").status(500)
+
+
+@pytest.fixture
+def no_garbage_collector() -> Iterator[None]:
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.mark.usefixtures("no_garbage_collector")
+@pytest.mark.parametrize("scheme", ["", "http", "https"])
+@pytest.mark.parametrize("profile", ["apiserver", "cluster"])
+def test_stopped_cluster_is_freed_without_the_garbage_collector(profile: str, scheme: str) -> None:
+    freed = threading.Semaphore(0)
+    with Cluster(profile=profile, tls=scheme == "https") as cluster:
+        for part in (cluster, cluster.application, cluster._machinery.backend.store, cluster._manager):
+            weakref.finalize(part, freed.release)
+        cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}})
+        if scheme:
+            address, context = ("127.0.0.1", cluster.port), ssl._create_unverified_context()
+            with closing(
+                HTTPSConnection(*address, context=context) if scheme == "https" else HTTPConnection(*address)
+            ) as connection:
+                connection.request("POST", "/api/v1/namespaces", "{}", {"Authorization": "Bearer admin-token"})
+                assert connection.getresponse().status == 422
+    del cluster, part
+    assert all(freed.acquire(timeout=5) for _ in range(4)), "the thread that served the connection may free it"
 
 
 def test_200_stopped_clusters_leak_no_memory() -> None:

@@ -35,8 +35,9 @@ def open_body(wire: Wire, *fields: str, ahead: bytes = b"") -> Body:
 
 def test_already_received_body_is_read_from_memory() -> None:
     body = open_body(Wire(), "Content-Length: 3", ahead=b"abcGET")
-    assert isinstance(body.stream, io.BytesIO)
-    assert body.stream.read() == b"abc"
+    stream = body.open()
+    assert isinstance(stream, io.BytesIO)
+    assert stream.read() == b"abc"
     assert not body.unread
 
 
@@ -44,7 +45,7 @@ def test_already_received_body_is_read_from_memory() -> None:
 def test_body_is_received_lazily_as_it_is_read(fields: tuple[str, ...]) -> None:
     whole = b"one\ntwo\nx\n" if "10" in fields[0] else b"5\r\none\nt\r\n5\r\nwo\nx\n\r\n0\r\n\r\n"
     wire = Wire(whole[:7], whole[7:], b"GET")
-    stream = open_body(wire, *fields).stream
+    stream = open_body(wire, *fields).open()
     assert stream.readline() == b"one\n"
     assert stream.readlines() == [b"two\n", b"x\n"]
     assert stream.read() == b""
@@ -55,7 +56,7 @@ def test_first_read_sends_100_continue() -> None:
     wire = Wire(b"abc")
     body = open_body(wire, "Expect: 100-continue", "Content-Length: 3")
     assert wire.sent == b""
-    assert body.stream.read() == b"abc"
+    assert body.open().read() == b"abc"
     assert wire.sent == b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
@@ -68,9 +69,10 @@ def test_discarding_an_unread_body_sends_no_100_continue() -> None:
 
 def test_truncated_body_raises_on_every_read() -> None:
     body = open_body(Wire(b"ab"), "Content-Length: 3")
+    stream = body.open()
     for _ in range(2):
         with pytest.raises(BodyError, match="unexpected EOF"):
-            body.stream.read()
+            stream.read()
     assert not body.discard()
 
 
@@ -94,5 +96,5 @@ def test_discard_gives_up_on_endless_chunked_body() -> None:
 
 def test_discard_reads_the_rest_of_a_short_chunked_body() -> None:
     body = open_body(Wire(b"def\r\n0\r\n\r\n"), CHUNKED, ahead=b"6\r\nabc")
-    assert body.stream.read(2) == b"ab"
+    assert body.open().read(2) == b"ab"
     assert body.discard()
