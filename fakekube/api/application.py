@@ -17,7 +17,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from functools import cached_property, partial
 from http import HTTPStatus
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -128,7 +128,7 @@ class Application:
     """
 
     def __init__(self, backend: Backend, access: Access, aggregator: Aggregator, auditor: Auditor | None = None) -> None:
-        version, cbor = backend.settings.version, backend.settings.enabled(_CBOR_GATE)
+        cbor = backend.settings.enabled(_CBOR_GATE)
         self._backend = backend
         self._access = access
         self._aggregator = aggregator
@@ -138,23 +138,38 @@ class Application:
         self._cbor = cbor
         self._router = ResourceRouter(backend.registry, cbor=cbor)
         self._flows = Flows(backend.services, backend.store.bucket)
-        registrations = Registrations(backend.store.bucket("apiservices.apiregistration.k8s.io"), aggregator)
-        gates = backend.settings.feature_gates
-        objects, seats = partial(_stored_objects, backend), self._flows.nominal_seats
-        self.metrics = Metrics(objects, seats, registrations.unavailable, version, gates)
-        documents = Documents(backend.registry, registrations, version)
-        discovery = DiscoveryEndpoints(documents, self._router.is_builtin, cbor=cbor)
-        definition_of = partial(_definition, backend)
-        self._openapi = OpenAPIEndpoints(version, backend.registry, definition_of, backend.clock, aggregator)
-        self._site = Site(
+        self._registrations = Registrations(backend.store.bucket("apiservices.apiregistration.k8s.io"), aggregator)
+        objects, seats, settings = partial(_stored_objects, backend), self._flows.nominal_seats, backend.settings
+        self.metrics = Metrics(objects, seats, self._registrations.unavailable, settings.version, settings.feature_gates)
+        self._started = backend.clock.now()
+
+    @cached_property
+    def _openapi(self) -> OpenAPIEndpoints:
+        backend, definition_of = self._backend, partial(_definition, self._backend)
+        return OpenAPIEndpoints(
+            backend.settings.version,
+            backend.registry,
+            definition_of,
+            clock=backend.clock,
+            started=self._started,
+            aggregator=self._aggregator,
+        )
+
+    @cached_property
+    def _site(self) -> Site:
+        """The non-resource paths, which many tests do not use."""
+        version = self._backend.settings.version
+        documents = Documents(self._backend.registry, self._registrations, version)
+        return Site(
             documents=documents,
-            discovery=discovery,
+            discovery=DiscoveryEndpoints(documents, self._router.is_builtin, cbor=self._cbor),
             openapi=self._openapi,
             metrics=self.metrics,
-            signer=access.signer,
-            clock=backend.clock,
+            signer=self._access.signer,
+            clock=self._backend.clock,
+            started=self._started,
             version=version,
-            cbor=cbor,
+            cbor=self._cbor,
         )
 
     def __call__(self, environ: Environment, start_response: StartResponse) -> Iterable[bytes]:

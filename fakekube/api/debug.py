@@ -54,15 +54,15 @@ _NOT_STABLE: Final = (
 Handler = Callable[[Request], Response]
 
 
-def endpoints(clock: Clock, version: str, *, cbor: bool = False) -> dict[str, Handler]:
+def endpoints(clock: Clock, started: datetime, version: str, *, cbor: bool = False) -> dict[str, Handler]:
     """Returns the endpoints by exact path.
 
     Args:
         clock: The clock of the cluster.
+        started: When the server started.
         version: The emulated minor version.
         cbor: Whether the feature gate CBORServingAndStorage is on.
     """
-    started = clock.now()
     return {
         "/statusz": partial(_negotiated, _PageOffer(kind="Statusz", cbor=cbor), partial(_statusz, clock, started, version)),
         "/flagz": partial(_negotiated, _PageOffer(kind="Flagz", cbor=cbor), _flagz),

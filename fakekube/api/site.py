@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from typing import Final
 
@@ -53,6 +54,7 @@ class Site:
         metrics: Metrics,
         signer: Signer,
         clock: Clock,
+        started: datetime,
         version: str,
         cbor: bool,
     ) -> None:
@@ -69,7 +71,7 @@ class Site:
             "/metrics/slis": partial(_metrics, metrics.health_response, lambda: None),  # it counts nothing
             **openapi.endpoints(),
         }
-        self._exact: Mapping[str, Handler] = {**self._listed, **debug.endpoints(clock, version, cbor=cbor)}
+        self._exact: Mapping[str, Handler] = {**self._listed, **debug.endpoints(clock, started, version, cbor=cbor)}
         self._prefixes: Mapping[str, Handler] = {**debug.PREFIXES, **openapi.prefixes()}
 
     @with_deep_stack

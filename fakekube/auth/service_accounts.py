@@ -10,9 +10,9 @@ k8s.io/apiserver/pkg/authentication/serviceaccount/util.go.
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, Final
 
 from fakekube.auth import identities
@@ -47,7 +47,11 @@ class ServiceAccountTokens:
         self._signer = signer
         self._clock = clock
         self._audiences = tuple(audiences)
-        self._verified = lru_cache(_KEPT_TOKENS)(signer.verify)
+
+    @cached_property
+    def _verified(self) -> Callable[[str], dict[str, Any]]:
+        """Returns the claims of a token, as `Signer.verify`."""
+        return lru_cache(_KEPT_TOKENS)(self._signer.verify)
 
     def authenticate(self, token: str, audiences: Sequence[str]) -> AuthenticatedToken | None:
         """See `credentials.TokenAuthenticator`."""

@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from fakekube.client import ApiError, Client
@@ -228,13 +229,16 @@ class Faults:
         self._observer = observer
         self._clock = clock
         self._resolve = resolve
-        self._dice = random.Random(0)
         self._changing = threading.Lock()
         self._armed: dict[int, Fault] = {}
         self._index = FaultIndex()
         self.of_tokens: tuple[Fault, ...] = ()
         """The faults whose actions happen at authentication."""
         self._ended_unfired: deque[Fault] = deque(maxlen=_KEPT_UNFIRED)
+
+    @cached_property
+    def _dice(self) -> random.Random:
+        return random.Random(0)
 
     def on(
         self,

@@ -12,6 +12,7 @@ import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import cached_property
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -54,14 +55,20 @@ class Observer:
 
         self._clock = backend.clock
         self.context = ActionContext(backend, client)
-        self._streams: weakref.WeakSet[ObservedStream] = weakref.WeakSet()
-        self._sources: weakref.WeakValueDictionary[int, SharedSource] = weakref.WeakValueDictionary()
         self._own: tuple[Fault, ...] = ()
         self.has_faults = False
         """Whether any fault is armed."""
         self.recorder = Recorder(keep, resolve)
         self.requests = Requests(self.recorder)
         self.faults = Faults(weakref.proxy(self), backend.clock, resolve)
+
+    @cached_property
+    def _streams(self) -> weakref.WeakSet[ObservedStream]:
+        return weakref.WeakSet()
+
+    @cached_property
+    def _sources(self) -> weakref.WeakValueDictionary[int, SharedSource]:
+        return weakref.WeakValueDictionary()
 
     def observe(self, environ: Mapping[str, Any], path: str) -> Observation:
         """Called when a request arrives; returns its exchange."""

@@ -24,8 +24,8 @@ _LINGER_SECONDS = 0.5
 """How long net/http waits before it closes the connection of a client that may still be sending (rstAvoidanceDelay)."""
 
 
-_ACCEPTED_BLOCK = sys.platform == "linux"
-"""Whether accepted sockets are blocking although the listener is not: Linux does not inherit the flag."""
+_ACCEPTED_ARE_READY = sys.platform == "linux"
+"""Whether accepted sockets are blocking although the listener is not, and have its TCP_NODELAY."""
 
 
 class Disconnected(OSError):
@@ -49,12 +49,12 @@ class Transport:
 
         Raises Disconnected if it fails.
         """
-        try:
-            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            if not _ACCEPTED_BLOCK:
+        if not _ACCEPTED_ARE_READY:
+            try:
+                self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 self._socket.setblocking(True)
-        except OSError as error:
-            raise Disconnected(*error.args) from error
+            except OSError as error:
+                raise Disconnected(*error.args) from error
         return {}
 
     @property

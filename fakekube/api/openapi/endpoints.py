@@ -10,7 +10,7 @@ requests).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
@@ -59,16 +59,19 @@ class OpenAPIEndpoints:
     Args:
         version, registry, definition_of: those of `OpenAPIDocuments`.
         clock: the clock of the cluster.
+        started: when the server started.
         aggregator: the documents of other servers.
     """
 
-    def __init__(self, version: str, registry: Registry, definition_of: Lookup, clock: Clock, aggregator: Aggregator) -> None:
+    def __init__(
+        self, version: str, registry: Registry, definition_of: Lookup, *, clock: Clock, started: datetime, aggregator: Aggregator
+    ) -> None:
         self._version = version
         self._registry = registry
         self._definition_of = definition_of
         self._clock = clock
         self._aggregator = aggregator
-        self._started = format_date_time(clock.now().timestamp())
+        self._started = format_date_time(started.timestamp())
 
     @cached_property
     def _documents(self) -> OpenAPIDocuments:
