@@ -12,10 +12,12 @@ from typing import Any, Final
 
 from fakekube.codecs import formats, json
 from fakekube.codecs.document import Document
+from fakekube.codecs.errors import EncodeError
 from fakekube.codecs.formats import Kind
 from fakekube.endpoints import negotiation
 from fakekube.endpoints.negotiation import MediaType
 from fakekube.errors import StatusError
+from fakekube.errors.status import generic
 from fakekube.golang.quoting import go_quote
 from fakekube.golang.strings import bytes_of
 from fakekube.registry.request import Query, Request, Response
@@ -88,7 +90,11 @@ def error_response(error: StatusError, headers: Headers, query: Query, *, cbor: 
     chosen = negotiation.error_output(accept, cbor=cbor and error.details != {}, pretty=pretty)
     if chosen.format == "protobuf" and not protobuf:
         chosen = negotiation.error_output(negotiation.JSON, pretty=True)
-    response = Response(error.code, [("Content-Type", chosen.media_type)], encoded(error.status(), _META + "Status", chosen))
+    try:
+        body = encoded(error.status(), _META + "Status", chosen)
+    except EncodeError as problem:
+        body = encoded(generic(500, "", str(problem)).status(), _META + "Status", chosen)
+    response = Response(error.code, [("Content-Type", chosen.media_type)], body)
     if error.retry_after:
         response.headers.append(("Retry-After", str(error.retry_after)))
     return response

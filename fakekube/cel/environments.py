@@ -117,7 +117,14 @@ class ExpressionError(Exception):
 
 
 class ConstantError(ExpressionError):
-    """The evaluation of a constant part failed; the real server reports it as a program instantiation error."""
+    """The evaluation of a constant part failed; the real server reports it as a program instantiation error.
+
+    `type` is that of the expression, which is known by then.
+    """
+
+    def __init__(self, text: str, type_: Type) -> None:
+        super().__init__(text)
+        self.type = type_
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +178,7 @@ class Environment:
         try:
             return Compilation(checked.type, program(checked), called(checked.tree), frozenset(checked.uses))
         except EvaluationError as error:
-            raise ConstantError(f"program instantiation failed: {error}") from None
+            raise ConstantError(f"program instantiation failed: {error}", checked.type) from None
 
 
 def _composed(type_: Type | None) -> Type:

@@ -84,10 +84,14 @@ def json_kind(value: Any) -> str:
     return _JSON_KINDS.get(type(value), "number")
 
 
+_JSON_ESCAPED: Final = frozenset("<>&\u2028\u2029")
+_JSON_ESCAPES: Final = {ord(character): f"\\u{ord(character):04x}" for character in _JSON_ESCAPED}
+
+
 def go_json(value: Any) -> str:
-    """Encodes a value like encoding/json, with <, > and & escaped."""
+    """Encodes a value like encoding/json, with <, >, & and the line separators of Unicode escaped."""
     text = json_text(_whole(value))
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+    return text if _JSON_ESCAPED.isdisjoint(text) else text.translate(_JSON_ESCAPES)
 
 
 def _whole(value: Any) -> Any:

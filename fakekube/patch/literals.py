@@ -6,6 +6,7 @@ could matter (rare: `has_ambiguous_literals`) are parsed into `Literal`s instead
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -96,8 +97,15 @@ def _read_value(tokens: list[str]) -> Any:
         return _read_object(tokens)
     if token == "[":
         return _read_list(tokens)
-    value = orjson.loads(token)
+    value = _scalar(token)
     return value if value is None or isinstance(value, bool) else Literal(value, token)
+
+
+def _scalar(token: str) -> Any:
+    try:
+        return orjson.loads(token)
+    except orjson.JSONDecodeError:  # a lone surrogate, in place of which Go reads U+FFFD
+        return json.loads(token).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def _read_object(tokens: list[str]) -> dict[str, Any]:
@@ -105,7 +113,7 @@ def _read_object(tokens: list[str]) -> dict[str, Any]:
     while (token := tokens.pop()) != "}":
         if token != ",":
             tokens.pop()  # the colon
-            members[orjson.loads(token)] = _read_value(tokens)
+            members[_scalar(token)] = _read_value(tokens)
     return members
 
 

@@ -81,13 +81,13 @@ def immutable_annotation(new: Mapping[str, Any], old: Mapping[str, Any], key: st
     return [] if unchanged else [immutable(f"{path}.annotations.{key}", value)]
 
 
-def one_of(value: str, path: str, supported: Collection[str], *, ordered: bool = False) -> list[FieldError]:
+def one_of(value: str, path: str, supported: Collection[str], *, ordered: bool = False, plain: bool = False) -> list[FieldError]:
     """Validates the value of an enumeration; the message lists the values sorted, or in the given order where the real
-    server does so.
+    server does so. `plain`: Go holds it as a plain string.
     """
     if value in supported:
         return []
-    return [not_supported(path, value, supported if ordered else sorted(supported))]
+    return [not_supported(path, value, supported if ordered else sorted(supported), plain=plain)]
 
 
 def required_one_of(value: str, path: str, supported: Collection[str], *, ordered: bool = False) -> list[FieldError]:

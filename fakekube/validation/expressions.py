@@ -13,7 +13,7 @@ from fakekube.cel.types import Type
 from fakekube.errors import FieldError
 from fakekube.errors.field import internal, invalid
 
-__all__ = ["expression", "expression_error", "type_name"]
+__all__ = ["compiled_type", "expression", "expression_error", "type_name"]
 
 _NAMES: Mapping[str, str] = {
     "null": "null_type",
@@ -25,15 +25,26 @@ _NAMES: Mapping[str, str] = {
 
 def expression(environment: Environment, source: str, path: str, *types: Type, shown: str | None = None) -> list[FieldError]:
     """Validates that an expression compiles and returns one of these types. The error shows `shown`, if it is given."""
-    try:
-        found = environment.compiled(source)
-    except ExpressionError as error:
-        return [expression_error(path, source if shown is None else shown, error)]
-    if found in types:
-        return []
+    shown = source if shown is None else shown
+    found, problem = compiled_type(environment, source)
+    if found is None or found in types:
+        return [] if problem is None else [expression_error(path, shown, problem)]
     expected = " ".join(map(type_name, types))
     expected = expected if len(types) == 1 else f"one of [{expected}]"
-    return [invalid(path, source if shown is None else shown, f"must evaluate to {expected} but got {type_name(found)}")]
+    return [invalid(path, shown, f"must evaluate to {expected} but got {type_name(found)}")]
+
+
+def compiled_type(environment: Environment, source: str) -> tuple[Type | None, ExpressionError | None]:
+    """Returns the type of an expression, as far as it has one, and why it cannot be compiled.
+
+    The type is checked before the parts that are constant are computed.
+    """
+    try:
+        return environment.compiled(source), None
+    except ConstantError as error:
+        return error.type, error
+    except ExpressionError as error:
+        return None, error
 
 
 def expression_error(path: str, shown: str, error: ExpressionError) -> FieldError:

@@ -19,7 +19,7 @@ from operator import ne
 from typing import Any
 
 from fakekube.errors import FieldError
-from fakekube.errors.field import forbidden, immutable, invalid, required, too_long
+from fakekube.errors.field import IMMUTABLE, forbidden, invalid, required, too_long
 from fakekube.golang.quoting import go_quote
 from fakekube.validation import names
 from fakekube.validation.names import NameCheck
@@ -129,7 +129,7 @@ def _validate_change(new: Meta, old: Meta) -> list[FieldError]:
     changes = map(ne, map(new.get, IMMUTABLE_FIELDS), map(old.get, IMMUTABLE_FIELDS))
     for field in compress(IMMUTABLE_FIELDS, changes):
         zero = "" if field in ("name", "namespace", "uid") else None
-        errors.append(immutable(f"metadata.{field}", new.get(field, zero)))
+        errors.append(invalid(f"metadata.{field}", new.get(field, zero), IMMUTABLE, pointed_at=field == "uid"))
     return errors
 
 

@@ -79,7 +79,7 @@ class NamespaceStatusStrategy(Strategy):
         if phase == expected:
             return []
         text = f"may only be '{expected}' if `deletionTimestamp` is {'not empty' if dying else 'empty'}"
-        return [invalid("status.Phase", phase, text)]
+        return [invalid("status.Phase", phase, text, pointed_at=True)]
 
     def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
         return [("spec",)]

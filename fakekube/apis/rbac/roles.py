@@ -147,8 +147,8 @@ def _selector_errors(selectors: Sequence[Mapping[str, Any]], *, allow_invalid_va
 
 
 def _role_reference(role: Object, kinds: tuple[str, ...]) -> list[FieldError]:
-    errors = one_of(role.get("apiGroup", ""), "roleRef.apiGroup", (GROUP,))
-    errors += one_of(role.get("kind", ""), "roleRef.kind", kinds, ordered=True)
+    errors = one_of(role.get("apiGroup", ""), "roleRef.apiGroup", (GROUP,), plain=True)
+    errors += one_of(role.get("kind", ""), "roleRef.kind", kinds, ordered=True, plain=True)
     name = role.get("name", "")
     if not name:
         return [*errors, required("roleRef.name")]
@@ -166,11 +166,11 @@ def _subject(subject: Object, namespaced: bool, path: str) -> list[FieldError]:
         if name:
             errors += invalid_each(f"{path}.name", name, names.dns_subdomain(name))
         if group:
-            errors.append(not_supported(f"{path}.apiGroup", group, [""]))
+            errors.append(not_supported(f"{path}.apiGroup", group, [""], plain=True))
         if not namespaced and not subject.get("namespace"):
             errors.append(required(f"{path}.namespace"))
     elif kind in ("User", "Group"):
-        errors += one_of(group, f"{path}.apiGroup", (GROUP,))
+        errors += one_of(group, f"{path}.apiGroup", (GROUP,), plain=True)
     else:
-        errors.append(not_supported(f"{path}.kind", kind, SUBJECT_KINDS))
+        errors.append(not_supported(f"{path}.kind", kind, SUBJECT_KINDS, plain=True))
     return errors

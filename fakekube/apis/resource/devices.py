@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from fakekube.apis.core.pods.volumes import csi_driver_name as driver_name
-from fakekube.cel.environments import ExpressionError, devices
+from fakekube.cel.environments import devices
 from fakekube.cel.types import ANY, BOOL
 from fakekube.errors import FieldError
 from fakekube.errors.field import duplicate, invalid, not_supported, required, too_long, too_many
@@ -18,7 +18,7 @@ from fakekube.golang.strings import json_text
 from fakekube.registry.strategy import Object
 from fakekube.validation import names
 from fakekube.validation.checks import invalid_each, label_name
-from fakekube.validation.expressions import expression_error, type_name
+from fakekube.validation.expressions import compiled_type, expression_error, type_name
 
 __all__ = [
     "MAX_ITEMS",
@@ -174,12 +174,10 @@ def _selector(item: Object, path: str) -> list[FieldError]:
     source, where = item["cel"].get("expression", ""), f"{path}.cel.expression"
     if not names.fits(source, EXPRESSION_LENGTH):
         return [too_long(where, EXPRESSION_LENGTH)]
-    try:
-        found = devices().compiled(source)
-    except ExpressionError as error:
-        return [expression_error(where, source, error)]
-    text = f"must evaluate to bool or the unknown type, not {type_name(found)}"
-    return [] if found in (BOOL, ANY) else [invalid(where, source, text)]
+    found, problem = compiled_type(devices(), source)
+    if found is not None and found not in (BOOL, ANY):
+        return [invalid(where, source, f"must evaluate to bool or the unknown type, not {type_name(found)}")]
+    return [] if problem is None else [expression_error(where, source, problem)]
 
 
 def configuration(item: Object, path: str, *, stored: bool = False) -> list[FieldError]:

@@ -296,3 +296,45 @@ def defaults_of_limits_that_are_empty(c: Client) -> None:
     c.patch(path, [{"op": "add", "path": "/metadata/annotations", "value": {"a": "b"}}], JSON_PATCH, {"fieldManager": "c"})
     c.put(path, {**body, "spec": {"limits": [{**limits[0], "default": {}}, limits[1]]}}, {"fieldManager": "d"})
     c.patch(path, body, APPLY, {"fieldManager": "e"})
+
+
+@scenario
+def odd_characters_in_messages(c: Client) -> None:
+    """Go's %q for what is a string, JSON for what is a type of its own; YAML that cannot be written tells so with the code of the error."""
+    bindings = grouped(c, "rbac.authorization.k8s.io/v1", "rolebindings")
+    container = {"name": "c", "image": "i"}
+    c.post(core(c, "pods"), {"metadata": {"name": "p"}, "spec": {"containers": [container]}})
+    c.post(core(c, "configmaps"), {"metadata": {"name": "m"}})
+    for odd in ("\u2028", "\ufeff", "\u00a0", "\x00", "<a>", "\ud800", "é", 'a"b', "\x7f"):
+        subjects = [{"kind": kind, "name": "n", "apiGroup": odd, "namespace": "n"} for kind in (odd, "User", "ServiceAccount")]
+        c.post(
+            bindings, {"metadata": {"name": "b"}, "roleRef": {"kind": odd, "apiGroup": odd, "name": "r"}, "subjects": subjects}
+        )
+        c.patch(core(c, "pods", "p", "status"), {"status": {"qosClass": odd}}, MERGE)
+        c.patch(core(c, "pods", "p"), {"metadata": {"uid": odd}}, MERGE)
+        for headers in ({"Accept": JSON}, {"Accept": "application/yaml"}):
+            c.patch(core(c, "configmaps", "m"), {"data": {"k": odd, "l": {}}}, MERGE, STRICT, headers=headers)
+        spec = {"restartPolicy": odd, "dnsPolicy": odd, "containers": [{**container, "imagePullPolicy": odd}]}
+        c.post(core(c, "pods"), {"metadata": {"name": "q"}, "spec": spec})
+        c.patch(core(c, "status"), {"status": {"phase": odd}}, MERGE)
+
+
+@scenario
+def constants_of_the_wrong_type(c: Client) -> None:
+    """The type of an expression is checked before its constants are computed."""
+    root, name = "/apis/admissionregistration.k8s.io/v1", c.name("a")
+    matches = {"resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["none"]}]}
+    for source in ("int('x')", "1/0", "int('x') == 1", "[1][5]", "'a'.matches('(')", "string(int('x'))"):
+        spec = {
+            "matchConstraints": matches,
+            "matchConditions": [{"name": "a", "expression": source}],
+            "variables": [{"name": "v", "expression": source}],
+            "auditAnnotations": [{"key": "a", "valueExpression": source}],
+            "validations": [{"expression": source, "messageExpression": source}],
+        }
+        c.post(f"{root}/validatingadmissionpolicies", {"metadata": {"name": name}, "spec": spec}, DRY)
+        selectors = [{"cel": {"expression": source}}]
+        c.post("/apis/resource.k8s.io/v1/deviceclasses", {"metadata": {"name": name}, "spec": {"selectors": selectors}}, DRY)
+        patches = {"patchType": "JSONPatch", "jsonPatch": {"expression": source}}
+        spec = {"reinvocationPolicy": "Never", "matchConstraints": matches, "mutations": [patches]}
+        c.post(f"{root}/mutatingadmissionpolicies", {"metadata": {"name": name}, "spec": spec}, DRY)

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fakekube.errors import FieldError
-from fakekube.errors.field import duplicate, forbidden, immutable, internal, invalid, not_supported, required, too_long
+from fakekube.errors.field import IMMUTABLE, duplicate, forbidden, internal, invalid, not_supported, required, too_long
 from fakekube.validation import ip, names
 from fakekube.validation.checks import invalid_each, label_name
 from fakekube.validation.to_internal import to_internal
@@ -32,7 +32,7 @@ def validate_status_update(new: dict[str, Any], old: dict[str, Any]) -> list[Fie
         where, value = "status.observedGeneration", status["observedGeneration"]
         errors.append(invalid(where, value, "must be a non-negative integer"))
     if status.get("qosClass") != before.get("qosClass"):
-        errors.append(immutable("status.qosClass", status.get("qosClass", "")))
+        errors.append(invalid("status.qosClass", status.get("qosClass", ""), IMMUTABLE, pointed_at=True))
     errors += _transitions(status, before, spec)
     errors += _resource_claims(status, spec)
     errors += _extended_claim(status, spec)
