@@ -31,6 +31,8 @@ _WATCHES_BEFORE = 2
 
 #: A client without --idle does not close a silent watch within so many seconds.
 _IDLE_LIMIT = 5.0
+#: The part of --idle within which a client does not close one; it begins to measure before the server does.
+_IDLE_PART = 0.5
 
 #: How many changes of an object are tried until the API accepts one.
 _MOST_CHANGES = 6
@@ -148,7 +150,7 @@ class Trial(ClientRun):
 
     def idle_limit(self) -> float:
         """Returns the seconds of silence after which the client may close a watch."""
-        return _IDLE_LIMIT if self.session.idle is None else 0.9 * self.session.idle
+        return _IDLE_LIMIT if self.session.idle is None else _IDLE_PART * self.session.idle
 
     def reaction_timeout(self, since: float) -> float:
         """Returns the timeout, in seconds, for a reaction of a correct client; `since` is the start of the wait."""

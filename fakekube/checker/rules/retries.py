@@ -334,7 +334,7 @@ class ConnectionDrops(Rule):
             found = trial.trace.streams(mark)
             pauses.append([found[key].calls[0].at - dropped_at for key in streams if key in found])
             first = [found[key].calls[0] for key in streams if key in found]
-            relists += [call for call in first if not call.resumes and call.at - dropped_at < self.AT_ONCE]
+            relists += [call for call in first if not call.resumes and call.at - dropped_at < self.AT_ONCE][:1]
         trial.memory["pauses"], trial.memory["relists"] = pauses, relists
 
     def judge_trace(self, trial: Trial) -> Verdict:
