@@ -7,15 +7,13 @@ Invariant: a trace only reads the recorded requests of the cluster.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Any
 
-from fakekube.codecs import json
-from fakekube.codecs.errors import DecodeError
+from fakekube.powers.bodies import decoded_event
 
 if TYPE_CHECKING:
     from fakekube.cluster import Cluster
@@ -32,9 +30,6 @@ _NOT_SHOWN = frozenset({"watch", "timeoutSeconds", "allowWatchBookmarks", "prett
 #: The views of an object that a client may ask for; `PartialObjectMetadataList` for lists.
 _VIEWS = ("PartialObjectMetadata", "Table")
 _TRUE = frozenset({"true", "1", "t", "T", "TRUE", "True"})
-
-#: The field resourceVersion of ObjectMeta and ListMeta in Protobuf: its tag, its length, its first digit.
-_PROTOBUF_REVISION = re.compile(rb"[\x32\x12]([\x01-\x28])(?=\d)")
 
 
 @dataclass(slots=True, frozen=True)
@@ -223,7 +218,7 @@ class Call:
         """The events that a watch has delivered."""
         frames = self.exchange.frames or ()
         while len(self._events) < len(frames):
-            self._events.append(_event(frames[len(self._events)]))
+            self._events.append(_event(frames[len(self._events)], self.exchange.answer_type))
         return self._events
 
     def delivered(self, *, bookmarks: bool = True) -> int:
@@ -249,20 +244,11 @@ class Call:
         return f"{self.at:7.2f} s  {self.verb} {self.path}{'?' + query if query else ''}: {self.code}{fault}"
 
 
-def _event(frame: bytes) -> Event:
-    if not frame.startswith(b"{"):
-        texts = (frame[match.end() : match.end() + match[1][0]] for match in _PROTOBUF_REVISION.finditer(frame))
-        found = [int(text) for text in texts if text.isdigit()]
-        return Event("", max(found, default=0), "", "")
-    try:
-        value = json.reread(frame)
-    except DecodeError:
-        return Event("", 0, "", "")
-    metadata = (value.get("object") or {}).get("metadata") or {}
+def _event(frame: bytes, content_type: str) -> Event:
+    type_, obj = decoded_event(frame, content_type)
+    metadata = (obj.get("metadata") or {}) if isinstance(obj, dict) else {}
     revision = str(metadata.get("resourceVersion") or "")
-    return Event(
-        value.get("type", ""), int(revision) if revision.isdigit() else 0, metadata.get("name", ""), metadata.get("namespace", "")
-    )
+    return Event(type_, int(revision) if revision.isdigit() else 0, metadata.get("name") or "", metadata.get("namespace") or "")
 
 
 @dataclass(slots=True, frozen=True)

@@ -40,14 +40,15 @@ def decoded(body: bytes, content_type: str) -> Any:
         return body
 
 
-def decoded_event(frame: bytes, content_type: str) -> Any:
-    """Returns the object of an event of a watch; None if there is none."""
+def decoded_event(frame: bytes, content_type: str) -> tuple[str, Any]:
+    """Returns the type and the object of an event of a watch; ("", None) if it cannot be decoded."""
     if "protobuf" in content_type:
         from fakekube.codecs import protobuf
 
         try:
-            return decoded(protobuf.document_of_event(frame[_PROTOBUF_HEAD:]), content_type)
+            type_, document = protobuf.read_event(frame[_PROTOBUF_HEAD:])
+            return type_, decoded(document, content_type)
         except DecodeError:
-            return None
+            return "", None
     event = decoded(frame, content_type)
-    return event.get("object") if isinstance(event, dict) else None
+    return (str(event.get("type", "")), event.get("object")) if isinstance(event, dict) else ("", None)

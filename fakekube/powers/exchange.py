@@ -198,7 +198,7 @@ class Exchange:
     @property
     def last_revision(self) -> int | None:
         """The resourceVersion of the last event of a watch."""
-        return _revision_of(decoded_event(self.last_frame, self.answer_type))
+        return _revision_of(decoded_event(self.last_frame, self.answer_type)[1])
 
     def end(self, why: str) -> None:
         """Records the end of a watch; later calls have no effect."""

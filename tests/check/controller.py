@@ -1,6 +1,6 @@
 """An operator for Widgets that follows all rules for Kubernetes clients, except for the defect that an option selects.
 
-    KUBECONFIG=… python tests/check/controller.py [--lease] [--defect ID]
+    KUBECONFIG=… python tests/check/controller.py [--lease] [--slow 1.5] [--events] [--defect ID]
 
 For a Widget it sets a finalizer, creates a Secret with a generated name and a ConfigMap named after the widget, applies what
 the ConfigMap holds, and writes an annotation and the status. When the widget is deleted it deletes its children first.
@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import copy
 import os
+import random
 import threading
 import time
 import uuid
@@ -50,6 +51,7 @@ class Controller:
         self._expected: dict[str, tuple[str, float]] = {}
         self._done: set[str] = set()
         self._given_up: set[str] = set()
+        self._slow, self._events = options.slow, options.events
         follow = {"idle": options.idle, "initial_events": not options.lists, "page": options.page}
         self._widgets = Reflector(
             api,
@@ -95,6 +97,7 @@ class Controller:
     def _work(self) -> None:
         while True:
             key = self._queue.get()
+            time.sleep(self._slow * random.uniform(0.5, 1.0))
             try:
                 self._reconcile(key)
                 self._queue.forget(key)
@@ -193,6 +196,17 @@ class Controller:
                 return
         made = self._create(collection, self._secret(widget))
         self._expected[uid] = (made["metadata"]["uid"], time.monotonic())
+        if self._events:
+            _quietly(lambda: self._record(widget, made))
+
+    def _record(self, widget: Object, made: Object) -> None:
+        """Writes an Event, which is best effort: it is not sent again."""
+        metadata = widget["metadata"]
+        involved = {"kind": "Widget", "apiVersion": self._discovery.find(RESOURCE).api_version}
+        involved |= {key: metadata[key] for key in ("name", "namespace", "uid")}
+        text = {"type": "Normal", "reason": "Created", "message": f"created {made['metadata']['name']}"}
+        event = {"metadata": {"generateName": f"{metadata['name']}."}, "involvedObject": involved, **text}
+        self._api.request("POST", f"/api/v1/namespaces/{metadata['namespace']}/events", {"fieldManager": MANAGER}, event)
 
     def _create(self, collection: str, body: Object) -> Object:
         while True:
@@ -336,6 +350,8 @@ def _quietly(do: Callable[[], object]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--lease", action="store_true", help="work only as the holder of the lease default/checked-operator")
+    parser.add_argument("--slow", type=float, default=0.0, help="the most seconds of work before each reconcile")
+    parser.add_argument("--events", action="store_true", help="write an Event for each Secret")
     parser.add_argument("--lease-duration", type=int, default=6, help="in seconds; renewed within two thirds of it")
     options = arguments(parser)
     api = Api(options.kubeconfig, AGENT)

@@ -75,6 +75,7 @@ def runs(only: list[str], *, correct: bool, defects: bool) -> list[Run]:
     if correct:
         found += [Run("client", None, []), Run("client", None, ["--lists", "--page", "3"])]
         found += [Run("controller", None, ["--lease"]), Run("controller", None, ["--lists", "--page", "3"])]
+        found += [Run("controller", None, ["--slow", "1.5", "--events"])]
     for defect in DEFECTS.values() if defects else ():
         if not only or defect.rule in only or defect.id in only:
             found += [

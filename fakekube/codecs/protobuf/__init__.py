@@ -5,16 +5,6 @@ Specified by: k8s.io/apimachinery/pkg/runtime/serializer/protobuf, the generated
 
 from __future__ import annotations
 
-from fakekube.codecs.protobuf.codec import (
-    MAGIC,
-    decode,
-    document,
-    document_of_event,
-    encode,
-    encode_item,
-    event,
-    list_document,
-    loads,
-)
+from fakekube.codecs.protobuf.codec import MAGIC, decode, document, encode, encode_item, event, list_document, loads, read_event
 
-__all__ = ["MAGIC", "decode", "document", "document_of_event", "encode", "encode_item", "event", "list_document", "loads"]
+__all__ = ["MAGIC", "decode", "document", "encode", "encode_item", "event", "list_document", "loads", "read_event"]

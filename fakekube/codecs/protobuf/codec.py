@@ -22,7 +22,7 @@ from fakekube.golang.strings import text_of
 from fakekube.schema.builtin import kind_type, type_of
 from fakekube.schema.model import Type
 
-__all__ = ["MAGIC", "decode", "document", "document_of_event", "encode", "encode_item", "event", "list_document", "loads"]
+__all__ = ["MAGIC", "decode", "document", "encode", "encode_item", "event", "list_document", "loads", "read_event"]
 
 #: The prefix of every document.
 MAGIC: Final = b"k8s\0"
@@ -109,12 +109,11 @@ _WATCH_EVENT: Final = Table(
 )
 
 
-def document_of_event(content: bytes) -> bytes:
-    """Returns the document in a WatchEvent, with its envelope. Raises DecodeError."""
+def read_event(content: bytes) -> tuple[str, bytes]:
+    """Returns the type of a WatchEvent, and the document in it with its envelope. Raises DecodeError."""
     found: dict[str, Any] = {}
     scan(content, _WATCH_EVENT, found, "WatchEvent")
-    document: bytes = found.get("Raw", b"")
-    return document
+    return found.get("Type", ""), found.get("Raw", b"")
 
 
 def loads(body: bytes, api_version: str, kind: str, *, any_version: bool = False) -> dict[str, Any]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from fakekube.checker import judges
-from fakekube.checker.judges import judge_process, judge_resumption
+from fakekube.checker.judges import judge_backoff, judge_process, judge_resumption
 
 LEASE = {"kind": "Lease", "spec": {"leaseDurationSeconds": 10}}
 
@@ -64,3 +65,27 @@ def test_a_watch_is_resumed_from_what_the_client_has_read(
 ) -> None:
     monkeypatch.setattr(judges, "excerpt", list)
     assert (resumed(**run) is not None) is broken
+
+
+def attempts(*failures: float, then: Sequence[float] = ()) -> Any:
+    """A stream with attempts that fail at some times, and others that succeed."""
+    calls = [SimpleNamespace(at=at, fails=True) for at in failures] + [SimpleNamespace(at=at, fails=False) for at in then]
+    return SimpleNamespace(key="configmaps", calls=calls)
+
+
+@pytest.mark.parametrize(
+    ("stream", "verdict"),
+    [
+        (attempts(0.0, 1.0, 3.0, 7.0), None),
+        (attempts(0.0, 1.0, 3.0, 7.0, then=(8.0, 8.2, 8.4, 8.6)), None),
+        (attempts(*range(9)), "warn"),
+        (attempts(*(number / 10 for number in range(40))), "fail"),
+    ],
+)
+def test_the_pauses_between_failures_grow_and_what_follows_them_does_not_count(
+    stream: Any, verdict: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(judges, "failed", lambda call: call.fails)
+    monkeypatch.setattr(judges, "excerpt", list)
+    found = judge_backoff([stream])
+    assert (None if found is None else str(found.outcome)) == verdict

@@ -35,3 +35,16 @@ def test_typed_and_metadata_reflectors_of_one_path_are_different_streams(cluster
     ask(cluster, f"{PATH}?watch=1&resourceVersion=0", METADATA.format(""))
     verbs = {str(key): [call.verb for call in stream.calls] for key, stream in trace.streams().items()}
     assert verbs == {PATH: ["list", "watch"], f"{PATH} as PartialObjectMetadata": ["list", "watch"]}
+
+
+@pytest.mark.parametrize("accept", ["application/json", "application/vnd.kubernetes.protobuf", METADATA.format("")])
+def test_events_are_read_in_each_format(cluster: fakekube.Cluster, accept: str) -> None:
+    trace = Trace(cluster, 0.0)
+    labels = {"hash": "6485496958"}  # is no revision
+    made = cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "labels": labels}})
+    path = "/api/v1/namespaces/default/configmaps"
+    ask(cluster, f"{path}?watch=1&resourceVersion=0&fieldSelector=metadata.name%3Da", accept)
+    (watch,) = trace.since()
+    (event,) = watch.events
+    assert (event.type, event.name, event.namespace) == ("ADDED", "a", "default")
+    assert event.revision == int(made["metadata"]["resourceVersion"])

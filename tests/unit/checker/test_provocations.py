@@ -1,0 +1,112 @@
+"""Rules whose provocation or verdict depends on what the client asks for."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from fakekube.checker.baseline import Baseline
+from fakekube.checker.rule import NotExercised
+from fakekube.checker.rules import all_rules
+from fakekube.checker.rules.initial_events import EarlyBookmark
+from fakekube.checker.rules.retries import RetryAfterOnWrite
+from fakekube.checker.rules.watch_ends import HalfOpen
+
+
+def silenced(timeout: str, idle: float | None) -> Any:
+    watch = SimpleNamespace(query={"timeoutSeconds": timeout} if timeout else {})
+    memory = {"back": False, "silenced": [watch]}
+    return SimpleNamespace(memory=memory, session=SimpleNamespace(idle=idle), excerpt=list)
+
+
+@pytest.mark.parametrize(
+    ("timeout", "idle", "verdict"),
+    [("", None, "warn"), ("30", None, "warn"), ("290", None, "not exercised"), ("290", 8.0, "fail")],
+)
+def test_a_silent_watch_is_suspected_if_the_client_asks_for_a_short_one(timeout: str, idle: float | None, verdict: str) -> None:
+    try:
+        found = str(HalfOpen().judge_trace(silenced(timeout, idle)).outcome)
+    except NotExercised:
+        found = "not exercised"
+    assert found == verdict
+
+
+class Disturbed:
+    """A run in which a client opens its watches one after the other, when the one before has ended."""
+
+    def __init__(self, *resources: str) -> None:
+        self.now, self.ended = 0.0, list[str]()
+        self._left = list(resources)
+        self.memory = {"times": len(resources), "fault": SimpleNamespace(hits=0)}
+        self.faults, self.trace = self, self
+        self.reaction_timeout = 60.0
+        self._open: list[Any] = []
+
+    def on(self, verb: str, resource: str) -> Any:
+        def end(label: str) -> Any:
+            self.ended.append(resource)
+            self._open = [call for call in self._open if call.resource != resource]
+            return SimpleNamespace(remove=lambda: None)
+
+        return SimpleNamespace(end=end)
+
+    def open_watches(self) -> list[Any]:
+        if not self._open and self._left:
+            fault = SimpleNamespace(fault=EarlyBookmark.LABEL)
+            self._open = [SimpleNamespace(resource=self._left.pop(0), at=self.now, exchange=fault)]
+            self.memory["fault"].hits += 1  # type: ignore[attr-defined]
+        return self._open
+
+    def await_until(self, condition: Any, seconds: float) -> bool:
+        while self.now < seconds and not condition():
+            self.now += 0.5
+        return self.now < seconds
+
+
+def test_each_disturbed_watch_ends_also_one_that_is_opened_late() -> None:
+    run: Any = Disturbed("pods", "services", "secrets")
+    EarlyBookmark().provoke(run)
+    assert run.ended == ["pods", "services", "secrets"]
+    assert run.now >= 3 * EarlyBookmark.OPEN
+
+
+def refused(count: int) -> Any:
+    """A run in which a create was refused with Retry-After, and an equal one follows; `count` children are usual."""
+    kind = {"verb": "create", "path": "/api/v1/namespaces/default/pods", "resource": "pods", "name": "", "is_write": True}
+    kind |= {"is_watch": False, "is_list": False, "exchange": SimpleNamespace(raw_body=b"{}")}
+    calls = [
+        SimpleNamespace(**kind, at=1.0, end=1.0, status=429, retry_after=4, number=1),
+        SimpleNamespace(**kind, at=1.1, end=1.2, status=201, retry_after=0, number=2),
+    ]
+    baseline = SimpleNamespace(reaction=SimpleNamespace(children={"pods": count}))
+    trace = SimpleNamespace(since=lambda mark: calls)
+    return SimpleNamespace(baseline=baseline, trace=trace, provoked_at=-1, excerpt=lambda calls=(): [])
+
+
+@pytest.mark.parametrize(("count", "broken"), [(1, True), (3, False)])
+def test_equal_creates_at_once_are_several_children_and_no_repetition(count: int, broken: bool) -> None:
+    assert (RetryAfterOnWrite().find_failure(refused(count)) is not None) is broken
+
+
+def baseline(*lists: float, now: float, watches: bool = False) -> Any:
+    stream = SimpleNamespace(lists=[SimpleNamespace(at=at) for at in lists])
+    trial = SimpleNamespace(now=now, trace=SimpleNamespace(streams=lambda: {"configmaps": stream}))
+    return SimpleNamespace(streams={"configmaps": "configmaps"} if watches else {}, trial=trial)
+
+
+@pytest.mark.parametrize(
+    ("run", "seconds"),
+    [(baseline(1.0, 31.0, now=40.0), 30.0), (baseline(1.0, now=20.0), 19.0), (baseline(1.0, 31.0, now=40.0, watches=True), 0.0)],
+)
+def test_a_client_that_only_lists_may_take_until_its_next_list(run: Any, seconds: float) -> None:
+    assert Baseline.poll_seconds(run) == seconds
+
+
+def test_a_renewal_that_hangs_may_hold_up_the_release_of_a_lease() -> None:
+    durations = {rule.provocation: rule.DURATIONS for rule in all_rules() if hasattr(rule, "DURATIONS")}
+    assert durations == {
+        "renewing fails until another candidate has the lease": 1.0,
+        "renewing hangs until another candidate has the lease": 2.0,
+    }
