@@ -163,7 +163,7 @@ def _check_eviction(node: str, attributes: Attributes) -> None:
 def _pod(attributes: Attributes, name: str) -> Object:
     found = attributes.context.services.get("", "pods", attributes.namespace, name)
     if found is None:
-        raise status.not_found("", "pod", name)  # in the singular, as listers say it
+        raise status.not_found("", "pod", name)  # listers use the singular
     return found
 
 

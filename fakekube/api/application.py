@@ -134,7 +134,7 @@ class Application:
         self._aggregator = aggregator
         self._auditor = auditor
         self.observer: Observer | None = None
-        """Is told of every request, and may let it fail."""
+        """Called for every request; it may let the request fail."""
         self._cbor = cbor
         self._router = ResourceRouter(backend.registry, cbor=cbor)
         self._flows = Flows(backend.services, backend.store.bucket)
@@ -198,7 +198,7 @@ class Application:
         if exchange.info is not None:
             labels = labels_of(exchange.info, dry_run=exchange.query.get("dryRun") is not None)
             self.metrics.answered(labels, response.status, time.perf_counter() - started)
-        switches = response.status == _SWITCHING_PROTOCOLS  # such a head is not ours
+        switches = response.status == _SWITCHING_PROTOCOLS  # only the application itself has the header
         headers = response.headers if switches else _merged(exchange.headers, response.headers)
         start_response(_REASONS.get(response.status) or f"{response.status} Unknown", headers)
         return body if exchange.method != "HEAD" else ()
@@ -339,7 +339,7 @@ class _Exchange:
         self.audit: AuditContext | None = None
         self.observation: Observation | None = None
         self.annotations: dict[str, tuple[str, str]] = {}
-        """What admission tells the audit."""
+        """The audit annotations of admission."""
         self.warnings: list[str] = []
         """Of the filters."""
         self.request_headers = Headers(environ)

@@ -157,7 +157,7 @@ def _field(number: int, content: bytes) -> bytes:
 # ---------------------------------------------------------------- messages as text
 
 _Message = list[tuple[str, "str | _Message"]]
-"""Fields in order; a text is as it stands there."""
+"""A type whose fields are encoded in order; the text format has them as they are."""
 
 
 def _compact(family: Family) -> bytes:

@@ -39,28 +39,28 @@ _LAST: Final = 253402300800 * NANOSECONDS - 1
 
 
 def checked_int(number: int) -> int:
-    """Within int64, or an error."""
+    """Returns the result; raises EvaluationError beyond int64."""
     if _MIN <= number <= _MAX:
         return number
     raise EvaluationError("integer overflow")
 
 
 def checked_uint(number: int) -> UInt:
-    """Within uint64, or an error."""
+    """Returns the result; raises EvaluationError beyond uint64."""
     if 0 <= number <= _UMAX:
         return UInt(number)
     raise EvaluationError("unsigned integer overflow")
 
 
 def checked_duration(nanoseconds: int) -> Duration:
-    """Within int64, or an error."""
+    """Returns the result; raises EvaluationError beyond int64."""
     if _MIN <= nanoseconds <= _MAX:
         return Duration(nanoseconds)
     raise EvaluationError("integer overflow")
 
 
 def checked_timestamp(nanoseconds: int, offset: int = 0) -> Timestamp:
-    """Within the years 1 to 9999, or an error."""
+    """Returns the result; raises EvaluationError outside of the years 1 to 9999."""
     if _FIRST <= nanoseconds <= _LAST:
         return Timestamp(nanoseconds, offset)
     raise EvaluationError("timestamp overflow")
@@ -165,7 +165,7 @@ def _contains(element: Any, container: Any) -> bool:
 
 
 def index(container: Any, key: Any) -> Any:
-    """`container[key]`; of an optional value its content's."""
+    """Evaluates `container[key]`; the container may be in an optional value."""
     kind = kind_of(container)
     if kind is list:
         position = _position(key)
@@ -189,7 +189,7 @@ def _no_key(key: Any) -> EvaluationError:
 
 
 def optional_index(container: Any, key: Any) -> Optional:
-    """`container[?key]`, and `container.?key`."""
+    """Evaluates `container[?key]` and `container.?key`."""
     kind = kind_of(container)
     if kind is Optional:
         return optional_index(container.content, key) if container.present else container
@@ -212,7 +212,7 @@ def _position(key: Any) -> int:
 
 
 def negated(value: Any) -> Any:
-    """`-value`."""
+    """Evaluates `-value`."""
     if value.__class__ is int:
         return checked_int(-value)
     if value.__class__ is float:

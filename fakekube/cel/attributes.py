@@ -1,9 +1,8 @@
 """Evaluates selections and indices.
 
-A chain of them is an *attribute* of what it begins with. It costs one unit for the beginning and one for every step.
-Once a step has been optional, all later ones are, and only those that find something cost anything. An optional value
-that a chain begins with (also one without steps) loses what is known of the type of its content: the real interpreter
-goes on with the plain value in it.
+A chain of them is an *attribute* of its base (a variable or a call). It costs one unit for the base and one for each step. All
+steps after an optional one are optional, and cost only if they find a value. If the base is an optional value, the type of its
+content is not known: the real interpreter continues with the plain value in it.
 
 Specified by: cel-go/interpreter/attributes.go, interpretable.go (evalTestOnly, evalWatch…).
 """
@@ -21,7 +20,7 @@ from fakekube.cel.values import ABSENT, Mapping, Opaque, Optional
 
 __all__ = ["Attribute", "Step", "constant_step", "field_step", "key_step"]
 
-#: (frame, value) → part of the value; spends what the step costs.
+#: (frame, value) → part of the value; counts the cost of the step.
 Step = Callable[[Frame, Any], Any]
 
 

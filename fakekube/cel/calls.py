@@ -108,7 +108,7 @@ _NO_OVERLOAD: Final = str(no_such_overload())
 
 
 def alternative(name: str, one: Evaluator, other: Evaluator) -> Evaluator:
-    """`.or` and `.orValue` look at the alternative only if they need it."""
+    """Compiles `.or` and `.orValue`, which evaluate the alternative only if the target is empty."""
 
     def choose(frame: Frame) -> Any:
         first = one(frame)
@@ -122,7 +122,7 @@ def alternative(name: str, one: Evaluator, other: Evaluator) -> Evaluator:
 
 
 def decided(one: Evaluator, other: Evaluator, decisive: bool) -> Evaluator:
-    """`&&` (decided by false), `||` (decided by true)."""
+    """Compiles `&&` (decided by false) and `||` (decided by true)."""
 
     def decide(frame: Frame) -> bool:
         try:

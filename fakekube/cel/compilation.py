@@ -97,9 +97,9 @@ class CompilationResult:
     message_problem: str = ""
     uses_old_self: bool = False
     rule_cost: int = 0
-    """At most, for one value."""
+    """The maximum cost for one value."""
     message_cost: int | None = None
-    """At most; None if there is no message that can be computed."""
+    """The maximum cost; None without a valid messageExpression."""
 
 
 def compile_validation(rule: Mapping[str, Any], declared: Declaration) -> CompilationResult:

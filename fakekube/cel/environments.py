@@ -38,7 +38,7 @@ __all__ = [
 
 NULL: Final = Type("null")
 
-#: Name of an object's type → its fields, each with its type; `#Name` is another of these.
+#: Object type → its fields with their types; `#Name` is another of these types.
 _OBJECTS: Final[Mapping[str, str]] = {
     "GroupVersionKind": "group string, version string, kind string",
     "GroupVersionResource": "group string, version string, resource string",
@@ -80,7 +80,7 @@ class _AnyField(Mapping[str, Type]):
 
 
 class _PatchFields(dict[str, Type]):
-    """Fields that there are not are of a type without a name, which fits no value of a known type."""
+    """The fields of a type; an unknown field has a type without a name, to which no value of a known type is assignable."""
 
     def get(self, name: str, default: Any = None) -> Any:
         return super().get(name, _NAMELESS)

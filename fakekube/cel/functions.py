@@ -2,7 +2,7 @@
 
 Each library provides a table: (name, whether it is a method, argument types …) → function. `object` matches any type.
 
-Specified by: k8s.io/apiserver/pkg/cel/environment/base.go (which libraries there are, at 1.36).
+Specified by: k8s.io/apiserver/pkg/cel/environment/base.go (the libraries of 1.36).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _found: dict[tuple[Any, ...], Function | None] = {}
 
 
 def call(name: str, member: bool, arguments: list[Any]) -> Any:
-    """Call a function (or method) with evaluated arguments. Raises EvaluationError."""
+    """Calls a function (or method) with evaluated arguments. Raises EvaluationError."""
     key = (name, member, *map(kind_of, arguments))
     try:
         function = _found[key]

@@ -1,6 +1,6 @@
-"""Cuts an expression into tokens.
+"""Splits an expression into tokens.
 
-Literals come out as values. Characters that start no token are reported and passed over, as the real lexer does.
+The tokens of literals have their values. Like the real lexer, reports and skips characters that do not start a token.
 
 Specified by: cel-spec, doc/langdef.md (Lexis); cel-go/parser/gen/CEL.g4, cel-go/parser/unescape.go.
 """
@@ -16,7 +16,7 @@ from fakekube.cel.values import UInt
 
 __all__ = ["RESERVED", "Token", "tokenize"]
 
-#: Words that are not the names of variables.
+#: Keywords, which are not names of variables.
 RESERVED: Final = frozenset(
     {
         "as",
@@ -52,7 +52,7 @@ _STRING_BODIES = "|".join(
         rf"'(?:[^'\\\n\r]|{_ESCAPES})*'",
     )
 )
-#: A string as far as it can be read, and what breaks it.
+#: A string up to the first invalid character, and that character.
 _BROKEN_ESCAPE = r"\\(?:u[0-9a-fA-F]{0,3}|U[0-9a-fA-F]{0,7}|[xX][0-9a-fA-F]?|[0-3][0-7]?)?."
 _BROKEN_STRING = re.compile(
     rf'"(?:[^"\\\n\r]|{_ESCAPES})*(?:{_BROKEN_ESCAPE}|\\|[\n\r])?'
@@ -103,7 +103,7 @@ def tokenize(source: str, issues: list[Issue]) -> list[Token]:
         match = _TOKEN.match(source, position)
         if match is None:
             broken = _BROKEN_STRING.match(source, position)
-            width = 2 if source[position] in "=&|" else 1  # the other half of an operator was expected
+            width = 2 if source[position] in "=&|" else 1  # the second character of an operator was expected
             wrong = broken[0] if broken else source[position : position + width]
             issues.append(Issue(position, f"Syntax error: token recognition error at: '{_on_one_line(wrong)}'"))
             position += len(wrong)
@@ -137,7 +137,7 @@ def _token(kind: str, text: str, position: int, issues: list[Issue]) -> Token:
         return Token("literal", text, position, 0)
 
 
-#: No number of 64 bits has more digits; leading zeros do not count.
+#: The maximum number of digits of a 64-bit number; leading zeros do not count.
 _MAX_DIGITS = 20
 
 
@@ -198,7 +198,7 @@ def _character(match: re.Match[str]) -> str:
 
 
 def _pieces(body: str) -> list[bytes]:
-    """The bytes of a bytes literal: `\\x` and octal escapes are bytes, everything else is UTF-8."""
+    """Returns the bytes of a bytes literal: `\\x` and octal escapes are bytes, everything else is UTF-8."""
     pieces, end = [], 0
     for match in _ESCAPE.finditer(body):
         pieces.append(body[end : match.start()].encode())

@@ -93,7 +93,7 @@ def _content(found: Type) -> Type:
     return found.parameters[0] if found.parameters else found
 
 
-#: What is tried with the first argument, if it is a literal.
+#: Function → the conversion that is tried with the first argument, if it is a literal.
 _ATTEMPTS: Final[dict[str, Callable[[Any], object]]] = {
     "matches": lambda value: compiled(str(value)),
     "duration": lambda value: call("duration", False, [value]),
@@ -141,7 +141,7 @@ def _format_issues(call: Call, template: str, arguments: tuple[Node, ...], types
 
 
 def _misfit(argument: Node, letter: str, types: Types) -> Node | None:
-    """The argument, or what of it the clause does not take."""
+    """Returns the argument, or the part of it that the clause does not accept."""
     if types[argument] != DYN and types[argument].name not in _TAKEN[letter]:
         return argument
     if letter == "s" and isinstance(argument, ListLiteral | MapLiteral):
@@ -150,7 +150,7 @@ def _misfit(argument: Node, letter: str, types: Types) -> Node | None:
 
 
 _FULL_NAMES: Final = {"timestamp": "google.protobuf.Timestamp", "duration": "google.protobuf.Duration", "null": "null_type"}
-#: Clause → types that it takes.
+#: Verb → the types that it accepts.
 _TAKEN: Final = {
     "s": frozenset({"list", "map", "int", "uint", "double", "bool", "string", "timestamp", "bytes", "duration", "type", "null"}),
     "d": frozenset({"int", "uint"}),

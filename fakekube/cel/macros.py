@@ -156,7 +156,7 @@ def _bind(loop: Loop) -> Node:
 
 
 def _bound(loop: Loop) -> Node:
-    """The content of an optional value under a name."""
+    """Returns the binding of the content of an optional value to a name."""
     content = Call(loop.position, "value", (), loop.target)
     return _under_name(loop, loop.variables[0].name, content, loop.bodies[0])
 
@@ -174,7 +174,7 @@ def _opt_flat_map(loop: Loop) -> Node:
     return _on_content(loop, _bound(loop))
 
 
-#: The name under which `sortBy` keeps what it sorts.
+#: The variable of `sortBy` for the sorted list.
 _SORTED: Final = "@__sortBy_input__"
 
 

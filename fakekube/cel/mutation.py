@@ -1,7 +1,7 @@
 """The results of expressions in mutating policies: apply configurations, and operations of JSON patches.
 
-`Object{…}`, `Object.spec{…}` … are objects of any fields, named after their place; `JSONPatch{…}` is one operation. The
-values in them become plain ones in two ways: `native` in apply configurations, `json_value` in JSON patches.
+`Object{…}`, `Object.spec{…}` … are objects with any fields, whose type names contain their path; `JSONPatch{…}` is one operation.
+The values in them become plain ones in two ways: `native` in apply configurations, `json_value` in JSON patches.
 
 Specified by: k8s.io/apiserver/pkg/cel/mutation (dynamic/objects.go, jsonpatch.go), cel-go/common/types (ConvertToNative).
 """

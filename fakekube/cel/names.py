@@ -22,7 +22,7 @@ _ESCAPED = re.compile(r"__([^_]+)__")
 
 @lru_cache(maxsize=4096)
 def escape(name: str) -> str | None:
-    """The identifier for a property; None if there can be none."""
+    """Returns the identifier of a property; None if it cannot be escaped."""
     if name in RESERVED:
         return f"__{name}__"
     if not _NAME.fullmatch(name):
@@ -32,7 +32,7 @@ def escape(name: str) -> str | None:
 
 @lru_cache(maxsize=4096)
 def unescape(identifier: str) -> str | None:
-    """The property that an identifier names; None if it names none."""
+    """Returns the property of an identifier; None if it is not one of a property."""
     wrong = False
 
     def replace(match: re.Match[str]) -> str:

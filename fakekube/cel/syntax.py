@@ -131,7 +131,7 @@ class Comprehension(Node):
 
 
 def parts(node: Node) -> tuple[Node, ...]:
-    """The nodes right below one, in the order of the source."""
+    """Returns the children of a node, in the order of the source."""
     match node:
         case Select():
             return (node.operand,)
@@ -149,7 +149,7 @@ def parts(node: Node) -> tuple[Node, ...]:
 
 
 def descendants(node: Node) -> Iterator[Node]:
-    """The node and all below it, outer ones first."""
+    """Yields the node and all its descendants, outer ones first."""
     waiting = [node]
     while waiting:
         here = waiting.pop()
@@ -158,7 +158,7 @@ def descendants(node: Node) -> Iterator[Node]:
 
 
 def called(node: Node) -> frozenset[str]:
-    """The functions, methods, operators and macros that an expression calls."""
+    """Returns the functions, methods, operators and macros that an expression calls."""
     found = set()
     for here in descendants(node):
         if isinstance(here, Call):
@@ -178,7 +178,7 @@ def references(node: Node, name: str) -> bool:
 
 
 def qualified_name(node: Node) -> str:
-    """The name that a chain of selections spells (`a.b.c`); empty if it is none."""
+    """Returns the qualified name of a chain of selections (`a.b.c`); "" for other nodes."""
     names = []
     while isinstance(node, Select) and not (node.test or node.optional):
         names.append(node.field)

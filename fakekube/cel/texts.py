@@ -39,6 +39,6 @@ def double_text(number: float) -> str:
 
 
 def _first_place(digits: str) -> int:
-    """The power of ten of the first digit that is not zero."""
+    """Returns the decimal exponent: that of the first digit that is not zero."""
     whole, _, fraction = digits.partition(".")
     return len(whole) - 1 if whole.strip("0") else len(fraction.lstrip("0")) - len(fraction) - 1

@@ -91,7 +91,7 @@ def read(text: str) -> Type:
 
 
 def _split(text: str) -> list[str]:
-    """At the commas outside of brackets."""
+    """Splits at the commas outside of brackets."""
     return re.findall(r"(?:[^,()]|\((?:[^()]|\([^()]*\))*\))+", text)
 
 

@@ -1,7 +1,7 @@
 """The values of the language, with their types, equality and order.
 
-int, double, bool, string, bytes, list and null are Python's own; the rest is here. Values of the schemas of definitions
-are views (`fakekube.cel.views`), which are kinds of `list` and `Mapping` here.
+int, double, bool, string, bytes, list and null are values of Python's types; the classes of the others are here. Values of the
+schemas of definitions are views (`fakekube.cel.views`), which are kinds of `list` and `Mapping` here.
 
 Invariant: an `int` lies in the range of int64, a `UInt` in that of uint64; values never change once they are made.
 
@@ -49,12 +49,12 @@ class _Absent:
         return "ABSENT"
 
 
-#: What a mapping has where it has nothing.
+#: The result of a lookup without a value.
 ABSENT: Final = _Absent()
 
 
 class UInt(int):
-    """uint64."""
+    """A uint64."""
 
     __slots__ = ()
 
@@ -178,21 +178,21 @@ class Map(Mapping):
 
     @classmethod
     def of(cls, pairs: Any) -> Map:
-        """From pairs; the last of equal keys wins."""
+        """Makes a map of pairs; the last of equal keys is kept."""
         made = cls({})
         for key, value in pairs:
             made.set(key, value)
         return made
 
     def add(self, key: Any, value: Any) -> bool:
-        """While the map is being made; False if the key is there already. Raises EvaluationError."""
+        """Adds an entry during construction; returns False if the key exists. Raises EvaluationError."""
         if self.find(key) is not ABSENT:
             return False
         self.set(key, value)
         return True
 
     def set(self, key: Any, value: Any) -> None:
-        """While the map is being made. Raises EvaluationError."""
+        """Adds an entry during construction. Raises EvaluationError."""
         try:
             self._entries[key_of(key)] = (key, value)
         except TypeError:  # lists are no keys
@@ -309,7 +309,7 @@ _EQUALITIES: dict[type, Callable[[Any, Any], bool]] = {
 }
 
 _ORDERED = frozenset({str, bytes, bool, Timestamp, Duration})
-#: The kinds of values that the real interpreter lets decide themselves what can be done with them.
+#: The classes whose Go types implement traits.Receiver: the value itself selects the overload.
 RECEIVERS: Final = frozenset({str, Timestamp, Duration})
 #: The kinds of keys and indices.
 QUALIFIERS: Final = _NUMBERS | {bool, str}
@@ -318,7 +318,7 @@ ORDERED: Final = _ORDERED | _NUMBERS
 
 
 def compared(one: Any, other: Any) -> int:
-    """-1, 0 or 1. Raises EvaluationError if they have no order."""
+    """Returns -1, 0 or 1. Raises EvaluationError for values without an order."""
     kind, its = kind_of(one), kind_of(other)
     if not ((kind is its and kind in _ORDERED) or (kind in _NUMBERS and its in _NUMBERS)):
         raise no_such_overload()

@@ -1,6 +1,6 @@
 """Finds where a connect request goes: the container of a pod, the node of the pod, the kubelet of the node.
 
-An address on which nothing listens is answered like a refused connection; nothing here dials.
+An address on which nothing listens is answered like a refused connection; no connection is opened.
 
 Specified by: pkg/registry/core/pod/strategy.go (validateContainer, streamLocation); pkg/kubelet/client (GetConnectionInfo).
 """

@@ -207,7 +207,7 @@ class MainProgram:
             return await _forever()
 
     def _tell_absent(self) -> None:
-        """Tells that the shell does not have the program."""
+        """Reports to the log that the shell does not have the program."""
         self.absent = True
         if self.container.is_running:
             self.container.exited(None)

@@ -41,7 +41,7 @@ class Filters:
         return Filters(self.cycle, [plugin.clone() for plugin in self.plugins])
 
     def update(self, pod: PodInfo, node: NodeInfo, delta: int) -> None:
-        """Tells the plugins that a pod was added to (1) or removed from (-1) a node (AddPod, RemovePod)."""
+        """Notifies the plugins that a pod was added to (1) or removed from (-1) a node (AddPod, RemovePod)."""
         for plugin in self.plugins:
             plugin.update(pod, node, delta)
 

@@ -38,7 +38,7 @@ def convertor(columns: Sequence[Column]) -> TableConvertor:
     """The convertor of a version of a custom resource.
 
     Args:
-        columns: its additionalPrinterColumns; none: the age. The same sequence gets the same convertor.
+        columns: its additionalPrinterColumns; without any, the table has the age. The same sequence gets the same convertor.
     """
     key = orjson.dumps(list(columns))
     known = _made.get(key)
@@ -51,7 +51,7 @@ _made: BoundedCache[bytes, TableConvertor] = BoundedCache(256)
 
 
 def _convertor(columns: Sequence[Column]) -> TableConvertor:
-    """Makes the convertor of the columns before the first with an invalid JSONPath."""
+    """Returns the convertor of the columns before the first one with an invalid JSONPath."""
     writers = []
     for column in columns:
         try:

@@ -1,8 +1,7 @@
 """JSONPath in the dialect of client-go, for printer columns and scale paths.
 
-A path is read once into steps, each from a list of values to a list of values. A missing member yields
-nothing; an index out of bounds, or a filter on something that is no list, is an error, and yields nothing
-either.
+A path is parsed once into steps; each is a function from a list of values to a list of values. A missing member has no
+values. An index out of bounds, and a filter on a value that is not a list, is an error; the path has no values then.
 
 Specified by: k8s.io/client-go/util/jsonpath (parser.go, jsonpath.go).
 """
@@ -49,10 +48,10 @@ class Path:
 
 
 def parse(path: str) -> Path:
-    """Read a path (`.spec.parts[0].id`).
+    """Parses a path (`.spec.parts[0].id`).
 
     Raises:
-        PathError: in client-go's words.
+        PathError: the path is invalid.
     """
     return Path(tuple(_Parser(path).steps()))
 
@@ -102,7 +101,7 @@ def _wildcard(values: Values) -> Values:
 
 
 def _recursive(values: Values) -> Values:
-    """Yields all non-empty containers, each before those within it."""
+    """Yields all non-empty objects and lists, each before those within it."""
     return [found for value in values for found in _containers(value)]
 
 
@@ -160,7 +159,7 @@ _COMPARABLE: Final = (str, bool, int, float)
 
 
 def _filter(left: tuple[Step, ...], operator: str, right: tuple[Step, ...]) -> Step:
-    """The items for which the comparison holds; without an operator those that have what is named."""
+    """Evaluates a filter: the items for which the comparison is true; without an operator, those that have the member."""
 
     def passes(item: Any) -> bool:
         if not operator:
@@ -208,7 +207,7 @@ _COMPARISON: Final = re.compile(r"([^!<>=]+)([!<>=]+)(.+)", re.DOTALL)
 
 
 class _Parser:
-    """Reads what stands between the braces of a template."""
+    """Parses the part of a template between braces."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -220,7 +219,7 @@ class _Parser:
         while self._at < len(self._path):
             rest, character = self._path[self._at :], self._path[self._at]
             if rest.startswith("}"):
-                return steps  # what follows is text outside of the braces
+                return steps  # the rest is text outside of the braces
             if rest.startswith("[?("):
                 steps.append(self._filter())
             elif rest.startswith(".."):

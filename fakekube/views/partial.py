@@ -35,8 +35,8 @@ def partial(obj: Object, api_version: str, resource: tuple[str, str] = ("", ""),
     Args:
         obj: any object in its storage version, with or without kind and apiVersion.
         api_version: meta.k8s.io/v1 or meta.k8s.io/v1beta1.
-        resource: group and plural of what it is.
-        custom: it is a custom resource, whose keys are sorted; others are in their order already.
+        resource: its group and plural.
+        custom: whether it is a custom resource, whose keys are sorted; the keys of others are in order.
     """
     metadata: dict[str, Any] = obj.get("metadata") or {}
     field, annotations = _FIELDS_IN_ANNOTATIONS.get(resource), metadata.get("annotations") or {}

@@ -27,7 +27,7 @@ __all__ = ["Rows", "table_json"]
 Template = tuple[bytes | datetime, ...]
 """A row up to its object; a datetime is the position of an age."""
 
-#: No object can have foreseen it, so that what looks like a mark is one.
+#: Random, so that no text in an object equals it.
 _SECRET: Final = secrets.token_hex(8)
 _MARKS: Final = re.compile(rf"{_SECRET}(\d+);".encode()).split
 
@@ -41,8 +41,8 @@ class Rows:
         """
         Args:
             convertor: of the resource.
-            documents: what the cells of each row are made of.
-            carried: the JSON of what each row carries.
+            documents: the objects of the rows.
+            carried: the JSON of the `object` of each row.
         """
         templates = encodings_of(documents, ("row", convertor), partial(_template, convertor))
         rows = list(zip(templates, carried, strict=True))
@@ -52,7 +52,7 @@ class Rows:
         self._parts: list[bytes] = []
         """The pieces of the table; empty at the positions of ages."""
         self._ages: list[tuple[int, datetime]] = []
-        """Their places, and how long they are ago is what stands there."""
+        """The positions of ages among the pieces, with the times whose ages are inserted there."""
         for template, whole in rows:
             for piece in template:
                 if isinstance(piece, bytes):
@@ -68,7 +68,7 @@ class Rows:
         return len(self._parts)
 
     def at(self, now: datetime) -> Items:
-        """Their JSON at a time."""
+        """Returns the JSON of the rows at a time."""
         parts, texts = self._parts.copy(), _Ages(now)
         for place, moment in self._ages:
             parts[place] = texts[moment]
@@ -101,7 +101,7 @@ class _Ages(dict[Any, bytes]):
         self._text = ages_at(now)
 
     def __missing__(self, moment: datetime) -> bytes:
-        text = self[moment] = json.dumps(self._text(moment))[1:-1]  # it can be <invalid>
+        text = self[moment] = json.dumps(self._text(moment))[1:-1]  # the age can be <invalid>
         return text
 
 

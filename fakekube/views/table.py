@@ -2,7 +2,7 @@
 
 Every resource has a `TableConvertor`: its columns, and a function that makes the cells of a row. Built-in
 ones take their columns from `data/` and their cells from `views.printers`; kinds without a printer show
-name and creation time. Custom resources bring convertors of their own (`views.custom`).
+name and creation time. Custom resources have convertors of their own (`views.custom`).
 
 Specified by: k8s.io/kubernetes/pkg/printers (tablegenerator.go), k8s.io/apiserver/pkg/registry/rest
 (table.go), pkg/endpoints/handlers/response.go (asTable).
@@ -42,11 +42,11 @@ class TableConvertor:
     conditions: Callable[[Object], list[dict[str, str]]] = _no_conditions
     """Returns the conditions of the row, such as Completed."""
     order: Callable[[Object], Any] | None = None
-    """The key by which rows are sorted; None: as the list is."""
+    """The sort key of rows; None for the order of the list."""
     empty: Sequence[Any] | None = ()
     """The value of `rows` in an empty table."""
     fields: Mapping[str, str] = field(default_factory=dict)
-    """By the name of a column, the field that describes it (`io.k8s.api.core.v1.ConfigMap.data`), but for those of metadata."""
+    """Column → the field whose description it has (`io.k8s.api.core.v1.ConfigMap.data`), except fields of metadata."""
     repeats_columns: bool = False
     """Whether every event of a watch has the columns, not only the first."""
 
@@ -56,7 +56,7 @@ class Row:
     """A row of a table."""
 
     stored: Object
-    """In its storage version: what cells are made of."""
+    """The object in its storage version, from which the cells are made."""
     shown: Object | None
     """The `object` of the row: the object, its metadata, or None (includeObject)."""
 
@@ -68,7 +68,7 @@ _OF_METADATA: Final = {"Name": f"{_OBJECT_META}.name", "Age": _CREATION, "Create
 
 
 def column_definitions(convertor: TableConvertor) -> list[dict[str, Any]]:
-    """The columns as a Table shows them; those of fields are described as these are, where a package has descriptions."""
+    """Returns the columns of a Table, with the descriptions of fields if they are installed."""
     of_fields = {**_OF_METADATA, **convertor.fields}
     return [
         {**column, "description": column["description"] or _described(of_fields.get(column["name"], ""))}
@@ -92,7 +92,7 @@ def table(
         rows: the objects.
         metadata: the ListMeta of the list, or of a single object its resourceVersion.
         now: the time of the cluster, for ages.
-        headers: whether it has columns (in a watch only the first event).
+        headers: whether it has the columns; in a watch only the first event has them.
     """
     if convertor.order is not None:
         order = convertor.order
@@ -144,7 +144,7 @@ def _name_and_time(obj: Object, _: Ages) -> list[Any]:
     return [metadata.get("name", ""), metadata.get("creationTimestamp") or "0001-01-01T00:00:00Z"]
 
 
-#: Of resources without a printer.
+#: The columns of resources without a printer.
 DEFAULT: Final = TableConvertor((_column("Name", format_="name"), _column("Created At", "date")), _name_and_time, empty=None)
 
 _SCALE: Final = TableConvertor(

@@ -64,7 +64,7 @@ class Mutator:
 
 
 def mutator_of(spec: Object) -> Mutator:
-    """The mutator of a policy's spec, remembered under its text."""
+    """The mutator of a policy's spec, cached by its text."""
     return _mutator(json.dumps(spec, sort_keys=True))
 
 

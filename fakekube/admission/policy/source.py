@@ -1,7 +1,7 @@
 """The policies of a cluster that are in force, with their bindings: read again when one of them has changed.
 
 A policy without a binding does nothing, nor does a binding without its policy. What is compiled for a policy is
-remembered by the process under the text of its spec, so that the next cluster with the same policy need not compile it.
+cached by the process under the text of its spec, so that the next cluster with the same policy need not compile it.
 
 Specified by: k8s.io/apiserver/pkg/admission/plugin/policy/generic/policy_source.go.
 """

@@ -32,7 +32,7 @@ __all__ = ["expression_warnings"]
 
 _MOST_TYPES: Final = 10
 _OBJECT_META: Final = "k8s.io/apimachinery/pkg/apis/meta/v1.ObjectMeta"
-#: Types with a JSON form of their own, of which OpenAPI tells no type.
+#: Types with a JSON form of their own; OpenAPI has no type for them.
 _UNTOLD: Final = ("JSONSchemaPropsOrArray", "JSONSchemaPropsOrBool", "JSONSchemaPropsOrStringArray")
 
 

@@ -181,7 +181,7 @@ def _told(message: Evaluation | None) -> str:
 
 
 def validator_of(spec: Object) -> Validator:
-    """The validator of a policy's spec, remembered under its text."""
+    """The validator of a policy's spec, cached by its text."""
     return _validator(json.dumps(spec, sort_keys=True))
 
 

@@ -1,6 +1,6 @@
 """Indexes of indexed jobs, written as intervals (`1,3-5,7`).
 
-Specified by: validateIndexesFormat and its neighbours in pkg/apis/batch/validation/validation.go.
+Specified by: validateIndexesFormat and the functions next to it in pkg/apis/batch/validation/validation.go.
 """
 
 from __future__ import annotations

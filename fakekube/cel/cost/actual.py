@@ -19,12 +19,12 @@ from fakekube.cel.values import Mapping, Opaque, Optional, kind_of
 
 __all__ = ["Rule", "comparison_cost", "equality_cost", "rule_of", "size_of"]
 
-#: Arguments → cost.
+#: (arguments) → cost.
 Rule = Callable[[Sequence[Any]], int]
 
 
 def size_of(value: Any) -> int:
-    """Characters, bytes, items, entries; 1 where there is nothing to count."""
+    """Returns the number of characters, bytes, items or entries; 1 for other values."""
     cls = value.__class__
     if cls in (int, bool, float):
         return 1
@@ -117,7 +117,7 @@ def _set_relation(factor: int) -> Rule:
 
 
 def _within(base: Callable[[int], int]) -> dict[str, Rule]:
-    """By the type of what may lie in the network: texts are read first."""
+    """Returns the cost by the type of the address, which is parsed first if it is a string."""
 
     def of_text(arguments: Sequence[Any]) -> int:
         return base(size_of(arguments[0])) + _scaled(size_of(arguments[1]))
@@ -181,7 +181,7 @@ _BY_NAME: Final[dict[str, Rule]] = {
     "distinct": lambda arguments: comparison_cost(arguments[0]),
 }
 
-#: (function, types of arguments): those whose meanings differ.
+#: (function, types of arguments) → the rule, for functions whose overloads differ.
 _BY_TYPES: Final[dict[tuple[str, str], Rule]] = {
     ("bytes", "string"): _traversal(),
     ("string", "bytes"): _traversal(),

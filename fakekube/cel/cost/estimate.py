@@ -234,7 +234,7 @@ class _Estimator:
         return CallEstimate(made.cost.plus(spent), made.size)
 
     def _indexed(self, node: Call, overload: Signature, size: Range | None) -> Range | None:
-        """Elements are reached by a path of their own."""
+        """Returns the estimate of an element, which has a path of its own."""
         step = _STEPS.get(overload.arguments[0].name) if node.function == "_[_]" else None
         if step is None:
             return size
@@ -244,14 +244,14 @@ class _Estimator:
         return entries.values if entries is not None else None
 
     def conditional(self, node: Call, arguments: list[Operand], costs: list[Range]) -> CallEstimate:
-        """Either of two results."""
+        """Returns the union of two results."""
         _, yes, no = node.arguments
         self._join_entries(node, yes, no)
         size = self._size_or_unknown(yes).joined(self._size_or_unknown(no))
         return CallEstimate(costs[0].plus(costs[1].joined(costs[2])), size)
 
     def concatenation(self, node: Call, arguments: list[Operand], costs: list[Range]) -> CallEstimate:
-        """Lists cost nothing to put together, texts do."""
+        """Returns the estimate of the concatenation of lists; its cost does not depend on their sizes."""
         one, other = node.arguments
         size = self._size_or_unknown(one).plus(self._size_or_unknown(other))
         self._join_entries(node, one, other)
@@ -336,9 +336,9 @@ class _Estimator:
 
 
 _LOGIC: Final = frozenset({"_&&_", "_||_"})
-#: What is indexed → the step to its elements.
+#: Type → the path step to its elements.
 _STEPS: Final = {"list": "@items", "map": "@values"}
-#: (function, types of arguments) → what it costs, arguments included.
+#: (function, types of arguments) → the cost, including that of the arguments.
 _SPECIAL: Final[dict[tuple[str, str], Callable[..., CallEstimate]]] = {
     ("_?_:_", "bool A A"): _Estimator.conditional,
     ("_+_", "list(A) list(A)"): _Estimator.concatenation,

@@ -43,7 +43,7 @@ class Operand(NamedTuple):
 
     type: Type
     path: tuple[str, ...]
-    """From a variable; empty where there is none."""
+    """The path from a variable; empty if there is none."""
     known_size: Range | None
     literal: Any = None
 
@@ -72,7 +72,7 @@ Rule = Callable[[EstimatedCall], CallEstimate]
 
 
 def estimate_call(call: EstimatedCall) -> CallEstimate:
-    """The estimate for one meaning of a call."""
+    """Returns the estimate for one overload of a call."""
     rule = _BY_TYPES.get((call.function, call.overload.key)) or _BY_NAME.get(call.function)
     return rule(call) if rule is not None else CallEstimate(ONE)
 
@@ -191,7 +191,7 @@ def _item_size(call: EstimatedCall) -> Range | None:
 
 
 def _list_walk(call: EstimatedCall) -> CallEstimate:
-    """Once over all items, or characters."""
+    """Returns the cost of one traversal of all items or characters."""
     subject = call.subject
     if not subject.type.parameters:
         return CallEstimate(subject.size.scaled(TRAVERSAL_FACTOR))
@@ -339,7 +339,7 @@ _BY_NAME: Final[dict[str, Rule]] = {
 
 _ITEMS: Final = ("int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes")
 
-#: (function, types of arguments): those whose meanings differ.
+#: (function, types of arguments) → the rule, for functions whose overloads differ.
 _BY_TYPES: Final[dict[tuple[str, str], Rule]] = {
     ("ip", "net.CIDR"): _constant(1),
     ("bytes", "string"): _to_bytes,

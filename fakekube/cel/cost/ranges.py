@@ -1,4 +1,4 @@
-"""Numbers that are known to lie between two bounds, in 64 bits without sign: what overflows stays at the end.
+"""Ranges of unsigned 64-bit numbers: sizes and costs with a minimum and a maximum. Overflows are capped at the maximum.
 
 Specified by: cel-go/checker/cost.go (SizeEstimate, CostEstimate), cel-go/common/cost.go.
 """
@@ -24,11 +24,11 @@ __all__ = [
 ]
 
 MAXIMUM: Final = (1 << 64) - 1
-#: What it costs to make a list, a map, a message.
+#: The costs of a list, a map, and a message literal.
 LIST_COST: Final = 10
 MAP_COST: Final = 30
 STRUCT_COST: Final = 40
-#: What it costs to look at a character once; to match against a character of a pattern.
+#: The cost of reading a character, and of matching against a character of a pattern.
 TRAVERSAL_FACTOR: Final = 0.1
 PATTERN_FACTOR: Final = 0.25
 
@@ -44,7 +44,7 @@ def scaled(number: int, factor: float) -> int:
 
 
 class Range(NamedTuple):
-    """From `low` to `high`, both included."""
+    """The numbers from `low` to `high`, both included."""
 
     low: int
     high: int
@@ -57,11 +57,11 @@ class Range(NamedTuple):
         return Range(_capped(self.low * other.low), _capped(self.high * other.high))
 
     def scaled(self, factor: float) -> Range:
-        """Times a factor, rounded up."""
+        """Returns the range multiplied by a factor, rounded up."""
         return Range(scaled(self.low, factor), scaled(self.high, factor))
 
     def joined(self, other: Range) -> Range:
-        """The least range that holds both."""
+        """Returns the smallest range that contains both."""
         return Range(min(self.low, other.low), max(self.high, other.high))
 
 

@@ -1,1 +1,1 @@
-"""The functions of the language, one module a library; `fakekube.cel.functions` puts them together."""
+"""The functions of the language, one module for each library; `fakekube.cel.functions` has the table of all of them."""

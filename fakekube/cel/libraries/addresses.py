@@ -29,7 +29,7 @@ class Ip(Opaque):
 
     @property
     def size(self) -> int:
-        """Bytes."""
+        """The size in bytes."""
         return self.address.max_prefixlen // 8
 
     def __str__(self) -> str:
@@ -47,7 +47,7 @@ class Cidr(Opaque):
 
     @property
     def size(self) -> int:
-        """The bytes that the prefix touches."""
+        """The number of bytes that the prefix covers, at least in part."""
         return -(-self.length // 8)
 
     def __str__(self) -> str:

@@ -22,16 +22,16 @@ __all__ = ["FUNCTIONS", "Ask", "Authorizer", "Decision", "ResourceCheck"]
 
 @dataclass(frozen=True, slots=True)
 class Decision(Opaque):
-    """The answer to a check."""
+    """The decision of the authorizer."""
 
     type_name = "kubernetes.authorization.Decision"
     allowed: bool
     reason: str = ""
     error: str = ""
-    """Why no answer could be found; empty if there was none."""
+    """The error of the authorizer; empty if there was none."""
 
 
-#: The spec of a SubjectAccessReview → the answer.
+#: (spec of a SubjectAccessReview) → decision.
 Ask = Callable[[Mapping[str, Any]], Decision]
 
 
@@ -47,7 +47,7 @@ class Authorizer(Opaque):
 
 @dataclass(frozen=True, slots=True)
 class PathCheck(Opaque):
-    """About a path that is no resource's."""
+    """A check of a non-resource path."""
 
     type_name = "kubernetes.authorization.PathCheck"
     authorizer: Authorizer
@@ -56,7 +56,7 @@ class PathCheck(Opaque):
 
 @dataclass(frozen=True, slots=True)
 class GroupCheck(Opaque):
-    """About the resources of an API group."""
+    """A check of the resources of an API group."""
 
     type_name = "kubernetes.authorization.GroupCheck"
     authorizer: Authorizer
@@ -76,7 +76,7 @@ class _Target(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ResourceCheck(Opaque):
-    """About a resource."""
+    """A check of a resource."""
 
     type_name = "kubernetes.authorization.ResourceCheck"
     authorizer: Authorizer
@@ -113,7 +113,7 @@ def _resource(group: GroupCheck, resource: str) -> ResourceCheck:
 
 
 def _with(name: str) -> Callable[[ResourceCheck, str], ResourceCheck]:
-    """The check with one more thing that it is about."""
+    """Returns the check with another attribute."""
     return lambda check, value: replace(check, target=check.target._replace(**{name: value}))
 
 
@@ -136,7 +136,7 @@ _SELECTORS: Final[Mapping[str, Callable[[str], object]]] = {"fieldSelector": par
 
 
 def _reads(parse: Callable[[str], object], text: str) -> bool:
-    """Selectors that do not parse are left out: the check is then about all objects."""
+    """Returns the check with a selector; an invalid selector is ignored, so that the check is about all objects."""
     try:
         parse(text)
     except SelectorError:

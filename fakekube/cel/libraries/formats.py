@@ -1,4 +1,4 @@
-"""Named formats: what is wrong with a text, in words.
+"""Named formats: each is a function from a text to error messages.
 
 Specified by: k8s.io/apiserver/pkg/cel/library/format.go.
 """

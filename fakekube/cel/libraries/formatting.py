@@ -26,12 +26,12 @@ _RAISED = str.maketrans("0123456789-+", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺")
 _PRECISION: Final = 6
 _PRECISE = re.compile(r"\.([0-9]*)")
 _PLACE = re.compile("%(%)?")
-#: The clauses there are.
+#: The verbs of clauses.
 _CLAUSES: Final = frozenset("sdfebxXo")
 
 
 def formatted(template: str, arguments: list[Any]) -> str:
-    """The template with its clauses filled. Raises EvaluationError."""
+    """Returns the template with its clauses replaced. Raises EvaluationError."""
 
     def fill(index: int, letter: str, precision: int) -> str:
         return _WRITERS[letter](arguments[index], precision)
@@ -62,7 +62,7 @@ def filled(template: str, count: int, fill: Callable[[int, str, int], str], *, i
 
 
 def _clause(template: str, at: int) -> tuple[str, int, int]:
-    """(letter, precision, where the clause ends)."""
+    """Returns the verb, the precision, and the end of a clause."""
     precise = _PRECISE.match(template, at)
     if precise and precise.end() == len(template):
         raise EvaluationError(f"{_UNREADABLE}: error while parsing precision: could not find end of precision specifier")
@@ -150,10 +150,10 @@ def _endless(number: float) -> str:
     return "NaN" if math.isnan(number) else "∞" if number > 0 else "-∞"
 
 
-#: Numbers in a template from which the real printer turns away.
+#: Numbers in a template that the real printer rejects.
 _LARGEST_NUMBER: Final = 10_000_009
 _REFUSED: Final = "%!(NOVERB)"
-#: No double has more decimals.
+#: The maximum number of decimals of a double.
 _MOST_DECIMALS: Final = 1100
 
 

@@ -1,4 +1,4 @@
-"""Lists and sets: order, sums, extremes, positions, slices, distinct elements, set relations.
+"""Functions of lists and sets: sort, sum, min, max, indexOf, slice, distinct, sets.
 
 Specified by: k8s.io/apiserver/pkg/cel/library/lists.go, cel-go/ext/lists.go (version 3), cel-go/ext/sets.go.
 """

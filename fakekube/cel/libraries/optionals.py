@@ -1,4 +1,4 @@
-"""Optional values. (`or` and `orValue` look at their argument only if needed: see `fakekube.cel.evaluation`.)
+"""Optional values; `or` and `orValue`, which evaluate their argument only if necessary, are in `fakekube.cel.calls`.
 
 Specified by: cel-go/cel/library.go (OptionalTypes).
 """

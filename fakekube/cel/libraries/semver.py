@@ -36,7 +36,7 @@ class Semver(Opaque):
 
     @property
     def order(self) -> tuple[Any, ...]:
-        """Sorts versions: a release after its prereleases, numbers before words."""
+        """The sort key: a release comes after its prereleases, numbers before words."""
         parts = tuple((0, part, "") if isinstance(part, int) else (1, 0, part) for part in self.prerelease)
         return (*self.numbers, not self.prerelease, parts)
 
@@ -91,7 +91,7 @@ def _parse(text: str) -> Semver:
 
 
 def _normalised(text: str) -> str:
-    """Without `v` and leading zeros, with all three numbers."""
+    """Returns the text without `v` and leading zeros, with all three numbers."""
     parts = text.removeprefix("v").split(".", 2)
     for number, part in enumerate(parts):
         if len(part) > 1:

@@ -43,7 +43,7 @@ def _parse_duration(text: str) -> Duration:
 
 
 def parse_timestamp(text: str) -> Timestamp:
-    """RFC 3339. Raises EvaluationError."""
+    """Parses a time (RFC 3339). Raises EvaluationError."""
     try:
         return checked_timestamp(*read_timestamp(text))
     except ValueError:
@@ -51,7 +51,7 @@ def parse_timestamp(text: str) -> Timestamp:
 
 
 def read_timestamp(text: str) -> tuple[int, int]:
-    """Nanoseconds since 1970, and the minutes of the zone. Raises ValueError."""
+    """Returns the nanoseconds since 1970, and the UTC offset in minutes. Raises ValueError."""
     match = _TIMESTAMP.fullmatch(text)
     if match is None:
         raise ValueError(text)
@@ -66,7 +66,7 @@ def read_timestamp(text: str) -> tuple[int, int]:
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LEAP_YEAR: Final = 400
-"""Stands for the year 0, which `datetime` does not have: the calendar repeats itself."""
+"""Replaces the year 0, which `datetime` does not have, by a year with the same calendar."""
 _SECONDS_TO_LEAP_YEAR: Final = 146_097 * 86_400
 
 
@@ -128,7 +128,7 @@ def _bytes_to_string(data: bytes) -> str:
 
 
 def _offset(name: str) -> timedelta:
-    """From UTC, as `hours:minutes`. Raises EvaluationError."""
+    """Parses an offset from UTC, `hours:minutes`. Raises EvaluationError."""
     try:
         hours, minutes = (parse_int(part, "Atoi") for part in name.split(":", 1))
     except ValueError as problem:
@@ -137,7 +137,7 @@ def _offset(name: str) -> timedelta:
 
 
 def _local(stamp: Timestamp, zone: str) -> datetime:
-    """The moment as clocks of a zone show it. Raises EvaluationError."""
+    """Returns the time in a zone. Raises EvaluationError."""
     if zone.startswith(("/", "\\")) or ".." in zone:
         raise EvaluationError("time: invalid location name")
     try:
@@ -187,7 +187,7 @@ _TIME_FUNCTIONS: dict[tuple[Any, ...], Callable[..., Any]] = {
 
 
 def _no_duration(number: int) -> Duration:
-    """The real library declares it, and cannot do it."""
+    """Raises EvaluationError: the real library declares this conversion, but does not implement it."""
     raise _unconvertible("int", "google.protobuf.Duration")
 
 

@@ -29,7 +29,7 @@ class Url(Opaque):
 
 
 def _url(text: str) -> Url:
-    """Read twice, since the first reader, who wants an absolute URL, takes a fragment for a part of the path or query."""
+    """Parses twice: ParseRequestURI, which requires an absolute URL, treats a fragment as a part of the path or query."""
     try:
         urls.parse_request_uri(text)
         return Url(urls.parse_url(text))

@@ -131,7 +131,7 @@ def _prune(type_: Type, value: Any, place: _Place, pruned: _Pruned, *, is_resour
     return value
 
 
-#: Of what no schema speaks: nothing in it is known.
+#: The type of values without a schema: no field is known.
 _NOTHING = Type(Shape.STRUCT)
 
 

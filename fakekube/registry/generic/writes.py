@@ -99,7 +99,7 @@ def create(scope: Scope, obj: Object, check: Check) -> Written:
 def _create_named(scope: Scope, obj: Object, check: Check) -> Written:
     if not scope.dry_run:  # the storage takes it away, where a dry run does not come
         obj["metadata"].pop("selfLink", None)
-    obj["metadata"].setdefault("name", "")  # strategies may read it; validation tells that it is missing
+    obj["metadata"].setdefault("name", "")  # strategies may read it; validation reports that it is missing
     system_fields.fill(obj["metadata"], scope.backend.clock.now())
     scope.strategy.check_privileges(scope.context, obj, None)
     finish = scope.strategy.begin_create(scope.context, obj)

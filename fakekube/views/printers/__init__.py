@@ -1,8 +1,7 @@
-"""What `kubectl get` shows of each kind: one function a kind that makes the cells of its row.
+"""The printers: functions that make the cells of an object's row, one for each kind.
 
-A function gets the object in its storage version (as the real server's printers get internal objects) and
-the time, and returns the cells in the order of the kind's columns, which are in `data/`. One module a
-family of kinds, each with its table CELLS by group and plural.
+A printer gets the object in its storage version (those of the real server get internal objects) and the time, and returns the
+cells in the order of the kind's columns, which are in `data/`. Each module has a table CELLS: (group, plural) → printer.
 
 Specified by: k8s.io/kubernetes/pkg/printers/internalversion (printers.go).
 """

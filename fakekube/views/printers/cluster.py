@@ -1,4 +1,4 @@
-"""What runs the cluster itself: access, admission, certificates, priorities, leases, devices, flows.
+"""Printers of the kinds about the cluster: access, admission, certificates, priorities, leases, devices, flows.
 
 Specified by: k8s.io/kubernetes/pkg/printers/internalversion (printers.go); of APIServices
 k8s.io/kube-aggregator/pkg/registry/apiservice/etcd.
@@ -58,7 +58,7 @@ def _signing_request(obj: Object, ages: Ages) -> list[Any]:
 
 
 def _counted(field: str, place: str = "") -> Cells:
-    """Name, how many there are of something, and age."""
+    """Returns the name, the length of a list, and the age."""
 
     def cells(obj: Object, ages: Ages) -> list[Any]:
         holder = obj.get(place, {}) if place else obj
@@ -89,7 +89,7 @@ def _policy_binding(obj: Object, ages: Ages) -> list[Any]:
 
 
 def _go_selector(selector: Object) -> str:
-    """A label selector as its Go type prints itself."""
+    """Returns a label selector as its Go type prints it (%v)."""
     labels = "".join(f"{key}: {value}," for key, value in sorted((selector.get("matchLabels") or {}).items()))
     expressions = "".join(
         f"LabelSelectorRequirement{{Key:{one.get('key', '')},Operator:{one.get('operator', '')},"
@@ -151,7 +151,7 @@ def _flow_schema(obj: Object, ages: Ages) -> list[Any]:
 
 
 def flow_order(obj: Object) -> tuple[int, str]:
-    """Flow schemas stand in a table in the order in which they are matched."""
+    """The sort key of FlowSchemas: the order in which they are matched."""
     return _spec(obj).get("matchingPrecedence", 0), name(obj)
 
 

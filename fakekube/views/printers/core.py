@@ -1,4 +1,4 @@
-"""The rest of the core group, and events.
+"""Printers of the other kinds of the core group, and of events.
 
 Specified by: k8s.io/kubernetes/pkg/printers/internalversion (printers.go).
 """
@@ -69,7 +69,7 @@ def _node_status(obj: Object) -> str:
     ready = None
     for found in obj.get("status", {}).get("conditions") or ():
         if found.get("type") == "Ready":
-            ready = found  # of several the last one
+            ready = found  # the last one of several
     text = "Unknown" if ready is None else "Ready" if ready.get("status") == "True" else "NotReady"
     return f"{text},SchedulingDisabled" if obj.get("spec", {}).get("unschedulable") else text
 
@@ -93,7 +93,7 @@ def _address(status: Object, type_: str) -> str:
 
 
 def _event(obj: Object, ages: Ages) -> list[Any]:
-    """An event in the shape of the core group."""
+    """Returns an event of events.k8s.io in the form of the core group."""
     first = since(obj.get("firstTimestamp") or obj.get("eventTime"), ages)
     last = since(obj["lastTimestamp"], ages) if obj.get("lastTimestamp") else first
     series = obj.get("series")

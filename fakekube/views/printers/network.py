@@ -1,4 +1,4 @@
-"""Services, what is behind them, and what is in front.
+"""Printers of Services, their endpoints, Ingresses and network policies.
 
 Specified by: k8s.io/kubernetes/pkg/printers/internalversion (printers.go).
 """
@@ -78,7 +78,7 @@ def _ingress(obj: Object, ages: Ages) -> list[Any]:
 
 
 def _hosts(spec: Object) -> str:
-    """Three hosts; how many more there are counts the rules, not their hosts."""
+    """Returns up to three hosts; the number of further ones is that of the rules, not of their hosts."""
     rules = spec.get("rules") or ()
     hosts: list[str] = []
     for rule in rules:
@@ -111,7 +111,7 @@ def _service_cidr(obj: Object, ages: Ages) -> list[Any]:
 
 
 def _ip_address(obj: Object, ages: Ages) -> list[Any]:
-    """Has a cell more than columns."""
+    """Returns one cell more than there are columns, as the real printer does."""
     parent = obj.get("spec", {}).get("parentRef")
     shown = NONE
     if parent is not None:

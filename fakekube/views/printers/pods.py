@@ -1,6 +1,6 @@
-"""Pods: their status in one word, told from what the kubelet writes of their containers.
+"""The printers of pods and PodDisruptionBudgets. The STATUS of a pod is computed from its conditions and container statuses.
 
-Specified by: printPod in k8s.io/kubernetes/pkg/printers/internalversion (printers.go).
+Specified by: k8s.io/kubernetes/pkg/printers/internalversion/printers.go (printPod).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _COMPLETED: Final = {"Succeeded": "The pod has completed successfully.", "Failed
 
 
 def pod_conditions(pod: Object) -> list[dict[str, str]]:
-    """The conditions of a pod's row: whether it has run to its end."""
+    """Returns the conditions of a pod's row: Completed for one that has succeeded or failed."""
     phase = pod.get("status", {}).get("phase", "")
     if phase not in _COMPLETED:
         return []
@@ -26,13 +26,13 @@ def pod_conditions(pod: Object) -> list[dict[str, str]]:
 
 @dataclass(slots=True)
 class _Summary:
-    """What is gathered on the way through a pod's containers."""
+    """The status, and the numbers of containers, restarts and so on of a pod."""
 
     reason: str
     ready: int = 0
     restarts: int = 0
     last_restart: str = ""
-    """When the last container that was restarted had ended."""
+    """The time at which the last restarted container had terminated."""
 
     def count(self, container: Object) -> None:
         self.restarts += container.get("restartCount", 0)
@@ -77,7 +77,7 @@ def _summary(pod: Object, sidecars: set[str]) -> _Summary:
 
 
 def _initialization(pod: Object, sidecars: set[str], summary: _Summary, of_sidecars: _Summary) -> bool:
-    """Go through the init containers as far as they have come; is the pod still at it?"""
+    """Evaluates the init containers up to the first that is not complete. Returns whether the pod is still initializing."""
     total = len(pod.get("spec", {}).get("initContainers") or ())
     for number, container in enumerate(pod.get("status", {}).get("initContainerStatuses") or ()):
         summary.count(container)
@@ -102,7 +102,7 @@ def _initialization(pod: Object, sidecars: set[str], summary: _Summary, of_sidec
 
 
 def _running(status: Object, summary: _Summary) -> None:
-    """Go through the containers from the last to the first, which has the last word."""
+    """Evaluates the containers from the last to the first, so that the status of the first one takes precedence."""
     has_running = False
     error = ""
     for container in reversed(status.get("containerStatuses") or ()):

@@ -1,4 +1,4 @@
-"""Volumes, claims, and the drivers and classes around them.
+"""Printers of volumes, claims, storage classes and CSI objects.
 
 Specified by: k8s.io/kubernetes/pkg/printers/internalversion (printers.go), pkg/apis/core/helper.
 """

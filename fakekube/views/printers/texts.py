@@ -1,4 +1,4 @@
-"""The texts that cells are made of: ages, selectors, lists that are cut short.
+"""Formats the contents of cells: ages, selectors, shortened lists.
 
 Specified by: k8s.io/apimachinery/pkg/util/duration, labels, apis/meta/v1 (helpers.go); printers.go.
 """
@@ -33,7 +33,7 @@ __all__ = [
 
 Object = Mapping[str, Any]
 Ages = Callable[[datetime], str]
-"""How long ago a time was, as a cell shows it."""
+"""The age of a time, as a cell shows it."""
 Cells = Callable[[Object, Ages], list[Any]]
 """(object, ages) → the cells of its row."""
 
@@ -47,7 +47,7 @@ _DAY: Final = 24 * _HOUR
 
 
 def human_duration(seconds: float) -> str:
-    """A duration in two or three figures: `90s`, `5m30s`, `3h20m`, `2d4h`, `1y100d`."""
+    """Formats a duration (HumanDuration): `90s`, `5m30s`, `3h20m`, `2d4h`, `1y100d`."""
     whole = int(seconds)
     if whole < -1:
         return "<invalid>"
@@ -61,7 +61,7 @@ def human_duration(seconds: float) -> str:
     return f"{whole // (365 * _DAY)}y"
 
 
-#: Below how many seconds the unit is used, with which smaller one (0: none).
+#: (limit in seconds, unit, smaller unit or 0): the unit is used below the limit.
 _STEPS: Final = (
     (10 * _MINUTE, _MINUTE, "m", 1, "s"),
     (3 * _HOUR, _MINUTE, "m", 0, ""),
@@ -79,22 +79,22 @@ def _moment(text: str) -> datetime:
 
 
 def since(timestamp: str | None, ages: Ages) -> str:
-    """How long ago a time was."""
+    """Returns the age of a time."""
     return ages(_moment(timestamp)) if timestamp else UNKNOWN
 
 
 def ages_at(now: datetime) -> Ages:
-    """Ages as they are at this time."""
+    """Returns the function that formats ages at this time."""
     return lambda moment: human_duration((now - moment).total_seconds())
 
 
 def between(start: str, end: str) -> str:
-    """How long it was from one time to another."""
+    """Returns the duration between two times."""
     return human_duration((_moment(end) - _moment(start)).total_seconds())
 
 
 def age(obj: Object, ages: Ages) -> str:
-    """How long ago the object was created."""
+    """Returns the age of an object."""
     return since(obj["metadata"].get("creationTimestamp"), ages)
 
 
@@ -117,7 +117,7 @@ _OPERATORS: Final[dict[str, Callable[[str, str], str]]] = {
 
 
 def selector(label_selector: Object | None) -> str:
-    """A label selector as text, sorted by key; "" if it selects everything, or nothing."""
+    """Returns a label selector as text, sorted by key; "" if it selects everything, or nothing."""
     chosen = label_selector or {}
     parts = [(key, f"{key}={value}") for key, value in (chosen.get("matchLabels") or {}).items()]
     for expression in chosen.get("matchExpressions") or ():
@@ -130,13 +130,13 @@ def selector(label_selector: Object | None) -> str:
 
 
 def containers(pod_spec: Object | None) -> list[str]:
-    """Two cells: the names and the images of the containers."""
+    """Returns two cells: the names and the images of the containers."""
     found = (pod_spec or {}).get("containers") or ()
     return [",".join(c.get("name", "") for c in found), ",".join(c.get("image", "") for c in found)]
 
 
 def more(items: Iterable[str], empty: str = UNSET) -> str:
-    """The first three of a list, and the number of the others."""
+    """Returns the first three of a list, and the number of the others."""
     every = list(items)
     text = ",".join(every[:3])
     if len(every) > 3:
@@ -145,10 +145,10 @@ def more(items: Iterable[str], empty: str = UNSET) -> str:
 
 
 def condition(conditions: Sequence[Object] | None, type_: str) -> Object | None:
-    """The first condition of a type."""
+    """Returns the first condition of a type."""
     return next((found for found in conditions or () if found.get("type") == type_), None)
 
 
 def quantity(quantities: Mapping[str, str] | None, resource: str) -> str:
-    """The amount of a resource; "0" if there is none."""
+    """Returns the amount of a resource; "0" if there is none."""
     return (quantities or {}).get(resource, "0")

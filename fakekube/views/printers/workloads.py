@@ -1,4 +1,4 @@
-"""Controllers of pods: how many there shall be, are, and are ready.
+"""Printers of workloads: desired, current and ready replicas, Jobs and autoscalers.
 
 Specified by: k8s.io/kubernetes/pkg/printers/internalversion (printers.go).
 """
@@ -33,7 +33,7 @@ def _parts(obj: Object) -> tuple[Object, Object]:
 
 
 def _wide(spec: Object) -> list[str]:
-    """Names and images of the containers, and the selector."""
+    """Returns the names and images of the containers, and the selector."""
     return [*containers(_pod_spec(spec)), selector(spec.get("selector")) or NONE]
 
 
@@ -95,7 +95,7 @@ def _controller_revision(obj: Object, ages: Ages) -> list[Any]:
     return [name(obj), controller, obj.get("revision", 0), age(obj, ages)]
 
 
-#: What a job's conditions make of its status, the first one that is true; deletion comes in between.
+#: Condition of a Job → STATUS; the first one that is true counts. A deletion timestamp is checked between them.
 _JOB_ENDS: Final = {"Complete": "Complete", "Failed": "Failed"}
 _JOB_STATES: Final = {
     "Suspended": "Suspended", "FailureTarget": "FailureTarget", "SuccessCriteriaMet": "SuccessCriteriaMet",
@@ -168,7 +168,7 @@ def _metrics(spec: Object, status: Object) -> str:
     return shown or NONE
 
 
-#: Types of metrics by where their values are; of the last two by the resource that is measured.
+#: Type of a metric → the fields of its values; of the last two the name of the resource.
 _SOURCES: Final = {
     "External": "external", "Pods": "pods", "Object": "object", "Resource": "resource",
     "ContainerResource": "containerResource",
@@ -202,7 +202,7 @@ def _metric(wanted: Object, status: Object) -> str:
 
 
 def scale(obj: Object, ages: Ages) -> list[Any]:
-    """The cells of a Scale, which no resource lists."""
+    """Returns the cells of a Scale."""
     spec, status = _parts(obj)
     return [name(obj), spec.get("replicas", 0), status.get("replicas", 0), age(obj, ages)]
 

@@ -1,6 +1,6 @@
 """Validation of annotations of pods: mirror pods, tolerations, deletion cost, deprecated security profiles.
 
-Specified by: ValidatePodSpecificAnnotations and its neighbours in pkg/apis/core/validation/validation.go.
+Specified by: ValidatePodSpecificAnnotations and the functions next to it in pkg/apis/core/validation/validation.go.
 """
 
 from __future__ import annotations
