@@ -265,10 +265,10 @@ class _Checker:
     def message_literal(self, node: MessageLiteral) -> Type:
         known = self._messages(node.name)
         made = known or self._other_message(node)
+        if made is None:  # then its fields are not checked
+            return ERROR
         for number, (position, name, value) in enumerate(node.fields):
             found = self._content(value, number in node.optional)
-            if made is None:
-                continue
             wanted = made.fields.get(name) if made.fields is not None else None
             if known is None:
                 self.issues.append(Issue(position, f"unexpected failed resolution of '{node.name}'"))

@@ -321,10 +321,10 @@ def odd_characters_in_messages(c: Client) -> None:
 
 @scenario
 def constants_of_the_wrong_type(c: Client) -> None:
-    """The type of an expression is checked before its constants are computed."""
+    """The type of an expression is checked before its constants are computed, and a type that is unknown before its fields."""
     root, name = "/apis/admissionregistration.k8s.io/v1", c.name("a")
     matches = {"resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["none"]}]}
-    for source in ("int('x')", "1/0", "int('x') == 1", "[1][5]", "'a'.matches('(')", "string(int('x'))"):
+    for source in ("int('x')", "1/0", "int('x') == 1", "[1][5]", "'a'.matches('(')", "string(int('x'))", "None{a: none}"):
         spec = {
             "matchConstraints": matches,
             "matchConditions": [{"name": "a", "expression": source}],
