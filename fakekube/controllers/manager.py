@@ -19,6 +19,7 @@ import logging
 import threading
 import time
 import weakref
+from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
@@ -94,6 +95,8 @@ class Manager:
             prepare=partial(Manager._prepare, me),
             enqueue=partial(Manager._enqueue, me),
         )
+        self._requests: deque[tuple[str, Key, bool]] = deque()
+        """The arguments of `enqueue` that no thread has read yet."""
         self._current: Reconciler | None = None
         self._lock = threading.RLock()
         self._lock_owner: int | None = None
@@ -113,7 +116,7 @@ class Manager:
     def start(self) -> None:
         """Lets the controllers run in a thread of the process whenever they have work."""
         self._started = True
-        if self._dispatcher.pending or len(self._queue):
+        if self._dispatcher.pending or len(self._queue) or self._requests:
             self._notify()
 
     def stop(self) -> None:
@@ -129,15 +132,14 @@ class Manager:
             self._set_timer(None)
 
     def enqueue(self, name: str, key: Key, *, start: bool = False) -> None:
-        """Adds a key for a controller, from any thread.
+        """Adds a key for a controller, from any thread. Does not wait for a running controller, which may wait for the caller.
 
         Args:
             name: The name of the controller. Nothing happens if it has not started.
             key: The key to reconcile.
             start: Starts the controller first.
         """
-        with self._lock:
-            self._dispatcher.enqueue_for(name, key, start=start)
+        self._requests.append((name, key, start))
         self._notify()
 
     @property
@@ -176,7 +178,7 @@ class Manager:
         names = {controller.name for controller, _ in self._queue}
         names |= {item[0].name for item in self._queue.due_until(now + horizon) if item not in self._periodic}
         names |= {item[0].name for item in self._queue.due_until(now + RETRY_HORIZON) if item in self._retries}
-        names |= set(self._dispatcher.starting)
+        names |= {*self._dispatcher.starting, *(name for name, _, _ in list(self._requests))}
         return sorted(names if current is None else names | {current.name})
 
     # ------------------------------------------------------------ the thread
@@ -259,6 +261,9 @@ class Manager:
             if self._stopped or self._current is not None:  # the latter: a controller has called settle or moved the clock
                 return False
             self._dispatcher.dispatch()
+            while self._requests:
+                name, key, start = self._requests.popleft()
+                self._dispatcher.enqueue_for(name, key, start=start)
             self._queue.add_due(self._clock.monotonic())
             item = self._queue.get()
             if item is None:

@@ -10,6 +10,7 @@ Specified by: pkg/kubelet/kuberuntime/kuberuntime_container.go (startContainer, 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 __all__ = ["Commands"]
 
 _HOOK_FAILED: Final = 137
-#: The real seconds that a request of a postStart hook may take.
-_HOOK_SECONDS: Final = 5.0
 _FIELDS: Final = {"initContainers": "initContainerStatuses", "containers": "containerStatuses"}
 
 
@@ -92,7 +91,7 @@ class Commands:
 
         if "exec" in hook:
             container.run_hook(hook["exec"].get("command") or (), failed)
-        elif run_handler(container, hook, _HOOK_SECONDS).failure is not None:
+        elif run_handler(container, hook, math.inf).failure is not None:
             failed()
 
     # ------------------------------------------------------------ stop

@@ -39,6 +39,8 @@ __all__ = ["Container", "ContainerContext", "Ended", "Run"]
 Object = Mapping[str, Any]
 
 _MEMORY: Final = 2 * 1024**3
+#: The real seconds for which the handler of a test is waited for.
+_MAX_WAIT: Final = 5.0
 
 
 @dataclass(slots=True, frozen=True)
@@ -302,7 +304,7 @@ class Container:
             ended = threading.Event()
             task.subscribe(ended.set)
             if task.exit_code is None:
-                ended.wait(limit)
+                ended.wait(min(limit, _MAX_WAIT))
         if task.exit_code is None:
             task.kill(SIGKILL)
             scheduler.catch_up(start + limit)

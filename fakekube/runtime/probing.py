@@ -23,6 +23,8 @@ Object = Mapping[str, Any]
 #: The statuses of an HTTP response that are a success.
 _SUCCEEDED: Final = range(200, 400)
 _AGENT: Final = "kube-probe/1.36"
+#: The real seconds for which a server of a test is waited for.
+_MAX_WAIT: Final = 5.0
 #: The exit code of a command that the shell does not have, which does nothing.
 _NOT_FOUND: Final = 127
 
@@ -77,7 +79,7 @@ def _connect(container: Container, kind: str, action: Object, limit: float) -> s
     try:
         if kind != "httpGet" or scheme != "http":
             return None
-        status = _get(connection, f"{host}:{port}", path, action.get("httpHeaders") or (), limit)
+        status = _get(connection, f"{host}:{port}", path, action.get("httpHeaders") or (), min(limit, _MAX_WAIT))
     except TimeoutError:
         return f"{url}context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
     except (BrokenPipeError, ValueError):

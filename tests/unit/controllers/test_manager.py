@@ -370,3 +370,14 @@ def test_a_manager_without_controllers_does_not_watch() -> None:
         cluster.settle()
         assert cluster.working() == []
     assert isinstance(Manager, type)
+
+
+def test_enqueue_does_not_wait_for_a_running_controller() -> None:
+    """A program in a container may end while a controller writes, and waits for, the end of the container."""
+    with Cluster() as cluster:
+        running = cluster._manager
+        with running._lock:  # as during a reconciliation
+            caller = threading.Thread(target=running.enqueue, args=("kubelet", Key("default", "p")), daemon=True)
+            caller.start()
+            caller.join(timeout=10)
+            assert not caller.is_alive()
