@@ -55,13 +55,13 @@ def remove(trial: Trial, resource: str, obj: Object) -> None:
     trial.cluster.delete(resource, metadata["name"], namespace=metadata.get("namespace"), gracePeriodSeconds=0)
 
 
-def delete_children(trial: Trial, copy: Copy, resource: str, **options: Any) -> int:
-    """Deletes the children of a resource that the client has created for a copy, and returns their number.
+def delete_children(trial: Trial, copy: Copy, resource: str) -> int:
+    """Deletes the children of a resource that the client has created for a copy, at once, and returns their number.
 
-    `options`: the DeleteOptions.
+    With a grace period, pods would still exist while they terminate, and count as children.
     """
     children = children_of(trial.cluster, copy, resource)
     for child in children:
         metadata = child["metadata"]
-        trial.cluster.delete(resource, metadata["name"], namespace=metadata.get("namespace"), **options)
+        trial.cluster.delete(resource, metadata["name"], namespace=metadata.get("namespace"), gracePeriodSeconds=0)
     return len(children)

@@ -195,13 +195,13 @@ class MissedChildDeletion(Rule):
         trial.await_all()
         with trial.disconnected():
             for one in mended:
-                delete_children(trial, subject, one, gracePeriodSeconds=0)
+                delete_children(trial, subject, one)
             trial.compact()
 
     @staticmethod
     def _makes_again(trial: Trial, subject: Copy, resource: str) -> bool:
         """Returns whether the client recreates children whose deletion it sees."""
-        if not delete_children(trial, subject, resource, gracePeriodSeconds=0):
+        if not delete_children(trial, subject, resource):
             return False
         if not trial.await_reaction(subject, 6.0 + 4 * trial.baseline.reaction_seconds):
             return False
