@@ -34,10 +34,11 @@ _AT_ONCE = 16
 #: How many second runs, which confirm failures, run at once.
 _AT_ONCE_CONFIRMING = 8
 
-#: Seconds for which this process may stand still during a run whose verdict counts.
-_STALLED = 1.5
+#: Seconds for which this process may stand still during a first and a second run whose verdict counts.
+_STALLED, _STALLED_AGAIN = 1.5, 4.0
 
 _ORDER = tuple(Outcome)
+_BLAMED = frozenset({Outcome.FAIL, Outcome.WARN})
 
 
 def run(session: Session, rules: Sequence[Rule], progress: Progress, skipped: Sequence[Rule] = ()) -> Report:
@@ -77,12 +78,15 @@ def _run_all(session: Session, rules: Iterable[Rule], progress: Progress) -> dic
         nonlocal left
         begun = time.monotonic()
         verdict = run_rule(session, rule)
-        stalled = session.stalls.longest(begun) > _STALLED and verdict.outcome in (Outcome.FAIL, Outcome.WARN)
+        stalled = session.stalls.longest(begun) > _STALLED and verdict.outcome in _BLAMED
         if stalled or (verdict.outcome is Outcome.FAIL and verdict.by_time):
             why = ", because this process stood still" if stalled else " to confirm"
             progress(f"{rule.id} ({rule.provocation}): {verdict.evidence[0]}; running it again{why}")
             with confirming:
+                begun = time.monotonic()
                 verdict = confirmed(verdict, run_rule(session, rule), stalled=stalled)
+            if stalled and verdict.outcome in _BLAMED and (stall := session.stalls.longest(begun)) > _STALLED_AGAIN:
+                verdict = Verdict.not_exercised(f"this process stood still for {stall:.1f} s: {verdict.evidence[0]}")
         with lock:
             left -= 1
             first = f": {verdict.evidence[0]}" if verdict.evidence and verdict.outcome is not Outcome.PASS else ""

@@ -91,11 +91,12 @@ class EarlyBookmark(RefusedInitialEvents):
         trial.await_until(lambda: self._all_ended(trial), trial.reaction_timeout)
 
     def _all_ended(self, trial: Trial) -> bool:
-        disturbed = [call for call in trial.trace.open_watches() if call.exchange.fault == self.LABEL]
+        disturbed = [call for call in trial.trace if call.exchange.fault == self.LABEL]
         for call in disturbed:
-            if trial.now - call.at >= self.OPEN:
+            if call.is_open and trial.now - call.at >= self.OPEN:
                 trial.faults.on("watch", call.resource).end(label="ended").remove()
-        return not disturbed and trial.memory["fault"].hits >= trial.memory["times"]
+        ended = sum(call.ended is not None for call in disturbed)  # one that is being answered is neither open nor ended
+        return bool(ended >= max(trial.memory["fault"].hits, trial.memory["times"]))
 
 
 class EarlyEnd(EarlyBookmark):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -42,22 +43,27 @@ class Disturbed:
         self.memory = {"times": len(resources), "fault": SimpleNamespace(hits=0)}
         self.faults, self.trace = self, self
         self.reaction_timeout = 60.0
-        self._open: list[Any] = []
+        self._calls: list[Any] = []
 
     def on(self, verb: str, resource: str) -> Any:
         def end(label: str) -> Any:
             self.ended.append(resource)
-            self._open = [call for call in self._open if call.resource != resource]
+            self._calls[-1].is_open, self._calls[-1].ended = False, "ended by the server"
             return SimpleNamespace(remove=lambda: None)
 
         return SimpleNamespace(end=end)
 
-    def open_watches(self) -> list[Any]:
-        if not self._open and self._left:
+    def __iter__(self) -> Iterator[Any]:
+        """Yields the calls; a new one is answered when it is looked at for the second time."""
+        if all(call.ended for call in self._calls) and self._left:
             fault = SimpleNamespace(fault=EarlyBookmark.LABEL)
-            self._open = [SimpleNamespace(resource=self._left.pop(0), at=self.now, exchange=fault)]
+            self._calls.append(
+                SimpleNamespace(resource=self._left.pop(0), at=self.now, exchange=fault, is_open=False, ended=None)
+            )
             self.memory["fault"].hits += 1  # type: ignore[attr-defined]
-        return self._open
+        elif not self._calls[-1].ended:
+            self._calls[-1].is_open = True
+        return iter(list(self._calls))
 
     def await_until(self, condition: Any, seconds: float) -> bool:
         while self.now < seconds and not condition():
