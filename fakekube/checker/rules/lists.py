@@ -159,6 +159,7 @@ class ShortPagesOfList(Rule):
     def provoke(self, trial: Trial) -> None:
         trial.require_watch()
         expire(trial)  # so that the client lists with a resourceVersion, too
+        trial.compact()  # otherwise a paginated list may show the state of a revision that watches are refused from
 
     def find_failure(self, trial: Trial) -> Verdict | None:
         for call in trial.trace.since(trial.provoked_at):
