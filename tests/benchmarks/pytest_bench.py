@@ -43,12 +43,14 @@ def talk(connection, headers={}):
     connection.close()
 
 """
-TESTS = {
-    "empty": "def test(n): pass\n",
-    "in process": """def test(fakekube, n):
+_IN_PROCESS = """def test(fakekube, n):
     fakekube.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"n": "1"}})
     assert fakekube.get("configmaps", "a")["data"]["n"] == "1"
-""",
+"""
+TESTS = {
+    "empty": "def test(n): pass\n",
+    "in process": _IN_PROCESS,
+    "in process, TLS": f"@pytest.mark.fakekube(tls=True)\n{_IN_PROCESS}",
     "by socket": """def test(fakekube, n):
     talk(http.client.HTTPConnection("127.0.0.1", fakekube.port))
 """,
