@@ -124,9 +124,13 @@ def play_to(cluster: LivingCluster, scenarios: dict[str, Scenario], jobs: int = 
 
 @contextlib.contextmanager
 def local_cluster() -> Iterator[LocalCluster]:
-    """A fresh cluster in this process, without nodes, whose clock is held."""
+    """A fresh cluster in this process, without nodes, whose clock is held.
+
+    Its clock starts with a minute, so that no schedule of a CronJob is due while a scenario waits for the first changes.
+    """
     with Cluster(profile="cluster", controllers=WITHOUT_METRICS) as cluster:
         cluster.clock.hold()
+        cluster.clock.advance(seconds=60 - cluster.clock.now().second)
         found = LocalCluster(cluster)
         found.no_nodes()
         cluster.settle()
