@@ -24,8 +24,8 @@ import pytest
 if TYPE_CHECKING:
     from fakekube import Cluster
     from fakekube.checker import Report
+    from fakekube.cluster.testing.object_client import ObjectClient
     from fakekube.powers.faults import Faults
-    from fakekube.testing.object_client import ObjectClient
 
 __all__ = ["fakekube", "fakekube_check", "fakekube_factory", "fakekube_faults", "fakekube_session", "fakekube_user"]
 
@@ -150,7 +150,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     report = yield
     if report.when == "call" and report.failed:
         for cluster in item.stash.get(_CLUSTERS, []):
-            from fakekube.testing.report import report_of
+            from fakekube.cluster.testing.report import report_of
 
             report.sections += report_of(cluster, report.longreprtext)
     return report

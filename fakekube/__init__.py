@@ -15,14 +15,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from fakekube.apiserver.options import OptionError
+    from fakekube.base.clock import Clock
     from fakekube.checker import check
-    from fakekube.client import ApiError, Client, UnknownResource
-    from fakekube.clock import Clock
     from fakekube.cluster import Cluster
-    from fakekube.options import OptionError
+    from fakekube.cluster.test_case import IsolatedAsyncioTestCase, TestCase
+    from fakekube.cluster.testing.manifests import ManifestError
+    from fakekube.controllers.client import ApiError, Client, UnknownResource
     from fakekube.store import Snapshot
-    from fakekube.test_case import IsolatedAsyncioTestCase, TestCase
-    from fakekube.testing.manifests import ManifestError
 
     __version__: str
 
@@ -42,16 +42,16 @@ __all__ = [
 ]
 
 _HOMES = {
-    "ApiError": "fakekube.client",
-    "Client": "fakekube.client",
-    "Clock": "fakekube.clock",
+    "ApiError": "fakekube.controllers.client",
+    "Client": "fakekube.controllers.client",
+    "Clock": "fakekube.base.clock",
     "Cluster": "fakekube.cluster",
-    "IsolatedAsyncioTestCase": "fakekube.test_case",
-    "ManifestError": "fakekube.testing.manifests",
-    "OptionError": "fakekube.options",
+    "IsolatedAsyncioTestCase": "fakekube.cluster.test_case",
+    "ManifestError": "fakekube.cluster.testing.manifests",
+    "OptionError": "fakekube.apiserver.options",
     "Snapshot": "fakekube.store",
-    "TestCase": "fakekube.test_case",
-    "UnknownResource": "fakekube.client",
+    "TestCase": "fakekube.cluster.test_case",
+    "UnknownResource": "fakekube.controllers.client",
     "check": "fakekube.checker",
 }
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
-from fakekube.data import descriptions
+from fakekube.apimachinery.data import descriptions
 
 # `pytest --hypothesis-profile=thorough` searches longer.
 settings.register_profile("suite", max_examples=50, deadline=None)

@@ -7,7 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from fakekube import Cluster
-from fakekube.kubelet_api import (
+from fakekube.base.threads import WORKERS
+from fakekube.net.pipes import Pipe
+from fakekube.net.streaming.kubelet_api import (
     Connection,
     Destination,
     Execution,
@@ -17,9 +19,7 @@ from fakekube.kubelet_api import (
     PortForwardError,
     Streams,
 )
-from fakekube.pipes import Pipe
-from fakekube.streams import Stream
-from fakekube.threads import WORKERS
+from fakekube.net.streams import Stream
 
 Object = dict[str, Any]
 

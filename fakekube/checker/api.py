@@ -19,7 +19,7 @@ from fakekube.checker.sample import Sample
 from fakekube.checker.session import Session, parse_names
 
 if TYPE_CHECKING:
-    from fakekube.testing.manifests import Source
+    from fakekube.cluster.testing.manifests import Source
 
 __all__ = ["BaselineFailed", "UnknownRule", "all_rules", "check"]
 

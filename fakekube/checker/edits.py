@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from fakekube.checker.reaction import Copy, children_of
-from fakekube.client import ApiError
+from fakekube.controllers.client import ApiError
 
 if TYPE_CHECKING:
     from fakekube.checker.trial import Trial

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fakekube.client import ApiError, UnknownResource
+from fakekube.controllers.client import ApiError, UnknownResource
 
 if TYPE_CHECKING:
     from fakekube.checker.reaction import Copy

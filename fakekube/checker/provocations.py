@@ -10,19 +10,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlencode
 
-from fakekube.codecs import json
-from fakekube.codecs.chunks import Chunks
+from fakekube.apimachinery.codecs import json
+from fakekube.apimachinery.codecs.chunks import Chunks
+from fakekube.apiserver.endpoints.request import Query, Response
 from fakekube.powers.action import Action
 from fakekube.powers.actions import End
 from fakekube.powers.fault import Frequency
-from fakekube.registry.request import Query, Response
 
 if TYPE_CHECKING:
+    from fakekube.apiserver.endpoints.request import Request
     from fakekube.powers.exchange import Exchange
     from fakekube.powers.fault import Fault
     from fakekube.powers.faults import ActionContext, FaultSelector
     from fakekube.powers.streams import ObservedStream
-    from fakekube.registry.request import Request
 
 __all__ = [
     "EndExpired",

@@ -20,8 +20,8 @@ from enum import StrEnum
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from fakekube.client import ApiError, UnknownResource
-from fakekube.codecs import json
+from fakekube.apimachinery.codecs import json
+from fakekube.controllers.client import ApiError, UnknownResource
 
 if TYPE_CHECKING:
     from fakekube.checker.trace import Call

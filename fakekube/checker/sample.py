@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fakekube.testing.manifests import Source, objects
+from fakekube.cluster.testing.manifests import Source, objects
 
 __all__ = ["Sample", "changes_of_texts", "new_token"]
 

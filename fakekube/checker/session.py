@@ -16,13 +16,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fakekube.apimachinery.codecs import yaml
 from fakekube.checker.default_sample import default_sample
 from fakekube.checker.expectations import Expectations
 from fakekube.checker.process import Starter
 from fakekube.checker.sample import Sample
 from fakekube.checker.stalls import Stalls
-from fakekube.codecs import yaml
-from fakekube.testing.kubeconfig import write_kubeconfig
+from fakekube.cluster.testing.kubeconfig import write_kubeconfig
 
 if TYPE_CHECKING:
     from fakekube.checker.baseline import Baseline

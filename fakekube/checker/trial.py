@@ -17,7 +17,7 @@ from fakekube.checker.rule import NotExercised, Rule, Verdict
 from fakekube.checker.sample import changes_of_texts, new_token
 from fakekube.checker.timeouts import reaction_timeout
 from fakekube.checker.trace import Call, Stream, StreamKey, excerpt
-from fakekube.client import ApiError, UnknownResource
+from fakekube.controllers.client import ApiError, UnknownResource
 
 if TYPE_CHECKING:
     from fakekube.checker.session import Session

@@ -45,12 +45,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 @contextmanager
 def _cluster(options: Options) -> Iterator[Cluster]:
     """Starts a cluster, loads manifests and writes kubeconfigs; stops it at the end of the block. Raises UsageError."""
-    from fakekube.client import ApiError, UnknownResource
+    from fakekube.apiserver.options import OptionError
     from fakekube.cluster import Cluster
+    from fakekube.cluster.testing.manifests import ManifestError
+    from fakekube.controllers.client import ApiError, UnknownResource
     from fakekube.nodes.stages.errors import StageError
-    from fakekube.options import OptionError
     from fakekube.powers.state import StateError
-    from fakekube.testing.manifests import ManifestError
 
     try:
         cluster = Cluster(
@@ -169,7 +169,7 @@ def _ready_file(path: Path | None, url: str) -> Iterator[None]:
 
 def _server(options: Options) -> int:
     """Serves a cluster with the arguments of `k3s server`."""
-    from fakekube.envtest.k3s import main as serve_as_k3s
+    from fakekube.cli.envtest.k3s import main as serve_as_k3s
 
     return serve_as_k3s(options.rest)
 
@@ -211,8 +211,8 @@ def _help(_options: Options) -> int:
 def _export(options: Options) -> int:
     """Prints the objects of a cluster, without the data of Secrets by default."""
     from fakekube.cli.record import kubeconfig_to_read
-    from fakekube.client import ApiError, UnknownResource
-    from fakekube.client.remote import KubeconfigError, RemoteClient
+    from fakekube.controllers.client import ApiError, UnknownResource
+    from fakekube.controllers.client.remote import KubeconfigError, RemoteClient
     from fakekube.powers.export import as_list, as_yaml, export
 
     try:
@@ -230,9 +230,9 @@ def _export(options: Options) -> int:
 
 def _envtest(options: Options) -> int:
     """Writes the replacements for envtest's binaries, and prints the shell command that sets KUBEBUILDER_ASSETS."""
-    from fakekube.api.version import git_version
-    from fakekube.data import NEWEST
-    from fakekube.envtest.folder import default_folder, installed_folder, write_folder
+    from fakekube.apimachinery.data import NEWEST
+    from fakekube.apiserver.http.version import git_version
+    from fakekube.cli.envtest.folder import default_folder, installed_folder, write_folder
 
     version = git_version(NEWEST)
     folder = (installed_folder(version.removeprefix("v")) if options.install else options.dir or default_folder()).absolute()
@@ -250,7 +250,7 @@ def _envtest(options: Options) -> int:
 def _check(options: Options) -> int:
     """Checks a client and prints the report."""
     from fakekube.checker import BaselineFailed, UnknownRule, check
-    from fakekube.testing.manifests import ManifestError
+    from fakekube.cluster.testing.manifests import ManifestError
 
     if shutil.which(options.rest[0]) is None:
         raise UsageError(f"{options.rest[0]}: no such command")

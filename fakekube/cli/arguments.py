@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
-from fakekube.options import flags
+from fakekube.apiserver.options import flags
 
 __all__ = ["Options", "UsageError", "help_text", "parse"]
 
@@ -40,7 +40,7 @@ class Options:
     users: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
     """Names and groups of the users for whom kubeconfigs are written."""
     flags: dict[str, Any] = field(default_factory=dict)
-    """Flags of kube-apiserver, with underscores; see `fakekube.options`."""
+    """Flags of kube-apiserver, with underscores; see `fakekube.apiserver.options`."""
     rest: list[str] = field(default_factory=list)
     """The command of `run` and `check`, and the arguments of `server`."""
     controllers: list[str] | None = None

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from fakekube.cli.arguments import UsageError
-from fakekube.client import ApiError, UnknownResource
-from fakekube.client.remote import KubeconfigError, RemoteClient
+from fakekube.controllers.client import ApiError, UnknownResource
+from fakekube.controllers.client.remote import KubeconfigError, RemoteClient
 from fakekube.powers.remote_recorder import RemoteRecorder
 
 if TYPE_CHECKING:

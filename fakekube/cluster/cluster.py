@@ -17,26 +17,26 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from fakekube.clock import Clock
+from fakekube.apiserver.options import ServerOptions
+from fakekube.apiserver.registry.backend import Settings
+from fakekube.base.clock import Clock
 from fakekube.cluster.components import Components
+from fakekube.cluster.control import WSGI, Control, is_loopback
 from fakekube.cluster.served import ServedCluster
 from fakekube.cluster.serving import Serving
-from fakekube.control import WSGI, Control, is_loopback
-from fakekube.options import ServerOptions
-from fakekube.registry.backend import Settings
+from fakekube.cluster.testing.aggregated_api import AggregatedAPI
+from fakekube.cluster.testing.clients import Clients
+from fakekube.cluster.testing.services import ForwardedServices
 from fakekube.store import Retention
-from fakekube.testing.aggregated_api import AggregatedAPI
-from fakekube.testing.clients import Clients
-from fakekube.testing.services import ForwardedServices
 
 if TYPE_CHECKING:
-    from fakekube.codecs.document import Document
+    from fakekube.apimachinery.codecs.document import Document
+    from fakekube.cluster.testing.asynchronous import AsyncCluster
+    from fakekube.cluster.testing.manifests import Source
+    from fakekube.cluster.testing.stages import Stages
     from fakekube.nodes.fleet import Nodes
     from fakekube.nodes.rules import Pods
     from fakekube.store import Snapshot, Store
-    from fakekube.testing.asynchronous import AsyncCluster
-    from fakekube.testing.manifests import Source
-    from fakekube.testing.stages import Stages
 
 __all__ = ["Cluster"]
 
@@ -177,7 +177,7 @@ class Cluster(ServedCluster):
     @property
     def stages(self) -> Stages:
         """kwok's stages: `load("pod-general.yaml")`; see docs/nodes.md."""
-        from fakekube.testing.stages import Stages
+        from fakekube.cluster.testing.stages import Stages
 
         return Stages(self._components.stages, self._components.stages_changed)
 
@@ -186,7 +186,7 @@ class Cluster(ServedCluster):
     @property
     def aio(self) -> AsyncCluster:
         """The methods of this cluster as coroutines: `await cluster.aio.settle()`."""
-        from fakekube.testing.asynchronous import AsyncCluster
+        from fakekube.cluster.testing.asynchronous import AsyncCluster
 
         return AsyncCluster(self)
 

@@ -13,24 +13,24 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from fakekube.api.version import user_agent
-from fakekube.assembly import build
-from fakekube.client import Client
+from fakekube.apiserver.http.version import user_agent
+from fakekube.apiserver.server import build
 from fakekube.controllers import DELETION_GRACE, PROFILES, Context, Manager, enabled
+from fakekube.controllers.client import Client
 from fakekube.nodes import metrics_api
 
 if TYPE_CHECKING:
-    from fakekube.assembly import Machinery
-    from fakekube.clock import Clock
-    from fakekube.codecs.document import Document
-    from fakekube.kubelet_api import Kubelet
+    from fakekube.apimachinery.codecs.document import Document
+    from fakekube.apiserver.endpoints.request import User
+    from fakekube.apiserver.options import ServerOptions
+    from fakekube.apiserver.registry.backend import Settings
+    from fakekube.apiserver.server import Machinery
+    from fakekube.base.clock import Clock
+    from fakekube.net.certificates import Authority
+    from fakekube.net.streaming.kubelet_api import Kubelet
     from fakekube.nodes.inside import PodInside
     from fakekube.nodes.rules import Pods
-    from fakekube.options import ServerOptions
-    from fakekube.registry.backend import Settings
-    from fakekube.registry.request import User
-    from fakekube.runtime.runtime import Runtime
-    from fakekube.server.certificates import Authority
+    from fakekube.nodes.runtime.runtime import Runtime
     from fakekube.store import Retention, Store
 
 __all__ = ["USER_AGENT", "Components"]
@@ -261,6 +261,6 @@ def _client_for(machinery: Machinery, agent: str, user: User | None = None) -> C
 
 def _authority() -> Authority:
     """Returns the CA of the process."""
-    from fakekube.server.certificates import authority
+    from fakekube.net.certificates import authority
 
     return authority()

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from fakekube.cluster.serving import Serving
-from fakekube.testing.kubeconfig import kubeconfig, write_kubeconfig
+from fakekube.cluster.testing.kubeconfig import kubeconfig, write_kubeconfig
 
 __all__ = ["TOKEN", "Kubeconfigs"]
 
@@ -67,7 +67,7 @@ class Kubeconfigs:
         else:
             certificate, key = serving.credentials.client_certificate, serving.credentials.client_key
             if user:
-                from fakekube.server.certificates import client_credentials
+                from fakekube.net.certificates import client_credentials
 
                 certificate, key = client_credentials(user, groups)
             config = kubeconfig(self._url(), authority=serving.authority, certificate=certificate, key=key)

@@ -17,22 +17,22 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, overload
 
-from fakekube.auth.identities import with_authenticated
-from fakekube.clock import Clock
+from fakekube.apiserver.auth.identities import with_authenticated
+from fakekube.apiserver.endpoints.request import User
+from fakekube.apiserver.registry.backend import Settings
+from fakekube.base.clock import Clock
 from fakekube.cluster.components import Components
+from fakekube.cluster.control import WSGI
 from fakekube.cluster.kubeconfigs import Kubeconfigs
 from fakekube.cluster.serving import Serving
 from fakekube.cluster.state import ClusterState
-from fakekube.control import WSGI
-from fakekube.registry.backend import Settings
-from fakekube.registry.request import User
-from fakekube.testing.object_client import ObjectClient
+from fakekube.cluster.testing.object_client import ObjectClient
 
 if TYPE_CHECKING:
+    from fakekube.net import Server
     from fakekube.powers.faults import Faults
     from fakekube.powers.observation import Observer
     from fakekube.powers.requests import Requests
-    from fakekube.server import Server
 
 __all__ = ["ServedCluster"]
 
@@ -77,7 +77,7 @@ class ServedCluster(ClusterState):
     def _observe(self) -> Observer:
         """Returns the observer of requests; installs it on first use."""
         if self._observer is None:
-            from fakekube.client import Client
+            from fakekube.controllers.client import Client
             from fakekube.powers.exchange import FAULTS_USER_AGENT
             from fakekube.powers.observation import Observer
 

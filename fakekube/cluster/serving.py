@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fakekube.auth.options import read_text
-from fakekube.clock import Clock
-from fakekube.control import WSGI
-from fakekube.options import OptionError, ServingOptions
+from fakekube.apiserver.auth.options import read_text
+from fakekube.apiserver.options import OptionError, ServingOptions
+from fakekube.base.clock import Clock
+from fakekube.cluster.control import WSGI
 
 if TYPE_CHECKING:
     import ssl
 
-    from fakekube.server import Server
-    from fakekube.server.certificates import Credentials
+    from fakekube.net import Server
+    from fakekube.net.certificates import Credentials
 
 __all__ = ["Serving"]
 
@@ -45,7 +45,7 @@ class Serving:
     @property
     def credentials(self) -> Credentials:
         """The certificates of the cluster's own CA."""
-        from fakekube.server.certificates import credentials
+        from fakekube.net.certificates import credentials
 
         return credentials(self.host, http2=self._options.offers_http2)
 
@@ -64,7 +64,7 @@ class Serving:
 
         Raises OSError if the address is not available, and OptionError for wrong certificate files.
         """
-        from fakekube.server import DEFAULT_MAX_STREAMS, Server
+        from fakekube.net import DEFAULT_MAX_STREAMS, Server
 
         context = self._context() if self.tls else None
         server = Server(
@@ -87,14 +87,14 @@ class Serving:
             return self.credentials.context
         import ssl
 
-        from fakekube.server.tls import server_context
+        from fakekube.net.tls import server_context
 
         certificate = read_text(options.tls_cert_file, "tls-cert-file")
         key = read_text(options.tls_private_key_file, "tls-private-key-file")
         try:
             return server_context(certificate, key, self.credentials.ca_certificate, http2=options.offers_http2)
         except (ssl.SSLError, ValueError) as error:
-            from fakekube.golang.key_pairs import key_pair_problem
+            from fakekube.base.golang.key_pairs import key_pair_problem
 
             problem = key_pair_problem(certificate.encode(), key.encode()) or error
             raise OptionError(f"--tls-cert-file={options.tls_cert_file}: {problem}") from None

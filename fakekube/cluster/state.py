@@ -9,19 +9,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from fakekube.testing.object_client import ObjectClient
+from fakekube.cluster.testing.object_client import ObjectClient
 
 if TYPE_CHECKING:
-    from fakekube.assembly import Machinery
-    from fakekube.client import Client
-    from fakekube.clock import Clock
-    from fakekube.codecs.document import Document
+    from fakekube.apimachinery.codecs.document import Document
+    from fakekube.apiserver.registry.backend import Settings
+    from fakekube.apiserver.server import Machinery
+    from fakekube.base.clock import Clock
+    from fakekube.cluster.testing.manifests import Source
+    from fakekube.controllers.client import Client
     from fakekube.powers.history import Past, Version
     from fakekube.powers.recording_file import Recording
     from fakekube.powers.replay import Replay
-    from fakekube.registry.backend import Settings
     from fakekube.store import Snapshot
-    from fakekube.testing.manifests import Source
 
 __all__ = ["ClusterState"]
 

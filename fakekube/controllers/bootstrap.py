@@ -12,8 +12,8 @@ import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 
-from fakekube.client import ApiError
-from fakekube.codecs import json
+from fakekube.apimachinery.codecs import json
+from fakekube.controllers.client import ApiError
 from fakekube.controllers.reconciler import Key, Object, Reconciler
 
 __all__ = ["BootstrapSigner", "TokenCleaner", "compute_detached_signature"]

@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from operator import itemgetter
 from typing import Any
 
+from fakekube.apimachinery.selectors import from_label_selector
 from fakekube.controllers.reconciler import Key, Object, Reconciler
-from fakekube.selectors import from_label_selector
 
 __all__ = ["ClusterRoleAggregationController"]
 

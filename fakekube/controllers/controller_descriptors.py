@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, cast
 if TYPE_CHECKING:
     from fakekube.controllers.reconciler import Reconciler
 
-from fakekube.validation.objectmeta import DELETE_DEPENDENTS, ORPHAN_DEPENDENTS
+from fakekube.apis.validation.objectmeta import DELETE_DEPENDENTS, ORPHAN_DEPENDENTS
 
 __all__ = [
     "ALIASES",
@@ -308,7 +308,7 @@ CONTROLLERS: tuple[ControllerDescriptor, ...] = (
     ),
     ControllerDescriptor("ingress-controller", _PACKAGE + "cloud.ingresses:IngressController", ("ingresses.networking.k8s.io",)),
     ControllerDescriptor("kwok-stage-controller", "fakekube.nodes.stages.controller:StageController", ("stages.kwok.x-k8s.io",)),
-    ControllerDescriptor("kube-scheduler", "fakekube.scheduler.scheduler:Scheduler", ("pods",), _is_unscheduled),
+    ControllerDescriptor("kube-scheduler", "fakekube.controllers.scheduler.scheduler:Scheduler", ("pods",), _is_unscheduled),
     ControllerDescriptor("kubelet", "fakekube.nodes.kubelet:Kubelet", ("nodes", "pods"), _is_node_or_assigned_pod),
     ControllerDescriptor("metrics-server", "fakekube.nodes.metrics_server:MetricsServer", ()),
 )

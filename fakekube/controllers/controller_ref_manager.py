@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fakekube.client import ApiError, Client
+from fakekube.apimachinery.selectors import LabelSelector, from_label_selector
+from fakekube.controllers.client import ApiError, Client
 from fakekube.controllers.reconciler import Key
-from fakekube.selectors import LabelSelector, from_label_selector
 
 if TYPE_CHECKING:
     from fakekube.controllers.informers import Cache

@@ -17,9 +17,9 @@ from functools import cmp_to_key
 from math import log2
 from typing import Any
 
-from fakekube.client import ApiError, Client
+from fakekube.apis.validation.conditions import find_condition
+from fakekube.controllers.client import ApiError, Client
 from fakekube.controllers.controller_ref_manager import new_controller_ref
-from fakekube.validation.conditions import find_condition
 
 __all__ = [
     "PodControl",

@@ -18,14 +18,14 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
+from fakekube.apis.rest.resource import Registry
 from fakekube.controllers.controller_descriptors import ANY_RESOURCE, ControllerDescriptor
 from fakekube.controllers.informers import ADDED, Cache, Change, Informer
 from fakekube.controllers.reconciler import Key, Reconciler
-from fakekube.registry.resource import Registry
 from fakekube.store import Event, Store
 
 if TYPE_CHECKING:
-    from fakekube.codecs.document import Document
+    from fakekube.apimachinery.codecs.document import Document
 
 __all__ = ["Dispatcher"]
 

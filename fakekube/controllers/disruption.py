@@ -13,13 +13,13 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any
 
-from fakekube.client import ApiError, UnknownResource
+from fakekube.apimachinery.selectors import from_label_selector
+from fakekube.apis.validation.conditions import find_condition
+from fakekube.controllers.client import ApiError, UnknownResource
 from fakekube.controllers.controller_ref_manager import get_controller_of
 from fakekube.controllers.controller_utils import is_pod_ready, is_pod_terminal, parse_time
 from fakekube.controllers.intstr import get_scaled_value
 from fakekube.controllers.reconciler import Key, Object, Reconciler
-from fakekube.selectors import from_label_selector
-from fakekube.validation.conditions import find_condition
 
 __all__ = ["DisruptionController", "label_selector_string"]
 

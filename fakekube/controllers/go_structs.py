@@ -18,8 +18,8 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from fakekube.schema.quantity import Format, Quantity
-from fakekube.schema.quantity import parse as parse_quantity
+from fakekube.apimachinery.schema.quantity import Format, Quantity
+from fakekube.apimachinery.schema.quantity import parse as parse_quantity
 
 __all__ = ["print_pod_template"]
 
@@ -44,7 +44,7 @@ def print_pod_template(template: dict[str, Any]) -> str:
 @cache
 def _definitions() -> dict[str, str]:
     """Returns the definition of each named type: the line of its fields, or another Go type."""
-    text = resources.files("fakekube.data").joinpath(_FILE).read_text()
+    text = resources.files("fakekube.apimachinery.data").joinpath(_FILE).read_text()
     found = {}
     for line in text.splitlines():
         name, separator, rest = line.partition(": ") if ": " in line else line.partition(" = ")

@@ -13,9 +13,9 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from fakekube.codecs import json
+from fakekube.apimachinery.codecs import json
+from fakekube.base.golang.rand import safe_encode_string
 from fakekube.controllers.go_structs import print_pod_template
-from fakekube.golang.rand import safe_encode_string
 
 __all__ = ["compute_hash", "fnv1", "fnv1a", "hash_controller_revision"]
 

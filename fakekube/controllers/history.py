@@ -14,12 +14,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from fakekube.client import ApiError, Client
-from fakekube.codecs import json
+from fakekube.apimachinery.codecs import json
+from fakekube.apimachinery.schema.trees import in_order
+from fakekube.apimachinery.selectors import LabelSelector
+from fakekube.controllers.client import ApiError, Client
 from fakekube.controllers.controller_ref_manager import get_controller_of, new_controller_ref
 from fakekube.controllers.hashing import hash_controller_revision
-from fakekube.schema.trees import in_order
-from fakekube.selectors import LabelSelector
 
 __all__ = [
     "adopt_controller_revisions",

@@ -15,13 +15,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from fakekube.client import Client
+from fakekube.apis.rest.resource import Resource
+from fakekube.controllers.client import Client
 from fakekube.controllers.controller_ref_manager import get_controller_of
-from fakekube.registry.resource import Resource
 from fakekube.store import Bucket, Compacted, Cursor, Event, Record, Store, StoreError
 
 if TYPE_CHECKING:
-    from fakekube.codecs.document import Document
+    from fakekube.apimachinery.codecs.document import Document
 
 __all__ = ["ADDED", "DELETED", "MODIFIED", "Cache", "Change", "Informer"]
 

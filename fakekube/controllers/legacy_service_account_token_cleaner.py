@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from fakekube.apis.core.pods.references import secret_names
-from fakekube.client import ApiError
+from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_utils import parse_time
 from fakekube.controllers.reconciler import Key, Object, Reconciler
 from fakekube.controllers.service_account_tokens import NAME, TYPE, UID

@@ -24,18 +24,18 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from fakekube.client import ApiError, Client
-from fakekube.clock import Clock, Timer
+from fakekube.base.clock import Clock, Timer
+from fakekube.base.threads import WORKERS
+from fakekube.controllers.client import ApiError, Client
 from fakekube.controllers.controller_descriptors import ControllerDescriptor
 from fakekube.controllers.dispatcher import Dispatcher
 from fakekube.controllers.reconciler import Context, Key, Reconciler
 from fakekube.controllers.recorder import Recorder
 from fakekube.controllers.workqueue import WorkQueue
 from fakekube.store import Event, Store
-from fakekube.threads import WORKERS
 
 if TYPE_CHECKING:
-    from fakekube.codecs.document import Document
+    from fakekube.apimachinery.codecs.document import Document
 
 __all__ = ["Manager"]
 

@@ -17,11 +17,11 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from fakekube.apis.core.namespaces import FINALIZER
-from fakekube.client import ApiError
+from fakekube.apis.rest.resource import Resource
+from fakekube.apis.validation.conditions import find_condition
+from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_utils import is_pod_terminal, parse_time
 from fakekube.controllers.reconciler import Key, Object, Reconciler
-from fakekube.registry.resource import Resource
-from fakekube.validation.conditions import find_condition
 
 __all__ = ["NamespaceController"]
 

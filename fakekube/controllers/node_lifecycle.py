@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar, Final
 
-from fakekube.client import ApiError
+from fakekube.apis.validation.conditions import find_condition
+from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_utils import parse_time
 from fakekube.controllers.kubelets import has_kubelet
 from fakekube.controllers.node_taints import NOT_READY, UNREACHABLE, UNSCHEDULABLE, Taint, swap_taints, taint_keys
 from fakekube.controllers.reconciler import Key, Object, Reconciler
-from fakekube.validation.conditions import find_condition
 
 __all__ = ["NodeLifecycleController", "ZoneState", "condition_taints", "zone_key", "zone_state"]
 

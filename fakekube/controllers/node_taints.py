@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any, Final
 
-from fakekube.client import Client
+from fakekube.controllers.client import Client
 
 __all__ = ["NOT_READY", "UNREACHABLE", "UNSCHEDULABLE", "Taint", "swap_taints", "taint_keys"]
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from fakekube.client import ApiError
+from fakekube.apis.validation.conditions import find_condition
+from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_utils import is_pod_terminal
 from fakekube.controllers.reconciler import Key, Object, Reconciler
-from fakekube.validation.conditions import find_condition
 
 __all__ = ["PodGarbageCollector"]
 

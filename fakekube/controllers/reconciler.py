@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 if TYPE_CHECKING:
-    from fakekube.client import Client
-    from fakekube.clock import Clock
+    from fakekube.apis.rest.cluster_access import ClusterAccess
+    from fakekube.apis.rest.resource import Registry
+    from fakekube.base.clock import Clock
+    from fakekube.controllers.client import Client
     from fakekube.controllers.informers import Cache
     from fakekube.controllers.recorder import Recorder
-    from fakekube.registry.cluster_access import ClusterAccess
-    from fakekube.registry.resource import Registry
-    from fakekube.server.certificates import Authority
+    from fakekube.net.certificates import Authority
 
 __all__ = ["Context", "Key", "Object", "Reconciler"]
 

@@ -19,8 +19,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from fakekube.client import ApiError, Client
-from fakekube.clock import Clock
+from fakekube.base.clock import Clock
+from fakekube.controllers.client import ApiError, Client
 
 __all__ = ["Recorder", "generate_event_name", "get_reference"]
 

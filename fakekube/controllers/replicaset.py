@@ -15,7 +15,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
-from fakekube.client import ApiError
+from fakekube.apimachinery.selectors import LabelSelector, from_label_selector
+from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_ref_manager import ControllerRefManager, get_controller_of, keys_of_controllers, selector_of
 from fakekube.controllers.controller_utils import (
     PodControl,
@@ -28,7 +29,6 @@ from fakekube.controllers.controller_utils import (
     sort_for_deletion,
 )
 from fakekube.controllers.reconciler import Key, Object, Reconciler
-from fakekube.selectors import LabelSelector, from_label_selector
 
 __all__ = ["ReplicaSetController", "ReplicationController", "slow_start_batch"]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from fakekube.client import ApiError
+from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_ref_manager import get_controller_of, is_controlled_by
 from fakekube.controllers.controller_utils import is_pod_terminal
 from fakekube.controllers.reconciler import Key, Object, Reconciler

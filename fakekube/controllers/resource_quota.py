@@ -1,7 +1,7 @@
 """The resource quota controller: recalculates the usage in the status of ResourceQuotas.
 
-Admission adds what is created to the usage (`admission.resource_quota`). This controller counts objects that are older than the
-quota, and recalculates when objects are deleted or changed so that they use less.
+Admission adds what is created to the usage (`apiserver.admission.resource_quota`). This controller counts objects that are
+older than the quota, and recalculates when objects are deleted or changed so that they use less.
 
 Specified by: pkg/controller/resourcequota/{resource_quota_controller,resource_quota_monitor}.go,
 pkg/quota/v1/install/update_filter.go, k8s.io/apiserver/pkg/quota/v1/resources.go (CalculateUsage).
@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from fakekube.apis.core.pods.resource_requests import Amounts, amounts
+from fakekube.apis.rest.resource import Resource
+from fakekube.apiserver.quota.evaluators import NONE, Evaluator, evaluator_for, matches
 from fakekube.controllers.informers import ADDED, DELETED
 from fakekube.controllers.reconciler import Key, Object, Reconciler
-from fakekube.quota.evaluators import NONE, Evaluator, evaluator_for, matches
-from fakekube.registry.resource import Resource
 
 __all__ = ["ResourceQuotaController"]
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from fakekube.client import ApiError
+from fakekube.controllers.client import ApiError
 from fakekube.controllers.reconciler import Key, Object, Reconciler
 
 __all__ = ["RootCertificatePublisher"]

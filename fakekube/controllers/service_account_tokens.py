@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterable, Mapping
 
-from fakekube.client import ApiError
+from fakekube.controllers.client import ApiError
 from fakekube.controllers.reconciler import Key, Object, Reconciler
 
 __all__ = ["TokensController"]

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, Final
 
-from fakekube.client import ApiError
+from fakekube.apimachinery.selectors.taints import tolerates
+from fakekube.controllers.client import ApiError
 from fakekube.controllers.reconciler import Key, Object, Reconciler
-from fakekube.selectors.taints import tolerates
 
 __all__ = ["TaintEvictionController", "get_min_toleration_time"]
 

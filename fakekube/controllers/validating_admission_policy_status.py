@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fakekube.admission.policy.typechecking import expression_warnings
+from fakekube.apiserver.admission.policy.typechecking import expression_warnings
 from fakekube.controllers.reconciler import Key, Reconciler
 
 __all__ = ["ValidatingAdmissionPolicyStatusController"]

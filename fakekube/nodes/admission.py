@@ -13,14 +13,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
+from fakekube.apimachinery.selectors.nodes import required_node_affinity
+from fakekube.apimachinery.selectors.taints import untolerated
 from fakekube.controllers.reconciler import Object
-from fakekube.scheduler.nodeinfo import NodeInfo, PodInfo
-from fakekube.scheduler.plugins.node_affinity import NodeAffinity
-from fakekube.scheduler.plugins.node_ports import NodePorts
-from fakekube.scheduler.plugins.node_resources import insufficient_resources
-from fakekube.scheduler.plugins.taint_toleration import TaintToleration
-from fakekube.selectors.nodes import required_node_affinity
-from fakekube.selectors.taints import untolerated
+from fakekube.controllers.scheduler.nodeinfo import NodeInfo, PodInfo
+from fakekube.controllers.scheduler.plugins.node_affinity import NodeAffinity
+from fakekube.controllers.scheduler.plugins.node_ports import NodePorts
+from fakekube.controllers.scheduler.plugins.node_resources import insufficient_resources
+from fakekube.controllers.scheduler.plugins.taint_toleration import TaintToleration
 
 __all__ = ["Rejection", "rejected_status", "rejection"]
 

@@ -15,13 +15,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from fakekube.controllers.reconciler import Object
-from fakekube.runtime.probing import run_handler
+from fakekube.nodes.runtime.probing import run_handler
 
 if TYPE_CHECKING:
     from fakekube.nodes.kubelet import Kubelet
     from fakekube.nodes.rules import Pods
-    from fakekube.runtime.container import Container
-    from fakekube.runtime.runtime import Runtime
+    from fakekube.nodes.runtime.container import Container
+    from fakekube.nodes.runtime.runtime import Runtime
 
 __all__ = ["Commands"]
 

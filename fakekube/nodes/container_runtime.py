@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from fakekube.controllers.reconciler import Key
 from fakekube.nodes.pod_status import is_of_job
-from fakekube.runtime.behaviour import NOTHING, Behaviour
+from fakekube.nodes.runtime.behaviour import NOTHING, Behaviour
 
 if TYPE_CHECKING:
-    from fakekube.client import Client
+    from fakekube.apiserver.registry.backend import Backend
     from fakekube.controllers import Manager
+    from fakekube.controllers.client import Client
     from fakekube.nodes.rules import Pods
-    from fakekube.registry.backend import Backend
-    from fakekube.runtime.container import Container
-    from fakekube.runtime.runtime import Runtime
+    from fakekube.nodes.runtime.container import Container
+    from fakekube.nodes.runtime.runtime import Runtime
 
 __all__ = ["EXITS", "Exit", "container_runtime"]
 
@@ -47,8 +47,8 @@ def container_runtime(backend: Backend, client: Client, shared: MutableMapping[s
         shared: `Context.shared`: `pods` has the rules of tests; exits are added to `exits`.
         manager: The controllers of the cluster.
     """
-    from fakekube.runtime.runtime import Runtime  # a fifth of what a process would import for its first cluster
-    from fakekube.runtime.termination_message import termination_message
+    from fakekube.nodes.runtime.runtime import Runtime  # a fifth of what a process would import for its first cluster
+    from fakekube.nodes.runtime.termination_message import termination_message
 
     def behaviour(pod: Mapping[str, Any], container: Mapping[str, Any]) -> Behaviour:
         rules: Pods | None = shared.get("pods")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from fakekube.client import ApiError, Client
+from fakekube.controllers.client import ApiError, Client
 from fakekube.controllers.kubelets import LABEL, SILENT
 from fakekube.nodes.node_status import CAPACITY
 

@@ -13,17 +13,17 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from fakekube.kubelet_api import Streams
-from fakekube.pipes import Pipe
-from fakekube.runtime.behaviour import NOTHING, Behaviour, LogPlan, Usage
+from fakekube.net.pipes import Pipe
+from fakekube.net.streaming.kubelet_api import Streams
+from fakekube.nodes.runtime.behaviour import NOTHING, Behaviour, LogPlan, Usage
 
 if TYPE_CHECKING:
-    from fakekube.kubelet_api import Connection, Destination
-    from fakekube.runtime.behaviour import PortHandler
-    from fakekube.runtime.container import Container
-    from fakekube.runtime.filesystem import FileSystem
-    from fakekube.runtime.handlers import Handler
-    from fakekube.runtime.runtime import Runtime
+    from fakekube.net.streaming.kubelet_api import Connection, Destination
+    from fakekube.nodes.runtime.behaviour import PortHandler
+    from fakekube.nodes.runtime.container import Container
+    from fakekube.nodes.runtime.filesystem import FileSystem
+    from fakekube.nodes.runtime.handlers import Handler
+    from fakekube.nodes.runtime.runtime import Runtime
 
 __all__ = ["BehaviourRule", "PodInside", "Result"]
 

@@ -17,8 +17,10 @@ from collections.abc import Container, Iterable, Sequence
 from datetime import datetime
 from typing import Any, ClassVar, Final
 
-from fakekube.api.version import git_version
-from fakekube.client import ApiError
+from fakekube.apimachinery.patch.types import STRATEGIC_MERGE_PATCH
+from fakekube.apis.validation.conditions import find_condition
+from fakekube.apiserver.http.version import git_version
+from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_utils import parse_time
 from fakekube.controllers.kubelets import has_kubelet
 from fakekube.controllers.reconciler import Key, Object, Reconciler
@@ -32,8 +34,6 @@ from fakekube.nodes.pod_workers import PodWorkers
 from fakekube.nodes.probes import Probes
 from fakekube.nodes.rules import RULES, Pods
 from fakekube.nodes.running_pods import RunningPods
-from fakekube.patch.types import STRATEGIC_MERGE_PATCH
-from fakekube.validation.conditions import find_condition
 
 __all__ = ["Kubelet"]
 

@@ -1,7 +1,7 @@
 """metrics.k8s.io/v1beta1, as metrics-server serves it: the usage of nodes and pods.
 
 This is an aggregated API: an APIService of the base state, and a WSGI application of this process that serves it. Metrics are
-computed for each request, from `runtime.usage`.
+computed for each request, from `nodes.runtime.usage`.
 
 Invariant: only running containers have metrics; a response is of one moment of the clock.
 
@@ -15,16 +15,16 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 from urllib.parse import parse_qs
 
-from fakekube.codecs import json
+from fakekube.apimachinery.codecs import json
+from fakekube.apimachinery.selectors import LabelSelector, SelectorError, parse_labels
+from fakekube.apimachinery.selectors.fields import parse_fields
+from fakekube.base.golang.timestamps import print_time
 from fakekube.controllers.reconciler import Key, Reconciler
-from fakekube.golang.timestamps import print_time
 from fakekube.nodes.metrics_api import GROUP_VERSION, KINDS, VERBS
-from fakekube.runtime.usage import Used, container_usage, has_usage, running_containers
-from fakekube.selectors import LabelSelector, SelectorError, parse_labels
-from fakekube.selectors.fields import parse_fields
+from fakekube.nodes.runtime.usage import Used, container_usage, has_usage, running_containers
 
 if TYPE_CHECKING:
-    from fakekube.runtime.runtime import Runtime
+    from fakekube.nodes.runtime.runtime import Runtime
 
 __all__ = ["MetricsServer", "application"]
 

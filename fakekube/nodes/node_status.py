@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from fakekube.validation.conditions import find_condition
+from fakekube.apis.validation.conditions import find_condition
 
 __all__ = ["CAPACITY", "healthy_conditions", "initial_status", "is_ready"]
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from fakekube.clock import Clock
+from fakekube.base.clock import Clock
+from fakekube.base.golang.timestamps import print_time
 from fakekube.controllers.recorder import Recorder
-from fakekube.golang.timestamps import print_time
 from fakekube.nodes.container import Container, State
 from fakekube.nodes.container_runtime import Exit
 from fakekube.nodes.planned_status import planned_status

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from fakekube.controllers.reconciler import Object
 from fakekube.nodes.pod_state import PROBES
-from fakekube.runtime.probing import run_handler
+from fakekube.nodes.runtime.probing import run_handler
 
 if TYPE_CHECKING:
     from fakekube.nodes.commands import Commands

@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from fakekube.apimachinery.codecs import json
+from fakekube.apimachinery.schema.quantity import parse
 from fakekube.apis.core.pods.resource_requests import pod_requests
-from fakekube.codecs import json
 from fakekube.nodes.pod_status import resources_of
-from fakekube.schema.quantity import parse
 
 __all__ = ["PENDING", "is_resized", "pending_condition", "resize_message", "why_deferred", "with_allocated"]
 

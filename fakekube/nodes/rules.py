@@ -14,11 +14,11 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
+from fakekube.apimachinery.selectors import parse_labels
 from fakekube.controllers.reconciler import Key
 from fakekube.nodes.inside import BehaviourRule, PodInside
 from fakekube.nodes.plans import OOM_CODE, OOM_KILLED, PULL_ERROR, ContainerPlan, PodPlan, Run
-from fakekube.runtime.behaviour import NOTHING, Behaviour, merged
-from fakekube.selectors import parse_labels
+from fakekube.nodes.runtime.behaviour import NOTHING, Behaviour, merged
 
 __all__ = ["RULES", "PodRule", "Pods"]
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
+from fakekube.apis.validation.conditions import find_condition
 from fakekube.controllers.reconciler import Key, Object
 from fakekube.nodes.container_runtime import Exit
 from fakekube.nodes.ephemeral import ephemeral_statuses
 from fakekube.nodes.pod_status import resized_status, resources_of
 from fakekube.nodes.pod_workers import PodWorkers
 from fakekube.nodes.resize import PENDING, is_resized, pending_condition, resize_message, why_deferred
-from fakekube.validation.conditions import find_condition
 
 if TYPE_CHECKING:
     from fakekube.nodes.kubelet import Kubelet

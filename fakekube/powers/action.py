@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from fakekube.powers.arguments import check_arguments
 
 if TYPE_CHECKING:
+    from fakekube.apiserver.endpoints.request import Request, Response
     from fakekube.powers.exchange import Exchange
     from fakekube.powers.fault import Fault
     from fakekube.powers.faults import ActionContext
     from fakekube.powers.matching import Criteria
     from fakekube.powers.streams import ObservedStream
-    from fakekube.registry.request import Request, Response
 
 __all__ = ["Action"]
 

@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fakekube.codecs import json
-from fakekube.errors import status
+from fakekube.apimachinery.codecs import json
+from fakekube.apimachinery.errors import status
+from fakekube.apiserver.endpoints.request import Request, Response
+from fakekube.net.streams import BrokenStreamError
 from fakekube.powers.action import Action
 from fakekube.powers.service_actions import ExpireTokens, Malformed, Unavailable
 from fakekube.powers.statuses import status_of
-from fakekube.registry.request import Request, Response
-from fakekube.streams import BrokenStreamError
 
 if TYPE_CHECKING:
     from fakekube.powers.exchange import Exchange

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fakekube.codecs.errors import DecodeError
+from fakekube.apimachinery.codecs.errors import DecodeError
 
 __all__ = ["decoded", "decoded_event"]
 
@@ -22,18 +22,18 @@ def decoded(body: bytes, content_type: str) -> Any:
     media_type = content_type.partition(";")[0].strip().lower()
     try:
         if "protobuf" in media_type:
-            from fakekube.codecs import protobuf
+            from fakekube.apimachinery.codecs import protobuf
 
             return protobuf.loads(body, "", "")
         if "cbor" in media_type:
-            from fakekube.codecs import cbor
+            from fakekube.apimachinery.codecs import cbor
 
             return cbor.loads(body)
         if "yaml" in media_type:
-            from fakekube.codecs import yaml
+            from fakekube.apimachinery.codecs import yaml
 
             return yaml.loads(body)[0]
-        from fakekube.codecs import json
+        from fakekube.apimachinery.codecs import json
 
         return json.reread(body)
     except DecodeError:
@@ -43,7 +43,7 @@ def decoded(body: bytes, content_type: str) -> Any:
 def decoded_event(frame: bytes, content_type: str) -> tuple[str, Any]:
     """Returns the type and the object of an event of a watch; ("", None) if it cannot be decoded."""
     if "protobuf" in content_type:
-        from fakekube.codecs import protobuf
+        from fakekube.apimachinery.codecs import protobuf
 
         try:
             type_, document = protobuf.read_event(frame[_PROTOBUF_HEAD:])

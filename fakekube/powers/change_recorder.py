@@ -14,15 +14,15 @@ from collections.abc import Collection
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any
 
+from fakekube.apiserver.registry.generic import versions
+from fakekube.base.threads import WORKERS
 from fakekube.powers.export import without_secret_data
 from fakekube.powers.recording import Writer, plain_copy
-from fakekube.registry.generic import versions
-from fakekube.threads import WORKERS
 
 if TYPE_CHECKING:
-    from fakekube.codecs.document import Document
-    from fakekube.registry.backend import Backend
-    from fakekube.registry.resource import Resource
+    from fakekube.apimachinery.codecs.document import Document
+    from fakekube.apis.rest.resource import Resource
+    from fakekube.apiserver.registry.backend import Backend
     from fakekube.store import Event, Record
 
 __all__ = ["ChangeRecorder"]

@@ -14,16 +14,16 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
-from fakekube.client.client import OWN
-from fakekube.clock import time_of
-from fakekube.codecs.chunks import Chunks
+from fakekube.apimachinery.codecs.chunks import Chunks
+from fakekube.apiserver.endpoints.request import RequestInfo
+from fakekube.base.clock import time_of
+from fakekube.controllers.client.client import OWN
 from fakekube.powers.bodies import decoded, decoded_event
-from fakekube.registry.request import RequestInfo
 
 if TYPE_CHECKING:
-    from fakekube.clock import Clock
+    from fakekube.base.clock import Clock
 
-from fakekube.wsgi import Headers
+from fakekube.net.wsgi import Headers
 
 __all__ = ["FAULTS_USER_AGENT", "KEPT_BYTES", "Exchange"]
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from fakekube.codecs import json as deep_json
-from fakekube.golang.timestamps import print_time
+from fakekube.apimachinery.codecs import json as deep_json
+from fakekube.base.golang.timestamps import print_time
 
 if TYPE_CHECKING:
     from fakekube.powers.exchange import Exchange

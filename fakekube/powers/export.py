@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from fakekube.codecs import json, yaml
+from fakekube.apimachinery.codecs import json, yaml
 
 if TYPE_CHECKING:
-    from fakekube.client.discovery import RESTMapping
+    from fakekube.controllers.client.discovery import RESTMapping
 
 __all__ = ["NOT_EXPORTED", "as_list", "as_yaml", "export", "without_secret_data"]
 
@@ -38,7 +38,7 @@ _NOT_EXPORTED_METADATA = frozenset(
 
 
 class Reader(Protocol):
-    """The part of a client that an export uses; `client.Client` and `client.remote.RemoteClient` have it."""
+    """The part of a client that an export uses; `client.Client` and `controllers.client.remote.RemoteClient` have it."""
 
     def resource(self, name: str, /) -> RESTMapping:
         """Returns the resource for a name that kubectl accepts. Raises UnknownResource."""

@@ -17,7 +17,7 @@ from fakekube.powers.arguments import check_arguments
 from fakekube.powers.matching import CALL, Criteria
 
 if TYPE_CHECKING:
-    from fakekube.clock import Clock
+    from fakekube.base.clock import Clock
     from fakekube.powers.action import Action
     from fakekube.powers.exchange import Exchange
 

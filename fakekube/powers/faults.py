@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from fakekube.client import ApiError, Client
+from fakekube.controllers.client import ApiError, Client
 from fakekube.powers.action import Action
 from fakekube.powers.actions import ACTIONS
 from fakekube.powers.arguments import require_text
@@ -28,11 +28,11 @@ from fakekube.powers.fault_index import FaultIndex
 from fakekube.powers.matching import Criteria, ResourceName, verbs_of
 
 if TYPE_CHECKING:
-    from fakekube.clock import Clock
+    from fakekube.apiserver.endpoints.request import RequestInfo
+    from fakekube.apiserver.registry.backend import Backend
+    from fakekube.base.clock import Clock
     from fakekube.powers.exchange import Exchange
     from fakekube.powers.observation import Observer
-    from fakekube.registry.backend import Backend
-    from fakekube.registry.request import RequestInfo
 
 __all__ = ["ActionContext", "FaultSelector", "Faults"]
 

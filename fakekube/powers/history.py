@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from fakekube.client import Client
-from fakekube.codecs.document import Document
+from fakekube.apimachinery.codecs.document import Document
+from fakekube.controllers.client import Client
 from fakekube.store import Bucket
 
 if TYPE_CHECKING:
-    from fakekube.clock import Clock
-    from fakekube.registry.resource import Resource
+    from fakekube.apis.rest.resource import Resource
+    from fakekube.base.clock import Clock
 
 __all__ = ["Past", "Version", "history"]
 

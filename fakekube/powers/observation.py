@@ -1,7 +1,7 @@
 """Records every exchange and applies faults.
 
-`Observer` is installed in the application (`api.application.Application.observer`), which calls it for every request: when it
-arrives, after authentication, before it is performed, and with the response.
+`Observer` is installed in the application (`apiserver.http.application.Application.observer`), which calls it for every
+request: when it arrives, after authentication, before it is performed, and with the response.
 
 Invariant: without faults requests and responses pass unchanged.
 """
@@ -16,8 +16,10 @@ from functools import cached_property
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from fakekube.client import Client
-from fakekube.codecs.chunks import Chunks
+from fakekube.apimachinery.codecs.chunks import Chunks
+from fakekube.apiserver.endpoints.request import Request, Response
+from fakekube.apiserver.registry.backend import Backend
+from fakekube.controllers.client import Client
 from fakekube.powers.action import Action
 from fakekube.powers.exchange import KEPT_BYTES, Exchange
 from fakekube.powers.fault import Fault, Frequency
@@ -26,12 +28,10 @@ from fakekube.powers.matching import Criteria, ResourceName
 from fakekube.powers.recorder import Recorder
 from fakekube.powers.requests import Requests
 from fakekube.powers.streams import ObservedStream, SharedSource
-from fakekube.registry.backend import Backend
-from fakekube.registry.request import Request, Response
 
 if TYPE_CHECKING:
-    from fakekube.webhooks.caller import CallObservation
-    from fakekube.webhooks.transport import Endpoint
+    from fakekube.apiserver.webhooks.caller import CallObservation
+    from fakekube.apiserver.webhooks.transport import Endpoint
 
 __all__ = ["Observation", "Observer"]
 

@@ -22,13 +22,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Any
 
-from fakekube.codecs import yaml
-from fakekube.codecs.errors import DecodeError
-from fakekube.patch import strategic_diff
+from fakekube.apimachinery.codecs import yaml
+from fakekube.apimachinery.codecs.errors import DecodeError
+from fakekube.apimachinery.patch import strategic_diff
 
 if TYPE_CHECKING:
-    from fakekube.client.discovery import RESTMapping
-    from fakekube.schema.model import Type
+    from fakekube.apimachinery.schema.model import Type
+    from fakekube.controllers.client.discovery import RESTMapping
 
 __all__ = ["NOT_RECORDED", "Contents", "RecordingError", "ResourcePatch", "Writer", "patch_between", "plain_copy", "read"]
 

@@ -14,8 +14,8 @@ from fakekube.powers.change_recorder import ChangeRecorder
 from fakekube.powers.recording import NOT_RECORDED
 
 if TYPE_CHECKING:
-    from fakekube.client import Client
-    from fakekube.registry.backend import Backend
+    from fakekube.apiserver.registry.backend import Backend
+    from fakekube.controllers.client import Client
 
 __all__ = ["Recording", "start_recording"]
 

@@ -18,19 +18,19 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from fakekube.errors import StatusError
-from fakekube.golang.timestamps import print_time
-from fakekube.patch import merge_patch, strategic
+from fakekube.apimachinery.errors import StatusError
+from fakekube.apimachinery.patch import merge_patch, strategic
+from fakekube.apimachinery.schema import decode as schema_decode
+from fakekube.apimachinery.schema.walk import DecodeError
+from fakekube.apiserver.registry.generic import versions
+from fakekube.apiserver.registry.generic.writes import stamped
+from fakekube.base.golang.timestamps import print_time
 from fakekube.powers.recording import Contents, ResourcePatch
-from fakekube.registry.generic import versions
-from fakekube.registry.generic.writes import stamped
-from fakekube.schema import decode as schema_decode
-from fakekube.schema.walk import DecodeError
 
 if TYPE_CHECKING:
-    from fakekube.clock import Clock, Timer
-    from fakekube.registry.backend import Backend
-    from fakekube.registry.resource import Resource
+    from fakekube.apis.rest.resource import Resource
+    from fakekube.apiserver.registry.backend import Backend
+    from fakekube.base.clock import Clock, Timer
 
 __all__ = ["Replay"]
 

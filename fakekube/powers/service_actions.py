@@ -13,9 +13,9 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from fakekube.errors import status
+from fakekube.apimachinery.errors import status
+from fakekube.apiserver.endpoints.request import Request, Response
 from fakekube.powers.action import Action
-from fakekube.registry.request import Request, Response
 
 if TYPE_CHECKING:
     from fakekube.powers.exchange import Exchange

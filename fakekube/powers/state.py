@@ -31,13 +31,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fakekube.codecs import json, yaml
-from fakekube.codecs.document import Document
-from fakekube.codecs.errors import DecodeError
+from fakekube.apimachinery.codecs import json, yaml
+from fakekube.apimachinery.codecs.document import Document
+from fakekube.apimachinery.codecs.errors import DecodeError
 from fakekube.store import Bucket, Contents, Record, Snapshot, rebuilt
 
 if TYPE_CHECKING:
-    from fakekube.registry.backend import Backend
+    from fakekube.apiserver.registry.backend import Backend
 
 __all__ = ["SavedState", "StateError", "is_state_text", "read_state", "state_of", "written"]
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from fakekube.errors import StatusError
-from fakekube.golang.quoting import go_quote
-from fakekube.registry.request import RequestInfo
+from fakekube.apimachinery.errors import StatusError
+from fakekube.apiserver.endpoints.request import RequestInfo
+from fakekube.base.golang.quoting import go_quote
 
 __all__ = ["status_of"]
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from fakekube.errors import StatusError, status
+from fakekube.apimachinery.errors import StatusError, status
+from fakekube.net.streams import BrokenStreamError, Fragment, Source, Stream, frames_of
 from fakekube.powers.exchange import Exchange
-from fakekube.streams import BrokenStreamError, Fragment, Source, Stream, frames_of
 
 if TYPE_CHECKING:
-    from fakekube.clock import Clock
+    from fakekube.base.clock import Clock
 
 __all__ = ["ObservedStream", "SharedSource"]
 

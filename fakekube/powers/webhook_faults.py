@@ -15,17 +15,17 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from fakekube.client.client import OWN
-from fakekube.codecs import json
-from fakekube.golang.quoting import go_quote
+from fakekube.apimachinery.codecs import json
+from fakekube.apis.rest.webhook_calls import CallError, CallTimeoutError
+from fakekube.apiserver.endpoints.request import RequestInfo
+from fakekube.apiserver.webhooks.transport import Answer, Endpoint
+from fakekube.base.golang.quoting import go_quote
+from fakekube.controllers.client.client import OWN
 from fakekube.powers.exchange import Exchange
 from fakekube.powers.matching import CALL
-from fakekube.registry.request import RequestInfo
-from fakekube.registry.webhook_calls import CallError, CallTimeoutError
-from fakekube.webhooks.transport import Answer, Endpoint
 
 if TYPE_CHECKING:
-    from fakekube.clock import Clock
+    from fakekube.base.clock import Clock
     from fakekube.powers.fault import Fault
     from fakekube.powers.faults import ActionContext
 
@@ -68,7 +68,7 @@ def exchange_of(number: int, endpoint: Endpoint, body: bytes, review: Object, cl
 
 
 class ObservedCall:
-    """A call in progress; implements `webhooks.caller.CallObservation`."""
+    """A call in progress; implements `apiserver.webhooks.caller.CallObservation`."""
 
     def __init__(
         self,

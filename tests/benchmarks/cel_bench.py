@@ -10,10 +10,10 @@ import timeit
 from collections.abc import Callable
 from typing import Any
 
-from fakekube.cel import compile_rules
-from fakekube.cel.compilation import judge
-from fakekube.cel.declarations import declaration
-from fakekube.cel.parser import parse
+from fakekube.apimachinery.cel import compile_rules
+from fakekube.apimachinery.cel.compilation import judge
+from fakekube.apimachinery.cel.declarations import declaration
+from fakekube.apimachinery.cel.parser import parse
 
 ROUNDS = 5
 STRING = {"type": "string", "maxLength": 63}

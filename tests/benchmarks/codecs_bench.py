@@ -13,9 +13,9 @@ from typing import Any
 import cbor2
 import orjson
 
-from fakekube.codecs import cbor, json, protobuf, yaml
-from fakekube.schema.builtin import kind_type
-from fakekube.views.table import convertor_for
+from fakekube.apimachinery.codecs import cbor, json, protobuf, yaml
+from fakekube.apimachinery.printers.table import convertor_for
+from fakekube.apimachinery.schema.builtin import kind_type
 
 UID = "0d1c2b3a-4958-4768-8776-655443322110"
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

@@ -27,7 +27,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from fakekube.envtest.folder import write_folder
+from fakekube.cli.envtest.folder import write_folder
 from tests.benchmarks.sides import Side, await_ready, free_port, theirs
 from tests.benchmarks.wire import RequestFailed
 
@@ -83,7 +83,7 @@ def pair(assets: Path, certificates: Path | None = None, number: int = signal.SI
 
 
 def _server_flags(etcd: str, port: int, folder: Path, stack: ExitStack) -> list[str]:
-    from fakekube.server.certificates import authority
+    from fakekube.net.certificates import authority
 
     keys = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="benchmark-")))
     issued = authority().issue_server("127.0.0.1")

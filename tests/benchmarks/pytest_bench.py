@@ -25,7 +25,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from fakekube.server.certificates import credentials
+from fakekube.net.certificates import credentials
 
 HEAD = """
 import http.client, json, os, ssl

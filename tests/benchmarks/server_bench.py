@@ -25,7 +25,7 @@ from datetime import UTC, datetime
 from multiprocessing.connection import Connection
 from typing import Any
 
-from fakekube.server import Server
+from fakekube.net import Server
 
 BODY = b"x" * 2048
 EVENT = b"e" * 799 + b"\n"
@@ -263,7 +263,7 @@ def main() -> None:
     options = parser.parse_args()
     tls = None
     if options.tls:
-        from fakekube.server.certificates import credentials
+        from fakekube.net.certificates import credentials
 
         tls = credentials().context
     figures = starts_and_stops(tls, 50)

@@ -22,8 +22,8 @@ from functools import partial
 from typing import Any
 
 from fakekube import Cluster
-from fakekube.kubelet_api import Connection, Destination, Execution, LogOptions, PortForwardError, Streams
-from fakekube.streams import Notifier
+from fakekube.net.streaming.kubelet_api import Connection, Destination, Execution, LogOptions, PortForwardError, Streams
+from fakekube.net.streams import Notifier
 
 POD = "/api/v1/namespaces/default/pods/web"
 ROUNDS = 200

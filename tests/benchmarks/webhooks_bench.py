@@ -24,7 +24,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from fakekube.server.certificates import credentials
+from fakekube.net.certificates import credentials
 from tests.benchmarks.against_oracle import Bench, Row, common_parser, in_turns, report
 
 CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1"

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from fakekube import Cluster
-from fakekube.client import ApiError
+from fakekube.controllers.client import ApiError
 
 kopf = pytest.importorskip("kopf")
 

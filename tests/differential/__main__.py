@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fakekube.data import descriptions
+from fakekube.apimachinery.data import descriptions
 from tests.differential import recordings, scores
 from tests.differential.life import recordings as lives
 from tests.differential.life.cluster import RemoteCluster

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
-from fakekube.clock import Clock
+from fakekube.base.clock import Clock
 
 
 class Pace(Protocol):

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from fakekube import Cluster
-from fakekube.server.environ import base_environ, make_environ
-from fakekube.server.http1 import ProtocolError, RequestParser
+from fakekube.net.environ import base_environ, make_environ
+from fakekube.net.http1 import ProtocolError, RequestParser
 from tests.differential.pacing import ClusterTime, Pace, RealTime
 
 #: What recordings call the server, whatever its address.
@@ -215,7 +215,7 @@ class InProcessTransport:
                 return Reply(status, fields, b""), [f"<{type(error).__name__}>"]
 
     def stream(self, target: str, headers: dict[str, str]) -> Any:
-        """A watch as a stream (`fakekube.streams.Stream`), for whoever reads it now and then."""
+        """A watch as a stream (`fakekube.net.streams.Stream`), for whoever reads it now and then."""
         return self._call("GET", target, None, headers)[2]
 
     def _events(self, stream: Any, quiet: float, limit: int) -> list[Any]:

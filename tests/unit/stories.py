@@ -26,9 +26,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from fakekube import assembly
-from fakekube.clock import Clock
-from fakekube.registry.backend import Settings
+from fakekube.apiserver import server as assembly
+from fakekube.apiserver.registry.backend import Settings
+from fakekube.base.clock import Clock
 
 JSON = "application/json"
 AGENT = "stories/1"

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from fakekube import Cluster
+from fakekube.apiserver.options import OptionError
 from fakekube.cli.arguments import parse
-from fakekube.envtest.command_line import read
-from fakekube.options import OptionError
+from fakekube.cli.envtest.command_line import read
 
 
 def chosen(**flags: Any) -> str | None:

@@ -7,17 +7,17 @@ from functools import partial
 
 import pytest
 
-from fakekube.cel.checker import check
-from fakekube.cel.errors import EvaluationError
-from fakekube.cel.evaluation import program
-from fakekube.cel.parser import parse
-from fakekube.cel.types import STRING
-from fakekube.codecs import json, yaml
-from fakekube.codecs.errors import EncodeError
-from fakekube.depth import call_with_deep_stack
-from fakekube.endpoints import negotiation
-from fakekube.golang import durations
-from fakekube.schema import quantity
+from fakekube.apimachinery.cel.checker import check
+from fakekube.apimachinery.cel.errors import EvaluationError
+from fakekube.apimachinery.cel.evaluation import program
+from fakekube.apimachinery.cel.parser import parse
+from fakekube.apimachinery.cel.types import STRING
+from fakekube.apimachinery.codecs import json, yaml
+from fakekube.apimachinery.codecs.errors import EncodeError
+from fakekube.apimachinery.schema import quantity
+from fakekube.apiserver.endpoints import negotiation
+from fakekube.base.depth import call_with_deep_stack
+from fakekube.base.golang import durations
 
 MANY = 1_000_000
 

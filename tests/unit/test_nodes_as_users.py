@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from fakekube import Cluster
-from fakekube.client import ApiError
-from fakekube.testing.object_client import ObjectClient
+from fakekube.cluster.testing.object_client import ObjectClient
+from fakekube.controllers.client import ApiError
 
 POD = {
     "serviceAccountName": "bot",

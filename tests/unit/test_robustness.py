@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from fakekube import Cluster
-from fakekube.client import Client
-from fakekube.registry import builtin
-from fakekube.registry.resource import Resource
-from fakekube.schema.model import Shape, Type
+from fakekube.apimachinery.schema.model import Shape, Type
+from fakekube.apis.rest.resource import Resource
+from fakekube.apiserver.registry import builtin
+from fakekube.controllers.client import Client
 
 MERGE = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"

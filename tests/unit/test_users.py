@@ -11,10 +11,10 @@ import pytest
 import yaml
 
 from fakekube import Cluster
+from fakekube.apiserver.options import OptionError
 from fakekube.cli.arguments import UsageError, parse
-from fakekube.client import ApiError
-from fakekube.options import OptionError
-from fakekube.testing.object_client import ObjectClient
+from fakekube.cluster.testing.object_client import ObjectClient
+from fakekube.controllers.client import ApiError
 
 REVIEW = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
 
@@ -114,7 +114,7 @@ def test_unusable_flags_are_rejected(tmp_path: Path) -> None:
 
 
 def test_custom_server_certificate(tmp_path: Path) -> None:
-    from fakekube.server.certificates import credentials
+    from fakekube.net.certificates import credentials
 
     own = credentials("127.0.0.1")
     certificate, key = tmp_path / "tls.crt", tmp_path / "tls.key"

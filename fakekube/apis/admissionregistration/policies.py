@@ -12,6 +12,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+from fakekube.apimachinery.cel.environments import JSON_PATCH, NULL, OBJECT, Environment, ExpressionError, admission
+from fakekube.apimachinery.cel.types import BOOL, STRING
+from fakekube.apimachinery.errors import FieldError
+from fakekube.apimachinery.errors.field import duplicate, forbidden, invalid, required
 from fakekube.apis.admissionregistration.rules import (
     FAILURE_POLICIES,
     REINVOCATION_POLICIES,
@@ -21,18 +25,14 @@ from fakekube.apis.admissionregistration.rules import (
     match_resources,
     mutating_operations,
 )
-from fakekube.cel.environments import JSON_PATCH, NULL, OBJECT, Environment, ExpressionError, admission
-from fakekube.cel.types import BOOL, STRING
-from fakekube.errors import FieldError
-from fakekube.errors.field import duplicate, forbidden, invalid, required
-from fakekube.registry.status_strategy import StatusStrategy
-from fakekube.registry.strategy import Object, WriteContext
-from fakekube.validation import names
-from fakekube.validation.checks import conditions, invalid_each, label_name, one_of, required_one_of
-from fakekube.validation.expressions import expression, expression_error
-from fakekube.validation.selectors import label_selector
-from fakekube.validation.semantic_equality import same
-from fakekube.validation.to_internal import to_internal
+from fakekube.apis.rest.status_strategy import StatusStrategy
+from fakekube.apis.rest.strategy import Object, WriteContext
+from fakekube.apis.validation import names
+from fakekube.apis.validation.checks import conditions, invalid_each, label_name, one_of, required_one_of
+from fakekube.apis.validation.expressions import expression, expression_error
+from fakekube.apis.validation.selectors import label_selector
+from fakekube.apis.validation.semantic_equality import same
+from fakekube.apis.validation.to_internal import to_internal
 
 __all__ = [
     "STATUS",

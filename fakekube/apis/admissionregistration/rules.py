@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from fakekube.cel.environments import admission
-from fakekube.cel.types import BOOL
-from fakekube.errors import FieldError
-from fakekube.errors.field import duplicate, invalid, required, too_many
-from fakekube.registry.strategy import Object, Strategy, WriteContext
-from fakekube.validation import names
-from fakekube.validation.checks import invalid_each, label_name, one_of
-from fakekube.validation.expressions import expression
-from fakekube.validation.selectors import label_selector
+from fakekube.apimachinery.cel.environments import admission
+from fakekube.apimachinery.cel.types import BOOL
+from fakekube.apimachinery.errors import FieldError
+from fakekube.apimachinery.errors.field import duplicate, invalid, required, too_many
+from fakekube.apis.rest.strategy import Object, Strategy, WriteContext
+from fakekube.apis.validation import names
+from fakekube.apis.validation.checks import invalid_each, label_name, one_of
+from fakekube.apis.validation.expressions import expression
+from fakekube.apis.validation.selectors import label_selector
 
 __all__ = [
     "FAILURE_POLICIES",

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from fakekube.apimachinery.errors import FieldError
+from fakekube.apimachinery.errors.field import duplicate, invalid, required
 from fakekube.apis.admissionregistration.rules import (
     FAILURE_POLICIES,
     MATCH_POLICIES,
@@ -20,14 +22,12 @@ from fakekube.apis.admissionregistration.rules import (
     match_conditions,
     rule_errors,
 )
-from fakekube.errors import FieldError
-from fakekube.errors.field import duplicate, invalid, required
-from fakekube.registry.strategy import Object, WriteContext
-from fakekube.validation import names
-from fakekube.validation.checks import fully_qualified_name, invalid_each, one_of
-from fakekube.validation.selectors import has_invalid_label_value, label_selector
-from fakekube.validation.semantic_equality import contains_empty
-from fakekube.validation.webhooks import service_errors, url_errors
+from fakekube.apis.rest.strategy import Object, WriteContext
+from fakekube.apis.validation import names
+from fakekube.apis.validation.checks import fully_qualified_name, invalid_each, one_of
+from fakekube.apis.validation.selectors import has_invalid_label_value, label_selector
+from fakekube.apis.validation.semantic_equality import contains_empty
+from fakekube.apis.validation.webhooks import service_errors, url_errors
 
 __all__ = ["MutatingWebhookStrategy", "ValidatingWebhookStrategy"]
 

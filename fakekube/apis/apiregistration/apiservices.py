@@ -9,14 +9,14 @@ from __future__ import annotations
 from base64 import b64decode
 from collections.abc import Sequence
 
-from fakekube.errors import FieldError
-from fakekube.errors.field import invalid, required
-from fakekube.golang.quoting import go_quote
-from fakekube.registry.status_strategy import StatusStrategy, restore
-from fakekube.registry.strategy import Object, Strategy, WriteContext
-from fakekube.validation import names
-from fakekube.validation.checks import invalid_each, one_of
-from fakekube.validation.objectmeta import validate_object_meta, validate_object_meta_update
+from fakekube.apimachinery.errors import FieldError
+from fakekube.apimachinery.errors.field import invalid, required
+from fakekube.apis.rest.status_strategy import StatusStrategy, restore
+from fakekube.apis.rest.strategy import Object, Strategy, WriteContext
+from fakekube.apis.validation import names
+from fakekube.apis.validation.checks import invalid_each, one_of
+from fakekube.apis.validation.objectmeta import validate_object_meta, validate_object_meta_update
+from fakekube.base.golang.quoting import go_quote
 
 __all__ = ["STATUS", "APIServiceStrategy"]
 

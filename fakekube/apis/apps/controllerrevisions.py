@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from fakekube.errors import FieldError
-from fakekube.errors.field import immutable, required
-from fakekube.golang.raw_json import RawObject
-from fakekube.golang.strings import json_text
-from fakekube.registry.strategy import Object, Strategy, WriteContext
-from fakekube.validation.checks import non_negative
+from fakekube.apimachinery.errors import FieldError
+from fakekube.apimachinery.errors.field import immutable, required
+from fakekube.apis.rest.strategy import Object, Strategy, WriteContext
+from fakekube.apis.validation.checks import non_negative
+from fakekube.base.golang.raw_json import RawObject
+from fakekube.base.golang.strings import json_text
 
 
 class ControllerRevisionStrategy(Strategy):

@@ -5,7 +5,7 @@ Specified by: pkg/apis/apps/v1/conversion.go.
 
 from __future__ import annotations
 
-from fakekube.errors import StatusError, status
+from fakekube.apimachinery.errors import StatusError, status
 
 __all__ = ["cannot_be_handled"]
 

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from fakekube.apimachinery.errors import FieldError
+from fakekube.apimachinery.errors.field import forbidden, invalid, not_supported, required
 from fakekube.apis.apps.conversion import cannot_be_handled
 from fakekube.apis.core import pod_template_spec
 from fakekube.apis.core.pods.validation_options import ValidationOptions
-from fakekube.errors import FieldError
-from fakekube.errors.field import forbidden, invalid, not_supported, required
-from fakekube.golang.integers import parse_int
-from fakekube.registry.status_strategy import StatusStrategy, restore
-from fakekube.registry.strategy import Object, Strategy, WriteContext
-from fakekube.validation.checks import at_most_one_hundred_percent, immutable_field, int_or_percent, non_negative
-from fakekube.validation.counts import StatusNumbers, number_of
-from fakekube.validation.to_internal import printed, to_internal
+from fakekube.apis.rest.status_strategy import StatusStrategy, restore
+from fakekube.apis.rest.strategy import Object, Strategy, WriteContext
+from fakekube.apis.validation.checks import at_most_one_hundred_percent, immutable_field, int_or_percent, non_negative
+from fakekube.apis.validation.counts import StatusNumbers, number_of
+from fakekube.apis.validation.to_internal import printed, to_internal
+from fakekube.base.golang.integers import parse_int
 
 STATUS = StatusNumbers(
     not_negative=(

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from fakekube.apimachinery.errors import FieldError
+from fakekube.apimachinery.errors.field import FieldErrorType, invalid, required
+from fakekube.apimachinery.selectors import LabelRequirement, LabelSelector, Operator
 from fakekube.apis.apps.deployments import validate_replicated
 from fakekube.apis.core import pod_template_spec
 from fakekube.apis.core.pods.validation_options import ValidationOptions
-from fakekube.errors import FieldError
-from fakekube.errors.field import FieldErrorType, invalid, required
-from fakekube.registry.status_strategy import StatusStrategy
-from fakekube.registry.strategy import Object, Strategy, WriteContext
-from fakekube.selectors import LabelRequirement, LabelSelector, Operator
-from fakekube.validation import names
-from fakekube.validation.checks import immutable_field, non_negative
-from fakekube.validation.counts import StatusNumbers
+from fakekube.apis.rest.status_strategy import StatusStrategy
+from fakekube.apis.rest.strategy import Object, Strategy, WriteContext
+from fakekube.apis.validation import names
+from fakekube.apis.validation.checks import immutable_field, non_negative
+from fakekube.apis.validation.counts import StatusNumbers
 
 _WITHIN = ("fullyLabeledReplicas", "readyReplicas", "availableReplicas")
 

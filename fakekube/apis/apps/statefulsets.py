@@ -8,19 +8,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from fakekube.apimachinery.errors import FieldError
+from fakekube.apimachinery.errors.field import forbidden, invalid, not_supported, required
 from fakekube.apis.core import pod_template_spec
 from fakekube.apis.core.pods.annotations import pod_annotations
 from fakekube.apis.core.pods.validation_options import ValidationOptions
 from fakekube.apis.core.pods.warnings import fractional_bytes
-from fakekube.errors import FieldError
-from fakekube.errors.field import forbidden, invalid, not_supported, required
-from fakekube.registry.status_strategy import StatusStrategy
-from fakekube.registry.strategy import Object, Strategy, WriteContext, spec_as_stored
-from fakekube.validation import names
-from fakekube.validation.checks import at_most_one_hundred_percent, int_or_percent, invalid_each, non_negative
-from fakekube.validation.counts import StatusNumbers, number_of
-from fakekube.validation.objectmeta import validate_annotations, validate_labels, validate_object_meta_update
-from fakekube.validation.to_internal import printed, to_internal
+from fakekube.apis.rest.status_strategy import StatusStrategy
+from fakekube.apis.rest.strategy import Object, Strategy, WriteContext, spec_as_stored
+from fakekube.apis.validation import names
+from fakekube.apis.validation.checks import at_most_one_hundred_percent, int_or_percent, invalid_each, non_negative
+from fakekube.apis.validation.counts import StatusNumbers, number_of
+from fakekube.apis.validation.objectmeta import validate_annotations, validate_labels, validate_object_meta_update
+from fakekube.apis.validation.to_internal import printed, to_internal
 
 _WITHIN = ("readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas")
 

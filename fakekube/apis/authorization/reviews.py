@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fakekube import selectors
-from fakekube.errors import FieldError, status
-from fakekube.errors.field import forbidden, invalid, required
-from fakekube.registry.strategy import Object, WriteContext
-from fakekube.validation.selectors import label_selector_requirement
+from fakekube.apimachinery import selectors
+from fakekube.apimachinery.errors import FieldError, status
+from fakekube.apimachinery.errors.field import forbidden, invalid, required
+from fakekube.apis.rest.strategy import Object, WriteContext
+from fakekube.apis.validation.selectors import label_selector_requirement
 
 __all__ = ["review_access", "review_access_in_namespace", "review_own_access", "review_own_rules", "review_self", "review_token"]
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from fakekube.registry.strategy import Object
+from fakekube.apis.rest.strategy import Object
 
 __all__ = ["DEFAULT_CPU_UTILIZATION", "default_behavior"]
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from fakekube.errors import FieldError, status
-from fakekube.registry.strategy import Object
-from fakekube.registry.subresource import Projection
-from fakekube.selectors import SelectorError, from_label_selector
-from fakekube.validation import names
-from fakekube.validation.checks import non_negative
-from fakekube.validation.objectmeta import validate_object_meta
+from fakekube.apimachinery.errors import FieldError, status
+from fakekube.apimachinery.selectors import SelectorError, from_label_selector
+from fakekube.apis.rest.strategy import Object
+from fakekube.apis.rest.subresource import Projection
+from fakekube.apis.validation import names
+from fakekube.apis.validation.checks import non_negative
+from fakekube.apis.validation.objectmeta import validate_object_meta
 
 _SHOWN_METADATA = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 

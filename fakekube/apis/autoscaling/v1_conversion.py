@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import orjson
 
 from fakekube.apis.autoscaling.defaults import DEFAULT_CPU_UTILIZATION
-from fakekube.golang.strings import json_text
-from fakekube.registry.strategy import Object
+from fakekube.apis.rest.strategy import Object
+from fakekube.base.golang.strings import json_text
 
 __all__ = ["default_target", "drop_annotations", "from_storage", "to_storage"]
 

@@ -8,16 +8,16 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from fakekube.apimachinery.errors import FieldError
+from fakekube.apimachinery.errors.field import invalid, not_supported, required
 from fakekube.apis.batch.job_spec_validation import job_spec_warnings, validate_job_spec
 from fakekube.apis.batch.schedules import schedule_problem, time_zone_problem
 from fakekube.apis.core import pod_template_spec
 from fakekube.apis.core.pods.validation_options import ValidationOptions
-from fakekube.errors import FieldError
-from fakekube.errors.field import invalid, not_supported, required
-from fakekube.registry.status_strategy import StatusStrategy
-from fakekube.registry.strategy import Object, Strategy, WriteContext
-from fakekube.validation.checks import all_non_negative, required_one_of
-from fakekube.validation.to_internal import printed
+from fakekube.apis.rest.status_strategy import StatusStrategy
+from fakekube.apis.rest.strategy import Object, Strategy, WriteContext
+from fakekube.apis.validation.checks import all_non_negative, required_one_of
+from fakekube.apis.validation.to_internal import printed
 
 #: The maximum length of a name: the name of a job has eleven more characters.
 NAME_LENGTH = 63 - 11

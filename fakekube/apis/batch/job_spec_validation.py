@@ -10,17 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from fakekube.apimachinery.errors import FieldError
+from fakekube.apimachinery.errors.field import OMITTED, duplicate, invalid, not_supported, required, too_long, too_many
 from fakekube.apis.batch.indexes import IntervalError, count_indexes
 from fakekube.apis.core import pod_template_spec
 from fakekube.apis.core.pods.validation_options import ValidationOptions
 from fakekube.apis.core.pods.warnings import template_warnings
-from fakekube.errors import FieldError
-from fakekube.errors.field import OMITTED, duplicate, invalid, not_supported, required, too_long, too_many
-from fakekube.golang.quoting import go_quote
-from fakekube.registry.strategy import Object
-from fakekube.validation import names
-from fakekube.validation.checks import all_non_negative, domain_prefixed_path, label_name, non_negative
-from fakekube.validation.to_internal import to_internal
+from fakekube.apis.rest.strategy import Object
+from fakekube.apis.validation import names
+from fakekube.apis.validation.checks import all_non_negative, domain_prefixed_path, label_name, non_negative
+from fakekube.apis.validation.to_internal import to_internal
+from fakekube.base.golang.quoting import go_quote
 
 Part = Mapping[str, Any]
 

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from fakekube.apimachinery.errors import FieldError
+from fakekube.apimachinery.errors.field import OMITTED, duplicate, invalid, required
 from fakekube.apis.batch.indexes import IntervalError, count_indexes, overlap
-from fakekube.errors import FieldError
-from fakekube.errors.field import OMITTED, duplicate, invalid, required
-from fakekube.registry.strategy import Object
-from fakekube.validation.checks import all_non_negative
-from fakekube.validation.to_internal import to_internal
+from fakekube.apis.rest.strategy import Object
+from fakekube.apis.validation.checks import all_non_negative
+from fakekube.apis.validation.to_internal import to_internal
 
 Part = Mapping[str, Any]
 

@@ -8,17 +8,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from fakekube.apimachinery.errors import FieldError
+from fakekube.apimachinery.errors.field import immutable, invalid, required
 from fakekube.apis.batch.job_spec_validation import job_spec_warnings, validate_job_spec
 from fakekube.apis.batch.job_status_validation import validate_status_update
 from fakekube.apis.core import pod_template_spec
 from fakekube.apis.core.pods.validation_options import ValidationOptions
-from fakekube.errors import FieldError
-from fakekube.errors.field import immutable, invalid, required
-from fakekube.registry.status_strategy import StatusStrategy, restore
-from fakekube.registry.strategy import Object, Strategy, WriteContext, spec_as_stored
-from fakekube.validation import names, selectors
-from fakekube.validation.checks import immutable_field
-from fakekube.validation.to_internal import printed, to_internal
+from fakekube.apis.rest.status_strategy import StatusStrategy, restore
+from fakekube.apis.rest.strategy import Object, Strategy, WriteContext, spec_as_stored
+from fakekube.apis.validation import names, selectors
+from fakekube.apis.validation.checks import immutable_field
+from fakekube.apis.validation.to_internal import printed, to_internal
 
 MAX_INT32 = 2**31 - 1
 

@@ -16,13 +16,13 @@ from typing import Any
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
-from fakekube.errors import FieldError
-from fakekube.errors.field import duplicate, forbidden, invalid, required, too_long
-from fakekube.golang.quoting import go_quote
-from fakekube.registry.status_strategy import restore
-from fakekube.registry.strategy import Object, Strategy, WriteContext
-from fakekube.validation import names
-from fakekube.validation.checks import one_of
+from fakekube.apimachinery.errors import FieldError
+from fakekube.apimachinery.errors.field import duplicate, forbidden, invalid, required, too_long
+from fakekube.apis.rest.status_strategy import restore
+from fakekube.apis.rest.strategy import Object, Strategy, WriteContext
+from fakekube.apis.validation import names
+from fakekube.apis.validation.checks import one_of
+from fakekube.base.golang.quoting import go_quote
 
 __all__ = ["CSRApprovalStrategy", "CSRStatusStrategy", "CertificateSigningRequestStrategy", "signer_name"]
 

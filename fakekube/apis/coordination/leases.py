@@ -5,10 +5,10 @@ Specified by: pkg/apis/coordination/validation, pkg/registry/coordination/lease.
 
 from __future__ import annotations
 
-from fakekube.errors import FieldError
-from fakekube.errors.field import forbidden, invalid, not_supported
-from fakekube.registry.strategy import Object, Strategy, WriteContext
-from fakekube.validation.checks import label_name, non_negative
+from fakekube.apimachinery.errors import FieldError
+from fakekube.apimachinery.errors.field import forbidden, invalid, not_supported
+from fakekube.apis.rest.strategy import Object, Strategy, WriteContext
+from fakekube.apis.validation.checks import label_name, non_negative
 
 __all__ = ["LeaseStrategy"]
 

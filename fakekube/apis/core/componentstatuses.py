@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fakekube import data
-from fakekube.registry.strategy import Object
+from fakekube.apimachinery import data
+from fakekube.apis.rest.strategy import Object
 
 __all__ = ["statuses"]
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from fakekube.errors import FieldError
-from fakekube.errors.field import forbidden, invalid, too_long
-from fakekube.golang.strings import bytes_of
-from fakekube.registry.strategy import Object, Strategy, WriteContext
-from fakekube.validation import names
-from fakekube.validation.checks import invalid_each
+from fakekube.apimachinery.errors import FieldError
+from fakekube.apimachinery.errors.field import forbidden, invalid, too_long
+from fakekube.apis.rest.strategy import Object, Strategy, WriteContext
+from fakekube.apis.validation import names
+from fakekube.apis.validation.checks import invalid_each
+from fakekube.base.golang.strings import bytes_of
 
 __all__ = ["MAX_SECRET_SIZE", "ConfigMapStrategy", "data_keys", "size_of_base64", "validate_immutable"]
 

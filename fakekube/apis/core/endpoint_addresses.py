@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import ipaddress
 
-from fakekube.errors import FieldError
-from fakekube.errors.field import invalid
-from fakekube.validation import ip
+from fakekube.apimachinery.errors import FieldError
+from fakekube.apimachinery.errors.field import invalid
+from fakekube.apis.validation import ip
 
 __all__ = ["endpoint_ip"]
 

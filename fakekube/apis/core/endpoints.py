@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from fakekube.apimachinery.errors import FieldError
+from fakekube.apimachinery.errors.field import duplicate, invalid, required, too_many
+from fakekube.apimachinery.schema.builtin import type_of
 from fakekube.apis.core.endpoint_addresses import endpoint_ip
-from fakekube.errors import FieldError
-from fakekube.errors.field import duplicate, invalid, required, too_many
-from fakekube.registry.strategy import Object, Strategy, WriteContext
-from fakekube.schema.builtin import type_of
-from fakekube.validation import ip as addresses
-from fakekube.validation import names
-from fakekube.validation.checks import (
+from fakekube.apis.rest.strategy import Object, Strategy, WriteContext
+from fakekube.apis.validation import ip as addresses
+from fakekube.apis.validation import names
+from fakekube.apis.validation.checks import (
     fully_qualified_domain,
     immutable_field,
     invalid_each,
@@ -27,7 +27,7 @@ from fakekube.validation.checks import (
     port,
     required_one_of,
 )
-from fakekube.validation.semantic_equality import same, same_as
+from fakekube.apis.validation.semantic_equality import same, same_as
 
 __all__ = ["EndpointSliceStrategy", "EndpointsStrategy"]
 

@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from uuid import uuid4
 
-from fakekube.errors import FieldError
-from fakekube.errors.field import duplicate, forbidden, invalid, required
-from fakekube.registry.strategy import Object, Strategy, WriteContext
-from fakekube.schema.quantity import Quantity
-from fakekube.validation import names
-from fakekube.validation.checks import invalid_each
-from fakekube.validation.resource_lists import container_resource_name, is_overcommitable, quantity, resource_name
+from fakekube.apimachinery.errors import FieldError
+from fakekube.apimachinery.errors.field import duplicate, forbidden, invalid, required
+from fakekube.apimachinery.schema.quantity import Quantity
+from fakekube.apis.rest.strategy import Object, Strategy, WriteContext
+from fakekube.apis.validation import names
+from fakekube.apis.validation.checks import invalid_each
+from fakekube.apis.validation.resource_lists import container_resource_name, is_overcommitable, quantity, resource_name
 
 __all__ = ["LimitRangeStrategy"]
 

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fakekube.errors import FieldError
-from fakekube.errors.field import invalid
-from fakekube.registry.revalidating_strategy import RevalidatingStrategy
-from fakekube.registry.strategy import Object, Strategy, WriteContext
-from fakekube.validation import names
-from fakekube.validation.objectmeta import standard_finalizer_errors, validate_finalizer_name
+from fakekube.apimachinery.errors import FieldError
+from fakekube.apimachinery.errors.field import invalid
+from fakekube.apis.rest.revalidating_strategy import RevalidatingStrategy
+from fakekube.apis.rest.strategy import Object, Strategy, WriteContext
+from fakekube.apis.validation import names
+from fakekube.apis.validation.objectmeta import standard_finalizer_errors, validate_finalizer_name
 
 __all__ = ["FINALIZER", "NamespaceFinalizeStrategy", "NamespaceStatusStrategy", "NamespaceStrategy"]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from fakekube.validation import names
+from fakekube.apis.validation import names
 
 __all__ = ["DEPRECATED", "node_label_selector_warnings", "node_selector_term_warnings"]
 

@@ -11,19 +11,19 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from fakekube.errors import FieldError
-from fakekube.errors.field import FieldErrorType, duplicate, forbidden, internal, invalid, required
-from fakekube.golang.json_objects import JSONError
-from fakekube.golang.quoting import go_quote
-from fakekube.registry.revalidating_strategy import RevalidatingStrategy
-from fakekube.registry.status_strategy import StatusStrategy, restore
-from fakekube.registry.strategy import Object, WriteContext
-from fakekube.validation import ip, names
-from fakekube.validation.annotation_values import read_avoid_pods, read_taints
-from fakekube.validation.checks import label_name, positive
-from fakekube.validation.resource_lists import quantity_value
-from fakekube.validation.to_internal import to_internal
-from fakekube.validation.tolerations import taint_effect
+from fakekube.apimachinery.errors import FieldError
+from fakekube.apimachinery.errors.field import FieldErrorType, duplicate, forbidden, internal, invalid, required
+from fakekube.apis.rest.revalidating_strategy import RevalidatingStrategy
+from fakekube.apis.rest.status_strategy import StatusStrategy, restore
+from fakekube.apis.rest.strategy import Object, WriteContext
+from fakekube.apis.validation import ip, names
+from fakekube.apis.validation.annotation_values import read_avoid_pods, read_taints
+from fakekube.apis.validation.checks import label_name, positive
+from fakekube.apis.validation.resource_lists import quantity_value
+from fakekube.apis.validation.to_internal import to_internal
+from fakekube.apis.validation.tolerations import taint_effect
+from fakekube.base.golang.json_objects import JSONError
+from fakekube.base.golang.quoting import go_quote
 
 __all__ = ["STATUS", "NodeStrategy"]
 

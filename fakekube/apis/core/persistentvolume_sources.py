@@ -11,14 +11,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from fakekube.apimachinery.errors import FieldError
+from fakekube.apimachinery.errors.field import forbidden, invalid, required
 from fakekube.apis.core.pods import volumes
 from fakekube.apis.core.pods.volumes import needs
-from fakekube.errors import FieldError
-from fakekube.errors.field import forbidden, invalid, required
-from fakekube.registry.strategy import Object
-from fakekube.validation import names
-from fakekube.validation.checks import invalid_each, secret_reference
-from fakekube.validation.paths import no_backsteps
+from fakekube.apis.rest.strategy import Object
+from fakekube.apis.validation import names
+from fakekube.apis.validation.checks import invalid_each, secret_reference
+from fakekube.apis.validation.paths import no_backsteps
 
 __all__ = ["SOURCES", "volume_source"]
 

@@ -13,17 +13,24 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fakekube.errors import FieldError
-from fakekube.errors.field import forbidden, invalid, not_supported, required
-from fakekube.golang.quoting import go_quote
-from fakekube.registry.status_strategy import StatusStrategy
-from fakekube.registry.strategy import Object, Strategy, WriteContext, spec_as_stored
-from fakekube.validation import names
-from fakekube.validation.checks import immutable_annotation, immutable_field, invalid_each, one_of
-from fakekube.validation.objectmeta import validate_annotations, validate_labels
-from fakekube.validation.resource_lists import ResourceList, is_fractional, is_native, positive_quantity, quantity, quantity_value
-from fakekube.validation.selectors import label_selector
-from fakekube.validation.to_internal import diff
+from fakekube.apimachinery.errors import FieldError
+from fakekube.apimachinery.errors.field import forbidden, invalid, not_supported, required
+from fakekube.apis.rest.status_strategy import StatusStrategy
+from fakekube.apis.rest.strategy import Object, Strategy, WriteContext, spec_as_stored
+from fakekube.apis.validation import names
+from fakekube.apis.validation.checks import immutable_annotation, immutable_field, invalid_each, one_of
+from fakekube.apis.validation.objectmeta import validate_annotations, validate_labels
+from fakekube.apis.validation.resource_lists import (
+    ResourceList,
+    is_fractional,
+    is_native,
+    positive_quantity,
+    quantity,
+    quantity_value,
+)
+from fakekube.apis.validation.selectors import label_selector
+from fakekube.apis.validation.to_internal import diff
+from fakekube.base.golang.quoting import go_quote
 
 __all__ = [
     "ACCESS_MODES",

@@ -10,20 +10,20 @@ import posixpath
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from fakekube.apimachinery.errors import FieldError
+from fakekube.apimachinery.errors.field import IMMUTABLE, forbidden, invalid, not_supported, required
+from fakekube.apimachinery.schema.builtin import type_of
 from fakekube.apis.core.node_labels import node_selector_term_warnings
 from fakekube.apis.core.persistentvolume_sources import SOURCES, volume_source
 from fakekube.apis.core.persistentvolumeclaims import VOLUME_MODES, access_modes, basic_resource
-from fakekube.errors import FieldError
-from fakekube.errors.field import IMMUTABLE, forbidden, invalid, not_supported, required
-from fakekube.registry.status_strategy import StatusStrategy
-from fakekube.registry.strategy import Object, Strategy, WriteContext
-from fakekube.schema.builtin import type_of
-from fakekube.validation import names
-from fakekube.validation.checks import immutable_field, invalid_each, one_of
-from fakekube.validation.resource_lists import positive_quantity
-from fakekube.validation.selectors import node_selector
-from fakekube.validation.semantic_equality import same_as
-from fakekube.validation.to_internal import diff, to_internal
+from fakekube.apis.rest.status_strategy import StatusStrategy
+from fakekube.apis.rest.strategy import Object, Strategy, WriteContext
+from fakekube.apis.validation import names
+from fakekube.apis.validation.checks import immutable_field, invalid_each, one_of
+from fakekube.apis.validation.resource_lists import positive_quantity
+from fakekube.apis.validation.selectors import node_selector
+from fakekube.apis.validation.semantic_equality import same_as
+from fakekube.apis.validation.to_internal import diff, to_internal
 
 __all__ = ["STATUS", "PersistentVolumeStrategy", "validate_volume_spec"]
 

@@ -8,6 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from fakekube.apimachinery.errors import FieldError
+from fakekube.apimachinery.errors.field import forbidden, invalid, not_supported
+from fakekube.apimachinery.selectors import LabelSelector, SelectorError, from_label_selector
 from fakekube.apis.core.pods.annotations import pod_annotations, validate_profiles_match
 from fakekube.apis.core.pods.defaults import default_pod_spec
 from fakekube.apis.core.pods.disabled_fields import drop_disabled_fields
@@ -15,13 +18,10 @@ from fakekube.apis.core.pods.spec import validate_pod_spec
 from fakekube.apis.core.pods.v1_conversion import drop_old_annotations
 from fakekube.apis.core.pods.validation_options import NEW_TEMPLATE, ValidationOptions
 from fakekube.apis.core.pods.warnings import template_warnings
-from fakekube.errors import FieldError
-from fakekube.errors.field import forbidden, invalid, not_supported
-from fakekube.registry.strategy import Object
-from fakekube.selectors import LabelSelector, SelectorError, from_label_selector
-from fakekube.validation import names, selectors
-from fakekube.validation.objectmeta import validate_annotations, validate_labels
-from fakekube.validation.to_internal import printed
+from fakekube.apis.rest.strategy import Object
+from fakekube.apis.validation import names, selectors
+from fakekube.apis.validation.objectmeta import validate_annotations, validate_labels
+from fakekube.apis.validation.to_internal import printed
 
 Part = Mapping[str, Any]
 

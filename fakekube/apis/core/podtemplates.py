@@ -5,9 +5,9 @@ Specified by: pkg/registry/core/podtemplate; ValidatePodTemplate… of pkg/apis/
 
 from __future__ import annotations
 
+from fakekube.apimachinery.errors import FieldError
 from fakekube.apis.core import pod_template_spec
-from fakekube.errors import FieldError
-from fakekube.registry.strategy import Object, Strategy, WriteContext
+from fakekube.apis.rest.strategy import Object, Strategy, WriteContext
 
 
 class PodTemplateStrategy(Strategy):

@@ -8,12 +8,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from fakekube.errors import FieldError
-from fakekube.errors.field import immutable, invalid, required
-from fakekube.registry.status_strategy import StatusStrategy
-from fakekube.registry.strategy import Object, Strategy, WriteContext
-from fakekube.validation.resource_lists import QUOTA_RESOURCES, is_quota_huge_page, quantity, quantity_value, quota_resource_name
-from fakekube.validation.to_internal import to_internal
+from fakekube.apimachinery.errors import FieldError
+from fakekube.apimachinery.errors.field import immutable, invalid, required
+from fakekube.apis.rest.status_strategy import StatusStrategy
+from fakekube.apis.rest.strategy import Object, Strategy, WriteContext
+from fakekube.apis.validation.resource_lists import (
+    QUOTA_RESOURCES,
+    is_quota_huge_page,
+    quantity,
+    quantity_value,
+    quota_resource_name,
+)
+from fakekube.apis.validation.to_internal import to_internal
 
 __all__ = ["ResourceQuotaStatusStrategy", "ResourceQuotaStrategy"]
 

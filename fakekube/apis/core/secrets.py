@@ -9,14 +9,14 @@ from __future__ import annotations
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
 
+from fakekube.apimachinery.errors import FieldError
+from fakekube.apimachinery.errors.field import invalid, required, too_long
 from fakekube.apis.core.configmaps import MAX_SECRET_SIZE, data_keys, size_of_base64, validate_immutable
-from fakekube.errors import FieldError
-from fakekube.errors.field import invalid, required, too_long
-from fakekube.golang.json_objects import object_error
-from fakekube.golang.key_pairs import key_pair_problem
-from fakekube.golang.strings import bytes_of
-from fakekube.registry.strategy import Object, Strategy, WriteContext
-from fakekube.validation.checks import immutable_field
+from fakekube.apis.rest.strategy import Object, Strategy, WriteContext
+from fakekube.apis.validation.checks import immutable_field
+from fakekube.base.golang.json_objects import object_error
+from fakekube.base.golang.key_pairs import key_pair_problem
+from fakekube.base.golang.strings import bytes_of
 
 __all__ = ["SecretStrategy"]
 

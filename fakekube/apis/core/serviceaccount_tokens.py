@@ -11,11 +11,11 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
-from fakekube.errors import StatusError, status
-from fakekube.errors.field import invalid
-from fakekube.golang.timestamps import print_time
-from fakekube.registry.object_name import check_key_name
-from fakekube.registry.strategy import Object, WriteContext
+from fakekube.apimachinery.errors import StatusError, status
+from fakekube.apimachinery.errors.field import invalid
+from fakekube.apis.rest.object_name import check_key_name
+from fakekube.apis.rest.strategy import Object, WriteContext
+from fakekube.base.golang.timestamps import print_time
 
 __all__ = ["request_token"]
 

@@ -5,7 +5,7 @@ Specified by: pkg/registry/core/serviceaccount; ValidateServiceAccount… of pkg
 
 from __future__ import annotations
 
-from fakekube.registry.strategy import Object, Strategy, WriteContext
+from fakekube.apis.rest.strategy import Object, Strategy, WriteContext
 
 __all__ = ["ServiceAccountStrategy"]
 

@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from fakekube.errors import FieldError
-from fakekube.errors.field import immutable, invalid, required
-from fakekube.registry.strategy import Object, Strategy, WriteContext
-from fakekube.validation import names
-from fakekube.validation.checks import invalid_each, label_name
-from fakekube.validation.objectmeta import validate_object_meta, validate_object_meta_update
-from fakekube.validation.semantic_equality import same
-from fakekube.validation.to_internal import to_internal
+from fakekube.apimachinery.errors import FieldError
+from fakekube.apimachinery.errors.field import immutable, invalid, required
+from fakekube.apis.rest.strategy import Object, Strategy, WriteContext
+from fakekube.apis.validation import names
+from fakekube.apis.validation.checks import invalid_each, label_name
+from fakekube.apis.validation.objectmeta import validate_object_meta, validate_object_meta_update
+from fakekube.apis.validation.semantic_equality import same
+from fakekube.apis.validation.to_internal import to_internal
 
 __all__ = ["EventStrategy", "from_storage", "to_storage"]
 

@@ -10,15 +10,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from fakekube import data
-from fakekube.errors import FieldError
-from fakekube.errors.field import duplicate, forbidden, invalid, not_supported, required
-from fakekube.registry.status_strategy import StatusStrategy
-from fakekube.registry.strategy import Object, Strategy, WriteContext
-from fakekube.validation import names
-from fakekube.validation.checks import invalid_each, one_of, required_one_of
-from fakekube.validation.semantic_equality import same
-from fakekube.validation.to_internal import to_internal
+from fakekube.apimachinery import data
+from fakekube.apimachinery.errors import FieldError
+from fakekube.apimachinery.errors.field import duplicate, forbidden, invalid, not_supported, required
+from fakekube.apis.rest.status_strategy import StatusStrategy
+from fakekube.apis.rest.strategy import Object, Strategy, WriteContext
+from fakekube.apis.validation import names
+from fakekube.apis.validation.checks import invalid_each, one_of, required_one_of
+from fakekube.apis.validation.semantic_equality import same
+from fakekube.apis.validation.to_internal import to_internal
 
 __all__ = ["STATUS", "FlowSchemaStrategy", "PriorityLevelConfigurationStrategy"]
 

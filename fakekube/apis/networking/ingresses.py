@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fakekube.errors import FieldError
-from fakekube.errors.field import forbidden, invalid, required, too_long
-from fakekube.registry.status_strategy import StatusStrategy
-from fakekube.registry.strategy import Object, Strategy, WriteContext
-from fakekube.validation import ip as addresses
-from fakekube.validation import names
-from fakekube.validation.checks import domain_prefixed_path, immutable_field, invalid_each, one_of, port
+from fakekube.apimachinery.errors import FieldError
+from fakekube.apimachinery.errors.field import forbidden, invalid, required, too_long
+from fakekube.apis.rest.status_strategy import StatusStrategy
+from fakekube.apis.rest.strategy import Object, Strategy, WriteContext
+from fakekube.apis.validation import ip as addresses
+from fakekube.apis.validation import names
+from fakekube.apis.validation.checks import domain_prefixed_path, immutable_field, invalid_each, one_of, port
 
 __all__ = ["STATUS", "IngressClassStrategy", "IngressStrategy"]
 

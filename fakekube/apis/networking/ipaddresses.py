@@ -10,15 +10,15 @@ from __future__ import annotations
 
 import uuid
 
-from fakekube.errors import FieldError
-from fakekube.errors.field import immutable, required
-from fakekube.registry.revalidating_strategy import RevalidatingStrategy
-from fakekube.registry.strategy import Object, WriteContext
-from fakekube.validation import ip
-from fakekube.validation.checks import invalid_each
-from fakekube.validation.names import dns_subdomain, path_segment
-from fakekube.validation.semantic_equality import same
-from fakekube.validation.to_internal import to_internal
+from fakekube.apimachinery.errors import FieldError
+from fakekube.apimachinery.errors.field import immutable, required
+from fakekube.apis.rest.revalidating_strategy import RevalidatingStrategy
+from fakekube.apis.rest.strategy import Object, WriteContext
+from fakekube.apis.validation import ip
+from fakekube.apis.validation.checks import invalid_each
+from fakekube.apis.validation.names import dns_subdomain, path_segment
+from fakekube.apis.validation.semantic_equality import same
+from fakekube.apis.validation.to_internal import to_internal
 
 __all__ = ["IPAddressStrategy", "parent_reference", "service_ip_address"]
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from fakekube.errors import FieldError
-from fakekube.errors.field import forbidden, invalid, not_supported, required
-from fakekube.registry.strategy import Object, Strategy, WriteContext
-from fakekube.validation import ip, names
-from fakekube.validation.checks import invalid_each, port
-from fakekube.validation.selectors import label_selector
-from fakekube.validation.semantic_equality import contains_empty
+from fakekube.apimachinery.errors import FieldError
+from fakekube.apimachinery.errors.field import forbidden, invalid, not_supported, required
+from fakekube.apis.rest.strategy import Object, Strategy, WriteContext
+from fakekube.apis.validation import ip, names
+from fakekube.apis.validation.checks import invalid_each, port
+from fakekube.apis.validation.selectors import label_selector
+from fakekube.apis.validation.semantic_equality import contains_empty
 
 __all__ = ["NetworkPolicyStrategy"]
 

@@ -6,11 +6,11 @@ pkg/api/servicecidr.
 
 from __future__ import annotations
 
-from fakekube.errors import FieldError
-from fakekube.errors.field import immutable, invalid, required
-from fakekube.registry.status_strategy import StatusStrategy
-from fakekube.registry.strategy import Object, Strategy, WriteContext
-from fakekube.validation import ip
+from fakekube.apimachinery.errors import FieldError
+from fakekube.apimachinery.errors.field import immutable, invalid, required
+from fakekube.apis.rest.status_strategy import StatusStrategy
+from fakekube.apis.rest.strategy import Object, Strategy, WriteContext
+from fakekube.apis.validation import ip
 
 __all__ = ["STATUS", "ServiceCIDRStrategy"]
 

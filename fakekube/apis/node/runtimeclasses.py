@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from fakekube.apimachinery.errors import FieldError
+from fakekube.apimachinery.errors.field import duplicate, required
 from fakekube.apis.core.node_labels import DEPRECATED
-from fakekube.errors import FieldError
-from fakekube.errors.field import duplicate, required
-from fakekube.registry.strategy import Object, Strategy, WriteContext
-from fakekube.validation import names
-from fakekube.validation.checks import immutable_field, invalid_each
-from fakekube.validation.objectmeta import validate_labels
-from fakekube.validation.resource_lists import container_resource_name, requirements
-from fakekube.validation.to_internal import to_internal
-from fakekube.validation.tolerations import tolerations
+from fakekube.apis.rest.strategy import Object, Strategy, WriteContext
+from fakekube.apis.validation import names
+from fakekube.apis.validation.checks import immutable_field, invalid_each
+from fakekube.apis.validation.objectmeta import validate_labels
+from fakekube.apis.validation.resource_lists import container_resource_name, requirements
+from fakekube.apis.validation.to_internal import to_internal
+from fakekube.apis.validation.tolerations import tolerations
 
 __all__ = ["RuntimeClassStrategy"]
 

@@ -5,13 +5,13 @@ Specified by: pkg/registry/policy/poddisruptionbudget; pkg/apis/policy/validatio
 
 from __future__ import annotations
 
-from fakekube.errors import FieldError
-from fakekube.errors.field import invalid
-from fakekube.registry.status_strategy import StatusStrategy
-from fakekube.registry.strategy import Object, Strategy, WriteContext
-from fakekube.validation import selectors
-from fakekube.validation.checks import all_non_negative, at_most_one_hundred_percent, conditions, int_or_percent, one_of
-from fakekube.validation.to_internal import to_internal
+from fakekube.apimachinery.errors import FieldError
+from fakekube.apimachinery.errors.field import invalid
+from fakekube.apis.rest.status_strategy import StatusStrategy
+from fakekube.apis.rest.strategy import Object, Strategy, WriteContext
+from fakekube.apis.validation import selectors
+from fakekube.apis.validation.checks import all_non_negative, at_most_one_hundred_percent, conditions, int_or_percent, one_of
+from fakekube.apis.validation.to_internal import to_internal
 
 __all__ = ["PodDisruptionBudgetStatusStrategy", "PodDisruptionBudgetStrategy"]
 

@@ -14,10 +14,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from fakekube.errors import StatusError, status
-from fakekube.golang.quoting import go_quote
-from fakekube.registry.strategy import Object, WriteContext
-from fakekube.validation.semantic_equality import same
+from fakekube.apimachinery.errors import StatusError, status
+from fakekube.apis.rest.strategy import Object, WriteContext
+from fakekube.apis.validation.semantic_equality import same
+from fakekube.base.golang.quoting import go_quote
 
 __all__ = ["FULL_AUTHORITY", "check_binding", "check_rules", "covers", "may_escalate", "only_garbage_collection"]
 

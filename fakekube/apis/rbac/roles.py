@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+from fakekube.apimachinery.errors import FieldError
+from fakekube.apimachinery.errors.field import invalid, not_supported, required
 from fakekube.apis.rbac import escalation
-from fakekube.errors import FieldError
-from fakekube.errors.field import invalid, not_supported, required
-from fakekube.registry.revalidating_strategy import RevalidatingStrategy
-from fakekube.registry.strategy import Object, WriteContext
-from fakekube.validation import names
-from fakekube.validation.checks import invalid_each, one_of
-from fakekube.validation.selectors import label_selector
+from fakekube.apis.rest.revalidating_strategy import RevalidatingStrategy
+from fakekube.apis.rest.strategy import Object, WriteContext
+from fakekube.apis.validation import names
+from fakekube.apis.validation.checks import invalid_each, one_of
+from fakekube.apis.validation.selectors import label_selector
 
 __all__ = ["ClusterRoleBindingStrategy", "ClusterRoleStrategy", "RoleBindingStrategy", "RoleStrategy"]
 

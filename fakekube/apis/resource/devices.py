@@ -9,16 +9,16 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from fakekube.apimachinery.cel.environments import devices
+from fakekube.apimachinery.cel.types import ANY, BOOL
+from fakekube.apimachinery.errors import FieldError
+from fakekube.apimachinery.errors.field import duplicate, invalid, not_supported, required, too_long, too_many
 from fakekube.apis.core.pods.volumes import csi_driver_name as driver_name
-from fakekube.cel.environments import devices
-from fakekube.cel.types import ANY, BOOL
-from fakekube.errors import FieldError
-from fakekube.errors.field import duplicate, invalid, not_supported, required, too_long, too_many
-from fakekube.golang.strings import json_text
-from fakekube.registry.strategy import Object
-from fakekube.validation import names
-from fakekube.validation.checks import invalid_each, label_name
-from fakekube.validation.expressions import compiled_type, expression_error, type_name
+from fakekube.apis.rest.strategy import Object
+from fakekube.apis.validation import names
+from fakekube.apis.validation.checks import invalid_each, label_name
+from fakekube.apis.validation.expressions import compiled_type, expression_error, type_name
+from fakekube.base.golang.strings import json_text
 
 __all__ = [
     "MAX_ITEMS",

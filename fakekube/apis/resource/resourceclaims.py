@@ -10,6 +10,9 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from fakekube.apimachinery.errors import FieldError
+from fakekube.apimachinery.errors.field import forbidden, immutable, invalid, not_supported, required, too_long, too_many
+from fakekube.apimachinery.schema.builtin import type_of
 from fakekube.apis.core.persistentvolumeclaims import validate_template_metadata
 from fakekube.apis.resource.devices import (
     MAX_ITEMS,
@@ -27,18 +30,15 @@ from fakekube.apis.resource.devices import (
     selectors,
     uid,
 )
-from fakekube.errors import FieldError
-from fakekube.errors.field import forbidden, immutable, invalid, not_supported, required, too_long, too_many
-from fakekube.registry.revalidating_strategy import RevalidatingStrategy
-from fakekube.registry.status_strategy import StatusStrategy
-from fakekube.registry.strategy import Object, Strategy, WriteContext
-from fakekube.schema.builtin import type_of
-from fakekube.validation import ip, names
-from fakekube.validation.checks import conditions, invalid_each, label_name
-from fakekube.validation.resource_lists import is_extended
-from fakekube.validation.selectors import node_selector
-from fakekube.validation.semantic_equality import same, same_as
-from fakekube.validation.to_internal import to_internal
+from fakekube.apis.rest.revalidating_strategy import RevalidatingStrategy
+from fakekube.apis.rest.status_strategy import StatusStrategy
+from fakekube.apis.rest.strategy import Object, Strategy, WriteContext
+from fakekube.apis.validation import ip, names
+from fakekube.apis.validation.checks import conditions, invalid_each, label_name
+from fakekube.apis.validation.resource_lists import is_extended
+from fakekube.apis.validation.selectors import node_selector
+from fakekube.apis.validation.semantic_equality import same, same_as
+from fakekube.apis.validation.to_internal import to_internal
 
 __all__ = ["STATUS", "DeviceClassStrategy", "ResourceClaimStrategy", "ResourceClaimTemplateStrategy"]
 

@@ -10,6 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from fakekube.apimachinery.errors import FieldError
+from fakekube.apimachinery.errors.field import forbidden, immutable, invalid, required, too_long
+from fakekube.apimachinery.schema.quantity import Quantity
 from fakekube.apis.resource.devices import (
     UNLIMITED,
     binding_conditions,
@@ -22,16 +25,13 @@ from fakekube.apis.resource.devices import (
     pool_name,
     qualified_name,
 )
-from fakekube.errors import FieldError
-from fakekube.errors.field import forbidden, immutable, invalid, required, too_long
-from fakekube.registry.strategy import Object, Strategy, WriteContext, spec_as_stored
-from fakekube.schema.quantity import Quantity
-from fakekube.validation import names
-from fakekube.validation.checks import invalid_each, label_name
-from fakekube.validation.resource_lists import quantity
-from fakekube.validation.selectors import node_selector
-from fakekube.validation.semantic_equality import same
-from fakekube.validation.to_internal import to_internal
+from fakekube.apis.rest.strategy import Object, Strategy, WriteContext, spec_as_stored
+from fakekube.apis.validation import names
+from fakekube.apis.validation.checks import invalid_each, label_name
+from fakekube.apis.validation.resource_lists import quantity
+from fakekube.apis.validation.selectors import node_selector
+from fakekube.apis.validation.semantic_equality import same
+from fakekube.apis.validation.to_internal import to_internal
 
 __all__ = ["ResourceSliceStrategy"]
 

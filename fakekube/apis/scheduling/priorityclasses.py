@@ -5,10 +5,10 @@ Specified by: pkg/registry/scheduling/priorityclass; pkg/apis/scheduling (valida
 
 from __future__ import annotations
 
-from fakekube.errors import FieldError, StatusError, status
-from fakekube.errors.field import forbidden
-from fakekube.registry.strategy import Object, Strategy, WriteContext
-from fakekube.validation.checks import immutable_field, required_one_of
+from fakekube.apimachinery.errors import FieldError, StatusError, status
+from fakekube.apimachinery.errors.field import forbidden
+from fakekube.apis.rest.strategy import Object, Strategy, WriteContext
+from fakekube.apis.validation.checks import immutable_field, required_one_of
 
 __all__ = ["MAX_USER_PRIORITY", "SYSTEM_CLASSES", "PriorityClassStrategy"]
 

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from fakekube.apimachinery.errors import FieldError
+from fakekube.apimachinery.errors.field import duplicate, immutable, invalid, required
 from fakekube.apis.core.node_labels import node_label_selector_warnings
 from fakekube.apis.core.pods.volumes import csi_driver_name
-from fakekube.errors import FieldError
-from fakekube.errors.field import duplicate, immutable, invalid, required
-from fakekube.registry.revalidating_strategy import RevalidatingStrategy
-from fakekube.registry.strategy import Object, Strategy, WriteContext
-from fakekube.validation import names
-from fakekube.validation.checks import immutable_field, invalid_each, label_name, non_negative, one_of
-from fakekube.validation.resource_lists import non_negative_quantity
-from fakekube.validation.selectors import label_selector
-from fakekube.validation.semantic_equality import same
-from fakekube.validation.to_internal import printed
+from fakekube.apis.rest.revalidating_strategy import RevalidatingStrategy
+from fakekube.apis.rest.strategy import Object, Strategy, WriteContext
+from fakekube.apis.validation import names
+from fakekube.apis.validation.checks import immutable_field, invalid_each, label_name, non_negative, one_of
+from fakekube.apis.validation.resource_lists import non_negative_quantity
+from fakekube.apis.validation.selectors import label_selector
+from fakekube.apis.validation.semantic_equality import same
+from fakekube.apis.validation.to_internal import printed
 
 __all__ = ["CSIDriverStrategy", "CSINodeStrategy", "CSIStorageCapacityStrategy"]
 

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from fakekube.apimachinery.errors import FieldError
+from fakekube.apimachinery.errors.field import duplicate, forbidden, immutable, invalid, required, too_long
 from fakekube.apis.core.node_labels import DEPRECATED
-from fakekube.errors import FieldError
-from fakekube.errors.field import duplicate, forbidden, immutable, invalid, required, too_long
-from fakekube.registry.revalidating_strategy import RevalidatingStrategy
-from fakekube.registry.strategy import Object, Strategy, WriteContext
-from fakekube.validation.checks import immutable_field, label_name, one_of
-from fakekube.validation.maps import total_size
-from fakekube.validation.selectors import topology_selector_term
-from fakekube.validation.semantic_equality import same
+from fakekube.apis.rest.revalidating_strategy import RevalidatingStrategy
+from fakekube.apis.rest.strategy import Object, Strategy, WriteContext
+from fakekube.apis.validation.checks import immutable_field, label_name, one_of
+from fakekube.apis.validation.maps import total_size
+from fakekube.apis.validation.selectors import topology_selector_term
+from fakekube.apis.validation.semantic_equality import same
 
 __all__ = ["StorageClassStrategy", "VolumeAttributesClassStrategy"]
 

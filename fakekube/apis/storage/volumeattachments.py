@@ -8,18 +8,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from fakekube.apimachinery.errors import FieldError
+from fakekube.apimachinery.errors.field import forbidden, immutable, required, too_long
+from fakekube.apimachinery.schema.builtin import type_of
 from fakekube.apis.core.persistentvolumes import validate_volume_spec
 from fakekube.apis.core.pods.volumes import csi_driver_name
-from fakekube.errors import FieldError
-from fakekube.errors.field import forbidden, immutable, required, too_long
-from fakekube.registry.status_strategy import StatusStrategy
-from fakekube.registry.strategy import Object, Strategy, WriteContext
-from fakekube.schema.builtin import type_of
-from fakekube.validation import names
-from fakekube.validation.checks import invalid_each
-from fakekube.validation.maps import total_size
-from fakekube.validation.semantic_equality import same_as
-from fakekube.validation.to_internal import to_internal
+from fakekube.apis.rest.status_strategy import StatusStrategy
+from fakekube.apis.rest.strategy import Object, Strategy, WriteContext
+from fakekube.apis.validation import names
+from fakekube.apis.validation.checks import invalid_each
+from fakekube.apis.validation.maps import total_size
+from fakekube.apis.validation.semantic_equality import same_as
+from fakekube.apis.validation.to_internal import to_internal
 
 __all__ = ["STATUS", "VolumeAttachmentStrategy"]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from fakekube.checker.client_writes import is_apply, learned_writes
 from fakekube.checker.rule import NotExercised, Rule, Verdict
-from fakekube.client import ApiError
+from fakekube.controllers.client import ApiError
 
 if TYPE_CHECKING:
     from fakekube.checker.trace import Call

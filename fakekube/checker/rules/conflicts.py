@@ -13,7 +13,7 @@ from fakekube.checker.reaction import Copy, EffectKind, children_of
 from fakekube.checker.rule import NotExercised, Rule, Verdict
 from fakekube.checker.sample import new_token
 from fakekube.checker.trace import LEASES
-from fakekube.client import ApiError
+from fakekube.controllers.client import ApiError
 
 if TYPE_CHECKING:
     from fakekube.checker.trace import Call

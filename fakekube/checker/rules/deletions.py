@@ -9,7 +9,7 @@ from fakekube.checker.edits import delete_children, drop_finalizers, own_objects
 from fakekube.checker.reaction import Copy, Effect, EffectKind, children_of
 from fakekube.checker.rule import NotExercised, Rule, Verdict
 from fakekube.checker.waits import await_delivery, await_long_watches, await_requests
-from fakekube.client import ApiError
+from fakekube.controllers.client import ApiError
 
 if TYPE_CHECKING:
     from fakekube.checker.trial import Trial

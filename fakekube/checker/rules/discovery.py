@@ -12,7 +12,7 @@ from fakekube.checker.judges import judge_process
 from fakekube.checker.rule import NotExercised, Outcome, Rule, Verdict
 from fakekube.checker.sample import new_token
 from fakekube.checker.waits import require_resumption
-from fakekube.client import ApiError, UnknownResource
+from fakekube.controllers.client import ApiError, UnknownResource
 
 if TYPE_CHECKING:
     from fakekube.checker.trial import Trial

@@ -12,7 +12,7 @@ from fakekube.checker.judges import judge_extra_children
 from fakekube.checker.reaction import Copy, children_of
 from fakekube.checker.rule import NotExercised, Rule, Verdict
 from fakekube.checker.sample import new_token
-from fakekube.client import ApiError
+from fakekube.controllers.client import ApiError
 
 if TYPE_CHECKING:
     from fakekube.checker.trace import Call

@@ -14,7 +14,7 @@ from fakekube.checker.rule import NotExercised, Rule, Verdict
 from fakekube.checker.rules.watch_errors import judge_only_failures
 from fakekube.checker.trace import excerpt
 from fakekube.checker.waits import await_requests, require_resumption
-from fakekube.client import ApiError
+from fakekube.controllers.client import ApiError
 
 if TYPE_CHECKING:
     from fakekube.checker.trace import Call, StreamKey

@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from fakekube.apimachinery.selectors.nodes import required_node_affinity
+from fakekube.apimachinery.selectors.taints import untolerated
 from fakekube.controllers.controller_utils import is_pod_available, is_pod_ready, phase_of
 from fakekube.controllers.daemon.template import HASH_LABEL, add_daemon_pod_tolerations
-from fakekube.selectors.nodes import required_node_affinity
-from fakekube.selectors.taints import untolerated
 
 __all__ = ["Backoff", "Placement", "by_creation", "node_should_run_daemon_pod"]
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from fakekube.client import ApiError
+from fakekube.apimachinery.schema.trees import in_order
 from fakekube.controllers import history
+from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_ref_manager import ControllerRefManager, new_controller_ref, selector_of
 from fakekube.controllers.daemon.template import HASH_LABEL
 from fakekube.controllers.hashing import compute_hash
 from fakekube.controllers.reconciler import Reconciler
-from fakekube.schema.trees import in_order
 
 __all__ = ["Revisions"]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fakekube.validation.conditions import find_condition
+from fakekube.apis.validation.conditions import find_condition
 
 __all__ = ["has_progress_deadline", "new_deployment_condition", "remove_condition", "set_condition"]
 

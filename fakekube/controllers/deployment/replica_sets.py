@@ -12,7 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from fakekube.client import ApiError
+from fakekube.apis.validation.conditions import find_condition
+from fakekube.apis.validation.semantic_equality import same
+from fakekube.base.golang.quoting import go_quote
+from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_ref_manager import is_controlled_by, new_controller_ref
 from fakekube.controllers.controller_utils import is_namespace_terminating
 from fakekube.controllers.deployment.annotations import (
@@ -36,9 +39,6 @@ from fakekube.controllers.deployment.replica_counts import (
 )
 from fakekube.controllers.hashing import compute_hash
 from fakekube.controllers.reconciler import Object, Reconciler
-from fakekube.golang.quoting import go_quote
-from fakekube.validation.conditions import find_condition
-from fakekube.validation.semantic_equality import same
 
 __all__ = ["Rollout", "by_creation", "equal_ignore_hash"]
 

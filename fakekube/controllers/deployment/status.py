@@ -8,6 +8,8 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+from fakekube.apis.validation.conditions import find_condition
+from fakekube.base.golang.quoting import go_quote
 from fakekube.controllers.controller_utils import parse_time
 from fakekube.controllers.deployment.conditions import (
     has_progress_deadline,
@@ -24,8 +26,6 @@ from fakekube.controllers.deployment.replica_counts import (
 )
 from fakekube.controllers.deployment.replica_sets import Rollout
 from fakekube.controllers.reconciler import Key
-from fakekube.golang.quoting import go_quote
-from fakekube.validation.conditions import find_condition
 
 __all__ = ["sync_deployment_status", "sync_rollout_status"]
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from fakekube.base.golang.quoting import go_quote
 from fakekube.controllers.controller_utils import is_pod_terminal
 from fakekube.controllers.deployment.annotations import (
     ROLLBACK_TO,
@@ -31,7 +32,6 @@ from fakekube.controllers.deployment.replica_counts import (
 from fakekube.controllers.deployment.replica_sets import Rollout, by_creation, equal_ignore_hash, without_hash
 from fakekube.controllers.deployment.status import sync_rollout_status
 from fakekube.controllers.reconciler import Key
-from fakekube.golang.quoting import go_quote
 
 __all__ = ["get_rollback_to", "rollback", "rollout_recreate", "rollout_rolling"]
 

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from fakekube.apis.validation.conditions import find_condition
 from fakekube.controllers.controller_utils import is_pod_ready
-from fakekube.validation.conditions import find_condition
 
 __all__ = [
     "LAST_CHANGE",

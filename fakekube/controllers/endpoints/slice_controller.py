@@ -11,7 +11,7 @@ from functools import partial
 from ipaddress import ip_address
 from typing import Any, ClassVar, Final
 
-from fakekube.client import ApiError
+from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_utils import is_namespace_terminating, is_pod_ready
 from fakekube.controllers.endpoints.pod_endpoints import (
     LAST_CHANGE,

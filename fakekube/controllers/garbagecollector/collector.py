@@ -18,13 +18,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum, auto
 from typing import Any
 
-from fakekube.client import ApiError
+from fakekube.apimachinery.patch.types import MERGE_PATCH, STRATEGIC_MERGE_PATCH
+from fakekube.apis.rest.resource import Resource
+from fakekube.apis.validation.objectmeta import DELETE_DEPENDENTS, ORPHAN_DEPENDENTS
+from fakekube.controllers.client import ApiError
 from fakekube.controllers.garbagecollector.graph import Action, Graph, Node, Reference, has_finalizer, is_blocking
 from fakekube.controllers.informers import ADDED, DELETED
 from fakekube.controllers.reconciler import Key, Object, Reconciler
-from fakekube.patch.types import MERGE_PATCH, STRATEGIC_MERGE_PATCH
-from fakekube.registry.resource import Resource
-from fakekube.validation.objectmeta import DELETE_DEPENDENTS, ORPHAN_DEPENDENTS
 
 __all__ = ["GarbageCollector"]
 

@@ -15,8 +15,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from fakekube.apis.validation.objectmeta import DELETE_DEPENDENTS, ORPHAN_DEPENDENTS
 from fakekube.controllers.informers import DELETED
-from fakekube.validation.objectmeta import DELETE_DEPENDENTS, ORPHAN_DEPENDENTS
 
 __all__ = ["Action", "Graph", "Node", "has_finalizer", "is_blocking"]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fakekube.validation.conditions import find_condition
+from fakekube.apis.validation.conditions import find_condition
 
 __all__ = [
     "ensure_condition_status",

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
-from fakekube.client import ApiError
+from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_utils import PodControl, is_namespace_terminating, is_pod_ready, parse_time
 from fakekube.controllers.job.backoff import BackoffRecord, get_remaining_time_per_index
 from fakekube.controllers.job.conditions import ensure_condition_status, find_true_condition, new_condition

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fakekube.client import ApiError, Client
+from fakekube.controllers.client import ApiError, Client
 from fakekube.controllers.controller_utils import phase_of
 from fakekube.controllers.job.conditions import ensure_condition_status, find_true_condition, new_condition
 from fakekube.controllers.job.indexes import OrderedIntervals, get_completion_index

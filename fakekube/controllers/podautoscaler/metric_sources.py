@@ -11,6 +11,8 @@ from datetime import datetime
 from math import ceil
 from typing import Any
 
+from fakekube.apimachinery.schema.quantity import Format, Quantity
+from fakekube.apimachinery.selectors import from_label_selector
 from fakekube.controllers.disruption import label_selector_string
 from fakekube.controllers.podautoscaler.metrics_client import MetricError, MetricsClient, milli_value
 from fakekube.controllers.podautoscaler.replica_calculator import (
@@ -19,8 +21,6 @@ from fakekube.controllers.podautoscaler.replica_calculator import (
     calculate_pod_requests,
     get_usage_ratio_replicas,
 )
-from fakekube.schema.quantity import Format, Quantity
-from fakekube.selectors import from_label_selector
 
 __all__ = ["FailedMetric", "MetricSources", "Proposal"]
 

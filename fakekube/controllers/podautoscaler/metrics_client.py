@@ -14,10 +14,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import quote
 
-from fakekube.client import ApiError, Client
+from fakekube.apimachinery.schema.quantity import parse as parse_quantity
+from fakekube.base.golang.durations import parse_duration
+from fakekube.controllers.client import ApiError, Client
 from fakekube.controllers.controller_utils import parse_time
-from fakekube.golang.durations import parse_duration
-from fakekube.schema.quantity import parse as parse_quantity
 
 __all__ = ["MetricError", "MetricsClient", "PodMetric", "client_go_message", "milli_value"]
 

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from fakekube.client import ApiError
+from fakekube.apimachinery.schema.trees import in_order
 from fakekube.controllers import history
+from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_ref_manager import ControllerRefManager, get_controller_of, keys_of_controllers, selector_of
 from fakekube.controllers.controller_utils import find_min_next_pod_availability_check
 from fakekube.controllers.reconciler import Key, Object, Reconciler
 from fakekube.controllers.statefulset.identity import get_pod_revision, is_member_of
 from fakekube.controllers.statefulset.pod_control import StatefulPodControl
 from fakekube.controllers.statefulset.update import StatefulSetUpdate
-from fakekube.schema.trees import in_order
 
 __all__ = ["StatefulSetController"]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fakekube.client import ApiError
+from fakekube.controllers.client import ApiError
 from fakekube.controllers.reconciler import Reconciler
 from fakekube.controllers.statefulset.claims import (
     get_persistent_volume_claim_retention_policy,

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from fakekube.client import ApiError
+from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_utils import is_pod_available, phase_of
 from fakekube.controllers.statefulset.identity import (
     get_ordinal,

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from fakekube.apis.validation.resource_lists import quantity
 from fakekube.controllers.recorder import get_reference
 from fakekube.controllers.volumes.matching import BIND_COMPLETED, BOUND_BY_CONTROLLER, has_annotation, is_volume_bound_to_claim
-from fakekube.validation.resource_lists import quantity
 
 if TYPE_CHECKING:
-    from fakekube.client import Client
+    from fakekube.controllers.client import Client
     from fakekube.controllers.recorder import Recorder
 
 __all__ = ["Binding", "phase_of", "with_annotations"]

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fakekube.admission.defaults import newest_default
-from fakekube.admission.storage import DEFAULT_MARKS
+from fakekube.apiserver.admission.defaults import newest_default
+from fakekube.apiserver.admission.storage import DEFAULT_MARKS
 from fakekube.controllers.controller_utils import is_pod_terminal
 from fakekube.controllers.volumes.binding import Binding, with_annotations
 from fakekube.controllers.volumes.matching import (

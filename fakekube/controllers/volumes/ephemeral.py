@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from fakekube.client import ApiError
+from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_ref_manager import is_controlled_by, new_controller_ref
 from fakekube.controllers.reconciler import Key, Object, Reconciler
 

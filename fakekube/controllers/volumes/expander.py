@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from fakekube.apis.validation.resource_lists import quantity
 from fakekube.controllers.reconciler import Key, Object, Reconciler
 from fakekube.controllers.volumes.binding import PRE_RESIZE_CAPACITY, phase_of
 from fakekube.controllers.volumes.matching import has_annotation, is_volume_bound_to_claim, requested_storage
 from fakekube.controllers.volumes.plugins import has_plugin
-from fakekube.validation.resource_lists import quantity
 
 __all__ = ["ExpandController", "is_expansion_requested"]
 

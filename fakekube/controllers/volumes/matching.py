@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from fakekube.apimachinery.schema.quantity import Quantity
+from fakekube.apimachinery.selectors import from_label_selector
 from fakekube.apis.core.pods.references import claim_names
-from fakekube.schema.quantity import Quantity
-from fakekube.selectors import from_label_selector
-from fakekube.validation.resource_lists import quantity
+from fakekube.apis.validation.resource_lists import quantity
 
 __all__ = [
     "BIND_COMPLETED",

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from fakekube.client import ApiError
+from fakekube.controllers.client import ApiError
 from fakekube.controllers.reconciler import Key, Object, Reconciler
 from fakekube.controllers.recorder import get_reference
 from fakekube.controllers.volumes.claims import PROVISIONER as PROVISIONER_ANNOTATION

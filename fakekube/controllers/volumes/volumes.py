@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fakekube.client import ApiError
+from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_utils import is_pod_terminal
 from fakekube.controllers.volumes.binding import Binding, phase_of
 from fakekube.controllers.volumes.matching import PROVISIONED_BY, get_volume_mode, has_annotation, uses_claim

@@ -15,8 +15,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
-from fakekube.api.version import git_version
-from fakekube.client import ApiError, UnknownResource
+from fakekube.apimachinery.patch.types import APPLY_YAML
+from fakekube.apiserver.http.version import git_version
+from fakekube.controllers.client import ApiError, UnknownResource
 from fakekube.controllers.kubelets import has_kubelet
 from fakekube.controllers.reconciler import Key, Object, Reconciler
 from fakekube.nodes.addresses import Addresses
@@ -24,7 +25,6 @@ from fakekube.nodes.node_status import HEALTHY
 from fakekube.nodes.stages.errors import StageError
 from fakekube.nodes.stages.go_templates import Function
 from fakekube.nodes.stages.stage import Action, Stage, match_stage, new_stage
-from fakekube.patch.types import APPLY_YAML
 
 __all__ = ["RELOAD", "StageController"]
 

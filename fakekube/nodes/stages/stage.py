@@ -18,15 +18,15 @@ from typing import Any, Final
 
 import yaml
 
-from fakekube.cel.environments import Environment, ExpressionError
-from fakekube.cel.errors import EvaluationError
-from fakekube.cel.types import DYN
-from fakekube.cel.views import untyped
+from fakekube.apimachinery.cel.environments import Environment, ExpressionError
+from fakekube.apimachinery.cel.errors import EvaluationError
+from fakekube.apimachinery.cel.types import DYN
+from fakekube.apimachinery.cel.views import untyped
+from fakekube.apimachinery.patch.types import APPLY_YAML, JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH
 from fakekube.nodes.plans import PlanError, seconds
 from fakekube.nodes.stages import go_templates, jq
 from fakekube.nodes.stages.errors import StageError
 from fakekube.nodes.stages.functions import CONTEXT, PLAIN
-from fakekube.patch.types import APPLY_YAML, JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH
 
 __all__ = ["Action", "Stage", "match_stage", "new_stage"]
 

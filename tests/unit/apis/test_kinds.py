@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fakekube.registry import builtin
+from fakekube.apiserver.registry import builtin
 from tests.unit import stories
 
 FOLDER = Path(__file__).parents[3] / "fixtures" / "kinds"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fakekube import ApiError, Cluster
-from fakekube.threads import WORKERS
+from fakekube.base.threads import WORKERS
 
 ANY = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 DEFINITION = {

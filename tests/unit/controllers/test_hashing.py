@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fakekube import Cluster
-from fakekube.codecs import json
+from fakekube.apimachinery.codecs import json
+from fakekube.apimachinery.schema.trees import in_order
+from fakekube.base.golang.rand import safe_encode_string
 from fakekube.controllers.go_structs import print_pod_template
 from fakekube.controllers.hashing import compute_hash, fnv1, fnv1a, hash_controller_revision
 from fakekube.controllers.history import template_patch
-from fakekube.golang.rand import safe_encode_string
-from fakekube.schema.trees import in_order
 
 
 def template(name: str, image: str, **spec: Any) -> dict[str, Any]:

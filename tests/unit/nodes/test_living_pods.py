@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fakekube import Cluster
-from fakekube.client import ApiError
+from fakekube.controllers.client import ApiError
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from fakekube import Cluster
-from fakekube.kubelet_api import Streams
-from fakekube.pipes import Pipe
+from fakekube.net.pipes import Pipe
+from fakekube.net.streaming.kubelet_api import Streams
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from fakekube import Cluster
-from fakekube.codecs import protobuf
-from fakekube.schema.builtin import kind_type
+from fakekube.apimachinery.codecs import protobuf
+from fakekube.apimachinery.schema.builtin import kind_type
 
 TIMEOUT = 10.0
 PODS = "/api/v1/namespaces/default/configmaps"

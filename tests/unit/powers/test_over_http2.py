@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from fakekube import Cluster
-from tests.unit.server.http2.client import Answer, Client
+from tests.unit.net.http2.client import Answer, Client
 
 TIMEOUT = 10.0
 INTERNAL_ERROR = 2
@@ -234,7 +234,7 @@ def test_silence_of_the_connection_leaves_pings_unanswered(cluster: Cluster, ses
 
 
 def test_client_certificate_authenticates_over_http2(cluster: Cluster) -> None:
-    from fakekube.server.certificates import client_credentials
+    from fakekube.net.certificates import client_credentials
 
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE

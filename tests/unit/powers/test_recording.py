@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from fakekube import Cluster
-from fakekube.client.remote import RemoteClient
-from fakekube.patch import strategic, strategic_diff
+from fakekube.apimachinery.patch import strategic, strategic_diff
+from fakekube.apimachinery.schema.builtin import kind_type
+from fakekube.controllers.client.remote import RemoteClient
 from fakekube.powers.recording import RecordingError, read
 from fakekube.powers.remote_recorder import RemoteRecorder
-from fakekube.schema.builtin import kind_type
 
 #: As `kwokctl snapshot record` writes it, with uids of another cluster.
 KWOK = b"""apiVersion: v1

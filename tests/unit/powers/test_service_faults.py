@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from fakekube import ApiError, Cluster
+from fakekube.apis.rest.webhook_calls import CallError
+from fakekube.apiserver.webhooks.caller import review_in
+from fakekube.apiserver.webhooks.transport import Answer, Endpoint
 from fakekube.powers.faults import FaultSelector
 from fakekube.powers.webhook_faults import ObservedCall
-from fakekube.registry.webhook_calls import CallError
-from fakekube.webhooks.caller import review_in
-from fakekube.webhooks.transport import Answer, Endpoint
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"

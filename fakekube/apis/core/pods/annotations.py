@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from fakekube.apimachinery.errors import FieldError
+from fakekube.apimachinery.errors.field import forbidden, invalid
 from fakekube.apis.core.pods.validation_options import DELETION_COST, ValidationOptions, is_deletion_cost
 from fakekube.apis.core.pods.visitor import containers, containers_with_paths
-from fakekube.errors import FieldError
-from fakekube.errors.field import forbidden, invalid
-from fakekube.golang.json_objects import JSONError
-from fakekube.golang.quoting import go_quote
-from fakekube.validation.annotation_values import read_tolerations
-from fakekube.validation.paths import descending
-from fakekube.validation.tolerations import tolerations
+from fakekube.apis.validation.annotation_values import read_tolerations
+from fakekube.apis.validation.paths import descending
+from fakekube.apis.validation.tolerations import tolerations
+from fakekube.base.golang.json_objects import JSONError
+from fakekube.base.golang.quoting import go_quote
 
 MIRROR = "kubernetes.io/config.mirror"
 TOLERATIONS = "scheduler.alpha.kubernetes.io/tolerations"

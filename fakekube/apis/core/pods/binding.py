@@ -5,11 +5,11 @@ Specified by: pkg/registry/core/pod/storage/storage.go (BindingREST).
 
 from __future__ import annotations
 
+from fakekube.apimachinery.errors import StatusError, status
+from fakekube.apimachinery.errors.field import FieldError, aggregate, not_supported, required
 from fakekube.apis.core.pods.conditions import set_condition
-from fakekube.errors import StatusError, status
-from fakekube.errors.field import FieldError, aggregate, not_supported, required
-from fakekube.registry.object_name import check_key_name
-from fakekube.registry.strategy import Object, WriteContext
+from fakekube.apis.rest.object_name import check_key_name
+from fakekube.apis.rest.strategy import Object, WriteContext
 
 SUCCESS = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from fakekube.golang.timestamps import print_time
+from fakekube.base.golang.timestamps import print_time
 
 Condition = dict[str, Any]
 

@@ -9,17 +9,17 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
+from fakekube.apimachinery.errors import FieldError
+from fakekube.apimachinery.errors.field import duplicate, forbidden, invalid, not_found, not_supported, required, too_many
 from fakekube.apis.core.pods import environment
 from fakekube.apis.core.pods.probes import PROBES, lifecycle
 from fakekube.apis.core.pods.security_context import container_security, pull_policy
 from fakekube.apis.core.pods.validation_options import ValidationOptions
 from fakekube.apis.core.pods.visitor import is_sidecar
 from fakekube.apis.core.pods.volume_mounts import volume_devices, volume_mounts
-from fakekube.errors import FieldError
-from fakekube.errors.field import duplicate, forbidden, invalid, not_found, not_supported, required, too_many
-from fakekube.validation import names
-from fakekube.validation.checks import invalid_each, one_of, port, required_one_of
-from fakekube.validation.resource_lists import container_resource_name, requirements
+from fakekube.apis.validation import names
+from fakekube.apis.validation.checks import invalid_each, one_of, port, required_one_of
+from fakekube.apis.validation.resource_lists import container_resource_name, requirements
 
 Container = Mapping[str, Any]
 

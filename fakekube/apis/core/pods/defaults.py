@@ -12,7 +12,7 @@ from fakekube.apis.core.pods.pod_resources import container_sums
 from fakekube.apis.core.pods.v1_conversion import sync_service_account
 from fakekube.apis.core.pods.visitor import containers
 from fakekube.apis.core.pods.volumes import SOURCES
-from fakekube.validation.resource_lists import is_huge_page, is_overcommitable, is_pod_level
+from fakekube.apis.validation.resource_lists import is_huge_page, is_overcommitable, is_pod_level
 
 Spec = dict[str, Any]
 

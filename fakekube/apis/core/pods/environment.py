@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from fakekube.errors import FieldError
-from fakekube.errors.field import invalid, not_supported, required
-from fakekube.validation import names
-from fakekube.validation.checks import invalid_each
-from fakekube.validation.paths import no_backsteps
-from fakekube.validation.resource_lists import quantity
+from fakekube.apimachinery.errors import FieldError
+from fakekube.apimachinery.errors.field import invalid, not_supported, required
+from fakekube.apis.validation import names
+from fakekube.apis.validation.checks import invalid_each
+from fakekube.apis.validation.paths import no_backsteps
+from fakekube.apis.validation.resource_lists import quantity
 
 Part = Mapping[str, Any]
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
+from fakekube.apimachinery.errors import StatusError, status
+from fakekube.apimachinery.errors.field import invalid
+from fakekube.apimachinery.selectors import SelectorError, from_label_selector
 from fakekube.apis.core.pods.binding import SUCCESS
 from fakekube.apis.core.pods.conditions import is_ready, set_condition
-from fakekube.errors import StatusError, status
-from fakekube.errors.field import invalid
-from fakekube.golang.timestamps import print_time
-from fakekube.registry.cluster_access import Recorded
-from fakekube.registry.strategy import Object, WriteContext
-from fakekube.selectors import SelectorError, from_label_selector
+from fakekube.apis.rest.cluster_access import Recorded
+from fakekube.apis.rest.strategy import Object, WriteContext
+from fakekube.base.golang.timestamps import print_time
 
 POLICY = "policy"
 BUDGETS = "poddisruptionbudgets"

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from fakekube.apimachinery.errors import FieldError
+from fakekube.apimachinery.errors.field import forbidden, invalid
+from fakekube.apimachinery.schema.quantity import Quantity
 from fakekube.apis.core.pods.containers import PodContext
 from fakekube.apis.core.pods.visitor import is_sidecar
-from fakekube.errors import FieldError
-from fakekube.errors.field import forbidden, invalid
-from fakekube.schema.quantity import Quantity
-from fakekube.validation.resource_lists import is_huge_page, pod_resource_name, quantity, requirements
+from fakekube.apis.validation.resource_lists import is_huge_page, pod_resource_name, quantity, requirements
 
 Sums = dict[str, Quantity]
 

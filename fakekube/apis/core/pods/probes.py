@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from fakekube.errors import FieldError
-from fakekube.errors.field import forbidden, invalid, required
-from fakekube.validation import names
-from fakekube.validation.checks import invalid_each, non_negative, one_of, port, port_or_name
+from fakekube.apimachinery.errors import FieldError
+from fakekube.apimachinery.errors.field import forbidden, invalid, required
+from fakekube.apis.validation import names
+from fakekube.apis.validation.checks import invalid_each, non_negative, one_of, port, port_or_name
 
 Part = Mapping[str, Any]
 

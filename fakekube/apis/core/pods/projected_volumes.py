@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from fakekube.apimachinery.errors import FieldError
+from fakekube.apimachinery.errors.field import forbidden, invalid, required
 from fakekube.apis.core.pods.environment import VOLUME_FIELDS, object_field, resource_field
-from fakekube.errors import FieldError
-from fakekube.errors.field import forbidden, invalid, required
-from fakekube.validation.paths import non_reserved
+from fakekube.apis.validation.paths import non_reserved
 
 Part = Mapping[str, Any]
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fakekube.schema.quantity import Quantity
-from fakekube.validation.resource_lists import COMPUTE, quantity
+from fakekube.apimachinery.schema.quantity import Quantity
+from fakekube.apis.validation.resource_lists import COMPUTE, quantity
 
 
 def qos_class(spec: Mapping[str, Any]) -> str:

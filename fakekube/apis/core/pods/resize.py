@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from fakekube.apimachinery.errors import FieldError
+from fakekube.apimachinery.errors.field import forbidden, invalid
 from fakekube.apis.core.pods.annotations import MIRROR
 from fakekube.apis.core.pods.qos import qos_class
 from fakekube.apis.core.pods.visitor import NIL_PATH, is_sidecar
-from fakekube.errors import FieldError
-from fakekube.errors.field import forbidden, invalid
 
 Part = dict[str, Any]
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from fakekube.apimachinery.schema.quantity import Quantity
 from fakekube.apis.core.pods.pod_resources import container_sums
 from fakekube.apis.core.pods.visitor import is_sidecar
-from fakekube.registry.strategy import Object
-from fakekube.schema.quantity import Quantity
-from fakekube.validation.resource_lists import quantity
+from fakekube.apis.rest.strategy import Object
+from fakekube.apis.validation.resource_lists import quantity
 
 __all__ = ["Amounts", "amounts", "pod_limits", "pod_requests", "with_allocated_resources"]
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from fakekube.apimachinery.errors import FieldError
+from fakekube.apimachinery.errors.field import duplicate, invalid, required
 from fakekube.apis.core.pods.validation_options import PREFERRED, REQUIRED, ValidationOptions
-from fakekube.errors import FieldError
-from fakekube.errors.field import duplicate, invalid, required
-from fakekube.validation import names, selectors
-from fakekube.validation.checks import invalid_each, label_name, one_of, positive
+from fakekube.apis.validation import names, selectors
+from fakekube.apis.validation.checks import invalid_each, label_name, one_of, positive
 
 Part = Mapping[str, Any]
 

@@ -10,15 +10,15 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from fakekube.apimachinery.errors import FieldError
+from fakekube.apimachinery.errors.field import forbidden, invalid, not_supported, required, too_long
 from fakekube.apis.core.pods.sysctls import sysctls
 from fakekube.apis.core.pods.validation_options import ValidationOptions
 from fakekube.apis.core.pods.visitor import containers_with_paths
-from fakekube.errors import FieldError
-from fakekube.errors.field import forbidden, invalid, not_supported, required, too_long
-from fakekube.validation import names
-from fakekube.validation.checks import invalid_each, one_of, required_one_of
-from fakekube.validation.paths import descending
-from fakekube.validation.to_internal import to_internal
+from fakekube.apis.validation import names
+from fakekube.apis.validation.checks import invalid_each, one_of, required_one_of
+from fakekube.apis.validation.paths import descending
+from fakekube.apis.validation.to_internal import to_internal
 
 Part = Mapping[str, Any]
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from fakekube.apimachinery.errors import FieldError
+from fakekube.apimachinery.errors.field import duplicate, forbidden, invalid, required, too_long
 from fakekube.apis.core.pods import containers, scheduling, security_context
 from fakekube.apis.core.pods.annotations import MIRROR
 from fakekube.apis.core.pods.containers import PodContext
@@ -16,14 +18,12 @@ from fakekube.apis.core.pods.validation_options import ValidationOptions
 from fakekube.apis.core.pods.visitor import NIL_PATH, containers_with_paths
 from fakekube.apis.core.pods.volume_mounts import file_key_volumes
 from fakekube.apis.core.pods.volumes import volumes
-from fakekube.errors import FieldError
-from fakekube.errors.field import duplicate, forbidden, invalid, required, too_long
-from fakekube.validation import ip, names
-from fakekube.validation.checks import invalid_each, label_name, required_one_of
-from fakekube.validation.objectmeta import validate_labels
-from fakekube.validation.resource_lists import container_resource_name, requirements
-from fakekube.validation.to_internal import to_internal
-from fakekube.validation.tolerations import tolerations
+from fakekube.apis.validation import ip, names
+from fakekube.apis.validation.checks import invalid_each, label_name, required_one_of
+from fakekube.apis.validation.objectmeta import validate_labels
+from fakekube.apis.validation.resource_lists import container_resource_name, requirements
+from fakekube.apis.validation.to_internal import to_internal
+from fakekube.apis.validation.tolerations import tolerations
 
 Part = Mapping[str, Any]
 

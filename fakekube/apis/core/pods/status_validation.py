@@ -8,11 +8,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fakekube.errors import FieldError
-from fakekube.errors.field import IMMUTABLE, duplicate, forbidden, internal, invalid, not_supported, required, too_long
-from fakekube.validation import ip, names
-from fakekube.validation.checks import invalid_each, label_name
-from fakekube.validation.to_internal import to_internal
+from fakekube.apimachinery.errors import FieldError
+from fakekube.apimachinery.errors.field import (
+    IMMUTABLE,
+    duplicate,
+    forbidden,
+    internal,
+    invalid,
+    not_supported,
+    required,
+    too_long,
+)
+from fakekube.apis.validation import ip, names
+from fakekube.apis.validation.checks import invalid_each, label_name
+from fakekube.apis.validation.to_internal import to_internal
 
 Part = Mapping[str, Any]
 

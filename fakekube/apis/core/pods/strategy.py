@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from fakekube.apimachinery.errors import FieldError
+from fakekube.apimachinery.errors.field import forbidden
 from fakekube.apis.core.pods import status_validation, update_validation
 from fakekube.apis.core.pods.annotations import (
     APPARMOR,
@@ -28,12 +30,10 @@ from fakekube.apis.core.pods.v1_conversion import drop_old_annotations, raise_gr
 from fakekube.apis.core.pods.validation_options import NEW_POD, ValidationOptions, pod_affinity_terms
 from fakekube.apis.core.pods.visitor import NIL_PATH, containers
 from fakekube.apis.core.pods.warnings import pod_warnings
-from fakekube.errors import FieldError
-from fakekube.errors.field import forbidden
-from fakekube.registry.status_strategy import keep_all_but, keep_metadata, restore
-from fakekube.registry.strategy import Object, Strategy, WriteContext, spec_as_stored
-from fakekube.validation import ip, names
-from fakekube.validation.to_internal import diff
+from fakekube.apis.rest.status_strategy import keep_all_but, keep_metadata, restore
+from fakekube.apis.rest.strategy import Object, Strategy, WriteContext, spec_as_stored
+from fakekube.apis.validation import ip, names
+from fakekube.apis.validation.to_internal import diff
 
 
 class PodStrategy(Strategy):

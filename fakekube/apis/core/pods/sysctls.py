@@ -9,8 +9,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fakekube.errors import FieldError
-from fakekube.errors.field import duplicate, invalid, required
+from fakekube.apimachinery.errors import FieldError
+from fakekube.apimachinery.errors.field import duplicate, invalid, required
 
 LENGTH = 253
 _SEGMENT = "[a-z0-9]([-_a-z0-9]*[a-z0-9])?"

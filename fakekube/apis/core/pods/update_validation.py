@@ -12,16 +12,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from fakekube.apimachinery.errors import FieldError
+from fakekube.apimachinery.errors.field import forbidden, invalid, required
 from fakekube.apis.core.pods.containers import image_without_padding
 from fakekube.apis.core.pods.spec import MAX_INT32
 from fakekube.apis.core.pods.validation_options import REQUIRED, ValidationOptions
-from fakekube.errors import FieldError
-from fakekube.errors.field import forbidden, invalid, required
-from fakekube.validation import names
-from fakekube.validation.checks import invalid_each
-from fakekube.validation.semantic_equality import same
-from fakekube.validation.to_internal import diff, to_internal
-from fakekube.validation.tolerations import tolerations
+from fakekube.apis.validation import names
+from fakekube.apis.validation.checks import invalid_each
+from fakekube.apis.validation.semantic_equality import same
+from fakekube.apis.validation.to_internal import diff, to_internal
+from fakekube.apis.validation.tolerations import tolerations
 
 Spec = dict[str, Any]
 

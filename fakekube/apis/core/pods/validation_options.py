@@ -15,9 +15,9 @@ from typing import Any
 
 from fakekube.apis.core.pods.sysctls import shared_namespace
 from fakekube.apis.core.pods.visitor import containers, projected_sources
-from fakekube.validation import selectors
-from fakekube.validation.paths import non_reserved
-from fakekube.validation.resource_lists import is_divisible, is_huge_page
+from fakekube.apis.validation import selectors
+from fakekube.apis.validation.paths import non_reserved
+from fakekube.apis.validation.resource_lists import is_divisible, is_huge_page
 
 Spec = dict[str, Any]
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fakekube.errors import FieldError
-from fakekube.errors.field import forbidden, invalid, not_found, required
-from fakekube.validation.checks import one_of
-from fakekube.validation.paths import descending, no_backsteps
+from fakekube.apimachinery.errors import FieldError
+from fakekube.apimachinery.errors.field import forbidden, invalid, not_found, required
+from fakekube.apis.validation.checks import one_of
+from fakekube.apis.validation.paths import descending, no_backsteps
 
 Part = Mapping[str, Any]
 

@@ -13,15 +13,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from fakekube.apimachinery.errors import FieldError
+from fakekube.apimachinery.errors.field import duplicate, forbidden, invalid, not_supported, required, too_long
 from fakekube.apis.core.pods.projected_volumes import downward_file, file_mode, key_to_path, projected_volume
 from fakekube.apis.core.pods.security_context import pull_policy
 from fakekube.apis.core.pods.validation_options import ValidationOptions
-from fakekube.errors import FieldError
-from fakekube.errors.field import duplicate, forbidden, invalid, not_supported, required, too_long
-from fakekube.golang.quoting import go_quote
-from fakekube.validation import names
-from fakekube.validation.checks import invalid_each, one_of
-from fakekube.validation.paths import descending, no_backsteps
+from fakekube.apis.validation import names
+from fakekube.apis.validation.checks import invalid_each, one_of
+from fakekube.apis.validation.paths import descending, no_backsteps
+from fakekube.base.golang.quoting import go_quote
 
 Part = Mapping[str, Any]
 Check = Callable[[Part, str], list[FieldError]]

@@ -14,9 +14,9 @@ from fakekube.apis.core import node_labels
 from fakekube.apis.core.pods.annotations import APPARMOR, SECCOMP, SECCOMP_OF_CONTAINER, profile_of_annotation
 from fakekube.apis.core.pods.validation_options import PREFERRED, REQUIRED
 from fakekube.apis.core.pods.visitor import containers_with_paths
-from fakekube.golang.quoting import go_quote
-from fakekube.validation import ip as addresses
-from fakekube.validation.resource_lists import is_fractional
+from fakekube.apis.validation import ip as addresses
+from fakekube.apis.validation.resource_lists import is_fractional
+from fakekube.base.golang.quoting import go_quote
 
 Part = Mapping[str, Any]
 Spec = dict[str, Any]

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from fakekube.apimachinery.errors import FieldError
+from fakekube.apimachinery.errors.field import duplicate, invalid, required
 from fakekube.apis.core.services.types import EXTERNAL_NAME, NONE, is_headless
-from fakekube.errors import FieldError
-from fakekube.errors.field import duplicate, invalid, required
-from fakekube.registry.strategy import Object
-from fakekube.validation import ip as addresses
-from fakekube.validation.checks import one_of
+from fakekube.apis.rest.strategy import Object
+from fakekube.apis.validation import ip as addresses
+from fakekube.apis.validation.checks import one_of
 
 __all__ = ["SET_ONCE", "changed_cluster_ips", "changed_families", "cluster_ip_fields"]
 

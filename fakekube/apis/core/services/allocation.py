@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from fakekube.apimachinery.errors import FieldError, StatusError, status
+from fakekube.apimachinery.errors.field import invalid
 from fakekube.apis.core.services.addresses import cluster_ip_fields
 from fakekube.apis.core.services.ip_allocator import FULL, NETWORKING, FullError, IPAllocator, NotAllocatedError, candidates
 from fakekube.apis.core.services.types import (
@@ -24,10 +26,8 @@ from fakekube.apis.core.services.types import (
     node_ports,
     uses_node_ports,
 )
-from fakekube.errors import FieldError, StatusError, status
-from fakekube.errors.field import invalid
-from fakekube.registry.strategy import Object, WriteContext
-from fakekube.validation import ip as addresses
+from fakekube.apis.rest.strategy import Object, WriteContext
+from fakekube.apis.validation import ip as addresses
 
 __all__ = ["Allocation", "release"]
 

@@ -12,10 +12,10 @@ import random
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from fakekube.apimachinery.errors import StatusError, status
 from fakekube.apis.networking.ipaddresses import parent_reference, service_ip_address
-from fakekube.errors import StatusError, status
-from fakekube.registry.strategy import Object, WriteContext
-from fakekube.validation import ip as addresses
+from fakekube.apis.rest.strategy import Object, WriteContext
+from fakekube.apis.validation import ip as addresses
 
 __all__ = ["FULL", "NETWORKING", "FullError", "IPAllocator", "NotAllocatedError", "candidates"]
 

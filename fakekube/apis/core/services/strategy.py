@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from fakekube.apimachinery.errors import FieldError
 from fakekube.apis.core.services.allocation import Allocation, release
 from fakekube.apis.core.services.types import (
     CLUSTER_IP,
@@ -24,11 +25,10 @@ from fakekube.apis.core.services.types import (
     node_ports,
 )
 from fakekube.apis.core.services.validation import TOPOLOGY_HINTS, TOPOLOGY_MODE, load_balancer_status, service, service_update
-from fakekube.errors import FieldError
-from fakekube.registry.status_strategy import StatusStrategy
-from fakekube.registry.strategy import Finish, Object, Strategy, WriteContext
-from fakekube.validation import ip as addresses
-from fakekube.validation import names
+from fakekube.apis.rest.status_strategy import StatusStrategy
+from fakekube.apis.rest.strategy import Finish, Object, Strategy, WriteContext
+from fakekube.apis.validation import ip as addresses
+from fakekube.apis.validation import names
 
 __all__ = ["STATUS", "ServiceStrategy"]
 

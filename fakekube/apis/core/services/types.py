@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from fakekube.registry.strategy import Object
+from fakekube.apis.rest.strategy import Object
 
 __all__ = [
     "drop_type_dependent_fields",

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from fakekube.apimachinery.errors import FieldError
+from fakekube.apimachinery.errors.field import IMMUTABLE, duplicate, forbidden, invalid, not_supported, required
 from fakekube.apis.core.endpoint_addresses import endpoint_ip
 from fakekube.apis.core.services.addresses import SET_ONCE, changed_cluster_ips, changed_families, cluster_ip_fields
 from fakekube.apis.core.services.types import (
@@ -21,13 +23,11 @@ from fakekube.apis.core.services.types import (
     is_headless,
     needs_health_check,
 )
-from fakekube.errors import FieldError
-from fakekube.errors.field import IMMUTABLE, duplicate, forbidden, invalid, not_supported, required
-from fakekube.registry.strategy import Object
-from fakekube.validation import ip as addresses
-from fakekube.validation import names
-from fakekube.validation.checks import invalid_each, label_name, one_of, port, port_or_name, required_one_of
-from fakekube.validation.objectmeta import validate_labels
+from fakekube.apis.rest.strategy import Object
+from fakekube.apis.validation import ip as addresses
+from fakekube.apis.validation import names
+from fakekube.apis.validation.checks import invalid_each, label_name, one_of, port, port_or_name, required_one_of
+from fakekube.apis.validation.objectmeta import validate_labels
 
 __all__ = ["load_balancer_status", "service", "service_update"]
 

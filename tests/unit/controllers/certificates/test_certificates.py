@@ -16,7 +16,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from fakekube import Cluster
 from fakekube.controllers.certificates.requests import names_of, parse, validate_kubelet_client, validate_kubelet_serving
-from fakekube.server.certificates import authority
+from fakekube.net.certificates import authority
 
 CLIENT, KUBELET, SERVING = (
     "kubernetes.io/kube-apiserver-client",

@@ -9,9 +9,9 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from fakekube import assembly
-from fakekube.clock import Clock
-from fakekube.registry.backend import Settings
+from fakekube.apiserver import server as assembly
+from fakekube.apiserver.registry.backend import Settings
+from fakekube.base.clock import Clock
 from tests.unit import stories
 
 SERVICES = "/api/v1/namespaces/default/services"

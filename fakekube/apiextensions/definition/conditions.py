@@ -1,0 +1,206 @@
+"""Implements the state machine of a definition as functions from one state to the next.
+
+`next_state` returns what the controllers of the real server would write next: the API approval condition, the accepted
+names and NamesAccepted, then Established; for a terminating definition, the Terminating condition.
+
+Specified by: k8s.io/apiextensions-apiserver/pkg/controller/status (naming_controller.go), establish, finalizer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any
+
+from fakekube.apiextensions.definition.approval import CONDITION, conformance
+from fakekube.apimachinery.schema.trees import are_equal
+from fakekube.apis.rest.strategy import Object
+from fakekube.apis.validation.ca_bundles import has_valid_ca_bundle
+from fakekube.apis.validation.conditions import condition, with_condition
+
+__all__ = [
+    "FINALIZER",
+    "Change",
+    "accepted_names",
+    "ended",
+    "is_ending",
+    "is_released",
+    "is_same_serving",
+    "is_served",
+    "names_of",
+    "next_state",
+]
+
+FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
+
+Change = Callable[[Object], Object]
+Names = Mapping[str, Any]
+
+
+def is_true(obj: Object, type_: str) -> bool:
+    return condition(obj, type_).get("status") == "True"
+
+
+def is_served(obj: Object) -> bool:
+    """Reports whether the versions of a definition are served."""
+    return is_true(obj, "NamesAccepted") or is_true(obj, "Established")
+
+
+def is_same_serving(one: Object, other: Object) -> bool:
+    """Reports whether two states of a definition are served the same way."""
+    return (
+        are_equal(one.get("spec"), other.get("spec"))
+        and one["metadata"].get("uid") == other["metadata"].get("uid")
+        and is_served(one) == is_served(other)
+        and is_ending(one) == is_ending(other)
+        and accepted_names(one) == accepted_names(other)
+    )
+
+
+def is_ending(obj: Object) -> bool:
+    """Reports whether it is terminating, with objects still to be deleted."""
+    meta = obj["metadata"]
+    return "deletionTimestamp" in meta and FINALIZER in meta.get("finalizers", ())
+
+
+def is_released(obj: Object) -> bool:
+    """Reports whether it is terminating and has no finalizers."""
+    return "deletionTimestamp" in obj["metadata"] and not obj["metadata"].get("finalizers")
+
+
+def next_state(obj: Object, others: Iterable[Object], now: str) -> Change | None:
+    """Returns the next state to write; None if there is none."""
+    conforming = _conforming(obj, now)
+    if conforming is not None:
+        return conforming
+    named = _named(obj, others, now)
+    if named is not None:
+        return named
+    if is_ending(obj):
+        reason, message = "InstanceDeletionInProgress", "CustomResource deletion is in progress"
+        if condition(obj, "Terminating").get("reason") == "InstanceDeletionPending":
+            return partial(with_condition, type_="Terminating", status="True", reason=reason, message=message, now=now)
+        return None
+    if is_true(obj, "NamesAccepted") and not is_true(obj, "Established"):
+        return _established(obj, now)
+    return None
+
+
+def _conforming(obj: Object, now: str) -> Change | None:
+    """Sets the condition KubernetesAPIApprovalPolicyConformant of protected groups."""
+    wanted = conformance(obj)
+    known = condition(obj, CONDITION)
+    if wanted is None or wanted == (known.get("status"), known.get("reason"), known.get("message")):
+        return None
+    status, reason, message = wanted
+    return partial(with_condition, type_=CONDITION, status=status, reason=reason, message=message, now=now)
+
+
+def _established(obj: Object, now: str) -> Change | None:
+    """Sets Established once the names are accepted; an invalid CA bundle of a conversion webhook prevents it."""
+    status, reason, message = "True", "InitialNamesAccepted", "the initial names have been accepted"
+    if not has_valid_ca_bundle(obj["spec"]):
+        status, reason, message = "False", "InvalidCABundle", "The conversion webhook CABundle is invalid"
+    if condition(obj, "Established").get("reason") == reason:
+        return None
+    return partial(with_condition, type_="Established", status=status, reason=reason, message=message, now=now)
+
+
+def ended(obj: Object, now: str) -> Object:
+    """Returns the state of a terminating definition whose objects are deleted."""
+    reason, message = "InstanceDeletionCompleted", "removed all instances"
+    if not is_true(obj, "Established"):
+        reason, message = "NeverEstablished", "resource was never established"
+    obj = with_condition(obj, type_="Terminating", status="False", reason=reason, message=message, now=now)
+    finalizers = [name for name in obj["metadata"].get("finalizers", ()) if name != FINALIZER]
+    meta = {name: value for name, value in obj["metadata"].items() if name != "finalizers"}
+    if finalizers:
+        meta["finalizers"] = finalizers
+    return {**obj, "metadata": meta}
+
+
+# ---------------------------------------------------------------- names
+
+
+def accepted_names(obj: Object) -> Names:
+    """Returns the accepted names of a definition; empty if there are none yet."""
+    accepted: Names = (obj.get("status") or {}).get("acceptedNames") or {}
+    return accepted
+
+
+def _named(obj: Object, others: Iterable[Object], now: str) -> Change | None:
+    """Accepts the names that are free; returns None if nothing changes."""
+    wanted: Names = obj["spec"]["names"]
+    if wanted == accepted_names(obj):
+        return None
+    accepted, reason, message = _acceptable(obj, others)
+    status = "False" if message else "True"
+    known = condition(obj, "NamesAccepted")
+    said = (status, reason, message or "no conflicts found")
+    if accepted == accepted_names(obj) and said == (known.get("status"), known.get("reason"), known.get("message")):
+        return None
+
+    def change(old: Object) -> Object:
+        new = {**old, "status": {**(old.get("status") or {}), "acceptedNames": accepted}}
+        new = with_condition(new, type_="NamesAccepted", status=said[0], reason=said[1], message=said[2], now=now)
+        if is_true(new, "Established"):
+            return new
+        reason, text = ("Installing", "the initial names have been accepted")
+        if message:
+            if condition(new, "Established"):
+                return new
+            reason, text = "NotAccepted", "not all names are accepted"
+        return with_condition(new, type_="Established", status="False", reason=reason, message=text, now=now)
+
+    return change
+
+
+_REASONS = {
+    "plural": "PluralConflict",
+    "singular": "SingularConflict",
+    "shortNames": "ShortNamesConflict",
+    "kind": "KindConflict",
+    "listKind": "ListKindConflict",
+}
+
+
+def _acceptable(obj: Object, others: Iterable[Object]) -> tuple[dict[str, Any], str, str]:
+    """Returns the names that are free, the reason, and the message of the last conflict ("" if there is none)."""
+    taken = _taken(obj["spec"]["group"], others)
+    wanted, accepted = obj["spec"]["names"], dict(accepted_names(obj))
+    reason, message = "NoConflicts", ""
+    for name, conflict in _REASONS.items():
+        sort = "kind" if name in ("kind", "listKind") else "resource"
+        if name == "shortNames":
+            own = set(accepted.get(name) or ())
+            conflicts = [n for n in wanted.get(name) or () if n not in own and (sort, n) in taken]
+        else:
+            conflicts = [n for n in (wanted.get(name, ""),) if n != accepted.get(name, "") and (sort, n) in taken]
+        if conflicts:
+            reason, message = conflict, _aggregate(conflicts)
+        elif wanted.get(name):
+            accepted[name] = wanted[name]
+        else:
+            accepted.pop(name, None)
+    if wanted.get("categories"):
+        accepted["categories"] = wanted["categories"]
+    else:
+        accepted.pop("categories", None)
+    return accepted, reason, message
+
+
+def _aggregate(conflicts: list[str]) -> str:
+    texts = [f'"{name}" is already in use' for name in conflicts]
+    return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+
+
+def names_of(obj: Object) -> set[tuple[str, str]]:
+    """Returns the names of a definition, each with its namespace: resources or kinds."""
+    accepted = accepted_names(obj)
+    resources = {accepted.get("plural", ""), accepted.get("singular", ""), *(accepted.get("shortNames") or ())}
+    kinds = {accepted.get("kind", ""), accepted.get("listKind", "")}
+    return {*(("resource", name) for name in resources if name), *(("kind", name) for name in kinds if name)}
+
+
+def _taken(group: str, others: Iterable[Object]) -> set[tuple[str, str]]:
+    return {name for other in others if other["spec"]["group"] == group for name in names_of(other)}

@@ -1,0 +1,222 @@
+"""Validates the keywords of every node of a schema: unsupported keywords, and extensions that contradict each other.
+
+Properties are visited in sorted order (the real server: in random order).
+
+Specified by: k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation/validation.go
+(ValidateCustomResourceDefinitionOpenAPISchema).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from fakekube.apiextensions.definition.rule_validation import rule_errors
+from fakekube.apiextensions.definition.to_internal import Schema, internal_schema
+from fakekube.apimachinery.errors import FieldError
+from fakekube.apimachinery.errors.field import forbidden, invalid, not_supported, required
+
+__all__ = ["TYPES", "extension_errors", "keyword_errors"]
+
+
+def keyword_errors(schema: Schema, path: str, *, root: bool = False) -> list[FieldError]:
+    """Validates the keywords of a schema and of all nested schemas; `root`: the schema is that of whole objects."""
+    return list(_node_errors(schema, path, _Where(root=root)))
+
+
+@dataclass(slots=True, frozen=True)
+class _Where:
+    """The context that a node inherits from the nodes above it."""
+
+    root: bool = False
+    in_meta: bool = False
+    """The node is within the metadata of the object, or of an embedded one."""
+    no_default: str | None = None
+    """Why a default is forbidden; empty if it is allowed."""
+
+
+_META_FIELDS = frozenset({"metadata", "kind", "apiVersion"})
+
+
+def _node_errors(schema: Schema, path: str, where: _Where) -> Iterator[FieldError]:
+    yield from _keyword_errors(schema, path, where)
+    values, properties = schema.get("additionalProperties"), schema.get("properties") or {}
+    if values is not None and values is not True and properties:
+        yield forbidden(f"{path}.additionalProperties", "additionalProperties and properties are mutual exclusive")
+    inner = replace(where, root=False) if where.root else where
+    for below, part, inherited in _below(schema, inner, root=where.root):
+        yield from _node_errors(part, f"{path}.{below}", inherited)
+    yield from extension_errors(schema, path)
+    yield from rule_errors(schema, path)
+
+
+def _below(schema: Schema, where: _Where, *, root: bool) -> Iterator[tuple[str, Schema, _Where]]:
+    """Yields (path, schema, context) of the schemas directly in a schema."""
+    values = schema.get("additionalProperties")
+    if isinstance(values, dict):
+        reason = "inside additionalProperties applying to object metadata"
+        yield "additionalProperties", values, replace(where, no_default=reason) if where.in_meta else where
+    for name, part in sorted((schema.get("properties") or {}).items()):
+        inherited = where
+        if name in _META_FIELDS and (root or schema.get("x-kubernetes-embedded-resource")):
+            inherited = replace(where, in_meta=True, no_default=f"in top-level {name}" if root else where.no_default)
+        yield f"properties[{name}]", part, inherited
+    if schema.get("not") is not None:
+        yield "not", schema["not"], where
+    for logic in ("allOf", "oneOf", "anyOf"):
+        for index, part in enumerate(schema.get(logic) or ()):
+            yield f"{logic}[{index}]", part, where
+    for name, part in sorted((schema.get("definitions") or {}).items()):
+        yield f"definitions[{name}]", part, where
+    items = schema.get("items")
+    if isinstance(items, dict):
+        yield "items", items, where
+    else:
+        for index, part in enumerate(items or ()):
+            yield f"items[{index}]", part, where
+    for name, part in sorted((schema.get("dependencies") or {}).items()):
+        if isinstance(part, dict):
+            yield f"dependencies[{name}]", part, where
+
+
+_FORBIDDEN = frozenset({"id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref"})
+TYPES = ("array", "boolean", "integer", "number", "object", "string")
+
+
+def _keyword_errors(schema: Schema, path: str, where: _Where) -> Iterator[FieldError]:
+    kind, items = schema.get("type", ""), schema.get("items")
+    if kind and kind not in TYPES:
+        yield not_supported(f"{path}.type", kind, TYPES)
+    if schema.get("default") is not None and where.no_default:
+        yield forbidden(f"{path}.default", f"must not be set {where.no_default}")
+    for name, is_set in (
+        ()
+        if _FORBIDDEN.isdisjoint(schema)
+        else (
+            ("id", bool(schema.get("id"))),
+            ("additionalItems", schema.get("additionalItems") is not None),
+            ("patternProperties", bool(schema.get("patternProperties"))),
+            ("definitions", bool(schema.get("definitions"))),
+            ("dependencies", schema.get("dependencies") is not None),
+            ("$ref", schema.get("$ref") is not None),
+        )
+    ):
+        if is_set:
+            yield forbidden(f"{path}.{name}", f"{name} is not supported")
+    if kind == "null":
+        yield forbidden(f"{path}.type", "type cannot be set to null, use nullable as an alternative")
+    if isinstance(items, list) and items:
+        yield forbidden(f"{path}.items", "items must be a schema object and not an array")
+    if where.in_meta and schema.get("x-kubernetes-embedded-resource"):
+        yield forbidden(f"{path}.x-kubernetes-embedded-resource", "must not be used inside of resource meta")
+    if schema.get("uniqueItems"):
+        text = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic"
+        yield forbidden(f"{path}.uniqueItems", text)
+
+
+# ---------------------------------------------------------------- extensions
+
+_MAP_TYPES = ("atomic", "granular")
+_LIST_TYPES = ("atomic", "set", "map")
+
+
+def extension_errors(schema: Schema, path: str) -> Iterator[FieldError]:
+    """Validates the extensions of one node."""
+    if schema.get("x-kubernetes-preserve-unknown-fields") is False:
+        yield invalid(f"{path}.x-kubernetes-preserve-unknown-fields", False, "must be true or undefined")
+    map_type, list_type = schema.get("x-kubernetes-map-type"), schema.get("x-kubernetes-list-type")
+    if map_type is not None:
+        yield from _wrong_type(schema, path, "object", "x-kubernetes-map-type")
+        if map_type not in _MAP_TYPES:
+            yield not_supported(f"{path}.x-kubernetes-map-type", map_type, _MAP_TYPES)
+    if list_type is not None:
+        wrong = list(_wrong_type(schema, path, "array", "x-kubernetes-list-type"))
+        yield from wrong or _set_errors(schema, path)
+        if list_type not in _LIST_TYPES:
+            yield not_supported(f"{path}.x-kubernetes-list-type", list_type, _LIST_TYPES)
+    yield from _key_errors(schema, path)
+    if list_type == "map":
+        yield from _map_list_errors(schema, path)
+    yield from _identity_errors(schema, path)
+
+
+def _wrong_type(schema: Schema, path: str, wanted: str, extension: str) -> Iterator[FieldError]:
+    kind, text = schema.get("type", ""), f"must be {wanted} if {extension} is specified"
+    if not kind:
+        yield required(f"{path}.type", text)
+    elif kind != wanted:
+        yield invalid(f"{path}.type", kind, text)
+
+
+def _set_errors(schema: Schema, path: str) -> Iterator[FieldError]:
+    """Validates the items of sets, which must be atomic."""
+    items = schema.get("items")
+    if schema["x-kubernetes-list-type"] != "set" or not isinstance(items, dict):
+        return
+    text = "must be atomic as item of a list with x-kubernetes-list-type=set"
+    inner = items.get("x-kubernetes-list-type")
+    if items.get("type") == "array" and inner not in (None, "atomic"):
+        yield invalid(f"{path}.items.x-kubernetes-list-type", inner, text)
+    if items.get("type") == "object" and items.get("x-kubernetes-map-type") != "atomic":
+        yield invalid(f"{path}.items.x-kubernetes-map-type", inner, text)
+
+
+def _key_errors(schema: Schema, path: str) -> Iterator[FieldError]:
+    list_type, text = schema.get("x-kubernetes-list-type"), "must be map if x-kubernetes-list-map-keys is non-empty"
+    if not schema.get("x-kubernetes-list-map-keys"):
+        return
+    if list_type is None:
+        yield required(f"{path}.x-kubernetes-list-type", text)
+    elif list_type != "map":
+        yield invalid(f"{path}.x-kubernetes-list-type", list_type, text)
+
+
+def _map_list_errors(schema: Schema, path: str) -> Iterator[FieldError]:
+    keys, items = schema.get("x-kubernetes-list-map-keys") or [], schema.get("items")
+    keys_path = f"{path}.x-kubernetes-list-map-keys"
+    if not keys:
+        yield required(keys_path, "must not be empty if x-kubernetes-list-type is map")
+    if items is None:
+        yield required(f"{path}.items", "must have a schema if x-kubernetes-list-type is map")
+        return
+    if isinstance(items, list):
+        shown = {"Schema": None, "JSONSchemas": [internal_schema(item) for item in items]}
+        yield invalid(f"{path}.items", shown, "must only have a single schema if x-kubernetes-list-type is map")
+        return
+    if items.get("type") != "object":
+        text = "must be object if parent array's x-kubernetes-list-type is map"
+        yield invalid(f"{path}.items.type", items.get("type", ""), text)
+        return
+    properties = items.get("properties") or {}
+    for index, key in enumerate(keys):
+        if key not in properties:
+            yield invalid(keys_path, keys, "entries must all be names of item properties")
+        elif properties[key].get("type") in ("array", "object"):
+            text = "must be a scalar type if parent array's x-kubernetes-list-type is map"
+            yield invalid(f"{path}.items.properties[{key}].type", "object", text)
+        if key in keys[:index]:
+            yield invalid(keys_path, keys, "must not contain duplicate entries")
+
+
+def _identity_errors(schema: Schema, path: str) -> Iterator[FieldError]:
+    """Validates that the items of sets and the keys of maps are not nullable, and that keys are required or defaulted."""
+    items, list_type = schema.get("items"), schema.get("x-kubernetes-list-type")
+    if not isinstance(items, dict) or list_type not in ("set", "map"):
+        return
+    if items.get("nullable"):
+        yield forbidden(f"{path}.items.nullable", f"cannot be nullable when x-kubernetes-list-type is {list_type}")
+    if list_type == "map":
+        properties: Mapping[str, Any] = items.get("properties") or {}
+        for key in schema.get("x-kubernetes-list-map-keys") or ():
+            if key in properties:
+                found = f"{path}.items.properties[{key}]"
+                yield from _absent_key_errors(properties[key], found, is_required=key in (items.get("required") or ()))
+
+
+def _absent_key_errors(key: Schema, path: str, *, is_required: bool) -> Iterator[FieldError]:
+    if not is_required and key.get("default") is None:
+        text = "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property"
+        yield required(f"{path}.default", text)
+    if key.get("nullable"):
+        yield forbidden(f"{path}.nullable", "this property is in x-kubernetes-list-map-keys, so it cannot be nullable")

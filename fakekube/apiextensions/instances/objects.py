@@ -1,0 +1,277 @@
+"""Decodes custom resources and brings them into the stored form.
+
+Decoding reads the metadata as ObjectMeta, prunes unknown fields (and reports them), drops nulls that are not nullable,
+and sets defaults. All trees are copied; keys are sorted at the end.
+
+Specified by: k8s.io/apiextensions-apiserver/pkg/apiserver/schema/{pruning,defaulting,objectmeta},
+apiserver/customresource_handler.go (schemaCoercingDecoder).
+"""
+
+from __future__ import annotations
+
+import contextlib
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+from fakekube.apiextensions.schema.structural import has_default, holds
+from fakekube.apimachinery.errors import field
+from fakekube.apimachinery.schema import decode, printing
+from fakekube.apimachinery.schema.builtin import type_of
+from fakekube.apimachinery.schema.model import Shape, Type
+from fakekube.base.golang.quoting import json_kind, json_number
+from fakekube.base.golang.strings import json_text
+
+__all__ = ["MetadataError", "default", "drop_nulls", "is_same", "metadata_of", "prune", "read", "sorted_tree"]
+
+Object = dict[str, Any]
+
+#: Shapes by themselves: before Python 3.12 an attribute of an Enum class is slow.
+_STRUCT, _MAP, _LIST, _ANY = Shape.STRUCT, Shape.MAP, Shape.LIST, Shape.ANY
+_OBJECT_META = "k8s.io/apimachinery/pkg/apis/meta/v1.ObjectMeta"
+_TYPE_META = ("apiVersion", "kind", "metadata")
+
+
+class MetadataError(ValueError):
+    """The metadata of an object cannot be decoded; has the error message of the real server."""
+
+
+def metadata_of(value: Any) -> tuple[Object, list[str]]:
+    """Decodes the metadata of an object. Returns it, and its unknown fields. Raises MetadataError."""
+    type_ = type_of(_OBJECT_META)
+    if value is not None and not isinstance(value, dict):
+        raise MetadataError(f"json: cannot unmarshal {json_kind(value)} into Go value of type v1.ObjectMeta")
+    strict = decode.Strict()
+    try:
+        # It is printed before it is read as what every object has.
+        printed = {name: json_number(item) if type(item) is float else item for name, item in (value or {}).items()}
+        found = decode.decode(type_, printed, strict)
+    except decode.DecodeError as error:
+        raise MetadataError(str(error)) from None
+    unknown = [text.replace('unknown field "', 'unknown field "metadata.', 1) for text in strict.messages]
+    return dict(printing.normalise(type_, found)), unknown
+
+
+def readable_metadata(metadata: Object) -> Object:
+    """Decodes the metadata of an object without the fields that are malformed."""
+    try:
+        return metadata_of(metadata)[0]
+    except MetadataError:
+        found: Object = {}
+        for name, item in metadata.items():
+            with contextlib.suppress(MetadataError):
+                found |= metadata_of({name: item})[0]
+        return found
+
+
+def read(type_: Type, value: Object, *, known: bool) -> tuple[Object, list[str]]:
+    """Returns the object in a body, and the strict decoding errors. Raises MetadataError.
+
+    Args:
+        type_: the schema of its version.
+        known: its kind is the one of the schema; for other kinds only the metadata is decoded.
+    """
+    findings: list[str] = []
+    if known:
+        value, pruned = prune(type_, value)
+        drop_nulls(type_, value)
+        findings = [f'unknown field "{path}"' for path in pruned]
+    if "metadata" in value:
+        meta, unknown = metadata_of(value["metadata"])
+        value = {**value, "metadata": meta}
+        findings = [*unknown, *findings]
+    return value, findings
+
+
+# ---------------------------------------------------------------- pruning
+
+
+def prune(type_: Type, value: Any, *, is_resource: bool = True) -> tuple[Any, list[str]]:
+    """Returns the value without unknown fields, and their paths: those in the metadata of embedded objects come last."""
+    pruned = _Pruned([], [])
+    return _prune(type_, value, None, pruned, is_resource=is_resource), [*sorted(pruned.fields), *sorted(pruned.metadata)]
+
+
+class _Pruned(NamedTuple):
+    """Paths of unknown fields: of fields that the schema lacks, and of fields in the metadata of embedded objects."""
+
+    fields: list[str]
+    metadata: list[str]
+
+
+_Place = tuple[Any, str, str | int] | None
+"""The place of a value: that of its container, the sort of member (field, map entry, item), its name. None is the root."""
+
+_FIELD, _ENTRY, _ITEM = ".", "entry", "item"
+
+
+def _path(place: _Place, *, entries: str = ".") -> str:
+    """Returns the path of a place: map entries are printed as fields for unknown fields, in brackets otherwise."""
+    if place is None:
+        return ""
+    parent, how, name = place
+    before = _path(parent, entries=entries)
+    if how is _ITEM or (how is _ENTRY and entries == "[]"):
+        return f"{before}[{name}]"
+    return f"{before}.{name}" if before else str(name)
+
+
+def _prune(type_: Type, value: Any, place: _Place, pruned: _Pruned, *, is_resource: bool = False) -> Any:
+    if isinstance(value, dict):
+        return _prune_object(type_, value, place, pruned, is_resource=is_resource or type_.embedded_resource)
+    if isinstance(value, list):
+        items = type_.items if type_.shape is _LIST and type_.items else None
+        if items is None:
+            if _keeps_all(type_):
+                return value
+            items = _NOTHING
+        return [
+            _prune(items, item, (place, _ITEM, index), pruned) if type(item) in _CONTAINERS else item
+            for index, item in enumerate(value)
+        ]
+    return value
+
+
+#: The type of values without a schema: no field is known.
+_NOTHING = Type(Shape.STRUCT)
+
+
+def _keeps_all(type_: Type) -> bool:
+    return type_.preserve_unknown_fields or (type_.shape is _ANY and not type_.keywords)
+
+
+def _prune_object(type_: Type, value: Object, place: _Place, pruned: _Pruned, *, is_resource: bool) -> Object:
+    if type_.shape is _MAP:
+        items = _NOTHING if type_.keywords.get("additionalProperties") is True else type_.items
+        assert items is not None
+        return {name: _prune(items, item, (place, _ENTRY, name), pruned) for name, item in value.items()}
+    if is_resource and place is not None:
+        _check_type_meta(value, place)
+    fields = type_.fields if type_.shape is _STRUCT else {}
+    keeps = _keeps_all(type_)
+    result: Object = {}
+    for name, item in value.items():
+        known = fields.get(name)
+        if is_resource and name in _TYPE_META:
+            result[name] = _embedded_metadata(item, place, pruned) if place is not None and name == "metadata" else item
+        elif known is not None:
+            is_container = type(item) in _CONTAINERS
+            result[name] = _prune(known.type, item, (place, _FIELD, name), pruned) if is_container else item
+        elif keeps:
+            result[name] = item
+        else:
+            pruned.fields.append(_path((place, _FIELD, name)))
+    return result
+
+
+def _check_type_meta(value: Object, place: _Place) -> None:
+    """Checks that kind and apiVersion of an embedded object are strings. Raises MetadataError."""
+    for name in ("apiVersion", "kind"):
+        if not isinstance(value.get(name, ""), str):
+            at = f"{_path(place, entries='[]')}.{name}"
+            raise MetadataError(f"{at}: {field.invalid(at, value[name], 'must be a string').body}")
+
+
+def _embedded_metadata(value: Any, place: _Place, pruned: _Pruned) -> Any:
+    """Returns the metadata of an embedded object. Raises MetadataError."""
+    path = _path(place, entries="[]")
+    try:
+        meta, unknown = metadata_of(value)
+    except MetadataError as error:
+        at = f"{path}.metadata"
+        raise MetadataError(f"{at}: {field.invalid(at, sorted_tree(value), str(error)).body}") from None
+    pruned.metadata.extend(text.replace('unknown field "', f"{path}.", 1).removesuffix('"') for text in unknown)
+    return sorted_tree(meta)
+
+
+# ---------------------------------------------------------------- nulls and defaults
+
+
+def drop_nulls(type_: Type, value: Any) -> None:
+    """Drops nulls that are not nullable and have no default, in place."""
+    if isinstance(value, dict):
+        for name, item in list(value.items()):
+            if item is not None and type(item) not in _CONTAINERS:
+                continue
+            below = _type_at(type_, name)
+            if below is None:
+                continue
+            if item is not None:
+                drop_nulls(below, item)
+            elif below.keywords and not below.nullable and not has_default(below):
+                del value[name]
+    elif isinstance(value, list) and type_.shape is _LIST and type_.items is not None:
+        for item in value:
+            if type(item) in _CONTAINERS:
+                drop_nulls(type_.items, item)
+
+
+def _type_at(type_: Type, name: str) -> Type | None:
+    if type_.shape is _MAP:
+        return type_.items
+    found = type_.fields.get(name) if type_.shape is _STRUCT else None
+    return found.type if found else None
+
+
+def default(type_: Type, value: Any) -> bool:
+    """Sets the defaults in place; they also replace nulls that are not nullable.
+
+    Returns whether anything was set.
+    """
+    if type(value) not in _CONTAINERS or not holds(type_, has_default):
+        return False
+    filled = False
+    if isinstance(value, dict):
+        if type_.shape is _MAP and type_.items is not None:
+            for name in value:
+                filled |= _default_at(type_.items, value, name)
+        elif type_.shape is _STRUCT:
+            for name, known in type_.fields.items():
+                if name in value:
+                    filled |= _default_at(known.type, value, name)
+                elif has_default(known.type):
+                    value[name] = sorted_tree(known.type.default)
+                    default(known.type, value[name])
+                    filled = True
+    elif type_.shape is _LIST and type_.items is not None:
+        for index in range(len(value)):
+            filled |= _default_at(type_.items, value, index)
+    return filled
+
+
+def _default_at(type_: Type, container: Any, key: Any) -> bool:
+    item = container[key]
+    if item is None and not type_.nullable and has_default(type_):
+        container[key] = sorted_tree(type_.default)
+        default(type_, container[key])
+        return True
+    return default(type_, item)
+
+
+# ---------------------------------------------------------------- the stored form
+
+#: Values of other types are kept as they are, without a function call.
+_CONTAINERS = frozenset({dict, list})
+_CHANGEABLE = frozenset({dict, list, float})
+
+
+def is_same(one: Any, other: Any) -> bool:
+    """Reports whether two values are equal and of equal types; in Python, 1, 1.0 and True are equal."""
+    if one is other:
+        return True
+    if type(one) is not type(other) or one != other:
+        return False
+    return type(one) not in _CONTAINERS or json_text(one, sort_keys=True) == json_text(other, sort_keys=True)
+
+
+def sorted_tree(value: Any) -> Any:
+    """Returns a copy with sorted keys, like the Go maps of unstructured objects. Whole floats become integers, as in JSON."""
+    if isinstance(value, dict):
+        return {name: sorted_tree(item) if type(item) in _CHANGEABLE else item for name, item in sorted(value.items(), key=_name)}
+    if isinstance(value, list):
+        return [sorted_tree(item) if type(item) in _CHANGEABLE else item for item in value]
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**63:
+        return int(value)
+    return value
+
+
+_name = itemgetter(0)

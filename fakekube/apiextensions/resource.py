@@ -1,0 +1,182 @@
+"""Builds the resources of a definition: one for each served version, all stored in the bucket `plural.group`.
+
+Specified by: k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_handler.go (getOrCreateServingInfoFor).
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from functools import cache, partial
+from hashlib import sha256
+from typing import Any
+
+from fakekube.apiextensions.conversion import Convert, converter
+from fakekube.apiextensions.definition import conditions
+from fakekube.apiextensions.instances import objects, scale
+from fakekube.apiextensions.instances.pruned_and_defaulted import is_pruned_and_defaulted
+from fakekube.apiextensions.instances.schema_cache import CompiledSchema, compiled
+from fakekube.apiextensions.instances.strategy import CustomResourceStrategy, StatusStrategy, Version
+from fakekube.apimachinery.schema.builtin import builtins
+from fakekube.apimachinery.schema.model import Type
+from fakekube.apis.rest.resource import GVK, METADATA_LABELS, Resource
+from fakekube.apis.rest.selectable_fields import path as field_reader
+from fakekube.apis.rest.strategy import Object
+from fakekube.apis.rest.subresource import Subresource
+from fakekube.apis.rest.webhook_calls import Call
+from fakekube.apis.validation.ca_bundles import has_usable_ca_bundle
+from fakekube.apis.validation.kube_aware_version import preference
+
+__all__ = ["resources_of"]
+
+_VERBS = frozenset({"delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"})
+#: The verbs that a terminating definition no longer supports.
+_LIVING_VERBS = frozenset({"patch", "create", "update"})
+_SUBRESOURCE_VERBS = frozenset({"get", "patch", "update"})
+_SCALE = GVK("autoscaling", "v1", "Scale")
+
+Entry = Mapping[str, Any]
+
+
+def resources_of(definition: Object, call: Call) -> list[Resource]:
+    """Returns the resources of a definition; `call` calls its conversion webhook."""
+    versions = definition["spec"]["versions"]
+    made = {entry["name"]: _version(definition, entry) for entry in versions}
+    storage = next(entry["name"] for entry in versions if entry.get("storage"))
+    convert = converter(definition, call)
+    return [_resource(definition, entry, made, storage, convert) for entry in versions if entry.get("served")]
+
+
+def _names(definition: Object) -> Mapping[str, Any]:
+    """Returns the accepted names, which may differ from those in the spec."""
+    accepted = conditions.accepted_names(definition)
+    wanted: Mapping[str, Any] = definition["spec"]["names"]
+    return accepted if accepted.get("plural") and accepted.get("kind") else wanted
+
+
+def _version(definition: Object, entry: Entry) -> Version:
+    spec, subresources = definition["spec"], entry.get("subresources") or {}
+    said = (entry.get("schema") or {}).get("openAPIV3Schema")
+    schema = compiled(said) if said is not None else CompiledSchema({})
+    return Version(
+        GVK(spec["group"], entry["name"], _names(definition)["kind"]),
+        schema,
+        free=bool(spec.get("preserveUnknownFields")),
+        has_status=subresources.get("status") is not None,
+        scale=subresources.get("scale"),
+        ending=conditions.is_ending(definition),
+    )
+
+
+def _resource(definition: Object, entry: Entry, made: Mapping[str, Version], storage: str, convert: Convert) -> Resource:
+    spec, names = definition["spec"], _names(definition)
+    version, group, plural = made[entry["name"]], spec["group"], names["plural"]
+    strategy = CustomResourceStrategy(version)
+    selectable = [field["jsonPath"].removeprefix(".") for field in entry.get("selectableFields") or ()]
+    return Resource(
+        group=group,
+        version=entry["name"],
+        plural=plural,
+        singular=names.get("singular", ""),
+        kind=names["kind"],
+        namespaced=spec["scope"] == "Namespaced",
+        verbs=_VERBS,
+        bucket=f"{plural}.{group}",
+        strategy_factory=lambda: strategy,
+        type_factory=lambda: version.type,
+        list_kind=names.get("listKind", ""),
+        short_names=tuple(names.get("shortNames") or ()),
+        categories=tuple(names.get("categories") or ()),
+        subresources={s.name: s for s in _subresources(version, strategy)},
+        field_labels=(*METADATA_LABELS, *selectable),
+        field_readers={label: field_reader(label) for label in (*METADATA_LABELS, *selectable)},
+        storage_version_hash=_storage_version_hash(made[storage].gvk),
+        deprecation=_deprecation(version.gvk, entry, spec["versions"]),
+        storage_prefix=f"{group}/{plural}",
+        printer_columns=entry.get("additionalPrinterColumns") or (),
+        custom=True,
+        hidden_verbs=_LIVING_VERBS if version.ending else frozenset(),
+        from_storage=partial(_shown, version, made, convert),
+        keep=partial(_kept, made[storage], convert),
+        convert=convert,
+        unservable="" if has_usable_ca_bundle(spec) else "error resolving resource",
+        converts_by_call=(spec.get("conversion") or {}).get("strategy") == "Webhook" and len(made) > 1,
+    )
+
+
+def _subresources(version: Version, strategy: CustomResourceStrategy) -> list[Subresource]:
+    found = []
+    if version.has_status:
+        view = StatusStrategy(strategy)
+        found.append(Subresource("status", version.gvk, _SUBRESOURCE_VERBS, lambda: version.type, lambda: view))
+    if version.scale is not None:
+        window = scale.projection(version.scale)
+        found.append(Subresource("scale", _SCALE, _SUBRESOURCE_VERBS, _scale_type, lambda: window))
+    return found
+
+
+@cache
+def _scale_type() -> Type:
+    found = builtins().kind_type(_SCALE.group, _SCALE.version, _SCALE.kind)
+    assert found is not None
+    return found
+
+
+def _storage_version_hash(gvk: GVK) -> str:
+    """Returns storageVersionHash of discovery (k8s.io/apiserver/pkg/endpoints/discovery/storageversionhash.go)."""
+    digest = sha256(f"{gvk.group}/{gvk.version}/{gvk.kind}".encode()).digest()
+    return b64encode(digest[:8]).decode()
+
+
+def _deprecation(gvk: GVK, entry: Entry, versions: Sequence[Entry]) -> str:
+    if not entry.get("deprecated"):
+        return ""
+    if entry.get("deprecationWarning"):
+        return str(entry["deprecationWarning"])
+    better = [
+        other["name"]
+        for other in versions
+        if other.get("served") and not other.get("deprecated") and preference(other["name"]) < preference(gvk.version)
+    ]
+    use = f"; use {gvk.group}/{min(better, key=preference)} {gvk.kind}" if better else ""
+    return f"{gvk.api_version} {gvk.kind} is deprecated{use}"
+
+
+def _kept(storage: Version, convert: Convert, obj: Object) -> Object:
+    """Converts an object of a version to the stored form. Raises StatusError 500 if it cannot be converted."""
+    if obj.get("apiVersion") != storage.gvk.api_version:
+        obj, _ = objects.prune(storage.type, _converted(convert, obj, storage.gvk.api_version))
+        objects.drop_nulls(storage.type, obj)
+    kept: Object = objects.sorted_tree(obj)
+    return kept
+
+
+def _shown(version: Version, made: Mapping[str, Version], convert: Convert, obj: Object) -> Object:
+    """Converts a stored object to a version; the schema of the storage version prunes and defaults it first.
+
+    Raises StatusError 500 if it cannot be converted.
+    """
+    if obj.get("apiVersion") == version.gvk.api_version and is_pruned_and_defaulted(version.type, obj):
+        return obj
+    stored = made.get(obj.get("apiVersion", "").rpartition("/")[2], version)
+    shown, _ = objects.prune(stored.type, obj)
+    objects.drop_nulls(stored.type, shown)
+    filled = objects.default(stored.type, shown)
+    if obj.get("apiVersion") == version.gvk.api_version:
+        if not filled:
+            return shown  # type: ignore[no-any-return]  # sorted as it was stored
+    else:
+        shown, _ = objects.prune(version.type, _converted(convert, shown, version.gvk.api_version))
+        objects.drop_nulls(version.type, shown)
+    result: Object = objects.sorted_tree(shown)
+    return result
+
+
+def _converted(convert: Convert, obj: Object, api_version: str) -> Object:
+    """Converts an object that is read from or written to the storage, in which it has no revision."""
+    metadata = obj["metadata"]
+    if "resourceVersion" not in metadata:
+        return convert(obj, api_version)
+    revision = metadata["resourceVersion"]
+    found = convert({**obj, "metadata": {n: v for n, v in metadata.items() if n != "resourceVersion"}}, api_version)
+    return {**found, "metadata": {**found["metadata"], "resourceVersion": revision}}

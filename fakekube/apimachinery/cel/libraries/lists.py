@@ -1,0 +1,106 @@
+"""Functions of lists and sets: sort, sum, min, max, indexOf, slice, distinct, sets.
+
+Specified by: k8s.io/apiserver/pkg/cel/library/lists.go, cel-go/ext/lists.go (version 3), cel-go/ext/sets.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cmp_to_key, reduce
+from itertools import pairwise
+from typing import Any, Final
+
+from fakekube.apimachinery.cel.arithmetic import OPERATORS
+from fakekube.apimachinery.cel.errors import EvaluationError
+from fakekube.apimachinery.cel.values import ORDERED, Optional, compared, equal, kind_of
+
+__all__ = ["FUNCTIONS"]
+
+
+def _sum(items: list[Any]) -> Any:
+    return reduce(OPERATORS["_+_"], items) if items else 0
+
+
+def _extreme(name: str, better: int) -> Callable[[list[Any]], Any]:
+    def find(items: list[Any]) -> Any:
+        if not items:
+            raise EvaluationError(f"{name} called on empty list")
+        return reduce(lambda best, item: item if compared(best, item) == -better else best, items)
+
+    return find
+
+
+def _index(items: list[Any], wanted: Any) -> int:
+    return next((number for number, item in enumerate(items) if equal(item, wanted)), -1)
+
+
+def _last_index(items: list[Any], wanted: Any) -> int:
+    return next((number for number in reversed(range(len(items))) if equal(items[number], wanted)), -1)
+
+
+def _slice(items: list[Any], start: int, end: int) -> list[Any]:
+    if start < 0 or end < 0:
+        raise EvaluationError(f"cannot slice({start}, {end}), negative indexes not supported")
+    if start > end:
+        raise EvaluationError(f"cannot slice({start}, {end}), start index must be less than or equal to end index")
+    if len(items) < end:
+        raise EvaluationError(f"cannot slice({start}, {end}), list is length {len(items)}")
+    return list(items[start:end])
+
+
+def _flattened(items: list[Any], depth: int = 1) -> list[Any]:
+    if depth < 0:
+        raise EvaluationError("level must be non-negative")
+    flat: list[Any] = []
+    for item in items:
+        if kind_of(item) is list and depth > 0:
+            flat += _flattened(item, depth - 1)
+        else:
+            flat.append(item)
+    return flat
+
+
+def _distinct(items: list[Any]) -> list[Any]:
+    kept: list[Any] = []
+    for item in items:
+        if not any(equal(item, known) for known in kept):
+            kept.append(item)
+    return kept
+
+
+def _sorted(items: list[Any], keys: list[Any] | None = None) -> list[Any]:
+    keys = items if keys is None else keys
+    if keys and kind_of(keys[0]) not in ORDERED:
+        raise EvaluationError("list elements must be comparable")
+    if len({kind_of(key) for key in keys}) > 1:
+        raise EvaluationError("list elements must have the same type")
+    order = cmp_to_key(compared)
+    in_order = sorted(range(len(items)), key=lambda number: order(keys[number]))
+    return [items[number] for number in in_order]
+
+
+def _contains(items: list[Any], part: list[Any]) -> bool:
+    return all(_index(items, wanted) >= 0 for wanted in part)
+
+
+FUNCTIONS: Final[dict[tuple[Any, ...], Callable[..., Any]]] = {
+    ("isSorted", True, list): lambda items: all(compared(one, other) != 1 for one, other in pairwise(items)),
+    ("sum", True, list): _sum,
+    ("min", True, list): _extreme("min", -1),
+    ("max", True, list): _extreme("max", 1),
+    ("indexOf", True, list, object): _index,
+    ("lastIndexOf", True, list, object): _last_index,
+    ("slice", True, list, int, int): _slice,
+    ("flatten", True, list): _flattened,
+    ("flatten", True, list, int): _flattened,
+    ("distinct", True, list): _distinct,
+    ("reverse", True, list): lambda items: list(reversed(items)),
+    ("sort", True, list): _sorted,
+    ("@sortByAssociatedKeys", True, list, list): _sorted,
+    ("lists.range", False, int): lambda count: list(range(count)),
+    ("first", True, list): lambda items: Optional(items[0]) if items else Optional(),
+    ("last", True, list): lambda items: Optional(items[-1]) if items else Optional(),
+    ("sets.contains", False, list, list): _contains,
+    ("sets.equivalent", False, list, list): lambda one, other: _contains(one, other) and _contains(other, one),
+    ("sets.intersects", False, list, list): lambda one, other: any(_index(one, item) >= 0 for item in other),
+}

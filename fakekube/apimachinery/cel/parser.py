@@ -1,0 +1,459 @@
+"""Parses an expression into a syntax tree.
+
+A recursive descent parser for the grammar of cel-spec. It expands macros, so `has(…)` and `x.all(…)` are not calls in the
+tree. Error messages are those of cel-go's generated parser, as far as a hand-written one can produce them.
+
+Specified by: cel-spec, doc/langdef.md (Syntax); cel-go/parser/gen/CEL.g4, parser.go, macro.go; ext/comprehensions.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Final, NoReturn
+
+from fakekube.apimachinery.cel.depth import is_deep, room
+from fakekube.apimachinery.cel.errors import CompileError, Issue
+from fakekube.apimachinery.cel.lexer import RESERVED, Token, tokenize
+from fakekube.apimachinery.cel.macros import BIND, MACROS, Macro
+from fakekube.apimachinery.cel.signatures import SIGNATURES
+from fakekube.apimachinery.cel.syntax import (
+    Call,
+    Identifier,
+    ListLiteral,
+    Literal,
+    Loop,
+    MapLiteral,
+    MessageLiteral,
+    Node,
+    Select,
+    parts,
+    qualified_name,
+)
+from fakekube.base.golang.strings import readable
+
+__all__ = ["parse"]
+
+_RELATIONS: Final = {"<": "_<_", "<=": "_<=_", ">": "_>_", ">=": "_>=_", "==": "_==_", "!=": "_!=_", "in": "@in"}
+#: operator → (function, precedence).
+_CALCULATIONS: Final = {"+": ("_+_", 1), "-": ("_-_", 1), "*": ("_*_", 2), "/": ("_/_", 2), "%": ("_%_", 2)}
+#: Functions whose names have a dot.
+_NAMESPACED: Final = frozenset(
+    name for name, member in SIGNATURES if "." in name and not member and name != "jsonpatch.escapeKey"
+)
+
+#: The tokens that an expression can start with, besides a sign.
+_STARTS: Final = frozenset({"literal", "name", "(", "[", "{", "."})
+#: The tokens that can follow an operand.
+_CONTINUATIONS: Final = frozenset({*_RELATIONS, *_CALCULATIONS, "&&", "||", "?"})
+_CLOSING: Final = {"(": ")", "[": "]", "{": "}"}
+_LITERALS: Final = frozenset({"true", "false", "null"})
+_ENDS: Final = frozenset({*_CONTINUATIONS, ".", "[", ")", "]", "}", ",", ":", "end"})
+
+#: Position in the grammar → the expected tokens in the error message.
+_CONSTANTS: Final = "'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}"
+_START: Final = "{'[', '{', '(', '.', '-', '!', " + _CONSTANTS
+_EXPECTED: Final = {
+    "operand": _START,
+    "arguments": "{'[', '{', '(', ')', '.', '-', '!', " + _CONSTANTS,
+    "index": "{'[', '{', '(', '.', '-', '!', '?', " + _CONSTANTS,
+    "elements": "{'[', ']', '{', '(', '.', ',', '-', '!', '?', " + _CONSTANTS,
+    "entries": "{'[', '{', '}', '(', '.', ',', '-', '!', '?', " + _CONSTANTS,
+    "fields": "{'}', ',', '?', IDENTIFIER, ESC_IDENTIFIER}",
+}
+_MAX_DEPTH: Final = 250
+_MAX_LENGTH: Final = 100_000
+_TOO_DEEP = f"expression recursion limit exceeded: {_MAX_DEPTH}"
+_TOO_LARGE = 1 << 63
+
+
+@lru_cache(maxsize=1024)
+def parse(source: str, *, extensions: frozenset[str] = frozenset()) -> Node:
+    """Parses an expression. `extensions` are the macros that are not available to all expressions. Raises CompileError."""
+    source = readable(source)
+    issues: list[Issue] = []
+    if len(source) > _MAX_LENGTH:
+        said = f"expression code point size exceeds limit: size: {len(source)}, limit {_MAX_LENGTH}"
+        raise CompileError(source, [Issue(-1, said)])
+    parser = _Parser(source, issues, extensions)
+    try:
+        with room(is_deep(source)):
+            node = parser.whole()
+    except _Stop:
+        node = None
+    if node is not None and not issues and len(source) > _MAX_DEPTH and _is_too_deep(node):
+        issues.append(Issue(-1, "max recursion depth exceeded"))
+    if issues or node is None:
+        raise CompileError(source, issues)
+    return node
+
+
+def _is_too_deep(tree: Node) -> bool:
+    """Reports whether operators and selections are nested too deeply."""
+    waiting = [(tree, 0)]
+    while waiting:
+        node, depth = waiting.pop()
+        depth += isinstance(node, Select | Loop) or (isinstance(node, Call) and _is_deepening(node))
+        if depth > _MAX_DEPTH:
+            return True
+        waiting.extend((part, depth) for part in parts(node))
+    return False
+
+
+def _is_deepening(call: Call) -> bool:
+    return call.target is not None or (call.function[0] == "_" and call.function not in _LEVEL) or call.function == "@in"
+
+
+#: Operators that do not count as nesting.
+_LEVEL: Final = frozenset({"_&&_", "_||_"})
+
+
+class _Stop(Exception):
+    """The parser cannot continue."""
+
+
+class _Parser:
+    def __init__(self, source: str, issues: list[Issue], extensions: frozenset[str]) -> None:
+        self._source, self._issues, self._extensions = source, issues, extensions
+        self._tokens = tokenize(source, issues)
+        self._at = 0
+        self._depths = {"expression": 0, "relation": 0, "calculation": 0}
+        self._place = "operand"
+        self._recovering = False
+        """Whether the parser is recovering from an error; meanwhile no further one is reported."""
+
+    @property
+    def _next(self) -> Token:
+        return self._tokens[self._at]
+
+    def _take(self) -> Token:
+        token = self._next
+        self._place, self._recovering = "operand", False
+        if token.kind != "end":
+            self._at += 1
+        return token
+
+    def _taken(self, kind: str) -> Token | None:
+        return self._take() if self._next.kind == kind else None
+
+    @property
+    def _second(self) -> Token:
+        return self._tokens[min(self._at + 1, len(self._tokens) - 1)]
+
+    def _expect(self, kind: str) -> Token:
+        """Consumes a required token. Like the generated parser, skips one extraneous token before it."""
+        found = self._next
+        if found.kind != kind:
+            if found.kind == "end" or self._second.kind != kind:
+                inserted = _STARTS | {"-", "!"} if kind == ":" else _CONTINUATIONS | {".", "[", self._around()}
+                missing, wrong = f"missing '{kind}' at '{found.text}'", f"mismatched input '{found.text}' expecting '{kind}'"
+                self._fail(missing if found.kind in inserted else wrong)
+            self._complain(found.position, f"Syntax error: extraneous input '{found.text}' expecting '{kind}'")
+            self._take()
+        return self._take()
+
+    def _around(self) -> str:
+        """Returns the closing token of the second innermost open bracket, or "end"."""
+        open_brackets = list[str]()
+        for token in self._tokens[: self._at]:
+            if token.kind in _CLOSING:
+                open_brackets.append(_CLOSING[token.kind])
+            elif open_brackets and token.kind == open_brackets[-1]:
+                open_brackets.pop()
+        return open_brackets[-2] if len(open_brackets) > 1 else "end"
+
+    def _closed(self, closing: str) -> None:
+        """Consumes the end of a list, map or message, with an optional trailing comma."""
+        if self._next.kind not in (",", closing):
+            told = f"input '{self._next.text}' expecting {{'{closing}', ','}}"
+            if self._second.kind not in (",", closing) or self._next.kind == "end":
+                self._fail(f"mismatched {told}")
+            self._complain(self._next.position, f"Syntax error: extraneous {told}")
+            self._take()
+        self._taken(",")
+        self._expect(closing)
+
+    def _fail(self, problem: str) -> NoReturn:
+        if not self._recovering:
+            self._issues.append(Issue(self._next.position, f"Syntax error: {problem}"))
+        raise _Stop
+
+    def _complain(self, position: int, problem: str) -> None:
+        self._issues.append(Issue(position, problem))
+
+    def whole(self) -> Node:
+        node = self._expression()
+        if self._next.kind != "end":
+            found = "extraneous" if self._second.kind == "end" else "mismatched"
+            self._fail(f"{found} input '{self._next.text}' expecting <EOF>")
+        return node
+
+    def _enter(self, rule: str) -> None:
+        """Counts the recursion depth of a grammar rule. Reports an error and raises _Stop at the limit."""
+        self._depths[rule] += 1
+        if self._depths[rule] > _MAX_DEPTH:
+            self._complain(-1, _TOO_DEEP)
+            raise _Stop
+
+    def _expression(self, place: str = "operand") -> Node:
+        """Parses an expression; `place` is its position in the grammar, for the error message if it is missing."""
+        self._enter("expression")
+        self._place = place
+        node = self._logic("||", "_||_", self._conjunction)
+        question = self._taken("?")
+        if question:
+            yes = self._logic("||", "_||_", self._conjunction)
+            self._expect(":")
+            node = Call(question.position, "_?_:_", (node, yes, self._expression()))
+        self._depths["expression"] -= 1
+        return node
+
+    def _conjunction(self) -> Node:
+        return self._logic("&&", "_&&_", self._relation)
+
+    def _logic(self, operator: str, function: str, term: Callable[[], Node]) -> Node:
+        """Parses terms with the same logical operator into a balanced tree."""
+        terms, positions = [term()], list[int]()
+        while token := self._taken(operator):
+            positions.append(token.position)
+            terms.append(term())
+
+        def balanced(low: int, high: int) -> Node:
+            if low == high:
+                return terms[low]
+            middle = (low + high - 1 + 1) // 2
+            return Call(positions[middle], function, (balanced(low, middle), balanced(middle + 1, high)))
+
+        return balanced(0, len(positions))
+
+    def _relation(self) -> Node:
+        self._enter("relation")
+        node = self._calculation(1)
+        while self._next.kind in _RELATIONS:
+            token = self._take()
+            self._enter("relation")
+            node = Call(token.position, _RELATIONS[token.kind], (node, self._calculation(1)))
+            self._depths["relation"] -= 1
+        self._depths["relation"] -= 1
+        return node
+
+    def _calculation(self, strength: int) -> Node:
+        """Parses operators of at least a precedence."""
+        self._enter("calculation")
+        node = self._unary()
+        while (known := _CALCULATIONS.get(self._next.kind)) and known[1] >= strength:
+            token = self._take()
+            node = Call(token.position, known[0], (node, self._calculation(known[1] + 1)))
+        self._depths["calculation"] -= 1
+        return node
+
+    def _unary(self) -> Node:
+        first = self._next
+        if first.kind not in ("!", "-"):
+            return self._member(self._primary())
+        count = 0
+        while self._taken(first.kind):
+            count += 1
+        following = self._next
+        if following.kind == "end":
+            if first.kind == "!":
+                self._fail(f"extraneous input '<EOF>' expecting {_START}")
+            self._complain(following.position, "Syntax error: no viable alternative at input '-'")
+        elif first.kind == "-" and following.kind not in _STARTS:
+            said = f"no viable alternative at input '-{following.text}'"
+            self._complain(following.position, f"Syntax error: {said}")
+        if count == 1 and first.kind == "-" and following.kind == "literal" and type(following.value) in (int, float):
+            count -= 1  # the sign is part of the literal
+            self._take()
+            inner = self._member(Literal(first.position, self._checked(following, -following.value)))
+        else:
+            inner = self._member(self._primary())
+        return Call(first.position, "!_" if first.kind == "!" else "-_", (inner,)) if count % 2 else inner
+
+    def _member(self, node: Node) -> Node:
+        while True:
+            if dot := self._taken("."):
+                node = self._selected(node, dot)
+                if self._recovering:
+                    return node
+            elif bracket := self._taken("["):
+                optional = self._taken("?") is not None
+                index = self._expression("operand" if optional else "index")
+                self._expect("]")
+                node = Call(bracket.position, "_[?_]" if optional else "_[_]", (node, index))
+            elif self._next.kind == "{" and (name := qualified_name(node)):
+                node = self._message(name)
+            else:
+                return node
+
+    def _abandon_selection(self) -> None:
+        """Recovers from a dot without a name: skips the tokens that cannot be parsed."""
+        wrong, before = self._next, self._tokens[self._at - 1]
+        found = "" if wrong.kind == "end" else wrong.text
+        between = self._source[before.position + len(before.text) : wrong.position] if found else ""
+        blank = "".join(character for character in between if character.isspace())
+        if found in _LITERALS:
+            self._complain(wrong.position, f"Syntax error: mismatched input '{found}' expecting IDENTIFIER")
+        else:
+            self._complain(wrong.position, f"Syntax error: no viable alternative at input '{before.text}{blank}{found}'")
+        while self._next.kind not in _ENDS:
+            self._at += 1
+        self._recovering = True
+
+    def _selected(self, node: Node, dot: Token) -> Node:
+        optional = self._taken("?") is not None
+        if escaped := self._taken("escaped"):
+            self._complain(escaped.position, "unsupported syntax: '`'")
+            return node
+        if self._next.kind != "name":
+            self._abandon_selection()
+            return node
+        name = self._take().text
+        opening = None if optional else self._taken("(")
+        if opening is None:
+            return Select(dot.position, node, name, optional=optional)
+        arguments = self._arguments(")")
+        full_name = f"{qualified_name(node)}.{name}"
+        known = full_name in self._extensions
+        if known and (full_name, len(arguments)) == ("cel.bind", 3):
+            return self._loop(opening, BIND, arguments[1], (arguments[0], arguments[2]))
+        macro = MACROS.get((name, len(arguments)))
+        if macro is not None:
+            return self._loop(opening, macro, node, arguments)
+        if known or full_name in _NAMESPACED:
+            return Call(opening.position, full_name, arguments)
+        return Call(opening.position, name, arguments, node)
+
+    def _loop(self, opening: Token, macro: Macro, target: Node, arguments: tuple[Node, ...]) -> Node:
+        """Expands a macro with variables, which must be distinct simple identifiers."""
+        variables = list[Identifier]()
+        for argument in arguments[: macro.variables]:
+            if not isinstance(argument, Identifier):
+                self._complain(argument.position, macro.wants_name)
+                return target
+            if argument.name in (variable.name for variable in variables):
+                self._complain(argument.position, f"duplicate variable name: {argument.name}")
+                return target
+            variables.append(argument)
+        overwriting = next((each for each in variables if each.name == "__result__" and macro.accumulates), None)
+        if overwriting is not None:
+            self._complain(overwriting.position, "iteration variable overwrites accumulator variable")
+            return target
+        if macro.name == "sortBy" and isinstance(target, Literal | MapLiteral | MessageLiteral):
+            said = "sortBy can only be applied to a list, identifier, comprehension, call or select expression"
+            self._complain(target.position, said)
+            return target
+        return Loop(opening.position, macro.name, target, tuple(variables), arguments[macro.variables :])
+
+    def _arguments(self, closing: str) -> tuple[Node, ...]:
+        arguments = []
+        if self._next.kind == "," and self._second.kind == closing:
+            self._complain(self._next.position, f"Syntax error: extraneous input ',' expecting {_EXPECTED['arguments']}")
+            self._take()
+        if not self._taken(closing):
+            arguments.append(self._expression("arguments"))
+            while self._taken(","):
+                arguments.append(self._expression())
+            self._expect(closing)
+        return tuple(arguments)
+
+    def _primary(self) -> Node:
+        token = self._next
+        match token.kind:
+            case "literal":
+                self._take()
+                return Literal(token.position, self._checked(token, token.value))
+            case "(":
+                self._take()
+                node = self._expression()
+                self._expect(")")
+                return node
+            case "[":
+                return self._list()
+            case "{":
+                return self._map()
+            case "." | "name":
+                return self._name()
+        expected = _EXPECTED[self._place]
+        if token.kind != "end" and self._second.kind in _STARTS:  # an extraneous token: skip it
+            self._complain(token.position, f"Syntax error: extraneous input '{token.text}' expecting {expected}")
+            self._take()
+            return self._primary()
+        if token.kind not in _CONTINUATIONS:
+            self._fail(f"mismatched input '{token.text}' expecting {expected}")
+        self._complain(token.position, f"Syntax error: mismatched input '{token.text}' expecting {expected}")
+        return Literal(token.position, None)  # continue as if there were an operand
+
+    def _checked(self, token: Token, value: object) -> object:
+        if type(value) is int and not -_TOO_LARGE <= value < _TOO_LARGE:
+            self._complain(token.position, "invalid int literal")
+        return value
+
+    def _name(self) -> Node:
+        dot = self._taken(".")
+        if dot and self._next.kind != "name":
+            self._fail(f"no viable alternative at input '.{'' if self._next.kind == 'end' else self._next.text}'")
+        token = self._take()
+        opening = self._taken("(")
+        if token.text in RESERVED:
+            self._complain(token.position, f"reserved identifier: {token.text}")
+        if opening is None:
+            return Identifier(token.position, token.text)
+        arguments = self._arguments(")")
+        if token.text == "has" and len(arguments) == 1:
+            return self._has(opening, arguments[0])
+        return Call(opening.position, token.text, arguments)
+
+    def _has(self, opening: Token, argument: Node) -> Node:
+        if isinstance(argument, Select):
+            return Select(opening.position, argument.operand, argument.field, test=True, optional=argument.optional)
+        self._complain(argument.position, "invalid argument to has() macro")
+        return argument
+
+    def _another(self, closing: str, any_before: bool) -> bool:
+        """Reports whether there is another element; consumes the comma before it, but not a trailing one."""
+        if not any_before:
+            return self._next.kind not in (",", closing)
+        if self._next.kind != "," or self._second.kind not in _STARTS | {"-", "!", "?"}:
+            return False
+        self._take()
+        return True
+
+    def _list(self) -> Node:
+        opening = self._take()
+        elements: list[Node] = []
+        optional = set()
+        while self._another("]", bool(elements)):
+            if self._taken("?"):
+                optional.add(len(elements))
+            elements.append(self._expression("operand" if elements else "elements"))
+        self._closed("]")
+        return ListLiteral(opening.position, tuple(elements), frozenset(optional))
+
+    def _map(self) -> Node:
+        opening = self._take()
+        entries: list[tuple[Node, Node]] = []
+        optional = set()
+        while self._another("}", bool(entries)):
+            if self._taken("?"):
+                optional.add(len(entries))
+            key = self._expression("operand" if entries else "entries")
+            self._expect(":")
+            entries.append((key, self._expression()))
+        self._closed("}")
+        return MapLiteral(opening.position, tuple(entries), frozenset(optional))
+
+    def _message(self, name: str) -> Node:
+        opening = self._take()
+        fields: list[tuple[int, str, Node]] = []
+        optional = set()
+        while self._another("}", bool(fields)):
+            if self._taken("?"):
+                optional.add(len(fields))
+            if self._next.kind != "name":
+                self._fail(f"mismatched input '{self._next.text}' expecting {_EXPECTED['fields']}")
+            field = self._take().text
+            colon = self._expect(":")
+            fields.append((colon.position, field, self._expression()))
+        self._closed("}")
+        return MessageLiteral(opening.position, name, tuple(fields), frozenset(optional))

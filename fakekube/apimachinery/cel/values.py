@@ -1,0 +1,333 @@
+"""The values of the language, with their types, equality and order.
+
+int, double, bool, string, bytes, list and null are values of Python's types; the classes of the others are here. Values of the
+schemas of definitions are views (`fakekube.apimachinery.cel.views`), which are kinds of `list` and `Mapping` here.
+
+Invariant: an `int` lies in the range of int64, a `UInt` in that of uint64; values never change once they are made.
+
+Specified by: cel-spec, doc/langdef.md (Values, Equality); cel-go/common/types.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from fakekube.apimachinery.cel.errors import EvaluationError, no_such_overload
+
+__all__ = [
+    "ABSENT",
+    "ORDERED",
+    "QUALIFIERS",
+    "RECEIVERS",
+    "TYPE_NAMES",
+    "CelType",
+    "Duration",
+    "Map",
+    "Mapping",
+    "Opaque",
+    "Optional",
+    "Timestamp",
+    "UInt",
+    "compared",
+    "equal",
+    "go_name_of",
+    "key_of",
+    "kind_of",
+    "type_of",
+]
+
+NANOSECONDS: Final = 1_000_000_000
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class _Absent:
+    def __repr__(self) -> str:
+        return "ABSENT"
+
+
+#: The result of a lookup without a value.
+ABSENT: Final = _Absent()
+
+
+class UInt(int):
+    """A uint64."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CelType:
+    """A type as a value."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Duration:
+    """A duration in nanoseconds (64 bits)."""
+
+    nanoseconds: int
+
+    def __str__(self) -> str:
+        whole, rest = divmod(abs(self.nanoseconds), NANOSECONDS)
+        fraction = f".{rest:09d}".rstrip("0") if rest else ""
+        return f"{'-' if self.nanoseconds < 0 else ''}{whole}{fraction}s"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Timestamp:
+    """A time: nanoseconds since 1970, and the UTC offset in minutes for printing."""
+
+    nanoseconds: int
+    offset: int = 0
+
+    def moment(self, zone: Any = UTC) -> datetime:
+        """Returns the time as a datetime, without the fraction of the second."""
+        return (_EPOCH + timedelta(seconds=self.nanoseconds // NANOSECONDS)).astimezone(zone)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Timestamp) and self.nanoseconds == other.nanoseconds
+
+    def __hash__(self) -> int:
+        return hash(self.nanoseconds)
+
+    def __lt__(self, other: Timestamp) -> bool:
+        return self.nanoseconds < other.nanoseconds
+
+    def __str__(self) -> str:
+        local = _EPOCH + timedelta(seconds=self.nanoseconds // NANOSECONDS, minutes=self.offset)
+        rest = self.nanoseconds % NANOSECONDS
+        fraction = f".{rest:09d}".rstrip("0") if rest else ""
+        sign, minutes = "-" if self.offset < 0 else "+", abs(self.offset)
+        zone = f"{sign}{minutes // 60:02d}:{minutes % 60:02d}" if self.offset else "Z"
+        return f"{local.year:04d}-{local:%m-%dT%H:%M:%S}{fraction}{zone}"
+
+
+@dataclass(frozen=True, slots=True)
+class Optional:
+    """An optional value; the content is ABSENT if there is none."""
+
+    content: Any = ABSENT
+
+    @property
+    def present(self) -> bool:
+        return self.content is not ABSENT
+
+
+class Opaque:
+    """A value of a type of a library; equality is that of Python."""
+
+    __slots__ = ()
+    type_name = ""
+    go_type = ""
+    """Its Go type, if an optional with it cannot be converted to a plain value (see `attributes`)."""
+
+    @property
+    def size(self) -> int:
+        """The size for the costs of calls; 1 for values without a size."""
+        return 1
+
+
+class Mapping:
+    """A map of the language, or a view of an object."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def find(self, key: Any) -> Any:
+        """Returns the value of a key, or ABSENT."""
+
+    @abstractmethod
+    def __iter__(self) -> Iterator[Any]:
+        """Yields the keys in any order."""
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    def untyped(self) -> Any:
+        """Returns the value without a schema."""
+        return self
+
+    def same(self, other: Mapping) -> bool:
+        """Reports whether all entries are equal."""
+        if len(self) != len(other):
+            return False
+        for key in self:
+            theirs = other.find(key)
+            if theirs is ABSENT or not equal(self.find(key), theirs):
+                return False
+        return True
+
+
+def key_of(key: Any) -> Any:
+    """Returns the dict key of a map key: equal numbers of all types have the same, but true and 1 differ."""
+    return (key,) if key.__class__ is bool else key
+
+
+class Map(Mapping):
+    """A map that an expression constructed."""
+
+    __slots__ = ("_entries",)
+
+    def __init__(self, entries: dict[Any, tuple[Any, Any]]) -> None:
+        self._entries = entries
+
+    @classmethod
+    def of(cls, pairs: Any) -> Map:
+        """Makes a map of pairs; the last of equal keys is kept."""
+        made = cls({})
+        for key, value in pairs:
+            made.set(key, value)
+        return made
+
+    def add(self, key: Any, value: Any) -> bool:
+        """Adds an entry during construction; returns False if the key exists. Raises EvaluationError."""
+        if self.find(key) is not ABSENT:
+            return False
+        self.set(key, value)
+        return True
+
+    def set(self, key: Any, value: Any) -> None:
+        """Adds an entry during construction. Raises EvaluationError."""
+        try:
+            self._entries[key_of(key)] = (key, value)
+        except TypeError:  # lists are no keys
+            raise EvaluationError(f"unsupported key type: {type_of(key).name}") from None
+
+    def find(self, key: Any) -> Any:
+        try:
+            found = self._entries.get(key_of(key))
+        except TypeError:  # lists are no keys
+            return ABSENT
+        return ABSENT if found is None else found[1]
+
+    def __iter__(self) -> Iterator[Any]:
+        return (key for key, _ in self._entries.values())
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+
+#: Class → the name of the type. Classes that are kinds of these are found through `kind_of`.
+TYPE_NAMES: Final[dict[type, str]] = {
+    int: "int",
+    UInt: "uint",
+    float: "double",
+    bool: "bool",
+    str: "string",
+    bytes: "bytes",
+    list: "list",
+    Mapping: "map",
+    type(None): "null_type",
+    Timestamp: "google.protobuf.Timestamp",
+    Duration: "google.protobuf.Duration",
+    CelType: "type",
+    Optional: "optional_type",
+}
+
+_KINDS: dict[type, type] = {kind: kind for kind in TYPE_NAMES}
+
+
+def kind_of(value: Any) -> type:
+    """Returns the class of the CEL type of a value: a key of TYPE_NAMES, or a subclass of Opaque."""
+    cls = value.__class__
+    kind = _KINDS.get(cls)
+    if kind is None:
+        kind = next((base for base in (list, Mapping) if issubclass(cls, base)), cls)
+        _KINDS[cls] = kind
+    return kind
+
+
+#: Class → the Go type of its values in cel-go.
+_GO_NAMES: Final = {
+    int: "types.Int",
+    UInt: "types.Uint",
+    float: "types.Double",
+    bool: "types.Bool",
+    str: "types.String",
+    bytes: "types.Bytes",
+    type(None): "types.Null",
+    Timestamp: "types.Timestamp",
+    Duration: "types.Duration",
+    CelType: "*types.Type",
+    Optional: "*types.Optional",
+    list: "*types.baseList",
+    Mapping: "*types.baseMap",
+}
+
+
+def go_name_of(value: Any) -> str:
+    """Returns the Go type of a value, which some error messages contain."""
+    kind = kind_of(value)
+    return _GO_NAMES.get(kind) or f"cel.{kind.__name__}"
+
+
+def type_of(value: Any) -> CelType:
+    """Returns the CEL type of a value."""
+    kind = kind_of(value)
+    return CelType(TYPE_NAMES.get(kind) or kind.type_name)  # type: ignore[attr-defined]
+
+
+_NUMBERS = frozenset({int, UInt, float})
+
+
+def _doubled(number: Any, beside: type) -> Any:
+    """Converts a number for the comparison with another numeric type; beside a double to a double, with a loss of precision."""
+    return float(number) if beside is float else number
+
+
+def equal(one: Any, other: Any) -> bool:
+    """Evaluates `one == other`; values of different types are unequal, except numbers. Raises EvaluationError."""
+    kind, its = kind_of(one), kind_of(other)
+    if kind is not its:
+        return kind in _NUMBERS and its in _NUMBERS and bool(_doubled(one, its) == _doubled(other, kind))
+    equality = _EQUALITIES.get(kind)
+    return equality(one, other) if equality else bool(one == other)
+
+
+def _same_list(one: list[Any], other: list[Any]) -> bool:
+    special = getattr(one, "same", None)
+    if special is not None:
+        return bool(special(other))
+    return len(one) == len(other) and all(map(equal, one, other))
+
+
+def _same_optional(one: Optional, other: Optional) -> bool:
+    if one.present != other.present:
+        return False
+    return not one.present or equal(one.content, other.content)
+
+
+_EQUALITIES: dict[type, Callable[[Any, Any], bool]] = {
+    list: _same_list,
+    Mapping: lambda one, other: bool(one.same(other)),
+    Optional: _same_optional,
+}
+
+_ORDERED = frozenset({str, bytes, bool, Timestamp, Duration})
+#: The classes whose Go types implement traits.Receiver: the value itself selects the overload.
+RECEIVERS: Final = frozenset({str, Timestamp, Duration})
+#: The kinds of keys and indices.
+QUALIFIERS: Final = _NUMBERS | {bool, str}
+#: The kinds of values that have an order.
+ORDERED: Final = _ORDERED | _NUMBERS
+
+
+def compared(one: Any, other: Any) -> int:
+    """Returns -1, 0 or 1. Raises EvaluationError for values without an order."""
+    kind, its = kind_of(one), kind_of(other)
+    if not ((kind is its and kind in _ORDERED) or (kind in _NUMBERS and its in _NUMBERS)):
+        raise no_such_overload()
+    if kind is not its:
+        one, other = _doubled(one, its), _doubled(other, kind)
+    if one == other:
+        return 0
+    if one < other:
+        return -1
+    if other < one:
+        return 1
+    raise EvaluationError("NaN values cannot be ordered")

@@ -1,0 +1,68 @@
+"""A stored object together with a cache of its encodings.
+
+The values in the store are Documents. Invariant: the object of a Document never changes, so its encodings stay
+valid: a list joins cached bytes, and an event for a thousand watchers is encoded once.
+
+The cache holds the *part*: the encoded item of a list. For JSON of built-in kinds it has neither `kind` nor
+`apiVersion`; the response to a get prepends both to the same bytes (`apimachinery.codecs.formats`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from typing import Any, TypeVar
+
+from fakekube.apimachinery.codecs import json
+
+__all__ = ["Document", "Object", "encodings_of", "json_of"]
+
+Object = dict[str, Any]
+V = TypeVar("V")
+
+
+class Document:
+    """An immutable object and its cached encodings."""
+
+    __slots__ = ("_json", "_made", "object")
+
+    def __init__(self, obj: Object) -> None:
+        self.object = obj
+        self._json = b""  # the most frequent encoding has its own attribute
+        self._made: dict[Hashable, Any] = {}
+
+    def encoded(self, key: Hashable, make: Callable[[Object], V]) -> V:
+        """Returns `make(object)`, cached by key.
+
+        Concurrent threads may each call `make`; all get equal values, and one of them is cached.
+        """
+        try:
+            return self._made[key]  # type: ignore[no-any-return]
+        except KeyError:
+            return self._made.setdefault(key, make(self.object))  # type: ignore[no-any-return]
+
+    @property
+    def json(self) -> bytes:
+        """Returns the object as compact JSON, as an item of a list; without a trailing newline."""
+        encoded = self._json  # which another thread may drop meanwhile
+        if not encoded:
+            # a copy: the encoder's own bytes take up to twice the memory that they need
+            encoded = self._json = memoryview(json.dumps(self.object)).tobytes()
+        return encoded
+
+    def supersede(self) -> None:
+        """Drops the cached JSON after a newer version has replaced this one."""
+        self._json = b""
+
+    def __repr__(self) -> str:
+        metadata = self.object.get("metadata") or {}
+        return f"<Document {metadata.get('namespace', '')}/{metadata.get('name', '')}>"
+
+
+def json_of(documents: Iterable[Document]) -> list[bytes]:
+    """Returns the `json` of each document; the inner loop of large lists."""
+    return [document._json or document.json for document in documents]
+
+
+def encodings_of(documents: Iterable[Document], key: Hashable, make: Callable[[Object], V]) -> list[V]:
+    """Returns `encoded` of each document, for encodings that are never empty."""
+    return [document._made.get(key) or document.encoded(key, make) for document in documents]

@@ -1,0 +1,223 @@
+"""Encodes objects, lists and watch events in each format, from cached encoded items.
+
+An *encoded item* is an object as it is encoded in a list: bytes for JSON, CBOR and Protobuf, and the object itself for YAML
+and indented JSON, whose layout depends on the position. From encoded items
+
+* `object` makes a response with one object: it prepends `kind` and `apiVersion`, which stored objects of built-in
+  kinds do not contain (custom resources do);
+* `items` collects the encoded items of a collection, and `list` makes the collection. Items cache their joined
+  bytes; a large list is joined while it is sent (`chunks`);
+* `event` makes one frame of a watch.
+
+Responses are the same bytes as the real server's: compact JSON ends with a newline, indented JSON does not.
+
+Specified by: the serializers of k8s.io/apimachinery/pkg/runtime/serializer; RawExtension and WatchEvent of
+meta/v1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from fakekube.apimachinery.codecs import cbor, framing, json, protobuf, yaml
+from fakekube.apimachinery.codecs.chunks import Chunks, Items, enclosed
+from fakekube.apimachinery.codecs.document import Document, Object, encodings_of, json_of
+from fakekube.apimachinery.codecs.errors import EncodeError
+
+if TYPE_CHECKING:
+    from fakekube.apimachinery.schema.model import Type
+
+__all__ = ["Format", "Kind", "format_of"]
+
+
+@dataclass(eq=False)
+class Kind:
+    """The properties of a kind that encoders need.
+
+    Make one per served kind and reuse it: encoded items are cached by its name, so Kinds with the same name must be equal.
+    """
+
+    api_version: str
+    kind: str
+    type: Type | None = None
+    """The type of the objects; None if they have no Protobuf form."""
+    custom: bool = False
+    """Stored objects contain kind and apiVersion (custom resources, metadata only); their keys are sorted."""
+
+    @cached_property
+    def name(self) -> str:
+        return f"{self.api_version}/{self.kind}"
+
+    @cached_property
+    def json_head(self) -> bytes:
+        """`{"kind":"Pod","apiVersion":"v1"`"""
+        return json.dumps({"kind": self.kind, "apiVersion": self.api_version})[:-1]
+
+    @cached_property
+    def cbor_members(self) -> bytes:
+        """The kind and apiVersion as encoded CBOR members."""
+        return cbor.encode_item({"kind": self.kind, "apiVersion": self.api_version})[1:]
+
+    def whole(self, obj: Object) -> Object:
+        """Returns the object with its kind and apiVersion."""
+        return obj if self.custom else {"kind": self.kind, "apiVersion": self.api_version, **obj}
+
+    def whole_json(self, item: bytes) -> bytes:
+        """Returns the compact JSON of an object with its kind and apiVersion."""
+        if self.custom:
+            return item
+        return b"%b,%b" % (self.json_head, item[1:]) if len(item) > 2 else self.json_head + b"}"
+
+
+class Format(Protocol):
+    """The encoder of a format. Implementations have no state."""
+
+    def encoded_item(self, document: Document, kind: Kind) -> Any:
+        """Returns the encoded item of a list; cached in the document."""
+
+    def items(self, documents: Iterable[Document], kind: Kind) -> Any:
+        """Collects the encoded items of documents; the result can be used for several lists."""
+
+    def object(self, item: Any, kind: Kind) -> bytes:
+        """Encodes a response with one object."""
+
+    def list(self, items: Any, kind: Kind, metadata: Object) -> bytes | Chunks:
+        """Encodes a response with a collection; `kind` is that of the list, `metadata` its ListMeta."""
+
+    def event(self, event_type: str, item: Any, kind: Kind) -> bytes:
+        """Encodes one frame of a watch; event_type is ADDED, MODIFIED, DELETED, BOOKMARK or ERROR."""
+
+
+class JSON:
+    """Compact JSON."""
+
+    def encoded_item(self, document: Document, kind: Kind) -> bytes:
+        return document.json
+
+    def items(self, documents: Iterable[Document], kind: Kind) -> Items:
+        return Items(json_of(documents), b",")
+
+    def object(self, item: bytes, kind: Kind) -> bytes:
+        return kind.whole_json(item) + b"\n"
+
+    def list(self, items: Items, kind: Kind, metadata: Object) -> bytes | Chunks:
+        meta = json.dumps(metadata)
+        if kind.custom:
+            version, name = json.dumps(kind.api_version), json.dumps(kind.kind)
+            closing = b'],"kind":%b,"metadata":%b}\n' % (name, meta)
+            return enclosed(b'{"apiVersion":%b,"items":[' % version, items, closing)
+        return enclosed(b'%b,"metadata":%b,"items":[' % (kind.json_head, meta), items, b"]}\n")
+
+    def event(self, event_type: str, item: bytes, kind: Kind) -> bytes:
+        return framing.json_frame(b'{"type":"%b","object":%b}' % (event_type.encode(), kind.whole_json(item)))
+
+
+class _Written:
+    """A format whose layout depends on the position: objects are encoded for each response."""
+
+    def encoded_item(self, document: Document, kind: Kind) -> Object:
+        return document.object
+
+    def object(self, item: Object, kind: Kind) -> bytes:
+        return self.dumps(kind.whole(item))
+
+    def dumps(self, obj: Object) -> bytes:
+        raise NotImplementedError
+
+
+class PrettyJSON(_Written):
+    """Indented JSON. Watches are never indented."""
+
+    def items(self, documents: Iterable[Document], kind: Kind) -> list[Object]:
+        return [document.object for document in documents]
+
+    def list(self, items: list[Object], kind: Kind, metadata: Object) -> bytes:
+        listing: Object = {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": metadata}
+        listing["items"] = items
+        return self.dumps(dict(sorted(listing.items())) if kind.custom else listing)
+
+    def dumps(self, obj: Object) -> bytes:
+        return json.dumps_pretty(obj)
+
+    def event(self, event_type: str, item: Object, kind: Kind) -> bytes:
+        return framing.json_frame(json.dumps({"type": event_type, "object": kind.whole(item)}))
+
+
+class YAML(_Written):
+    """YAML with sorted keys. Watches do not support it (negotiation rejects it)."""
+
+    def items(self, documents: Iterable[Document], kind: Kind) -> Items:
+        return Items(encodings_of(documents, ("yaml", kind.name), yaml.item))
+
+    def list(self, items: Items, kind: Kind, metadata: Object) -> bytes | Chunks:
+        opening = yaml.dumps({"apiVersion": kind.api_version}) + (b"items:\n" if items.count else b"items: []\n")
+        return enclosed(opening, items, yaml.dumps({"kind": kind.kind, "metadata": metadata}))
+
+    def dumps(self, obj: Object) -> bytes:
+        return yaml.dumps(obj)
+
+    def event(self, event_type: str, item: Object, kind: Kind) -> bytes:
+        return framing.yaml_frame(self.dumps({"type": event_type, "object": kind.whole(item)}))
+
+
+class CBOR:
+    """CBOR; a watch is a sequence of items."""
+
+    def encoded_item(self, document: Document, kind: Kind) -> bytes:
+        return document.encoded(("cbor", kind.name), partial(cbor.encode_item, type_=kind.type))
+
+    def items(self, documents: Iterable[Document], kind: Kind) -> Items:
+        return Items(encodings_of(documents, ("cbor", kind.name), partial(cbor.encode_item, type_=kind.type)))
+
+    def object(self, item: bytes, kind: Kind) -> bytes:
+        return cbor.SELF_DESCRIBED + self._whole(item, kind)
+
+    def list(self, items: Items, kind: Kind, metadata: Object) -> bytes | Chunks:
+        listing = {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": metadata, "items": None}
+        opening = cbor.encode_item(listing)[:-1]  # without the null
+        return enclosed(cbor.SELF_DESCRIBED + opening + cbor.head(4, items.count), items, b"")
+
+    def event(self, event_type: str, item: bytes, kind: Kind) -> bytes:
+        opening = cbor.encode_item({"type": event_type, "object": None})[:-1]
+        return framing.cbor_frame(cbor.SELF_DESCRIBED + opening + self.object(item, kind))
+
+    def _whole(self, item: bytes, kind: Kind) -> bytes:
+        return item if kind.custom else cbor.joined(item, kind.cbor_members, 2)
+
+
+class Protobuf:
+    """Protobuf. Kinds without a type do not support it (negotiation rejects it)."""
+
+    def encoded_item(self, document: Document, kind: Kind) -> bytes:
+        if kind.type is None:
+            raise EncodeError(f"{kind.name} has no Protobuf form")
+        return document.encoded(("protobuf", kind.name), partial(protobuf.encode_item, kind.type))
+
+    def items(self, documents: Iterable[Document], kind: Kind) -> Items:
+        if kind.type is None:
+            raise EncodeError(f"{kind.name} has no Protobuf form")
+        return Items(encodings_of(documents, ("protobuf", kind.name), partial(protobuf.encode_item, kind.type)))
+
+    def object(self, item: bytes, kind: Kind) -> bytes:
+        return protobuf.document(kind.api_version, kind.kind, item)
+
+    def list(self, items: Items, kind: Kind, metadata: Object) -> bytes | Chunks:
+        return protobuf.list_document(kind.api_version, kind.kind, metadata, items)
+
+    def event(self, event_type: str, item: bytes, kind: Kind) -> bytes:
+        return framing.protobuf_frame(protobuf.event(event_type, self.object(item, kind)))
+
+
+_JSON: Final = JSON()
+_PRETTY: Final = PrettyJSON()
+_FORMATS: Final[dict[str, Format]] = {
+    "json": _JSON, "yaml": YAML(), "cbor": CBOR(), "protobuf": Protobuf(),
+}  # fmt: skip
+
+
+def format_of(name: str, *, pretty: bool = False) -> Format:
+    """Returns the encoder of a format: json, yaml, protobuf or cbor; `pretty`: indented (JSON only)."""
+    return _PRETTY if pretty else _FORMATS[name]

@@ -1,0 +1,254 @@
+"""Encodes and decodes JSON like Go's encoding/json.
+
+Decoding uses orjson. If orjson rejects a body, `base.golang.json_reader` parses it again: either Go is more lenient
+(invalid UTF-8, lone surrogates, 1e999, depth up to 10,000), or the reader returns Go's error. The same reader finds
+the paths of duplicate members. A cheap check proves that there are none: encoding the value again yields as many
+colons as the body has.
+
+Encoding uses orjson's compact form, escapes the characters that Go escapes for HTML, and prints numbers like Go.
+Neither `dumps` nor `dumps_pretty` ends with a newline; `apimachinery.codecs.formats` and `apimachinery.codecs.framing` add it.
+
+Specified by: Go's encoding/json (scanner.go, decode.go, encode.go) and sigs.k8s.io/json.
+"""
+
+from __future__ import annotations
+
+import json as stdlib_json
+import re
+from collections.abc import Iterator
+from decimal import Decimal
+from math import isfinite, isnan
+from typing import Any, Final
+
+import orjson
+
+from fakekube.apimachinery.codecs.errors import DecodeError, EncodeError
+from fakekube.base.golang.json_reader import JSONSyntaxError, Overflow, Reader, utf8
+from fakekube.base.golang.json_writer import written
+from fakekube.base.golang.raw_json import RawObject, plain_form
+
+__all__ = [
+    "Overflow",
+    "dumps",
+    "dumps_pretty",
+    "first_values",
+    "float_text",
+    "literals",
+    "loads",
+    "members",
+    "reread",
+    "untyped",
+    "utf8",
+]
+
+_INT64 = range(-(2**63), 2**63)
+
+
+def _read(body: bytes, merge: bool, *, keep_first: bool = False) -> tuple[Any, list[str]]:
+    """Parses with Go's rules and messages. Raises DecodeError."""
+    try:
+        return Reader(body, merge, keep_first=keep_first).read()
+    except JSONSyntaxError as error:
+        raise DecodeError(str(error)) from None
+
+
+def loads(body: bytes, *, merge: bool = True) -> tuple[Any, list[str]]:
+    """Decodes one JSON document.
+
+    Integers of any size stay integers; their conversion depends on the field (see `untyped`).
+
+    Args:
+        body: the bytes; each invalid UTF-8 byte becomes U+FFFD.
+        merge: how duplicate members are resolved: True merges two objects, as Go decodes into structs; False keeps
+            the last value, as Go decodes into untyped values.
+
+    Returns:
+        The value, and the paths of duplicate members (`spec.containers[0].name`) in the order of the second
+        occurrences, each once, at most 100.
+
+    Raises:
+        DecodeError: the body is not valid JSON.
+    """
+    try:
+        value = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return _read(body, merge)
+    try:
+        again = orjson.dumps(value)
+    except orjson.JSONEncodeError:  # nested too deep for orjson
+        return _read(body, merge)
+    if again == body:
+        return value, []
+    lost = again.count(b":") != body.count(b":")
+    if lost or b"\\u003a" in body or b"\\u003A" in body or _LARGE.search(again):
+        return _read(body, merge)
+    return value, []
+
+
+def first_values(body: bytes, *, merge: bool) -> Any:
+    """Decodes a body again, keeping the first of duplicate members: Go decodes that value, too, and may reject it."""
+    return _read(body, merge, keep_first=True)[0]
+
+
+def reread(text: bytes) -> Any:
+    """Decodes the output of `dumps`, of any depth. Use `loads` for bodies.
+
+    Raises:
+        DecodeError: the text is not valid JSON.
+    """
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return _read(text, merge=False)[0]
+
+
+def literals(body: bytes) -> Any:
+    """Decodes a body again, with numbers that are not integers as their literal text."""
+    try:
+        return stdlib_json.loads(utf8(body), parse_float=str)
+    except (RecursionError, ValueError):  # nested too deep for that reader
+        return None
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """The members of an object, duplicates included."""
+
+
+def members(body: bytes) -> Iterator[str]:
+    """Yields the paths of all members (`spec.containers[0].name`) in the order of the document, duplicates included."""
+    try:
+        todo = [("", stdlib_json.loads(utf8(body), object_pairs_hook=_Pairs), False)]
+    except (RecursionError, ValueError):  # nested too deep for that reader
+        return
+    while todo:
+        path, value, is_member = todo.pop()
+        if is_member:
+            yield path
+        if isinstance(value, _Pairs):
+            todo.extend((f"{path}.{name}" if path else name, item, True) for name, item in reversed(value))
+        elif isinstance(value, list):
+            todo.extend((f"{path}[{index}]", item, False) for index, item in reversed(list(enumerate(value))))
+
+
+def untyped(value: Any) -> Any:
+    """Converts a decoded value to what Go decodes without a type: integers beyond int64 become floats.
+
+    Changes the tree in place, and returns it.
+
+    Raises:
+        DecodeError: a number is beyond float64.
+    """
+    root = [value]
+    todo: list[Any] = [root]
+    while todo:
+        container = todo.pop()
+        for key, item in container.items() if type(container) is dict else enumerate(container):
+            kind = type(item)
+            if kind is dict or kind is list:
+                todo.append(item)
+            elif kind is int and item not in _INT64:
+                container[key] = float(item)
+            elif kind is Overflow:
+                what = f"number {item.literal} into Go value of type float64"
+                raise DecodeError(f"json: cannot unmarshal {what}")
+    return root[0]
+
+
+def dumps(value: Any, *, floats: bool = True) -> bytes:
+    """Encodes compact JSON like Go's json.Marshal, without a trailing newline.
+
+    Args:
+        value: plain JSON data.
+        floats: the value may contain floats. False skips the search for floats that Go prints differently.
+
+    Raises:
+        EncodeError: a number is infinite or NaN, or a value has no JSON form.
+    """
+    return _dumps(value, 0, floats)
+
+
+def dumps_pretty(value: Any) -> bytes:
+    """Encodes JSON indented by two spaces like Go's json.MarshalIndent, without a trailing newline.
+
+    Raises:
+        EncodeError: a number is infinite or NaN, or the text exceeds the maximum length.
+    """
+    try:
+        return _dumps(value, orjson.OPT_INDENT_2, True)
+    except OverflowError as error:
+        raise EncodeError(f"json: {error}") from None
+
+
+def _dumps(value: Any, option: int, floats: bool) -> bytes:
+    try:
+        text = orjson.dumps(value, _indentable if option else plain_form, option | orjson.OPT_PASSTHROUGH_SUBCLASS)
+    except orjson.JSONEncodeError:  # an Overflow, a RawObject to be indented, an integer beyond 64 bits, deep nesting
+        text = written(value, _scalar, pretty=bool(option))
+    else:
+        if floats:
+            for beginning, ending in _ENDS:
+                if text.find(beginning) >= 0 and _ends_number(text, ending):
+                    text = written(value, _scalar, pretty=bool(option))
+                    break
+    text = text.replace(b"<", b"\\u003c").replace(b">", b"\\u003e").replace(b"&", b"\\u0026")
+    if not text.isascii():
+        text = text.replace(b"\xe2\x80\xa8", b"\\u2028").replace(b"\xe2\x80\xa9", b"\\u2029")
+    return text
+
+
+def _indentable(value: Any) -> Any:
+    if isinstance(value, RawObject):  # orjson would not indent its text
+        raise TypeError("not by orjson")
+    return plain_form(value)
+
+
+def _ending(pattern: bytes) -> re.Pattern[bytes]:
+    """Compiles a pattern for the end of a number. Patterns begin with a literal, so that the search is fast."""
+    return re.compile(pattern + rb"(?:[,}\]\n]|\Z)")
+
+
+#: What may be an integer beyond 64 bits.
+_LARGE: Final = _ending(rb"e\+[0-9]+")
+#: What may be a float without a fraction, or with an exponent that Go does not need (1e+16, 1e-6): how its end begins,
+#: and the pattern.
+_ENDS: Final = ((b".0", _ending(rb"\.0")), (b"e+", _LARGE), (b"e-6", _ending(rb"e-6")))
+#: The rest of a number before such an end; in a string (`since 1.0, that is`) it seldom looks so.
+_BEGINNING: Final = re.compile(rb'(?:\A|[:,\[]|": |\n *)-?[0-9]+(?:\.[0-9]+)?\Z').search
+_LONGEST: Final = 32
+
+
+def _ends_number(text: bytes, ending: re.Pattern[bytes]) -> bool:
+    """Reports whether a match of the pattern may be the end of a number."""
+    if ending.search(text) is None:
+        return False
+    return any(_BEGINNING(text[max(found.start() - _LONGEST, 0) : found.start()]) for found in ending.finditer(text))
+
+
+def float_text(number: float) -> str:
+    """Prints a float like Go's encoding/json: shortest digits, an exponent only below 1e-6 and from 1e21.
+
+    Raises:
+        EncodeError: the number is infinite or NaN.
+    """
+    if not isfinite(number):
+        word = "NaN" if isnan(number) else "+Inf" if number > 0 else "-Inf"
+        raise EncodeError(f"json: unsupported value: {word}")
+    if number == 0 or 1e-6 <= abs(number) < 1e21:
+        return format(Decimal(repr(number)), "f").removesuffix(".0")
+    return repr(float(number)).replace("e-0", "e-")
+
+
+def _scalar(value: Any) -> bytes:
+    if isinstance(value, float):
+        return float_text(value).encode()
+    if type(value) is int:
+        return b"%d" % value
+    try:
+        return orjson.dumps(value)
+    except orjson.JSONEncodeError as error:
+        if isinstance(value, str):  # surrogates, which orjson rejects
+            return b'"%b"' % b"\\ufffd".join(orjson.dumps(text)[1:-1] for text in _SURROGATES(value))
+        raise EncodeError(f"json: {error}") from None
+
+
+_SURROGATES: Final = re.compile("[\ud800-\udfff]").split

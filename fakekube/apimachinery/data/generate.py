@@ -1,0 +1,329 @@
+"""Generates the data of one minor from the facts that were collected from a real server.
+
+    python -m fakekube.data.generate fixtures/facts 1.36
+
+The folder has an archive `v1.36.tar.xz`, or a folder `v1.36`, with `types.json` (from the reflection of the compiled-in
+types), `discovery.json`, `columns.json`, `bootstrap.json`, `features.json`, `parameters.json` and `openapi/*.json` (the
+responses of a fresh server). The result is a folder `v1_36` beside this file: JSON with one entry a line, so that two
+minors can be compared with `diff`; `fakekube/apiserver/httpmachinery/data/__init__.py` describes the files. None of them is
+edited by hand; the tables below contain the few rules that do not follow from the facts.
+
+Only the types that requests and responses can contain are kept: those of served kinds and their subresources, of the meta
+kinds (options, Status, Table, WatchEvent …) and of the reviews that are sent to webhooks.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import tarfile
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from fakekube.apimachinery.data.collected import Collected, Row, short_name
+from fakekube.apimachinery.data.shapes import property_schema, schema_name
+
+__all__ = ["main"]
+
+Defaults = Mapping[tuple[str, str], Any]
+"""(struct, field) → default."""
+
+#: Kinds that are not served but occur in requests: those that webhooks are sent, and other versions that a subresource
+#: accepts.
+EXTRA_KINDS = (
+    "admission.k8s.io/v1, AdmissionReview",
+    "admission.k8s.io/v1beta1, AdmissionReview",
+    "apiextensions.k8s.io/v1, ConversionReview",
+    "apiextensions.k8s.io/v1beta1, ConversionReview",
+    "policy/v1beta1, Eviction",
+    "extensions/v1beta1, Scale",
+    "apps/v1beta1, Scale",
+    "apps/v1beta2, Scale",
+)
+
+#: Types that are not registered in the scheme of the API server.
+EXTRA_TYPES = ("k8s.io/api/apidiscovery/v2.APIGroupDiscoveryList",)
+
+#: Kinds whose x-kubernetes-group-version-kind differs between documents.
+KINDS_OF_EVERY_GROUP = ("meta/v1.DeleteOptions", "meta/v1.WatchEvent")
+
+#: Names in the facts and in OpenAPI → keys of rows.
+OF_FIELDS = {"patchStrategy": "s", "patchMergeKey": "k"}
+OF_PROPERTIES = {"x-kubernetes-list-type": "l", "x-kubernetes-list-map-keys": "m", "x-kubernetes-map-type": "g"}
+OF_TYPES = {"x-kubernetes-map-type": "map", "x-kubernetes-unions": "unions", "x-kubernetes-group-version-kind": "gvk"}
+
+#: Defaults that depend on other fields; the modules of the kinds apply them.
+CONDITIONAL = frozenset({
+    ("apps/v1.RollingUpdateDaemonSet", "maxSurge"), ("apps/v1.RollingUpdateDaemonSet", "maxUnavailable"),
+    ("apps/v1.RollingUpdateDeployment", "maxSurge"), ("apps/v1.RollingUpdateDeployment", "maxUnavailable"),
+    ("apps/v1.RollingUpdateStatefulSetStrategy", "partition"), ("apps/v1.StatefulSetUpdateStrategy", "type"),
+    ("autoscaling/v2.HPAScalingRules", "selectPolicy"),
+    ("autoscaling/v2.HPAScalingRules", "stabilizationWindowSeconds"),
+    ("batch/v1.JobSpec", "backoffLimit"), ("batch/v1.JobSpec", "completions"),
+    ("batch/v1.JobSpec", "parallelism"), ("batch/v1.JobSpec", "podReplacementPolicy"),
+    ("core/v1.Container", "imagePullPolicy"), ("core/v1.EphemeralContainerCommon", "imagePullPolicy"),
+    ("core/v1.ImageVolumeSource", "pullPolicy"), ("core/v1.ServiceSpec", "internalTrafficPolicy"),
+    ("networking/v1.NetworkPolicySpec", "policyTypes"),
+    ("resource/v1.DeviceSubRequest", "count"), ("resource/v1.ExactDeviceRequest", "count"),
+    ("resource/v1.DeviceTaint", "timeAdded"),
+})  # fmt: skip
+
+#: Constant defaults that are structs, which the collected objects do not show, since all their structs are present.
+STRUCT_DEFAULTS: Defaults = {
+    ("core/v1.PodSpec", "securityContext"): {},
+    ("admissionregistration/v1.ValidatingWebhook", "namespaceSelector"): {},
+    ("admissionregistration/v1.ValidatingWebhook", "objectSelector"): {},
+    ("admissionregistration/v1.MutatingWebhook", "namespaceSelector"): {},
+    ("admissionregistration/v1.MutatingWebhook", "objectSelector"): {},
+    ("admissionregistration/v1.MatchResources", "namespaceSelector"): {},
+    ("admissionregistration/v1.MatchResources", "objectSelector"): {},
+    ("apps/v1.StatefulSetSpec", "persistentVolumeClaimRetentionPolicy"): {},
+    ("apiextensions/v1.CustomResourceDefinitionSpec", "conversion"): {"strategy": "None"},
+}
+
+
+def resources(facts: Collected) -> list[Row]:
+    """Returns a row for each served resource and subresource, in the order of discovery."""
+    rows: list[Row] = []
+    for group_version in facts.group_versions():
+        path = f"/apis/{group_version}" if "/" in group_version else f"/api/{group_version}"
+        for listed in facts.discovery["legacy"][path]["resources"]:
+            row: Row = {"in": group_version, "name": listed["name"], "kind": listed["kind"]}
+            if "version" in listed:
+                row["of"] = "/".join(filter(None, (listed.get("group"), listed["version"])))
+            row["verbs"] = listed["verbs"]
+            optional = {
+                "singular": listed["singularName"],
+                "namespaced": listed["namespaced"],
+                "short": listed.get("shortNames"),
+                "categories": listed.get("categories"),
+                "hash": listed.get("storageVersionHash"),
+            }
+            rows.append(row | {key: value for key, value in optional.items() if value})
+    return rows
+
+
+def groups(facts: Collected) -> list[Row]:
+    """Returns the groups in the order of /apis with their versions, the preferred one first."""
+    return [
+        {
+            "name": group["name"],
+            "versions": [version["version"] for version in group["versions"]],
+            "preferred": group["preferredVersion"]["version"],
+        }
+        for group in facts.discovery["legacy"]["/apis"]["groups"]
+    ]
+
+
+def kept_kinds(facts: Collected) -> dict[str, Row]:
+    """Returns the kinds that are kept, as "group/version, Kind"."""
+    served = set(facts.group_versions())
+    return {name: row for name, row in facts.kinds.items() if name in EXTRA_KINDS or name.partition(", ")[0] in served}
+
+
+def constant_defaults(facts: Collected, kinds: Mapping[str, Row]) -> tuple[Defaults, dict[str, Row]]:
+    """Returns the constant defaults: those of a struct wherever it occurs, and the others by kind and path."""
+    shown: dict[tuple[str, str], dict[str, dict[str, Any]]] = defaultdict(lambda: defaultdict(dict))
+    reach: dict[str, set[str]] = {}
+    for kind, row in kinds.items():
+        if facts.is_list(row["type"]):
+            continue
+        reach[kind] = facts.reachable([row["type"]])
+        for path, value in row.get("defaults", {}).items():
+            owner = facts.owner(row["type"], path)
+            if (short_name(owner[0]), owner[1]) not in CONDITIONAL:
+                shown[owner][kind][path.removesuffix("[]")] = [value] if path.endswith("[]") else value
+    everywhere: dict[tuple[str, str], Any] = {}
+    by_kind: dict[str, Row] = defaultdict(dict)
+    for owner, places in shown.items():
+        # Kinds without any default have no defaulting function (such as PodStatusResult).
+        kinds_with_owner = [k for k, types in reach.items() if owner[0] in types and kinds[k].get("defaults")]
+        values = [value for paths in places.values() for value in paths.values()]
+        if len(places) == len(kinds_with_owner) and all(value == values[0] for value in values):
+            everywhere[owner] = values[0]
+            continue
+        for kind, paths in places.items():
+            by_kind[kind].update(paths)
+    by_short_name = {short_name(name): name for name in facts.types}
+    for (struct, field), value in STRUCT_DEFAULTS.items():
+        if struct in by_short_name:
+            everywhere[by_short_name[struct], field] = value
+    _check_paths(by_kind)
+    return everywhere, by_kind
+
+
+def _check_paths(by_kind: Mapping[str, Row]) -> None:
+    """Checks that the paths of defaults of one kind only contain structs, as `fakekube.apimachinery.schema.defaults` requires."""
+    below_lists = [f"{kind}: {path}" for kind, paths in by_kind.items() for path in paths if "[]" in path]
+    if below_lists:
+        raise ValueError(f"defaults of one kind only below lists: {', '.join(below_lists)}")
+
+
+def kind_rows(facts: Collected, kinds: Mapping[str, Row], by_kind: Mapping[str, Row]) -> dict[str, Row]:
+    """Returns the rows of kinds by group version and kind: the type, or an object with more facts. Kinds that are not kept only
+    have their names."""
+    table: dict[str, Row] = defaultdict(dict)
+    for name in sorted(facts.kinds):
+        group_version, _, kind = name.partition(", ")
+        if name not in kinds:
+            table[group_version][kind] = ""
+            continue
+        row = kinds[name]
+        entry: Row = {"type": row["type"]}
+        if by_kind.get(name):
+            entry["defaults"] = by_kind[name]
+        if row.get("fieldLabels"):
+            entry["labels"] = row["fieldLabels"]
+        table[group_version][kind] = entry if len(entry) > 1 else row["type"]
+    return table
+
+
+def type_row(facts: Collected, name: str, defaults: Defaults) -> Row:
+    """Returns the row of a type; see `fakekube/apiserver/httpmachinery/data/__init__.py` for the keys."""
+    known = facts.types[name]
+    row: Row = {}
+    if "alias" in known:
+        row["alias"] = known["alias"]
+    if known.get("customJSON"):
+        row["custom"] = True
+    elif known.get("fields"):
+        row["fields"] = {
+            f"+{position}" if field.get("inline") else field["json"]: field_row(facts, name, field, defaults)
+            for position, field in enumerate(known["fields"])
+        }
+    if schema_name(name) in facts.schemas:
+        row |= of_schema(name, facts.schemas[schema_name(name)])
+    return row
+
+
+def of_schema(name: str, schema: Row) -> Row:
+    """Returns the keys of a row that come from the OpenAPI schema of the type."""
+    row = {short: schema[key] for key, short in OF_TYPES.items() if key in schema}
+    if short_name(name) in KINDS_OF_EVERY_GROUP:
+        row.pop("gvk", None)
+    follows_from_fields = "properties" in schema or schema == {"type": "object"}
+    return row | {"schema": True if follows_from_fields else schema}
+
+
+def field_row(facts: Collected, owner: str, field: Row, defaults: Defaults) -> Row:
+    """Returns the row of a field."""
+    row: Row = {"t": ("*" if field.get("pointer") else "") + field["type"]}
+    if not field.get("inline"):
+        omitted = ("e" if field.get("omitempty") else "") + ("z" if field.get("omitzero") else "")
+        if omitted != "e":
+            row["o"] = omitted or 0
+    wire, _, number = field.get("protobuf", "").partition(",")
+    if number:
+        row["n"] = int(number.partition(",")[0])
+        if wire != "bytes":
+            row["w"] = wire
+    row |= {short: field[key] for key, short in OF_FIELDS.items() if key in field}
+    schema = facts.schema_showing(owner)
+    if field["json"] in schema.get("required", ()):
+        row["r"] = 1
+    if (owner, field["json"]) in defaults:
+        row["d"] = defaults[owner, field["json"]]
+    return row | of_property(facts, row, schema.get("properties", {}).get(field["json"]))
+
+
+def of_property(facts: Collected, row: Row, schema: Row | None) -> Row:
+    """Returns the keys of a row that come from the OpenAPI property of the field."""
+    if schema is None:
+        return {}
+    more = {short: schema[key] for key, short in OF_PROPERTIES.items() if key in schema}
+    element = schema.get("items") or schema.get("additionalProperties") or schema
+    if "enum" in element:
+        more["e"] = element["enum"]
+    if "default" in schema and property_schema(row | more, facts.row).get("default") != schema["default"]:
+        more["v"] = schema["default"]
+    if property_schema(row | more, facts.row) != schema:
+        more["x"] = schema
+    return more
+
+
+def without_server_values(obj: Row) -> Row:
+    """Returns an object without the values that differ between servers: uid, resourceVersion and times."""
+    metadata = _without(obj["metadata"], "uid", "resourceVersion", "creationTimestamp")
+    if "managedFields" in metadata:
+        metadata["managedFields"] = [_without(entry, "time") for entry in metadata["managedFields"]]
+    return {**obj, "metadata": metadata}
+
+
+def _without(row: Row, *keys: str) -> Row:
+    return {key: value for key, value in row.items() if key not in keys}
+
+
+def write_lines(path: Path, value: Mapping[str, Any]) -> None:
+    """Writes a JSON object with one member a line."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lines = [f"{_compact(key)}: {_compact(entry)}" for key, entry in value.items()]
+    path.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+
+
+def write_rows(path: Path, rows: Iterable[Any]) -> None:
+    """Writes a JSON list with one item a line."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("[\n" + ",\n".join(_compact(row) for row in rows) + "\n]\n")
+
+
+def _compact(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def generate(facts: Collected, out: Path) -> None:
+    """Writes all files of one minor."""
+    kinds = kept_kinds(facts)
+    everywhere, by_kind = constant_defaults(facts, kinds)
+    packages: dict[str, dict[str, Row]] = defaultdict(dict)
+    roots = [row["type"] for row in kinds.values()]
+    roots += [name for name in facts.types if "PartialObjectMetadata" in name or name in EXTRA_TYPES]
+    for name in sorted(facts.reachable(roots)):
+        package, _, base = name.rpartition(".")
+        packages[package][base] = type_row(facts, name, everywhere)
+    shutil.rmtree(out, ignore_errors=True)
+    for package, rows in packages.items():
+        write_lines(out / "types" / f"{package.replace('/', '_')}.json", rows)
+    write_lines(out / "kinds.json", kind_rows(facts, kinds, by_kind))
+    write_rows(out / "resources.json", resources(facts))
+    write_rows(out / "groups.json", groups(facts))
+    write_lines(out / "columns.json", facts.columns)
+    if facts.features:
+        write_lines(out / "features.json", facts.features)
+    if facts.parameters:
+        write_lines(out / "parameters.json", facts.parameters)
+    named = {schema_name(f"{package}.{base}") for package, rows in packages.items() for base in rows}
+    write_lines(out / "schemas.json", _without(dict(sorted(facts.schemas.items())), *named))
+    for path, objects in facts.bootstrap.items():
+        file = f"{path.strip('/').replace('/', '_')}.json"
+        in_order = sorted(
+            objects, key=lambda obj: int(obj["metadata"].get("resourceVersion") or 0)
+        )  # in the order of their creation
+        write_rows(out / "bootstrap" / file, map(without_server_values, in_order))
+
+
+def main(arguments: list[str]) -> int:
+    """Runs the command; see the module."""
+    if len(arguments) != 2:
+        print(__doc__, file=sys.stderr)
+        return 2
+    facts_dir, minor = arguments
+    generate(collected(Path(facts_dir), minor), Path(__file__).parent / f"v{minor.replace('.', '_')}")
+    return 0
+
+
+def collected(folder: Path, minor: str) -> Collected:
+    """Reads the facts of a minor from a folder or an archive in it. Raises OSError."""
+    archive = folder / f"v{minor}.tar.xz"
+    if not archive.exists():
+        return Collected(folder / f"v{minor}")
+    with tempfile.TemporaryDirectory() as unpacked, tarfile.open(archive) as files:
+        files.extractall(unpacked, filter="data")
+        return Collected(Path(unpacked))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,173 @@
+"""Errors of single fields of an object.
+
+Validation returns `FieldError`s (and never raises them) in the order in which the real server finds them. A list of
+them becomes the causes and the message of a 422 (`apimachinery.errors.status.invalid`). Paths are plain strings as the real
+server prints them (`spec.containers[0].name`): `f"{path}.name"`, `f"{path}[{index}]"`, `f"{path}[{key}]"`.
+
+Specified by: k8s.io/apimachinery/pkg/util/validation/field (texts and order of the parts of a message).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Final
+
+from fakekube.base.golang.quoting import go_float, go_json, go_quote
+
+__all__ = [
+    "OMITTED",
+    "FieldError",
+    "FieldErrorType",
+    "duplicate",
+    "forbidden",
+    "immutable",
+    "internal",
+    "invalid",
+    "not_found",
+    "not_supported",
+    "required",
+    "too_long",
+    "too_many",
+    "type_invalid",
+]
+
+
+class FieldErrorType(Enum):
+    """The `reason` of a cause, and the text that starts its message."""
+
+    NOT_FOUND = ("FieldValueNotFound", "Not found")
+    REQUIRED = ("FieldValueRequired", "Required value")
+    DUPLICATE = ("FieldValueDuplicate", "Duplicate value")
+    INVALID = ("FieldValueInvalid", "Invalid value")
+    NOT_SUPPORTED = ("FieldValueNotSupported", "Unsupported value")
+    FORBIDDEN = ("FieldValueForbidden", "Forbidden")
+    TOO_LONG = ("FieldValueTooLong", "Too long")
+    TOO_MANY = ("FieldValueTooMany", "Too many")
+    INTERNAL = ("InternalError", "Internal error")
+    TYPE_INVALID = ("FieldValueTypeInvalid", "Invalid value")
+
+    @property
+    def reason(self) -> str:
+        return self.value[0]
+
+    @property
+    def words(self) -> str:
+        return self.value[1]
+
+
+class _Omitted:
+    def __repr__(self) -> str:
+        return "OMITTED"
+
+
+#: The bad value of an error whose message does not show the value.
+OMITTED: Final = _Omitted()
+
+#: The detail of every error about an immutable field.
+IMMUTABLE = "field is immutable"
+
+_WITHOUT_VALUE = frozenset({FieldErrorType.REQUIRED, FieldErrorType.FORBIDDEN, FieldErrorType.TOO_LONG, FieldErrorType.INTERNAL})
+
+
+def _printed(value: Any) -> str:
+    if isinstance(value, str):
+        return go_quote(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if value is None:
+        return "null"
+    if isinstance(value, int):
+        return str(value)
+    return go_float(value) if isinstance(value, float) else go_json(value)
+
+
+@dataclass(slots=True, frozen=True)
+class FieldError:
+    """The path of a field, the type of the error, the bad value (or OMITTED) and the detail."""
+
+    type: FieldErrorType
+    path: str
+    value: Any = OMITTED
+    detail: str = ""
+    plain: bool = False
+    """Whether Go holds an unsupported value as a plain string, and not as a string type of its own."""
+    pointed_at: bool = False
+    """Whether Go holds the value by a pointer, so that the message prints it as JSON, even a string."""
+
+    @property
+    def body(self) -> str:
+        """The message without the path, as a cause of a Status has it."""
+        text = self.type.words
+        if self.type not in _WITHOUT_VALUE and self.value is not OMITTED:
+            typed = self.pointed_at or (self.type is FieldErrorType.NOT_SUPPORTED and not self.plain)
+            printed = go_json if typed else _printed
+            text = f"{text}: {printed(self.value)}"
+        return f"{text}: {self.detail}" if self.detail else text
+
+    @property
+    def message(self) -> str:
+        return f"{self.path or '<nil>'}: {self.body}"
+
+
+def required(path: str, detail: str = "") -> FieldError:
+    return FieldError(FieldErrorType.REQUIRED, path, "", detail)
+
+
+def invalid(path: str, value: Any, detail: str, *, pointed_at: bool = False) -> FieldError:
+    return FieldError(FieldErrorType.INVALID, path, value, detail, pointed_at=pointed_at)
+
+
+def type_invalid(path: str, value: Any, detail: str) -> FieldError:
+    return FieldError(FieldErrorType.TYPE_INVALID, path, value, detail)
+
+
+def immutable(path: str, value: Any) -> FieldError:
+    return FieldError(FieldErrorType.INVALID, path, value, IMMUTABLE)
+
+
+def not_supported(path: str, value: Any, supported: Iterable[str], *, plain: bool = False) -> FieldError:
+    """Returns an error that lists `supported` in the given order (the real server sorts sets, and keeps the order of
+    lists).
+    """
+    values = ", ".join(go_quote(item) for item in supported)
+    return FieldError(FieldErrorType.NOT_SUPPORTED, path, value, f"supported values: {values}" if values else "", plain)
+
+
+def duplicate(path: str, value: Any) -> FieldError:
+    return FieldError(FieldErrorType.DUPLICATE, path, value)
+
+
+def forbidden(path: str, detail: str) -> FieldError:
+    return FieldError(FieldErrorType.FORBIDDEN, path, "", detail)
+
+
+def not_found(path: str, value: Any) -> FieldError:
+    return FieldError(FieldErrorType.NOT_FOUND, path, value)
+
+
+def too_long(path: str, maximum: int) -> FieldError:
+    """Returns the error of a value of more than `maximum` bytes."""
+    unit = "byte" if maximum == 1 else "bytes"
+    detail = f"may not be more than {maximum} {unit}" if maximum >= 0 else "value is too long"
+    return FieldError(FieldErrorType.TOO_LONG, path, OMITTED, detail)
+
+
+def too_many(path: str, actual: int, maximum: int) -> FieldError:
+    """Returns the error of a list of `actual` items (-1: unknown) where `maximum` are allowed."""
+    unit = "item" if maximum == 1 else "items"
+    detail = f"must have at most {maximum} {unit}" if maximum >= 0 else "has too many items"
+    return FieldError(FieldErrorType.TOO_MANY, path, actual if actual >= 0 else OMITTED, detail)
+
+
+def internal(path: str, detail: str) -> FieldError:
+    return FieldError(FieldErrorType.INTERNAL, path, OMITTED, detail)
+
+
+def aggregate(errors: Sequence[FieldError]) -> str:
+    """Returns the message of several errors: a single one as it is, several in brackets, each text once
+    (utilerrors.Aggregate).
+    """
+    messages = list(dict.fromkeys(error.message for error in errors))
+    return messages[0] if len(messages) == 1 else f"[{', '.join(messages)}]"

@@ -1,0 +1,205 @@
+"""The errors that a client receives as a Status, each with its code, reason, message and details.
+
+Each function makes one kind of error with the text of the real server; callers raise what the function returns. A
+`StatusError` has everything that the response needs; `apiserver/http/` writes the response.
+
+Specified by: k8s.io/apimachinery/pkg/api/errors and the `Status` kind of meta/v1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fakekube.apimachinery.errors.field import FieldError, aggregate
+from fakekube.base.golang.quoting import go_quote
+
+__all__ = [
+    "StatusError",
+    "already_exists",
+    "bad_request",
+    "conflict",
+    "expired",
+    "expired_token",
+    "forbidden",
+    "generate_name_conflict",
+    "generic",
+    "internal",
+    "invalid",
+    "method_not_supported",
+    "not_acceptable",
+    "not_found",
+    "qualified",
+    "request_entity_too_large",
+    "server_timeout",
+    "service_unavailable",
+    "timeout",
+    "too_large_resource_version",
+    "too_many_requests",
+    "unauthorized",
+    "unsupported_media_type",
+]
+
+
+class StatusError(Exception):
+    """An error with the parts of a Status.
+
+    `details` keeps the order name, group, kind, uid, causes, retryAfterSeconds. `retry_after` (seconds) is also sent
+    as the Retry-After header. `continue_token` is the token that a 410 of a list offers.
+    """
+
+    def __init__(self, code: int, reason: str, message: str, details: Mapping[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.reason = reason
+        self.message = message
+        self.details = None if details is None else dict(details)
+        self.continue_token = ""
+
+    @property
+    def retry_after(self) -> int | None:
+        """The seconds to wait before a retry; None if the error has no such value."""
+        return (self.details or {}).get("retryAfterSeconds")
+
+    def status(self) -> dict[str, Any]:
+        """The Status object, with the fields in the order of meta/v1."""
+        metadata = {"continue": self.continue_token} if self.continue_token else {}
+        body: dict[str, Any] = {"kind": "Status", "apiVersion": "v1", "metadata": metadata, "status": "Failure"}
+        if self.message:
+            body["message"] = self.message
+        if self.reason:
+            body["reason"] = self.reason
+        if self.details is not None:
+            body["details"] = self.details
+        if self.code:
+            body["code"] = self.code
+        return body
+
+
+def qualified(group: str, name: str) -> str:
+    """Formats a resource or kind with its group, like GroupResource and GroupKind do."""
+    return f"{name}.{group}" if group else name
+
+
+def _details(name: str = "", group: str = "", kind: str = "", **more: Any) -> dict[str, Any]:
+    """Returns the details that are not empty, in the field order of StatusDetails."""
+    return {k: v for k, v in (("name", name), ("group", group), ("kind", kind), *more.items()) if v}
+
+
+def not_found(group: str, resource: str, name: str) -> StatusError:
+    message = f"{qualified(group, resource)} {go_quote(name)} not found"
+    return StatusError(404, "NotFound", message, _details(name, group, resource))
+
+
+def already_exists(group: str, resource: str, name: str) -> StatusError:
+    message = f"{qualified(group, resource)} {go_quote(name)} already exists"
+    return StatusError(409, "AlreadyExists", message, _details(name, group, resource))
+
+
+def generate_name_conflict(group: str, resource: str, name: str) -> StatusError:
+    """Returns the 409 for a generateName of which every generated name exists."""
+    taken = f"{qualified(group, resource)} {go_quote(name)} already exists"
+    message = f"{taken}, the server was not able to generate a unique name for the object"
+    return StatusError(409, "AlreadyExists", message, _details(name, group, resource, retryAfterSeconds=1))
+
+
+def conflict(group: str, resource: str, name: str, problem: str) -> StatusError:
+    message = f"Operation cannot be fulfilled on {qualified(group, resource)} {go_quote(name)}: {problem}"
+    return StatusError(409, "Conflict", message, _details(name, group, resource))
+
+
+def forbidden(group: str, resource: str, name: str, problem: str) -> StatusError:
+    what = qualified(group, resource)
+    if not what:
+        message = f"forbidden: {problem}"
+    elif not name:
+        message = f"{what} is forbidden: {problem}"
+    else:
+        message = f"{what} {go_quote(name)} is forbidden: {problem}"
+    return StatusError(403, "Forbidden", message, _details(name, group, resource))
+
+
+def invalid(group: str, kind: str, name: str, errors: Sequence[FieldError]) -> StatusError:
+    """Returns the 422 for an object of this kind; without field errors the message ends after "is invalid"."""
+    message = f"{qualified(group, kind)} {go_quote(name)} is invalid"
+    if errors:
+        message = f"{message}: {aggregate(errors)}"
+    causes = [_cause(error) for error in errors]
+    return StatusError(422, "Invalid", message, _details(name, group, kind, causes=causes))
+
+
+def _cause(error: FieldError) -> dict[str, str]:
+    cause = {"reason": error.type.reason, "message": error.body, "field": error.path or "<nil>"}
+    return {k: v for k, v in cause.items() if v}
+
+
+def bad_request(message: str) -> StatusError:
+    return StatusError(400, "BadRequest", message)
+
+
+def unauthorized() -> StatusError:
+    return StatusError(401, "Unauthorized", "Unauthorized")
+
+
+def method_not_supported(group: str, resource: str, action: str) -> StatusError:
+    message = f"{action} is not supported on resources of kind {go_quote(qualified(group, resource))}"
+    return StatusError(405, "MethodNotAllowed", message, _details("", group, resource))
+
+
+def not_acceptable(message: str) -> StatusError:
+    return StatusError(406, "NotAcceptable", message)
+
+
+def unsupported_media_type(message: str) -> StatusError:
+    return StatusError(415, "UnsupportedMediaType", message)
+
+
+def request_entity_too_large(message: str) -> StatusError:
+    return StatusError(413, "RequestEntityTooLarge", f"Request entity too large: {message}")
+
+
+def expired(message: str) -> StatusError:
+    """Returns the 410 for a revision or token that is no longer in the history."""
+    return StatusError(410, "Expired", message)
+
+
+def expired_token(message: str, inconsistent_token: str) -> StatusError:
+    """Returns the 410 for a continue token, with a new token that continues at the current revision."""
+    error = expired(message)
+    error.continue_token = inconsistent_token
+    return error
+
+
+def internal(problem: str) -> StatusError:
+    return StatusError(500, "InternalError", f"Internal error occurred: {problem}", {"causes": [{"message": problem}]})
+
+
+def server_timeout(group: str, resource: str, action: str, retry_after: int) -> StatusError:
+    what = qualified(group, resource)
+    message = f"The {action} operation against {what} could not be completed at this time, please try again."
+    return StatusError(500, "ServerTimeout", message, _details(action, group, resource, retryAfterSeconds=retry_after))
+
+
+def timeout(message: str, retry_after: int = 0, causes: Sequence[Mapping[str, str]] = ()) -> StatusError:
+    details = _details(causes=[dict(cause) for cause in causes], retryAfterSeconds=retry_after)
+    return StatusError(504, "Timeout", f"Timeout: {message}", details)
+
+
+def too_large_resource_version(requested: int, current: int, retry_after: int = 1) -> StatusError:
+    """Returns the 504 for a revision that the server has not reached after the wait of the real server."""
+    cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
+    return timeout(f"Too large resource version: {requested}, current: {current}", retry_after, [cause])
+
+
+def too_many_requests(message: str, retry_after: int = 0, causes: Sequence[Mapping[str, str]] = ()) -> StatusError:
+    details = _details(causes=[dict(cause) for cause in causes], retryAfterSeconds=retry_after)
+    return StatusError(429, "TooManyRequests", message, details)
+
+
+def service_unavailable(message: str) -> StatusError:
+    return StatusError(503, "ServiceUnavailable", message)
+
+
+def generic(code: int, reason: str, message: str) -> StatusError:
+    """Returns an error that has only a code and a message."""
+    return StatusError(code, reason, message)

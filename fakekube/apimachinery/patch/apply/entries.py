@@ -1,0 +1,277 @@
+"""Decodes and encodes metadata.managedFields.
+
+The encoded form is a list of entries; the decoded form is a `Managed`, a map from managers to their field sets. A
+manager is identified by its name (`fieldManager`), operation (Apply or Update), subresource and, for updates only,
+version. Each manager has a time in whole seconds.
+
+Specified by: k8s.io/apimachinery/pkg/util/managedfields/internal (managedfields.go, buildmanagerinfo.go,
+capmanagers.go, conflict.go).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final, NamedTuple
+
+from fakekube.apimachinery.patch.apply.fields import FieldSet, FieldSetError, Tree
+from fakekube.apimachinery.schema.builtin import type_of
+from fakekube.apimachinery.schema.unstructured import from_unstructured
+from fakekube.apimachinery.schema.walk import DecodeError
+from fakekube.base.golang.quoting import go_quote
+from fakekube.base.golang.strings import json_text
+from fakekube.base.golang.timestamps import print_time
+
+__all__ = [
+    "APPLY",
+    "MAX_UPDATE_MANAGERS",
+    "UPDATE",
+    "EntryError",
+    "Managed",
+    "Manager",
+    "Owned",
+    "are_readable",
+    "are_same",
+    "decode",
+    "encode",
+    "format_time",
+    "is_reset",
+    "shared",
+]
+
+APPLY: Final = "Apply"
+UPDATE: Final = "Update"
+
+#: The maximum number of update managers of an object; the oldest ones are merged into `_ANCIENT`.
+MAX_UPDATE_MANAGERS: Final = 10
+_ANCIENT: Final = "ancient-changes"
+
+_ENTRY: Final = "k8s.io/apimachinery/pkg/apis/meta/v1.ManagedFieldsEntry"
+
+
+class EntryError(ValueError):
+    """managedFields entries are not valid. The message is the real server's."""
+
+
+class Manager(NamedTuple):
+    """A field manager. `api_version` is empty for appliers, which are the same manager in all versions."""
+
+    name: str
+    operation: str
+    api_version: str = ""
+    subresource: str = ""
+
+    @classmethod
+    def of(cls, name: str, operation: str, api_version: str, subresource: str) -> Manager:
+        """Returns the manager of a write; an empty name becomes "unknown"."""
+        return cls(name or "unknown", operation, "" if operation == APPLY else api_version, subresource)
+
+    @property
+    def identifier(self) -> str:
+        """Returns the manager identifier: JSON, by which the real server sorts."""
+        parts = {
+            "manager": self.name,
+            "operation": self.operation,
+            "apiVersion": self.api_version,
+            "subresource": self.subresource,
+        }
+        return json_text({key: value for key, value in parts.items() if value})
+
+    @property
+    def printed(self) -> str:
+        """Returns the manager as printed in conflict messages."""
+        text = go_quote(self.name)
+        if self.subresource:
+            text = f"{text} with subresource {go_quote(self.subresource)}"
+        return f"{text} using {self.api_version}" if self.operation == UPDATE else text
+
+
+class Owned(NamedTuple):
+    """The field set of a manager, and the version of its paths."""
+
+    fields: FieldSet
+    api_version: str
+
+    def with_fields(self, fields: FieldSet) -> Owned:
+        return self if fields is self.fields else Owned(fields, self.api_version)
+
+
+@dataclass(slots=True)
+class Managed:
+    """The managers of one object and the times of their last changes (RFC 3339; absent for never)."""
+
+    owners: dict[Manager, Owned] = field(default_factory=dict)
+    times: dict[Manager, str] = field(default_factory=dict)
+
+    def capped(self) -> Managed:
+        """Returns a copy with at most ten update managers; the oldest ones of each version are merged (capManagersManager)."""
+        if len(self.owners) <= MAX_UPDATE_MANAGERS:
+            return self
+        updaters = [manager for manager in self.owners if manager.operation == UPDATE]
+        if len(updaters) <= MAX_UPDATE_MANAGERS:
+            return self
+        updaters.sort(key=lambda manager: (self.times.get(manager, ""), manager.identifier))
+        owners, times = dict(self.owners), dict(self.times)
+        surplus = len(updaters) - MAX_UPDATE_MANAGERS
+        first_of: dict[str, Manager] = {}
+        for manager in updaters:
+            if surplus == 0:
+                break
+            owned = owners[manager]
+            bucket = Manager(_ANCIENT, UPDATE, owned.api_version)
+            first = first_of.setdefault(owned.api_version, manager)
+            if first is manager:
+                continue
+            if bucket not in owners:
+                owners[bucket] = owners.pop(first)
+            owners[bucket] = owned.with_fields(owned.fields | owners[bucket].fields)
+            if manager in times:
+                times[bucket] = times[manager]
+            else:
+                times.pop(bucket, None)
+            del owners[manager]
+            surplus -= 1
+        return Managed(owners, times)
+
+
+def is_reset(entries: Any) -> bool:
+    """Reports whether a request resets managedFields: by an empty list, or a list of one empty entry."""
+    return isinstance(entries, list) and entries in ([], [{}])
+
+
+def are_readable(entries: Any) -> bool:
+    """Reports whether a value of metadata.managedFields can be read as a list of entries, whatever they say."""
+    if not isinstance(entries, list):
+        return False
+    try:
+        for entry in entries:
+            if not isinstance(entry, dict):
+                return False
+            from_unstructured(type_of(_ENTRY), entry)
+    except DecodeError:
+        return False
+    return True
+
+
+def decode(entries: Any) -> Managed:
+    """Reads the entries of an object. Raises EntryError if one of them cannot be read."""
+    managed = Managed()
+    for index, entry in enumerate(entries or ()):
+        operation = entry.get("operation", "")
+        api_version = entry.get("apiVersion", "")
+        if operation not in (APPLY, UPDATE):
+            raise EntryError("operation must be `Apply` or `Update`")
+        if not api_version:
+            raise EntryError("apiVersion must not be empty")
+        fields_type = entry.get("fieldsType", "")
+        if fields_type != "FieldsV1":
+            problem = f"invalid fieldsType {go_quote(fields_type)}" if fields_type else "missing fieldsType"
+            raise EntryError(f"{problem} in managed fields entry {index}")
+        known_version = "" if operation == APPLY else api_version
+        manager = Manager(entry.get("manager", ""), operation, known_version, entry.get("subresource", ""))
+        managed.owners[manager] = Owned(_decode_fields(entry.get("fieldsV1")), api_version)
+        time = entry.get("time")
+        if time is not None:
+            managed.times[manager] = time
+        else:
+            managed.times.pop(manager, None)
+    return managed
+
+
+def _decode_fields(fields: Any) -> FieldSet:
+    shared = _by_identity.get(id(fields)) or _by_text.get(json_text(fields))
+    if shared is not None:
+        return shared.fields
+    try:
+        return FieldSet.from_json(fields)
+    except FieldSetError as error:
+        raise EntryError(f"error decoding set: {error}") from None
+
+
+def encode(managed: Managed, *, sorted_keys: bool = False, sorted_fields: bool = False) -> list[dict[str, Any]]:
+    """Encodes the managers of an object, sorted by operation, time, name, version and subresource.
+
+    Args:
+        sorted_keys: sort all members recursively, as in custom resources.
+        sorted_fields: sort the path elements as strings (`10` before `9`), but not the other members.
+    """
+    entries = [
+        _encode(manager, owned, managed.times.get(manager), sorted_keys, sorted_fields or sorted_keys)
+        for manager, owned in managed.owners.items()
+    ]
+    if len(entries) > 1:
+        entries.sort(key=_entry_order)
+    return entries
+
+
+def _encode(manager: Manager, owned: Owned, time: str | None, sorted_keys: bool, sorted_fields: bool) -> dict[str, Any]:
+    entry: dict[str, Any] = {"manager": manager.name} if manager.name else {}
+    entry["operation"] = manager.operation
+    entry["apiVersion"] = owned.api_version
+    if time:
+        entry["time"] = time
+    entry["fieldsType"] = "FieldsV1"
+    entry["fieldsV1"] = _written(owned.fields, sorted_fields)
+    if manager.subresource:
+        entry["subresource"] = manager.subresource
+    return {name: entry[name] for name in sorted(entry)} if sorted_keys else entry
+
+
+def _entry_order(entry: Mapping[str, Any]) -> tuple[str, ...]:
+    keys = ("operation", "time", "manager", "apiVersion", "subresource")
+    return tuple(entry.get(key, "") for key in keys)
+
+
+def _sorted_tree(tree: Tree) -> Tree:
+    return {element: _sorted_tree(tree[element]) for element in sorted(tree)}
+
+
+class _Shared(NamedTuple):
+    """An encoded set: objects with equal sets share it, and it need not be decoded again."""
+
+    written: Tree
+    fields: FieldSet
+
+
+#: By the identity of the encoded tree (which the entry keeps alive), and by its JSON.
+_by_identity: dict[int, _Shared] = {}
+_by_text: dict[str, _Shared] = {}
+_MAX_SHARED: Final = 4096
+
+
+def are_same(entries: list[Any], others: list[Any]) -> bool:
+    """Reports whether entries are equal, including the order of their fields."""
+    if entries != others:
+        return False
+    pairs = ((entry.get("fieldsV1"), other.get("fieldsV1")) for entry, other in zip(entries, others, strict=True))
+    return all(a is b or json_text(a) == json_text(b) for a, b in pairs)
+
+
+def shared(fields: FieldSet) -> FieldSet:
+    """Returns the shared instance of equal sets."""
+    return _shared(fields.tree, fields).fields
+
+
+def _written(fields: FieldSet, sorted_fields: bool) -> Tree:
+    """Returns the encoded tree of a set, shared with equal ones that were encoded before."""
+    return _shared(_sorted_tree(fields.tree) if sorted_fields else fields.tree, fields).written
+
+
+def _shared(written: Tree, fields: FieldSet) -> _Shared:
+    found = _by_identity.get(id(written))
+    if found is not None:
+        return found
+    text = json_text(written)
+    found = _by_text.get(text)
+    if found is None:
+        if len(_by_text) >= _MAX_SHARED:
+            _by_text.clear()
+            _by_identity.clear()
+        found = _by_text[text] = _by_identity[id(written)] = _Shared(written, fields)
+    return found
+
+
+def format_time(now: datetime) -> str:
+    """Formats a UTC time as in entries."""
+    return print_time(now)

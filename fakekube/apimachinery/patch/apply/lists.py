@@ -1,0 +1,329 @@
+"""The operations of apply on lists.
+
+A list is *atomic* (a leaf), a *set* of scalars, or a *map* of objects by keys. Items of sets and maps have separate
+owners; the path element of an item contains its value or its keys (absent keys have their defaults). Stored objects
+may contain duplicate items; these are one element without parts.
+
+Specified by: sigs.k8s.io/structured-merge-diff/typed, the methods doList and visitListItems of its walkers,
+and listItemToPathElement in helpers.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from operator import is_
+from typing import Any
+
+from fakekube.apimachinery.patch.apply import elements
+from fakekube.apimachinery.patch.apply.atoms import (
+    NOTHING,
+    Atom,
+    Difference,
+    Place,
+    Typing,
+    TypingError,
+    difference_of,
+    is_same,
+    shown,
+)
+from fakekube.apimachinery.patch.apply.elements import SELF
+from fakekube.apimachinery.patch.apply.fields import LEAF, Tree, children, is_member, joined, level_in_order
+
+__all__ = ["AtomicList", "ItemList"]
+
+_EMPTY: list[Any] = []
+
+
+class _Repeated(list[Any]):
+    """The items of a list with the same path element."""
+
+
+def _items(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else _EMPTY
+
+
+class AtomicList(Atom):
+    """A list that is replaced as a whole."""
+
+    is_leaf = True
+
+    def __init__(self, item: Atom, *, exact: bool = True) -> None:
+        self._item = item
+        self.exact = exact
+
+    def check(self, value: Any, place: Place, typing: Typing) -> None:
+        if value is not None and not isinstance(value, list):
+            typing.add(place, f"expected list, got {shown(value)}")
+        fits = self._item.fits
+        for index, item in enumerate(_items(value)):
+            if item.__class__ not in fits:
+                self._item.check(item, (place, f"i:{index}"), typing)
+
+    def field_set(self, value: Any) -> Tree | None:
+        return LEAF
+
+    def presence(self, value: Any) -> Tree:
+        return LEAF
+
+    def compare(self, old: Any, new: Any) -> Difference:
+        return self.compare_leaf(old, new)
+
+    def merge(self, live: Any, applied: Any) -> Any:
+        return self.merge_leaf(live, applied)
+
+    def remove(self, value: Any, items: Tree) -> Any:
+        return None
+
+    def atomics(self, value: Any, path: str) -> Iterator[str]:
+        if isinstance(value, list):
+            yield path
+            for index, item in enumerate(value):
+                yield from self._item.atomics(item, f"{path}[{index}]")
+
+    def reconcile(self, node: Tree) -> Tree:
+        return LEAF if node else node
+
+
+class ItemList(Atom):
+    """A set or an associative list; the two differ only in the path elements of their items."""
+
+    def __init__(
+        self, item: Atom, keys: Sequence[str] = (), defaults: Mapping[str, Any] | None = None, *, exact: bool = True
+    ) -> None:
+        """
+        Args:
+            keys: the keys of an associative list in the order of error messages; none for a set.
+            defaults: the defaults of keys that an item may omit.
+        """
+        self._item = item
+        self._keys = tuple(keys)
+        self._sorted_keys = tuple(sorted(keys))
+        self._defaults = defaults or {}
+        self.exact = exact
+
+    @cached_property
+    def _only_key(self) -> str | None:
+        return self._keys[0] if len(self._keys) == 1 else None
+
+    def atomics(self, value: Any, path: str) -> Iterator[str]:
+        for index, item in enumerate(_items(value)):
+            yield from self._item.atomics(item, f"{path}[{index}]")
+
+    def element(self, item: Any) -> str:
+        """Returns the path element of an item. Raises TypingError if a key is missing or invalid."""
+        if not self._keys:
+            return _set_element(item)
+        if not isinstance(item, dict):
+            kind = "a null element" if item is None else "non-map elements"
+            raise TypingError(f"associative list with keys may not have {kind}")
+        only = self._only_key
+        if only is not None and only in item:
+            return elements.key(only, item[only])
+        pairs: list[Any] = []
+        for name in self._sorted_keys:
+            if name in item:
+                pairs += (name, item[name])
+            elif name in self._defaults:
+                pairs += (name, self._defaults[name])
+        if not pairs:
+            names = " ".join(f'"{name}"' for name in self._keys)
+            raise TypingError(
+                f"associative list with keys has an element that omits all key fields [{names}] "
+                "(and doesn't have default values for any key fields)"
+            )
+        return elements.key(*pairs)
+
+    def _by_element(self, value: Any) -> dict[str, Any]:
+        """Returns the items by path element in their order; duplicates are in a `_Repeated`."""
+        found: dict[str, Any] = {}
+        for index, item in enumerate(_items(value)):
+            try:
+                element = self.element(item)
+            except TypingError as error:
+                raise TypingError(f"element {index}: {error}") from None
+            if element not in found:
+                found[element] = item
+            elif found[element].__class__ is _Repeated:
+                found[element].append(item)
+            else:
+                found[element] = _Repeated((found[element], item))
+        return found
+
+    def check(self, value: Any, place: Place, typing: Typing) -> None:
+        if value is not None and not isinstance(value, list):
+            typing.add(place, f"expected list, got {shown(value)}")
+        seen: set[str] = set()
+        for index, item in enumerate(_items(value)):
+            try:
+                element = self.element(item)
+            except TypingError as error:
+                typing.add(place, f"element {index}: {error}")
+                return
+            if element in seen and not typing.duplicates:
+                typing.add(place, f"duplicate entries for key {elements.printed(element)}")
+            seen.add(element)
+            if item.__class__ not in self._item.fits:
+                self._item.check(item, (place, element), typing)
+
+    def field_set(self, value: Any) -> Tree | None:
+        tree: Tree = {}
+        for element, item in self._by_element(value).items():
+            below = self._item.field_set(item) if item.__class__ is not _Repeated else None
+            tree[element] = {SELF: LEAF, **below} if below else LEAF
+        return level_in_order(tree) or None
+
+    def presence(self, value: Any) -> Tree:
+        tree: Tree = {element: self._presence_of(item) for element, item in self._by_element(value).items()}
+        return {SELF: LEAF, **level_in_order(tree)} if tree else LEAF
+
+    def _presence_of(self, item: Any) -> Tree:
+        return LEAF if item.__class__ is _Repeated else self._item.presence(item)
+
+    def compare(self, old: Any, new: Any) -> Difference:
+        if old is new or (self.exact and old == new):
+            return NOTHING
+        before, after = self._by_element(old), self._by_element(new)
+        if not before and not after:
+            return self.compare_leaf(old, new)
+        removed: Tree = {}
+        modified: Tree = {}
+        added: Tree = {}
+        for element, item in after.items():
+            if element not in before:
+                added[element] = self._presence_of(item)
+                continue
+            gone, changed, come = self._compare_items(before[element], item)
+            if gone is not None:
+                removed[element] = gone
+            if changed is not None:
+                modified[element] = changed
+            if come is not None:
+                added[element] = come
+        for element, item in before.items():
+            if element not in after:
+                removed[element] = self._presence_of(item)
+        return difference_of(*map(level_in_order, (removed, modified, added)))
+
+    def _compare_items(self, old: Any, new: Any) -> Difference:
+        """Compares the items with one path element; duplicates are compared as a whole."""
+        repeated = (old.__class__ is _Repeated) + (new.__class__ is _Repeated)
+        if repeated == 0:
+            return self._item.compare(old, new)
+        if repeated == 2:
+            return NOTHING if is_same(list(old), list(new)) else Difference(None, LEAF, None)
+        return Difference(self._presence_of(old), None, self._presence_of(new))
+
+    def merge(self, live: Any, applied: Any) -> Any:
+        before, items = _items(live), _items(applied)
+        if not before and not items:
+            return self.merge_leaf(live, applied)
+        if not before or live is applied:
+            return applied
+        merged = self._merged_items(before, items)
+        return live if len(merged) == len(before) and all(map(is_, merged, before)) else merged
+
+    def _merged_items(self, live: list[Any], applied: list[Any]) -> list[Any]:
+        """Returns the applied items in their order, each merged with its live item, and the other live items.
+
+        A live item that is not applied keeps its position before the next item that both lists have, as long as both
+        lists have these items in the same order.
+        """
+        left = [self.element(item) for item in live]
+        right = [self.element(item) for item in applied]
+        if left == right and len(set(left)) == len(left):
+            return list(map(self._item.merge, live, applied))
+        counterparts: dict[str, Any] = {}
+        for element, item in zip(left, live, strict=True):
+            counterparts[element] = None if element in counterparts else item
+        changes = dict(zip(right, applied, strict=True))
+        shared = iter([element for element in right if element in counterparts])
+        wanted = next(shared, None)
+
+        merged: list[Any] = []
+        done: set[str] = set()
+
+        def take(element: str) -> None:
+            done.add(element)
+            known = counterparts.get(element)
+            merged.append(changes[element] if known is None else self._item.merge(known, changes[element]))
+
+        at_left = at_right = 0
+        while at_left < len(left) or at_right < len(right):
+            if at_left < len(left) and at_right < len(right):
+                element = left[at_left]
+                if element == right[at_right]:
+                    take(element)
+                    at_left += 1
+                    at_right += 1
+                    wanted = next(shared, None)
+                    continue
+                if element in changes and wanted is not None and wanted != element:
+                    at_left += 1
+                    continue
+            if at_left < len(left):
+                element = left[at_left]
+                if element not in changes:
+                    merged.append(live[at_left])
+                    at_left += 1
+                    continue
+                if element in done:
+                    at_left += 1
+            if at_right < len(right):
+                element = right[at_right]
+                take(element)
+                at_right += 1
+                if element == wanted:
+                    wanted = next(shared, None)
+        return merged
+
+    def remove(self, value: Any, items: Tree) -> Any:
+        if not value or not isinstance(value, list):
+            return None
+        kept: list[Any] = []
+        for item in value:
+            node = items.get(self.element(item))
+            if node is None:
+                kept.append(item)
+            elif not is_member(node):
+                kept.append(self._item.remove(item, node))
+        return value if len(kept) == len(value) and all(map(is_, kept, value)) else kept or None
+
+    def extract(self, value: Any, items: Tree) -> Any:
+        if not value or not isinstance(value, list):
+            return value
+        kept: list[Any] = []
+        for item in value:
+            node = items.get(self.element(item))
+            if node is not None:
+                kept.append(self._item.extract(item, children(node)) if children(node) else item)
+        return kept or None
+
+    def with_named_fields(self, tree: Tree) -> Tree:
+        result: Tree = {}
+        for element, node in tree.items():
+            below = children(node)
+            if below and element.startswith("k:"):
+                below = self._item.with_named_fields(below)
+            result[element] = joined(is_member(node), below)
+        return result
+
+    def reconcile(self, node: Tree) -> Tree:
+        result = node
+        for element, below in node.items():
+            new = self._item.reconcile(below) if element != SELF else below
+            if new is not below:
+                if result is node:
+                    result = dict(node)
+                result[element] = new
+        return result
+
+
+def _set_element(item: Any) -> str:
+    if isinstance(item, dict):
+        raise TypingError("associative list without keys has an element that's a map type")
+    if isinstance(item, list):
+        raise TypingError("not supported: associative list with lists as elements")
+    if item is None:
+        raise TypingError("associative list without keys has an element that's an explicit null")
+    return elements.value(item)

@@ -1,0 +1,428 @@
+"""The field manager: managedFields of every write, and server-side apply.
+
+One `FieldManager` serves one kind in one version, at its main path or at a subresource. `update` sets managedFields
+after a change (create, replace, any patch); `apply` merges a configuration and sets managedFields.
+
+Invariant: of the arguments, only the new object of `update`, which belongs to its request, is changed, and only its
+`metadata`. An apply that changes only managedFields does not change the rest of the live object.
+
+Specified by: k8s.io/apimachinery/pkg/util/managedfields/internal: fieldmanager.go and the managers that it
+stacks (versioncheck, lastapplied, skipnonapplied, capmanagers, managedfieldsupdater, stripmeta,
+structuredmerge).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from typing import Any, Final
+
+from fakekube.apimachinery.errors import StatusError
+from fakekube.apimachinery.errors.status import bad_request
+from fakekube.apimachinery.patch.apply import entries, last_applied
+from fakekube.apimachinery.patch.apply.atoms import Atom, TypingError
+from fakekube.apimachinery.patch.apply.changes import Change, Changes
+from fakekube.apimachinery.patch.apply.elements import field, printed_path
+from fakekube.apimachinery.patch.apply.entries import APPLY, UPDATE, EntryError, Managed, Manager, Owned
+from fakekube.apimachinery.patch.apply.fields import FieldSet
+from fakekube.apimachinery.patch.apply.schema import atom_of, custom_atom_of
+from fakekube.apimachinery.patch.apply.updater import Conflicts, Filter, Typed, UnknownVersion, Updater
+from fakekube.apimachinery.patch.errors import uninterpreted
+from fakekube.apimachinery.schema.model import Type
+from fakekube.apimachinery.schema.unstructured import from_unstructured
+from fakekube.apimachinery.schema.walk import DecodeError
+from fakekube.apimachinery.schema.zero import zero
+
+__all__ = ["FieldManager", "OtherVersion", "excluding", "including"]
+
+Object = dict[str, Any]
+
+OtherVersion = Callable[[Object, str, str], "tuple[Object, Type] | None"]
+"""(object, its apiVersion, another apiVersion) → the object in that version and the type of its kind
+there; None if
+there is no such version. Objects have kind and apiVersion or not, as at rest."""
+
+#: The fields that no manager ever owns.
+_NEVER_OWNED: Final = FieldSet.of(
+    (field("apiVersion"),),
+    (field("kind"),),
+    (field("metadata"),),
+    *(
+        (field("metadata"), field(name))
+        for name in (
+            "name",
+            "namespace",
+            "creationTimestamp",
+            "selfLink",
+            "uid",
+            "clusterName",
+            "generation",
+            "managedFields",
+            "resourceVersion",
+        )
+    ),
+)
+
+#: The manager of the current change until it is known whether anything changed.
+_CURRENT: Final = Manager("current-operation", UPDATE)
+
+#: The manager of the existing fields at the first apply to an object without managedFields.
+_BEFORE_FIRST_APPLY: Final = "before-first-apply"
+
+
+def excluding(paths: Iterable[tuple[str, ...]]) -> Filter:
+    """Returns a filter that removes fields (paths of names) and everything below them."""
+    excluded = FieldSet.of(*(tuple(map(field, path)) for path in paths))
+    return lambda fields: fields.without(excluded)
+
+
+def including(paths: Iterable[tuple[str | None, ...]]) -> Filter:
+    """Returns a filter that keeps only these fields and everything below them; None matches any element."""
+    patterns = [tuple(name if name is None else field(name) for name in path) for path in paths]
+    return lambda fields: fields.matching(patterns)
+
+
+class FieldManager:
+    """Tracks the field managers of one kind in one version."""
+
+    def __init__(
+        self,
+        type: Type,
+        group: str,
+        version: str,
+        kind: str,
+        *,
+        subresource: str = "",
+        filters: Mapping[str, Filter] | None = None,
+        other_version: OtherVersion | None = None,
+        custom: bool = False,
+        scale_of_custom: bool = False,
+    ) -> None:
+        """
+        Args:
+            type: the type of the kind (for a custom resource that of its schema, to which metadata is added).
+            subresource: the subresource of the writes; "" for the main resource.
+            filters: by apiVersion, the filters of the reset fields of the strategy.
+            other_version: converts objects; by default there are no other versions.
+            custom: whether this is a custom resource, whose objects have kind and apiVersion and sorted members.
+            scale_of_custom: whether this is the scale of a custom resource, which the real server cannot apply.
+        """
+        self._type = type
+        self._kind = kind
+        self._gvk = f"{group}/{version}, Kind={kind}"
+        self._api_version = f"{group}/{version}" if group else version
+        self._subresource = subresource
+        self._other_version = other_version
+        self._custom = custom
+        self._scale_of_custom = scale_of_custom
+        self._atom = custom_atom_of(type) if custom else atom_of(type)
+        self._atoms: dict[int, Atom] = {id(type): self._atom}
+        self._empty = {} if custom else zero(type)
+        self._updater = Updater(self._converted, filters or {})
+        self._changes = Changes(self._api_version)
+
+    # ------------------------------------------------------------ update
+
+    def update(self, live: Object | None, new: Object, manager: str, now: datetime) -> None:
+        """Sets the managedFields of a changed object.
+
+        Args:
+            live: the stored object; None for a create.
+            new: the new object before admission, which belongs to the request. Its managedFields are those that
+                the client sent.
+            manager: the fieldManager of the request, or the prefix of its user agent.
+        """
+        metadata = new.get("metadata")
+        if not isinstance(metadata, dict):
+            return
+        requested = metadata.pop("managedFields", None)
+        before = _entries_of(live)
+        managed = self._requested(requested, before)
+        try:
+            managed = self._updated(live, new, managed, manager, now)
+        except TypingError:
+            return
+        self._set_entries(metadata, managed, before)
+
+    def _requested(self, requested: Any, before: list[Any]) -> Managed:
+        """Returns the managers before a change: the request's own if it may set them and they are valid, else the live
+        object's.
+        """
+        if requested is not None and not self._subresource and requested != before:
+            if entries.is_reset(requested):
+                return Managed()
+            try:
+                managed = entries.decode(requested)
+            except EntryError:
+                managed = Managed()
+            if managed.owners:
+                return managed
+        return _decoded_or_empty(before)
+
+    def _updated(self, live: Object | None, new: Object, managed: Managed, manager: str, now: datetime) -> Managed:
+        """Returns the managers after a change. Objects without managedFields since their creation stay without them."""
+        if not managed.owners and _has_uid(live):
+            return managed
+        return self._attributed(live, new, managed, manager, now).capped()
+
+    def _attributed(self, live: Object | None, new: Object, managed: Managed, manager: str, now: datetime) -> Managed:
+        """Returns the managers after a change: the manager becomes the only owner of the changed fields."""
+        old = self._typed(_without_entries(live) if live is not None else self._empty)
+        current = self._typed(new)
+        if self._custom:
+            current.check(duplicates=True)
+            old.check(duplicates=True)
+        comparison = self._updater.compared(old, current)
+        signature = self._changes.signature(comparison, managed.owners, manager)
+        change = self._changes.find(signature)
+        if change is None:
+            owners = self._updater.update(old, current, managed.owners, _CURRENT, comparison)
+            change = self._with_final_manager(owners, manager)
+            self._changes.keep(signature, managed.owners, change)
+        times = managed.times
+        if change.maker is not None:
+            times = {**times, change.maker: entries.format_time(now)}
+        return Managed(change.owners, times)
+
+    def _with_final_manager(self, owners: dict[Manager, Owned], manager: str) -> Change:
+        """Gives the fields of the current operation to the manager."""
+        current = owners.pop(_CURRENT, None)
+        fields = current.fields - _NEVER_OWNED if current is not None else FieldSet()
+        maker = Manager.of(manager, UPDATE, self._api_version, self._subresource) if fields else None
+        if maker is not None:
+            if maker in owners:
+                fields |= owners[maker].fields
+            owners[maker] = Owned(fields, self._api_version)
+        return Change({owner: owned.with_fields(entries.shared(owned.fields)) for owner, owned in owners.items()}, maker)
+
+    # ------------------------------------------------------------ apply
+
+    def apply(self, live: Object | None, applied: Any, manager: str, force: bool, now: datetime) -> Object:
+        """Applies a configuration. Returns the object before defaulting.
+
+        Args:
+            live: the stored object; None if it does not exist.
+            applied: the parsed configuration, with kind and apiVersion.
+
+        Returns:
+            `live` itself if nothing changes; `live` with other managedFields if only these change; else, for a
+            built-in kind, a new tree.
+
+        Raises:
+            StatusError: 400 for a configuration of another kind, 409 for conflicts, 500 for one that does not conform
+                to the type.
+        """
+        if self._gvk_of(applied) != self._gvk:
+            raise bad_request(f"invalid object type: {self._gvk_of(applied)}")
+        before = _entries_of(live)
+        try:
+            managed = entries.decode(before)
+        except EntryError as error:
+            raise uninterpreted(f"failed to decode managed fields: {error}") from None
+        base = live if live is not None else self._empty
+        if live is not None and not managed.owners:
+            managed = self._before_first_apply(live, managed, now)
+        result, managed = self._applied(base, applied, managed, manager=manager, force=force, now=now)
+        if manager == last_applied.KUBECTL:
+            result = last_applied.with_annotation(result, applied)
+        return self._with_entries(result, managed, before)
+
+    def _before_first_apply(self, live: Object, managed: Managed, now: datetime) -> Managed:
+        """Returns the managers of an object without managedFields: `before-first-apply` owns its fields."""
+        problem = "failed to create manager for existing fields"
+        if self._scale_of_custom:
+            raise self._not_convertible(f"{problem}: failed to convert live object (/; {self._gvk})")
+        try:
+            self._typed(live).check(duplicates=True)
+        except TypingError as error:
+            what = f"failed to convert new object ({self._described(live)}) to smd typed"
+            raise uninterpreted(f"{problem}: {what}: {error}") from None
+        return self._attributed(None, _without_entries(live), managed, _BEFORE_FIRST_APPLY, now).capped()
+
+    def _applied(
+        self, live: Object, applied: Any, managed: Managed, *, manager: str, force: bool, now: datetime
+    ) -> tuple[Object, Managed]:
+        """Returns the object with the configuration applied, or itself, and the managers after that."""
+        configuration = self._configuration(applied)
+        old = self._typed(live)
+        if self._custom:
+            self._check_live(old)
+        who = Manager.of(manager, APPLY, self._api_version, self._subresource)
+        try:
+            new, owners = self._merged(old, configuration, managed, who, force)
+        except TypingError as error:
+            self._check_live(old)
+            raise uninterpreted(str(error)) from None
+        times = dict(managed.times)
+        if who in owners:
+            fields = owners[who].fields - _NEVER_OWNED
+            del owners[who]
+            if fields:
+                owners[who] = Owned(fields, self._api_version)
+        if new is old and live is not self._empty:
+            return live, Managed(owners, times)
+        times[who] = entries.format_time(now)
+        return self._decoded(new.value, applied, live), Managed(owners, times)
+
+    def _configuration(self, applied: Object) -> Typed:
+        """Validates the applied configuration. Raises StatusError."""
+        metadata = applied.get("metadata")
+        if isinstance(metadata, dict) and entries.are_readable(metadata.get("managedFields")):
+            raise bad_request("metadata.managedFields must be nil")
+        value = applied
+        if not self._custom:
+            value = {name: item for name, item in applied.items() if name not in ("kind", "apiVersion")}
+        try:
+            return self._typed(value).check()
+        except TypingError as error:
+            what = self._described(applied)
+            raise uninterpreted(f"failed to create typed patch object ({what}): {error}") from None
+
+    def _check_live(self, live: Typed) -> None:
+        try:
+            live.check(duplicates=True)
+        except TypingError as error:
+            what = self._described(live.value)
+            raise uninterpreted(f"failed to create typed live object ({what}): {error}") from None
+
+    def _merged(
+        self, live: Typed, applied: Typed, managed: Managed, who: Manager, force: bool
+    ) -> tuple[Typed, dict[Manager, Owned]]:
+        """Returns the merged object and its managers; kubectl takes over the fields of its client-side apply."""
+        try:
+            return self._updater.apply(live, applied, managed.owners, who, force=force)
+        except Conflicts as conflicts:
+            allowed = None
+            if who.name == last_applied.KUBECTL:
+                allowed = last_applied.fields_taken_over(live, self._kind)
+            left = conflicts if allowed is None else conflicts.without(allowed)
+            if left.paths:
+                raise conflict_error(left) from None
+        return self._updater.apply(live, applied, managed.owners, who, force=True)
+
+    def _decoded(self, new: Object, applied: Object, live: Object) -> Object:
+        """Decodes the merged object."""
+        if self._scale_of_custom:
+            raise self._not_convertible(f"failed to convert new object ({self._described(applied)})")
+        if self._custom:
+            return new
+        try:
+            decoded: Object = from_unstructured(self._type, new, decoded=None if live is self._empty else live)
+        except DecodeError as error:
+            raise uninterpreted(
+                f"failed to convert new object ({self._described(applied)}) to proper version: "
+                f"unable to convert unstructured object to {self._gvk}: {error}"
+            ) from None
+        return decoded
+
+    def _not_convertible(self, problem: str) -> StatusError:
+        reason = f"request to convert CR to an invalid group/version: {self._api_version}"
+        return uninterpreted(f"{problem} to proper version: {reason}")
+
+    # ------------------------------------------------------------ helpers
+
+    def _typed(self, value: Any) -> Typed:
+        return Typed(value, self._api_version, self._atom)
+
+    def _converted(self, typed: Typed, version: str) -> Typed:
+        """See `updater.Convert`."""
+        if version.count("/") > 1:
+            raise TypingError(f"unexpected GroupVersion string: {version}")
+        if version == self._api_version == typed.api_version:
+            return typed
+        found = self._other_version(typed.value, typed.api_version, version) if self._other_version else None
+        if found is None:
+            raise UnknownVersion
+        value, type = found
+        return Typed(value, version, self._atom_of(type)).check()
+
+    def _atom_of(self, type: Type) -> Atom:
+        if not self._custom:
+            return atom_of(type)
+        known = self._atoms.get(id(type))
+        if known is None:
+            known = self._atoms[id(type)] = custom_atom_of(type)
+        return known
+
+    def _gvk_of(self, applied: Any) -> str:
+        """Returns group, version and kind as Go prints them; empty ones if they are invalid."""
+        api_version, kind = applied.get("apiVersion"), applied.get("kind")
+        api_version = api_version if isinstance(api_version, str) else ""
+        kind = kind if isinstance(kind, str) else ""
+        if api_version.count("/") > 1:
+            return "/, Kind="
+        group, _, version = api_version.rpartition("/")
+        return f"{group}/{version}, Kind={kind}"
+
+    def _described(self, applied: Object) -> str:
+        """Returns namespace, name and kind as in error messages."""
+        metadata = applied.get("metadata")
+        metadata = metadata if isinstance(metadata, dict) else {}
+        namespace, name = (value if isinstance(value := metadata.get(key), str) else "" for key in ("namespace", "name"))
+        return f"{namespace}/{name}; {self._gvk}"
+
+    def _set_entries(self, metadata: Object, managed: Managed, before: list[Any]) -> None:
+        """Sets managedFields in metadata that belong to the caller."""
+        written = entries.encode(managed, sorted_keys=self._custom)
+        if not written:
+            return
+        metadata["managedFields"] = before if entries.are_same(written, before) else written
+        if self._custom:
+            members = sorted(metadata.items())
+            metadata.clear()
+            metadata.update(members)
+
+    def _with_entries(self, obj: Object, managed: Managed, before: list[Any]) -> Object:
+        """Returns the object with these managedFields; itself if it already has them."""
+        written = entries.encode(managed, sorted_keys=self._custom)
+        if entries.are_same(written, before) and before == _entries_of(obj):
+            return obj
+        metadata = dict(obj.get("metadata") or {})
+        metadata.pop("managedFields", None)
+        self._set_entries(metadata, managed, before)
+        return {**obj, "metadata": metadata}
+
+
+def conflict_error(conflicts: Conflicts) -> StatusError:
+    """Returns a 409 with one cause per field."""
+    found = list(conflicts)
+    causes = [
+        {"reason": "FieldManagerConflict", "message": f"conflict with {manager.printed}", "field": printed_path(path)}
+        for manager, path in found
+    ]
+    if len(found) == 1:
+        (manager, path), *_ = found
+        message = f"Apply failed with 1 conflict: conflict with {manager.printed}: {printed_path(path)}"
+    else:
+        lines = []
+        for manager, fields in conflicts.paths.items():
+            lines.append(f"conflicts with {manager.printed}:")
+            lines += [f"- {printed_path(path)}" for path in fields]
+        message = f"Apply failed with {len(found)} conflicts: " + "\n".join(lines)
+    return StatusError(409, "Conflict", message, {"causes": causes})
+
+
+def _entries_of(obj: Object | None) -> list[Any]:
+    return ((obj or {}).get("metadata") or {}).get("managedFields") or []
+
+
+def _decoded_or_empty(before: list[Any]) -> Managed:
+    if not before:
+        return Managed()
+    try:
+        return entries.decode(before)
+    except EntryError:
+        return Managed()
+
+
+def _without_entries(obj: Object) -> Object:
+    metadata = obj.get("metadata")
+    if not metadata or "managedFields" not in metadata:
+        return obj
+    left = dict(metadata)
+    del left["managedFields"]
+    return {**obj, "metadata": left}
+
+
+def _has_uid(obj: Object | None) -> bool:
+    return bool(((obj or {}).get("metadata") or {}).get("uid"))

@@ -1,0 +1,286 @@
+"""The algorithm of apply: the owners after a change, the fields that an applier removes, and conflicts.
+
+An object is held together with its version and atom (`Typed`), since every manager reads its paths in the
+version that it has used. Objects of other versions come from a `Convert`, which a field manager is given.
+
+* `update`: the manager of a change becomes the only owner of the changed fields.
+* `apply`: merges a configuration into the live object, removes what the applier had named before and names no
+  more unless somebody else owns it, and gives the applier what it names. A change of a field that another
+  manager owns is a conflict, unless forced: then the field changes hands. Naming the value that is there is
+  no change: it is shared.
+
+Nothing given is changed; what did not change is the same object.
+
+Specified by: sigs.k8s.io/structured-merge-diff/merge (update.go), whose order of steps shows in messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from fakekube.apimachinery.patch.apply.atoms import Atom, Typing, TypingError, is_same
+from fakekube.apimachinery.patch.apply.elements import Path
+from fakekube.apimachinery.patch.apply.entries import Manager, Owned
+from fakekube.apimachinery.patch.apply.fields import EMPTY, LEAF, FieldSet, Tree, union
+from fakekube.base.caches import BoundedCache
+
+__all__ = ["Comparison", "Conflicts", "Convert", "Filter", "Owners", "Typed", "UnknownVersion", "Updater"]
+
+_MAXIMUM_RECONCILED: Final = 1024
+
+Owners = Mapping[Manager, Owned]
+Filter = Callable[[FieldSet], FieldSet]
+"""Removes the fields that no manager may own (the reset fields)."""
+
+
+class UnknownVersion(Exception):
+    """A version to which an object cannot be converted because there is no such version."""
+
+
+class Conflicts(Exception):
+    """An apply would change fields of other managers. The fields are sorted by manager."""
+
+    def __init__(self, paths: Mapping[Manager, FieldSet]) -> None:
+        super().__init__()
+        self.paths = dict(sorted(paths.items(), key=lambda item: item[0].identifier))
+
+    def __iter__(self) -> Iterator[tuple[Manager, Path]]:
+        return ((manager, path) for manager, fields in self.paths.items() for path in fields)
+
+    def without(self, allowed: FieldSet) -> Conflicts:
+        """Returns the conflicts without those about these fields."""
+        left = {manager: fields - allowed for manager, fields in self.paths.items()}
+        return Conflicts({manager: fields for manager, fields in left.items() if fields})
+
+
+class Typed(NamedTuple):
+    """An object with its version and the atom of its type."""
+
+    value: Any
+    api_version: str
+    atom: Atom
+
+    def check(self, *, duplicates: bool = False) -> Typed:
+        """Validates the object and returns it. Raises TypingError."""
+        typing = Typing(duplicates=duplicates)
+        self.atom.check(self.value, None, typing)
+        typing.raise_if_any()
+        return self
+
+    def field_set(self) -> FieldSet:
+        return FieldSet(self.atom.field_set(self.value) or LEAF)
+
+    def named_field_set(self) -> FieldSet:
+        return self.with_named_fields(self.field_set())
+
+    def with_named_fields(self, fields: FieldSet) -> FieldSet:
+        return FieldSet(self.atom.with_named_fields(fields.tree))
+
+    def merge(self, applied: Typed) -> Typed:
+        return self._with(self.atom.merge(self.value, applied.value))
+
+    def remove(self, fields: FieldSet) -> Typed:
+        return self._with(self.atom.remove(self.value, fields.tree)) if fields else self
+
+    def extract(self, fields: FieldSet) -> Typed:
+        return self._with(self.atom.extract(self.value, fields.tree))
+
+    def compare(self, new: Typed) -> Comparison:
+        removed, modified, added = self.atom.compare(self.value, new.value)
+        changed = union(modified, added) if modified and added else modified or added
+        return Comparison(FieldSet(removed) if removed else EMPTY, FieldSet(changed) if changed else EMPTY)
+
+    def _with(self, value: Any) -> Typed:
+        return self if value is self.value else Typed(value, self.api_version, self.atom)
+
+
+Convert = Callable[[Typed, str], Typed]
+"""Converts an object to another version. Raises UnknownVersion, or TypingError if it does not conform to its type there."""
+
+
+class Comparison(NamedTuple):
+    """The fields that a change removed, and those that it modified or added."""
+
+    removed: FieldSet
+    changed: FieldSet
+
+    def filtered(self, keep: Filter | None) -> Comparison:
+        return self if keep is None else Comparison(keep(self.removed), keep(self.changed))
+
+
+class Updater:
+    """Computes the owners of fields after updates and applies."""
+
+    def __init__(self, convert: Convert, filters: Mapping[str, Filter]) -> None:
+        """Args:
+        filters: the filters of the reset fields by version.
+        """
+        self._convert = convert
+        self._filters = filters
+        self._reconciled_trees: BoundedCache[tuple[str, int], Tree] = BoundedCache(_MAXIMUM_RECONCILED)
+        """Trees that need no reconciliation by version and identity; the cache keeps them alive, so identities stay unique."""
+
+    def update(
+        self, live: Typed, new: Typed, owners: Owners, manager: Manager, comparison: Comparison | None = None
+    ) -> dict[Manager, Owned]:
+        """Returns the owners after `manager` changed the object from `live` to `new`; `comparison` is theirs, if known."""
+        owners = self._reconciled(live, owners)
+        if comparison is None:
+            comparison = self.compared(live, new)
+        result = self._transferred(live, new, owners, manager, comparison, force=True)
+        fields = comparison.changed
+        known = result.pop(manager, None)
+        if known is not None:
+            fields = self._filtered(known.fields - comparison.removed | fields, new.api_version)
+        if fields:
+            result[manager] = Owned(fields, new.api_version)
+        return result
+
+    def apply(
+        self, live: Typed, applied: Typed, owners: Owners, manager: Manager, *, force: bool
+    ) -> tuple[Typed, dict[Manager, Owned]]:
+        """Applies a configuration. Returns the object (`live` itself if nothing changes) and its owners.
+
+        Raises:
+            Conflicts: other managers own fields that would change, and `force` is not set.
+        """
+        owners = self._reconciled(live, owners)
+        merged = live.merge(applied)
+        last = owners.get(manager)
+        fields = self._filtered(applied.field_set(), applied.api_version)
+        owners = {**owners, manager: Owned(fields, applied.api_version)}
+        try:
+            new = self._pruned(merged, owners, manager, last)
+        except TypingError as error:
+            raise TypingError(f"failed to prune fields: {error}") from None
+        if new is not live and is_same(live.value, new.value):  # though its texts may differ (RawObject)
+            new = live
+        if new is live or owners.keys() == {manager}:  # no other manager loses fields
+            return new, {owner: owned for owner, owned in owners.items() if owned.fields}
+        return new, self._transferred(live, new, owners, manager, self.compared(live, new), force=force)
+
+    def _transferred(
+        self, live: Typed, new: Typed, owners: Owners, manager: Manager, comparison: Comparison, *, force: bool
+    ) -> dict[Manager, Owned]:
+        """Removes the changed fields from other owners. `comparison` is the change in its own version. Raises Conflicts."""
+        if not owners:
+            return {}
+        comparisons: dict[str, Comparison | None] = {new.api_version: comparison}
+        result: dict[Manager, Owned] = {}
+        conflicts: dict[Manager, FieldSet] = {}
+        for owner, owned in owners.items():
+            if owner == manager:
+                result[owner] = owned
+                continue
+            if owned.api_version not in comparisons:
+                comparisons[owned.api_version] = self._compared_in(owned.api_version, live, new)
+            seen = comparisons[owned.api_version]
+            if seen is None:
+                continue
+            taken = owned.fields & seen.changed
+            if taken:
+                conflicts[owner] = taken
+            result[owner] = owned.with_fields(owned.fields - taken - seen.removed)
+        if conflicts and not force:
+            raise Conflicts(conflicts)
+        return {owner: owned for owner, owned in result.items() if owned.fields}
+
+    def _filtered(self, fields: FieldSet, version: str) -> FieldSet:
+        keep = self._filters.get(version)
+        return fields if keep is None else keep(fields)
+
+    def compared(self, live: Typed, new: Typed) -> Comparison:
+        """Compares two objects of one version, without the reset fields."""
+        return live.compare(new).filtered(self._filters.get(new.api_version))
+
+    def _compared_in(self, version: str, live: Typed, new: Typed) -> Comparison | None:
+        """Compares the objects in another version; None if there is no such version."""
+        try:
+            before = self._converted(live, version, "failed to convert old object")
+            after = self._converted(new, version, "failed to convert new object")
+        except UnknownVersion:
+            return None
+        return self.compared(before, after)
+
+    def _at(self, version: str, typed: Typed) -> Typed:
+        return typed if typed.api_version == version else self._convert(typed, version)
+
+    def _converted(self, typed: Typed, version: str, problem: str) -> Typed:
+        try:
+            return self._at(version, typed)
+        except TypingError as error:
+            raise TypingError(f"{problem}: {error}") from None
+
+    def _reconciled(self, live: Typed, owners: Owners) -> dict[Manager, Owned]:
+        """Reconciles the owners with the current types: without unknown versions, and with atomic values owned as a whole."""
+        result: dict[Manager, Owned] = {}
+        for manager, owned in owners.items():
+            try:
+                typed = self._at(owned.api_version, live)
+            except UnknownVersion:
+                continue
+            result[manager] = owned.with_fields(self._reconciled_fields(owned.fields, typed))
+        return result
+
+    def _reconciled_fields(self, fields: FieldSet, typed: Typed) -> FieldSet:
+        """Reconciles a set; caches sets that are already reconciled, which recur as the same trees."""
+        key = (typed.api_version, id(fields.tree))
+        if key in self._reconciled_trees:
+            return fields
+        tree = typed.atom.reconcile(fields.tree)
+        if tree is not fields.tree:
+            return FieldSet(tree)
+        self._reconciled_trees.add(key, tree)
+        return fields
+
+    def _pruned(self, merged: Typed, owners: Owners, manager: Manager, last: Owned | None) -> Typed:
+        """Removes from the merged object the fields that the applier no longer applies and that have no other owner."""
+        if last is None or not last.fields:
+            return merged
+        given_up = last.fields - owners[manager].fields
+        if not given_up and last.api_version == merged.api_version:
+            return merged
+        problem = "failed to convert merged object to last applied version"
+        try:
+            before = self._converted(merged, last.api_version, problem)
+        except UnknownVersion:
+            return merged
+        removed = before.remove(before.with_named_fields(last.fields))
+        try:
+            removed = self._with_owned_items(before, removed, last.api_version, owners)
+        except TypingError as error:
+            raise TypingError(f"failed add back owned items: {error}") from None
+        try:
+            removed = self._with_dangling_items(before, removed, last)
+        except TypingError as error:
+            raise TypingError(f"failed add back dangling items: {error}") from None
+        return self._at(owners[manager].api_version, removed)
+
+    def _with_owned_items(self, merged: Typed, pruned: Typed, first: str, owners: Owners) -> Typed:
+        """Adds the owned items back to the pruned object, first those owned in its version."""
+        owned_in: dict[str, FieldSet] = {first: FieldSet()}
+        for owned in owners.values():
+            owned_in[owned.api_version] = owned_in.get(owned.api_version, FieldSet()) | owned.fields
+        for version, fields in owned_in.items():
+            if not fields and version == first:
+                continue
+            problem, where = "failed to convert", f"object at version {version}"
+            try:
+                merged = self._converted(merged, version, f"{problem} merged {where}")
+                pruned = self._converted(pruned, version, f"{problem} pruned {where}")
+            except UnknownVersion:
+                continue
+            kept = pruned.named_field_set() | merged.with_named_fields(fields)
+            pruned = merged.remove(merged.named_field_set() - kept)
+        return pruned
+
+    def _with_dangling_items(self, merged: Typed, pruned: Typed, last: Owned) -> Typed:
+        """Adds back the items that were not owned by the applier but were removed with a parent."""
+        problem = "failed to convert pruned object to last applied version"
+        try:
+            pruned = self._converted(pruned, last.api_version, problem)
+        except UnknownVersion:
+            return merged
+        gone = merged.named_field_set() - pruned.named_field_set()
+        return merged.remove(gone & merged.with_named_fields(last.fields))

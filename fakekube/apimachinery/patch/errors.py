@@ -1,0 +1,43 @@
+"""The errors of patches that cannot be applied.
+
+Specified by: k8s.io/apiserver/pkg/endpoints/handlers/patch.go; the type errors are those of Go's
+encoding/json.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fakekube.apimachinery.errors import StatusError
+from fakekube.apimachinery.errors.status import generic
+
+__all__ = ["go_kind", "type_mismatch", "uninterpreted", "unprocessable"]
+
+
+def unprocessable() -> StatusError:
+    """Returns a 422 without causes: the patch is well-formed but cannot be applied to the object."""
+    message = "the server rejected our request due to an error in our request"
+    return StatusError(422, "Invalid", message, {})
+
+
+def uninterpreted(message: str) -> StatusError:
+    """Returns a 500 without a reason: an error that is not an API status in the real server."""
+    return generic(500, "", message)
+
+
+def type_mismatch(value: Any, wanted: str) -> str:
+    """Returns Go's error for a JSON value that does not fit a Go type, such as `Go value of type []string`."""
+    return f"json: cannot unmarshal {go_kind(value)} into {wanted}"
+
+
+def go_kind(value: Any) -> str:
+    """Returns the name of a value's JSON type in encoding/json."""
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, dict):
+        return "object"
+    if isinstance(value, list):
+        return "array"
+    if isinstance(value, str):
+        return "string"
+    return "number"

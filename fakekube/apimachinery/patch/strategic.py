@@ -1,0 +1,324 @@
+"""Strategic merge patch: merge patch with lists that merge, for built-in kinds.
+
+A patch is merged into an object along the object's type: the field's `patch_strategy` and `patch_merge_key` determine
+how lists merge. Members that begin with `$` are directives, not data:
+
+* `$patch: delete | replace` in an object empties or replaces it; in an item of a merging list it removes the
+  item, or everything else;
+* `$retainKeys: […]` in an object drops all members that are not listed;
+* `$deleteFromPrimitiveList/name: […]` removes scalars from the list `name`;
+* `$setElementOrder/name: […]` says the order of the list `name`; items that it does not mention keep their
+  places relative to their neighbours in the object.
+
+Invariant: the object is never changed, the result shares with it what the patch does not touch. The patch is
+used up (the real server's messages show what is left of it), so callers pass a tree of their own: see
+`apply`.
+
+Specified by: k8s.io/apimachinery/pkg/util/strategicpatch (patch.go, meta.go), util/mergepatch/errors.go and
+k8s.io/apiserver/pkg/endpoints/handlers/patch.go (which error is which code).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fakekube.apimachinery.errors import StatusError, field
+from fakekube.apimachinery.errors.status import bad_request, invalid
+from fakekube.apimachinery.patch.errors import type_mismatch, uninterpreted
+from fakekube.apimachinery.patch.strategic_order import (
+    DIRECTIVE,
+    element_type,
+    found_identity,
+    identity,
+    in_order,
+    is_directive,
+    is_in_order,
+    partition,
+    require_merge_keys,
+    require_type,
+)
+from fakekube.apimachinery.patch.strategic_schema import Lookup, look_up_list, look_up_object
+from fakekube.apimachinery.schema.model import Type
+from fakekube.apimachinery.schema.trees import copied
+from fakekube.apimachinery.schema.unstructured import from_unstructured
+from fakekube.apimachinery.schema.walk import DecodeError
+from fakekube.base.golang.fmt import go_type, plain, string_verb
+
+__all__ = ["apply", "decode", "merge", "refused"]
+
+_Object = dict[str, Any]
+
+_RETAIN_KEYS = "$retainKeys"
+_DELETE_FROM_LIST = "$deleteFromPrimitiveList"
+_ELEMENT_ORDER = "$setElementOrder"
+
+
+def decode(patch: Any) -> _Object:
+    """Checks that a parsed body is a strategic merge patch; null is an empty one.
+
+    Raises:
+        StatusError: 400 if it is not an object.
+    """
+    if patch is None:
+        return {}
+    if not isinstance(patch, dict):
+        raise bad_request(type_mismatch(patch, "Go value of type map[string]interface {}"))
+    return patch
+
+
+def apply(type: Type, document: _Object, patch: _Object, unknown: list[str] | None = None) -> _Object:
+    """Applies the patch to `document` and decodes the result; returns a new tree.
+
+    Args:
+        type: the type of the kind in the version of the document, which is decoded.
+        patch: from `decode`; not changed.
+        unknown: collects the messages about unknown fields.
+
+    Raises:
+        StatusError: 400, 422 or 500 for invalid directives and values, as in the real server.
+    """
+    rest = copied(patch)
+    merged = _merge_objects(document, rest, type)
+    try:
+        fitted: _Object = from_unstructured(type, merged, unknown, decoded=document)
+    except DecodeError as error:
+        raise _no_merge_error(rest, str(error)) from None
+    return fitted
+
+
+def merge(type: Type, document: _Object, patch: _Object) -> _Object:
+    """Merges without decoding; the result shares unchanged parts with the document. Raises StatusError."""
+    return _merge_objects(document, copied(patch), type)
+
+
+def refused(type: Type, document: _Object, patch: _Object, problem: str) -> StatusError:
+    """Returns a 422 for a patch that Strict validation rejects for this reason."""
+    rest = copied(patch)
+    _merge_objects(document, rest, type)
+    return _no_merge_error(rest, problem)
+
+
+def _no_merge_error(rest: _Object, problem: str) -> StatusError:
+    """Returns the error; its message contains the rest of the patch after the merge."""
+    return invalid("", "", "", [field.invalid("patch", plain(rest), problem)])
+
+
+# ---------------------------------------------------------------- objects
+
+
+def _merge_objects(original: _Object, patch: _Object, type: Type) -> _Object:
+    if DIRECTIVE in patch:
+        return _replaced_object(patch)
+    merged = dict(original)
+    _retain_keys(merged, patch)
+    _order_lists(merged, patch, type)
+    for key, value in patch.items():
+        _merge_member(merged, key, value, type)
+    return merged
+
+
+def _replaced_object(patch: _Object) -> _Object:
+    directive = patch[DIRECTIVE]
+    if directive == "replace":
+        del patch[DIRECTIVE]
+        return patch
+    if directive == "delete":
+        return {}
+    raise uninterpreted(_unknown_directive(directive, patch))
+
+
+def _retain_keys(merged: _Object, patch: _Object) -> None:
+    if _RETAIN_KEYS not in patch:
+        return
+    retained = patch.pop(_RETAIN_KEYS)
+    if not isinstance(retained, list):
+        raise _bad_format("retainKeys")
+    keys = {key for key in retained if isinstance(key, str)}
+    for key, value in patch.items():
+        is_directive = key.startswith((_DELETE_FROM_LIST, _ELEMENT_ORDER))
+        if value is not None and not is_directive and key not in keys:
+            raise _bad_format("retainKeys")
+    for key in merged.keys() - keys:
+        del merged[key]
+
+
+def _merge_member(merged: _Object, key: str, value: Any, type: Type) -> None:
+    deletes = key.startswith(_DELETE_FROM_LIST)
+    if deletes:
+        key = _list_name(key, _DELETE_FROM_LIST, "primitive list")
+    if value is None:
+        merged.pop(key, None)
+        return
+    current = merged.get(key)
+    if key not in merged or (current.__class__ is not value.__class__ and go_type(current) != go_type(value)):
+        if not deletes:
+            _drop_nulls(value)
+            _set(merged, key, value)
+    elif isinstance(current, dict):
+        lookup = _looked_up(look_up_object(type, key))
+        merged[key] = value if lookup.strategy == "replace" else _merge_objects(current, value, lookup.type)
+    elif isinstance(current, list):
+        merged[key] = _merge_lists(current, value, _looked_up(look_up_list(type, key)), deletes)
+    else:
+        merged[key] = value
+
+
+def _set(merged: _Object, key: str, value: Any) -> None:
+    if is_directive(value):
+        merged.pop(key, None)
+    else:
+        merged[key] = _without_directives(value)
+
+
+def _without_directives(value: Any) -> Any:
+    """Returns the value without objects that have a `$patch` directive; an object is changed in place."""
+    if isinstance(value, dict):
+        for key, item in list(value.items()):
+            _set(value, key, item)
+    elif isinstance(value, list):
+        return [_without_directives(item) for item in value if not is_directive(item)]
+    return value
+
+
+def _drop_nulls(value: Any) -> None:
+    if isinstance(value, dict):
+        for key in [key for key, item in value.items() if item is None]:
+            del value[key]
+        for item in value.values():
+            _drop_nulls(item)
+    elif isinstance(value, list):
+        for item in value:
+            _drop_nulls(item)
+
+
+# ---------------------------------------------------------------- lists
+
+
+def _order_lists(merged: _Object, patch: _Object, type: Type) -> None:
+    """Merges and orders the lists with a `$setElementOrder` directive; removes both from the patch."""
+    for key in [key for key in patch if key.startswith(_ELEMENT_ORDER)]:
+        order = patch.pop(key)
+        require_type(order, list)
+        name = _list_name(key, _ELEMENT_ORDER, "setElementOrder list")
+        current, changes = merged.get(name, []), patch.get(name, [])
+        require_type(current, list)
+        require_type(changes, list)
+        lookup = _looked_up(look_up_list(type, name))
+        _check_order(changes, order, lookup.merge_key)
+        if name not in merged and name not in patch:
+            continue
+        if name not in patch:
+            items = current
+        elif name not in merged:
+            items = _without_directives(changes)
+        else:
+            items = _merge_lists(current, changes, lookup, deletes=False)
+        wanted, others = partition(items, order, lookup.merge_key)
+        if element_type(current, changes) is dict:
+            require_merge_keys(lookup.merge_key, wanted, order, others, current)
+        merged[name] = in_order(wanted, others, order, current, lookup.merge_key)
+        patch.pop(name, None)
+
+
+def _check_order(changes: list[Any], order: list[Any], merge_key: str) -> None:
+    """Checks that the items of a patch are in the order of its `$setElementOrder` directive."""
+    if not order or not changes:
+        return
+    kept = changes
+    if merge_key:
+        for item in changes:
+            require_type(item, dict)
+        kept = [item for item in changes if item.get(DIRECTIVE) != "delete"]
+    if not is_in_order(kept, order, merge_key):
+        found = f"The order in patch list:\n{plain(changes)}\n"
+        raise uninterpreted(f"{found} doesn't match {_ELEMENT_ORDER} list:\n{plain(order)}\n")
+
+
+def _merge_lists(original: list[Any], patch: list[Any], lookup: Lookup, deletes: bool) -> list[Any]:
+    if lookup.strategy != "merge" and not deletes:
+        return patch
+    if not original and not patch:
+        return original
+    if element_type(original, patch) is not dict:
+        if deletes:
+            unwanted = {identity(item, "") for item in patch}
+            return [item for item in original if identity(item, "") not in unwanted]
+        merged = list({identity(item, ""): item for item in [*original, *patch]}.values())
+    elif not lookup.merge_key:
+        raise uninterpreted(f"cannot merge lists without merge key for {lookup.kind}")
+    else:
+        original, patch = _special_items(original, patch, lookup.merge_key)
+        merged, is_ordered = _merge_items(original, patch, lookup)
+        if is_ordered:
+            return merged
+    wanted, others = partition(merged, patch, lookup.merge_key)
+    return in_order(wanted, others, patch, original, lookup.merge_key)
+
+
+def _special_items(original: list[Any], patch: list[Any], merge_key: str) -> tuple[list[Any], list[Any]]:
+    """The original without the items that the patch deletes, and the patch without directives."""
+    changes: list[Any] = []
+    replaces = False
+    for item in patch:
+        if DIRECTIVE not in item:
+            changes.append(item)
+            continue
+        directive = item[DIRECTIVE]
+        if directive == "delete":
+            unwanted = identity(item, merge_key)
+            original = [entry for entry in original if found_identity(entry, merge_key) != unwanted]
+        elif directive == "replace":
+            replaces = True
+        elif directive == "merge":
+            raise uninterpreted("merging lists cannot yet be specified in the patch")
+        else:
+            raise uninterpreted(_unknown_directive(directive, item))
+    return (changes, []) if replaces else (original, changes)
+
+
+def _merge_items(original: list[Any], patch: list[Any], lookup: Lookup) -> tuple[list[Any], bool]:
+    """Merges each item of the patch into the first item with the same key, or appends it.
+
+    Returns the items, and whether they are in their final order: if the original has all items of the patch once and in
+    the same order.
+    """
+    merged = list(original)
+    positions: dict[Any, int] = {}
+    for position, item in enumerate(merged):
+        positions.setdefault(found_identity(item, lookup.merge_key), position)
+    is_ordered, last = len(positions) == len(merged) and None not in positions, -1
+    for item in patch:
+        key = identity(item, lookup.merge_key)
+        known = positions.get(key)
+        if known is None:
+            is_ordered = False
+            positions[key] = len(merged)
+            merged.append(item)
+        else:
+            is_ordered, last = is_ordered and known > last, known
+            merged[known] = _merge_objects(merged[known], item, lookup.type)
+    return merged, is_ordered
+
+
+# ---------------------------------------------------------------- errors
+
+
+def _list_name(key: str, directive: str, words: str) -> str:
+    prefix, slash, name = key.partition("/")
+    if not slash or prefix != directive:
+        raise _bad_format(words)
+    return name
+
+
+def _looked_up(found: Lookup | str) -> Lookup:
+    if isinstance(found, str):
+        raise uninterpreted(found)
+    return found
+
+
+def _unknown_directive(directive: Any, item: _Object) -> str:
+    return f"unknown patch type: {string_verb(directive)} in map: {plain(item)}"
+
+
+def _bad_format(words: str) -> StatusError:
+    return bad_request(f"invalid patch format of {words}")

@@ -1,0 +1,215 @@
+"""Printers of the kinds about the cluster: access, admission, certificates, priorities, leases, devices, flows.
+
+Specified by: k8s.io/kubernetes/pkg/printers/internalversion (printers.go); of APIServices
+k8s.io/kube-aggregator/pkg/registry/apiservice/etcd.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from fakekube.apimachinery.printers.texts import (  # fmt: skip
+    NONE,
+    UNSET,
+    Ages,
+    Cells,
+    Object,
+    age,
+    condition,
+    human_duration,
+    name,
+)
+
+__all__ = ["CELLS", "flow_order"]
+
+
+def _spec(obj: Object) -> Object:
+    found: Object = obj.get("spec") or {}
+    return found
+
+
+def _name_and_age(obj: Object, ages: Ages) -> list[Any]:
+    return [name(obj), age(obj, ages)]
+
+
+# ---------------------------------------------------------------- access
+
+
+def _role_binding(obj: Object, ages: Ages) -> list[Any]:
+    role = obj.get("roleRef", {})
+    subjects = obj.get("subjects") or ()
+    named: dict[str, list[str]] = {"User": [], "Group": [], "ServiceAccount": []}
+    for subject in subjects:
+        text = subject.get("name", "")
+        if subject.get("kind") == "ServiceAccount":
+            text = f"{subject.get('namespace', '')}/{text}"
+        named.setdefault(subject.get("kind", ""), []).append(text)
+    wide = [", ".join(named[kind]) for kind in ("User", "Group", "ServiceAccount")]
+    return [name(obj), f"{role.get('kind', '')}/{role.get('name', '')}", age(obj, ages), *wide]
+
+
+def _signing_request(obj: Object, ages: Ages) -> list[Any]:
+    spec, status = _spec(obj), obj.get("status", {})
+    conditions = status.get("conditions")
+    verdicts = ("Denied", "Approved")
+    verdict = next((type_ for type_ in verdicts if condition(conditions, type_) is not None), "Pending")
+    if condition(conditions, "Failed") is not None:
+        verdict += ",Failed"
+    if status.get("certificate"):
+        verdict += ",Issued"
+    seconds = spec.get("expirationSeconds")
+    duration = NONE if seconds is None else human_duration(seconds)
+    signer = spec.get("signerName") or NONE
+    return [name(obj), age(obj, ages), signer, spec.get("username", ""), duration, verdict]
+
+
+# ---------------------------------------------------------------- admission
+
+
+def _counted(field: str, place: str = "") -> Cells:
+    """Returns the name, the length of a list, and the age."""
+
+    def cells(obj: Object, ages: Ages) -> list[Any]:
+        holder = obj.get(place, {}) if place else obj
+        return [name(obj), len(holder.get(field) or ()), age(obj, ages)]
+
+    return cells
+
+
+def _policy(field: str) -> Cells:
+    def cells(obj: Object, ages: Ages) -> list[Any]:
+        spec = _spec(obj)
+        kind = spec.get("paramKind")
+        shown = UNSET if kind is None else f"{kind.get('apiVersion', '')}/{kind.get('kind', '')}"
+        return [name(obj), len(spec.get(field) or ()), shown, age(obj, ages)]
+
+    return cells
+
+
+def _policy_binding(obj: Object, ages: Ages) -> list[Any]:
+    spec = _spec(obj)
+    reference, shown = spec.get("paramRef"), UNSET
+    if reference is not None:
+        if reference.get("name"):
+            shown = f"{reference.get('namespace') or '*'}/{reference['name']}"
+        elif reference.get("selector") is not None:
+            shown = _go_selector(reference["selector"])
+    return [name(obj), spec.get("policyName", ""), shown, age(obj, ages)]
+
+
+def _go_selector(selector: Object) -> str:
+    """Returns a label selector as its Go type prints it (%v)."""
+    labels = "".join(f"{key}: {value}," for key, value in sorted((selector.get("matchLabels") or {}).items()))
+    expressions = "".join(
+        f"LabelSelectorRequirement{{Key:{one.get('key', '')},Operator:{one.get('operator', '')},"
+        f"Values:[{' '.join(one.get('values') or ())}],}},"
+        for one in selector.get("matchExpressions") or ()
+    )
+    requirements = f"[]LabelSelectorRequirement{{{expressions}}}"
+    return f"&LabelSelector{{MatchLabels:map[string]string{{{labels}}},MatchExpressions:{requirements},}}"
+
+
+# ---------------------------------------------------------------- scheduling, nodes, devices, leases
+
+
+def _priority_class(obj: Object, ages: Ages) -> list[Any]:
+    return [
+        name(obj), obj.get("value", 0), obj.get("globalDefault", False), age(obj, ages),
+        obj.get("preemptionPolicy", ""),
+    ]  # fmt: skip
+
+
+def _runtime_class(obj: Object, ages: Ages) -> list[Any]:
+    return [name(obj), obj.get("handler", ""), age(obj, ages)]
+
+
+def _lease(obj: Object, ages: Ages) -> list[Any]:
+    return [name(obj), _spec(obj).get("holderIdentity", ""), age(obj, ages)]
+
+
+def _resource_claim(obj: Object, ages: Ages) -> list[Any]:
+    status, deleted = obj.get("status") or {}, bool(obj["metadata"].get("deletionTimestamp"))
+    allocated = status.get("allocation") is not None
+    states = {
+        "deleted": deleted,
+        "pending": not allocated and not deleted,
+        "allocated": allocated,
+        "reserved": allocated and bool(status.get("reservedFor")),
+    }
+    return [name(obj), ",".join(state for state, holds in states.items() if holds), age(obj, ages)]
+
+
+def _resource_slice(obj: Object, ages: Ages) -> list[Any]:
+    spec = _spec(obj)
+    pool = spec.get("pool", {}).get("name", "")
+    return [name(obj), spec.get("nodeName", ""), spec.get("driver", ""), pool, age(obj, ages)]
+
+
+# ---------------------------------------------------------------- flow control, aggregation
+
+
+def _flow_schema(obj: Object, ages: Ages) -> list[Any]:
+    spec = _spec(obj)
+    method = spec.get("distinguisherMethod")
+    dangling = condition(obj.get("status", {}).get("conditions"), "Dangling")
+    return [
+        name(obj), spec.get("priorityLevelConfiguration", {}).get("name", ""),
+        spec.get("matchingPrecedence", 0), NONE if method is None else method.get("type", ""), age(obj, ages),
+        "?" if dangling is None else dangling.get("status", ""),
+    ]  # fmt: skip
+
+
+def flow_order(obj: Object) -> tuple[int, str]:
+    """The sort key of FlowSchemas: the order in which they are matched."""
+    return _spec(obj).get("matchingPrecedence", 0), name(obj)
+
+
+def _priority_level(obj: Object, ages: Ages) -> list[Any]:
+    spec = _spec(obj)
+    limited = spec.get("limited")
+    shares: Any = NONE
+    queues: list[Any] = [NONE] * 3
+    if limited is not None:
+        shares = limited.get("nominalConcurrencyShares", 0)
+        queuing = limited.get("limitResponse", {}).get("queuing")
+        if queuing is not None:
+            queues = [queuing.get(field, 0) for field in ("queues", "handSize", "queueLengthLimit")]
+    return [name(obj), spec.get("type", ""), shares, *queues, age(obj, ages)]
+
+
+def _api_service(obj: Object, ages: Ages) -> list[Any]:
+    service = _spec(obj).get("service")
+    where = "Local" if service is None else f"{service.get('namespace', '')}/{service.get('name', '')}"
+    available = condition(obj.get("status", {}).get("conditions"), "Available")
+    status = "Unknown" if available is None else available.get("status", "")
+    if available is not None and status != "True" and available.get("reason"):
+        status = f"{status} ({available['reason']})"
+    return [name(obj), where, status, age(obj, ages)]
+
+
+_WEBHOOKS: Final = _counted("webhooks")
+_ADMISSION: Final = "admissionregistration.k8s.io"
+_RBAC: Final = "rbac.authorization.k8s.io"
+
+CELLS: Final[Mapping[tuple[str, str], Cells]] = {
+    (_ADMISSION, "mutatingadmissionpolicies"): _policy("mutations"),
+    (_ADMISSION, "mutatingadmissionpolicybindings"): _policy_binding,
+    (_ADMISSION, "mutatingwebhookconfigurations"): _WEBHOOKS,
+    (_ADMISSION, "validatingadmissionpolicies"): _policy("validations"),
+    (_ADMISSION, "validatingadmissionpolicybindings"): _policy_binding,
+    (_ADMISSION, "validatingwebhookconfigurations"): _WEBHOOKS,
+    ("apiregistration.k8s.io", "apiservices"): _api_service,
+    ("certificates.k8s.io", "certificatesigningrequests"): _signing_request,
+    ("coordination.k8s.io", "leases"): _lease,
+    ("flowcontrol.apiserver.k8s.io", "flowschemas"): _flow_schema,
+    ("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations"): _priority_level,
+    ("node.k8s.io", "runtimeclasses"): _runtime_class,
+    (_RBAC, "clusterrolebindings"): _role_binding,
+    (_RBAC, "rolebindings"): _role_binding,
+    ("resource.k8s.io", "deviceclasses"): _name_and_age,
+    ("resource.k8s.io", "resourceclaims"): _resource_claim,
+    ("resource.k8s.io", "resourceclaimtemplates"): _name_and_age,
+    ("resource.k8s.io", "resourceslices"): _resource_slice,
+    ("scheduling.k8s.io", "priorityclasses"): _priority_class,
+}

@@ -1,0 +1,114 @@
+"""Tables of custom resources: the additionalPrinterColumns of a definition, each a JSONPath in the object.
+
+Specified by: k8s.io/apiextensions-apiserver/pkg/registry/customresource/tableconvertor (tableconvertor.go).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import orjson
+
+from fakekube.apimachinery.printers import jsonpath
+from fakekube.apimachinery.printers.table import TableConvertor
+from fakekube.apimachinery.printers.texts import UNKNOWN, Ages, Object, name, since
+from fakekube.base.caches import BoundedCache
+from fakekube.base.golang.integers import go_integer
+from fakekube.base.golang.timestamps import TimeError, parse_time
+
+__all__ = ["SCALE_COLUMNS", "convertor"]
+
+Column = Mapping[str, Any]
+
+#: The columns of a definition without additionalPrinterColumns.
+_AGE: Final[Sequence[Column]] = ({"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},)
+
+#: The columns of the scale of a custom resource.
+SCALE_COLUMNS: Final[Sequence[Column]] = (
+    {"name": "Desired", "type": "integer", "description": "Number of desired replicas", "jsonPath": ".spec.replicas"},
+    {"name": "Available", "type": "integer", "description": "Number of actual replicas", "jsonPath": ".status.replicas"},
+    *_AGE,
+)
+
+_NAME: Final[Column] = {"name": "Name", "type": "string", "format": "name", "description": "", "priority": 0}
+
+
+def convertor(columns: Sequence[Column]) -> TableConvertor:
+    """The convertor of a version of a custom resource.
+
+    Args:
+        columns: its additionalPrinterColumns; without any, the table has the age. The same sequence gets the same convertor.
+    """
+    key = orjson.dumps(list(columns))
+    known = _made.get(key)
+    if known is None:
+        known = _made.add(key, _convertor(columns or _AGE))
+    return known
+
+
+_made: BoundedCache[bytes, TableConvertor] = BoundedCache(256)
+
+
+def _convertor(columns: Sequence[Column]) -> TableConvertor:
+    """Returns the convertor of the columns before the first one with an invalid JSONPath."""
+    writers = []
+    for column in columns:
+        try:
+            writers.append(_cell(column["type"], jsonpath.parse(column["jsonPath"])))
+        except jsonpath.PathError:
+            break
+    return TableConvertor(
+        [_NAME, *map(_definition, columns[: len(writers)])],
+        lambda obj, ages: [name(obj), *(write(obj, ages) for write in writers)],
+    )
+
+
+def _definition(column: Column) -> Column:
+    described = f"Custom resource definition column (in JSONPath format): {column['jsonPath']}"
+    if column is _AGE[0]:
+        described = ""  # as the field is
+    return {
+        "name": column["name"], "type": column["type"], "format": column.get("format", ""),
+        "description": column.get("description") or described, "priority": column.get("priority", 0),
+    }  # fmt: skip
+
+
+def _cell(kind: str, path: jsonpath.Path) -> Callable[[Object, Ages], Any]:
+    def write(obj: Object, ages: Ages) -> Any:
+        found = path.find(obj)
+        if not found:
+            return None
+        if kind == "string":
+            return jsonpath.text(found[0])
+        return _VALUES[kind](found[0], ages) if kind in _VALUES else None
+
+    return write
+
+
+def _integer(value: Any, _: Ages) -> int | None:
+    return go_integer(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _number(value: Any, _: Ages) -> float | None:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _boolean(value: Any, _: Ages) -> bool | None:
+    return value if isinstance(value, bool) else None
+
+
+def _date(value: Any, ages: Ages) -> str | None:
+    if not isinstance(value, str):
+        return None
+    if value in ("", "null"):
+        return UNKNOWN
+    try:
+        return since(parse_time(value), ages)
+    except TimeError:
+        return "<invalid>"
+
+
+_VALUES: Final[Mapping[str, Callable[[Any, Ages], Any]]] = {
+    "integer": _integer, "number": _number, "boolean": _boolean, "date": _date,
+}  # fmt: skip

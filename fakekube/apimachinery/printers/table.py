@@ -1,0 +1,172 @@
+"""Tables: lists of objects as rows of cells, as kubectl prints them.
+
+Every resource has a `TableConvertor`: its columns, and a function that makes the cells of a row. Built-in
+ones take their columns from `apimachinery/data/` and their cells from `views.printers`; kinds without a printer show
+name and creation time. Custom resources have convertors of their own (`apimachinery.printers.custom`).
+
+Specified by: k8s.io/kubernetes/pkg/printers (tablegenerator.go), k8s.io/apiserver/pkg/registry/rest
+(table.go), pkg/endpoints/handlers/response.go (asTable).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cache
+from typing import Any, Final
+
+from fakekube.apimachinery import data
+from fakekube.apimachinery.data.descriptions import field_text
+from fakekube.apimachinery.printers import cluster, core, network, pods, storage, workloads
+from fakekube.apimachinery.printers.texts import Ages, Cells, Object, ages_at
+from fakekube.base.golang.quoting import go_quote
+
+__all__ = ["DEFAULT", "Row", "TableConvertor", "convertor_for", "include_object_error", "table"]
+
+Column = Mapping[str, Any]
+
+
+def _no_conditions(_: Object) -> list[dict[str, str]]:
+    return []
+
+
+@dataclass(slots=True, frozen=True, eq=False)
+class TableConvertor:
+    """Converts the objects of one resource to rows."""
+
+    columns: Sequence[Column]
+    """name, type, format, description and priority of each."""
+    cells: Cells
+    """(object in its storage version, ages) → the cells of its row."""
+    conditions: Callable[[Object], list[dict[str, str]]] = _no_conditions
+    """Returns the conditions of the row, such as Completed."""
+    order: Callable[[Object], Any] | None = None
+    """The sort key of rows; None for the order of the list."""
+    empty: Sequence[Any] | None = ()
+    """The value of `rows` in an empty table."""
+    fields: Mapping[str, str] = field(default_factory=dict)
+    """Column → the field whose description it has (`io.k8s.api.core.v1.ConfigMap.data`), except fields of metadata."""
+    repeats_columns: bool = False
+    """Whether every event of a watch has the columns, not only the first."""
+
+
+@dataclass(slots=True)
+class Row:
+    """A row of a table."""
+
+    stored: Object
+    """The object in its storage version, from which the cells are made."""
+    shown: Object | None
+    """The `object` of the row: the object, its metadata, or None (includeObject)."""
+
+
+_OBJECT_META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+_CREATION: Final = f"{_OBJECT_META}.creationTimestamp"
+#: The fields of ObjectMeta that columns show, by the names of the columns.
+_OF_METADATA: Final = {"Name": f"{_OBJECT_META}.name", "Age": _CREATION, "Created At": _CREATION}
+
+
+def column_definitions(convertor: TableConvertor) -> list[dict[str, Any]]:
+    """Returns the columns of a Table, with the descriptions of fields if they are installed."""
+    of_fields = {**_OF_METADATA, **convertor.fields}
+    return [
+        {**column, "description": column["description"] or _described(of_fields.get(column["name"], ""))}
+        for column in convertor.columns
+    ]
+
+
+def _described(described_field: str) -> str:
+    schema, _, name = described_field.rpartition(".")
+    return field_text(data.NEWEST, schema, name) if name else ""
+
+
+def table(
+    convertor: TableConvertor, api_version: str, rows: Sequence[Row], metadata: Object, now: datetime, *, headers: bool = True
+) -> dict[str, Any]:
+    """Makes a Table.
+
+    Args:
+        convertor: the table convertor of the resource.
+        api_version: meta.k8s.io/v1 or meta.k8s.io/v1beta1.
+        rows: the objects.
+        metadata: the ListMeta of the list, or of a single object its resourceVersion.
+        now: the time of the cluster, for ages.
+        headers: whether it has the columns; in a watch only the first event has them.
+    """
+    if convertor.order is not None:
+        order = convertor.order
+        rows = sorted(rows, key=lambda row: order(row.stored))
+    columns = column_definitions(convertor) if headers or convertor.repeats_columns else None
+    ages = ages_at(now)
+    made = [_row(convertor, row, ages) for row in rows]
+    empty = None if convertor.empty is None else list(convertor.empty)
+    return {
+        "kind": "Table", "apiVersion": api_version, "metadata": metadata,
+        "columnDefinitions": columns, "rows": made or empty,
+    }  # fmt: skip
+
+
+def _row(convertor: TableConvertor, row: Row, ages: Ages) -> dict[str, Any]:
+    made: dict[str, Any] = {"cells": convertor.cells(row.stored, ages)}
+    conditions = convertor.conditions(row.stored)
+    if conditions:
+        made["conditions"] = conditions
+    made["object"] = row.shown
+    return made
+
+
+_INCLUDED: Final = ("", "Metadata", "Object", "None")
+_CHOICE: Final = "'Metadata', 'Object', 'None', or empty"
+
+
+def include_object_error(include_object: str) -> str:
+    """Returns the error for an invalid query parameter includeObject; "" if it is valid."""
+    if include_object in _INCLUDED:
+        return ""
+    problem = f"includeObject: Invalid value: {go_quote(include_object)}: must be {_CHOICE}"
+    return f"Unable to convert to Table as requested: {problem}"
+
+
+# ---------------------------------------------------------------- the convertors of built-in resources
+
+_CELLS: Final[Mapping[tuple[str, str], Cells]] = {
+    **cluster.CELLS, **core.CELLS, **network.CELLS, **pods.CELLS, **storage.CELLS, **workloads.CELLS,
+}  # fmt: skip
+
+
+def _column(name: str, type_: str = "string", format_: str = "", priority: int = 0) -> Column:
+    return {"name": name, "type": type_, "format": format_, "description": "", "priority": priority}
+
+
+def _name_and_time(obj: Object, _: Ages) -> list[Any]:
+    metadata = obj["metadata"]
+    return [metadata.get("name", ""), metadata.get("creationTimestamp") or "0001-01-01T00:00:00Z"]
+
+
+#: The columns of resources without a printer.
+DEFAULT: Final = TableConvertor((_column("Name", format_="name"), _column("Created At", "date")), _name_and_time, empty=None)
+
+_SCALE: Final = TableConvertor(
+    (_column("Name"), _column("Desired", "integer"), _column("Available", "integer"), _column("Age")), workloads.scale
+)
+
+
+@cache
+def convertor_for(group: str, version: str, plural: str, *, scale: bool = False) -> TableConvertor:
+    """The convertor of a built-in resource, or of its scale."""
+    if scale:
+        return _SCALE
+    cells = _CELLS.get((group, plural))
+    if cells is None:
+        return DEFAULT
+    path = f"/apis/{group}/{version}/{plural}" if group else f"/api/{version}/{plural}"
+    rows = data.minor().columns(path)
+    return TableConvertor(
+        [_column(row["name"], row["type"], row["format"], row["priority"]) for row in rows],
+        cells,
+        conditions=pods.pod_conditions if (group, plural) == ("", "pods") else _no_conditions,
+        order=cluster.flow_order if plural == "flowschemas" else None,
+        fields={row["name"]: row["field"] for row in rows if "field" in row},
+        repeats_columns=plural == "apiservices",
+    )

@@ -1,0 +1,162 @@
+"""Converts an unstructured object to a built-in type, like the real server after a strategic merge.
+
+The real server converts field by field instead of decoding JSON, so errors differ: the first one in the order of the
+*type* ends the conversion, and its message has no path; integers that are too large wrap around; floats without a
+fraction are integers. The keys of values of any type are sorted. Valid trees take the fast path of `decode`.
+
+Specified by: k8s.io/apimachinery/pkg/runtime/converter.go (FromUnstructuredWithValidation).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from fakekube.apimachinery.schema.decode import decode
+from fakekube.apimachinery.schema.decoders import decoder
+from fakekube.apimachinery.schema.model import Shape, Type, types_below
+from fakekube.apimachinery.schema.trees import copied, in_order
+from fakekube.apimachinery.schema.walk import DecodeError, SlowPathRequired
+from fakekube.apimachinery.schema.zero import always_printed, zero
+from fakekube.base.golang import base64
+from fakekube.base.golang.integers import go_integer
+
+__all__ = ["from_unstructured"]
+
+#: The reflect.Kind of untyped values, and of the scalars of types.
+_KINDS: Final = {str: "string", bool: "bool", int: "int64", float: "float64", list: "slice", dict: "map"}
+_CLASSES: Final = {Shape.STRING: str, Shape.BOOLEAN: bool}
+
+
+def from_unstructured(
+    type_: Type, value: dict[str, Any], unknown: list[str] | None = None, *, decoded: Mapping[str, Any] | None = None
+) -> Any:
+    """Returns a new tree in the form of `decode`.
+
+    Args:
+        type_: the type to convert to.
+        value: plain JSON data; not changed, but values of any type in it become part of the result.
+        unknown: collects the messages about unknown fields (`unknown field "spec.x"`), sorted.
+        decoded: a decoded object of the type; structs that `value` shares with it are copied without decoding.
+
+    Raises:
+        DecodeError: the value does not fit the type.
+    """
+    if _holds_any_form(type_):
+        return _read(type_, in_order(value), unknown)
+    if decoded is None:
+        return _read(type_, value, unknown)
+    shared = {name: item for name, item in value.items() if type(item) is dict and item is decoded.get(name)}
+    tree = _read(type_, {name: item for name, item in value.items() if name not in shared}, unknown)
+    return {**tree, **copied(shared)}
+
+
+def _read(type_: Type, value: dict[str, Any], unknown: list[str] | None) -> Any:
+    try:
+        return decoder(type_)(value, None)
+    except (SlowPathRequired, DecodeError):
+        found: list[str] = []
+        tree = _converted(type_, value, "", found)
+        if unknown is not None:
+            unknown.extend(sorted(f'unknown field "{path}"' for path in found))
+        return tree
+
+
+def _converted(type_: Type, value: Any, path: str, unknown: list[str]) -> Any:
+    if value is None:
+        return zero(type_)
+    shape = type_.shape
+    if shape is Shape.STRUCT:
+        return _struct(type_, value, path, unknown)
+    if shape is Shape.LIST:
+        return _list(type_, value, path, unknown)
+    if shape is Shape.MAP:
+        return _map(type_, value, path, unknown)
+    if shape is Shape.BYTES:
+        return _bytes(value)
+    if shape in (Shape.STRING, Shape.BOOLEAN, Shape.INTEGER, Shape.NUMBER):
+        return _scalar(type_, value)
+    return decode(type_, value)
+
+
+def _struct(type_: Type, value: Any, path: str, unknown: list[str]) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise DecodeError(f"cannot restore struct from: {_kind(value)}")
+    tree = {}
+    always = dict(always_printed(type_))
+    for name, field in type_.fields.items():
+        item = value.get(name)
+        if item is not None:
+            item = _converted(field.type, item, _below(path, name), unknown)
+            if item or field.pointer or not field.omit_empty or type(item) in (dict, list):
+                tree[name] = item
+        if name not in tree and name in always:
+            tree[name] = always[name]()
+    unknown.extend(_below(path, name) for name in value if name not in type_.fields)
+    return tree
+
+
+def _list(type_: Type, value: Any, path: str, unknown: list[str]) -> list[Any]:
+    if not isinstance(value, list):
+        raise DecodeError(f"cannot restore slice from {_kind(value)}")
+    assert type_.items is not None
+    return [_converted(type_.items, item, f"{path}[{index}]", unknown) for index, item in enumerate(value)]
+
+
+def _map(type_: Type, value: Any, path: str, unknown: list[str]) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise DecodeError(f"cannot restore map from {_kind(value)}")
+    assert type_.items is not None
+    # Paths in messages do not contain the keys of maps.
+    return {key: _converted(type_.items, value[key], path, unknown) for key in sorted(value)}
+
+
+def _bytes(value: Any) -> str:
+    if isinstance(value, list):
+        numbers = (0 if item is None else _integer(item, 8, "uint8", "uint8") for item in value)
+        return base64.encoded(bytes(number % 256 for number in numbers))
+    if not isinstance(value, str):
+        raise DecodeError(f"cannot restore slice from {_kind(value)}")
+    try:
+        return base64.canonical(value)
+    except base64.Base64Error as error:
+        raise DecodeError(f"error decoding from json: {error}") from None
+
+
+def _scalar(type_: Type, value: Any) -> Any:
+    if type(value) is _CLASSES.get(type_.shape):
+        return value
+    if type_.shape is Shape.NUMBER and type(value) in (int, float):
+        return value
+    if type_.shape is Shape.INTEGER:
+        return _integer(value, 64 if type_.format == "int64" else 32, type_.go, type_.format)
+    if type_.shape is Shape.STRING and type(value) is int:
+        raise DecodeError(f"cannot convert int64 to {type_.go}")
+    kinds = {Shape.STRING: "string", Shape.BOOLEAN: "bool"}
+    raise DecodeError(f"unrecognized type: {kinds.get(type_.shape, 'float64')}")
+
+
+def _integer(value: Any, bits: int, go: str, kind: str) -> int:
+    """Converts a number to a signed integer of `bits` bits with overflow."""
+    if type(value) is float and not value.is_integer():
+        raise DecodeError(f"cannot convert float64 to {go}")
+    if type(value) is not int and type(value) is not float:
+        raise DecodeError(f"unrecognized type: {kind}")
+    half = 1 << (bits - 1)
+    return (go_integer(value) + half) % (2 * half) - half
+
+
+def _holds_any_form(type_: Type) -> bool:
+    """Reports whether a type contains untyped values, other than managedFields, which are sorted anyway."""
+    known: bool | None = type_.compiled.get("any form")
+    if known is None:
+        known = type_.compiled["any form"] = any(inner.shape in (Shape.RAW, Shape.ANY) for inner in types_below(type_))
+    return known
+
+
+def _kind(value: Any) -> str:
+    return _KINDS.get(type(value), "float64")
+
+
+def _below(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name

@@ -1,0 +1,218 @@
+"""The base class of strategies: the hooks of a kind in creates, updates and deletions.
+
+Order of a create: decode by schema (unknown fields reported, constants defaulted) → `default` → mutating admission →
+`prepare_for_create` → `validate` → `canonicalize` → validating admission → `begin_create` (allocations, undone if
+the write fails) → store. An update has the same order with `prepare_for_update`, `validate_update`, `begin_update`.
+
+Objects are plain dicts in the shape of the storage version, without kind and apiVersion. The *new* object is the
+request's own tree and may be changed in place; the *old* one belongs to the store and is never changed (the new one
+may share parts of it). A strategy has no state: the `WriteContext` contains what it needs.
+
+Specified by: k8s.io/apiserver/pkg/registry/rest (create.go, update.go, delete.go) and pkg/registry/**/strategy.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import inf
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from fakekube.apis.validation import names, objectmeta
+from fakekube.base.golang.timestamps import print_time
+
+if TYPE_CHECKING:
+    from fakekube.apimachinery.errors import FieldError, StatusError
+    from fakekube.apis.rest.cluster_access import ClusterAccess
+    from fakekube.apis.rest.resource import Resource
+    from fakekube.base.clock import Clock
+
+__all__ = ["Finish", "Object", "Strategy", "WriteContext", "spec_as_stored"]
+
+Object = dict[str, Any]
+"""A Kubernetes object as a JSON object."""
+
+Finish = Callable[[bool], None]
+"""Finishes a `begin_…`. True: the object was stored, so release what it no longer needs; False: it was not stored (as in
+a dry run), so release what was allocated for it."""
+
+
+def _unchecked(obj: Object) -> None:
+    """Admits everything."""
+
+
+@dataclass(slots=True)
+class WriteContext:
+    """The context of one write for strategies."""
+
+    resource: Resource
+    namespace: str
+    clock: Clock
+    services: ClusterAccess
+    """Access to the cluster: other objects, allocators, signing keys, feature gates."""
+    user: str = "admin"
+    groups: Sequence[str] = ()
+    uid: str = ""
+    """Of the user."""
+    extra: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Of the user."""
+    subresource: str = ""
+    name: str = ""
+    """The name in the path; "" for a create."""
+    dry_run: bool = False
+    options: Mapping[str, Any] = field(default_factory=dict)
+    check: Callable[[Object], None] = _unchecked
+    """For actions: validating admission of the request body, which they call after validation. Raises StatusError."""
+    remove: Callable[[str, Object], None] | None = None
+    """For actions: deletes an object of the resource by name, with DeleteOptions, as a client would."""
+    warnings: list[str] = field(default_factory=list)
+    """Texts of Warning headers, in order; the response has each of them once."""
+    deadline: float = inf
+    """The deadline of the request, by `time.monotonic()`, which also applies to webhooks."""
+    annotations: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """The audit annotations of admission: key → (audit level, value)."""
+    metadata_is_valid: bool = False
+    """The common validation of an update has accepted the metadata, so that the kind need not repeat it."""
+
+    def now(self) -> str:
+        """Returns the current time as metav1.Time prints it."""
+        return print_time(self.clock.now())
+
+
+def spec_as_stored(context: WriteContext, obj: Object, old: Object) -> Object:
+    """Returns the spec of a changed object in the form in which it will be stored, for comparison with the old one.
+
+    An object that is not yet in this form may contain empty lists and maps, and lack fields that are always printed.
+    """
+    new: Object = obj.get("spec") or {}
+    if new == old.get("spec"):
+        return new
+    stored: Object = context.resource.stored({"spec": new}).get("spec") or {}
+    return stored
+
+
+class Strategy:
+    """The default strategy; the strategies of kinds subclass it and override what differs."""
+
+    create_on_update: ClassVar[bool] = False
+    """PUT of an absent name creates (AllowCreateOnUpdate)."""
+    unconditional_update: ClassVar[bool] = True
+    """PUT without resourceVersion overwrites (AllowUnconditionalUpdate)."""
+    delete_returns_object: ClassVar[bool] = False
+    """DELETE returns the deleted object instead of a Status."""
+    has_status: bool = False
+    """The kind has a /status subresource: main writes keep the old status (a create drops it), status writes keep the rest."""
+    suffixes_names: ClassVar[bool] = True
+    """A generated name has a random suffix (all kinds except IPAddress)."""
+    graceful: ClassVar[bool] = False
+    """DELETE may leave the object terminating for a grace period (pods)."""
+    terminates: ClassVar[bool] = False
+    """The first DELETE only marks the object, even without finalizers; failed preconditions have different messages."""
+    cached: ClassVar[bool] = True
+    """The real server has a watch cache for this resource (all except events)."""
+    collects_garbage: ClassVar[bool] = True
+    """Deletion sets the garbage collector's finalizers for propagation policies (all except events)."""
+    orphans_by_default: ClassVar[bool] = False
+    """Deletion without a policy orphans dependents (jobs)."""
+    standard_finalizers: ClassVar[bool] = True
+    """Finalizers without a domain must be standard ones (not in a few groups)."""
+    generation: ClassVar[bool] = False
+    """metadata.generation starts at 1 and is incremented by changes of anything except metadata and status."""
+
+    checks_metadata: ClassVar[bool] = True
+    """A new object's metadata is validated before the rest; else loosely, and only if the rest is valid (events)."""
+    checks_metadata_update: ClassVar[bool] = True
+    """The kind's update validation also validates the change of the metadata (errors are then reported twice)."""
+    checks_metadata_again: ClassVar[bool] = False
+    """The kind's update validation also validates the metadata like that of a new object."""
+
+    def name_errors(self, name: str, prefix: bool) -> list[str]:
+        """Validates a name (or, if `prefix`, a generateName); returns texts of the detail. Default: DNS subdomain."""
+        return names.dns_subdomain(name, prefix)
+
+    def validate_metadata(self, context: WriteContext, meta: Object) -> list[FieldError]:
+        """Validates the metadata of an object like that of a new one (ValidateObjectMeta with the rules of the kind)."""
+        rules = objectmeta.validate_rules_of_kind if context.metadata_is_valid else objectmeta.validate_object_meta
+        return rules(meta, context.resource.namespaced, self.name_errors, standard_finalizers=self.standard_finalizers)
+
+    def validate_metadata_update(self, context: WriteContext, meta: Object, old: Object) -> list[FieldError]:
+        """Validates the change of the metadata (ValidateObjectMetaUpdate)."""
+        if not context.metadata_is_valid:
+            return objectmeta.validate_object_meta_update(meta, old, standard_finalizers=self.standard_finalizers)
+        return objectmeta.validate_standard_finalizers(meta) if self.standard_finalizers else []
+
+    def default(self, obj: Object) -> None:
+        """Sets the defaults that depend on other fields; constants are already set."""
+
+    def read_back(self, obj: Object) -> Object:
+        """Returns a new object as it is read from the store: with defaults that depend on what admission set."""
+        return obj
+
+    def reset_status(self, obj: Object) -> None:
+        """Drops the status of a new object; only called if `has_status`."""
+        obj.pop("status", None)
+
+    def stores_unchanged_update(self, obj: Object) -> bool:
+        """Reports whether the first update of an object is stored even if nothing changes, because every read adds something
+        (as defaulting does) that the object was created without.
+        """
+        return False
+
+    def prepare_for_create(self, context: WriteContext, obj: Object) -> None:
+        """Resets fields that a client cannot set. Status and generation have been handled according to the flags."""
+
+    def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
+        """Resets fields that an update cannot change. Status and generation have been handled according to the flags."""
+
+    def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
+        """Validates a new object, except its metadata (which `apiserver.registry.generic` validates first)."""
+        return []
+
+    def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
+        """Validates a changed object, except its metadata. Default: `validate`."""
+        return self.validate(context, obj)
+
+    def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
+        """Returns API warnings about an accepted object (`old` is None on create)."""
+        return []
+
+    def refused_deletion(self, context: WriteContext, name: str) -> StatusError | None:
+        """Returns why an object of this name cannot be deleted, existing or not (not called for deletecollection)."""
+        return None
+
+    def delete_warnings(self, options: Object) -> list[str]:
+        """Returns API warnings about a deletion with these DeleteOptions."""
+        return []
+
+    def canonicalize(self, obj: Object) -> None:
+        """Brings an accepted object into the form in which it is stored."""
+
+    def check_privileges(self, context: WriteContext, obj: Object, old: Object | None) -> None:
+        """Raises StatusError if the user is not permitted to write this object (`old` is None on create); called first."""
+
+    def begin_create(self, context: WriteContext, obj: Object) -> Finish | None:
+        """Allocates what the new object needs (may change it, may raise StatusError)."""
+        return None
+
+    def begin_update(self, context: WriteContext, obj: Object, old: Object) -> Finish | None:
+        """Allocates and releases what the change requires."""
+        return None
+
+    def releasable(self, obj: Object) -> bool:
+        """Reports whether a terminating object without finalizers can be removed (namespaces also have spec.finalizers)."""
+        return True
+
+    def after_delete(self, context: WriteContext, old: Object) -> None:
+        """Releases what a removed object had allocated."""
+
+    def terminate(self, obj: Object) -> None:
+        """Applies the changes of the first deletion besides the metadata; only called if `terminates`."""
+
+    def grace_period(self, context: WriteContext, old: Object, options: Object) -> int | None:
+        """Returns the grace period (seconds) of a deletion of `old` (`options` may have gracePeriodSeconds), or None if the
+        deletion is not graceful (CheckGracefulDelete); only called if `graceful`, and if the object is not terminating."""
+        return None
+
+    def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
+        """Returns the paths that writes of this strategy never own in managedFields."""
+        return ()

@@ -1,0 +1,230 @@
+"""Small checks that many kinds share. Each takes a value and the path of its field and returns field errors.
+
+Every check is pure, so the validation of a kind is a sum of checks. A value is what the object has
+(`spec.get("replicas")`); an absent one means Go's zero value, which the caller passes.
+
+Specified by: pkg/apis/core/validation/validation.go, pkg/apis/apps/validation/validation.go.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+from fakekube.apimachinery.errors import FieldError
+from fakekube.apimachinery.errors.field import duplicate, immutable, invalid, not_supported, required, too_long
+from fakekube.apis.validation import names
+from fakekube.apis.validation.semantic_equality import same
+from fakekube.apis.validation.to_internal import printed
+
+__all__ = [
+    "IntOrString",
+    "all_non_negative",
+    "at_most_one_hundred_percent",
+    "conditions",
+    "domain_prefixed_path",
+    "fully_qualified_domain",
+    "fully_qualified_name",
+    "immutable_annotation",
+    "immutable_field",
+    "int_or_percent",
+    "invalid_each",
+    "label_name",
+    "non_negative",
+    "one_of",
+    "percentage",
+    "port",
+    "port_or_name",
+    "positive",
+    "required_one_of",
+    "secret_reference",
+    "within",
+]
+
+IntOrString = int | str
+
+NOT_NEGATIVE = "must be greater than or equal to 0"
+
+
+def invalid_each(path: str, value: Any, details: Iterable[str]) -> list[FieldError]:
+    """Returns one Invalid error of the same value for each detail (as the checks of `names` return them)."""
+    return [invalid(path, value, detail) for detail in details] if details else []
+
+
+def non_negative(value: int, path: str) -> list[FieldError]:
+    return [] if value >= 0 else [invalid(path, value, NOT_NEGATIVE)]
+
+
+def all_non_negative(part: Mapping[str, Any], fields: Iterable[str], path: str) -> list[FieldError]:
+    """Validates that the numbers which are set are not negative."""
+    return [error for field in fields if part.get(field) is not None for error in non_negative(part[field], f"{path}.{field}")]
+
+
+def positive(value: int, path: str) -> list[FieldError]:
+    return [] if value > 0 else [invalid(path, value, "must be greater than zero")]
+
+
+def within(value: int, path: str, minimum: int, maximum: int) -> list[FieldError]:
+    return invalid_each(path, value, names.in_range(value, minimum, maximum))
+
+
+def immutable_field(new: Any, old: Any, path: str) -> list[FieldError]:
+    """Validates that a field is unchanged; absent and empty are equal (see `semantic_equality`)."""
+    return [] if same(new, old) else [immutable(path, printed(new))]
+
+
+def immutable_annotation(new: Mapping[str, Any], old: Mapping[str, Any], key: str, path: str) -> list[FieldError]:
+    """Validates that an annotation is unchanged between two `metadata`; `path` is the path of the metadata."""
+    value = (new.get("annotations") or {}).get(key, "")
+    unchanged = value == (old.get("annotations") or {}).get(key, "")
+    return [] if unchanged else [immutable(f"{path}.annotations.{key}", value)]
+
+
+def one_of(value: str, path: str, supported: Collection[str], *, ordered: bool = False, plain: bool = False) -> list[FieldError]:
+    """Validates the value of an enumeration; the message lists the values sorted, or in the given order where the real
+    server does so. `plain`: Go holds it as a plain string.
+    """
+    if value in supported:
+        return []
+    return [not_supported(path, value, supported if ordered else sorted(supported), plain=plain)]
+
+
+def required_one_of(value: str, path: str, supported: Collection[str], *, ordered: bool = False) -> list[FieldError]:
+    """Validates the value of an enumeration that must be set."""
+    return one_of(value, path, supported, ordered=ordered) if value else [required(path)]
+
+
+def port(value: int, path: str) -> list[FieldError]:
+    return invalid_each(path, value, names.port_number(value))
+
+
+def port_or_name(value: IntOrString, path: str) -> list[FieldError]:
+    """Validates a port of a probe, a backend …: a number or a name."""
+    if isinstance(value, str):
+        return invalid_each(path, value, names.port_name(value))
+    return port(value, path)
+
+
+def label_name(value: str, path: str) -> list[FieldError]:
+    return invalid_each(path, value, names.label_key(value))
+
+
+_percent_matches = re.compile("([0-9]+)%").fullmatch
+
+
+def percentage(value: IntOrString) -> int | None:
+    """Returns the number of a percentage; None for other values."""
+    found = _percent_matches(value) if isinstance(value, str) else None
+    return int(found[1]) if found else None
+
+
+def int_or_percent(value: IntOrString, path: str) -> list[FieldError]:
+    """Validates a number that is not negative, or a percentage (ValidatePositiveIntOrPercent)."""
+    if isinstance(value, str):
+        return invalid_each(path, value, names.percent(value))
+    return non_negative(value, path)
+
+
+def at_most_one_hundred_percent(value: IntOrString, path: str) -> list[FieldError]:
+    number = percentage(value)
+    return [] if number is None or number <= 100 else [invalid(path, value, "must not be greater than 100%")]
+
+
+def fully_qualified_name(value: str, path: str) -> list[FieldError]:
+    """Validates a subdomain of at least three segments (IsFullyQualifiedName)."""
+    return _domain(value, path, 3) if value else [required(path)]
+
+
+def _domain(value: str, path: str, segments: int) -> list[FieldError]:
+    details = names.dns_subdomain(value)
+    if details:
+        return [invalid(path, value, ",".join(details))]
+    if value.count(".") + 1 < segments:
+        count = {2: "two", 3: "three"}[segments]
+        return [invalid(path, value, f"should be a domain with at least {count} segments separated by dots")]
+    return []
+
+
+def fully_qualified_domain(value: str, path: str) -> list[FieldError]:
+    """Validates a domain of at least two labels; it may end with a dot (IsFullyQualifiedDomainName)."""
+    domain = value.removesuffix(".")
+    errors = _domain(domain, path, segments=2) if value else [required(path)]
+    if errors:
+        return errors
+    for label in domain.split("."):
+        details = names.dns_label(label)
+        if details:
+            return [invalid(path, label, ",".join(details))]
+    return []
+
+
+_http_path_matches = re.compile(r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+").fullmatch
+_HTTP_PATH_TEXT = names.regex_text("Invalid path", r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+")
+
+
+def domain_prefixed_path(value: str, path: str) -> list[FieldError]:
+    """Validates a domain, a slash, and a path (`acme.io/foo`)."""
+    if not value:
+        return [required(path)]
+    host, _, rest = value.partition("/")
+    if not host or not rest:
+        return [invalid(path, value, 'must be a domain-prefixed path (such as "acme.io/foo")')]
+    errors = invalid_each(path, host, names.dns_subdomain(host))
+    if not _http_path_matches(rest):
+        errors.append(invalid(path, rest, _HTTP_PATH_TEXT))
+    return errors
+
+
+def secret_reference(reference: Mapping[str, Any], path: str) -> list[FieldError]:
+    """Validates the reference of a persistent volume to a secret, which has a namespace."""
+    return [required(f"{path}.{field}") for field in ("name", "namespace") if not reference.get(field)]
+
+
+CONDITION_REASON_LENGTH = 1024
+CONDITION_MESSAGE_LENGTH = 32 * 1024
+_REASON = "[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?"
+_reason_matches = re.compile(_REASON).fullmatch
+_REASON_TEXT = names.regex_text(
+    "a condition reason must start with alphabetic character, optionally followed by a string of "
+    "alphanumeric characters or '_,:', and must end with an alphanumeric character or '_'",
+    _REASON,
+    "my_name",
+    "MY_NAME",
+    "MyName",
+    "ReasonA,ReasonB",
+    "ReasonA:ReasonB",
+)
+
+
+def conditions(items: Sequence[Mapping[str, Any]], path: str) -> list[FieldError]:
+    """Validates conditions of the type meta/v1 Condition."""
+    errors: list[FieldError] = []
+    seen: set[str] = set()
+    for index, item in enumerate(items):
+        kind = item.get("type", "")
+        if kind in seen:
+            errors.append(duplicate(f"{path}[{index}].type", kind))
+        seen.add(kind)
+        errors += _condition(item, f"{path}[{index}]")
+    return errors
+
+
+def _condition(item: Mapping[str, Any], path: str) -> list[FieldError]:
+    errors = label_name(item.get("type", ""), f"{path}.type")
+    errors += one_of(item.get("status", ""), f"{path}.status", ("True", "False", "Unknown"))
+    generation, reason = item.get("observedGeneration", 0), item.get("reason", "")
+    if generation < 0:
+        errors.append(invalid(f"{path}.observedGeneration", generation, "must be greater than or equal to zero"))
+    if not item.get("lastTransitionTime"):
+        errors.append(required(f"{path}.lastTransitionTime"))
+    if not reason:
+        errors.append(required(f"{path}.reason"))
+    else:
+        if not _reason_matches(reason):
+            errors.append(invalid(f"{path}.reason", reason, _REASON_TEXT))
+        if not names.fits(reason, CONDITION_REASON_LENGTH):
+            errors.append(too_long(f"{path}.reason", CONDITION_REASON_LENGTH))
+    if not names.fits(item.get("message", ""), CONDITION_MESSAGE_LENGTH):
+        errors.append(too_long(f"{path}.message", CONDITION_MESSAGE_LENGTH))
+    return errors

@@ -1,0 +1,171 @@
+"""The syntax of names and other short strings. Each check returns the texts of what is wrong, in order.
+
+A check takes a string and returns a list of details, empty if the string is valid; the caller makes field errors of
+them (`checks.invalid_each`). Checks for the names of objects also take `prefix`: a generateName is validated as the
+start of a name, so it may end with one dash.
+
+Specified by: k8s.io/apimachinery/pkg/util/validation, …/api/validate/content, …/api/validation (generic.go).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+
+from fakekube.apimachinery.schema.dns import (
+    LABEL_LENGTH,
+    SUBDOMAIN,
+    SUBDOMAIN_LENGTH,
+    dns_1035_label,
+    dns_label,
+    dns_subdomain,
+    fits,
+    form,
+    long_name,
+    regex_text,
+    too_long_text,
+)
+from fakekube.apimachinery.selectors.syntax import label_key, label_value
+
+__all__ = [
+    "LABEL_LENGTH",
+    "SUBDOMAIN_LENGTH",
+    "NameCheck",
+    "c_identifier",
+    "change_directory",
+    "config_map_key",
+    "decimal_integer",
+    "dns_1035_label",
+    "dns_label",
+    "dns_subdomain",
+    "dns_subdomain_with_underscores",
+    "fits",
+    "http_header_name",
+    "in_range",
+    "label_key",
+    "label_value",
+    "long_name",
+    "path_segment",
+    "percent",
+    "port_name",
+    "port_number",
+    "regex_text",
+    "relaxed_environment_name",
+    "too_long_text",
+    "wildcard_subdomain",
+]
+
+NameCheck = Callable[[str, bool], list[str]]
+"""A check: (name, whether it is a prefix) → the details of errors."""
+
+_UNDERSCORE_LABEL = "_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
+_UNDERSCORE_SUBDOMAIN = rf"{_UNDERSCORE_LABEL}(\.{_UNDERSCORE_LABEL})*"
+_WILDCARD = rf"\*\.{SUBDOMAIN}"
+
+
+#: A subdomain whose labels may have underscores, as the search paths of pods may.
+dns_subdomain_with_underscores = form(
+    _UNDERSCORE_SUBDOMAIN,
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', "
+    "and must start and end with an alphanumeric character",
+    "example.com",
+    maximum=SUBDOMAIN_LENGTH,
+)
+wildcard_subdomain = form(
+    _WILDCARD,
+    "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, "
+    "which must consist of lower case alphanumeric characters, '-' or '.' "
+    "and end with an alphanumeric character",
+    "*.example.com",
+    maximum=SUBDOMAIN_LENGTH,
+)
+c_identifier = form(
+    "[A-Za-z_][A-Za-z0-9_]*",
+    "a valid C identifier must start with alphabetic character or '_', followed by a string of alphanumeric characters or '_'",
+    "my_name",
+    "MY_NAME",
+    "MyName",
+)
+percent = form("[0-9]+%", "a valid percent string must be a numeric string followed by an ending '%'", "1%", "93%")
+http_header_name = form("[-A-Za-z0-9]+", "a valid HTTP header must consist of alphanumeric characters or '-'", "X-Header-Name")
+_config_map_key = form(
+    "[-._a-zA-Z0-9]+",
+    "a valid config key must consist of alphanumeric characters, '-', '_' or '.'",
+    "key.name",
+    "KEY_NAME",
+    "key-name",
+    maximum=SUBDOMAIN_LENGTH,
+)
+
+
+def path_segment(name: str, prefix: bool = False) -> list[str]:
+    """Validates a segment of a path, the minimum requirement for the name of any object."""
+    if not prefix and name in (".", ".."):
+        return [f"may not be '{name}'"]
+    if "/" not in name and "%" not in name:
+        return []
+    return [f"may not contain '{character}'" for character in "/%" if character in name]
+
+
+@lru_cache(maxsize=4096)
+def config_map_key(value: str) -> tuple[str, ...]:
+    """Validates a key of the data of a ConfigMap or Secret: a file name."""
+    return (*_config_map_key(value), *change_directory(value))
+
+
+_relaxed_matches = re.compile("[ -<>-~]*").fullmatch
+
+
+def relaxed_environment_name(value: str) -> list[str]:
+    """Validates the name of an environment variable: any printable ASCII character except the equals sign."""
+    if not value:
+        return ["environment variable name must be non-empty"]
+    if _relaxed_matches(value):
+        return []
+    return ["a valid environment variable name must consist only of printable ASCII characters other than '='"]
+
+
+def change_directory(value: str) -> list[str]:
+    """Validates that a file name does not refer to a parent directory."""
+    if value in (".", ".."):
+        return [f"must not be '{value}'"]
+    return ["must not start with '..'"] if value.startswith("..") else []
+
+
+_port_name_matches = re.compile("[-a-z0-9]+").fullmatch
+_has_letter = re.compile("[a-z]").search
+
+
+def port_name(value: str) -> list[str]:
+    """Validates the name of a port (RFC 6335, lower case only)."""
+    errors = []
+    if not fits(value, 15):
+        errors.append(too_long_text(15))
+    if not _port_name_matches(value):
+        errors.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
+    if not _has_letter(value):
+        errors.append("must contain at least one letter (a-z)")
+    if "--" in value:
+        errors.append("must not contain consecutive hyphens")
+    if value.startswith("-") or value.endswith("-"):
+        errors.append("must not begin or end with a hyphen")
+    return errors
+
+
+_integer_matches = re.compile("0|-?[1-9][0-9]*").fullmatch
+
+
+def decimal_integer(value: str) -> list[str]:
+    """Validates a whole number in canonical form."""
+    if not value:
+        return ["must be non-empty"]
+    return [] if _integer_matches(value) else ["must be a valid decimal integer in canonical form"]
+
+
+def in_range(value: int, minimum: int, maximum: int) -> list[str]:
+    return [] if minimum <= value <= maximum else [f"must be between {minimum} and {maximum}, inclusive"]
+
+
+def port_number(value: int) -> list[str]:
+    return in_range(value, 1, 65535)

@@ -1,0 +1,300 @@
+"""Validation of the metadata of objects, on create and on update.
+
+The real server validates metadata at these points, so a wrong label of an update can cause several errors:
+
+* create: the validation of the kind, which starts with `validate_object_meta` and the name rule of the kind;
+* update: first, for every kind, `validate_common_update`; then the validation of the kind, which starts with
+  `validate_object_meta_update` once more, and often repeats the validation of the create as well.
+
+Specified by: k8s.io/apimachinery/pkg/api/validation (objectmeta.go) and …/apis/meta/v1/validation;
+k8s.io/apiserver/pkg/registry/rest (update.go).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from itertools import compress
+from operator import ne
+from typing import Any
+
+from fakekube.apimachinery.errors import FieldError
+from fakekube.apimachinery.errors.field import IMMUTABLE, forbidden, invalid, required, too_long
+from fakekube.apis.validation import names
+from fakekube.apis.validation.names import NameCheck
+from fakekube.base.golang.quoting import go_quote
+
+__all__ = [
+    "standard_finalizer_errors",
+    "standard_finalizer_warnings",
+    "validate_annotations",
+    "validate_common_update",
+    "validate_finalizer_name",
+    "validate_generate_name",
+    "validate_labels",
+    "validate_managed_fields",
+    "validate_object_meta",
+    "validate_object_meta_update",
+    "validate_rules_of_kind",
+    "validate_standard_finalizers",
+]
+
+Meta = Mapping[str, Any]
+
+ANNOTATIONS_LENGTH = 256 * 1024
+MANAGER_LENGTH = 128
+SUBRESOURCE_LENGTH = 256
+ORPHAN_DEPENDENTS = "orphan"
+DELETE_DEPENDENTS = "foregroundDeletion"
+
+#: Kinds that cannot be owners: (apiVersion, kind).
+BANNED_OWNERS = frozenset({("v1", "Event")})
+
+#: Fields that an update cannot change, in the order of the checks.
+IMMUTABLE_FIELDS = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
+
+
+#: Finalizers without a domain that are valid.
+STANDARD_FINALIZERS = frozenset({"kubernetes", ORPHAN_DEPENDENTS, DELETE_DEPENDENTS})
+
+
+def validate_object_meta(
+    meta: Meta, namespaced: bool, name_errors: NameCheck, path: str = "metadata", *, standard_finalizers: bool = True
+) -> list[FieldError]:
+    """Validates the metadata of a new or updated object (ValidateObjectMeta).
+
+    `meta` is complete (name generated, namespace set); `name_errors` is the name rule of the kind. With
+    `standard_finalizers`, which nearly every kind sets, finalizers without a domain must be standard ones.
+    """
+    prefix = meta.get("generateName")
+    errors = validate_generate_name(prefix, name_errors, path) if prefix else []
+    name = meta.get("name")
+    if name:
+        errors += [invalid(f"{path}.name", name, text) for text in name_errors(name, False)]
+    else:
+        errors.append(required(f"{path}.name", "name or generateName is required"))
+    errors += _validate_namespace(meta.get("namespace", ""), namespaced, path)
+    if meta.get("generation", 0) < 0:
+        errors.append(invalid(f"{path}.generation", meta["generation"], "must be greater than or equal to 0"))
+    errors += _validate_labels_to_owners(meta, path)
+    finalizers = meta.get("finalizers")
+    if finalizers:
+        errors += _validate_finalizers(finalizers, f"{path}.finalizers")
+    errors += validate_managed_fields(meta.get("managedFields") or (), f"{path}.managedFields")
+    if finalizers and standard_finalizers:
+        errors += validate_standard_finalizers(meta, path)
+    return errors
+
+
+def validate_generate_name(prefix: str, name_errors: NameCheck, path: str = "metadata") -> list[FieldError]:
+    """Validates a generateName that is not empty."""
+    return [invalid(f"{path}.generateName", prefix, text) for text in name_errors(prefix, True)]
+
+
+def validate_rules_of_kind(
+    meta: Meta, namespaced: bool, name_errors: NameCheck, *, standard_finalizers: bool = True
+) -> list[FieldError]:
+    """Returns what `validate_object_meta` returns, if `validate_common_update` has accepted the metadata.
+
+    What that leaves to the kinds are the name rule and the standard finalizers.
+    """
+    prefix, name = meta.get("generateName"), meta["name"]
+    errors = validate_generate_name(prefix, name_errors) if prefix else []
+    errors += [invalid("metadata.name", name, text) for text in name_errors(name, False)]
+    return errors + validate_standard_finalizers(meta) if standard_finalizers else errors
+
+
+def validate_object_meta_update(new: Meta, old: Meta, *, standard_finalizers: bool = True) -> list[FieldError]:
+    """Validates an update of metadata (ValidateObjectMetaUpdate).
+
+    `new` already has the uid, creationTimestamp and deletion fields of `old`, which every update copies.
+    """
+    errors = _validate_change(new, old)
+    errors += _validate_labels_to_owners(new, "metadata")
+    errors += validate_managed_fields(new.get("managedFields") or (), "metadata.managedFields")
+    if standard_finalizers:
+        errors += validate_standard_finalizers(new)
+    return errors
+
+
+def _validate_change(new: Meta, old: Meta) -> list[FieldError]:
+    """Returns the errors of the comparison of old and new."""
+    errors: list[FieldError] = []
+    if old.get("deletionTimestamp"):
+        errors += _validate_no_new_finalizers(new, old, "metadata")
+    if not new.get("resourceVersion"):
+        errors.append(invalid("metadata.resourceVersion", "", "must be specified for an update"))
+    if new.get("generation", 0) < old.get("generation", 0):
+        errors.append(invalid("metadata.generation", new.get("generation", 0), "must not be decremented"))
+    changes = map(ne, map(new.get, IMMUTABLE_FIELDS), map(old.get, IMMUTABLE_FIELDS))
+    for field in compress(IMMUTABLE_FIELDS, changes):
+        zero = "" if field in ("name", "namespace", "uid") else None
+        errors.append(invalid(f"metadata.{field}", new.get(field, zero), IMMUTABLE, pointed_at=field == "uid"))
+    return errors
+
+
+def validate_common_update(new: Meta, old: Meta, namespaced: bool) -> list[FieldError]:
+    """Runs the checks of every update that come before those of the kind (validateCommonFields)."""
+    errors = validate_object_meta(new, namespaced, names.path_segment, standard_finalizers=False)
+    if not errors:  # only the comparison with the old metadata is left
+        return _validate_change(new, old)
+    return errors + validate_object_meta_update(new, old, standard_finalizers=False)
+
+
+def _validate_namespace(namespace: str, namespaced: bool, path: str) -> list[FieldError]:
+    if not namespaced:
+        return [forbidden(f"{path}.namespace", "not allowed on this type")] if namespace else []
+    if not namespace:
+        return [required(f"{path}.namespace")]
+    return [invalid(f"{path}.namespace", namespace, text) for text in _namespace_problems(namespace)]
+
+
+@lru_cache(maxsize=1024)
+def _namespace_problems(namespace: str) -> tuple[str, ...]:
+    return tuple(names.dns_label(namespace))
+
+
+def _validate_labels_to_owners(meta: Meta, path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    labels, annotations, owners = meta.get("labels"), meta.get("annotations"), meta.get("ownerReferences")
+    if labels:
+        errors += validate_labels(labels, f"{path}.labels")
+    if annotations:
+        errors += validate_annotations(annotations, f"{path}.annotations")
+    if owners:
+        errors += _validate_owner_references(owners, f"{path}.ownerReferences")
+    return errors
+
+
+def validate_labels(labels: Mapping[str, str], path: str) -> list[FieldError]:
+    """Validates keys and values of labels; the errors are about the map, not about its entries (ValidateLabels)."""
+    errors: list[FieldError] = []
+    for key, value in labels.items():
+        wrong_key, wrong_value = names.label_key(key), names.label_value(value)
+        if wrong_key or wrong_value:
+            errors += [invalid(path, key, text) for text in wrong_key]
+            errors += [invalid(path, value, text) for text in wrong_value]
+    return errors
+
+
+def validate_annotations(annotations: Mapping[str, str], path: str) -> list[FieldError]:
+    """Validates keys (in any letter case) and the total size of annotations (ValidateAnnotations)."""
+    errors = [invalid(path, key, text) for key in annotations for text in names.label_key(key.lower())]
+    size = sum(_byte_length(key) + _byte_length(value) for key, value in annotations.items())
+    if size > ANNOTATIONS_LENGTH:
+        errors.append(too_long(path, ANNOTATIONS_LENGTH))
+    return errors
+
+
+def _byte_length(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode(errors="surrogatepass"))
+
+
+def _validate_owner_references(references: Sequence[Meta], path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    controller = ""
+    for reference in references:
+        errors += _validate_owner_reference(reference, path)
+        if reference.get("controller"):
+            owner = f"{reference.get('kind', '')}/{reference.get('name', '')}"
+            if controller:
+                both = f'Found "true" in references for {controller} and {owner}'
+                text = f"Only one reference can have Controller set to true. {both}"
+                errors.append(invalid(path, references, text))
+            else:
+                controller = owner
+    return errors
+
+
+def _validate_owner_reference(reference: Meta, path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    api_version, kind = reference.get("apiVersion", ""), reference.get("kind", "")
+    if api_version.count("/") > 1 or not api_version.rpartition("/")[2]:
+        errors.append(invalid(f"{path}.apiVersion", api_version, "version must not be empty"))
+    missing = [field for field in ("kind", "name", "uid") if not reference.get(field)]
+    errors += [invalid(f"{path}.{field}", "", "must not be empty") for field in missing]
+    if (api_version.removeprefix("/"), kind) in BANNED_OWNERS:
+        text = f"/{api_version.removeprefix('/')}, Kind={kind} is disallowed from being an owner"
+        errors.append(invalid(path, reference, text))
+    return errors
+
+
+def validate_finalizer_name(name: str, path: str) -> list[FieldError]:
+    """Validates the form of the name of a finalizer (ValidateFinalizerName of the metadata)."""
+    return [invalid(path, name, text) for text in names.label_key(name)]
+
+
+def standard_finalizer_errors(name: str, path: str) -> list[FieldError]:
+    """Validates that a finalizer without a domain is a standard one (validateKubeFinalizerName)."""
+    if "/" in name or name in STANDARD_FINALIZERS:
+        return []
+    return [invalid(path, name, "name is neither a standard finalizer name nor is it fully qualified")]
+
+
+def standard_finalizer_warnings(name: str, path: str) -> list[str]:
+    """Returns the warnings about a finalizer of a custom resource that has no domain (validateKubeFinalizerName
+    there).
+    """
+    warnings = [f"{path}: {go_quote(name)}: {text}" for text in names.label_key(name)]
+    if "/" not in name and name not in STANDARD_FINALIZERS:
+        including = " including a path (/)" if "." in name else ""
+        advice = f"prefer a domain-qualified finalizer name{including} to avoid accidental conflicts with other finalizer writers"
+        warnings.append(f"{path}: {go_quote(name)}: {advice}")
+    return warnings
+
+
+def validate_standard_finalizers(meta: Meta, path: str = "metadata") -> list[FieldError]:
+    """Validates that finalizers without a domain are standard ones."""
+    finalizers = meta.get("finalizers")
+    if not finalizers:
+        return []
+    return [
+        error for index, name in enumerate(finalizers) for error in standard_finalizer_errors(name, f"{path}.finalizers[{index}]")
+    ]
+
+
+def _validate_finalizers(finalizers: Sequence[str], path: str) -> list[FieldError]:
+    errors = [error for name in finalizers for error in validate_finalizer_name(name, path)]
+    if ORPHAN_DEPENDENTS in finalizers and DELETE_DEPENDENTS in finalizers:
+        text = f"finalizer {ORPHAN_DEPENDENTS} and {DELETE_DEPENDENTS} cannot be both set"
+        errors.append(invalid(path, finalizers, text))
+    return errors
+
+
+def _validate_no_new_finalizers(new: Meta, old: Meta, path: str) -> list[FieldError]:
+    extra = sorted(set(new.get("finalizers") or ()) - set(old.get("finalizers") or ()))
+    if not extra:
+        return []
+    shown = "[]string{" + ", ".join(go_quote(name) for name in extra) + "}"
+    text = f"no new finalizers can be added if the object is being deleted, found new finalizers {shown}"
+    return [forbidden(f"{path}.finalizers", text)]
+
+
+def validate_managed_fields(entries: Sequence[Meta], path: str) -> list[FieldError]:
+    """Validates managedFields (ValidateManagedFields)."""
+    errors: list[FieldError] = []
+    for index, entry in enumerate(entries):
+        operation, fields_type = entry.get("operation", ""), entry.get("fieldsType", "")
+        manager, subresource = entry.get("manager", ""), entry.get("subresource", "")
+        if operation not in ("Apply", "Update"):
+            errors.append(invalid(f"{path}[{index}].operation", operation, "must be `Apply` or `Update`"))
+        if fields_type not in ("", "FieldsV1"):
+            errors.append(invalid(f"{path}[{index}].fieldsType", fields_type, "must be `FieldsV1`"))
+        if not (manager.isascii() and manager.isprintable() and len(manager) <= MANAGER_LENGTH):
+            errors += _validate_manager(manager, f"{path}[{index}].manager")
+        if subresource and _byte_length(subresource) > SUBRESOURCE_LENGTH:
+            errors.append(too_long(f"{path}[{index}].subresource", SUBRESOURCE_LENGTH))
+    return errors
+
+
+def _validate_manager(manager: str, path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    if _byte_length(manager) > MANAGER_LENGTH:
+        errors.append(too_long(path, MANAGER_LENGTH))
+    position = 0
+    for character in manager:
+        if not character.isprintable():
+            text = f"invalid character U+{ord(character):04X} (at position {position})"
+            errors.append(invalid(path, manager, text))
+        position += _byte_length(character)
+    return errors

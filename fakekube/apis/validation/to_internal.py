@@ -1,0 +1,117 @@
+"""Conversion to the internal types of the real server, for messages that print a Go value of an internal type.
+
+Internal types have no JSON names, so the output has Go's names in Go's order, and no field is omitted: `{"Name":"c",
+"Image":"i","Command":null,…}`. The names are data, one line per struct: `Name` is a string, `Name#` a number, `Name!`
+a boolean, `Name"` a quantity, `Name?` a pointer, `Name*` a list or map, `Name.` a struct (each with the name of the
+struct, if any), `Name{` any JSON, `+Name` an embedded struct; `@name` follows where the JSON name differs by
+more than letter case.
+
+Specified by: pkg/apis/core/types.go; k8s.io/apimachinery/pkg/util/diff.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib import resources
+from typing import Any, NamedTuple
+
+__all__ = ["diff", "printed", "to_internal"]
+
+_FILE = "internal_v1_36.txt"
+_MARK = re.compile(r'[#!"?*.{]')
+_ZERO: Mapping[str, Any] = {"": "", "#": 0, "!": False, '"': "0", "?": None, "*": None, ".": {}, "{": None}
+
+#: Fields of a v1 PodSpec that the internal PodSpec has in its security context.
+_HOST_FIELDS = ("hostNetwork", "hostPID", "hostIPC", "shareProcessNamespace", "hostUsers")
+
+
+class _Field(NamedTuple):
+    name: str
+    json_name: str
+    """The name of the struct, in lower case."""
+    kind: str
+    struct: str
+
+
+def to_internal(struct: str, value: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the JSON of the internal struct of that name (`Container`) for a v1 object."""
+    return dict(_members(struct, _as_held(struct, value)))
+
+
+def printed(value: Any) -> Any:
+    """Returns the JSON of a v1 struct, without empty fields."""
+    if isinstance(value, dict):
+        kept = {name: printed(member) for name, member in value.items()}
+        return {name: member for name, member in kept.items() if member not in ({}, [], None)}
+    return [printed(item) for item in value] if isinstance(value, list) else value
+
+
+def diff(struct: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+    """Returns the difference between two v1 objects, line by line, of their internal forms."""
+    before, after = _lines(to_internal(struct, old)), _lines(to_internal(struct, new))
+    header, body = 2, list(difflib.unified_diff(before, after))
+    return "".join(body[header:])
+
+
+def _as_held(struct: str, value: Mapping[str, Any]) -> Mapping[str, Any]:
+    if struct != "PodSpec":
+        return value
+    host = {name: value[name] for name in _HOST_FIELDS if name in value}
+    return {**value, "securityContext": {**value.get("securityContext", {}), **host}}
+
+
+def _members(struct: str, value: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    lowered = {name.lower(): member for name, member in value.items()}
+    for field in _fields(struct):
+        if field.struct == "ObjectMeta":
+            yield from printed(value.get("metadata") or {}).items()
+        elif field.kind == "+":
+            yield from _members(field.struct, value)
+        else:
+            yield field.name, _converted(field, lowered.get(field.json_name, _ZERO[field.kind]))
+
+
+def _converted(field: _Field, value: Any) -> Any:
+    if field.kind == "{":
+        return value
+    if field.kind == "*" and isinstance(value, dict):
+        return dict(sorted(value.items()))
+    if not field.struct or value is None:
+        return printed(value) if isinstance(value, dict) else value
+    if isinstance(value, list):
+        return [to_internal(field.struct, item) for item in value]
+    return to_internal(field.struct, value)
+
+
+@cache
+def _table() -> dict[str, str]:
+    text = resources.files("fakekube.apimachinery.data").joinpath(_FILE).read_text()
+    return dict(line.split(": ", 1) for line in text.splitlines())
+
+
+@cache
+def _fields(struct: str) -> tuple[_Field, ...]:
+    return tuple(_field(word) for word in _table()[struct].split())
+
+
+def _field(word: str) -> _Field:
+    if word.startswith("+"):
+        return _Field("", "", "+", word[1:])
+    word, _, json_name = word.partition("@")
+    mark = _MARK.search(word)
+    if mark is None:
+        return _Field(word, (json_name or word).lower(), "", "")
+    name = word[: mark.start()]
+    return _Field(name, (json_name or name).lower(), mark[0], word[mark.end() :])
+
+
+def _lines(value: dict[str, Any]) -> list[str]:
+    """Returns indented JSON as Go writes it."""
+    text = json.dumps(value, ensure_ascii=False, indent=1)
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return [f"{line}\n" for line in text.split("\n")]

@@ -1,0 +1,73 @@
+"""Validation of the address of a webhook: a URL, or a Service. All kinds that refer to webhooks share it.
+
+Specified by: k8s.io/apiserver/pkg/util/webhook/validation.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fakekube.apimachinery.errors import FieldError
+from fakekube.apimachinery.errors.field import invalid, required
+from fakekube.apis.validation import names
+from fakekube.base.golang.urls import parse_url
+
+__all__ = ["SERVICE_PORT", "service_errors", "url_errors"]
+
+SERVICE_PORT = 443
+FORM = "; desired format: https://host[/path]"
+
+
+def url_errors(value: str, path: str) -> list[FieldError]:
+    """Validates the URL of a webhook."""
+    try:
+        url = parse_url(value)
+    except ValueError as error:
+        return [required(path, f"url must be a valid URL: {error}{FORM}")]
+    errors: list[FieldError] = []
+    if url.scheme != "https":
+        errors.append(invalid(path, url.scheme, f"'https' is the only allowed URL scheme{FORM}"))
+    if not url.host:
+        errors.append(invalid(path, url.host, f"host must be specified{FORM}"))
+    if url.user is not None:
+        errors.append(invalid(path, url.user, "user information is not permitted in the URL"))
+    if url.fragment:
+        errors.append(invalid(path, url.fragment, "fragments are not permitted in the URL"))
+    if url.query:
+        errors.append(invalid(path, url.query, "query parameters are not permitted in the URL"))
+    return errors
+
+
+def service_errors(service: Mapping[str, Any], path: str, *, swapped: bool = False) -> list[FieldError]:
+    """Validates a reference to a service.
+
+    The admission kinds of the real server check the name by the rule of the namespace and the reverse (`swapped`).
+    """
+    errors: list[FieldError] = []
+    name, namespace = service.get("name", ""), service.get("namespace", "")
+    if swapped:
+        name, namespace = namespace, name
+    if not name:
+        errors.append(required(f"{path}.name"))
+    if not namespace:
+        errors.append(required(f"{path}.namespace"))
+    port = service.get("port", 0)
+    refused = names.port_number(port)
+    if refused:
+        errors.append(invalid(f"{path}.port", port, "port is not valid: " + ", ".join(refused)))
+    return errors + _path_errors(service.get("path", ""), f"{path}.path")
+
+
+def _path_errors(value: str, path: str) -> list[FieldError]:
+    if value in ("", "/"):
+        return []
+    if value == "//":
+        return [invalid(path, value, "segment[0] may not be empty")]
+    errors = [] if value.startswith("/") else [invalid(path, value, "must start with a '/'")]
+    for index, step in enumerate(value[1:].removesuffix("/").split("/")):
+        if step:
+            errors += [invalid(path, value, f"segment[{index}]: {text}") for text in names.dns_subdomain(step)]
+        else:
+            errors.append(invalid(path, value, f"segment[{index}] may not be empty"))
+    return errors

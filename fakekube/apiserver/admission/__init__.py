@@ -1,0 +1,18 @@
+"""Admission: the chain of admission plugins, in the order of kube-apiserver."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from fakekube.apiserver.admission.chain import Chain
+from fakekube.apiserver.admission.configuration import ConfigurationError
+from fakekube.apiserver.admission.options import AdmissionOptions
+from fakekube.apiserver.admission.plugin import Attributes, Operation, Plugin
+from fakekube.apiserver.admission.profiles import UnknownPluginError, configured, plugins
+
+__all__ = ["Attributes", "Chain", "ConfigurationError", "Operation", "Plugin", "UnknownPluginError", "chain_of", "configured"]
+
+
+def chain_of(profile: str, options: AdmissionOptions | None = None, dynamic: Mapping[str, Plugin] | None = None) -> Chain:
+    """Builds the admission chain of a cluster; see `profiles.plugins` for the arguments and errors."""
+    return Chain(plugins(profile, options or AdmissionOptions(), dynamic))

@@ -1,0 +1,159 @@
+"""Compiles the expressions of webhooks and policies, and evaluates them within a cost budget.
+
+The result of an expression that fails is its error; one that exhausts the budget ends the evaluation of all
+(`OutOfBudget`).
+
+Specified by: k8s.io/apiserver/pkg/admission/plugin/cel/{compile,condition,activation}.go, pkg/apis/cel/config.go.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from fakekube.apimachinery.cel.environments import Environment, ExpressionError
+from fakekube.apimachinery.cel.errors import CostLimitExceeded, EvaluationError
+from fakekube.apimachinery.cel.evaluation import Program
+from fakekube.apimachinery.cel.types import Type
+from fakekube.apiserver.admission.cel.activation import PER_CALL_LIMIT, Activation
+
+__all__ = ["BUDGET", "BUDGET_OF_MATCH_CONDITIONS", "Compiled", "Evaluation", "OutOfBudget", "compiled", "evaluate"]
+
+#: What all expressions of a kind may cost for one object: of a policy with one binding, of match conditions.
+BUDGET: Final = 10_000_000
+BUDGET_OF_MATCH_CONDITIONS: Final = 2_500_000
+
+
+class OutOfBudget(Exception):
+    """The budget is spent."""
+
+    def __init__(self) -> None:
+        super().__init__("validation failed due to running out of cost budget, no further validation rules will be run")
+
+
+#: Functions whose cost grows no faster than what they read: one call costs less than `_LAST_CALL` of what a request holds.
+_PLAIN_FUNCTIONS: Final = frozenset(
+    {
+        "_+_",
+        "_-_",
+        "_*_",
+        "_/_",
+        "_%_",
+        "_<_",
+        "_<=_",
+        "_>_",
+        "_>=_",
+        "_==_",
+        "_!=_",
+        "!_",
+        "-_",
+        "_&&_",
+        "_||_",
+        "_?_:_",
+        "_[_]",
+        "_[?_]",
+        "string",
+        "int",
+        "uint",
+        "double",
+        "bool",
+        "dyn",
+        "type",
+        "size",
+        "startsWith",
+        "endsWith",
+        "charAt",
+        "lowerAscii",
+        "upperAscii",
+        "trim",
+        "substring",
+        "split",
+        "join",
+        "replace",
+        "indexOf",
+        "map",
+        "filter",
+        "all",
+        "exists",
+        "exists_one",
+        "hasValue",
+        "value",
+        "orValue",
+        "or",
+        "optional.of",
+        "optional.none",
+        "quantity",
+        "isQuantity",
+        "allowed",
+    }
+)
+_LAST_CALL: Final = 700_000
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A compiled expression; without a program if it does not compile."""
+
+    source: str
+    program: Program | None
+    problem: str = ""
+    type: Type | None = None
+    most: float = 0
+    """More than it can cost, beside the variables that it uses; infinity if that is not known."""
+    uses_variables: bool = False
+
+
+def compiled(environment: Environment, source: str) -> Compiled:
+    """Compiles an expression; keeps the error if it does not compile."""
+    try:
+        found = environment.compile(source)
+    except ExpressionError as error:
+        return Compiled(source, None, str(error))
+    most = PER_CALL_LIMIT + _LAST_CALL if found.functions <= _PLAIN_FUNCTIONS else math.inf
+    return Compiled(source, found.program, "", found.type, most, "variables" in found.uses)
+
+
+class Evaluation(NamedTuple):
+    """The result of an expression: a value, or the text of an error."""
+
+    value: Any
+    error: str | None = None
+
+
+def evaluate(
+    expressions: Iterable[Compiled | None], activation: Activation, budget: int
+) -> tuple[Sequence[Evaluation | None], int]:
+    """Evaluate expressions in their order; None has no result. Returns what is left of the budget, too.
+
+    Raises OutOfBudget.
+    """
+    variables = activation.variables
+    if variables is not None:
+        variables.begin()
+    results: list[Evaluation | None] = []
+    for expression in expressions:
+        if expression is None:
+            results.append(None)
+            continue
+        result, budget = _evaluated(expression, activation, budget)
+        results.append(result)
+    return results, budget
+
+
+def _evaluated(expression: Compiled, activation: Activation, budget: int) -> tuple[Evaluation, int]:
+    if expression.program is None:
+        return Evaluation(None, f"compilation error: {expression.problem}"), budget
+    value: Any
+    try:
+        value, cost = expression.program.evaluate(activation, PER_CALL_LIMIT)
+    except CostLimitExceeded as error:
+        value, cost = EvaluationError(str(error)), error.cost
+    if activation.variables is not None:
+        cost += activation.variables.take_cost()
+    if cost > budget:
+        raise OutOfBudget
+    if isinstance(value, EvaluationError):
+        return Evaluation(None, f"expression '{expression.source}' resulted in error: {value}"), budget - cost
+    return Evaluation(value), budget - cost

@@ -1,0 +1,34 @@
+"""DefaultIngressClass: sets the default class of Ingresses without a class.
+
+Specified by: plugin/pkg/admission/network/defaultingressclass.
+"""
+
+from __future__ import annotations
+
+from fakekube.apiserver.admission.defaults import newest_default
+from fakekube.apiserver.admission.plugin import Attributes, Operation, Plugin
+
+__all__ = ["DefaultIngressClass"]
+
+GROUP = "networking.k8s.io"
+CLASS_ANNOTATION = "kubernetes.io/ingress.class"
+DEFAULT_MARKS = ("ingressclass.kubernetes.io/is-default-class",)
+
+
+class DefaultIngressClass(Plugin):
+    """See the module."""
+
+    name = "DefaultIngressClass"
+    operations = frozenset({Operation.CREATE})
+    resources = frozenset({(GROUP, "ingresses")})
+
+    def admit(self, attributes: Attributes) -> None:
+        ingress = attributes.object
+        assert ingress is not None
+        spec = ingress.setdefault("spec", {})
+        annotations = ingress.get("metadata", {}).get("annotations") or {}
+        if spec.get("ingressClassName") is not None or CLASS_ANNOTATION in annotations:
+            return
+        found = newest_default(attributes.context.services.list(GROUP, "ingressclasses"), DEFAULT_MARKS)
+        if found is not None:
+            spec["ingressClassName"] = found["metadata"]["name"]

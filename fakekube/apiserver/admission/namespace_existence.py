@@ -1,0 +1,69 @@
+"""The plugins NamespaceAutoProvision and NamespaceExists. Off by default.
+
+Specified by: plugin/pkg/admission/namespace/{autoprovision,exists}.
+"""
+
+from __future__ import annotations
+
+from uuid import uuid4
+
+from fakekube.apimachinery.errors import StatusError, status
+from fakekube.apiserver.admission.namespace_lifecycle import NAMESPACES
+from fakekube.apiserver.admission.plugin import Attributes, Operation, Plugin
+
+__all__ = ["NamespaceAutoProvision", "NamespaceExists"]
+
+#: The server creates the namespace with its loopback client.
+_OWNER = {
+    "manager": "kube-apiserver",
+    "operation": "Update",
+    "apiVersion": "v1",
+    "fieldsType": "FieldsV1",
+    "fieldsV1": {"f:metadata": {"f:labels": {".": {}, "f:kubernetes.io/metadata.name": {}}}},
+}
+
+
+class NamespaceAutoProvision(Plugin):
+    """Creates the namespace of an object that is created."""
+
+    name = "NamespaceAutoProvision"
+    operations = frozenset({Operation.CREATE})
+    subresources = None
+
+    def admit(self, attributes: Attributes) -> None:
+        if attributes.context.dry_run or not _is_in_a_namespace(attributes):
+            return
+        services, name = attributes.context.services, attributes.namespace
+        if services.get("", "namespaces", "", name) is not None:
+            return
+        metadata = {
+            "name": name,
+            "uid": str(uuid4()),
+            "creationTimestamp": attributes.context.now(),
+            "labels": {"kubernetes.io/metadata.name": name},
+            "managedFields": [{**_OWNER, "time": attributes.context.now()}],
+        }
+        namespace = {"metadata": metadata, "spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"}}
+        try:
+            services.create("", "namespaces", "", namespace)
+        except StatusError as error:
+            if error.reason != "AlreadyExists":
+                raise
+
+
+class NamespaceExists(Plugin):
+    """Rejects writes, including deletions, in namespaces that do not exist."""
+
+    name = "NamespaceExists"
+    operations = frozenset({Operation.CREATE, Operation.UPDATE, Operation.DELETE})
+    subresources = None
+
+    def validate(self, attributes: Attributes) -> None:
+        if not _is_in_a_namespace(attributes):
+            return
+        if attributes.context.services.get("", "namespaces", "", attributes.namespace) is None:
+            raise status.not_found("", "namespaces", attributes.namespace)
+
+
+def _is_in_a_namespace(attributes: Attributes) -> bool:
+    return bool(attributes.namespace) and (attributes.resource.group, attributes.resource.plural) != NAMESPACES

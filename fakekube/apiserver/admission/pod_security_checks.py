@@ -1,0 +1,416 @@
+"""The checks of the Pod Security Standards: the rules of the levels `baseline` and `restricted`.
+
+`CHECKS` is the table of checks: each has a level and, by minor version of the policy, a function. A function gets a
+pod's metadata and spec and returns None, or a reason (for summaries of a namespace) and a detail (for one pod).
+Restricted checks may override baseline ones.
+
+Specified by: k8s.io/pod-security-admission/policy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import Any
+
+from fakekube.apis.rest.strategy import Object
+from fakekube.base.golang.quoting import go_quote
+
+__all__ = ["NEWEST", "Violation", "violations"]
+
+
+@dataclass(slots=True, frozen=True)
+class Violation:
+    """A violation of a policy by a pod."""
+
+    reason: str
+    detail: str
+
+
+Decide = Callable[[Object, Object], Violation | None]
+"""(metadata, spec of the pod) → what is wrong."""
+
+
+@dataclass(slots=True, frozen=True)
+class _Check:
+    level: str
+    versions: dict[int, Decide]
+    """The first minor → what decides from it on."""
+    instead_of: str = ""
+    """The baseline check that need not be made, too."""
+
+
+#: The newest minor version that changes a check; later ones (and "latest") are the same.
+NEWEST = 35
+
+APP_ARMOR_PREFIX = "container.apparmor.security.beta.kubernetes.io/"
+SECCOMP_POD = "seccomp.security.alpha.kubernetes.io/pod"
+SECCOMP_PREFIX = "container.seccomp.security.alpha.kubernetes.io/"
+SAFE_PROFILES = ("RuntimeDefault", "Localhost")
+DEFAULT_CAPABILITIES = frozenset(
+    {
+        "AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "MKNOD", "NET_BIND_SERVICE", "SETFCAP",
+        "SETGID", "SETPCAP", "SETUID", "SYS_CHROOT",
+    }
+)  # fmt: skip
+HARMLESS_VOLUMES = frozenset(
+    {
+        "configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "image", "persistentVolumeClaim", "projected",
+        "secret",
+    }
+)  # fmt: skip
+SELINUX_TYPES = frozenset({"", "container_t", "container_init_t", "container_kvm_t"})
+SAFE_SYSCTLS = frozenset(
+    {
+        "kernel.shm_rmid_forced", "net.ipv4.ip_local_port_range", "net.ipv4.tcp_syncookies",
+        "net.ipv4.ping_group_range", "net.ipv4.ip_unprivileged_port_start",
+    }
+)  # fmt: skip
+SAFE_SYSCTLS_27 = SAFE_SYSCTLS | {"net.ipv4.ip_local_reserved_ports"}
+SAFE_SYSCTLS_29 = SAFE_SYSCTLS_27 | {
+    f"net.ipv4.{name}" for name in ("tcp_keepalive_time", "tcp_fin_timeout", "tcp_keepalive_intvl", "tcp_keepalive_probes")
+}
+SAFE_SYSCTLS_32 = SAFE_SYSCTLS_29 | {"net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"}
+
+
+def violations(level: str, minor: int, meta: Object, spec: Object) -> list[Violation]:
+    """Returns the violations of a level at a minor version (`NEWEST` if it is later, or "latest")."""
+    return [found for decide in _deciding(level, min(minor, NEWEST)) if (found := decide(meta, spec)) is not None]
+
+
+@cache
+def _deciding(level: str, minor: int) -> tuple[Decide, ...]:
+    chosen = {"baseline": _of_level("baseline", minor), "restricted": {}, "privileged": {}}
+    if level == "privileged":
+        return ()
+    if level == "restricted":
+        chosen["restricted"] = _of_level("restricted", minor)
+        for name in chosen["restricted"]:
+            chosen["baseline"].pop(CHECKS[name].instead_of, None)
+    return tuple(checks[name] for checks in chosen.values() for name in sorted(checks))
+
+
+def _of_level(level: str, minor: int) -> dict[str, Decide]:
+    found: dict[str, Decide] = {}
+    for name, check in CHECKS.items():
+        known = [first for first in check.versions if first <= minor]
+        if check.level == level and known:
+            found[name] = check.versions[max(known)]
+    return found
+
+
+# ---------------------------------------------------------------- texts
+
+
+def _containers(spec: Object) -> Iterator[Object]:
+    for field in ("initContainers", "containers", "ephemeralContainers"):
+        yield from spec.get(field) or ()
+
+
+def _security(part: Object) -> Object:
+    found: Object = part.get("securityContext") or {}
+    return found
+
+
+def _quoted(items: Iterable[str]) -> str:
+    return ", ".join(f'"{item}"' for item in items)
+
+
+def _counted(word: str, count: Collection[Any]) -> str:
+    return word if len(count) == 1 else f"{word}s"
+
+
+def _named(containers: Collection[str]) -> str:
+    return f"{_counted('container', containers)} {_quoted(containers)}"
+
+
+def _setters(pod: bool, containers: Collection[str]) -> str:
+    """Describes which fields are set: of the pod, of containers, or both."""
+    return " and ".join((["pod"] if pod else []) + ([_named(containers)] if containers else []))
+
+
+def _uses(items: Collection[str]) -> str:
+    return "uses" if len(items) == 1 else "use"
+
+
+# ---------------------------------------------------------------- baseline
+
+
+def _app_armor(meta: Object, spec: Object) -> Violation | None:
+    def bad(part: Object) -> str:
+        kind: str = (_security(part).get("appArmorProfile") or {"type": SAFE_PROFILES[0]}).get("type", "")
+        return "" if kind in SAFE_PROFILES else kind
+
+    pod = bad(spec)
+    containers = [container["name"] for container in _containers(spec) if bad(container)]
+    values = sorted({pod, *(bad(container) for container in _containers(spec))} - {""})
+    annotations = sorted(
+        f"{key}={go_quote(value)}"
+        for key, value in (meta.get("annotations") or {}).items()
+        if key.startswith(APP_ARMOR_PREFIX) and value not in ("", "runtime/default") and not value.startswith("localhost/")
+    )
+    setters = [who for who in (_setters(bool(pod), containers),) if who]
+    if annotations:
+        setters.append(_counted("annotation", annotations))
+    if not setters:
+        return None
+    values += annotations
+    how = f"{' and '.join(setters)} must not set AppArmor profile type to {_quoted(values)}"
+    return Violation(_counted("forbidden AppArmor profile", values), how)
+
+
+def _capabilities(meta: Object, spec: Object) -> Violation | None:
+    containers, added = _added_capabilities(spec, DEFAULT_CAPABILITIES)
+    if not containers:
+        return None
+    how = f"{_named(containers)} must not include {_quoted(added)} in securityContext.capabilities.add"
+    return Violation("non-default capabilities", how)
+
+
+def _added_capabilities(spec: Object, allowed: Collection[str]) -> tuple[list[str], list[str]]:
+    bad = {
+        position: [c for c in (_security(container).get("capabilities") or {}).get("add") or () if c not in allowed]
+        for position, container in enumerate(_containers(spec))
+    }
+    names = [container["name"] for position, container in enumerate(_containers(spec)) if bad[position]]
+    return names, sorted({capability for added in bad.values() for capability in added})
+
+
+def _host_namespaces(meta: Object, spec: Object) -> Violation | None:
+    shared = [f"{field}=true" for field in ("hostNetwork", "hostPID", "hostIPC") if spec.get(field)]
+    return Violation("host namespaces", ", ".join(shared)) if shared else None
+
+
+def _host_path_volumes(meta: Object, spec: Object) -> Violation | None:
+    volumes = [volume["name"] for volume in spec.get("volumes") or () if "hostPath" in volume]
+    return Violation("hostPath volumes", f"{_counted('volume', volumes)} {_quoted(volumes)}") if volumes else None
+
+
+def _host_ports(meta: Object, spec: Object) -> Violation | None:
+    used = [
+        (container["name"], [port["hostPort"] for port in container.get("ports") or () if port.get("hostPort")])
+        for container in _containers(spec)
+    ]
+    containers = [name for name, ports in used if ports]
+    if not containers:
+        return None
+    numbers = sorted({str(port) for _, ports in used for port in ports})
+    how = f"{_named(containers)} {_uses(containers)} {_counted('hostPort', numbers)} {', '.join(numbers)}"
+    return Violation("hostPort", how)
+
+
+def _hosts_of_probes(meta: Object, spec: Object) -> Violation | None:
+    containers: set[str] = set()
+    hosts: set[str] = set()
+    for container in _containers(spec):
+        lifecycle = container.get("lifecycle") or {}
+        handlers = [container.get(f"{kind}Probe") for kind in ("liveness", "readiness", "startup")]
+        handlers += [lifecycle.get("postStart"), lifecycle.get("preStop")]
+        found = {
+            (handler.get(action) or {}).get("host", "") for handler in handlers if handler for action in ("httpGet", "tcpSocket")
+        } - {""}
+        if found:
+            containers.add(container["name"])
+            hosts |= found
+    if not containers:
+        return None
+    words = _counted("probe or lifecycle host", hosts)
+    how = f"{_named(sorted(containers))} {_uses(containers)} {words} {_quoted(sorted(hosts))}"
+    return Violation("probe or lifecycle host", how)
+
+
+def _privileged(meta: Object, spec: Object) -> Violation | None:
+    containers = [container["name"] for container in _containers(spec) if _security(container).get("privileged")]
+    if not containers:
+        return None
+    return Violation("privileged", f"{_named(containers)} must not set securityContext.privileged=true")
+
+
+def _proc_mount(meta: Object, spec: Object) -> Violation | None:
+    mounts = [(container["name"], _security(container).get("procMount", "Default")) for container in _containers(spec)]
+    containers = [name for name, mount in mounts if mount != "Default"]
+    if not containers:
+        return None
+    values = sorted({mount for _, mount in mounts} - {"Default"})
+    how = f"{_named(containers)} must not set securityContext.procMount to {_quoted(values)}"
+    return Violation("procMount", how)
+
+
+def _selinux(types: Collection[str], meta: Object, spec: Object) -> Violation | None:
+    def bad(part: Object) -> bool:
+        options = _security(part).get("seLinuxOptions") or {}
+        return options.get("type", "") not in types or bool(options.get("user") or options.get("role"))
+
+    setters = _setters(bad(spec), [container["name"] for container in _containers(spec) if bad(container)])
+    if not setters:
+        return None
+    options = [_security(part).get("seLinuxOptions") or {} for part in (spec, *_containers(spec))]
+    values = sorted({option.get("type", "") for option in options} - set(types))
+    what = [f"{_counted('type', values)} {_quoted(values)}"] if values else []
+    what += [f"{field} may not be set" for field in ("user", "role") if any(option.get(field) for option in options)]
+    how = f"{setters} set forbidden securityContext.seLinuxOptions: {'; '.join(what)}"
+    return Violation("seLinuxOptions", how)
+
+
+def _seccomp_annotations(meta: Object, spec: Object) -> Violation | None:
+    annotations = meta.get("annotations") or {}
+    keys = [SECCOMP_POD, *(SECCOMP_PREFIX + container["name"] for container in _containers(spec))]
+    bad = sorted(
+        {
+            f"{key}={go_quote(annotations[key])}"
+            for key in keys
+            if key in annotations
+            and annotations[key] not in ("runtime/default", "docker/default")
+            and not annotations[key].startswith("localhost/")
+        }
+    )
+    if not bad:
+        return None
+    return Violation("seccompProfile", f"forbidden {_counted('annotation', bad)} {', '.join(bad)}")
+
+
+def _seccomp(meta: Object, spec: Object) -> Violation | None:
+    kinds = [_seccomp_type(part) for part in (spec, *_containers(spec))]
+    bad = [kind is not None and kind not in SAFE_PROFILES for kind in kinds]
+    containers = [container["name"] for container, wrong in zip(_containers(spec), bad[1:], strict=True) if wrong]
+    setters = _setters(bad[0], containers)
+    if not setters:
+        return None
+    values = sorted({kind for kind, wrong in zip(kinds, bad, strict=True) if wrong and kind is not None})
+    how = f"{setters} must not set securityContext.seccompProfile.type to {_quoted(values)}"
+    return Violation("seccompProfile", how)
+
+
+def _seccomp_type(part: Object) -> str | None:
+    profile = _security(part).get("seccompProfile")
+    return None if profile is None else profile.get("type", "")
+
+
+def _sysctls(safe: Collection[str], meta: Object, spec: Object) -> Violation | None:
+    bad = [sysctl["name"] for sysctl in _security(spec).get("sysctls") or () if sysctl["name"] not in safe]
+    return Violation("forbidden sysctls", ", ".join(bad)) if bad else None
+
+
+def _windows_host_process(meta: Object, spec: Object) -> Violation | None:
+    def bad(part: Object) -> bool:
+        return bool((_security(part).get("windowsOptions") or {}).get("hostProcess"))
+
+    setters = _setters(bad(spec), [container["name"] for container in _containers(spec) if bad(container)])
+    if not setters:
+        return None
+    return Violation("hostProcess", f"{setters} must not set securityContext.windowsOptions.hostProcess=true")
+
+
+# ---------------------------------------------------------------- restricted
+
+
+def _escalation(meta: Object, spec: Object) -> Violation | None:
+    containers = [
+        container["name"] for container in _containers(spec) if _security(container).get("allowPrivilegeEscalation") is not False
+    ]
+    if not containers:
+        return None
+    how = f"{_named(containers)} must set securityContext.allowPrivilegeEscalation=false"
+    return Violation("allowPrivilegeEscalation != false", how)
+
+
+def _capabilities_dropped(meta: Object, spec: Object) -> Violation | None:
+    keeping = [
+        container["name"]
+        for container in _containers(spec)
+        if "ALL" not in ((_security(container).get("capabilities") or {}).get("drop") or ())
+    ]
+    adding, added = _added_capabilities(spec, {"NET_BIND_SERVICE"})
+    how = [f'{_named(keeping)} must set securityContext.capabilities.drop=["ALL"]'] if keeping else []
+    if adding:
+        how.append(f"{_named(adding)} must not include {_quoted(added)} in securityContext.capabilities.add")
+    return Violation("unrestricted capabilities", "; ".join(how)) if how else None
+
+
+def _restricted_volumes(meta: Object, spec: Object) -> Violation | None:
+    bad = [volume for volume in spec.get("volumes") or () if not HARMLESS_VOLUMES & volume.keys()]
+    if not bad:
+        return None
+    volumes = [volume["name"] for volume in bad]
+    kinds = sorted({next((kind for kind in volume if kind != "name"), "unknown") for volume in bad})
+    types = f"{_counted('restricted volume type', kinds)} {_quoted(kinds)}"
+    how = f"{_counted('volume', volumes)} {_quoted(volumes)} {_uses(volumes)} {types}"
+    return Violation("restricted volume types", how)
+
+
+def _non_root(meta: Object, spec: Object) -> Violation | None:
+    said = [(container["name"], _security(container).get("runAsNonRoot")) for container in _containers(spec)]
+    pod = _security(spec).get("runAsNonRoot")
+    setters = _setters(pod is False, [name for name, value in said if value is False])
+    silent = [name for name, value in said if value is None]
+    reason = "runAsNonRoot != true"
+    if setters:
+        return Violation(reason, f"{setters} must not set securityContext.runAsNonRoot=false")
+    if pod is None and silent:
+        return Violation(reason, f"pod or {_named(silent)} must set securityContext.runAsNonRoot=true")
+    return None
+
+
+def _user(meta: Object, spec: Object) -> Violation | None:
+    containers = [container["name"] for container in _containers(spec) if _security(container).get("runAsUser") == 0]
+    setters = _setters(_security(spec).get("runAsUser") == 0, containers)
+    return Violation("runAsUser=0", f"{setters} must not set runAsUser=0") if setters else None
+
+
+def _seccomp_set(meta: Object, spec: Object) -> Violation | None:
+    wrong = _seccomp(meta, spec)
+    if wrong is not None or _seccomp_type(spec) is not None:
+        return wrong
+    silent = [container["name"] for container in _containers(spec) if _seccomp_type(container) is None]
+    if not silent:
+        return None
+    how = f'pod or {_named(silent)} must set securityContext.seccompProfile.type to "RuntimeDefault" or "Localhost"'
+    return Violation("seccompProfile", how)
+
+
+# ---------------------------------------------------------------- exceptions
+
+
+def _unless_windows(decide: Decide) -> Decide:
+    return lambda meta, spec: None if (spec.get("os") or {}).get("name") == "windows" else decide(meta, spec)
+
+
+def _unless_own_users(decide: Decide) -> Decide:
+    """Relaxes a check for pods with a user namespace, which are not root outside of it."""
+    return lambda meta, spec: None if spec.get("hostUsers") is False else decide(meta, spec)
+
+
+CHECKS: dict[str, _Check] = {
+    "appArmorProfile": _Check("baseline", {0: _app_armor}),
+    "capabilities_baseline": _Check("baseline", {0: _capabilities}),
+    "hostNamespaces": _Check("baseline", {0: _host_namespaces}),
+    "hostPathVolumes": _Check("baseline", {0: _host_path_volumes}),
+    "hostPorts": _Check("baseline", {0: _host_ports}),
+    "hostProbesAndHostLifecycle": _Check("baseline", {34: _hosts_of_probes}),
+    "privileged": _Check("baseline", {0: _privileged}),
+    "procMount": _Check("baseline", {0: _proc_mount, 35: _unless_own_users(_proc_mount)}),
+    "seLinuxOptions": _Check(
+        "baseline", {0: partial(_selinux, SELINUX_TYPES), 31: partial(_selinux, SELINUX_TYPES | {"container_engine_t"})}
+    ),
+    "seccompProfile_baseline": _Check("baseline", {0: _seccomp_annotations, 19: _seccomp}),
+    "sysctls": _Check(
+        "baseline",
+        {
+            0: partial(_sysctls, SAFE_SYSCTLS), 27: partial(_sysctls, SAFE_SYSCTLS_27),
+            29: partial(_sysctls, SAFE_SYSCTLS_29), 32: partial(_sysctls, SAFE_SYSCTLS_32),
+        },
+    ),
+    "windowsHostProcess": _Check("baseline", {0: _windows_host_process}),
+    "allowPrivilegeEscalation": _Check("restricted", {8: _escalation, 25: _unless_windows(_escalation)}),
+    "capabilities_restricted": _Check(
+        "restricted", {22: _capabilities_dropped, 25: _unless_windows(_capabilities_dropped)}, "capabilities_baseline"
+    ),
+    "procMount_restricted": _Check("restricted", {35: _proc_mount}, "procMount"),
+    "restrictedVolumes": _Check("restricted", {0: _restricted_volumes}, "hostPathVolumes"),
+    "runAsNonRoot": _Check("restricted", {0: _non_root, 35: _unless_own_users(_non_root)}),
+    "runAsUser": _Check("restricted", {23: _user, 35: _unless_own_users(_user)}),
+    "seccompProfile_restricted": _Check(
+        "restricted", {19: _seccomp_set, 25: _unless_windows(_seccomp_set)}, "seccompProfile_baseline"
+    ),
+}  # fmt: skip

@@ -1,0 +1,300 @@
+"""Admission plugins for new pods: priority, default tolerations, runtime class, topology labels, resize.
+
+Specified by:
+plugin/pkg/admission/{priority,defaulttolerationseconds,runtimeclass,podtopologylabels,podresize}."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fakekube.apimachinery.errors import status
+from fakekube.apis.rest.object_name import unusable_name
+from fakekube.apis.rest.strategy import Object, WriteContext
+from fakekube.apis.validation.resource_lists import quantity
+from fakekube.apis.validation.semantic_equality import same
+from fakekube.apiserver.admission.plugin import CREATE, Attributes, Operation, Plugin
+from fakekube.apiserver.admission.refusals import forbidden
+from fakekube.base.golang.quoting import go_quote
+
+__all__ = ["DefaultTolerationSeconds", "PodResizeValidator", "PodTopologyLabels", "Priority", "RuntimeClass"]
+
+PODS = ("", "pods")
+PRIORITY_CLASSES = ("scheduling.k8s.io", "priorityclasses")
+
+
+class Priority(Plugin):
+    """Sets the priority of pods from their PriorityClass or the default one; allows one default PriorityClass
+    only."""
+
+    name = "Priority"
+    operations = frozenset({Operation.CREATE, Operation.UPDATE})
+    resources = frozenset({PODS, PRIORITY_CLASSES})
+
+    def admit(self, attributes: Attributes) -> None:
+        if (attributes.resource.group, attributes.resource.plural) != PODS:
+            return
+        assert attributes.object is not None
+        spec = attributes.object["spec"]
+        if attributes.operation is CREATE:
+            _set_priority(attributes, spec)
+        elif attributes.old is not None:
+            for field in ("priority", "preemptionPolicy"):
+                held = attributes.old["spec"].get(field)
+                if spec.get(field) is None and held is not None:
+                    spec[field] = held
+
+    def validate(self, attributes: Attributes) -> None:
+        obj = attributes.object
+        if obj is None or not obj.get("globalDefault") or attributes.resource.plural != PRIORITY_CLASSES[1]:
+            return
+        default = _default_priority_class(attributes.context)
+        if default is None:
+            return
+        name = default["metadata"]["name"]
+        if attributes.operation is CREATE or name != obj["metadata"].get("name"):
+            text = f"PriorityClass {name} is already marked as default. Only one default can exist"
+            raise forbidden(attributes, text)
+
+
+def _set_priority(attributes: Attributes, spec: Object) -> None:
+    chosen = _priority_class(attributes, spec.get("priorityClassName", ""))
+    name, value, policy = ("", 0, "PreemptLowerPriority") if chosen is None else _terms(chosen)
+    if name:
+        spec["priorityClassName"] = name
+    asked = spec.get("priority")
+    if asked is not None and asked != value:
+        text = (
+            f"the integer value of priority ({asked}) must not be provided in pod spec; "
+            f"priority admission controller computed {value} from the given PriorityClass name"
+        )
+        raise forbidden(attributes, text)
+    spec["priority"] = value
+    if policy is None:
+        return
+    asked = spec.get("preemptionPolicy")
+    if asked is not None and asked != policy:
+        text = (
+            f"the string value of PreemptionPolicy ({asked}) must not be provided in pod spec; "
+            f"priority admission controller computed {policy} from the given PriorityClass name"
+        )
+        raise forbidden(attributes, text)
+    spec["preemptionPolicy"] = policy
+
+
+def _terms(priority_class: Object) -> tuple[str, int, str | None]:
+    return (priority_class["metadata"]["name"], priority_class.get("value", 0), priority_class.get("preemptionPolicy"))
+
+
+def _priority_class(attributes: Attributes, name: str) -> Object | None:
+    if not name:
+        return _default_priority_class(attributes.context)
+    found = attributes.context.services.get(*PRIORITY_CLASSES, "", name)
+    if found is None:
+        raise forbidden(attributes, f"no PriorityClass with name {name} was found")
+    return found
+
+
+def _default_priority_class(context: WriteContext) -> Object | None:
+    """Returns the default PriorityClass; of several, the one with the lowest value."""
+    classes = [item for item in context.services.list(*PRIORITY_CLASSES) if item.get("globalDefault")]
+    return min(classes, key=lambda item: item.get("value", 0), default=None)
+
+
+class DefaultTolerationSeconds(Plugin):
+    """Adds tolerations of five minutes for nodes that are not ready or unreachable, unless the pod has its own."""
+
+    name = "DefaultTolerationSeconds"
+    operations = frozenset({Operation.CREATE, Operation.UPDATE})
+    resources = frozenset({PODS})
+
+    TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+    SECONDS = 300
+
+    def admit(self, attributes: Attributes) -> None:
+        assert attributes.object is not None
+        spec = attributes.object["spec"]
+        held: Sequence[Mapping[str, Any]] = spec.get("tolerations") or ()
+        missing = [
+            {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": self.SECONDS}
+            for key in self.TAINTS
+            if not any(_covers(toleration, key) for toleration in held)
+        ]
+        if missing:
+            spec["tolerations"] = [*held, *missing]
+
+
+def _covers(toleration: Mapping[str, Any], key: str) -> bool:
+    return toleration.get("key", "") in ("", key) and toleration.get("effect", "") in ("", "NoExecute")
+
+
+class RuntimeClass(Plugin):
+    """Sets the overhead and the scheduling constraints of the pod's RuntimeClass."""
+
+    name = "RuntimeClass"
+    operations = frozenset({Operation.CREATE})
+    resources = frozenset({PODS})
+
+    def admit(self, attributes: Attributes) -> None:
+        runtime_class = self._find(attributes)
+        if runtime_class is None:
+            return
+        assert attributes.object is not None
+        spec = attributes.object["spec"]
+        overhead, scheduling = runtime_class.get("overhead"), runtime_class.get("scheduling")
+        if overhead is not None:
+            self._check_overhead(attributes, overhead, bool(spec.get("overhead")))
+            if overhead.get("podFixed"):
+                spec["overhead"] = dict(overhead["podFixed"])
+        if scheduling is not None:
+            _set_scheduling(attributes, spec, scheduling)
+
+    def validate(self, attributes: Attributes) -> None:
+        runtime_class = self._find(attributes)
+        overhead = runtime_class.get("overhead") if runtime_class else None
+        if overhead is not None:
+            self._check_overhead(attributes, overhead, True)
+        elif attributes.object and attributes.object["spec"].get("overhead") is not None:
+            text = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
+            raise forbidden(attributes, text)
+
+    @staticmethod
+    def _find(attributes: Attributes) -> Object | None:
+        assert attributes.object is not None
+        name = attributes.object["spec"].get("runtimeClassName")
+        if name is None:
+            return None
+        problem = unusable_name(name)
+        if problem:
+            raise status.generic(500, "", problem)
+        found = attributes.context.services.get("node.k8s.io", "runtimeclasses", "", name)
+        if found is None:
+            raise forbidden(attributes, f"pod rejected: RuntimeClass {go_quote(name)} not found")
+        return found
+
+    @staticmethod
+    def _check_overhead(attributes: Attributes, overhead: Object, is_set: bool) -> None:
+        assert attributes.object is not None
+        if is_set and not same(overhead.get("podFixed"), attributes.object["spec"].get("overhead")):
+            text = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"
+            raise forbidden(attributes, text)
+
+
+def _set_scheduling(attributes: Attributes, spec: Object, scheduling: Object) -> None:
+    selector = dict(spec.get("nodeSelector") or {})
+    for key, value in (scheduling.get("nodeSelector") or {}).items():
+        if selector.get(key, value) != value:
+            text = (
+                f"conflict: runtimeClass.scheduling.nodeSelector[{key}] = {value}; pod.spec.nodeSelector[{key}] = {selector[key]}"
+            )
+            raise forbidden(attributes, text)
+        selector[key] = value
+    if selector:
+        spec["nodeSelector"] = selector
+    merged = _merged_tolerations([*(spec.get("tolerations") or ()), *(scheduling.get("tolerations") or ())])
+    if merged:
+        spec["tolerations"] = merged
+
+
+def _merged_tolerations(tolerations: Sequence[Object]) -> list[Object]:
+    """Merges tolerations: those that another one covers are removed; of equal ones the first remains."""
+    merged: list[Object] = []
+    for index, item in enumerate(tolerations):
+        if any(_includes(other, item) for other in merged):
+            continue
+        if any(item != other and _includes(other, item) for other in tolerations[index + 1 :]):
+            continue
+        merged.append(item)
+    return merged
+
+
+def _includes(wide: Object, narrow: Object) -> bool:
+    if wide == narrow:
+        return True
+    operator = wide.get("operator", "")
+    every_key = not wide.get("key") and operator == "Exists"
+    if narrow.get("key", "") != wide.get("key", "") and not every_key:
+        return False
+    if narrow.get("effect", "") != wide.get("effect", "") and wide.get("effect"):
+        return False
+    seconds = wide.get("tolerationSeconds")
+    if wide.get("effect") == "NoExecute" and seconds is not None:
+        asked = narrow.get("tolerationSeconds")
+        if asked is None or asked > seconds:
+            return False
+    if operator in ("", "Equal"):
+        return bool(narrow.get("operator") == "Equal" and narrow.get("value", "") == wide.get("value", ""))
+    return bool(operator == "Exists")
+
+
+class PodTopologyLabels(Plugin):
+    """Copies the topology labels of the node to pods that are created with or bound to it."""
+
+    name = "PodTopologyLabels"
+    operations = frozenset({Operation.CREATE})
+    resources = frozenset({PODS})
+    subresources = frozenset({"", "binding"})
+
+    LABELS = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
+
+    def admit(self, attributes: Attributes) -> None:
+        obj = attributes.object
+        assert obj is not None
+        node_name = self._bound_to(obj) if attributes.subresource else obj["spec"].get("nodeName", "")
+        node = attributes.context.services.get("", "nodes", "", node_name) if node_name else None
+        held = (node or {}).get("metadata", {}).get("labels") or {}
+        labels = {key: held[key] for key in self.LABELS if key in held}
+        if labels:
+            meta = obj.setdefault("metadata", {})
+            meta["labels"] = {**(meta.get("labels") or {}), **labels}
+
+    @staticmethod
+    def _bound_to(binding: Object) -> str:
+        target = binding.get("target") or {}
+        return str(target.get("name", "")) if target.get("kind") == "Node" else ""
+
+
+class PodResizeValidator(Plugin):
+    """Rejects resizes that exceed the capacity of the node."""
+
+    name = "PodResizeValidator"
+    operations = frozenset({Operation.UPDATE})
+    resources = frozenset({PODS})
+    subresources = frozenset({"resize"})
+
+    def validate(self, attributes: Attributes) -> None:
+        obj, old = attributes.object, attributes.old
+        if obj is None or old is None or not obj["spec"].get("nodeName"):
+            return
+        if obj["metadata"].get("generation") == old["metadata"].get("generation"):
+            return
+        name = obj["spec"]["nodeName"]
+        node = attributes.context.services.get("", "nodes", "", name)
+        if node is None:
+            raise forbidden(attributes, f"node {go_quote(name)} not found")
+        system = (node["metadata"].get("labels") or {}).get("kubernetes.io/os", "linux")
+        if system != "linux":
+            text = f"pod resize is only supported on linux nodes, node {go_quote(name)} is {go_quote(system)}"
+            self._refuse(attributes, text, "UnsupportedPlatform")
+        problems = _beyond(obj, (node.get("status") or {}).get("allocatable") or {})
+        if problems:
+            text = f"node didn't have enough allocatable resources: {'; '.join(problems)}"
+            self._refuse(attributes, text, "NodeCapacity")
+
+    @staticmethod
+    def _refuse(attributes: Attributes, problem: str, reason: str) -> None:
+        error = forbidden(attributes, problem)
+        error.details = {**(error.details or {}), "causes": [{"reason": reason}]}
+        raise error
+
+
+def _beyond(pod: Object, allocatable: Mapping[str, str]) -> list[str]:
+    from fakekube.apis.core.pods.resource_requests import pod_requests
+
+    requests, problems = pod_requests(pod), []
+    for name in ("cpu", "memory"):
+        asked, there = requests.get(name, quantity("0")), quantity(allocatable.get(name, "0"))
+        if asked > there:
+            numbers = [q.milli_value() if name == "cpu" else q.value() for q in (asked, there)]
+            problems.append(f"{name}, requested: {numbers[0]}, allocatable: {numbers[1]}")
+    return problems

@@ -1,0 +1,79 @@
+"""The plugins for admission policies. What policies need is imported with the first binding.
+
+Specified by: k8s.io/apiserver/pkg/admission/plugin/policy/generic/plugin.go, pkg/kubeapiserver/admission/exclusion.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+from fakekube.apiserver.admission.plugin import Attributes, Operation, Plugin
+
+if TYPE_CHECKING:
+    from fakekube.apiserver.admission.policy.mutating import Dispatcher as MutatingDispatcher
+    from fakekube.apiserver.admission.policy.validating import Dispatcher as ValidatingDispatcher
+
+__all__ = ["MutatingAdmissionPolicy", "ValidatingAdmissionPolicy"]
+
+_GROUP: Final = "admissionregistration.k8s.io"
+
+#: What no policy ever sees: the policies themselves, and reviews, whose answers clients and servers rely on.
+_EXCLUDED: Final = frozenset(
+    {
+        (_GROUP, "validatingadmissionpolicies"),
+        (_GROUP, "validatingadmissionpolicybindings"),
+        (_GROUP, "mutatingadmissionpolicies"),
+        (_GROUP, "mutatingadmissionpolicybindings"),
+        ("authentication.k8s.io", "selfsubjectreviews"),
+        ("authentication.k8s.io", "tokenreviews"),
+        ("authorization.k8s.io", "localsubjectaccessreviews"),
+        ("authorization.k8s.io", "selfsubjectaccessreviews"),
+        ("authorization.k8s.io", "selfsubjectrulesreviews"),
+        ("authorization.k8s.io", "subjectaccessreviews"),
+    }
+)
+
+
+def _is_seen(attributes: Attributes, bindings: str) -> bool:
+    """Reports whether there are bindings, and the write is not exempt from policies."""
+    resource = attributes.resource
+    return attributes.context.services.has_any(_GROUP, bindings) and (resource.group, resource.plural) not in _EXCLUDED
+
+
+class MutatingAdmissionPolicy(Plugin):
+    """Expressions of policies change the object of a write; there is none in a deletion."""
+
+    name = "MutatingAdmissionPolicy"
+    operations = frozenset({Operation.CREATE, Operation.UPDATE, Operation.CONNECT})
+    subresources = None
+    dynamic = True
+
+    def admit(self, attributes: Attributes) -> None:
+        if _is_seen(attributes, "mutatingadmissionpolicybindings"):
+            self._dispatcher.dispatch(attributes)
+
+    @cached_property
+    def _dispatcher(self) -> MutatingDispatcher:
+        from fakekube.apiserver.admission.policy.mutating import Dispatcher
+
+        return Dispatcher()
+
+
+class ValidatingAdmissionPolicy(Plugin):
+    """Expressions of policies decide whether a write is accepted."""
+
+    name = "ValidatingAdmissionPolicy"
+    operations = frozenset(Operation)
+    subresources = None
+    dynamic = True
+
+    def validate(self, attributes: Attributes) -> None:
+        if _is_seen(attributes, "validatingadmissionpolicybindings"):
+            self._dispatcher.dispatch(attributes)
+
+    @cached_property
+    def _dispatcher(self) -> ValidatingDispatcher:
+        from fakekube.apiserver.admission.policy.validating import Dispatcher
+
+        return Dispatcher()

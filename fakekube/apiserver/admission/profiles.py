@@ -1,0 +1,242 @@
+"""Selects the admission plugins of a server, in order: the default ones of kube-apiserver, changed by the flags
+--enable-admission-plugins and --disable-admission-plugins.
+
+The profile `apiserver` is a bare server as in envtest, without the ServiceAccount plugin; `cluster` has it. Plugins
+that need a feature gate which is off, or that have no effect here, have a name but no code.
+
+Specified by: pkg/kubeapiserver/options/plugins.go (AllOrderedPlugins, DefaultOffAdmissionPlugins).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache, lru_cache
+from importlib import import_module
+from typing import Any
+
+from fakekube.apiserver.admission.certificates import CertificateApproval, CertificateSigning, CertificateSubjectRestriction
+from fakekube.apiserver.admission.configuration import ConfigurationError, read_configuration
+from fakekube.apiserver.admission.ingresses import DefaultIngressClass
+from fakekube.apiserver.admission.limit_ranger import LimitRanger
+from fakekube.apiserver.admission.namespace_lifecycle import NamespaceLifecycle
+from fakekube.apiserver.admission.node_features import NodeDeclaredFeatureValidator
+from fakekube.apiserver.admission.node_restriction import NodeRestriction
+from fakekube.apiserver.admission.nodes import TaintNodesByCondition
+from fakekube.apiserver.admission.options import AdmissionOptions
+from fakekube.apiserver.admission.plugin import Plugin
+from fakekube.apiserver.admission.pod_security import PodSecurity
+from fakekube.apiserver.admission.pods import (
+    DefaultTolerationSeconds,
+    PodResizeValidator,
+    PodTopologyLabels,
+    Priority,
+    RuntimeClass,
+)
+from fakekube.apiserver.admission.policy.plugins import MutatingAdmissionPolicy, ValidatingAdmissionPolicy
+from fakekube.apiserver.admission.resource_quota import ResourceQuota
+from fakekube.apiserver.admission.service_accounts import ServiceAccount
+from fakekube.apiserver.admission.storage import DefaultStorageClass, PersistentVolumeClaimResize, StorageObjectInUseProtection
+from fakekube.base.golang.quoting import go_quote
+
+__all__ = ["UnknownPluginError", "configured", "plugins"]
+
+#: All plugins of the real server, in the order in which they run.
+_ORDERED: Sequence[str] = (
+    "AlwaysAdmit",
+    "NamespaceAutoProvision",
+    "NamespaceLifecycle",
+    "NamespaceExists",
+    "LimitPodHardAntiAffinityTopology",
+    "LimitRanger",
+    "ServiceAccount",
+    "NodeRestriction",
+    "TaintNodesByCondition",
+    "AlwaysPullImages",
+    "ImagePolicyWebhook",
+    "PodSecurity",
+    "PodNodeSelector",
+    "Priority",
+    "DefaultTolerationSeconds",
+    "PodTolerationRestriction",
+    "EventRateLimit",
+    "ExtendedResourceToleration",
+    "DefaultStorageClass",
+    "StorageObjectInUseProtection",
+    "PodGroupProtection",
+    "OwnerReferencesPermissionEnforcement",
+    "PersistentVolumeClaimResize",
+    "RuntimeClass",
+    "CertificateApproval",
+    "CertificateSigning",
+    "ClusterTrustBundleAttest",
+    "CertificateSubjectRestriction",
+    "DefaultIngressClass",
+    "DenyServiceExternalIPs",
+    "PodTopologyLabels",
+    "PodGroupWorkloadExists",
+    "NodeDeclaredFeatureValidator",
+    "JobValidation",
+    "PodResizeValidator",
+    "MutatingAdmissionPolicy",
+    "MutatingAdmissionWebhook",
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionWebhook",
+    "ResourceQuota",
+    "AlwaysDeny",
+)
+
+#: The plugins that are on by default.
+_DEFAULT_ON = frozenset(
+    {
+        "NamespaceLifecycle",
+        "LimitRanger",
+        "ServiceAccount",
+        "DefaultStorageClass",
+        "PersistentVolumeClaimResize",
+        "DefaultTolerationSeconds",
+        "MutatingAdmissionWebhook",
+        "ValidatingAdmissionWebhook",
+        "ResourceQuota",
+        "StorageObjectInUseProtection",
+        "PodGroupProtection",
+        "Priority",
+        "TaintNodesByCondition",
+        "RuntimeClass",
+        "CertificateApproval",
+        "CertificateSigning",
+        "ClusterTrustBundleAttest",
+        "CertificateSubjectRestriction",
+        "DefaultIngressClass",
+        "PodSecurity",
+        "PodTopologyLabels",
+        "MutatingAdmissionPolicy",
+        "ValidatingAdmissionPolicy",
+        "PodGroupWorkloadExists",
+        "NodeDeclaredFeatureValidator",
+        "JobValidation",
+        "PodResizeValidator",
+    }
+)
+
+#: The plugins that depend only on the attributes of a write.
+_STATIC: Mapping[str, type[Plugin]] = {
+    plugin.name: plugin
+    for plugin in (
+        NamespaceLifecycle,
+        LimitRanger,
+        ServiceAccount,
+        TaintNodesByCondition,
+        PodSecurity,
+        Priority,
+        DefaultTolerationSeconds,
+        DefaultStorageClass,
+        StorageObjectInUseProtection,
+        PersistentVolumeClaimResize,
+        RuntimeClass,
+        CertificateApproval,
+        CertificateSigning,
+        CertificateSubjectRestriction,
+        DefaultIngressClass,
+        PodTopologyLabels,
+        PodResizeValidator,
+        ResourceQuota,
+        NodeRestriction,
+        NodeDeclaredFeatureValidator,
+    )
+}
+
+#: The plugins that keep what they have read of one cluster.
+_STATEFUL: tuple[type[Plugin], ...] = (MutatingAdmissionPolicy, ValidatingAdmissionPolicy)
+
+#: Plugins that are off by default, imported when they are enabled.
+_OPTIONAL: Mapping[str, str] = {
+    "AlwaysDeny": "fakekube.apiserver.admission.restrictions",
+    "AlwaysPullImages": "fakekube.apiserver.admission.optional_pods",
+    "DenyServiceExternalIPs": "fakekube.apiserver.admission.restrictions",
+    "EventRateLimit": "fakekube.apiserver.admission.event_rate_limit",
+    "ExtendedResourceToleration": "fakekube.apiserver.admission.optional_pods",
+    "LimitPodHardAntiAffinityTopology": "fakekube.apiserver.admission.optional_pods",
+    "NamespaceAutoProvision": "fakekube.apiserver.admission.namespace_existence",
+    "NamespaceExists": "fakekube.apiserver.admission.namespace_existence",
+    "OwnerReferencesPermissionEnforcement": "fakekube.apiserver.admission.restrictions",
+    "PodNodeSelector": "fakekube.apiserver.admission.namespace_policies",
+    "PodTolerationRestriction": "fakekube.apiserver.admission.namespace_policies",
+}
+
+_NO_OPTIONS = AdmissionOptions()
+
+_NOT_IN: Mapping[str, frozenset[str]] = {"apiserver": frozenset({"ServiceAccount"})}
+
+
+class UnknownPluginError(ValueError):
+    """An admission plugin is unknown, or both enabled and disabled; has the message of the real server."""
+
+
+def plugins(
+    profile: str, options: AdmissionOptions = _NO_OPTIONS, dynamic: Mapping[str, Plugin] | None = None
+) -> Sequence[Plugin]:
+    """Returns the plugins of a cluster, in order.
+
+    Args:
+        profile: `apiserver` or `cluster`: which plugins are on by default.
+        options: The flags for plugins and their configuration.
+        dynamic: The plugins that are created for one cluster, by name.
+
+    Raises:
+        UnknownPluginError: for a name that is unknown, or both enabled and disabled.
+        ConfigurationError: for an invalid configuration.
+    """
+    on = _in_order(profile, frozenset(options.enable_admission_plugins), frozenset(options.disable_admission_plugins))
+    made = {**_shared(), **{kind.name: kind() for kind in _STATEFUL}, **(dynamic or {})}
+    said = _said(options)
+    for name in on if said or options.enable_admission_plugins else ():
+        if name in _OPTIONAL or (name in _STATIC and name in said):
+            made[name] = _configured(_STATIC.get(name) or _imported(name), said.get(name))
+    return [made[name] for name in on if name in made]
+
+
+@cache
+def _shared() -> Mapping[str, Plugin]:
+    """Returns the plugins without a configuration, which all clusters of the process share."""
+    return {name: kind() for name, kind in _STATIC.items()}
+
+
+@lru_cache(maxsize=64)
+def _in_order(profile: str, enabled: frozenset[str], disabled: frozenset[str]) -> Sequence[str]:
+    """Returns the names of the plugins that are on, in order. Raises UnknownPluginError."""
+    _check(enabled, disabled)
+    on = (_DEFAULT_ON - _NOT_IN.get(profile, frozenset()) | enabled) - disabled
+    return tuple(name for name in _ORDERED if name in on)
+
+
+def configured(kind: type[Plugin], options: AdmissionOptions) -> Plugin:
+    """Returns a plugin with its part of the configuration file. Raises ConfigurationError."""
+    return _configured(kind, _said(options).get(kind.name))
+
+
+def _said(options: AdmissionOptions) -> Mapping[str, Any]:
+    """Returns the configurations in the file, by plugin name."""
+    file = options.admission_control_config_file
+    return read_configuration(file) if file else {}
+
+
+def _imported(name: str) -> type[Plugin]:
+    kind: type[Plugin] = getattr(import_module(_OPTIONAL[name]), name)
+    return kind
+
+
+def _configured(kind: type[Plugin], said: Any) -> Plugin:
+    try:
+        return kind.configured(said)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"couldn't init admission plugin {go_quote(kind.name)}: {error}") from None
+
+
+def _check(enabled: frozenset[str], disabled: frozenset[str]) -> None:
+    for flag, names in (("enable", enabled), ("disable", disabled)):
+        unknown = sorted(names - frozenset(_ORDERED))
+        if unknown:
+            raise UnknownPluginError(f"{flag}-admission-plugins plugin {go_quote(unknown[0])} is unknown")
+    both = sorted(enabled & disabled)
+    if both:
+        raise UnknownPluginError(f"[{' '.join(both)}] in enable-admission-plugins and disable-admission-plugins overlapped")

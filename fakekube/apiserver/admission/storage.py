@@ -1,0 +1,96 @@
+"""Admission plugins for claims and volumes: default class, protection finalizers, resize.
+
+Specified by: plugin/pkg/admission/storage.
+"""
+
+from __future__ import annotations
+
+from fakekube.apimachinery.schema.quantity import Quantity
+from fakekube.apis.rest.strategy import Object
+from fakekube.apis.storage.finalizers import PV_PROTECTION, PVC_PROTECTION, VAC_PROTECTION
+from fakekube.apis.validation.resource_lists import quantity
+from fakekube.apiserver.admission.defaults import newest_default
+from fakekube.apiserver.admission.plugin import Attributes, Operation, Plugin
+from fakekube.apiserver.admission.refusals import forbidden
+
+__all__ = ["DefaultStorageClass", "PersistentVolumeClaimResize", "StorageObjectInUseProtection"]
+
+CLAIMS = ("", "persistentvolumeclaims")
+VOLUMES = ("", "persistentvolumes")
+ATTRIBUTES_CLASSES = ("storage.k8s.io", "volumeattributesclasses")
+STORAGE_CLASSES = ("storage.k8s.io", "storageclasses")
+
+BETA_CLASS = "volume.beta.kubernetes.io/storage-class"
+DEFAULT_MARKS = ("storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class")
+
+
+FINALIZERS = {VOLUMES: PV_PROTECTION, CLAIMS: PVC_PROTECTION, ATTRIBUTES_CLASSES: VAC_PROTECTION}
+
+
+class DefaultStorageClass(Plugin):
+    """Sets the default StorageClass of claims without a class."""
+
+    name = "DefaultStorageClass"
+    operations = frozenset({Operation.CREATE})
+    resources = frozenset({CLAIMS})
+
+    def admit(self, attributes: Attributes) -> None:
+        claim = attributes.object
+        assert claim is not None
+        spec = claim.setdefault("spec", {})
+        annotations = claim.get("metadata", {}).get("annotations") or {}
+        if BETA_CLASS in annotations or spec.get("storageClassName") is not None:
+            return
+        found = newest_default(attributes.context.services.list(*STORAGE_CLASSES), DEFAULT_MARKS)
+        if found is not None:
+            spec["storageClassName"] = found["metadata"]["name"]
+
+
+class StorageObjectInUseProtection(Plugin):
+    """Adds the protection finalizers to volumes, claims and attributes classes."""
+
+    name = "StorageObjectInUseProtection"
+    operations = frozenset({Operation.CREATE})
+    resources = frozenset({VOLUMES, CLAIMS, ATTRIBUTES_CLASSES})
+
+    def admit(self, attributes: Attributes) -> None:
+        assert attributes.object is not None
+        meta = attributes.object.setdefault("metadata", {})
+        finalizer = FINALIZERS[attributes.resource.group, attributes.resource.plural]
+        held = meta.get("finalizers") or []
+        if finalizer not in held:
+            meta["finalizers"] = [*held, finalizer]
+
+
+class PersistentVolumeClaimResize(Plugin):
+    """Rejects the expansion of claims that are not bound or whose class does not allow it."""
+
+    name = "PersistentVolumeClaimResize"
+    operations = frozenset({Operation.UPDATE})
+    resources = frozenset({CLAIMS})
+
+    def validate(self, attributes: Attributes) -> None:
+        claim, old = attributes.object, attributes.old
+        if claim is None or old is None or _size(claim) <= _size(old):
+            return
+        if (old.get("status") or {}).get("phase") != "Bound":
+            raise forbidden(attributes, "Only bound persistent volume claims can be expanded")
+        name = _class_name(claim)
+        found = attributes.context.services.get(*STORAGE_CLASSES, "", name) if name == _class_name(old) and name else None
+        if not (found or {}).get("allowVolumeExpansion"):
+            text = (
+                "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize"
+            )
+            raise forbidden(attributes, text)
+
+
+def _size(claim: Object) -> Quantity:
+    requests = ((claim.get("spec") or {}).get("resources") or {}).get("requests") or {}
+    return quantity(requests.get("storage", "0"))
+
+
+def _class_name(claim: Object) -> str:
+    annotations = claim["metadata"].get("annotations") or {}
+    if BETA_CLASS in annotations:
+        return str(annotations[BETA_CLASS])
+    return (claim.get("spec") or {}).get("storageClassName") or ""

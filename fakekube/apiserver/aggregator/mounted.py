@@ -1,0 +1,103 @@
+"""A WSGI application of this process as an extension API server, called without a socket.
+
+It runs in the thread of the request. An exception becomes a response 500, as with any WSGI server.
+
+Specified by: PEP 3333.
+"""
+
+from __future__ import annotations
+
+import io
+import logging
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from typing import Any
+from urllib.parse import unquote_to_bytes
+
+from fakekube.apiserver.aggregator.backends import BackendRequest, BackendResponse, header
+from fakekube.net.wsgi import environ_key
+
+__all__ = ["MountedBackend"]
+
+_log = logging.getLogger(__name__)
+
+Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+
+
+class MountedBackend:
+    """A WSGI application as a `backends.Backend`. Deadlines are not applied to it."""
+
+    def __init__(self, application: Application) -> None:
+        self._application = application
+
+    def send(self, request: BackendRequest, deadline: float | None) -> BackendResponse:
+        started: list[tuple[int, list[tuple[str, str]]]] = []
+        written: list[bytes] = []
+
+        def start_response(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Callable[[bytes], object]:
+            started.append((int(status[:3]), list(headers)))
+            return written.append
+
+        try:
+            result = self._application(_environ(request), start_response)
+            body = MountedBody(result, written, call_ahead=not started)
+            status, headers = started[-1]
+        except Exception:
+            _log.exception("The mounted application failed: %s %s", request.method, request.target)
+            text = b"Internal Server Error"
+            return BackendResponse(500, [("Content-Type", "text/plain; charset=utf-8")], MountedBody([text], []), len(text))
+        length = header(headers, "content-length")
+        return BackendResponse(status, headers, body, int(length) if length.isdecimal() else None)
+
+
+class MountedBody:
+    """The result of the application; see `backends.BackendBody`."""
+
+    def __init__(self, result: Iterable[bytes], written: list[bytes], *, call_ahead: bool = False) -> None:
+        self.result = result
+        """The result as returned; a `streams.Stream` is served as a stream."""
+        self._written = written
+        self._pieces: Iterator[bytes] = iter(result)
+        self._first = (
+            next(self._pieces, b"") if call_ahead else b""
+        )  # a generator calls start_response only when its first item is taken
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield from self._written
+        yield self._first
+        yield from self._pieces
+
+    def close(self) -> None:
+        if hasattr(self.result, "close"):
+            with suppress(Exception):
+                self.result.close()
+
+
+def _environ(request: BackendRequest) -> dict[str, Any]:
+    body = b"".join(request.body)
+    environ: dict[str, Any] = {
+        "REQUEST_METHOD": request.method,
+        "SCRIPT_NAME": "",
+        "PATH_INFO": unquote_to_bytes(request.path).decode("latin-1"),
+        "QUERY_STRING": request.query,
+        "REQUEST_URI": request.target,
+        "SERVER_PROTOCOL": "HTTP/1.1",
+        "SERVER_NAME": header(request.headers, "host").rpartition(":")[0] or "localhost",
+        "SERVER_PORT": header(request.headers, "host").rpartition(":")[2] or "443",
+        "REMOTE_ADDR": "127.0.0.1",
+        "wsgi.version": (1, 0),
+        "wsgi.url_scheme": "https",
+        "wsgi.input": io.BytesIO(body),
+        "wsgi.input_terminated": True,
+        "wsgi.errors": sys.stderr,
+        "wsgi.multithread": True,
+        "wsgi.multiprocess": False,
+        "wsgi.run_once": False,
+        "CONTENT_LENGTH": str(len(body)),
+    }
+    for name, value in request.headers:
+        key = environ_key(name)
+        if key != "CONTENT_LENGTH":  # that of the body is set
+            environ[key] = f"{environ[key]},{value}" if key in environ else value
+    return environ

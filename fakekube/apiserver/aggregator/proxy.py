@@ -1,0 +1,300 @@
+"""The proxy of one cluster: forwards requests for the group versions of other servers.
+
+    availability → transport → location → headers → upgrade or request → redirects and links → response
+
+An error before the response is plain text with 503; a later one aborts the response.
+
+Specified by: k8s.io/kube-aggregator/pkg/apiserver/handler_proxy.go; k8s.io/apimachinery/pkg/util/proxy (upgradeaware.go,
+transport.go); k8s.io/apiserver/pkg/util/proxy (NewRequestForProxy); net/http/httputil (ReverseProxy).
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+import time
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from fakekube.apis.rest.strategy import Object
+from fakekube.apis.validation.conditions import condition
+from fakekube.apiserver.aggregator import headers as proxy_headers
+from fakekube.apiserver.aggregator.backends import (
+    BackendBody,
+    BackendError,
+    BackendRequest,
+    BackendResponse,
+    BackendTimeoutError,
+    ForwardedBody,
+    header,
+)
+from fakekube.apiserver.aggregator.links import Front, rewrite_html, rewrite_url
+from fakekube.apiserver.aggregator.locations import Location, Locations, Unreachable, UnresolvedError
+from fakekube.apiserver.aggregator.mounted import MountedBackend, MountedBody
+from fakekube.apiserver.endpoints.request import Request, Response, User
+from fakekube.base.golang.durations import parse_duration
+from fakekube.net.streams import BrokenStreamError
+
+if TYPE_CHECKING:
+    from fakekube.apiserver.aggregator.remote import RemoteBackend
+
+__all__ = ["Origin", "Proxy", "new_request", "proxy_response", "read_pieces", "text_error"]
+
+_DISCOVERY_SECONDS: Final = 5.0
+"""The timeout of discovery requests (aggregatedDiscoveryTimeout)."""
+_REQUEST_SECONDS: Final = 60.0
+"""The timeout of other requests that are not watches (--request-timeout)."""
+_BUFFERED = 65536
+"""The maximum size in bytes of a body that is read before the response is sent."""
+_NOT_CACHED: Final = ("Cache-Control", "no-cache, private")
+_TEXT: Final = "text/plain; charset=utf-8"
+_TIMED_OUT: Final = (
+    b'{"metadata":{},"status":"Failure","message":"Timeout: request did not complete within the allotted timeout",'
+    b'"reason":"Timeout","details":{},"code":504}\n'
+)
+_REDIRECTED: Final = b"the backend attempted to redirect this request, which is not permitted"
+_FLUSH_SECONDS = 0.2
+"""The maximum delay of received bytes (the FlushInterval of the proxy)."""
+_LARGEST_PAGE = 4 << 20
+_PIECE = 65536
+_BINARY: Final = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
+
+
+@dataclass(slots=True, frozen=True)
+class Origin:
+    """The properties of a request that are not in its `Request`."""
+
+    address: str
+    """The address of the client."""
+    audit_id: str
+    long_running: bool
+    environ: Any
+    """The WSGI environ, for the body of the request."""
+
+
+class Proxy:
+    """Forwards requests to the servers of APIServices."""
+
+    def __init__(self, locations: Locations) -> None:
+        self._locations = locations
+
+    def respond(self, service: Object, request: Request, origin: Origin) -> Response:
+        """Forwards a request to the server of an APIService with a Service, and returns the response."""
+        if condition(service, "Available").get("status") != "True":
+            return text_error(503, "service unavailable")
+        try:
+            location = self._locations.locate(service["metadata"]["name"], service["spec"])
+        except UnresolvedError:
+            return text_error(503, "service unavailable")
+        if location.problem:
+            return text_error(500, location.problem)
+        upgrade = proxy_headers.is_upgrade(request.headers)
+        sent = _new_proxy_request(request, origin, location, upgrade=upgrade)
+        if upgrade and not isinstance(location.backend, MountedBackend):
+            return _upgrade(location.backend, sent)
+        is_discovery, timeout = _timeout(request, origin)
+        try:
+            response = location.backend.send(sent, None if timeout is None else time.monotonic() + timeout)
+        except BackendError as error:
+            if isinstance(error, BackendTimeoutError) and not is_discovery:
+                return Response(504, [("Content-Type", _TEXT)], _TIMED_OUT)
+            return text_error(503, f"error trying to reach service: {error}")
+        if 300 <= response.status <= 399 and header(response.headers, "location"):
+            response.body.close()
+            return Response(502, [("Content-Type", _TEXT)], _REDIRECTED)
+        return proxy_response(response, request, _front(location), long_running=origin.long_running)
+
+
+def text_error(code: int, text: str) -> Response:
+    """Makes an error response like http.Error."""
+    headers = [("Content-Type", _TEXT), ("X-Content-Type-Options", "nosniff")]
+    return Response(code, headers, f"{text}\n".encode())
+
+
+def new_request(path: str, location: Location, user: User, accept: str) -> BackendRequest:
+    """Makes a request of the aggregator itself."""
+    found = [("Host", location.host), ("User-Agent", "Go-http-client/1.1"), *proxy_headers.identity(user)]
+    return BackendRequest("GET", path, "", [*found, ("Accept", accept)] if accept else found)
+
+
+def _new_proxy_request(request: Request, origin: Origin, location: Location, *, upgrade: bool) -> BackendRequest:
+    """Returns the request to forward (NewRequestForProxy)."""
+    path = proxy_headers.encoded_path(request.path)
+    found = [("Host", location.host), *proxy_headers.request_headers(request.headers, upgrade=upgrade)]
+    before = [value for name, value in found if name == "X-Forwarded-For"]
+    found = [entry for entry in found if not entry[0].startswith("X-Forwarded-") or entry[0] == "X-Forwarded-Port"]
+    if origin.address:
+        found.append(("X-Forwarded-For", ", ".join([*before, origin.address])))
+    if upgrade and not any(name == "User-Agent" for name, _ in found):
+        found.append(("User-Agent", "Go-http-client/1.1"))
+    if not upgrade:
+        forwarded = {"Uri": proxy_headers.forwarded_uri(path), "Host": location.host, "Proto": "https"}
+        found += [(f"X-Forwarded-{name}", value) for name, value in forwarded.items()]
+    found += [("Audit-Id", origin.audit_id), *proxy_headers.identity(request.user)]
+    body, length = _body(origin.environ)
+    return BackendRequest(request.method, path, proxy_headers.encoded_query(request.query), found, body, length)
+
+
+def _body(environ: Any) -> tuple[Iterable[bytes], int | None]:
+    """Returns the body of a request as a stream, and its length if it is known."""
+    length = environ.get("CONTENT_LENGTH")
+    if length:
+        return read_pieces(environ["wsgi.input"], int(length)), int(length)
+    is_open = environ.get("HTTP_TRANSFER_ENCODING") or environ.get("fakekube.open_body")
+    if environ.get("wsgi.input_terminated") and is_open:
+        return read_pieces(environ["wsgi.input"], None), None
+    return (), 0
+
+
+def read_pieces(body: Any, left: int | None) -> Iterator[bytes]:
+    """Reads `left` bytes of a body (None: all) with its method `read`, piece by piece."""
+    while left is None or left > 0:
+        piece = body.read(_PIECE if left is None else min(left, _PIECE))
+        if not piece:
+            return
+        if left is not None:
+            left -= len(piece)
+        yield piece
+
+
+def _timeout(request: Request, origin: Origin) -> tuple[bool, float | None]:
+    """Returns whether this is a discovery request, and its timeout (None: unlimited)."""
+    info = request.info
+    if not info.is_resource_request and len(info.path.strip("/").split("/")) == 3:
+        return True, _DISCOVERY_SECONDS
+    if origin.long_running:
+        return False, None
+    timeout = request.query.get("timeout")
+    return False, min(_REQUEST_SECONDS, parse_duration(timeout) / 1e9) if timeout else _REQUEST_SECONDS
+
+
+def _upgrade(backend: RemoteBackend | Unreachable, request: BackendRequest) -> Response:
+    if isinstance(backend, Unreachable):
+        return text_error(503, f"error dialing backend: {backend.problem}")
+    from fakekube.apiserver.aggregator.upgrade import UpgradeError, try_upgrade
+
+    try:
+        return try_upgrade(backend, request)
+    except UpgradeError as error:
+        return text_error(503, str(error))
+
+
+# ---------------------------------------------------------------- responses
+
+
+def _front(location: Location) -> Front:
+    return Front((location.host,), "https", location.host)
+
+
+def proxy_response(response: BackendResponse, request: Request, front: Front, *, long_running: bool) -> Response:
+    """Converts the response of a server to the response for the client.
+
+    Args:
+        response: the response of the server.
+        request: the request of the client.
+        front: how links of the response are rewritten.
+        long_running: whether a thread reads the body, as for a watch.
+    """
+    found = proxy_headers.response_headers(response.headers)
+    if header(found, "location"):
+        found = [(name, rewrite_url(value, front) if name == "Location" else value) for name, value in found]
+    if any(name == "Cache-Control" for name, _ in found):  # both are sent
+        found.insert(0, _NOT_CACHED)
+    if isinstance(response.body, MountedBody) and hasattr(response.body.result, "take"):
+        stream: Any = response.body.result
+        return Response(response.status, found, stream)
+    if header(found, "content-type").partition(";")[0].strip() == "text/html" and request.method != "HEAD":
+        _rewrite_links(response, front)
+        found = [entry for entry in found if entry[0] != "Content-Length"]
+    if response.status == 304:  # as in net/http
+        found = [entry for entry in found if entry[0] != "Content-Type"]
+    body = _body_of(response, request, long_running=long_running)
+    if response.length and not header(found, "content-type"):
+        found.append(("Content-Type", _sniffed(body[0]) if isinstance(body, tuple) and body else _TEXT))
+    return Response(response.status, found, body)
+
+
+def _sniffed(body: bytes) -> str:
+    """Detects the Content-Type of a text body like http.DetectContentType."""
+    begin = body[:512].lstrip(b"\t\n\f\r ").upper()
+    if begin.startswith((b"<!DOCTYPE HTML", b"<HTML", b"<HEAD", b"<BODY", b"<!--")):
+        return "text/html; charset=utf-8"
+    if begin.startswith(b"<?XML"):
+        return "text/xml; charset=utf-8"
+    return "application/octet-stream" if _BINARY.search(body, 0, 512) else _TEXT
+
+
+def _rewrite_links(response: BackendResponse, front: Front) -> None:
+    """Rewrites the links of an HTML body. Bodies above 4 MiB, or with a content encoding other than gzip, are kept unchanged."""
+    encoding = header(response.headers, "content-encoding").lower()
+    if encoding not in ("", "gzip"):
+        return
+    pieces, size, rest = [], 0, iter(response.body)
+    for piece in rest:
+        pieces.append(piece)
+        size += len(piece)
+        if size > _LARGEST_PAGE:
+            response.body, response.length = _Resumed(pieces, rest, response.body), None
+            return
+    page = b"".join(pieces)
+    if encoding:
+        try:
+            page = gzip.compress(rewrite_html(gzip.decompress(page), front))
+        except (OSError, EOFError, zlib.error):
+            page = b""
+    else:
+        page = rewrite_html(page, front)
+    response.body, response.length = _Resumed([page], iter(()), response.body), len(page)
+
+
+class _Resumed:
+    """A body whose beginning has been read already."""
+
+    def __init__(self, read: list[bytes], rest: Iterator[bytes], body: BackendBody) -> None:
+        self._read, self._rest, self._body = read, rest, body
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield from self._read
+        yield from self._rest
+
+    def close(self) -> None:
+        self._body.close()
+
+
+def _body_of(response: BackendResponse, request: Request, *, long_running: bool) -> Any:
+    """Returns the body: a short one is read now, a thread reads that of a watch, any other is read while it is sent."""
+    if request.method == "HEAD" or response.status in (204, 304) or response.length == 0:
+        response.body.close()
+        return ()
+    if response.length is not None and response.length <= _BUFFERED:
+        pieces: list[bytes] = []
+        flushed_at = time.monotonic() + _FLUSH_SECONDS
+        try:
+            pieces.extend(response.body)
+            return (b"".join(pieces),)
+        except BackendError as error:
+            return _Broken(pieces if time.monotonic() >= flushed_at else [], str(error))
+        finally:
+            response.body.close()
+    if long_running:
+        from fakekube.apiserver.aggregator.following import Following
+
+        return Following(response.body)
+    return ForwardedBody(response.body)
+
+
+class _Broken:
+    """An aborted body: the received part is sent, then the connection is closed."""
+
+    def __init__(self, pieces: list[bytes], problem: str) -> None:
+        self._pieces = pieces
+        self._problem = problem
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield from self._pieces
+        raise BrokenStreamError(self._problem)
+
+    def close(self) -> None:
+        """There is nothing left to close."""

@@ -1,0 +1,197 @@
+"""Authenticates and authorizes the requests of one cluster, for the application and for the review kinds.
+
+Reads service accounts, roles and bindings through `ClusterAccess`, which in turn offers `Access` to strategies:
+`connect` links the two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, Protocol
+
+from fakekube.apimachinery.errors import status
+from fakekube.apis.rest.cluster_access import ClusterAccess
+from fakekube.apiserver.auth import node_graph, reviews
+from fakekube.apiserver.auth.authentication import Authenticator, StaticTokens
+from fakekube.apiserver.auth.authorization import Attributes, Decision, attributes_of, forbidden
+from fakekube.apiserver.auth.authorizers import Factories, authorizer_of
+from fakekube.apiserver.auth.identities import MASTERS
+from fakekube.apiserver.auth.impersonation import HeadersOfRequest, Impersonated, Impersonation
+from fakekube.apiserver.auth.node import NodeAuthorizer
+from fakekube.apiserver.auth.node_graph import NodeGraph
+from fakekube.apiserver.auth.observing import Observed
+from fakekube.apiserver.auth.options import AuthenticationOptions, AuthorizationOptions
+from fakekube.apiserver.auth.rbac import BUCKETS, GROUP, RBACAuthorizer
+from fakekube.apiserver.auth.service_accounts import ServiceAccountTokens
+from fakekube.apiserver.endpoints.request import Request, RequestInfo, User
+from fakekube.base.clock import Clock
+from fakekube.net.streams import Source
+
+__all__ = ["Access", "UndecidedError"]
+
+DEFAULT_AUTHENTICATION: Final = AuthenticationOptions()
+DEFAULT_AUTHORIZATION: Final = AuthorizationOptions()
+
+
+_DECISION: Final = "authorization.k8s.io/decision"
+_REASON: Final = "authorization.k8s.io/reason"
+
+
+class Annotated(Protocol):
+    """Accepts audit annotations."""
+
+    def annotate(self, key: str, value: str) -> None:
+        """Adds an annotation."""
+
+
+def _creation_of(request: Request) -> Attributes:
+    """Returns what is authorized when a request also creates."""
+    info = request.info
+    return Attributes(
+        request.user,
+        "create",
+        info.namespace,
+        info.group,
+        info.resource,
+        info.subresource,
+        info.name,
+        info.path,
+        version=info.version,
+    )
+
+
+class UndecidedError(Exception):
+    """An authorizer failed, and no other has allowed the request; has the reason."""
+
+
+class Access:
+    """Access control of one cluster. `connect` must be called first.
+
+    Args:
+        bucket: Returns a bucket of the store by name; its changes invalidate cached decisions.
+        clock: The clock for the expiration of tokens.
+        options: The authentication flags. Raises OptionError for invalid files.
+        authorization: The authorization flags.
+        authority: The cluster's own certificate authority for clients, PEM; "" if it has none.
+    """
+
+    def __init__(
+        self,
+        bucket: Callable[[str], Source],
+        clock: Clock,
+        *,
+        options: AuthenticationOptions = DEFAULT_AUTHENTICATION,
+        authorization: AuthorizationOptions = DEFAULT_AUTHORIZATION,
+        authority: str = "",
+    ) -> None:
+        self._bucket = bucket
+        self._clock = clock
+        self.options = options
+        self._authorization = authorization
+        self.authority = authority
+        self.signer = options.signer()
+        audiences = tuple(options.api_audiences or self.signer.issuers)
+        self.authenticator = Authenticator(
+            clock,
+            audiences,
+            StaticTokens(options.tokens(), audiences),
+            certificates=options.certificates(authority),
+            request_headers=options.request_headers(),
+        )
+        self._issuers, self.authenticator.anonymous = options.configured(clock, audiences)
+
+    def connect(self, services: ClusterAccess) -> None:
+        """Sets the access to stored objects."""
+        self.authenticator.tokens = [
+            ServiceAccountTokens(services, self.signer, self._clock, self.authenticator.audiences),
+            *self._issuers,
+        ]
+        self.roles = RBACAuthorizer(Observed(services, [self._bucket(name) for name in BUCKETS]))
+        self._services = services
+        factories: Factories = {"RBAC": lambda: self.roles, "Node": self._node_authorizer}
+        self.authorizer = authorizer_of(self._authorization, factories, self._clock)
+        self._impersonation = Impersonation(self.authorizer)
+
+    def _node_authorizer(self) -> NodeAuthorizer:
+        graph = NodeGraph(Observed(self._services, [self._bucket(name) for name in node_graph.BUCKETS]))
+        role = self._services.get(GROUP, "clusterroles", "", "system:node") or {}
+        return NodeAuthorizer(graph, role.get("rules") or ())
+
+    # ------------------------------------------------------------ requests
+
+    def impersonated(self, headers: HeadersOfRequest, info: RequestInfo, user: User) -> Impersonated | None:
+        """Returns the impersonated user, if any. Raises StatusError 400 or 403."""
+        return self._impersonation.impersonated(headers, attributes_of(info, user))
+
+    def require(self, info: RequestInfo, user: User, audit: Annotated | None = None) -> None:
+        """Authorizes a request; adds the decision and its reason to `audit`.
+
+        Raises StatusError 403 if it is forbidden, UndecidedError if an authorizer fails.
+        """
+        if MASTERS in user.groups:
+            if audit is not None:
+                audit.annotate(_DECISION, "allow")
+                audit.annotate(_REASON, "")
+            return
+        attributes = attributes_of(info, user)
+        decision = self.authorizer.authorize(attributes)
+        undecided = not decision.allowed and bool(decision.error)
+        if audit is not None:
+            if not undecided:
+                audit.annotate(_DECISION, "allow" if decision.allowed else "forbid")
+            audit.annotate(_REASON, "internal error" if undecided else decision.reason)
+        if undecided:
+            raise UndecidedError(decision.error)
+        if not decision.allowed:
+            raise forbidden(attributes, decision.reason)
+
+    def require_creation(self, request: Request) -> None:
+        """Raises StatusError 403 if an update or apply creates an object and its user may not create."""
+        attributes = _creation_of(request)
+        decision = self.authorizer.authorize(attributes)
+        if decision.allowed:
+            return
+        if decision.error:
+            raise status.internal(decision.error)
+        raise forbidden(attributes, decision.reason)
+
+    def may_create(self, request: Request) -> tuple[bool, str]:
+        """Reports whether the user of a request may also create what it is about; and if not, the reason."""
+        decision = self.authorizer.authorize(_creation_of(request))
+        return decision.allowed, decision.reason
+
+    # ------------------------------------------------------------ reviews
+
+    @property
+    def issuer(self) -> str:
+        """Returns the issuer URL of service account tokens."""
+        return self.signer.issuer
+
+    def sign(self, claims: dict[str, Any]) -> str:
+        """Signs a service account token with these claims."""
+        return self.signer.sign(claims)
+
+    def authorize(self, user: str, groups: Iterable[str], attributes: Mapping[str, Any]) -> tuple[bool, str]:
+        """Returns whether the user may perform the request of an access review, with the reason.
+
+        `attributes` is the spec of an access review: its resourceAttributes or nonResourceAttributes count.
+        """
+        decision = self.decide({**attributes, "user": user, "groups": tuple(groups)})
+        return decision.allowed, decision.reason
+
+    def decide(self, spec: Mapping[str, Any]) -> Decision:
+        """Returns the decision of the authorizers for the spec of a SubjectAccessReview."""
+        return self.authorizer.authorize(reviews.attributes_of_spec(spec))
+
+    def authenticate(self, token: str, audiences: Sequence[str]) -> dict[str, Any]:
+        """Returns the status of a TokenReview: authenticated, user and audiences, or the error."""
+        return reviews.token_review_status(self.authenticator, token, audiences)
+
+    def rbac_rules(self, user: str, groups: Iterable[str], namespace: str) -> tuple[Sequence[Mapping[str, Any]], str]:
+        """Returns the RBAC rules for a user in a namespace, and the resolution error."""
+        found = self.roles.rules_for(User(user, groups=tuple(groups)), namespace)
+        return found.rules, found.problem
+
+    def rules(self, user: str, groups: Iterable[str], namespace: str) -> dict[str, Any]:
+        """Returns the status of a SelfSubjectRulesReview."""
+        return reviews.rules_review_status(self.authorizer, User(user, groups=tuple(groups)), namespace)

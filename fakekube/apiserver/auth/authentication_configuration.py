@@ -1,0 +1,283 @@
+"""Reads AuthenticationConfiguration files: JWT authenticators, and anonymous authentication.
+
+Specified by: k8s.io/apiserver/pkg/apis/apiserver (AuthenticationConfiguration; validation/validation.go) and
+pkg/authentication/cel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+from urllib.parse import urlsplit
+
+from fakekube.apimachinery.cel.environments import Environment, ExpressionError, token_claims, token_user
+from fakekube.apimachinery.cel.parser import parse
+from fakekube.apimachinery.cel.syntax import Identifier, Select, descendants
+from fakekube.apimachinery.errors import FieldError
+from fakekube.apimachinery.errors.field import duplicate, invalid, required, too_many
+from fakekube.apis.validation.checks import domain_prefixed_path
+from fakekube.apiserver.auth.authentication import Anonymous
+from fakekube.apiserver.auth.configuration_files import Section, loaded, refuse
+from fakekube.apiserver.auth.jwt import ClaimMapping, Expression, JWTConfiguration
+
+__all__ = ["read_authentication_configuration"]
+
+_FLAG: Final = "authentication-config"
+_MAXIMUM: Final = 64
+_RESERVED: Final = ("kubernetes.io", "k8s.io")
+_EMAIL: Final = (
+    "claims.email_verified must be used in claimMappings.username.expression or claimMappings.extra[*].valueExpression or "
+    "claimValidationRules[*].expression when claims.email is used in claimMappings.username.expression"
+)
+
+
+def read_authentication_configuration(path: str, own_issuers: Sequence[str]) -> tuple[list[JWTConfiguration], Anonymous | None]:
+    """Returns the authenticators of a file, and its settings for anonymous requests, if any. Raises OptionError.
+
+    `own_issuers` are the issuers of service account tokens, which no authenticator may use.
+    """
+    section = loaded(path, _FLAG, "AuthenticationConfiguration", ("v1", "v1beta1", "v1alpha1"))
+    errors: list[FieldError] = []
+    entries = section.sections("jwt")
+    if len(entries) > _MAXIMUM:
+        errors.append(too_many("jwt", len(entries), _MAXIMUM))
+        entries = ()
+    found: list[JWTConfiguration] = []
+    for entry in entries:
+        made = _Reader(entry, errors, own_issuers).read()
+        for name, value in (("url", made.issuer), ("discoveryURL", made.discovery_url)):
+            if value and any(value == (one.issuer if name == "url" else one.discovery_url) for one in found):
+                errors.append(duplicate(f"{entry.at('issuer')}.{name}", value))
+        found.append(made)
+    anonymous = _anonymous(section.section("anonymous"), errors) if section.has("anonymous") else None
+    section.done()
+    refuse(_FLAG, errors)
+    return found, anonymous
+
+
+def _anonymous(section: Section, errors: list[FieldError]) -> Anonymous:
+    enabled = section.flag("enabled")
+    conditions = section.sections("conditions")
+    paths = [condition.text("path") for condition in conditions]
+    for condition in conditions:
+        condition.done()
+    section.done()
+    if conditions and not enabled:
+        text = "enabled should be set to true when conditions are defined"
+        errors.append(invalid("anonymous.conditions", [{"Path": path} for path in paths], text))
+    return Anonymous(enabled, paths or None)
+
+
+class _Reader:
+    """Reads one authenticator and collects its errors."""
+
+    def __init__(self, section: Section, errors: list[FieldError], own_issuers: Sequence[str]) -> None:
+        self._section = section
+        self._errors = errors
+        self._own_issuers = own_issuers
+        self._names_verified_email = False
+
+    def read(self) -> JWTConfiguration:
+        """Returns the authenticator."""
+        issuer = self._section.section("issuer")
+        url, discovery, audiences, authorities = self._issuer(issuer)
+        required_claims, claim_rules = self._claim_rules()
+        mappings = self._section.section("claimMappings")
+        username = self._mapping(mappings.section("username"), needed=True)
+        groups = self._mapping(mappings.section("groups"), needed=False)
+        uid = self._uid(mappings.section("uid"))
+        extra = self._extra(mappings)
+        if username.expression is not None and _names(username.expression.source, "email"):
+            named = self._names_verified_email or _names(username.expression.source, "email_verified")
+            if not named:
+                self._errors.append(invalid(mappings.at("username.expression"), username.expression.source, _EMAIL))
+        mappings.done()
+        user_rules = self._rules(self._section.sections("userValidationRules"), token_user())
+        self._section.done()
+        return JWTConfiguration(
+            url, audiences, username, discovery, authorities, groups, uid, extra, required_claims, claim_rules, user_rules
+        )
+
+    # ------------------------------------------------------------ issuer
+
+    def _issuer(self, issuer: Section) -> tuple[str, str, tuple[str, ...], str]:
+        url, discovery = issuer.text("url"), issuer.text("discoveryURL")
+        if not url:
+            self._errors.append(required(issuer.at("url")))
+        else:
+            self._url(url, issuer.at("url"), self._own_issuers)
+        if discovery:
+            if url and url.rstrip("/") == discovery.rstrip("/"):
+                self._errors.append(invalid(issuer.at("discoveryURL"), discovery, "discoveryURL must be different from URL"))
+            self._url(discovery, issuer.at("discoveryURL"), ())
+        audiences = tuple(issuer.texts("audiences"))
+        self._audiences(issuer, audiences)
+        authorities = issuer.text("certificateAuthority")
+        if authorities and "-----BEGIN CERTIFICATE-----" not in authorities:
+            text = "data does not contain any valid RSA or ECDSA certificates"
+            self._errors.append(invalid(issuer.at("certificateAuthority"), "<omitted>", text))
+        selector = issuer.text("egressSelectorType")
+        if selector:
+            choices = ("controlplane", "cluster")
+            text = "egress selector must be either controlplane or cluster"
+            if selector not in choices:
+                self._errors.append(invalid(issuer.at("egressSelectorType"), selector, text))
+        issuer.done()
+        return url, discovery, audiences, authorities
+
+    def _url(self, url: str, path: str, disallowed: Sequence[str]) -> None:
+        if url in disallowed:
+            text = f"URL must not overlap with disallowed issuers: [{' '.join(sorted(disallowed))}]"
+            self._errors.append(invalid(path, url, text))
+        parts = urlsplit(url)
+        for wrong, text in (
+            (parts.scheme != "https", "URL scheme must be https"),
+            ("@" in parts.netloc, "URL must not contain a username or password"),
+            (parts.query, "URL must not contain a query"),
+            (parts.fragment, "URL must not contain a fragment"),
+        ):
+            if wrong:
+                self._errors.append(invalid(path, url, text))
+
+    def _audiences(self, issuer: Section, audiences: Sequence[str]) -> None:
+        path, policy = issuer.at("audiences"), issuer.text("audienceMatchPolicy")
+        if not audiences:
+            self._errors.append(required(path, f"at least one {path} is required"))
+            return
+        for index, audience in enumerate(audiences):
+            if not audience:
+                self._errors.append(required(f"{path}[{index}]"))
+            if audience in audiences[:index]:
+                self._errors.append(duplicate(f"{path}[{index}]", audience))
+        where = issuer.at("audienceMatchPolicy")
+        if len(audiences) > 1 and policy != "MatchAny":
+            self._errors.append(invalid(where, policy, "audienceMatchPolicy must be MatchAny for multiple audiences"))
+        if len(audiences) == 1 and policy not in ("", "MatchAny"):
+            self._errors.append(invalid(where, policy, "audienceMatchPolicy must be empty or MatchAny for single audience"))
+
+    # ------------------------------------------------------------ claims
+
+    def _claim_rules(self) -> tuple[dict[str, str], list[Expression]]:
+        wanted: dict[str, str] = {}
+        by_expression = []
+        for rule in self._section.sections("claimValidationRules"):
+            claim, has_expression = rule.text("claim"), rule.has("expression")
+            value, has_message = rule.text("requiredValue"), rule.has("message")
+            if claim and has_expression:
+                self._errors.append(invalid(rule.path, claim, "claim and expression can't both be set"))
+            elif not claim and not has_expression:
+                self._errors.append(required(rule.path, "claim or expression is required"))
+            elif claim:
+                if has_message:
+                    text = "may not be specified when claim is set"
+                    self._errors.append(invalid(rule.at("message"), rule.text("message"), text))
+                if claim in wanted:
+                    self._errors.append(duplicate(rule.at("claim"), claim))
+                wanted[claim] = value
+            else:
+                if value:
+                    text = "may not be specified when expression is set"
+                    self._errors.append(invalid(rule.at("requiredValue"), value, text))
+                by_expression.append(rule)
+                continue
+            rule.ignore("expression")
+            rule.ignore("message")
+            rule.done()
+        rules = self._rules(by_expression, token_claims())
+        self._note_verified_email(rules)
+        return wanted, rules
+
+    def _rules(self, sections: Iterable[Section], environment: Environment) -> list[Expression]:
+        """Reads the validation rules with expressions and rejects duplicates."""
+        found: list[Expression] = []
+        seen: list[str] = []
+        for rule in sections:
+            source, message = rule.text("expression"), rule.text("message")
+            rule.done()
+            path = rule.at("expression")
+            if not source:
+                self._errors.append(required(path))
+            elif source in seen:
+                self._errors.append(duplicate(path, source))
+            else:
+                seen.append(source)
+                made = self._compiled(environment, source, path, message, boolean=True)
+                found += [made] if made is not None else []
+        return found
+
+    def _compiled(
+        self, environment: Environment, source: str, path: str, message: str = "", *, boolean: bool = False
+    ) -> Expression | None:
+        try:
+            made = environment.compile(source)
+        except ExpressionError as error:
+            self._errors.append(invalid(path, source, str(error)))
+            return None
+        if boolean and made.type.name != "bool":
+            self._errors.append(invalid(path, source, "must evaluate to bool"))
+            return None
+        return Expression(source, made.program, message)
+
+    def _mapping(self, section: Section, *, needed: bool) -> ClaimMapping:
+        claim, source, has_prefix = section.text("claim"), section.text("expression"), section.has("prefix")
+        prefix = section.text("prefix")
+        section.done()
+        if claim and source:
+            self._errors.append(invalid(section.path, "", "claim and expression can't both be set"))
+        elif source:
+            if has_prefix:
+                text = "may not be specified when expression is set"
+                self._errors.append(invalid(section.at("prefix"), prefix, text))
+            return ClaimMapping(expression=self._compiled(token_claims(), source, section.at("expression")))
+        elif claim:
+            if not has_prefix:
+                text = "prefix is required when claim is set. It can be set to an empty string to disable prefixing"
+                self._errors.append(required(section.at("prefix"), text))
+        elif needed:
+            self._errors.append(required(section.path, "claim or expression is required"))
+        return ClaimMapping(claim, prefix)
+
+    def _uid(self, section: Section) -> ClaimMapping:
+        claim, source = section.text("claim"), section.text("expression")
+        section.done()
+        if claim and source:
+            self._errors.append(invalid(section.path, "", "claim and expression can't both be set"))
+        if source and not claim:
+            return ClaimMapping(expression=self._compiled(token_claims(), source, section.at("expression")))
+        return ClaimMapping(claim)
+
+    def _extra(self, mappings: Section) -> list[tuple[str, Expression]]:
+        found: list[tuple[str, Expression]] = []
+        keys: list[str] = []
+        for mapping in mappings.sections("extra"):
+            key, source = mapping.text("key"), mapping.text("valueExpression")
+            mapping.done()
+            path = mapping.at("key")
+            self._errors += domain_prefixed_path(key, path)
+            if key != key.lower():
+                self._errors.append(invalid(path, key, "must be lowercase"))
+            domain = key.partition("/")[0] if "/" in key else ""
+            if any(domain == own or domain.endswith(f".{own}") for own in _RESERVED):
+                text = "k8s.io, kubernetes.io and their subdomains are reserved for Kubernetes use"
+                self._errors.append(invalid(path, key, text))
+            if key in keys:
+                self._errors.append(duplicate(path, key))
+                continue
+            keys.append(key)
+            if not source:
+                self._errors.append(required(mapping.at("valueExpression")))
+                continue
+            made = self._compiled(token_claims(), source, mapping.at("valueExpression"))
+            if made is not None:
+                found.append((key, made))
+        self._note_verified_email([expression for _, expression in found])
+        return found
+
+    def _note_verified_email(self, expressions: Iterable[Expression]) -> None:
+        self._names_verified_email |= any(_names(one.source, "email_verified") for one in expressions)
+
+
+def _names(source: str, claim: str) -> bool:
+    """Reports whether an expression uses this claim."""
+    selected = (node for node in descendants(parse(source)) if isinstance(node, Select) and node.field == claim)
+    return any(isinstance(node.operand, Identifier) and node.operand.name == "claims" for node in selected)

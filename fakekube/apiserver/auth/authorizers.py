@@ -1,0 +1,222 @@
+"""Builds the authorizers of one cluster from the flags --authorization-mode or --authorization-config.
+
+Specified by: k8s.io/kubernetes/pkg/kubeapiserver/authorizer (config.go, reload.go),
+pkg/kubeapiserver/options/authorization.go, k8s.io/apiserver/pkg/apis/apiserver/validation (AuthorizationConfiguration).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from fakekube.apimachinery.errors import FieldError
+from fakekube.apimachinery.errors.field import duplicate, invalid, not_supported, required
+from fakekube.apis.validation import names
+from fakekube.apiserver.auth.authorization import AlwaysAllow, AlwaysDeny, PrivilegedGroup, RuleResolver, UnionAuthorizer
+from fakekube.apiserver.auth.options import AuthorizationOptions, OptionError
+from fakekube.base.clock import Clock
+
+if TYPE_CHECKING:
+    from fakekube.apiserver.auth.configuration_files import Section
+    from fakekube.apiserver.auth.webhook import WebhookConfiguration
+
+__all__ = ["MODES", "Factories", "authorizer_of"]
+
+#: The supported modes. ABAC is not supported.
+MODES: Final = ("AlwaysAllow", "AlwaysDeny", "Node", "RBAC", "Webhook")
+
+_CONFIG: Final = "authorization-config"
+_LONGEST_TIMEOUT: Final = 30.0
+_MAXIMUM_CONDITIONS: Final = 64
+
+Factories = Mapping[str, Callable[[], RuleResolver]]
+"""The constructors of the authorizers that use the cluster: RBAC and Node."""
+
+
+def authorizer_of(options: AuthorizationOptions, factories: Factories, clock: Clock) -> UnionAuthorizer:
+    """Returns the authorizer that follows the one of the privileged group. Raises OptionError."""
+    if options.authorization_config:
+        authorizers = _configured(options.authorization_config, factories, clock)
+    else:
+        authorizers = [_of_mode(mode, options, factories, clock) for mode in _checked(options.authorization_mode)]
+    return UnionAuthorizer(PrivilegedGroup(), *authorizers)
+
+
+# ---------------------------------------------------------------- modes
+
+
+def _checked(modes: Sequence[str]) -> Sequence[str]:
+    """Raises OptionError for unknown or repeated modes."""
+    if not modes:
+        raise OptionError("at least one authorization-mode must be passed")
+    for mode in modes:
+        if mode not in MODES:
+            raise OptionError(f'authorization-mode "{mode}" is not a valid mode')
+    if len(set(modes)) != len(modes):
+        raise OptionError(f"authorization-mode {list(modes)} has mode specified more than once")
+    return modes
+
+
+def _of_mode(mode: str, options: AuthorizationOptions, factories: Factories, clock: Clock) -> RuleResolver:
+    if mode != "Webhook":
+        return _of_type(mode, factories)
+    from fakekube.apiserver.auth.webhook import WebhookConfiguration
+
+    if not options.authorization_webhook_config_file:
+        raise OptionError("authorization-mode Webhook's authorization config file not passed")
+    return _webhook(
+        WebhookConfiguration(
+            "default",
+            options.authorization_webhook_config_file,
+            options.authorization_webhook_version,
+            authorized_ttl=options.authorization_webhook_cache_authorized_ttl,
+            unauthorized_ttl=options.authorization_webhook_cache_unauthorized_ttl,
+        ),
+        clock,
+    )
+
+
+def _of_type(kind: str, factories: Factories) -> RuleResolver:
+    plain: Factories = {"AlwaysAllow": AlwaysAllow, "AlwaysDeny": AlwaysDeny}
+    return {**plain, **factories}[kind]()
+
+
+def _webhook(configuration: WebhookConfiguration, clock: Clock) -> RuleResolver:
+    from fakekube.apiserver.auth.webhook import MatchConditionError, WebhookAuthorizer
+    from fakekube.apiserver.webhooks.kubeconfig import KubeconfigError
+
+    try:
+        return WebhookAuthorizer(configuration, clock)
+    except (KubeconfigError, MatchConditionError) as error:
+        raise OptionError(f"authorizer {configuration.name}: {error}") from None
+
+
+# ---------------------------------------------------------------- AuthorizationConfiguration
+
+
+def _configured(path: str, factories: Factories, clock: Clock) -> list[RuleResolver]:
+    from fakekube.apiserver.auth.configuration_files import loaded, refuse
+
+    section = loaded(path, _CONFIG, "AuthorizationConfiguration", ("v1", "v1beta1", "v1alpha1"))
+    entries = section.sections("authorizers")
+    section.done()
+    errors: list[FieldError] = []
+    if not entries:
+        errors.append(required("authorizers", "at least one authorization mode must be defined"))
+    found: list[str | WebhookConfiguration] = []
+    kinds: list[str] = []
+    authorizer_names: list[str] = []
+    for entry in entries:
+        kind, name = entry.text("type"), entry.text("name")
+        errors += _entry_errors(entry, kind, name, kinds, authorizer_names)
+        kinds.append(kind)
+        authorizer_names.append(name)
+        if kind == "Webhook" and entry.has("webhook"):
+            found.append(_webhook_configuration(entry.section("webhook"), name, errors))
+        else:
+            found.append(kind)
+        entry.done()
+    refuse(_CONFIG, errors)
+    return [_of_type(one, factories) if isinstance(one, str) else _webhook(one, clock) for one in found]
+
+
+def _entry_errors(
+    entry: Section, kind: str, name: str, kinds: Sequence[str], authorizer_names: Sequence[str]
+) -> list[FieldError]:
+    if not kind:
+        return [required(entry.at("type"))]
+    if kind not in MODES:
+        return [not_supported(entry.at("type"), kind, MODES)]
+    if kind in kinds and kind != "Webhook":
+        return [duplicate(entry.at("type"), kind)]
+    errors: list[FieldError] = []
+    if not name:
+        errors.append(required(entry.at("name")))
+    elif name in authorizer_names:
+        errors.append(duplicate(entry.at("name"), name))
+    elif problems := names.dns_subdomain(name, False):
+        errors.append(invalid(entry.at("name"), name, f"authorizer name is invalid: {', '.join(problems)}"))
+    if kind == "Webhook" and not entry.has("webhook"):
+        errors.append(required(entry.at("webhook"), "required when type=Webhook"))
+    elif kind != "Webhook" and entry.has("webhook"):
+        errors.append(invalid(entry.at("webhook"), "non-null", "may only be specified when type=Webhook"))
+    return errors
+
+
+def _webhook_configuration(webhook: Section, name: str, errors: list[FieldError]) -> WebhookConfiguration:
+    from fakekube.apiserver.auth.webhook import WebhookConfiguration
+
+    timeout = _time(webhook, "timeout", errors, _LONGEST_TIMEOUT)
+    authorized, unauthorized = (_time(webhook, f"{kind}TTL", errors) for kind in ("authorized", "unauthorized"))
+    keeps = [not webhook.has(field) or webhook.flag(field) for field in ("cacheAuthorizedRequests", "cacheUnauthorizedRequests")]
+    version = _choice(webhook, "subjectAccessReviewVersion", ("v1", "v1beta1"), errors)
+    policy = _choice(webhook, "failurePolicy", ("NoOpinion", "Deny"), errors)
+    conditions = _conditions(webhook, errors)
+    if webhook.has("matchConditionSubjectAccessReviewVersion") or conditions:
+        _choice(webhook, "matchConditionSubjectAccessReviewVersion", ("v1",), errors)
+    path = _connection(webhook.section("connectionInfo"), errors)
+    webhook.done()
+    return WebhookConfiguration(
+        name, path, version, timeout, policy == "Deny", authorized * keeps[0], unauthorized * keeps[1], conditions
+    )
+
+
+def _time(webhook: Section, field: str, errors: list[FieldError], longest: float = 0.0) -> float:
+    seconds = webhook.seconds(field)
+    if not seconds:
+        errors.append(required(webhook.at(field)))
+    elif seconds < 0 or (longest and seconds > longest):
+        text = f"must be > 0s and <= {longest:g}s" if longest else "must be > 0s"
+        errors.append(invalid(webhook.at(field), f"{seconds:g}s", text))
+    return seconds
+
+
+def _choice(section: Section, field: str, choices: Sequence[str], errors: list[FieldError]) -> str:
+    value = section.text(field)
+    if not value:
+        errors.append(required(section.at(field)))
+    elif value not in choices:
+        errors.append(not_supported(section.at(field), value, choices))
+    return value
+
+
+def _conditions(webhook: Section, errors: list[FieldError]) -> list[str]:
+    from fakekube.apiserver.auth.webhook import MatchConditionError, compiled_condition
+
+    entries = webhook.sections("matchConditions")
+    if len(entries) > _MAXIMUM_CONDITIONS:
+        text = f"must have at most {_MAXIMUM_CONDITIONS} items"
+        errors.append(invalid(webhook.at("matchConditions"), len(entries), text))
+    sources: list[str] = []
+    for entry in entries:
+        source, path = entry.text("expression"), entry.at("expression")
+        entry.done()
+        if not source.strip():
+            errors.append(required(path))
+        elif source in sources:
+            errors.append(duplicate(path, source))
+        else:
+            try:
+                compiled_condition(source)
+            except MatchConditionError as error:
+                errors.append(invalid(path, source, str(error)))
+        sources.append(source)
+    return sources
+
+
+def _connection(info: Section, errors: list[FieldError]) -> str:
+    kind, path = info.text("type"), info.text("kubeConfigFile")
+    info.done()
+    if kind == "InClusterConfig":
+        errors.append(invalid(info.at("type"), kind, "there is no cluster around this one"))
+    elif kind != "KubeConfigFile":
+        choices = ("InClusterConfig", "KubeConfigFile")
+        errors.append(not_supported(info.at("type"), kind, choices) if kind else required(info.at("type")))
+    elif not path:
+        errors.append(required(info.at("kubeConfigFile")))
+    elif not Path(path).is_absolute():
+        errors.append(invalid(info.at("kubeConfigFile"), path, "must be an absolute path"))
+    elif not Path(path).is_file():
+        errors.append(invalid(info.at("kubeConfigFile"), path, "must be a regular file"))
+    return path

@@ -1,0 +1,184 @@
+"""Authenticates client certificates: verifies chains and determines users.
+
+A chain leads from the client certificate over the intermediates that the client sends to a certificate authority.
+Every certificate must be valid at the cluster's time and, if it has extended key usages, allow client authentication.
+Verified chains are cached by the bytes of the certificates; only the time is checked again.
+
+Specified by: k8s.io/apiserver/pkg/authentication/request/x509/x509.go and crypto/x509 of Go (Certificate.Verify).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import ssl
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+from fakekube.apiserver.auth import identities
+from fakekube.apiserver.auth.credentials import BadCredentialsError
+from fakekube.apiserver.auth.identities import with_authenticated
+from fakekube.apiserver.endpoints.request import User
+
+if TYPE_CHECKING:
+    from cryptography.x509 import Certificate
+
+__all__ = ["CertificateVerifier", "certificates_of", "common_name", "user_of_certificate"]
+
+_LONGEST_CHAIN: Final = 8
+_KEPT: Final = 256
+_UID_OID: Final = "1.3.6.1.4.1.57683.2"
+
+
+def certificates_of(environment: Mapping[str, Any]) -> tuple[str, ...]:
+    """Returns the client certificates of a WSGI environment as PEM, the leaf first; () if there are none."""
+    own = environment.get("SSL_CLIENT_CERT")
+    if not own:
+        return ()
+    others: list[str] = []
+    while (other := environment.get(f"SSL_CLIENT_CERT_CHAIN_{len(others)}")) is not None:
+        others.append(other)
+    return (own, *others)
+
+
+@dataclass(slots=True, frozen=True)
+class _Chain:
+    """The validity period of a whole chain."""
+
+    begins: datetime
+    ends: datetime
+
+
+class CertificateVerifier:
+    """Verifies client certificates with some certificate authorities.
+
+    Args:
+        authorities: The CA bundle, PEM. Raises ValueError for invalid certificates.
+    """
+
+    def __init__(self, authorities: str) -> None:
+        from cryptography import x509
+
+        self._roots = x509.load_pem_x509_certificates(authorities.encode())
+        self._chains = lru_cache(_KEPT)(self._chains_of)
+
+    def check(self, certificates: tuple[str, ...], now: datetime) -> None:
+        """Raises BadCredentialsError if no chain leads from the first certificate to an authority."""
+        chains = self._chains(certificates)
+        if not chains:
+            raise BadCredentialsError("x509: certificate signed by unknown authority")
+        if not any(chain.begins <= now <= chain.ends for chain in chains):
+            raise BadCredentialsError("x509: certificate has expired or is not yet valid")
+
+    def _chains_of(self, certificates: tuple[str, ...]) -> Sequence[_Chain]:
+        try:
+            leaf, *others = map(_loaded, certificates)
+        except ValueError:
+            return ()
+        found: list[_Chain] = []
+        self._extend([leaf], others, found)
+        return found
+
+    def _extend(self, chain: list[Certificate], others: Sequence[Certificate], found: list[_Chain]) -> None:
+        """Adds the chains that continue a partial chain."""
+        if not _for_clients(chain[-1]):
+            return
+        last = chain[-1]
+        if last in self._roots:
+            found.append(_span(chain))
+            return
+        issuers = [root for root in self._roots if _issued(root, last, len(chain) - 1) and _for_clients(root)]
+        found += [_span([*chain, root]) for root in issuers]
+        if len(chain) < _LONGEST_CHAIN:
+            for other in others:
+                if other not in chain and _issued(other, last, len(chain) - 1):
+                    self._extend([*chain, other], others, found)
+
+
+def _loaded(pem: str) -> Certificate:
+    from cryptography import x509
+
+    return x509.load_pem_x509_certificate(pem.encode())
+
+
+def _span(chain: Sequence[Certificate]) -> _Chain:
+    return _Chain(
+        max(certificate.not_valid_before_utc for certificate in chain),
+        min(certificate.not_valid_after_utc for certificate in chain),
+    )
+
+
+def _for_clients(certificate: Certificate) -> bool:
+    """Reports whether a certificate allows client authentication. Without extended key usages it allows all."""
+    from cryptography import x509
+    from cryptography.x509.oid import ExtendedKeyUsageOID
+
+    try:
+        usages = certificate.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
+    except x509.ExtensionNotFound:
+        return True
+    return ExtendedKeyUsageOID.CLIENT_AUTH in usages or ExtendedKeyUsageOID.ANY_EXTENDED_KEY_USAGE in usages
+
+
+def _issued(authority: Certificate, certificate: Certificate, between: int) -> bool:
+    """Reports whether a CA certificate issued a certificate. `between`: the number of intermediates below the CA."""
+    from cryptography import x509
+    from cryptography.exceptions import InvalidSignature
+
+    if authority.subject != certificate.issuer:
+        return False
+    try:
+        constraints = authority.extensions.get_extension_for_class(x509.BasicConstraints).value
+    except x509.ExtensionNotFound:
+        return False
+    if not constraints.ca or (constraints.path_length is not None and constraints.path_length < between):
+        return False
+    try:
+        certificate.verify_directly_issued_by(authority)
+    except (InvalidSignature, ValueError, TypeError):
+        return False
+    return True
+
+
+# ---------------------------------------------------------------- users
+
+
+@lru_cache(_KEPT)
+def common_name(pem: str) -> str:
+    """Returns the common name of a certificate's subject, or ""."""
+    from cryptography.x509.oid import NameOID
+
+    names = [str(name.value) for name in _loaded(pem).subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
+    return names[-1] if names else ""
+
+
+@lru_cache(_KEPT)
+def user_of_certificate(pem: str) -> User | None:
+    """Returns the user of a certificate: name from the common name, groups from the organizations; None without a
+    common name.
+
+    Raises BadCredentialsError for invalid uids.
+    """
+    from cryptography import x509
+    from cryptography.x509.oid import NameOID
+
+    name = common_name(pem)
+    if not name:
+        return None
+    der = ssl.PEM_cert_to_DER_cert(pem)
+    subject = x509.load_der_x509_certificate(der).subject
+    groups = tuple(str(attribute.value) for attribute in subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME))
+    extra = {identities.CREDENTIAL_ID: (f"X509SHA256={hashlib.sha256(der).hexdigest()}",)}
+    return with_authenticated(User(name, _uid(subject), groups, extra))
+
+
+def _uid(subject: Any) -> str:
+    """Returns the uid in a certificate's subject, if any."""
+    uids = [str(attribute.value) for attribute in subject if attribute.oid.dotted_string == _UID_OID]
+    if len(uids) > 1:
+        raise BadCredentialsError(f"expected 1 UID, but found multiple: [{' '.join(uids)}]")
+    if uids == [""]:
+        raise BadCredentialsError("UID cannot be an empty string")
+    return uids[0] if uids else ""

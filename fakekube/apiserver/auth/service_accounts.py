@@ -1,0 +1,181 @@
+"""Authenticates service account tokens: those of the TokenRequest API, and those in Secrets.
+
+A token is invalid when its service account or its bound object is deleted, or when it expires by the cluster's clock.
+The node of a pod's token is added to the user's extra and not checked.
+
+Specified by: k8s.io/kubernetes/pkg/serviceaccount (claims.go, legacy.go, jwt.go) and
+k8s.io/apiserver/pkg/authentication/serviceaccount/util.go.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from functools import cached_property, lru_cache
+from typing import Any, Final
+
+from fakekube.apimachinery.errors import status
+from fakekube.apiserver.auth import identities
+from fakekube.apiserver.auth.credentials import AuthenticatedToken, BadCredentialsError, Getter, common_audiences, go_list
+from fakekube.apiserver.auth.tokens import LEGACY_ISSUER, InvalidSignatureError, MalformedTokenError, Signer, issuer_of
+from fakekube.apiserver.endpoints.request import User
+from fakekube.base.clock import Clock
+
+__all__ = ["ServiceAccountTokens"]
+
+_EXTRA: Final = "authentication.kubernetes.io/"
+_LEGACY: Final = "kubernetes.io/serviceaccount/"
+_INVALID_SINCE: Final = "kubernetes.io/legacy-token-invalid-since"
+#: The allowed clock skew between signer and verifier.
+_LEEWAY: Final = timedelta(minutes=1)
+_KEPT_TOKENS: Final = 1024
+
+
+class ServiceAccountTokens:
+    """Authenticates the service account tokens of one cluster.
+
+    Args:
+        objects: Gets service accounts and the objects to which tokens are bound.
+        signer: Verifies tokens.
+        clock: The clock for the expiration of tokens.
+        audiences: The audiences of the API server, and of tokens without any.
+    """
+
+    def __init__(self, objects: Getter, signer: Signer, clock: Clock, audiences: Sequence[str]) -> None:
+        self._objects = objects
+        self._signer = signer
+        self._clock = clock
+        self._audiences = tuple(audiences)
+
+    @cached_property
+    def _verified(self) -> Callable[[str], dict[str, Any]]:
+        """Returns the claims of a token, as `Signer.verify`."""
+        return lru_cache(_KEPT_TOKENS)(self._signer.verify)
+
+    def authenticate(self, token: str, audiences: Sequence[str]) -> AuthenticatedToken | None:
+        """See `credentials.TokenAuthenticator`."""
+        issuer = issuer_of(token)
+        if issuer not in self._signer.issuers and issuer != LEGACY_ISSUER:
+            return None
+        try:
+            claims = self._verified(token)
+        except MalformedTokenError:
+            return None
+        except InvalidSignatureError as invalid:
+            raise BadCredentialsError(str(invalid)) from None
+        audience = claims.get("aud") or self._audiences
+        given = (audience,) if isinstance(audience, str) else tuple(audience)
+        common = common_audiences(audiences, given)
+        if not common:
+            problem = f"token audiences {go_list(given)} is invalid for the target audiences {go_list(audiences)}"
+            raise BadCredentialsError(problem)
+        user = self._legacy_user(token, claims) if issuer == LEGACY_ISSUER else self._bound_user(claims)
+        return AuthenticatedToken(identities.with_authenticated(user), common)
+
+    # ------------------------------------------------------------ bound tokens
+
+    def _bound_user(self, claims: Mapping[str, Any]) -> User:
+        _check_times(claims, self._clock.now())
+        private = claims.get("kubernetes.io") or {}
+        namespace = private.get("namespace", "")
+        account = private.get("serviceaccount") or {}
+        self._check_account(namespace, account.get("name", ""), account.get("uid", ""))
+        self._check_bound_objects(namespace, private)
+        return _user(namespace, account, private, claims.get("jti"))
+
+    def _check_account(self, namespace: str, name: str, uid: str) -> None:
+        found = self._objects.get("", "serviceaccounts", namespace, name)
+        if found is None:
+            raise BadCredentialsError(status.not_found("", "serviceaccounts", name).message)
+        found_uid = found["metadata"]["uid"]
+        if found_uid != uid:
+            raise BadCredentialsError(f"service account UID ({found_uid}) does not match claim ({uid})")
+        if self._gone(found):
+            raise BadCredentialsError(f"service account {namespace}/{name} has been deleted")
+
+    def _check_bound_objects(self, namespace: str, private: Mapping[str, Any]) -> None:
+        for kind, plural in (("secret", "secrets"), ("pod", "pods"), ("node", "nodes")):
+            reference = private.get(kind)
+            if reference is None or (kind == "node" and "pod" in private):
+                continue
+            found = self._objects.get("", plural, "" if kind == "node" else namespace, reference["name"])
+            if found is None:
+                raise BadCredentialsError("service account token has been invalidated")
+            uid = found["metadata"]["uid"]
+            if uid != reference["uid"]:
+                raise BadCredentialsError(
+                    f"{kind} UID ({uid}) does not match service account {kind} ref claim ({reference['uid']})"
+                )
+            if self._gone(found):
+                raise BadCredentialsError("service account token has been invalidated")
+
+    def _gone(self, obj: Mapping[str, Any]) -> bool:
+        """Reports whether the deletionTimestamp passed longer ago than the leeway."""
+        deleted = obj["metadata"].get("deletionTimestamp")
+        return deleted is not None and datetime.fromisoformat(deleted) < self._clock.now() - _LEEWAY
+
+    # ------------------------------------------------------------ tokens in Secrets
+
+    def _legacy_user(self, token: str, claims: Mapping[str, Any]) -> User:
+        namespace, secret, name, uid = (
+            _claim(claims, key) for key in ("namespace", "secret.name", "service-account.name", "service-account.uid")
+        )
+        if claims.get("sub") != identities.service_account_username(namespace, name):
+            raise BadCredentialsError("sub claim is invalid")
+        found = self._objects.get("", "secrets", namespace, secret)
+        if found is None or "deletionTimestamp" in found["metadata"]:
+            raise BadCredentialsError("Token has been invalidated")
+        if (found.get("data") or {}).get("token") != base64.b64encode(token.encode()).decode():
+            raise BadCredentialsError("Token does not match server's copy")
+        account = self._objects.get("", "serviceaccounts", namespace, name)
+        if account is None:
+            raise BadCredentialsError(status.not_found("", "serviceaccounts", name).message)
+        if "deletionTimestamp" in account["metadata"]:
+            raise BadCredentialsError(f"ServiceAccount {namespace}/{name} has been deleted")
+        if account["metadata"]["uid"] != uid:
+            raise BadCredentialsError(f"ServiceAccount UID ({account['metadata']['uid']}) does not match claim ({uid})")
+        if (found["metadata"].get("labels") or {}).get(_INVALID_SINCE):
+            raise BadCredentialsError(
+                f"the token in secret {namespace}/{secret} for service account {namespace}/{name} has been marked invalid. "
+                "Use tokens from the TokenRequest API or manually created secret-based tokens, "
+                f"or remove the '{_INVALID_SINCE}' label from the secret to temporarily allow use of this token"
+            )
+        return User(identities.service_account_username(namespace, name), uid, identities.service_account_groups(namespace))
+
+
+_MISSING: Final = {
+    "namespace": "namespace", "secret.name": "secretName", "service-account.name": "serviceAccountName",
+    "service-account.uid": "serviceAccountUID",
+}  # fmt: skip
+
+
+def _claim(claims: Mapping[str, Any], key: str) -> str:
+    value = claims.get(_LEGACY + key)
+    if not isinstance(value, str) or not value:
+        raise BadCredentialsError(f"{_MISSING[key]} claim is missing")
+    return value
+
+
+def _check_times(claims: Mapping[str, Any], now: datetime) -> None:
+    moment, leeway = now.timestamp(), _LEEWAY.total_seconds()
+    if moment - leeway > claims.get("exp", moment):
+        raise BadCredentialsError("service account token has expired")
+    if moment + leeway < claims.get("nbf", moment):
+        raise BadCredentialsError("service account token is not valid yet")
+    if moment + leeway < claims.get("iat", moment):
+        raise BadCredentialsError("service account token is issued in the future")
+
+
+def _user(namespace: str, account: Mapping[str, Any], private: Mapping[str, Any], token_id: str | None) -> User:
+    extra: dict[str, Sequence[str]] = {}
+    for kind in ("pod", "node"):
+        reference = private.get(kind)
+        if reference:
+            extra[f"{_EXTRA}{kind}-name"] = (reference["name"],)
+            if reference.get("uid"):  # the node of a pod need not exist
+                extra[f"{_EXTRA}{kind}-uid"] = (reference["uid"],)
+    if token_id:
+        extra[identities.CREDENTIAL_ID] = (f"JTI={token_id}",)
+    name = identities.service_account_username(namespace, account["name"])
+    return User(name, account["uid"], identities.service_account_groups(namespace), extra)

@@ -1,0 +1,48 @@
+"""The objects of a fresh server that depend on its service ranges: the ServiceCIDR `kubernetes`, the Service of that name and
+its IPAddress.
+
+Invariant: the Service `kubernetes` has the first address of the first network.
+
+Specified by: pkg/controlplane/controller/kubernetesservice and …/defaultservicecidr.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from fakekube.apis.rest.service_ranges import ServiceRanges
+
+__all__ = ["with_service_ranges"]
+
+Object = Mapping[str, Any]
+
+_FAMILY_LABEL = "ipaddress.kubernetes.io/ip-family"
+
+
+def with_service_ranges(path: str, obj: Object, ranges: ServiceRanges) -> Object:
+    """Returns a recorded object of a collection, by its path, as a server with these ranges has it."""
+    change = _CHANGES.get(path)
+    return obj if change is None else change(obj, ranges)
+
+
+def _service_cidr(obj: Object, ranges: ServiceRanges) -> Object:
+    return {**obj, "spec": {"cidrs": list(ranges.networks)}}
+
+
+def _ip_address(obj: Object, ranges: ServiceRanges) -> Object:
+    labels = {**obj["metadata"]["labels"], _FAMILY_LABEL: ranges.families[0]}
+    return {**obj, "metadata": {**obj["metadata"], "name": ranges.first_address, "labels": labels}}
+
+
+def _service(obj: Object, ranges: ServiceRanges) -> Object:
+    address = ranges.first_address
+    changed = {"clusterIP": address, "clusterIPs": [address], "ipFamilies": [ranges.families[0]]}
+    return {**obj, "spec": {**obj["spec"], **changed}}
+
+
+_CHANGES: Mapping[str, Callable[[Object, ServiceRanges], Object]] = {
+    "/api/v1/services": _service,
+    "/apis/networking.k8s.io/v1/ipaddresses": _ip_address,
+    "/apis/networking.k8s.io/v1/servicecidrs": _service_cidr,
+}

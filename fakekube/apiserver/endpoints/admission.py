@@ -1,0 +1,99 @@
+"""Calls admission for the handlers: builds the attributes of a write and the checks that run inside the write path."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from fakekube.apimachinery.patch.apply import entries
+from fakekube.apis.rest.strategy import Object, WriteContext
+from fakekube.apiserver.admission.plugin import CONNECT, CREATE, DELETE, Attributes, Operation
+from fakekube.apiserver.registry.scope import Scope
+
+_INVALID_MANAGED_FIELDS = (
+    ".metadata.managedFields was in an invalid state after admission; this could be caused by an outdated mutating "
+    "admission controller; please fix your requests"
+)
+
+__all__ = ["admit", "checker", "connect", "creation_checker", "deletion_checker"]
+
+
+def _attributes(
+    scope: Scope, operation: Operation, obj: Object | None, old: Object | None, name: str, *, context: WriteContext | None = None
+) -> Attributes:
+    return Attributes(
+        resource=scope.resource,
+        subresource=scope.subresource.name if scope.subresource else "",
+        namespace=scope.namespace,
+        name=name,
+        operation=operation,
+        object=obj,
+        old=old,
+        context=context or scope.context,
+    )
+
+
+def admit(scope: Scope, operation: Operation, obj: Object, old: Object | None) -> None:
+    """Runs mutating admission, which changes the new object in place; managedFields that it leaves invalid are restored.
+
+    Raises StatusError.
+    """
+    before = (obj.get("metadata") or {}).get("managedFields")
+    scope.backend.admission.admit(_attributes(scope, operation, obj, old, scope.name))
+    after = (obj.get("metadata") or {}).get("managedFields")
+    if after is not before and after:
+        _restore_managed_fields(scope, obj, before)
+
+
+def _restore_managed_fields(scope: Scope, obj: Object, before: Any) -> None:
+    try:
+        entries.decode(obj["metadata"]["managedFields"])
+    except entries.EntryError as error:
+        scope.request.warnings.append(f"{_INVALID_MANAGED_FIELDS}: {error}")
+        obj["metadata"]["managedFields"] = before
+        if before is None:
+            del obj["metadata"]["managedFields"]
+
+
+def connect(scope: Scope, options: Object) -> None:
+    """Runs mutating and validating admission of a connection with these options. Raises StatusError."""
+    attributes = _attributes(scope, CONNECT, options, None, scope.name)
+    scope.backend.admission.admit(attributes)
+    scope.backend.admission.validate(attributes)
+
+
+def checker(scope: Scope, operation: Operation) -> Callable[[Object, Object | None], None]:
+    """Returns the validating admission of a write."""
+
+    def check(obj: Object, old: Object | None) -> None:
+        name = scope.name or obj["metadata"].get("name", "")
+        scope.backend.admission.validate(_attributes(scope, operation, obj, old, name))
+
+    return check
+
+
+def creation_checker(scope: Scope) -> Callable[[Object, Object | None], None]:
+    """Returns the validating admission of a PUT or an apply that creates: the user needs permission to create, too."""
+    check = checker(scope, CREATE)
+
+    def check_created(obj: Object, old: Object | None) -> None:
+        scope.backend.authorize_creation(scope.request)
+        check(obj, old)
+
+    return check_created
+
+
+def deletion_checker(scope: Scope, name: str) -> Callable[[Object], None]:
+    """Returns the mutating and validating admission of a deletion."""
+
+    def check(old: Object) -> None:
+        context = scope.context
+        if scope.resource.strategy.terminates:  # the registries of these kinds delete only the object that admission has seen
+            preconditions = {"uid": old["metadata"]["uid"], **(scope.options.get("preconditions") or {})}
+            context = replace(context, options={**scope.options, "preconditions": preconditions})
+        attributes = _attributes(scope, DELETE, None, old, name, context=context)
+        scope.backend.admission.admit(attributes)
+        scope.backend.admission.validate(attributes)
+
+    return check

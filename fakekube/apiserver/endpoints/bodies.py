@@ -1,0 +1,435 @@
+"""Decodes request bodies into objects of the kind that the endpoint accepts.
+
+The steps follow the order of the real server: determine the format from Content-Type, parse the document, read its kind
+and apiVersion (the endpoint supplies missing ones), decode by the schema of that kind, and only then check that the
+endpoint accepts the kind. fieldValidation decides whether strict decoding errors are warnings, errors or ignored.
+
+Specified by: k8s.io/apiserver/pkg/endpoints/handlers/rest.go (transformDecodeError), create.go, delete.go;
+k8s.io/apimachinery/pkg/runtime/serializer/json.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from fakekube.apiextensions.instances import objects
+from fakekube.apimachinery import data as facts
+from fakekube.apimachinery.codecs import cbor, json, protobuf, yaml
+from fakekube.apimachinery.codecs.errors import ContentError
+from fakekube.apimachinery.codecs.errors import DecodeError as CodecError
+from fakekube.apimachinery.errors import StatusError, status
+from fakekube.apimachinery.schema import decode as schema_decode
+from fakekube.apimachinery.schema import printing, raw_values
+from fakekube.apimachinery.schema.builtin import builtins
+from fakekube.apimachinery.schema.duplicates import keep_before_null
+from fakekube.apimachinery.schema.trees import copied, unchanged_parts
+from fakekube.apis.rest.resource import GVK
+from fakekube.apis.rest.strategy import Object
+from fakekube.apiserver.endpoints import negotiation
+from fakekube.apiserver.registry.scope import Scope
+from fakekube.base.golang.quoting import go_quote, json_kind
+from fakekube.base.golang.strings import text_of
+
+__all__ = ["Problem", "decode", "decode_delete_options", "decode_patched", "form_of"]
+
+_HEAD = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
+_SUMMARY_LENGTH = 30
+
+#: Kinds of old versions that endpoints of a newer version accept.
+_SAME_AS = {GVK("policy", "v1beta1", "Eviction"): GVK("policy", "v1", "Eviction")}
+
+_SCHEME = "pkg/runtime/scheme.go:111"
+
+
+@dataclass(slots=True)
+class Parsed:
+    """A parsed document, before it is decoded by a schema."""
+
+    value: Any
+    duplicates: Sequence[str] = ()
+    """Paths of duplicate members (JSON)."""
+    first: Any = None
+    """The document with the first values of the duplicates: their errors are reported, too."""
+    problems: Sequence[str] = ()
+    """The errors of the strict YAML parser, one line each."""
+    source: bytes | None = None
+    """The JSON text, if the document was JSON."""
+    cbor: bytes | None = None
+    """The CBOR data, if the document was CBOR: its decoding errors have different messages."""
+    is_usual: bool = False
+    """The CBOR uses the common encoding of every value, so that the decoded values are unambiguous."""
+
+    @property
+    def is_plain(self) -> bool:
+        """Reports whether the document is a JSON object that has each of its members once."""
+        return isinstance(self.value, dict) and self.cbor is None and not (self.duplicates or self.problems)
+
+
+@dataclass(slots=True)
+class Problem(Exception):
+    """A decoding error of a body, and the kind that the body declares if that is known."""
+
+    message: str
+    kind: GVK | None = None
+
+
+def form_of(scope: Scope) -> str:
+    """Returns the format of the body of a request. Raises StatusError 415."""
+    return negotiation.offer_of(scope).input(scope.request.headers.get("content-type", ""))
+
+
+def decode(scope: Scope, body: bytes, field_validation: str, live: Object | None = None) -> Object:
+    """Returns the object in a body, in the version of the endpoint: built-in kinds without kind and apiVersion.
+
+    `live`: the object that the body replaces; what is the same there is copied instead of decoded.
+    Raises StatusError 400 or 415. Strict decoding errors become warnings of the response if `field_validation` is Warn.
+    """
+    form = form_of(scope)
+    try:
+        parsed = _parse(form, body, scope.kind, custom=scope.is_custom)
+        obj = _decoded(scope, parsed, field_validation, body, live)
+    except Problem as problem:
+        raise status.bad_request(_explained(scope, problem, scope.kind, body)) from None
+    if scope.request.audit is not None:
+        scope.request.audit.request_object(_as_sent(scope, obj))
+    return obj
+
+
+def _as_sent(scope: Scope, obj: Object) -> Object:
+    """Returns a copy of the decoded object for the audit event, in the version of the endpoint."""
+    if scope.is_custom:
+        return dict(copied(obj))
+    shown = printing.normalise(scope.type, copied(obj))
+    return {"kind": scope.kind.kind, "apiVersion": scope.kind.api_version, **shown}
+
+
+def _decoded(scope: Scope, parsed: Parsed, field_validation: str, body: bytes, live: Object | None) -> Object:
+    wants_strict, expected = field_validation != "Ignore", scope.kind
+    if scope.is_custom:
+        kind, obj, strict = _custom(scope, parsed, body, wants_strict=wants_strict)
+        claimed = kind
+    else:
+        claimed = kind = _claimed(parsed, expected, body)
+        if kind is not expected:
+            kind = _SAME_AS.get(kind, kind)
+            if scope.resource.custom and kind != expected:
+                raise Problem(_unregistered(kind), kind)
+        try:
+            obj, strict = _typed(kind, expected, parsed, wants_strict=wants_strict, live=live)
+        except Problem as problem:
+            raise Problem(problem.message, claimed if problem.kind == kind else problem.kind) from None
+    if wants_strict and parsed.problems:
+        whole = [yaml.strict_error(parsed.problems)] if field_validation == "Strict" else parsed.problems
+        strict = [*whole, *strict]
+    _report(scope, claimed, strict, field_validation)
+    if kind is not expected and (kind.group, kind.version) != (expected.group, expected.version):
+        raise _wrong_version(kind, expected)
+    scope.default(obj)
+    return obj
+
+
+def decode_patched(scope: Scope, value: Any, live: Object, *, wants_strict: bool) -> tuple[Object, list[str]]:
+    """Decodes the JSON result of a patch of the live object.
+
+    Returns the object and the strict decoding errors. Raises Problem.
+    """
+    if scope.is_custom:
+        _, obj, strict = _custom(scope, Parsed(_with_version(value)), None, wants_strict=True)
+        return obj, strict if wants_strict else []
+    kind = _kind_of(value, scope.kind, b"")
+    if isinstance(value, dict) and not _has_version(value) and not scope.resource.custom:  # it has no schema
+        nothing, _ = _typed(scope.kind, scope.kind, Parsed({}), wants_strict=False)
+        return nothing, [f'unknown field "{name}"' for name in sorted(value) if name not in _TYPE_META] if wants_strict else []
+    return _typed(kind, scope.kind, Parsed(value), wants_strict=wants_strict, live=live)
+
+
+def _has_version(value: Object) -> bool:
+    return bool((value.get("apiVersion") or "").rpartition("/")[2])
+
+
+def _with_version(value: Any) -> Any:
+    """Checks that a patched custom resource has a version. Raises Problem or StatusError 500, as the real server does."""
+    if not isinstance(value, dict):
+        return value
+    version = value.get("apiVersion", "")
+    if version is None:
+        raise Problem(_NO_VERSION_TEXT)
+    if isinstance(version, str) and value.get("kind") and version.count("/") < 2:
+        short = version.rpartition("/")[2]
+        if not short:
+            raise status.internal("Object 'apiVersion' is missing in 'object has no apiVersion field'")
+        if version == f"/{short}":  # it is written anew from its parts
+            return {**value, "apiVersion": short}
+    return value
+
+
+def _report(scope: Scope, kind: GVK, strict: Sequence[str], field_validation: str) -> None:
+    """Reports strict decoding errors as warnings. Raises StatusError 400 if fieldValidation is Strict."""
+    if not strict or field_validation == "Ignore":
+        return
+    if field_validation == "Strict":
+        problem = Problem(f"strict decoding error: {', '.join(strict)}", kind)
+        raise status.bad_request(_explained(scope, problem, kind, b""))
+    for finding in strict:
+        lines = finding.removeprefix(yaml.STRICT_ERROR).split("\n") if finding.startswith(yaml.STRICT_ERROR) else [finding]
+        scope.request.warnings.extend(line.strip() for line in lines)
+
+
+def decode_delete_options(scope: Scope, body: bytes) -> Object:
+    """Returns the DeleteOptions in a body. Raises StatusError 400 or 415; here errors are not wrapped."""
+    form = form_of(scope)
+    try:
+        parsed = _parse(form, body, _DELETE_OPTIONS, custom=False)
+        kind = _claimed(parsed, _ANY_DELETE_OPTIONS, body)
+        if kind.kind != _DELETE_OPTIONS.kind:  # of whatever version
+            raise Problem(_unregistered(kind))
+        found = _typed(_DELETE_OPTIONS, _DELETE_OPTIONS, parsed, wants_strict=False)[0]
+    except Problem as problem:
+        is_other = problem.kind is not None and problem.kind.kind != _DELETE_OPTIONS.kind  # then it has no schema
+        raise status.bad_request(_unregistered(problem.kind) if problem.kind and is_other else problem.message) from None
+    if scope.request.audit is not None:
+        scope.request.audit.request_object({"kind": kind.kind, "apiVersion": _INTERNAL_META, **found})
+    return found
+
+
+#: The version of options in audit events.
+_INTERNAL_META = "meta.k8s.io/__internal"
+_NO_VERSION_TEXT = ".apiVersion accessor error: <nil> is of the type <nil>, expected string"
+_TYPE_META = ("kind", "apiVersion")
+_FOLDED = {name.casefold(): name for name in _TYPE_META}
+_USUAL_NAMES = frozenset({*_TYPE_META, "metadata", "spec", "status", "data", "type", "subjects", "roleRef", "rules", "webhooks"})
+"""Names of members of which none is another way to write the name of one of the type meta."""
+_DELETE_OPTIONS = GVK("", "v1", "DeleteOptions")
+#: The kind and apiVersion of a body that has none.
+_ANY_DELETE_OPTIONS = GVK("meta.k8s.io", "v1", "DeleteOptions")
+
+
+# ---------------------------------------------------------------- steps
+
+
+def _parse(form: str, body: bytes, expected: GVK, *, custom: bool) -> Parsed:
+    """Raises Problem."""
+    try:
+        if form == "json":
+            value, duplicates = json.loads(body, merge=not custom)
+            first = json.first_values(body, merge=not custom) if duplicates else None
+            return Parsed(value, duplicates, first, source=body)
+        if form == "yaml":
+            value, problems = yaml.loads(body)
+            return Parsed(value, problems=problems)
+        if form == "cbor":
+            value, is_usual = cbor.read(body, untyped=custom)
+            return Parsed(value, cbor=body, is_usual=is_usual)
+        any_version = expected == _DELETE_OPTIONS
+        return Parsed(protobuf.loads(body, expected.api_version, expected.kind, any_version=any_version))
+    except ContentError as error:
+        kind = _kind_of({"apiVersion": error.api_version, "kind": error.kind}, expected, body)
+        if form != "cbor" or custom:
+            raise Problem(str(error), kind) from None
+        type_ = builtins().kind_type(kind.group, kind.version, kind.kind)
+        explained = cbor.type_errors(body, type_)[0] if type_ is not None else ""
+        if explained:
+            raise Problem(explained, kind) from None
+        return Parsed(cbor.loads_lenient(body), cbor=body)  # it is in a field that the type does not have
+    except CodecError as error:
+        prefix = "couldn't get version/kind; json parse error: " if form == "json" else ""
+        raise Problem(f"{prefix}{error}") from None
+
+
+def _claimed(parsed: Parsed, expected: GVK, body: bytes) -> GVK:
+    """Returns kind and version of a document; the endpoint supplies missing ones. Raises Problem."""
+    if parsed.duplicates:
+        _type_meta(parsed.first)
+    return _kind_of(parsed.value, expected, body, any_case=parsed.cbor is None)
+
+
+def _kind_of(value: Any, expected: GVK, body: bytes, *, any_case: bool = True, is_cbor: bool = False, half: bool = False) -> GVK:
+    """Returns kind and version of a document; the endpoint supplies missing ones; `half`: a group may lack a version.
+
+    Raises Problem.
+    """
+    if value.__class__ is dict and _is_of(value, expected):
+        return expected
+    api_version, kind = _type_meta(value, any_case=any_case)
+    group, version = _group_version(api_version)
+    if not group and not version:
+        group, version = expected.group, expected.version
+    elif not version:
+        if group == expected.group:
+            version = expected.version
+        elif not half:
+            shown = _shown(body or json.dumps(value), is_cbor=is_cbor)
+            raise Problem(f"Object 'apiVersion' is missing in '{shown}'", GVK(group, version, kind or expected.kind))
+    claimed = (group, version, kind or expected.kind)
+    return expected if claimed == (expected.group, expected.version, expected.kind) else GVK(*claimed)
+
+
+def _is_of(value: Object, expected: GVK) -> bool:
+    """Reports whether a document has exactly the expected kind and apiVersion, and no names that differ in case."""
+    return value.get("kind") == expected.kind and value.get("apiVersion") == expected.api_version and value.keys() <= _USUAL_NAMES
+
+
+def _type_meta(value: Any, *, any_case: bool = True) -> tuple[str, str]:
+    """Returns apiVersion and kind of a document; encoding/json ignores the case of their names. Raises Problem."""
+    if value is None:
+        return "", ""
+    if not isinstance(value, dict):
+        what = f"json: cannot unmarshal {json_kind(value)} into Go value of type {_HEAD}"
+        raise Problem(f"couldn't get version/kind; json parse error: {what}")
+    if value.keys() <= _USUAL_NAMES:
+        api_version, kind = value.get("apiVersion", ""), value.get("kind", "")
+        if api_version.__class__ is str and kind.__class__ is str:
+            return api_version, kind
+    texts = dict.fromkeys(_TYPE_META, "")
+    for name, text in value.items():
+        known = _FOLDED.get(name.casefold()) if any_case else name
+        if known not in texts or text is None:
+            continue
+        if not isinstance(text, str):
+            what = f"json: cannot unmarshal {json_kind(text)} into Go struct field .{known} of type string"
+            raise Problem(f"couldn't get version/kind; json parse error: {what}")
+        texts[known] = text
+    return texts["apiVersion"], texts["kind"]
+
+
+def _group_version(api_version: str) -> tuple[str, str]:
+    if api_version in ("", "/"):
+        return "", ""
+    slashes = api_version.count("/")
+    if slashes > 1:
+        raise Problem(f"unexpected GroupVersion string: {api_version}")
+    group, _, version = api_version.rpartition("/")
+    return group, version
+
+
+def _typed(
+    kind: GVK, expected: GVK, parsed: Parsed, *, wants_strict: bool, live: Object | None = None
+) -> tuple[Object, list[str]]:
+    """Decodes a document by the schema of its declared kind. Raises Problem.
+
+    `live`: an object of the expected kind; what the document has in common with it is copied instead of decoded.
+    """
+    found = builtins().kind_type(kind.group, kind.version, kind.kind)
+    if found is None and facts.minor().kind(kind.group, kind.version, kind.kind) is None:
+        raise Problem(_unregistered(kind), kind)
+    members = literals = None
+    if parsed.source is not None:
+        members, literals = partial(json.members, parsed.source), partial(json.literals, parsed.source)
+    strict = schema_decode.Strict(parsed.duplicates, members) if wants_strict else None
+    try:
+        if parsed.duplicates and found is not None:
+            schema_decode.decode(found, parsed.first or {}, None)
+            keep_before_null(found, parsed.value, parsed.first)
+        has_raw_values = found is not None and raw_values.holds_raw_values(found)
+        shares = live is not None and kind is expected and parsed.is_plain and not has_raw_values
+        kept = unchanged_parts(parsed.value, live) if live is not None and shares else {}
+        changed = {name: item for name, item in parsed.value.items() if name not in kept} if kept else parsed.value or {}
+        obj = schema_decode.decode(found, changed, strict, literals) if found is not None else {}
+        if found is not None and has_raw_values:
+            raw_values.keep_texts(found, obj, parsed.source) if parsed.source is not None else raw_values.compact(found, obj)
+    except schema_decode.DecodeError as error:
+        explained = cbor.type_errors(parsed.cbor, found)[0] if parsed.cbor is not None and found is not None else ""
+        raise Problem(explained or str(error), kind) from None
+    if parsed.cbor is not None and found is not None and (cbor.holds_bytes(found) or not parsed.is_usual):
+        explained = cbor.type_errors(parsed.cbor, found)[0]  # strings are not accepted as bytes, nor numbers as field names
+        if explained:
+            raise Problem(explained, kind)
+    if (kind.kind, internal_package(kind.group)) != (expected.kind, internal_package(expected.group)):
+        internal = f"{internal_package(expected.group)}.{expected.kind}"
+        claimed = found.name.rpartition("/")[2] if found is not None else f"{kind.version}.{kind.kind}"
+        problem = f"converting ({claimed}) to ({internal}): unknown conversion"
+        raise Problem(problem, kind)
+    obj.pop("kind", None)
+    obj.pop("apiVersion", None)
+    if kept:
+        obj.update(copied(kept))
+    findings = strict.messages if strict is not None else []
+    if findings and parsed.cbor is not None and found is not None:
+        findings = [cbor.type_errors(parsed.cbor, found)[1]]
+    return obj, findings
+
+
+def _custom(scope: Scope, parsed: Parsed, body: bytes | None, *, wants_strict: bool) -> tuple[GVK, Object, list[str]]:
+    """Decodes a custom resource by its schema; kind and apiVersion are required. `body` None: no body. Raises Problem."""
+    value = parsed.value
+    is_cbor = parsed.cbor is not None
+    said = _said_in_cbor(value) if is_cbor else value
+    if not is_cbor:
+        if parsed.duplicates:
+            _type_meta(parsed.first)
+        _type_meta(value)
+    kind = _kind_of(said, GVK("", "", ""), body or b"", any_case=False, is_cbor=is_cbor, half=True)
+    if not kind.kind:
+        if body is not None and (is_cbor or wants_strict):
+            raise Problem(f"Object 'Kind' is missing in '{_shown(body, is_cbor=is_cbor)}'")
+        read = body if body is not None and parsed.source is not None else json.dumps(value)
+        raise Problem(f"Object 'Kind' is missing in '{_shown(read)}'", None if wants_strict else scope.kind)
+    if not is_cbor and isinstance(value, dict) and value.get("apiVersion", "") is None:
+        raise Problem(_NO_VERSION_TEXT, kind)
+    if is_cbor and not kind.version:
+        raise Problem(f"Object 'apiVersion' is missing in '{_shown(body or b'', is_cbor=True)}'", kind)
+    try:
+        if parsed.duplicates:
+            json.untyped(parsed.first)
+        value = json.untyped(value)
+        known = (kind.group, kind.kind) == (scope.kind.group, scope.kind.kind)
+        obj, strict = objects.read(scope.resource.type, value, known=known)
+    except (objects.MetadataError, CodecError) as error:
+        raise Problem(str(error), kind) from None
+    if is_cbor:  # unknown fields are not reported
+        return kind, obj, []
+    return kind, obj, [*(f'duplicate field "{path}"' for path in parsed.duplicates), *strict]
+
+
+def _said_in_cbor(value: Object | None) -> Object:
+    """Returns kind and version of an object without a Go type; empty if the document is malformed or not an object."""
+    said = {name: text for name in _TYPE_META if isinstance(text := (value or {}).get(name), str)}
+    return said if said.get("apiVersion", "").count("/") < 2 else {}
+
+
+#: API group → Go package of its internal types, if that is not the first label of the group's name.
+_INTERNAL_PACKAGES = {
+    "": "core",
+    "internal.apiserver.k8s.io": "apiserverinternal",
+    "rbac.authorization.k8s.io": "rbac",
+    "flowcontrol.apiserver.k8s.io": "flowcontrol",
+    "events.k8s.io": "core",
+}
+
+
+def internal_package(group: str) -> str:
+    """Returns the Go package of a group's internal types, as messages name it."""
+    return _INTERNAL_PACKAGES.get(group) or group.partition(".")[0]
+
+
+def _wrong_version(kind: GVK, expected: GVK) -> StatusError:
+    got, wanted = kind.api_version, expected.api_version
+    return status.bad_request(f"the API version in the data ({got}) does not match the expected API version ({wanted})")
+
+
+def _unregistered(kind: GVK) -> str:
+    what, version = go_quote(kind.kind), go_quote(kind.api_version)
+    return f'no kind {what} is registered for version {version} in scheme "{_SCHEME}"'
+
+
+def _explained(scope: Scope, problem: Problem, expected: GVK, body: bytes) -> str:
+    if scope.resource.custom and not scope.is_custom:  # a scheme that can decode the scale, but reports no details of errors
+        return f'no kind is registered for the type v1.{scope.kind.kind} in scheme "{_SCHEME}"'
+    if problem.kind is not None:
+        kind = problem.kind
+        return f"{kind.kind} in version {go_quote(kind.version)} cannot be handled as a {expected.kind}: {problem.message}"
+    return f"the object provided is unrecognized (must be of type {expected.kind}): {problem.message} ({_summary(body)})"
+
+
+def _summary(body: bytes) -> str:
+    if not body:
+        return "<empty>"
+    head, more = body[:_SUMMARY_LENGTH], " ..." if len(body) > _SUMMARY_LENGTH else ""
+    return (_shown(head) if body[:1] == b"{" else head.hex()) + more
+
+
+def _shown(body: bytes, *, is_cbor: bool = False) -> str:
+    return cbor.diagnosis(body) if is_cbor else text_of(body)

@@ -1,0 +1,91 @@
+"""Handles POST to a collection, or to a subresource that is an action.
+
+Specified by: k8s.io/apiserver/pkg/endpoints/handlers/create.go.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+from fakekube.apimachinery.codecs.formats import Kind
+from fakekube.apimachinery.errors import status
+from fakekube.apimachinery.schema import printing
+from fakekube.apis.rest.strategy import Object
+from fakekube.apis.rest.subresource import Action
+from fakekube.apiserver.admission.plugin import CREATE
+from fakekube.apiserver.endpoints import admission, bodies, response_writers
+from fakekube.apiserver.endpoints.negotiation import MediaType
+from fakekube.apiserver.endpoints.request import Response
+from fakekube.apiserver.registry import options
+from fakekube.apiserver.registry.generic import deletion, field_manager, system_fields, versions, writes
+from fakekube.apiserver.registry.options import WriteOptions
+from fakekube.apiserver.registry.scope import Scope
+
+__all__ = ["handle"]
+
+#: Kinds of actions whose body may have uid and resourceVersion as preconditions.
+KEEPS_SYSTEM_FIELDS = frozenset({"Binding", "TokenRequest"})
+
+
+def handle(scope: Scope) -> Response:
+    """Handles a POST. Raises StatusError."""
+    subresource = scope.subresource
+    if subresource is None and scope.resource.action is None:
+        return _create(scope)
+    action = subresource.action if subresource is not None else scope.resource.action
+    if action is None:
+        raise status.method_not_supported(scope.resource.group, scope.resource.plural, "create")
+    return _act(scope, action)
+
+
+def _create(scope: Scope) -> Response:
+    representation, chosen, body = _read(scope)
+    meta = body.setdefault("metadata", {})
+    scope = scope.for_write(dry_run=chosen.dry_run, options=chosen.raw, name=meta.get("name", ""))
+    system_fields.wipe(meta)
+    system_fields.match_namespace(meta, scope.namespace)
+    system_fields.deduplicate_owners(meta, scope.request.warnings, after_admission=False)
+    tracked = field_manager.updated(scope, None, body, chosen.field_manager)
+    obj = versions.to_storage(scope.resource, tracked)
+    admission.admit(scope, CREATE, obj, None)
+    system_fields.deduplicate_owners(obj["metadata"], scope.request.warnings, after_admission=True)
+    written = writes.create(scope, obj, admission.checker(scope, CREATE))
+    return response_writers.object_response(scope, representation, 201, written.document)
+
+
+def _read(scope: Scope) -> tuple[MediaType, WriteOptions, Object]:
+    """Returns the media type of the response, the options, and the object in the body.
+
+    Other than for a PUT, an unknown Content-Type is refused before the options are read.
+    """
+    representation = response_writers.negotiate(scope)
+    bodies.form_of(scope)
+    data = scope.request.read_body()
+    chosen = options.create_options(scope.request.query)
+    return representation, chosen, bodies.decode(scope, data, chosen.field_validation)
+
+
+def _act(scope: Scope, action: Action) -> Response:
+    representation, chosen, body = _read(scope)
+    meta = body.get("metadata")
+    if meta is not None:
+        if scope.kind.kind not in KEEPS_SYSTEM_FIELDS:
+            system_fields.wipe(meta)
+        system_fields.match_namespace(meta, scope.namespace)
+    body = field_manager.updated(scope, None, {"metadata": {}, **body}, chosen.field_manager)
+    scope = scope.for_write(dry_run=chosen.dry_run, options=chosen.raw, name=scope.name or body["metadata"].get("name", ""))
+    admission.admit(scope, CREATE, body, None)
+    check = admission.checker(scope, CREATE)
+    context = replace(scope.context, check=lambda obj: check(obj, None), remove=partial(_remove, scope))
+    answer = action(context, scope.name, body)
+    if answer.get("kind") == "Status":
+        return response_writers.plain_response(scope, representation, 201, answer)
+    kind = Kind(scope.kind.api_version, scope.kind.kind, scope.type)
+    return response_writers.plain_response(scope, representation, 201, printing.normalise(scope.type, answer), kind)
+
+
+def _remove(scope: Scope, name: str, raw: Object) -> None:
+    """Deletes an object of the resource for an action, without admission."""
+    chosen = options.delete_options_from_body(raw)
+    deletion.remove(replace(scope, subresource=None, dry_run=chosen.dry_run), name, chosen, lambda _: None)

@@ -1,0 +1,104 @@
+"""Handles delete and deletecollection.
+
+Options are read from the body, or from the query if there is no body. A collection is deleted object by object, in
+pages. As in the real server, that is not atomic.
+
+Specified by: k8s.io/apiserver/pkg/endpoints/handlers/delete.go, registry/generic/registry/store.go (DeleteCollection).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fakekube.apimachinery.codecs.document import Document
+from fakekube.apimachinery.errors import StatusError
+from fakekube.apiserver.endpoints import admission, bodies, response_writers
+from fakekube.apiserver.endpoints.request import Response
+from fakekube.apiserver.registry import options
+from fakekube.apiserver.registry.generic import reads
+from fakekube.apiserver.registry.generic.deletion import Removed, remove
+from fakekube.apiserver.registry.generic.reads import Listing
+from fakekube.apiserver.registry.options import DeleteOptions, ListOptions
+from fakekube.apiserver.registry.scope import Scope
+from fakekube.store import Record
+
+__all__ = ["handle", "handle_collection"]
+
+#: The page size (objects) of deletecollection.
+PAGE = 10_000
+
+
+def handle(scope: Scope) -> Response:
+    """Handles a DELETE of one object. Raises StatusError."""
+    representation = response_writers.negotiate(scope)
+    chosen = _options(scope)
+    scope = scope.for_write(dry_run=chosen.dry_run, options=chosen.raw)
+    scope.context.warnings.extend(scope.strategy.delete_warnings(chosen.raw))
+    refusal = scope.strategy.refused_deletion(scope.context, scope.name)
+    if refusal is not None:
+        raise refusal
+    removed = remove(scope, scope.name, chosen, admission.deletion_checker(scope, scope.name))
+    code = 202 if not removed.deleted and chosen.orphan_dependents is False else 200
+    if removed.returns_object:
+        return response_writers.object_response(scope, representation, code, removed.document)
+    return response_writers.plain_response(scope, representation, code, _success(scope, removed))
+
+
+def handle_collection(scope: Scope) -> Response:
+    """Handles a DELETE of a collection. Raises StatusError."""
+    representation = response_writers.negotiate(scope)
+    selection = options.list_options(scope.request.query, scope.resource)
+    chosen = _options(scope)
+    scope = scope.for_write(dry_run=chosen.dry_run, options=chosen.raw)
+    scope.context.warnings.extend(scope.strategy.delete_warnings(chosen.raw))
+    listing = _delete_all(scope, selection, chosen)
+    return response_writers.list_response(scope, representation, listing)
+
+
+def _delete_all(scope: Scope, selection: ListOptions, chosen: DeleteOptions) -> Listing:
+    """Deletes the collection page by page and returns all deleted objects as one list."""
+    limited = selection.limit > 0
+    if not limited:
+        selection.limit = PAGE
+    found: list[Record[Document]] = []
+    first: Listing | None = None
+    while True:
+        page = reads.list_objects(scope, selection)
+        first = first or page
+        found += page.records
+        for record in page.records:
+            _delete_found(scope, record.value, chosen)
+        if limited:
+            return page
+        if not page.token:
+            return Listing(found, first.revision, first.token, first.remaining)
+        selection.token, selection.resource_version, selection.match = page.token, "", ""
+
+
+def _delete_found(scope: Scope, document: Document, chosen: DeleteOptions) -> None:
+    meta = document.object["metadata"]
+    one = scope.for_namespace(meta.get("namespace", ""))
+    try:
+        remove(one, meta["name"], chosen, admission.deletion_checker(one, ""))
+    except StatusError as error:
+        if error.code != 404:  # another client has deleted it in the meantime
+            raise
+
+
+def _options(scope: Scope) -> DeleteOptions:
+    data = scope.request.read_body()
+    if data:
+        return options.delete_options_from_body(bodies.decode_delete_options(scope, data))
+    return options.delete_options_from_query(scope.request.query)
+
+
+def _success(scope: Scope, removed: Removed) -> dict[str, Any]:
+    meta, resource = removed.document.object["metadata"], scope.resource
+    details = {"name": meta["name"], "group": resource.group, "kind": resource.plural, "uid": meta["uid"]}
+    return {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Success",
+        "details": {name: value for name, value in details.items() if value},
+    }

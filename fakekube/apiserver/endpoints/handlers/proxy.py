@@ -1,0 +1,173 @@
+"""Handles pods/proxy, services/proxy and nodes/proxy: finds what answers, and passes the request on.
+
+Specified by: pkg/registry/core/pod/strategy.go and pkg/registry/core/node/strategy.go (ResourceLocation);
+pkg/registry/core/service/storage/storage.go (ResourceLocation); apimachinery pkg/util/net (SplitSchemeNamePort).
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import random
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from fakekube.apimachinery.errors import StatusError, status
+from fakekube.apis.rest.strategy import Object
+from fakekube.apis.validation.ip import parse_ip
+from fakekube.apiserver.endpoints import connect_options
+from fakekube.apiserver.endpoints.connection_info import connection_info, find, joined, refused, unresolvable
+from fakekube.apiserver.endpoints.request import Response
+from fakekube.apiserver.registry.scope import Scope
+from fakekube.base.golang.quoting import go_quote
+from fakekube.net.streaming.kubelet_api import Destination
+
+__all__ = ["handle"]
+
+_BROADCAST = ipaddress.IPv4Address("255.255.255.255")
+_SCHEMES = ("", "http", "https")
+_LARGEST_PORT = 65535
+_NAMED_PORTS = {"": 80, "http": 80, "https": 443}
+
+
+def handle(scope: Scope) -> Response:
+    """Responds with the answer of the server behind. Raises StatusError."""
+    return _PROXIES[scope.resource.plural](scope)
+
+
+def _pod(scope: Scope) -> Response:
+    scheme, name, port = _target(scope, "pod")
+    pod = _required(scope, "pods", name)
+    if not port:
+        ports = [one["ports"][0]["containerPort"] for one in pod["spec"]["containers"] if one.get("ports")]
+        port = str(ports[0]) if ports else ""
+    addresses = (pod.get("status") or {}).get("podIPs") or ()
+    if not addresses or not _is_global(addresses[0]["ip"]):
+        raise status.bad_request("address not allowed")
+    return _to_pod(scope, scheme, pod, addresses[0]["ip"], port)
+
+
+def _to_pod(scope: Scope, scheme: str, pod: Object, address: str, port: str) -> Response:
+    """Passes a request on to a port of a pod."""
+    number = _port_number(port, scheme)
+    host = joined(address, port) if port else address
+    destination = _pod_destination(scope, pod, number)
+    if destination is None:
+        raise _unreachable(joined(address, str(number)))
+    return _passed(scope, scheme, host, destination)
+
+
+def _pod_destination(scope: Scope, pod: Object, port: int) -> Destination | None:
+    node = find(scope, "nodes", pod["spec"].get("nodeName") or "")
+    kubelet = scope.backend.kubelet_of(node) if node is not None else None
+    return kubelet.pod_destination(pod, port) if kubelet is not None else None
+
+
+def _node(scope: Scope) -> Response:
+    scheme, name, port = _target(scope, "node")
+    info = connection_info(scope, name)
+    hostname, _, kubelet_port = info.host.rpartition(":")
+    hostname = hostname.strip("[]")
+    if parse_ip(hostname) is None:
+        if info.kubelet is None:
+            raise status.bad_request(unresolvable(hostname))
+    elif not _is_global(hostname):
+        raise status.bad_request("address not allowed")
+    destination = None
+    if info.kubelet is not None and port in ("", kubelet_port):
+        destination = info.kubelet.node_destination(info.node)
+    host = joined(hostname, port) if port else info.host
+    if destination is None:
+        raise _unreachable(host)
+    return _passed(scope, "https" if port in ("", kubelet_port) else scheme, host, destination)
+
+
+def _service(scope: Scope) -> Response:
+    scheme, name, port = _target(scope, "service")
+    service = find(scope, "services", name)
+    ports = (service or {"spec": {}})["spec"].get("ports", ())
+    forwarded = scope.backend.forwards.get((scope.namespace, name))
+    if forwarded is not None and (service is None or any(port in (str(one["port"]), one.get("name", "")) for one in ports)):
+        return _passed(scope, scheme, joined(forwarded[0], str(forwarded[1])), forwarded)
+    if port.isdigit():
+        if service is None:
+            raise status.not_found("", "services", name)
+        names = [one.get("name", "") for one in ports if str(one["port"]) == port]
+        if not names:
+            raise status.service_unavailable(f'no service port {port} found for service "{name}"')
+        port = names[0]
+    endpoints = find(scope, "endpoints", name)
+    if endpoints is None:
+        raise status.not_found("", "services", name)
+    found = list(_targets(scope, endpoints, port))
+    if found:
+        pod, address, number = random.choice(found)  # noqa: S311: any will do
+        return _to_pod(scope, scheme, pod, address, str(number))
+    shown = scope.name if endpoints.get("subsets") else name
+    raise status.service_unavailable(f'no endpoints available for service "{shown}"')
+
+
+def _targets(scope: Scope, endpoints: Object, port: str) -> Iterator[tuple[Object, str, int]]:
+    """Iterates over the pods that are addresses of a port with this name: pod, address and number of the port."""
+    for subset in endpoints.get("subsets") or ():
+        numbers = [one["port"] for one in subset.get("ports") or () if one.get("name", "") == port]
+        if not numbers:
+            continue
+        for address in subset.get("addresses") or ():
+            reference: Any = address.get("targetRef") or {}
+            if reference.get("namespace") != scope.namespace:
+                continue
+            pod = find(scope, "pods", reference.get("name", ""))
+            addresses = [one["ip"] for one in ((pod or {}).get("status") or {}).get("podIPs") or ()]
+            if pod is not None and address["ip"] in addresses:
+                yield pod, address["ip"], numbers[0]
+
+
+_PROXIES: dict[str, Callable[[Scope], Response]] = {"pods": _pod, "nodes": _node, "services": _service}
+
+
+def _passed(scope: Scope, scheme: str, host: str, destination: Destination) -> Response:
+    from fakekube.apiserver.aggregator.upgrade_aware import UpgradeAwareHandler
+
+    return UpgradeAwareHandler(scheme or "http", host, destination).respond(scope.request, connect_options.path_of(scope))
+
+
+def _target(scope: Scope, what: str) -> tuple[str, str, str]:
+    """Splits `name`, `name:port` or `scheme:name:port` into scheme, name and port. Raises StatusError 400."""
+    parts = scope.name.split(":")
+    scheme, name, port = {1: ["", *parts, ""], 2: ["", *parts], 3: parts}.get(len(parts), ["", "", ""])
+    if not name or scheme not in _SCHEMES:
+        raise status.bad_request(f"invalid {what} request {go_quote(scope.name)}")
+    return scheme, name, port
+
+
+def _port_number(port: str, scheme: str) -> int:
+    """Returns the number of a port as Go's dialler finds it. Raises StatusError 503."""
+    if not port:
+        return _NAMED_PORTS["https" if scheme == "https" else "http"]
+    if port in _NAMED_PORTS:
+        return _NAMED_PORTS[port]
+    number = int(port) if port.isascii() and port.isdigit() else -1
+    if 0 < number <= _LARGEST_PORT:
+        return number
+    problem = f"address {port}: invalid port" if number >= 0 else f"lookup tcp/{port}: unknown port"
+    raise status.service_unavailable(f"error trying to reach service: dial tcp: {problem}")
+
+
+def _is_global(text: str) -> bool:
+    """Reports whether an IP address is a global unicast address (net.IP.IsGlobalUnicast)."""
+    address = parse_ip(text)
+    if address is None or address == _BROADCAST:
+        return False
+    return not (address.is_loopback or address.is_multicast or address.is_link_local or address.is_unspecified)
+
+
+def _unreachable(place: str) -> StatusError:
+    return status.service_unavailable(f"error trying to reach service: {refused(place)}")
+
+
+def _required(scope: Scope, plural: str, name: str) -> Object:
+    """Returns an object of another resource of the core group. Raises StatusError 404."""
+    found = find(scope, plural, name)
+    if found is None:
+        raise status.not_found("", plural, name)
+    return found

@@ -1,0 +1,64 @@
+"""Handles PUT of an object or of a subresource.
+
+Specified by: k8s.io/apiserver/pkg/endpoints/handlers/update.go.
+"""
+
+from __future__ import annotations
+
+from fakekube.apimachinery.codecs.document import Document
+from fakekube.apimachinery.schema.trees import copied
+from fakekube.apis.rest.strategy import Object
+from fakekube.apiserver.admission.plugin import CREATE, UPDATE
+from fakekube.apiserver.endpoints import admission, bodies, projection, response_writers
+from fakekube.apiserver.endpoints.request import Response
+from fakekube.apiserver.registry import options
+from fakekube.apiserver.registry.generic import field_manager, system_fields, versions, writes
+from fakekube.apiserver.registry.scope import Scope
+
+__all__ = ["handle"]
+
+
+def handle(scope: Scope) -> Response:
+    """Handles a PUT. Raises StatusError."""
+    scope.require_name()
+    representation = response_writers.negotiate(scope)
+    data = scope.request.read_body()
+    chosen = options.update_options(scope.request.query)
+    scope = scope.for_write(dry_run=chosen.dry_run, options=chosen.raw)
+    body = bodies.decode(scope, data, chosen.field_validation, _live(scope))
+    meta = body.setdefault("metadata", {})
+    system_fields.match_namespace(meta, scope.namespace)
+    system_fields.match_name(meta, scope.name)
+    system_fields.deduplicate_owners(meta, scope.request.warnings, after_admission=False)
+    uid = meta.get("uid", "")
+    if scope.subresource is not None and scope.subresource.projection is not None:
+        return projection.update(
+            scope, representation, lambda shown: field_manager.updated(scope, shown, copied(body), chosen.field_manager), uid=uid
+        )
+
+    attempts: list[Object] = [body]
+
+    def build(stored: Document | None) -> Object:
+        old = None if stored is None else stored.object
+        live = None if stored is None else versions.shown(scope.resource, versions.fresh(scope.resource, stored)).object
+        # The write path changes its argument in place: a retry starts from the object that the client sent.
+        fresh = attempts.pop() if attempts else bodies.decode(scope, data, "Ignore")
+        system_fields.match_namespace(fresh["metadata"], scope.namespace)
+        obj = versions.to_storage(scope.resource, field_manager.updated(scope, live, fresh, chosen.field_manager))
+        admission.admit(scope, CREATE if old is None else UPDATE, obj, live if scope.resource.custom else old)
+        system_fields.deduplicate_owners(obj["metadata"], scope.request.warnings, after_admission=True)
+        return obj
+
+    written = writes.update(
+        scope, build, admission.checker(scope, UPDATE), uid=uid, check_created=admission.creation_checker(scope)
+    )
+    return response_writers.object_response(scope, representation, 201 if written.created else 200, written.document)
+
+
+def _live(scope: Scope) -> Object | None:
+    """Returns the object that a PUT is likely to replace, if it is of the type of the body."""
+    resource = scope.resource
+    if resource.custom or resource.from_storage is not None or scope.type is not resource.type:
+        return None
+    record = scope.bucket.get(resource.key(scope.namespace, scope.name))
+    return None if record is None else record.value.object

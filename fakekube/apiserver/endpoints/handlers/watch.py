@@ -1,0 +1,287 @@
+"""Streams watch events: the initial state, if requested, then every change that selectors match, in the order of revisions.
+
+A `WatchStream` is a cursor into the history of a bucket: it holds no queue, so a slow client costs no memory. A client
+whose position is no longer in the history gets an error event with code 410, and the stream is closed. `take` encodes
+the events since its position as frames. A frame is made once per event and representation and shared by all watchers
+(`Event.encodings`).
+
+Selectors decide the type of an event: an object that matches before and after is MODIFIED, one that matches only after
+is ADDED, one that matches only before is DELETED. A DELETED event has the last state with the revision of the change.
+
+Bookmarks are sent after the initial state (annotation k8s.io/initial-events-end) if it was requested, then periodically
+and shortly before the end of the stream, if the resource has changed since the stream began.
+
+Specified by: "Efficient detection of changes", "Streaming lists" and "Watch bookmarks" in Kubernetes API Concepts;
+k8s.io/apiserver/pkg/storage/cacher, pkg/endpoints/handlers/watch.go.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from fakekube.apimachinery.errors import status
+from fakekube.apiserver.endpoints.response_writers import EventEncoder, UnencodableError
+from fakekube.apiserver.registry.generic import versions
+from fakekube.apiserver.registry.generic.conversion_cache import ConvertedCursor, conversions_of
+from fakekube.apiserver.registry.generic.reads import stale_revision, wait_for_revision
+from fakekube.apiserver.registry.generic.selection import candidates, matcher
+from fakekube.apiserver.registry.options import ListOptions, parse_resource_version
+from fakekube.apiserver.registry.scope import Scope
+from fakekube.net.streams import Source, frames_of
+from fakekube.store import Compacted, Cursor, Event, Record
+
+if TYPE_CHECKING:
+    from fakekube.apimachinery.codecs.document import Document
+
+__all__ = ["WatchStream", "open_watch"]
+
+TOO_OLD_WATCH = "The resourceVersion for the provided watch is too old."
+
+
+#: The maximum number of events per `take`, so that one client cannot occupy the sending thread.
+PORTION = 500
+
+#: Seconds before the end of a watch at which it gets its last bookmark, as in the watch cache.
+BOOKMARK_BEFORE_END = 2.0
+
+
+class WatchStream:
+    """The body of a watch response; implements `streams.Stream`."""
+
+    def __init__(self, scope: Scope, options: ListOptions, encoder: EventEncoder) -> None:
+        clock, settings = scope.backend.clock, scope.backend.settings
+        self._scope = scope
+        self._clock = clock
+        self._encoder = encoder
+        self._matches = matcher(scope.resource, options)
+        self._candidates = candidates(scope, options)
+        self._prefix = scope.prefix
+        self._name_key = scope.resource.key(scope.namespace, scope.name) if scope.name and self._has_full_key(scope) else ""
+        self._bookmarks = options.allow_bookmarks
+        self._bookmarks_often = False
+        self._bookmark_due = False
+        self._bookmark_first = False
+        self._bookmark_period = settings.bookmark_period
+        seconds = options.timeout_seconds or settings.min_request_timeout * random.uniform(1.0, 2.0)
+        now = clock.monotonic()
+        self._ends_at = now + seconds
+        self._bookmark_at = self._next_bookmark(now)
+        self._initial: Iterator[Record[Document]] | None = None
+        self._initial_revision = 0
+        self._began_at = 0
+        self._marks_initial_end = False
+        self._cursor: Cursor[Document] | ConvertedCursor | None = None
+        self._error: bytes | None = None
+        self._bucket = scope.bucket
+        self._conversions = conversions_of(scope.backend, scope.resource) if scope.resource.converts_by_call else None
+        self.source: Source = self._conversions or scope.bucket
+        self.ended = False
+
+    @staticmethod
+    def _has_full_key(scope: Scope) -> bool:
+        return bool(scope.namespace) or not scope.resource.namespaced
+
+    # ---- setting up
+
+    def start_from(self, revision: int) -> None:
+        """Starts after a revision, which may be in the future. A compacted revision ends the stream with an error."""
+        self._began_at = max(revision, self._scope.backend.store.revision)
+        try:
+            self._follow(self._bucket.cursor(revision, cached=self._scope.resource.strategy.cached))
+        except Compacted as lost:
+            too_old = f"too old resource version: {revision} ({lost.revision})"
+            self.fail(status.expired(too_old if self._scope.resource.strategy.cached else TOO_OLD_WATCH))
+
+    def start_with_state(self, *, mark_end: bool, not_older_than: int | None = None) -> None:
+        """Starts with the current objects as ADDED events, a bookmark if `mark_end`, then the changes after that.
+
+        The bookmark has the revision of the store or, if `not_older_than` is given, that of the watch cache.
+        Raises StatusError 500 if a webhook fails to convert the objects.
+        """
+        as_of = stale_revision(self._scope, not_older_than or 0)
+        page = self._bucket.page(self._name_key, revision=as_of) if self._name_key else self._candidates(revision=as_of)
+        if self._conversions is not None:
+            for record in page.records:
+                versions.shown(self._scope.resource, record.value)
+        self._initial = iter(page.records)
+        self._initial_revision = self._began_at = page.revision
+        if not_older_than is not None and self._scope.resource.strategy.cached:
+            self._initial_revision = min(page.revision, max(self._bucket.newest, not_older_than))
+        self._marks_initial_end = mark_end
+        self._follow(self._bucket.cursor(page.revision))
+
+    def _follow(self, cursor: Cursor[Document]) -> None:
+        self._cursor = cursor if self._conversions is None else ConvertedCursor(cursor, self._conversions)
+
+    def set_bookmarks(self, when: str) -> None:
+        """Sets when bookmarks are sent: "never", "often" (after every batch of changes), "at end"; or sends one more: "now", or
+        "first", before all events.
+
+        The one that is sent now has the newest revision of all resources, as after etcd has notified the watch cache of its
+        progress. The first one has the revision of the initial events, or the revision from which the watch starts.
+        """
+        if when in ("now", "first"):
+            self._bookmark_due = self._bookmarks
+            self._bookmark_first = self._bookmarks and when == "first"
+            return
+        now = self._clock.monotonic()
+        self._bookmarks = self._bookmarks and when != "never"
+        self._bookmarks_often = self._bookmarks and when == "often"
+        self._bookmark_period = math.inf if when == "at end" else self._bookmark_period
+        self._bookmark_at = self._next_bookmark(now)
+
+    def fail(self, error: status.StatusError) -> None:
+        """Ends the stream with an error event."""
+        self._error = self._encoder.error(error)
+
+    # ---- streams.Stream
+
+    @property
+    def deadline(self) -> float | None:
+        if self.ended:
+            return None
+        return self._ends_at if self._bookmark_at is None else min(self._ends_at, self._bookmark_at)
+
+    def take(self) -> list[bytes]:
+        if self.ended:
+            return []
+        if self._error is not None:
+            self.ended = True
+            return [self._error]
+        if self._bookmark_first:
+            self._bookmark_first = self._bookmark_due = False
+            return [self._first_bookmark()]
+        try:
+            frames = self._take_initial() if self._initial is not None else self._take_changes()
+            if not frames and self._initial is None:
+                frames = self._take_due_bookmark() if self._bookmark_due else self._take_timed()
+        except UnencodableError:
+            self.ended = True
+            return []
+        return frames
+
+    def close(self) -> None:
+        self.ended = True
+        self._cursor = None
+
+    def __iter__(self) -> Iterator[bytes]:
+        return frames_of(self, self._clock)
+
+    # ---- making frames
+
+    def _take_initial(self) -> list[bytes]:
+        assert self._initial is not None
+        frames: list[bytes] = []
+        for record in self._initial:
+            if self._shows(record.key, record.value):
+                frames.append(self._encoder.added(record))
+                if len(frames) >= PORTION:
+                    return frames
+        self._initial = None
+        if self._marks_initial_end:
+            frames.append(self._encoder.bookmark(self._initial_revision, initial_end=True))
+        return frames
+
+    def _take_changes(self) -> list[bytes]:
+        assert self._cursor is not None
+        try:
+            events = self._cursor.take(PORTION)
+        except Compacted:
+            self.ended = True
+            return [self._encoder.error(status.expired(TOO_OLD_WATCH))]
+        frames = []
+        for event in events:
+            frame = self._frame(event)
+            if frame is not None:
+                frames.append(frame)
+        if frames and self._bookmarks_often:
+            frames.append(self._encoder.bookmark(self._cursor.position))
+        if events and not frames:  # no event of this batch matched: take the next batch
+            return self._take_changes()
+        return frames
+
+    def _frame(self, event: Event[Document]) -> bytes | None:
+        if not self._is_ours(event.key):
+            return None
+        matches, record, previous = self._matches, event.record, event.previous
+        is_in = record is not None and (matches is None or matches(record.value))
+        was_in = previous is not None and (matches is None or matches(previous.value))
+        if is_in:
+            return self._encoder.event("MODIFIED" if was_in else "ADDED", event)
+        return self._encoder.event("DELETED", event) if was_in else None
+
+    def _shows(self, key: str, document: Document) -> bool:
+        return self._is_ours(key) and (self._matches is None or self._matches(document))
+
+    def _is_ours(self, key: str) -> bool:
+        return key == self._name_key if self._name_key else key.startswith(self._prefix)
+
+    def _first_bookmark(self) -> bytes:
+        assert self._cursor is not None
+        return self._encoder.bookmark(self._cursor.position if self._initial is None else self._initial_revision)
+
+    def _take_due_bookmark(self) -> list[bytes]:
+        assert self._cursor is not None
+        self._bookmark_due = False
+        return [self._encoder.bookmark(self._cursor.position)]
+
+    def _take_timed(self) -> list[bytes]:
+        now = self._clock.monotonic()
+        if now >= self._ends_at:
+            self.ended = True
+            return []
+        if self._bookmark_at is None or now < self._bookmark_at:
+            return []
+        self._bookmark_at = self._next_bookmark(now)
+        assert self._cursor is not None
+        reached = min(self._cursor.position, self._bucket.newest)  # writes to other resources cause no bookmark here
+        return [self._encoder.bookmark(reached)] if reached > self._began_at else []
+
+    def _next_bookmark(self, now: float) -> float | None:
+        """Returns the time of the next bookmark: one every period, and one shortly before the end."""
+        if not self._bookmarks:
+            return None
+        before_end = self._ends_at - BOOKMARK_BEFORE_END
+        due = now + self._bookmark_period
+        if now < before_end <= due:
+            return before_end
+        return due if due < self._ends_at else None
+
+
+def open_watch(scope: Scope, options: ListOptions, encoder: EventEncoder) -> WatchStream:
+    """Opens a stream for the options of a watch.
+
+    Raises StatusError 500 for a revision that is not a number; other errors are sent as an event of the stream.
+    """
+    try:
+        wanted = parse_resource_version(options.resource_version)
+    except ValueError as problem:
+        raise status.generic(500, "", str(problem)) from None
+    stream = WatchStream(scope, options, encoder)
+    if options.send_initial_events:
+        _start_streaming_list(scope, stream, options, wanted)
+    elif wanted == 0:
+        _start_from_nowhere(scope, stream, options)
+    else:
+        stream.start_from(wanted)
+    return stream
+
+
+def _start_streaming_list(scope: Scope, stream: WatchStream, options: ListOptions, wanted: int) -> None:
+    try:
+        wait_for_revision(scope, wanted, cached=scope.resource.strategy.cached)
+    except status.StatusError as error:
+        stream.fail(error)
+        return
+    stream.start_with_state(mark_end=options.allow_bookmarks, not_older_than=wanted if options.resource_version else None)
+
+
+def _start_from_nowhere(scope: Scope, stream: WatchStream, options: ListOptions) -> None:
+    """Starts at the current revision, without initial events (sendInitialEvents=false)."""
+    if options.send_initial_events is None:
+        stream.start_with_state(mark_end=False)
+    else:
+        stream.start_from(scope.backend.store.revision)

@@ -1,0 +1,110 @@
+"""Reads and writes an object through a projection (scale): another kind, computed from the object and written back.
+
+Specified by: pkg/registry/apps/deployment/storage/storage.go (ScaleREST) and the ScaleREST of other kinds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+
+from fakekube.apimachinery.codecs.document import Document
+from fakekube.apimachinery.codecs.formats import Kind
+from fakekube.apimachinery.errors import status
+from fakekube.apimachinery.schema import printing
+from fakekube.apimachinery.schema.trees import copied
+from fakekube.apis.rest.strategy import Object
+from fakekube.apis.rest.subresource import Projection, Subresource
+from fakekube.apiserver.admission.plugin import Operation
+from fakekube.apiserver.endpoints import admission, response_writers
+from fakekube.apiserver.endpoints.negotiation import MediaType
+from fakekube.apiserver.endpoints.request import Response
+from fakekube.apiserver.registry.generic import field_manager, versions, writes
+from fakekube.apiserver.registry.scope import Scope
+
+__all__ = ["show", "update"]
+
+
+@lru_cache(maxsize=256)
+def kind_of(subresource: Subresource) -> Kind:
+    return Kind(subresource.gvk.api_version, subresource.gvk.kind, subresource.type)
+
+
+def show(scope: Scope, chosen: MediaType, code: int, document: Document) -> Response:
+    """Returns the projection of a stored object."""
+    seen = shown(scope, _seen(scope, document).object)
+    return response_writers.plain_response(scope, chosen, code, seen, kind_of(_subresource(scope)))
+
+
+def _seen(scope: Scope, document: Document) -> Document:
+    """Converts a custom resource to the requested version, to which the paths of its scale belong."""
+    return versions.shown(scope.resource, document) if scope.resource.custom else document
+
+
+def shown(scope: Scope, obj: Object) -> Object:
+    """Returns the projection in its printed form. Raises StatusError if the object cannot be projected."""
+    return _printed(scope, _projection(scope).read, obj)
+
+
+def _shown_for_update(scope: Scope, obj: Object) -> Object:
+    projection = _projection(scope)
+    return _printed(scope, projection.read_for_update or projection.read, obj)
+
+
+def _shown_as_written(scope: Scope, obj: Object) -> Object:
+    projection = _projection(scope)
+    return _printed(scope, projection.read_written or projection.read, obj)
+
+
+def _printed(scope: Scope, read: Callable[[Object], Object], obj: Object) -> Object:
+    printed: Object = printing.normalise(_subresource(scope).type, read(obj))
+    return printed
+
+
+def update(scope: Scope, chosen: MediaType, change: Callable[[Object], Object], *, uid: str = "") -> Response:
+    """Writes a changed projection back: `change` gets the current projection and returns the new one with managedFields;
+    `uid` is the uid precondition of the client."""
+    projection, mapping = _projection(scope), field_manager.scale_mapping(scope)
+
+    def build(stored: Document | None) -> Object:
+        assert stored is not None
+        old = versions.shown(scope.resource, stored).object
+        before = _shown_for_update(scope, old)
+        entries = mapping.to_scale(old["metadata"].get("managedFields"))
+        if entries:
+            before = {**before, "metadata": {**before["metadata"], "managedFields": entries}}
+        changed = change(before)
+        admission.admit(scope, Operation.UPDATE, changed, before)
+        errors = projection.validate(changed)
+        if errors:
+            kind = scope.kind
+            raise status.invalid(kind.group, kind.kind, changed["metadata"].get("name", ""), errors)
+        written: Object = copied(projection.write(old, changed))
+        meta, scale = written["metadata"], changed["metadata"]
+        if scale.get("resourceVersion") or not scope.resource.custom:
+            meta["resourceVersion"] = scale.get("resourceVersion", "")
+        entries = mapping.to_parent(meta.pop("managedFields", None), scale.get("managedFields"))
+        if entries:
+            meta["managedFields"] = entries
+        return written
+
+    check = admission.checker(scope, Operation.UPDATE)
+
+    def check_projected(obj: Object, old: Object | None) -> None:
+        assert old is not None
+        check(_shown_as_written(scope, obj), _shown_as_written(scope, old))
+
+    written = writes.update(scope.main, build, check_projected, uid=uid)
+    left = _shown_as_written(scope, _seen(scope, written.document).object)
+    return response_writers.plain_response(scope, chosen, 200, left, kind_of(_subresource(scope)))
+
+
+def _subresource(scope: Scope) -> Subresource:
+    assert scope.subresource is not None
+    return scope.subresource
+
+
+def _projection(scope: Scope) -> Projection:
+    projection = _subresource(scope).projection
+    assert projection is not None
+    return projection

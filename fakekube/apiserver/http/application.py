@@ -1,0 +1,397 @@
+"""The WSGI application: passes a request through the filters, in the order of the real server, and writes its
+response.
+
+    audit id → panic recovery → request info → cache control → timeout → warnings → authentication
+    → impersonation → authorization → routes
+
+Each filter may respond itself; the headers of that response depend on the filters that the request has passed.
+
+Invariant: the application never raises because of a request. Unexpected exceptions are logged and answered with a
+500.
+
+Specified by: k8s.io/apiserver/pkg/server/config.go (DefaultBuildHandlerChain) and handler.go.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property, partial
+from http import HTTPStatus
+from math import inf
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from fakekube.apimachinery.codecs.chunks import Chunks
+from fakekube.apimachinery.errors import StatusError
+from fakekube.apis.rest.resource import Resource
+from fakekube.apiserver import endpoints
+from fakekube.apiserver.aggregator.aggregator import Aggregator
+from fakekube.apiserver.aggregator.proxy import Origin
+from fakekube.apiserver.auth.access import Access, UndecidedError
+from fakekube.apiserver.auth.authorization import sanitised
+from fakekube.apiserver.endpoints.request import Query, Request, RequestInfo, Response, User
+from fakekube.apiserver.http import auditing, responses
+from fakekube.apiserver.http.compression import THRESHOLD, compress
+from fakekube.apiserver.http.deadline import is_long_running, timeout_of
+from fakekube.apiserver.http.discovery import DiscoveryEndpoints, Documents, Registrations
+from fakekube.apiserver.http.flows import Flows
+from fakekube.apiserver.http.metrics import Metrics, labels_of
+from fakekube.apiserver.http.openapi import OpenAPIEndpoints
+from fakekube.apiserver.http.request_info import UnknownTargetError, request_info
+from fakekube.apiserver.http.routing import ResourceRouter
+from fakekube.apiserver.http.site import Site
+from fakekube.apiserver.http.warnings import warning_headers
+from fakekube.apiserver.registry.backend import Backend
+from fakekube.apiserver.registry.generic.system_fields import random_uuid
+from fakekube.net.streams import BrokenStreamError
+from fakekube.net.websocket import Refused
+from fakekube.net.wsgi import Environment, Headers, body_reader, path_of, request_uri
+
+if TYPE_CHECKING:
+    from fakekube.apiserver.audit.auditor import Auditor
+    from fakekube.apiserver.audit.context import AuditContext
+
+__all__ = ["Application"]
+
+StartResponse = Callable[..., Any]
+
+
+class Observation(Protocol):
+    """Observes the stages of one request."""
+
+    info: RequestInfo | None
+    """Set when it is known what the request is about."""
+    user: str
+    """Set to the name of the user, after impersonation."""
+    request: Request | None
+    """Set when the request is about to be performed."""
+
+    @property
+    def observer(self) -> Observer:
+        """The observer that it belongs to."""
+
+    def authenticated(self, user: str) -> None:
+        """Called with the name of the user, before authorization. Raises StatusError 401."""
+
+    def perform(self, request: Request, perform: Callable[[], Response]) -> Response:
+        """Called in place of `perform`, if the observer has faults: performs the request, or responds in its place.
+
+        Raises StatusError and BrokenStreamError.
+        """
+
+    def answered(self, response: Response) -> None:
+        """Called with the response, whose body may be changed. Raises BrokenStreamError to drop the connection
+        instead."""
+
+    def dropped(self) -> None:
+        """Called when the connection is dropped before a response."""
+
+
+class Observer(Protocol):
+    """Observes the requests of an application: the recorder and the faults of a cluster (`powers.observation`)."""
+
+    has_faults: bool
+    """No fault is armed: observations need not be asked before a request is performed."""
+
+    def observe(self, environ: Environment, path: str) -> Observation:
+        """Called for every incoming request."""
+
+
+_log = logging.getLogger(__name__)
+
+_NOT_CACHED: Final = ("Cache-Control", "no-cache, private")
+#: Bytes: net/http sets Content-Length for bodies up to this size when the handler does not
+#: (bufferBeforeChunkingSize).
+_MEASURED: Final = 2048
+_WITHOUT_BODY: Final = frozenset({HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED})
+_SWITCHING_PROTOCOLS: Final = HTTPStatus.SWITCHING_PROTOCOLS.value
+_NO_QUERY: Final = Query()
+_REASONS: Final = {status.value: f"{status.value} {status.phrase}" for status in HTTPStatus}
+#: Finds impersonation headers in the joined names of all headers.
+_IMPERSONATION: Final = "HTTP_IMPERSONATE_"
+#: The prefix of the OpenAPI v3 documents.
+_DOCUMENTS: Final = "/openapi/v3/"
+_CBOR_GATE: Final = "CBORServingAndStorage"
+
+
+class Application:
+    """The API of a cluster as a WSGI application, for any WSGI server.
+
+    The body of a watch is a `streams.Stream`: a server that supports streams takes frames from it, others iterate.
+
+    Args:
+        backend: The backend of the cluster.
+        access: Authenticates and authorizes requests.
+        aggregator: Proxies the APIs of aggregated API servers.
+        auditor: Writes audit events; None disables auditing.
+    """
+
+    def __init__(self, backend: Backend, access: Access, aggregator: Aggregator, auditor: Auditor | None = None) -> None:
+        cbor = backend.settings.enabled(_CBOR_GATE)
+        self._backend = backend
+        self._access = access
+        self._aggregator = aggregator
+        self._auditor = auditor
+        self.observer: Observer | None = None
+        """Called for every request; it may let the request fail."""
+        self._cbor = cbor
+        self._router = ResourceRouter(backend.registry, cbor=cbor)
+        self._flows = Flows(backend.services, backend.store.bucket)
+        self._registrations = Registrations(backend.store.bucket("apiservices.apiregistration.k8s.io"), aggregator)
+        objects, seats, settings = partial(_stored_objects, backend), self._flows.nominal_seats, backend.settings
+        self.metrics = Metrics(objects, seats, self._registrations.unavailable, settings.version, settings.feature_gates)
+        self._started = backend.clock.now()
+
+    @cached_property
+    def _openapi(self) -> OpenAPIEndpoints:
+        backend, definition_of = self._backend, partial(_definition, self._backend)
+        return OpenAPIEndpoints(
+            backend.settings.version,
+            backend.registry,
+            definition_of,
+            clock=backend.clock,
+            started=self._started,
+            aggregator=self._aggregator,
+        )
+
+    @cached_property
+    def _site(self) -> Site:
+        """The non-resource paths, which many tests do not use."""
+        version = self._backend.settings.version
+        documents = Documents(self._backend.registry, self._registrations, version)
+        return Site(
+            documents=documents,
+            discovery=DiscoveryEndpoints(documents, self._router.is_builtin, cbor=self._cbor),
+            openapi=self._openapi,
+            metrics=self.metrics,
+            signer=self._access.signer,
+            clock=self._backend.clock,
+            started=self._started,
+            version=version,
+            cbor=self._cbor,
+        )
+
+    def __call__(self, environ: Environment, start_response: StartResponse) -> Iterable[bytes]:
+        """Responds to one request."""
+        started = time.perf_counter()
+        exchange = _Exchange(environ)
+        if self.observer is not None:
+            exchange.observation = self.observer.observe(environ, exchange.path)
+        try:
+            response = self._respond(exchange)
+        except (BrokenStreamError, Refused):
+            if exchange.observation is not None:
+                exchange.observation.dropped()
+            raise
+        except Exception:
+            _log.exception("%s %s", exchange.method, exchange.path)
+            response = _panic(exchange, cbor=self._cbor)
+            if exchange.audit is not None:
+                exchange.audit.panicked("internal error")
+                exchange.audit = None
+        if exchange.audit is not None and exchange.info is not None:
+            auditing.answered(exchange.audit, exchange.info, exchange.annotations, response)
+        if exchange.observation is not None:
+            exchange.observation.answered(response)
+        body = _finished(response, environ)
+        if exchange.info is not None:
+            labels = labels_of(exchange.info, dry_run=exchange.query.get("dryRun") is not None)
+            self.metrics.answered(labels, response.status, time.perf_counter() - started)
+        switches = response.status == _SWITCHING_PROTOCOLS  # only the application itself has the header
+        headers = response.headers if switches else _merged(exchange.headers, response.headers)
+        start_response(_REASONS.get(response.status) or f"{response.status} Unknown", headers)
+        return body if exchange.method != "HEAD" else ()
+
+    def _respond(self, exchange: _Exchange) -> Response:
+        """Returns the response of a request; `exchange` collects its headers and warnings."""
+        environ, raw_query = exchange.environ, exchange.environ.get("QUERY_STRING")
+        if raw_query:
+            exchange.query = Query(raw_query)
+        try:
+            info = exchange.info = request_info(exchange.method, exchange.path, exchange.query)
+            observation = exchange.observation
+            if observation is not None:
+                observation.info = info
+        except UnknownTargetError:
+            return _unknown_target(environ)
+        exchange.headers.append(_NOT_CACHED)
+        try:
+            timeout = timeout_of(info, exchange.query)
+            user = self._access.authenticator.user_of(environ, exchange.warnings)
+            if observation is not None and observation.observer.has_faults:
+                observation.authenticated(user.name)
+        except StatusError as error:
+            if self._auditor is not None:
+                self._audit_refusal(exchange, info, error)
+            return _refused(exchange, error)
+        if self._auditor is not None:
+            exchange.audit = self._auditor.begin(info, user, auditing.facts_of(environ, exchange.headers[0][1]))
+            if exchange.audit is not None:
+                exchange.audit.received()
+        if exchange.warnings:
+            exchange.headers += warning_headers(exchange.warnings)
+        try:
+            user = self._admitted(exchange, info, user, long_running=timeout == inf)
+        except UndecidedError as error:
+            return _internal_error(environ, str(error))
+        except StatusError as error:
+            response = _refused(exchange, error)
+            response.headers.append(responses.NO_SNIFFING)
+            return response
+        headers, read = exchange.request_headers, body_reader(environ)
+        request = Request(exchange.method, exchange.path, exchange.query, headers, info, user, read)
+        request.deadline, request.address = time.monotonic() + timeout, environ.get("REMOTE_ADDR", "")
+        if exchange.audit is not None:
+            request.audit, request.annotations = exchange.audit, exchange.annotations
+        if observation is not None:
+            observation.user, observation.request = user.name, request
+        try:
+            if observation is None or not observation.observer.has_faults:
+                response = self._performed(request, environ, exchange)
+            else:
+                response = observation.perform(request, partial(self._performed, request, environ, exchange))
+        except StatusError as error:
+            response = responses.error_response(error, headers, exchange.query, cbor=self._cbor)
+        if request.warnings:
+            exchange.headers += warning_headers(request.warnings)
+        return response
+
+    def _performed(self, request: Request, environ: Environment, exchange: _Exchange) -> Response:
+        """Returns the response of this server, or of the aggregated API server that serves the path. Raises
+        StatusError."""
+        elsewhere = self._aggregated(request, environ, exchange) if self._aggregator.remotes else None
+        return elsewhere or self._route(request)
+
+    def _admitted(self, exchange: _Exchange, info: RequestInfo, user: User, *, long_running: bool) -> User:
+        """Impersonates and authorizes; returns the user of the request. Raises StatusError 400 or 403."""
+        if _IMPERSONATION in " ".join(exchange.environ):
+            found = self._access.impersonated(exchange.request_headers, info, user)
+            if found is not None:
+                user = found.user
+                if exchange.audit is not None:
+                    exchange.audit.impersonated(user, found.constraint)
+        if not long_running or info.verb == "watch":
+            exchange.headers += self._flows.headers(info, user)
+        self._access.require(info, user, exchange.audit)
+        return user
+
+    def _audit_refusal(self, exchange: _Exchange, info: RequestInfo, error: StatusError) -> None:
+        """Writes an audit event for a request that failed authentication."""
+        assert self._auditor is not None
+        facts = auditing.facts_of(exchange.environ, exchange.headers[0][1])
+        audit = self._auditor.begin(info, None, facts)
+        if audit is not None:
+            audit.refused(error.status())
+
+    def _aggregated(self, request: Request, environ: Environment, exchange: _Exchange) -> Response | None:
+        """Returns the response of an aggregated API server, if one serves the path."""
+        name, document = self._aggregator.service_of(request.path), request.path.removeprefix(_DOCUMENTS)
+        if name is None and document != request.path and not self._openapi.has(document):
+            name = self._aggregator.publisher_of(document)
+        if name is None:
+            return None
+        audit_id, long_running = exchange.headers[0][1], is_long_running(request.info)
+        origin = Origin(environ.get("REMOTE_ADDR", ""), audit_id, long_running, environ)
+        return self._aggregator.respond(name, request, origin)
+
+    def _route(self, request: Request) -> Response:
+        """Raises StatusError."""
+        if not request.info.is_resource_request:
+            return self._site.respond(request)
+        try:
+            admitted = self._router.admit(request)
+        except StatusError as error:
+            return responses.error_response(error, request.headers, request.query)
+        if not admitted:
+            return responses.page_not_found()
+        return endpoints.handle(request, self._backend)
+
+
+def _refused(exchange: _Exchange, error: StatusError) -> Response:
+    """Returns the response of a filter. Neither the filters nor the router support CBOR."""
+    return responses.error_response(error, exchange.request_headers, exchange.query)
+
+
+class _Exchange:
+    """The state of a request between filters, and the headers that every response to it has."""
+
+    __slots__ = (
+        "annotations",
+        "audit",
+        "environ",
+        "headers",
+        "info",
+        "method",
+        "observation",
+        "path",
+        "query",
+        "request_headers",
+        "warnings",
+    )
+
+    def __init__(self, environ: Environment) -> None:
+        self.environ = environ
+        self.method: str = environ["REQUEST_METHOD"]
+        self.path = path_of(environ)
+        self.query = _NO_QUERY
+        self.info: RequestInfo | None = None
+        self.audit: AuditContext | None = None
+        self.observation: Observation | None = None
+        self.annotations: dict[str, tuple[str, str]] = {}
+        """The audit annotations of admission."""
+        self.warnings: list[str] = []
+        """Of the filters."""
+        self.request_headers = Headers(environ)
+        self.headers: list[tuple[str, str]] = [("Audit-Id", environ.get("HTTP_AUDIT_ID") or random_uuid())]
+
+
+def _finished(response: Response, environ: Environment) -> Iterable[bytes]:
+    """Returns the WSGI body, compressed if applicable; sets Content-Length for short bodies."""
+    body = response.body
+    if not isinstance(body, (bytes, Chunks)):  # a union costs more
+        return body
+    if len(body) > THRESHOLD:
+        body = compress(response, body, environ.get("HTTP_ACCEPT_ENCODING", ""))
+    if len(body) <= _MEASURED and response.status not in _WITHOUT_BODY:
+        response.headers.append(("Content-Length", str(len(body))))
+    return (body,) if isinstance(body, bytes) else body
+
+
+def _merged(common: list[tuple[str, str]], own: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Returns all headers; the Cache-Control of a response overrides the common one."""
+    if "Cache-Control" in dict(own):
+        common.remove(_NOT_CACHED)
+    return common + own
+
+
+def _unknown_target(environ: Environment) -> Response:
+    problem = f"failed to create RequestInfo: unable to determine kind and namespace from url, {request_uri(environ)}"
+    return _internal_error(environ, problem)
+
+
+def _internal_error(environ: Environment, problem: str) -> Response:
+    """Returns the response for a filter that fails."""
+    uri = request_uri(environ)
+    return responses.http_error(500, sanitised(f"Internal Server Error: {responses.go_quote(uri)}: {problem}"))
+
+
+def _panic(exchange: _Exchange, *, cbor: bool) -> Response:
+    message = 'an error on the server ("") has prevented the request from succeeding'
+    error = StatusError(500, "InternalError", message, {})
+    return responses.error_response(error, exchange.request_headers, exchange.query, cbor=cbor)
+
+
+def _definition(backend: Backend, resource: Resource) -> dict[str, Any] | None:
+    """Returns the CustomResourceDefinition of a custom resource."""
+    name = f"{resource.plural}.{resource.group}"
+    return backend.services.get("apiextensions.k8s.io", "customresourcedefinitions", "", name)
+
+
+def _stored_objects(backend: Backend) -> Iterator[tuple[str, str, int]]:
+    """Yields group, resource and number of the stored objects; resources that share storage are counted once."""
+    seen: set[str] = set()
+    for resource in backend.registry:
+        if "list" in resource.verbs and resource.bucket not in seen:
+            seen.add(resource.bucket)
+            yield resource.group, resource.plural, backend.store.bucket(resource.bucket).count()

@@ -1,0 +1,286 @@
+"""The discovery documents of one state of the registry, unaggregated (a document for each group and version) and aggregated.
+
+The list of groups has the groups of the APIServices by priority. The aggregated document has all served groups, including
+those of other servers. Verbs of built-in resources are sorted, those of custom resources are in the order of
+apiextensions-apiserver. In the aggregated form, responseKind of a built-in resource has no group and version, that of a
+custom one has.
+
+Specified by: k8s.io/apiserver/pkg/endpoints/discovery, k8s.io/apiextensions-apiserver/pkg/apiserver
+(customresource_discovery_controller.go), k8s.io/kube-aggregator/pkg/apiserver/handler_apis.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any, Final
+
+from fakekube.apis.rest.resource import Registry, Resource
+from fakekube.apis.rest.subresource import Subresource
+from fakekube.apis.validation.kube_aware_version import preference
+from fakekube.apiserver.http.discovery.registrations import GroupVersionPriority, Registrations, builtin_priorities
+
+__all__ = ["AGGREGATOR_GROUP", "Documents", "Snapshot"]
+
+Document = dict[str, Any]
+
+_CUSTOM_VERBS: Final = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
+_CUSTOM_SUBRESOURCES: Final = ("status", "scale")
+#: The priorities of group and version: of custom resources, and of groups without an APIService.
+_CUSTOM_PRIORITIES: Final = (1000, 100)
+_DEFAULT_PRIORITIES: Final = (1000, 15)
+#: The group that is listed first, without an APIService.
+AGGREGATOR_GROUP: Final = "apiregistration.k8s.io"
+
+
+class Documents:
+    """The discovery documents of one cluster, rebuilt when the registry or the APIServices have changed."""
+
+    def __init__(self, registry: Registry, registrations: Registrations, version: str) -> None:
+        """`version` is the emulated minor."""
+        self._registry = registry
+        self._registrations = registrations
+        self._builtin = builtin_priorities(version)
+        self._current: tuple[object, object, Snapshot] = (None, None, Snapshot((), (), {}, {}))
+        """The states of the registry and the APIServices, and their documents."""
+
+    def current(self) -> Snapshot:
+        """Returns the documents of the current state; the same object as long as nothing changes."""
+        state, registered, (known, known_registered, snapshot) = self._registry.state, self._registrations.state, self._current
+        if state is not known or registered != known_registered:
+            served = tuple(resource for resource in self._registry if not resource.unservable)
+            services, remotes = self._registrations.services(), self._registrations.remotes()
+            if (served, services, remotes) != (snapshot.served, snapshot.services, snapshot.remotes):
+                snapshot = _snapshot(served, services, remotes, self._builtin)
+            self._current = (state, registered, snapshot)
+        return snapshot
+
+
+#: The newest snapshot of built-in resources alone in this process: most clusters serve the same, at least at first.
+_newest: list[Snapshot] = []
+
+
+def _snapshot(
+    served: tuple[Resource, ...],
+    services: tuple[GroupVersionPriority, ...],
+    remotes: Mapping[tuple[str, str], Document],
+    builtin: Mapping[tuple[str, str], GroupVersionPriority],
+) -> Snapshot:
+    """Returns the documents of a state: those that another cluster has built, if it has the same state."""
+    for newest in _newest:
+        if (served, services, remotes) == (newest.served, newest.services, newest.remotes) and builtin is newest.builtin:
+            return newest
+    made = Snapshot(served, services, remotes, builtin)
+    if not remotes and not any(resource.custom for resource in served):  # which belong to one cluster
+        _newest[:] = [made]
+    return made
+
+
+class Snapshot:
+    """The documents of one state, each built on first use. They must not be changed."""
+
+    def __init__(
+        self,
+        served: tuple[Resource, ...],
+        services: tuple[GroupVersionPriority, ...],
+        remotes: Mapping[tuple[str, str], Document],
+        builtin: Mapping[tuple[str, str], GroupVersionPriority],
+    ) -> None:
+        self.served = served
+        self.services = services
+        self.remotes = remotes
+        self.builtin = builtin
+        self.encodings: dict[object, tuple[bytes, str]] = {}
+        """A cache for the endpoints: encoded responses with their ETags."""
+
+    @cached_property
+    def _by_group(self) -> dict[str, dict[str, list[Resource]]]:
+        """Group → version → resources that this server serves."""
+        found: dict[str, dict[str, list[Resource]]] = {}
+        for resource in self.served:
+            found.setdefault(resource.group, {}).setdefault(resource.version, []).append(resource)
+        return found
+
+    @cached_property
+    def _registered(self) -> dict[str, list[str]]:
+        """Group → versions of the APIServices; both in order of priority."""
+        found: dict[str, list[GroupVersionPriority]] = {}
+        for entry in self.services:
+            found.setdefault(entry.group, []).append(entry)
+        return {
+            group: [entry.version for entry in sorted(entries, key=lambda one: (-one.version_priority, preference(one.version)))]
+            for group, entries in found.items()
+        }
+
+    def paths(self) -> Iterator[tuple[str, str]]:
+        """Returns the paths of all group versions that are served or have an APIService."""
+        yield from {(group, version): None for group, versions in self._by_group.items() for version in versions}
+        yield from ((entry.group, entry.version) for entry in self.services)
+
+    # ------------------------------------------------------------ unaggregated
+
+    @cached_property
+    def groups(self) -> Document:
+        """Returns the APIGroupList of /apis: the group of the aggregator, and those of the APIServices."""
+        listed = [self._group(AGGREGATOR_GROUP, list(self._by_group.get(AGGREGATOR_GROUP, ())))]
+        listed += [self._group(name, versions) for name, versions in self._registered.items() if name]
+        return {"kind": "APIGroupList", "apiVersion": "v1", "groups": [group for group in listed if group["versions"]]}
+
+    def is_registered(self, group: str) -> bool:
+        """Reports whether the group has an APIService."""
+        return group in self._registered
+
+    def group(self, name: str) -> Document | None:
+        """Returns the APIGroup of /apis/NAME; None if there is none. A group without an APIService may be served, too."""
+        versions = self._registered.get(name) or self._ordered(name)
+        if not name or not versions:
+            return None
+        return {"kind": "APIGroup", "apiVersion": "v1", **self._group(name, versions)}
+
+    def _group(self, name: str, versions: Sequence[str]) -> Document:
+        shown = [{"groupVersion": f"{name}/{version}", "version": version} for version in versions]
+        return {"name": name, "versions": shown, **({"preferredVersion": shown[0]} if shown else {})}
+
+    def _ordered(self, group: str) -> list[str]:
+        """Returns the versions of a group that this server serves, by their own priorities."""
+        return sorted(self._by_group.get(group, ()), key=lambda version: self._place(group, version))
+
+    def _place(self, group: str, version: str) -> tuple[int, tuple[int, int, int, int, str]]:
+        """Returns the sort key of a version in the aggregated document."""
+        return -self._priority(group, version).version_priority, preference(version)
+
+    def _priority(self, group: str, version: str) -> GroupVersionPriority:
+        """Returns the priority of a group version in the aggregated document: for another server that of its APIService."""
+        if (group, version) in self.remotes:
+            return next(one for one in self.services if (one.group, one.version) == (group, version))
+        resources = self._by_group.get(group, {}).get(version)
+        if resources and resources[0].custom:
+            return GroupVersionPriority(group, version, *_CUSTOM_PRIORITIES)
+        return self.builtin.get((group, version)) or GroupVersionPriority(group, version, *_DEFAULT_PRIORITIES)
+
+    def resources(self, group: str, version: str) -> Document | None:
+        """Returns the APIResourceList of a group version; None if it is not served. That of v1 has no apiVersion."""
+        resources = self._by_group.get(group, {}).get(version)
+        if resources is None:
+            return None
+        listed = [entry for resource in resources for entry in _listed(resource)]
+        if not group:
+            return {"kind": "APIResourceList", "groupVersion": version, "resources": listed}
+        return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": f"{group}/{version}", "resources": listed}
+
+    # ------------------------------------------------------------ aggregated
+
+    @cached_property
+    def group_names(self) -> list[str]:
+        """Returns the groups of the aggregated document but the core group, by the highest priority of their versions."""
+        highest: dict[str, int] = {}
+        for group, version in self._everywhere:
+            highest[group] = max(highest.get(group, 0), self._priority(group, version).group_priority)
+        return sorted((group for group in highest if group), key=lambda group: (-highest[group], group))
+
+    @cached_property
+    def _everywhere(self) -> dict[tuple[str, str], None]:
+        """Returns all group versions that are served, by this or another server."""
+        here = {(group, version): None for group, versions in self._by_group.items() for version in versions}
+        return {**here, **dict.fromkeys(self.remotes)}
+
+    def aggregated(self, groups: Iterable[str]) -> Document:
+        """Returns the APIGroupDiscoveryList of these groups."""
+        items = [
+            {
+                "metadata": {"name": group} if group else {},
+                "versions": [
+                    self._version(group, version)
+                    for version in sorted(
+                        (version for name, version in self._everywhere if name == group), key=lambda one: self._place(group, one)
+                    )
+                ],
+            }
+            for group in groups
+        ]
+        return {"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items}
+
+    def _version(self, group: str, version: str) -> Document:
+        remote = self.remotes.get((group, version))
+        if remote is not None:
+            return remote
+        resources = [_aggregated(resource) for resource in self._by_group[group][version]]
+        return {"version": version, "resources": resources, "freshness": "Current"}
+
+
+def _verbs(resource: Resource) -> list[str]:
+    if resource.custom:
+        return [verb for verb in _CUSTOM_VERBS if verb in resource.verbs - resource.hidden_verbs]
+    return sorted(resource.verbs)
+
+
+def _subresources(resource: Resource) -> list[Subresource]:
+    if resource.custom:
+        return [resource.subresources[name] for name in _CUSTOM_SUBRESOURCES if name in resource.subresources]
+    return [resource.subresources[name] for name in sorted(resource.subresources)]
+
+
+def _names(resource: Resource) -> Document:
+    """Returns the optional names of a resource: short names and categories."""
+    found: Document = {}
+    if resource.short_names:
+        found["shortNames"] = list(resource.short_names)
+    if resource.categories:
+        found["categories"] = list(resource.categories)
+    return found
+
+
+def _listed(resource: Resource) -> list[Document]:
+    """Returns the APIResources of a resource and its subresources."""
+    main = {
+        "name": resource.plural,
+        "singularName": resource.singular,
+        "namespaced": resource.namespaced,
+        "kind": resource.kind,
+        "verbs": _verbs(resource),
+        **_names(resource),
+    }
+    if resource.storage_version_hash:
+        main["storageVersionHash"] = resource.storage_version_hash
+    return [main, *(_listed_subresource(resource, subresource) for subresource in _subresources(resource))]
+
+
+def _listed_subresource(resource: Resource, subresource: Subresource) -> Document:
+    entry: Document = {"name": f"{resource.plural}/{subresource.name}", "singularName": "", "namespaced": resource.namespaced}
+    if _foreign(resource, subresource):
+        entry |= {"group": subresource.gvk.group, "version": subresource.gvk.version}
+    return entry | {"kind": subresource.gvk.kind, "verbs": sorted(subresource.verbs)}
+
+
+def _aggregated(resource: Resource) -> Document:
+    entry: Document = {
+        "resource": resource.plural,
+        "responseKind": _response_kind(resource.gvk.group, resource.gvk.version, resource.kind, told=resource.custom),
+        "scope": "Namespaced" if resource.namespaced else "Cluster",
+        "singularResource": resource.singular,
+        "verbs": _verbs(resource),
+        **_names(resource),
+    }
+    below = [
+        {
+            "subresource": subresource.name,
+            "responseKind": _response_kind(
+                subresource.gvk.group,
+                subresource.gvk.version,
+                subresource.gvk.kind,
+                told=resource.custom or _foreign(resource, subresource),
+            ),
+            "verbs": sorted(subresource.verbs),
+        }
+        for subresource in _subresources(resource)
+    ]
+    return entry | {"subresources": below} if below else entry
+
+
+def _response_kind(group: str, version: str, kind: str, *, told: bool) -> Document:
+    return {"group": group if told else "", "version": version if told else "", "kind": kind}
+
+
+def _foreign(resource: Resource, subresource: Subresource) -> bool:
+    """Reports whether its kind belongs to another group or version."""
+    return (subresource.gvk.group, subresource.gvk.version) != (resource.group, resource.version)

@@ -1,0 +1,172 @@
+"""Classifies requests by FlowSchema and priority level, and returns both as response headers.
+
+Requests are not queued; the classification is the only part of API priority and fairness that clients see. It is
+cached until a FlowSchema or a PriorityLevelConfiguration changes.
+
+Specified by: k8s.io/apiserver/pkg/util/flowcontrol (rule.go, apf_controller.go), k8s.io/api/flowcontrol/v1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from fakekube.apiserver.auth.identities import service_account_username
+from fakekube.apiserver.auth.observing import Lister, Observed
+from fakekube.apiserver.endpoints.request import RequestInfo, User
+from fakekube.net.streams import Source
+
+__all__ = ["Flows"]
+
+_GROUP: Final = "flowcontrol.apiserver.k8s.io"
+_SCHEMAS: Final = "flowschemas"
+_LEVELS: Final = "prioritylevelconfigurations"
+_ALL: Final = "*"
+_SEATS: Final = 600
+"""The requests that a real server serves at once, of which the levels have their shares: 400 that read, 200 that write."""
+_MAXIMUM_KEPT: Final = 4096
+
+Headers = tuple[tuple[str, str], ...]
+Object = Mapping[str, Any]
+
+
+_InOrder = Sequence[tuple[Object, Headers]]
+
+
+class _KnownOrder:
+    """Caches the order of the last FlowSchemas seen: most clusters of a process have the same ones, those of a fresh cluster."""
+
+    def __init__(self) -> None:
+        self._newest: tuple[tuple[Object, ...], tuple[Object, ...], _InOrder] = ((), (), ())
+
+    def of(self, schemas: tuple[Object, ...], levels: tuple[Object, ...]) -> _InOrder:
+        """Returns the specs of the schemas, sorted by precedence, each with the headers of the requests that it matches."""
+        newest = self._newest
+        if (schemas, levels) != newest[:2]:
+            uids = {level["metadata"]["name"]: level["metadata"]["uid"] for level in levels}
+            in_order = [
+                (schema["spec"], _headers(schema["metadata"]["uid"], uids[level]))
+                for schema in sorted(schemas, key=_precedence)
+                if (level := schema["spec"]["priorityLevelConfiguration"]["name"]) in uids
+            ]
+            newest = self._newest = (schemas, levels, in_order)
+        return newest[2]
+
+
+_known_order = _KnownOrder()
+
+
+class _Schemas:
+    """The FlowSchemas at one version, with the cached classifications."""
+
+    def __init__(self, objects: Observed, version: int) -> None:
+        self.version = version
+        self.known: dict[tuple[object, ...], Headers] = {}
+        self._in_order = _known_order.of(tuple(objects.list(_GROUP, _SCHEMAS)), tuple(objects.list(_GROUP, _LEVELS)))
+
+    def find(self, info: RequestInfo, user: User) -> Headers:
+        """Returns the headers for the first FlowSchema that matches."""
+        return next((headers for spec, headers in self._in_order if _matches(spec, info, user)), ())
+
+
+class Flows:
+    """Classifies the requests of one cluster."""
+
+    def __init__(self, lister: Lister, bucket: Callable[[str], Source]) -> None:
+        self._objects = Observed(lister, [bucket(f"{plural}.{_GROUP}") for plural in (_SCHEMAS, _LEVELS)])
+        self._schemas: _Schemas | None = None
+
+    def headers(self, info: RequestInfo, user: User) -> Headers:
+        """Returns the headers for a request's flow; none if no FlowSchema matches."""
+        version = self._objects.version()
+        schemas = self._schemas
+        if schemas is None or schemas.version != version:
+            schemas = self._schemas = _Schemas(self._objects, version)
+        key = (
+            user.name,
+            user.groups,
+            info.verb,
+            info.group,
+            info.resource,
+            info.subresource,
+            info.namespace,
+            info.is_resource_request or info.path,
+        )
+        found = schemas.known.get(key)
+        if found is None:
+            found = schemas.find(info, user)
+            if len(schemas.known) < _MAXIMUM_KEPT:
+                schemas.known[key] = found
+        return found
+
+    def nominal_seats(self) -> dict[str, int]:
+        """Returns the nominal number of seats of each priority level, by its shares."""
+        shares = {level["metadata"]["name"]: _shares(level["spec"]) for level in self._objects.list(_GROUP, _LEVELS)}
+        total = sum(shares.values())
+        return {name: -(-_SEATS * share // total) if total else 0 for name, share in sorted(shares.items())}
+
+
+def _shares(spec: Object) -> int:
+    """Returns the nominal concurrency shares of a limited or exempt level."""
+    shares: int = (spec.get("limited") or spec.get("exempt") or {}).get("nominalConcurrencyShares", 0)
+    return shares
+
+
+def _precedence(schema: Object) -> tuple[int, str]:
+    return schema["spec"].get("matchingPrecedence", 0), schema["metadata"]["name"]
+
+
+def _headers(schema_uid: str, level_uid: str) -> Headers:
+    return ("X-Kubernetes-Pf-Flowschema-Uid", schema_uid), ("X-Kubernetes-Pf-Prioritylevel-Uid", level_uid)
+
+
+def _matches(spec: Object, info: RequestInfo, user: User) -> bool:
+    return any(_rule_matches(rule, info, user) for rule in spec.get("rules") or ())
+
+
+def _rule_matches(rule: Object, info: RequestInfo, user: User) -> bool:
+    if not any(_subject_matches(subject, user) for subject in rule.get("subjects") or ()):
+        return False
+    if info.is_resource_request:
+        return any(_resource_rule_matches(inner, info) for inner in rule.get("resourceRules") or ())
+    return any(
+        _contains(inner["verbs"], info.verb) and _path_matches(inner["nonResourceURLs"], info.path)
+        for inner in rule.get("nonResourceRules") or ()
+    )
+
+
+def _subject_matches(subject: Object, user: User) -> bool:
+    kind = subject["kind"]
+    if kind == "ServiceAccount":
+        account = subject.get("serviceAccount") or {}
+        namespace, name = account.get("namespace", ""), account.get("name", "")
+        if name == _ALL:
+            return user.name.startswith(service_account_username(namespace, ""))
+        return user.name == service_account_username(namespace, name)
+    name = (subject.get(kind.lower()) or {}).get("name")
+    return name == _ALL or name in ((user.name,) if kind == "User" else user.groups)
+
+
+def _resource_rule_matches(rule: Object, info: RequestInfo) -> bool:
+    resource = f"{info.resource}/{info.subresource}" if info.subresource else info.resource
+    if not (
+        _contains(rule["verbs"], info.verb)
+        and _contains(rule["resources"], resource)
+        and _contains(rule["apiGroups"], info.group)
+    ):
+        return False
+    if not info.namespace:
+        return bool(rule.get("clusterScope"))
+    return _contains(rule.get("namespaces") or (), info.namespace)
+
+
+def _contains(values: Sequence[str], value: str) -> bool:
+    return value in values or list(values) == [_ALL]
+
+
+def _path_matches(patterns: Sequence[str], path: str) -> bool:
+    for pattern in patterns:
+        prefix = pattern.removesuffix(_ALL)
+        if pattern in (_ALL, path) or path.startswith(prefix if prefix.endswith("/") else f"{prefix}/"):
+            return True
+    return False

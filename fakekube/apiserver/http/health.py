@@ -1,0 +1,93 @@
+"""Serves /healthz, /livez and /readyz, in all formats of the real server.
+
+The checks are those of the real server, in its order; all of them pass. Each check also has its own path.
+
+Specified by: k8s.io/apiserver/pkg/server/healthz/healthz.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
+from typing import Final
+
+from fakekube.apiserver.endpoints.request import Query, Request, Response
+from fakekube.apiserver.http import responses
+from fakekube.base.golang.quoting import go_quote
+
+__all__ = ["CHECKS", "endpoints"]
+
+_HOOKS: Final = tuple(
+    f"poststarthook/{hook}"
+    for hook in (
+        "start-apiserver-admission-initializer",
+        "generic-apiserver-start-informers",
+        "priority-and-fairness-config-consumer",
+        "priority-and-fairness-filter",
+        "storage-object-count-tracker-hook",
+        "start-apiextensions-informers",
+        "start-apiextensions-controllers",
+        "crd-informer-synced",
+        "start-system-namespaces-controller",
+        "peer-endpoint-reconciler-controller",
+        "start-cluster-authentication-info-controller",
+        "start-kube-apiserver-identity-lease-controller",
+        "start-kube-apiserver-identity-lease-garbage-collector",
+        "storage-readiness",
+        "start-legacy-token-tracking-controller",
+        "start-service-ip-repair-controllers",
+        "rbac/bootstrap-roles",
+        "scheduling/bootstrap-system-priority-classes",
+        "priority-and-fairness-config-producer",
+        "bootstrap-controller",
+        "start-kubernetes-service-cidr-controller",
+        "start-kube-aggregator-informers",
+        "apiservice-status-local-available-controller",
+        "apiservice-status-remote-available-controller",
+        "apiservice-registration-controller",
+        "apiservice-discovery-controller",
+        "kube-apiserver-autoregistration",
+    )
+)
+_LAST: Final = (
+    "autoregister-completion",
+    "poststarthook/apiservice-openapi-controller",
+    "poststarthook/apiservice-openapiv3-controller",
+)
+
+#: The checks of each endpoint, in order.
+CHECKS: Final[Mapping[str, Sequence[str]]] = {
+    "healthz": ("ping", "log", "loopback-serving-certificate", "etcd", *_HOOKS, *_LAST),
+    "livez": ("ping", "log", "loopback-serving-certificate", "etcd", *_HOOKS, *_LAST),
+    "readyz": ("ping", "log", "etcd", "etcd-readiness", "informer-sync", *_HOOKS, *_LAST, "shutdown"),
+}
+
+
+@cache
+def endpoints() -> Mapping[str, Callable[[Request], Response]]:
+    """Returns the endpoints of all checks, by path."""
+    found: dict[str, Callable[[Request], Response]] = {}
+    for name, checks in CHECKS.items():
+        found[f"/{name}"] = partial(_all_checks, name)
+        found |= {f"/{name}/{check}": _one_check for check in checks}
+    return found
+
+
+def _one_check(_request: Request) -> Response:
+    return responses.plain_text("ok")
+
+
+def _all_checks(name: str, request: Request) -> Response:
+    text = _report(name, request.query) if "verbose" in request.query else "ok"
+    return responses.plain_text(text, 200, responses.NO_SNIFFING)
+
+
+def _report(name: str, query: Query) -> str:
+    excluded = set(query.all("exclude"))
+    checks = CHECKS[name]
+    lines = [f"[+]{check} excluded: ok" if check in excluded else f"[+]{check} ok" for check in checks]
+    unknown = sorted(excluded.difference(checks))
+    if unknown:
+        quoted = ",".join(map(go_quote, unknown))
+        lines.append(f"warn: some health checks cannot be excluded: no matches for {quoted}")
+    return "\n".join([*lines, f"{name} check passed\n"])

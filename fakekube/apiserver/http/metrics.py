@@ -1,0 +1,258 @@
+"""Serves /metrics: the metrics of an API server that a fake can measure.
+
+Counting a request costs two additions under a lock; `exposition` encodes the metrics when they are requested. Names,
+labels and buckets are those of the real server. Metrics of parts that a fake does not have (etcd, the Go runtime,
+queues) are omitted.
+
+Specified by: k8s.io/apiserver/pkg/endpoints/metrics/metrics.go, k8s.io/component-base/metrics/prometheus (feature,
+version), kube-aggregator/pkg/controllers/status/metrics.
+"""
+
+from __future__ import annotations
+
+import os
+import resource as limits
+import sys
+import threading
+import time
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Final, NamedTuple
+
+from fakekube.apimachinery import data
+from fakekube.apiserver.endpoints.request import RequestInfo, Response
+from fakekube.apiserver.http import health
+from fakekube.apiserver.http.exposition import COUNTER, GAUGE, HISTOGRAM, Family, Histogram, Sample, encode
+from fakekube.apiserver.http.version import version_info
+
+__all__ = ["Labels", "Metrics", "labels_of"]
+
+_DURATION_BUCKETS: Final = (
+    0.005,
+    0.025,
+    0.05,
+    0.1,
+    0.2,
+    0.4,
+    0.6,
+    0.8,
+    1.0,
+    1.25,
+    1.5,
+    2.0,
+    3.0,
+    4.0,
+    5.0,
+    6.0,
+    8.0,
+    10.0,
+    15.0,
+    20.0,
+    30.0,
+    45.0,
+    60.0,
+)
+_METHOD_OF: Final = {
+    "get": "GET",
+    "list": "LIST",
+    "watch": "WATCH",
+    "create": "POST",
+    "update": "PUT",
+    "patch": "PATCH",
+    "delete": "DELETE",
+    "deletecollection": "DELETE",
+    "proxy": "CONNECT",
+}
+_PROCESS_START: Final = time.time()
+#: The maximal number of label sets: clients can invent paths without limit.
+_MAXIMUM_LABELS: Final = 2000
+
+#: The fields of /version that are labels of kubernetes_build_info.
+_BUILD: Final = {
+    "build_date": "buildDate",
+    "compiler": "compiler",
+    "git_commit": "gitCommit",
+    "git_tree_state": "gitTreeState",
+    "git_version": "gitVersion",
+    "go_version": "goVersion",
+    "major": "major",
+    "minor": "minor",
+    "platform": "platform",
+}
+
+
+class Labels(NamedTuple):
+    """The labels by which requests are counted."""
+
+    component: str
+    dry_run: str
+    group: str
+    resource: str
+    scope: str
+    subresource: str
+    verb: str
+    version: str
+
+
+_OTHERS: Final = Labels("", "", "", "", "", "", "other", "")
+
+
+def labels_of(info: RequestInfo, *, dry_run: bool) -> Labels:
+    """Returns the labels of a request."""
+    if not info.is_resource_request:
+        return Labels("", "", "", "", "", info.path, info.verb.upper(), "")
+    scope = "resource" if info.name and info.verb not in ("list", "watch") else "namespace" if info.namespace else "cluster"
+    return Labels(
+        "apiserver",
+        "All" if dry_run else "",
+        info.group,
+        info.resource,
+        scope,
+        info.subresource,
+        _METHOD_OF.get(info.verb, "other"),
+        info.version,
+    )
+
+
+class Metrics:
+    """The counters of one cluster.
+
+    Args:
+        objects: Returns the number of stored objects, by group and resource.
+        seats: Returns the nominal number of seats of each priority level.
+        unavailable: Returns the names of all APIServices, and whether each is unavailable.
+        version: The emulated minor version.
+        gates: The feature gates that differ from the defaults.
+    """
+
+    def __init__(
+        self,
+        objects: Callable[[], Iterable[tuple[str, str, int]]] = list,
+        seats: Callable[[], Mapping[str, int]] = dict,
+        unavailable: Callable[[], Mapping[str, bool]] = dict,
+        version: str = data.NEWEST,
+        gates: Mapping[str, bool] | None = None,
+    ) -> None:
+        self._objects, self._seats, self._unavailable = objects, seats, unavailable
+        self._version, self._gates = version, gates or {}
+        self._lock = threading.Lock()
+        self._answered: dict[Labels, tuple[dict[int, int], list[float]]] = {}
+        """By labels: the number of responses by code, and the histogram of durations with their sum at its end."""
+
+    def answered(self, labels: Labels, code: int, seconds: float) -> None:
+        """Counts a response with its code and duration."""
+        with self._lock:
+            found = self._answered.get(labels)
+            if found is None:
+                if len(self._answered) >= _MAXIMUM_LABELS:
+                    labels = _OTHERS
+                found = self._answered.setdefault(labels, ({}, [0.0] * (len(_DURATION_BUCKETS) + 2)))
+            codes, histogram = found
+            codes[code] = codes.get(code, 0) + 1
+            histogram[bisect_left(_DURATION_BUCKETS, seconds)] += 1
+            histogram[-1] += seconds
+
+    def reset(self) -> None:
+        """Resets all counters."""
+        with self._lock:
+            self._answered.clear()
+
+    # ------------------------------------------------------------ exposition
+
+    def response(self, accept: str = "") -> Response:
+        """Returns all metrics, in the negotiated format."""
+        return _response(self._families(), accept)
+
+    def health_response(self, accept: str = "") -> Response:
+        """Returns /metrics/slis: the results of the health checks."""
+        return _response([_health()], accept)
+
+    def _families(self) -> Iterator[Family]:
+        with self._lock:
+            requests = {(labels, code): count for labels, (codes, _) in self._answered.items() for code, count in codes.items()}
+            durations = {labels: list(histogram) for labels, (_, histogram) in self._answered.items()}
+        objects = sorted(self._objects())
+        yield Family(
+            "aggregator_unavailable_apiservice",
+            GAUGE,
+            "APIServices by whether they are not available.",
+            [Sample({"name": name}, unavailable) for name, unavailable in sorted(self._unavailable().items())],
+        )
+        yield Family(
+            "apiserver_flowcontrol_nominal_limit_seats",
+            GAUGE,
+            "Requests that a priority level might serve at once.",
+            [Sample({"priority_level": level}, seats) for level, seats in sorted(self._seats().items())],
+        )
+        yield Family(
+            "apiserver_request_duration_seconds",
+            HISTOGRAM,
+            "How long requests took.",
+            [
+                Sample(labels._asdict(), Histogram(_DURATION_BUCKETS, measured[:-1], measured[-1]))
+                for labels, measured in sorted(durations.items())
+            ],
+        )
+        yield Family(
+            "apiserver_request_total",
+            COUNTER,
+            "Requests that were answered.",
+            [Sample({"code": str(code), **labels._asdict()}, count) for (labels, code), count in sorted(requests.items())],
+        )
+        yield Family(
+            "apiserver_resource_objects",
+            GAUGE,
+            "Objects that are stored.",
+            [Sample({"group": group, "resource": resource}, count) for group, resource, count in objects],
+        )
+        yield Family(
+            "apiserver_storage_objects",
+            GAUGE,
+            "Objects that are stored, under their older name.",
+            [Sample({"resource": f"{resource}.{group}" if group else resource}, count) for group, resource, count in objects],
+        )
+        yield _build(self._version)
+        yield self._features()
+        yield _health()
+        yield from _process()
+
+    def _features(self) -> Family:
+        features = data.minor(self._version).features
+        return Family(
+            "kubernetes_feature_enabled",
+            GAUGE,
+            "Feature gates of the emulated release, and whether they are on.",
+            [Sample({"name": name, "stage": stage}, self._gates.get(name, on)) for name, (stage, on) in features.items()],
+        )
+
+
+def _response(families: Iterable[Family], accept: str) -> Response:
+    content_type, body = encode(families, accept)
+    return Response(200, [("Content-Type", content_type), ("Process-Start-Time-Unix", str(int(_PROCESS_START)))], body)
+
+
+def _build(version: str) -> Family:
+    info = version_info(version)
+    labels = {label: info[name] for label, name in _BUILD.items()}
+    return Family("kubernetes_build_info", GAUGE, "The emulated release.", [Sample(labels, 1)])
+
+
+def _health() -> Family:
+    return Family(
+        "kubernetes_healthcheck",
+        GAUGE,
+        "What became of each health check; 1 is well.",
+        [Sample({"name": check, "type": kind}, 1) for kind, checks in health.CHECKS.items() for check in checks],
+    )
+
+
+def _process() -> Iterator[Family]:
+    usage = limits.getrusage(limits.RUSAGE_SELF)
+    memory = usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    yield _single("process_cpu_seconds_total", COUNTER, "Processor time of this process.", sum(os.times()[:2]))
+    yield _single("process_resident_memory_bytes", GAUGE, "The most memory that this process had.", memory)
+    yield _single("process_start_time_seconds", GAUGE, "When this process started.", _PROCESS_START)
+
+
+def _single(name: str, kind: str, help_text: str, value: float) -> Family:
+    return Family(name, kind, help_text, [Sample({}, value)])

@@ -1,0 +1,183 @@
+"""The encoded OpenAPI documents of a cluster, each built on first use.
+
+Documents of built-in resources are built once per process and minor, those with custom resources once per state of the
+definitions. The ETag of a document is the hash of its JSON in all formats.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import Any, Final
+from urllib.parse import quote
+
+import orjson
+
+from fakekube.apimachinery import data
+from fakekube.apimachinery.codecs import json
+from fakekube.apis.rest.resource import Registry, Resource
+from fakekube.apiserver.http.openapi import custom, sources, v2, v3
+from fakekube.apiserver.http.openapi.operations import Paths
+from fakekube.apiserver.http.openapi.schemas import definitions
+
+__all__ = ["Encoded", "OpenAPIDocuments", "encoded"]
+
+Definition = Mapping[str, Any]
+Lookup = Callable[[Resource], Definition | None]
+"""Returns the CustomResourceDefinition of a custom resource."""
+
+_INDEX_ROOT: Final = "/openapi/v3/"
+
+#: Groups that documents of custom resources do not list, since kube-aggregator and kube-apiserver serve them.
+_UNKNOWN_TO_CUSTOM: Final = frozenset(
+    {"admission.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "imagepolicy.k8s.io"}
+)
+
+
+@dataclass(slots=True, frozen=True)
+class Encoded:
+    """A document as JSON, and its hash."""
+
+    json: bytes
+    hash: str
+
+    @property
+    def etag(self) -> str:
+        return f'"{self.hash}"'
+
+
+def encoded(document: Any) -> Encoded:
+    """Encodes a document."""
+    try:
+        content = orjson.dumps(document)
+    except orjson.JSONEncodeError:  # nested too deep for orjson
+        content = json.dumps(document)
+    return Encoded(content, hashlib.sha512(content).hexdigest().upper())
+
+
+class OpenAPIDocuments:
+    """The documents of one cluster.
+
+    Args:
+        version: the emulated minor.
+        registry: the served resources.
+        definition_of: returns the definition of a custom resource.
+    """
+
+    def __init__(self, version: str, registry: Registry, definition_of: Lookup) -> None:
+        self._version = version
+        self._registry = registry
+        self._definition_of = definition_of
+        self._custom = _Custom(version, ())
+
+    def current(self) -> _Custom:
+        """Returns the documents of the current state; the same object as long as nothing changes."""
+        served = tuple(self._customs())
+        if served != self._custom.served:
+            self._custom = _Custom(self._version, served)
+        return self._custom
+
+    def _customs(self) -> Iterator[tuple[Resource, Definition]]:
+        for resource in self._registry:
+            if resource.custom:
+                definition = self._definition_of(resource)
+                if definition is not None:
+                    yield resource, definition
+
+
+class _Custom:
+    """The documents for one state of the definitions."""
+
+    def __init__(self, version: str, served: tuple[tuple[Resource, Definition], ...]) -> None:
+        self._version = version
+        self.served = served
+        self._documents: dict[str, Encoded] = {}
+
+    @cached_property
+    def _names(self) -> dict[str, list[tuple[Resource, Definition]]]:
+        """The custom group versions by document name."""
+        found: dict[str, list[tuple[Resource, Definition]]] = {}
+        for resource, definition in self.served:
+            name = sources.document_name(resource.group, resource.version)
+            found.setdefault(name, []).append((resource, definition))
+        return found
+
+    @cached_property
+    def index(self) -> Encoded:
+        """Returns the index of /openapi/v3."""
+        names = sorted({*sources.builtin_paths(self._version), *self._names})
+        paths = {name: {"serverRelativeURL": self.url(name)} for name in names}
+        return encoded({"paths": paths})
+
+    def url(self, name: str) -> str:
+        """Returns the URL of a document with its hash."""
+        document = self.document(name)
+        assert document is not None
+        return f"{_INDEX_ROOT}{quote(name)}?hash={document.hash}"
+
+    def document(self, name: str) -> Encoded | None:
+        """Returns the document of a name; None if there is none."""
+        customs = self._names.get(name)
+        if customs is None:
+            return _builtin_document(self._version, name)
+        found = self._documents.get(name)
+        if found is None:
+            found = self._documents[name] = self._custom_document(customs)
+        return found
+
+    def _custom_document(self, customs: list[tuple[Resource, Definition]]) -> Encoded:
+        paths: Paths = {}
+        schemas: dict[str, dict[str, Any]] = {}
+        for resource, definition in customs:
+            paths |= sources.custom_paths(resource, custom.type_name(resource), custom.list_type_name(resource))
+            schemas |= custom.schemas(resource, definition)
+        known = v2.everywhere_in(data.minor(self._version).group_versions)
+        everywhere = [(group, version) for group, version in known if group not in _UNKNOWN_TO_CUSTOM]
+        return encoded(v3.document(v3.CUSTOM_INFO, paths, definitions(self._version), custom=schemas, everywhere=everywhere))
+
+    @cached_property
+    def v2(self) -> Encoded:
+        """Returns the document of /openapi/v2."""
+        if not self.served:
+            return _builtin_v2(self._version)
+        paths: Paths = _all_builtin_paths(self._version).copy()
+        schemas: dict[str, dict[str, Any]] = {}
+        for resource, definition in self.served:
+            paths |= sources.custom_paths(resource, custom.type_name(resource), custom.list_type_name(resource))
+            schemas |= custom.schemas(resource, definition, old=True)
+        return encoded(_v2(self._version, paths, schemas))
+
+
+@cache
+def _builtin_document(version: str, name: str) -> Encoded | None:
+    paths = sources.builtin_paths(version).get(name)
+    if paths is None:
+        return None
+    group, version_of_group = _group_version(name)
+    info = v3.builtin_info(version)
+    return encoded(v3.document(info, paths, definitions(version), group=group, version=version_of_group))
+
+
+def _group_version(name: str) -> tuple[str, str]:
+    """Returns group and version of a document name; empty for other documents."""
+    root, _, rest = name.partition("/")
+    if root == "api":
+        return "", rest
+    group, _, version = rest.partition("/")
+    return (group, version) if root == "apis" and version else ("", "")
+
+
+@cache
+def _all_builtin_paths(version: str) -> Paths:
+    return {path: operations for paths in sources.builtin_paths(version).values() for path, operations in paths.items()}
+
+
+@cache
+def _builtin_v2(version: str) -> Encoded:
+    return encoded(_v2(version, _all_builtin_paths(version), {}))
+
+
+def _v2(version: str, paths: Paths, schemas: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    return v2.document(version, paths, definitions(version), data.minor(version).group_versions, schemas)

@@ -1,0 +1,106 @@
+"""Parses path and method into the RequestInfo, which authentication, authorization and the handlers share.
+
+The parser does not know which resources exist: `/api/v1/nope` is a list of "nope", and routing responds with 404. The
+order matters, because a user without permission gets "forbidden" before "not found".
+
+Specified by: k8s.io/apiserver/pkg/endpoints/request/requestinfo.go.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fakekube.apimachinery import selectors
+from fakekube.apiserver.endpoints.request import Query, RequestInfo
+from fakekube.base.golang.integers import parse_int
+
+__all__ = ["UnknownTargetError", "request_info", "split_path"]
+
+_VERBS: Final = {"GET": "get", "HEAD": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+#: Segments after the version that set the verb (deprecated, but parsed).
+_VERB_SEGMENTS: Final = frozenset({"proxy", "watch"})
+#: Segments after /namespaces/NAME that are subresources of the namespace instead of resources in it.
+_NAMESPACE_SUBRESOURCES: Final = frozenset({"status", "finalize"})
+_SELECTING: Final = frozenset({"list", "watch", "deletecollection"})
+_NOTHING: Final = ("false", "0")
+
+
+class UnknownTargetError(Exception):
+    """A path with a verb and nothing else; the real server responds with a plain text 500."""
+
+
+def split_path(path: str) -> list[str]:
+    """Splits a path; slashes at both ends are ignored, repeated slashes within give empty segments."""
+    path = path.strip("/")
+    return path.split("/") if path else []
+
+
+def request_info(method: str, path: str, query: Query) -> RequestInfo:
+    """Returns the RequestInfo of a request.
+
+    Raises UnknownTargetError for /api/VERSION/watch and the like.
+    """
+    parts = split_path(path)
+    prefix = parts[0] if parts else ""
+    versioned = 1 if prefix == "api" else 2 if prefix == "apis" else 0
+    if not versioned or len(parts) < versioned + 2:
+        return RequestInfo(path, method.lower())
+
+    verb, group, version, namespace = _VERBS.get(method, ""), parts[1] if versioned == 2 else "", parts[versioned], ""
+    target = parts[versioned + 1 :]
+    by_path = target[0] in _VERB_SEGMENTS
+    if by_path:
+        if len(target) < 2:
+            raise UnknownTargetError(path)
+        verb, *target = target
+    if target[0] == "namespaces" and len(target) > 1:
+        namespace = target[1]
+        if len(target) > 2 and target[2] not in _NAMESPACE_SUBRESOURCES:
+            target = target[2:]
+    name = target[1] if len(target) > 1 else ""
+    subresource = target[2] if len(target) > 2 and verb != "proxy" else ""
+    info = RequestInfo(path, verb, True, prefix, group, version, namespace, target[0], subresource, name, parts=tuple(target))
+    if not name:
+        if verb == "get":
+            _refine_collection_read(info, query)
+        elif verb == "delete":
+            info.verb = "deletecollection"
+        if query.raw and info.verb in _SELECTING and not by_path:
+            info.field_selector = query.get("fieldSelector") or ""
+            info.label_selector = query.get("labelSelector") or ""
+    return info
+
+
+def _refine_collection_read(info: RequestInfo, query: Query) -> None:
+    """Turns a get without a name into a list or watch, with the name of a metadata.name field selector."""
+    watch = query.get("watch")
+    info.verb = "list" if watch is None or watch.lower() in _NOTHING else "watch"
+    selector = query.get("fieldSelector")
+    if selector and "metadata.name" in selector and _options_decode(query):
+        try:
+            name = selectors.parse_fields(selector).exact("metadata.name")
+        except selectors.SelectorError:
+            return
+        if name is not None and name not in (".", "..") and "/" not in name and "%" not in name:
+            info.name = name
+
+
+def _options_decode(query: Query) -> bool:
+    """Reports whether all list options can be decoded; if not, the real server ignores the selector here."""
+    for parameter in ("limit", "timeoutSeconds"):
+        value = query.get(parameter)
+        if value is not None and not _is_int64(value):
+            return False
+    try:
+        selectors.parse_labels(query.get("labelSelector") or "")
+    except selectors.SelectorError:
+        return False
+    return True
+
+
+def _is_int64(text: str) -> bool:
+    try:
+        parse_int(text)
+    except ValueError:
+        return False
+    return True

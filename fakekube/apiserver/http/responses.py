@@ -1,0 +1,124 @@
+"""Writes responses that no resource handler makes: errors as Status, objects without storage, and plain text.
+
+Specified by: k8s.io/apiserver/pkg/endpoints/handlers/responsewriters (writers.go, errors.go), net/http
+(Error).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, Final
+
+from fakekube.apimachinery.codecs import formats, json
+from fakekube.apimachinery.codecs.document import Document
+from fakekube.apimachinery.codecs.errors import EncodeError
+from fakekube.apimachinery.codecs.formats import Kind
+from fakekube.apimachinery.errors import StatusError
+from fakekube.apimachinery.errors.status import generic
+from fakekube.apimachinery.schema.builtin import type_of
+from fakekube.apiserver.endpoints import negotiation
+from fakekube.apiserver.endpoints.negotiation import MediaType
+from fakekube.apiserver.endpoints.request import Query, Request, Response
+from fakekube.base.golang.quoting import go_quote
+from fakekube.base.golang.strings import bytes_of
+
+__all__ = [
+    "NO_SNIFFING",
+    "encoded",
+    "error_response",
+    "go_quote",
+    "http_error",
+    "indented_json",
+    "method_not_allowed",
+    "negotiated",
+    "not_found",
+    "page_not_found",
+    "plain_text",
+    "wants_pretty",
+]
+
+NO_SNIFFING: Final = ("X-Content-Type-Options", "nosniff")
+_TEXT: Final = "text/plain; charset=utf-8"
+_META: Final = "k8s.io/apimachinery/pkg/apis/meta/v1."
+
+Headers = Mapping[str, str]
+
+
+def not_found() -> StatusError:
+    """Returns the router's 404: the path does not exist below an API that is served."""
+    return StatusError(404, "NotFound", "the server could not find the requested resource", {})
+
+
+def method_not_allowed() -> StatusError:
+    """Returns the router's 405: the path is served, but not for this method."""
+    message = "the server does not allow this method on the requested resource"
+    return StatusError(405, "MethodNotAllowed", message, {})
+
+
+def page_not_found() -> Response:
+    """Returns a plain text 404: the server does not serve this path."""
+    return http_error(404, "404 page not found")
+
+
+def http_error(code: int, text: str) -> Response:
+    """Returns an error as plain text, in the form of net/http."""
+    return plain_text(f"{text}\n", code, NO_SNIFFING)
+
+
+def plain_text(text: str, code: int = 200, *headers: tuple[str, str]) -> Response:
+    """Returns a plain text response."""
+    return Response(code, [("Content-Type", _TEXT), *headers], bytes_of(text))
+
+
+def indented_json(value: Any) -> Response:
+    """Returns a response with indented JSON, regardless of the Accept header (WriteRawJSON)."""
+    return Response(200, [("Content-Type", negotiation.JSON)], json.dumps_pretty(value))
+
+
+def wants_pretty(headers: Headers, query: Query) -> bool:
+    """Reports whether the client prefers indented JSON."""
+    return negotiation.is_pretty(query.get("pretty") or "", headers.get("user-agent", ""))
+
+
+def error_response(error: StatusError, headers: Headers, query: Query, *, cbor: bool = False, protobuf: bool = True) -> Response:
+    """Returns an error in a media type that the client accepts; `protobuf`: as far as the endpoint has it.
+
+    The errors of the router have empty details and are never encoded as CBOR.
+    """
+    accept, pretty = headers.get("accept", ""), wants_pretty(headers, query)
+    chosen = negotiation.error_output(accept, cbor=cbor and error.details != {}, pretty=pretty)
+    if chosen.format == "protobuf" and not protobuf:
+        chosen = negotiation.error_output(negotiation.JSON, pretty=True)
+    try:
+        body = encoded(error.status(), _META + "Status", chosen)
+    except EncodeError as problem:
+        body = encoded(generic(500, "", str(problem)).status(), _META + "Status", chosen)
+    response = Response(error.code, [("Content-Type", chosen.media_type)], body)
+    if error.retry_after:
+        response.headers.append(("Retry-After", str(error.retry_after)))
+    return response
+
+
+def negotiated(obj: dict[str, Any], go_type: str, request: Request, *, cbor: bool = False) -> Response:
+    """Returns an object that has a kind, in a media type that the client accepts; otherwise a 406 in one that the
+    endpoint supports."""
+    offer = negotiation.Offer(cbor=cbor, transforms=False)
+    accept = request.headers.get("accept", "")
+    try:
+        chosen = offer.output(accept, pretty=wants_pretty(request.headers, request.query))
+    except StatusError as error:
+        return error_response(error, request.headers, request.query, cbor=cbor)
+    return Response(200, [("Content-Type", chosen.media_type)], encoded(obj, go_type, chosen))
+
+
+def encoded(obj: dict[str, Any], go_type: str, chosen: MediaType) -> bytes:
+    """Encodes an object that has a kind."""
+    form = formats.format_of(chosen.format, pretty=chosen.pretty)
+    kind = _kind(obj.get("apiVersion", ""), obj["kind"], go_type if chosen.format == "protobuf" else "")
+    return form.object(form.encoded_item(Document(obj), kind), kind)
+
+
+@cache
+def _kind(api_version: str, kind: str, go_type: str) -> Kind:
+    return Kind(api_version, kind, type_of(go_type) if go_type else None, custom=True)

@@ -1,0 +1,172 @@
+"""Routes resource requests: finds the resource and the methods of a path.
+
+Built-in resources are served behind a router that has a route for every path: it responds with 404, 405, 415 and 406
+before the handler runs. Custom resources have one handler that uses the RequestInfo only: it is more lenient about
+what follows a name, and its 404 is the plain text one.
+
+Specified by: k8s.io/apiserver/pkg/endpoints/installer.go, go-restful's CurlyRouter and jsr311 router;
+k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_handler.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from fakekube.apimachinery.errors import StatusError, status
+from fakekube.apis.rest.resource import Registry, Resource
+from fakekube.apiserver.endpoints import negotiation
+from fakekube.apiserver.endpoints.request import Request, RequestInfo
+from fakekube.apiserver.http import responses
+
+__all__ = ["ResourceRouter"]
+
+#: Verbs by HTTP method, for single objects and for collections.
+_ITEM: Final = {"get": "GET", "update": "PUT", "patch": "PATCH", "delete": "DELETE"}
+_COLLECTION: Final = {"list": "GET", "create": "POST", "deletecollection": "DELETE"}
+_SUBRESOURCE: Final = {**_ITEM, "create": "POST"}
+#: The subresource with a path of its own, which accepts every method.
+_PROXY: Final = "proxy"
+_PROXY_METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
+#: Subresources that connect to a kubelet: the router does not check their media types.
+_CONNECTED: Final = frozenset({"attach", "exec", "portforward", _PROXY})
+_LOG: Final = "log"
+
+_CUSTOM_VERBS: Final = frozenset({"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"})
+_CUSTOM_SUBRESOURCE_VERBS: Final = frozenset({"get", "update", "patch"})
+_ACROSS_NAMESPACES: Final = frozenset({"list", "watch"})
+
+
+class _Form(NamedTuple):
+    """The structure of a resource path."""
+
+    depth: int
+    """1: a collection, 2: an object, 3: something below an object."""
+    in_namespace: bool
+    watch_prefix: bool
+    """The deprecated form: the verb stands before the resource."""
+    subresource: str
+
+
+@dataclass(slots=True, frozen=True)
+class _Route:
+    """The media types that a route consumes and produces. Empty: any."""
+
+    produces: tuple[str, ...]
+    consumes: tuple[str, ...] = ()
+
+
+_Routes = Mapping[str, _Route]
+
+
+class ResourceRouter:
+    """Routes resource requests."""
+
+    def __init__(self, registry: Registry, *, cbor: bool = False) -> None:
+        self._registry = registry
+        self._cbor = cbor
+
+    def is_builtin(self, group: str) -> bool:
+        """Reports whether the router has routes for the group."""
+        return group in self._registry.builtin_groups
+
+    def admit(self, request: Request) -> bool:
+        """Reports whether the path is served; otherwise the response is a plain text 404.
+
+        Raises StatusError 404, 405, 406 or 415.
+        """
+        info = request.info
+        if not _well_formed(info):
+            return False
+        resource = self._registry.get(info.group, info.version, info.resource)
+        if resource is None:
+            if info.group in self._registry.builtin_groups:
+                raise responses.not_found()
+            return False
+        if resource.custom:
+            return _admit_custom(resource, request)
+        self._admit_builtin(resource, request)
+        return True
+
+    def _admit_builtin(self, resource: Resource, request: Request) -> None:
+        info = request.info
+        segments = info.path.strip("/").count("/") + 1
+        consumed = segments - len(info.parts) - (2 if info.api_prefix == "api" else 3)
+        prefixed, depth = consumed in (1, 3), len(info.parts)
+        subresource = info.parts[2] if depth > 2 else ""
+        routes = _routes(resource, (min(depth, 3), consumed >= 2, prefixed, subresource), self._cbor)
+        if routes is None or (prefixed and info.verb == "proxy") or (depth > 3 and subresource != _PROXY):
+            raise responses.not_found()
+        route = routes.get(request.method)
+        if route is None:
+            raise responses.method_not_allowed()
+        accept = request.headers.get("accept", "")
+        if route.produces and (route.consumes or accept not in route.produces):
+            negotiation.route(accept, route.produces, request.headers.get("content-type", ""), route.consumes)
+
+
+def _well_formed(info: RequestInfo) -> bool:
+    """Reports whether the path has one leading slash, and a group where one is required. RequestInfo is more
+    lenient."""
+    return info.path.startswith("/api/") if info.api_prefix == "api" else info.path.startswith("/apis/") and info.group != ""
+
+
+@lru_cache(maxsize=4096)
+def _routes(resource: Resource, structure: tuple[int, bool, bool, str], cbor: bool) -> _Routes | None:
+    """Returns the routes of a path by method; None if the path does not exist. `structure`: the values of a `_Form`."""
+    form, offer = _Form(*structure), negotiation.Offer(cbor=cbor)
+    collection = form.depth == 1
+    misplaced = form.in_namespace != resource.namespaced
+    across = collection and resource.namespaced and not form.in_namespace
+    if misplaced and not across:
+        return None
+    if form.watch_prefix or across:
+        if form.depth > 2 or ("watch" if form.watch_prefix else "list") not in resource.verbs:
+            return None
+        return {"GET": _Route(offer.media_types + offer.stream_types)}
+    if form.depth > 2:
+        return _subresource_routes(resource, form.subresource, offer)
+    return _methods(resource.verbs, _COLLECTION if collection else _ITEM, offer)
+
+
+def _subresource_routes(resource: Resource, name: str, offer: negotiation.Offer) -> _Routes | None:
+    subresource = resource.subresources.get(name)
+    if subresource is None:
+        return None
+    if name == _PROXY:
+        return dict.fromkeys(_PROXY_METHODS, _Route(()))
+    if name in _CONNECTED:
+        return {method: _Route(()) for verb, method in _SUBRESOURCE.items() if verb in subresource.verbs}
+    routes = _methods(subresource.verbs, _SUBRESOURCE, offer)
+    if name == _LOG and routes is not None:
+        return {method: _Route(("text/plain", *route.produces)) for method, route in routes.items()}
+    return routes
+
+
+def _methods(verbs: Iterable[str], methods: Mapping[str, str], offer: negotiation.Offer) -> _Routes | None:
+    routes = {}
+    for verb, method in methods.items():
+        if verb in verbs:
+            produces = offer.media_types + (offer.stream_types if verb == "list" else ())
+            routes[method] = _Route(produces, negotiation.patch_types(cbor=offer.cbor) if verb == "patch" else ())
+    return routes or None
+
+
+def _admit_custom(resource: Resource, request: Request) -> bool:
+    info = request.info
+    if info.namespace and not resource.namespaced:
+        return False
+    if resource.namespaced and not info.namespace and info.verb not in _ACROSS_NAMESPACES:
+        return False
+    try:
+        if info.subresource and info.subresource not in resource.subresources:
+            raise status.not_found(resource.group, resource.plural, info.name)
+        if info.verb not in (_CUSTOM_SUBRESOURCE_VERBS if info.subresource else _CUSTOM_VERBS):
+            raise status.method_not_supported(resource.group, resource.plural, info.verb)
+    except StatusError:
+        if resource.deprecation:  # a Warning header, whatever the subresource and the verb are
+            request.warnings.append(resource.deprecation)
+        raise
+    return True

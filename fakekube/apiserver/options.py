@@ -1,0 +1,134 @@
+"""The kube-apiserver flags that a cluster supports, as dataclasses by topic.
+
+Flags have the names of kube-apiserver, with underscores in Python (`token_auth_file=…`) and dashes on the command
+line (`--token-auth-file=…`). Each dataclass has a field for each of its flags; the command line, `Cluster` and the
+pytest plugin use these fields.
+
+Specified by: k8s.io/kubernetes/cmd/kube-apiserver/app/options and k8s.io/apiserver/pkg/server/options.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import Field, dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+from fakekube.apis.rest.service_ranges import ServiceRanges, parse_networks, parse_ports
+from fakekube.apiserver.admission.options import AdmissionOptions
+from fakekube.apiserver.aggregator.options import AggregatorOptions
+from fakekube.apiserver.audit.options import AuditOptions
+from fakekube.apiserver.auth.options import AuthenticationOptions, AuthorizationOptions, OptionError
+
+__all__ = ["OptionError", "ServerOptions", "ServingOptions", "flags"]
+
+
+Fraction = float
+"""The type of a flag that is a number and not a duration."""
+
+
+@dataclass(slots=True, frozen=True)
+class ServingOptions:
+    """Flags about the secure port. Files are paths; "" means that a flag is not set."""
+
+    tls_cert_file: str = ""
+    """The server's certificate, with intermediate ones; by default one of the cluster's own CA."""
+    tls_private_key_file: str = ""
+    http2: bool = True
+    """Whether to offer HTTP/2 to clients with TLS. kube-apiserver has the opposite flag, which is the next one."""
+    disable_http2_serving: bool = False
+    http2_max_streams_per_connection: int = 0
+    """The maximum number of concurrent requests on a connection; 0 is the default of Go, 100."""
+    goaway_chance: Fraction = 0.0
+    """The probability with which a request over HTTP/2 is the last one of its connection, at most 0.02."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.goaway_chance <= 0.02:
+            raise OptionError("--goaway-chance can not be less than 0 or greater than 0.02")
+
+    @property
+    def offers_http2(self) -> bool:
+        """Reports whether clients may choose HTTP/2."""
+        return self.http2 and not self.disable_http2_serving
+
+
+@dataclass(slots=True, frozen=True)
+class ServiceOptions:
+    """Flags about Services; "" means that a flag is not set."""
+
+    service_cluster_ip_range: str = ""
+    """A network for the addresses of Services, or two of different IP families, separated by a comma."""
+    service_node_port_range: str = ""
+    """Ports for Services of type NodePort: `30000-32767`."""
+
+    def ranges(self) -> ServiceRanges:
+        """Returns the ranges. Raises OptionError."""
+        found = ServiceRanges()
+        try:
+            if self.service_cluster_ip_range:
+                found = replace(found, networks=parse_networks(self.service_cluster_ip_range))
+            if self.service_node_port_range:
+                found = replace(found, node_ports=parse_ports(self.service_node_port_range))
+        except ValueError as error:
+            raise OptionError(str(error)) from None
+        return found
+
+
+@dataclass(slots=True, frozen=True)
+class ServerOptions:
+    """All flags of the API server of one cluster."""
+
+    serving: ServingOptions = field(default_factory=ServingOptions)
+    authentication: AuthenticationOptions = field(default_factory=AuthenticationOptions)
+    authorization: AuthorizationOptions = field(default_factory=AuthorizationOptions)
+    admission: AdmissionOptions = field(default_factory=AdmissionOptions)
+    aggregation: AggregatorOptions = field(default_factory=AggregatorOptions)
+    audit: AuditOptions = field(default_factory=AuditOptions)
+    services: ServiceOptions = field(default_factory=ServiceOptions)
+
+    @property
+    def needs_tls(self) -> bool:
+        """Reports whether a flag requires TLS."""
+        authentication = self.authentication
+        return bool(self.serving.tls_cert_file or authentication.client_ca_file or authentication.requestheader_client_ca_file)
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> ServerOptions:
+        """Returns the options for flags, by names with underscores. A list may be a string with commas.
+
+        Raises TypeError for an unknown flag.
+        """
+        left = dict(given)
+        parts = {part.name: _taken(_PARTS[part.name], left) for part in fields(cls)}
+        if left:
+            raise TypeError(f"unknown arguments or flags: {', '.join(sorted(left))}")
+        return cls(**parts)
+
+
+_PARTS: Mapping[str, type[Any]] = {
+    "serving": ServingOptions,
+    "authentication": AuthenticationOptions,
+    "authorization": AuthorizationOptions,
+    "admission": AdmissionOptions,
+    "aggregation": AggregatorOptions,
+    "audit": AuditOptions,
+    "services": ServiceOptions,
+}
+
+
+def flags() -> Iterator[Field[Any]]:
+    """Returns the dataclass field of every flag."""
+    for part in _PARTS.values():
+        yield from fields(part)
+
+
+def _taken(options: type[Any], given: dict[str, Any]) -> Any:
+    """Returns the options of one topic and removes their flags from the mapping."""
+    found = {}
+    for flag in fields(options):
+        if flag.name in given:
+            value = given.pop(flag.name)
+            if "Sequence" in str(flag.type):
+                value = tuple(value.split(",") if isinstance(value, str) and value else value)
+            found[flag.name] = str(value) if isinstance(value, Path) else value
+    return options(**found)

@@ -1,0 +1,344 @@
+"""Creates the built-in resources from the tables of `apimachinery/data/` and the code of their kinds.
+
+The tables refer to code as "module:attribute"; a module is imported when its kind is first used. A resource without a
+row has the generic `Strategy`. The list of resources is created once per process and is immutable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache, partial
+from importlib import import_module
+from typing import Any
+
+from fakekube.apimachinery import data
+from fakekube.apimachinery.schema.builtin import Builtins, builtins
+from fakekube.apimachinery.schema.model import Type
+from fakekube.apis.rest.resource import GVK, METADATA_LABELS, Resource
+from fakekube.apis.rest.selectable_fields import field_readers
+from fakekube.apis.rest.status_strategy import KindStatusStrategy
+from fakekube.apis.rest.strategy import Strategy
+from fakekube.apis.rest.subresource import Action, Projection, Subresource
+
+__all__ = ["ACTIONS", "CONVERSIONS", "STRATEGIES", "SUBRESOURCES", "resources"]
+
+#: (group, plural) → the Strategy class of the resource; ("group/version", plural) for one that only a version has.
+STRATEGIES: dict[tuple[str, str], str] = {
+    # -- pods, workloads, batch, configuration
+    ("", "pods"): "fakekube.apis.core.pods.strategy:PodStrategy",
+    ("", "podtemplates"): "fakekube.apis.core.podtemplates:PodTemplateStrategy",
+    ("", "replicationcontrollers"): "fakekube.apis.apps.replicasets:ReplicationControllerStrategy",
+    ("apps", "replicasets"): "fakekube.apis.apps.replicasets:ReplicaSetStrategy",
+    ("apps", "deployments"): "fakekube.apis.apps.deployments:DeploymentStrategy",
+    ("apps", "daemonsets"): "fakekube.apis.apps.daemonsets:DaemonSetStrategy",
+    ("apps", "statefulsets"): "fakekube.apis.apps.statefulsets:StatefulSetStrategy",
+    ("batch", "jobs"): "fakekube.apis.batch.jobs:JobStrategy",
+    ("batch", "cronjobs"): "fakekube.apis.batch.cronjobs:CronJobStrategy",
+    ("apps", "controllerrevisions"): "fakekube.apis.apps.controllerrevisions:ControllerRevisionStrategy",
+    ("policy", "poddisruptionbudgets"): "fakekube.apis.policy.poddisruptionbudgets:PodDisruptionBudgetStrategy",
+    ("", "configmaps"): "fakekube.apis.core.configmaps:ConfigMapStrategy",
+    ("", "secrets"): "fakekube.apis.core.secrets:SecretStrategy",
+    ("", "serviceaccounts"): "fakekube.apis.core.serviceaccounts:ServiceAccountStrategy",
+    ("scheduling.k8s.io", "priorityclasses"): "fakekube.apis.scheduling.priorityclasses:PriorityClassStrategy",
+    ("node.k8s.io", "runtimeclasses"): "fakekube.apis.node.runtimeclasses:RuntimeClassStrategy",
+    ("", "limitranges"): "fakekube.apis.core.limitranges:LimitRangeStrategy",
+    ("", "resourcequotas"): "fakekube.apis.core.resourcequotas:ResourceQuotaStrategy",
+    # -- the other kinds
+    ("", "namespaces"): "fakekube.apis.core.namespaces:NamespaceStrategy",
+    ("", "nodes"): "fakekube.apis.core.nodes:NodeStrategy",
+    ("", "services"): "fakekube.apis.core.services.strategy:ServiceStrategy",
+    ("", "endpoints"): "fakekube.apis.core.endpoints:EndpointsStrategy",
+    ("discovery.k8s.io", "endpointslices"): "fakekube.apis.core.endpoints:EndpointSliceStrategy",
+    ("", "events"): "fakekube.apis.events.events:EventStrategy",
+    ("events.k8s.io", "events"): "fakekube.apis.events.events:EventStrategy",
+    ("networking.k8s.io", "ipaddresses"): "fakekube.apis.networking.ipaddresses:IPAddressStrategy",
+    ("networking.k8s.io", "servicecidrs"): "fakekube.apis.networking.servicecidrs:ServiceCIDRStrategy",
+    ("rbac.authorization.k8s.io", "roles"): "fakekube.apis.rbac.roles:RoleStrategy",
+    ("rbac.authorization.k8s.io", "rolebindings"): "fakekube.apis.rbac.roles:RoleBindingStrategy",
+    ("rbac.authorization.k8s.io", "clusterroles"): "fakekube.apis.rbac.roles:ClusterRoleStrategy",
+    ("rbac.authorization.k8s.io", "clusterrolebindings"): "fakekube.apis.rbac.roles:ClusterRoleBindingStrategy",
+    ("coordination.k8s.io", "leases"): "fakekube.apis.coordination.leases:LeaseStrategy",
+    ("networking.k8s.io", "ingresses"): "fakekube.apis.networking.ingresses:IngressStrategy",
+    ("networking.k8s.io", "ingressclasses"): "fakekube.apis.networking.ingresses:IngressClassStrategy",
+    ("networking.k8s.io", "networkpolicies"): "fakekube.apis.networking.networkpolicies:NetworkPolicyStrategy",
+    ("", "persistentvolumes"): "fakekube.apis.core.persistentvolumes:PersistentVolumeStrategy",
+    ("", "persistentvolumeclaims"): "fakekube.apis.core.persistentvolumeclaims:PersistentVolumeClaimStrategy",
+    ("storage.k8s.io", "storageclasses"): "fakekube.apis.storage.storageclasses:StorageClassStrategy",
+    ("storage.k8s.io", "volumeattributesclasses"): "fakekube.apis.storage.storageclasses:VolumeAttributesClassStrategy",
+    ("storage.k8s.io", "csidrivers"): "fakekube.apis.storage.csi:CSIDriverStrategy",
+    ("storage.k8s.io", "csinodes"): "fakekube.apis.storage.csi:CSINodeStrategy",
+    ("apiextensions.k8s.io", "customresourcedefinitions"): "fakekube.apiextensions.definition.strategy:DefinitionStrategy",
+    ("storage.k8s.io", "csistoragecapacities"): "fakekube.apis.storage.csi:CSIStorageCapacityStrategy",
+    ("storage.k8s.io", "volumeattachments"): "fakekube.apis.storage.volumeattachments:VolumeAttachmentStrategy",
+    (
+        "autoscaling",
+        "horizontalpodautoscalers",
+    ): "fakekube.apis.autoscaling.horizontalpodautoscalers:HorizontalPodAutoscalerStrategy",
+    (
+        "autoscaling/v1",
+        "horizontalpodautoscalers",
+    ): "fakekube.apis.autoscaling.horizontalpodautoscalers:HorizontalPodAutoscalerV1Strategy",
+    (
+        "certificates.k8s.io",
+        "certificatesigningrequests",
+    ): "fakekube.apis.certificates.certificatesigningrequests:CertificateSigningRequestStrategy",
+    (
+        "admissionregistration.k8s.io",
+        "validatingwebhookconfigurations",
+    ): "fakekube.apis.admissionregistration.webhookconfigurations:ValidatingWebhookStrategy",
+    (
+        "admissionregistration.k8s.io",
+        "mutatingwebhookconfigurations",
+    ): "fakekube.apis.admissionregistration.webhookconfigurations:MutatingWebhookStrategy",
+    (
+        "admissionregistration.k8s.io",
+        "validatingadmissionpolicies",
+    ): "fakekube.apis.admissionregistration.policies:ValidatingPolicyStrategy",
+    (
+        "admissionregistration.k8s.io",
+        "validatingadmissionpolicybindings",
+    ): "fakekube.apis.admissionregistration.policies:ValidatingPolicyBindingStrategy",
+    (
+        "admissionregistration.k8s.io",
+        "mutatingadmissionpolicies",
+    ): "fakekube.apis.admissionregistration.policies:MutatingPolicyStrategy",
+    (
+        "admissionregistration.k8s.io",
+        "mutatingadmissionpolicybindings",
+    ): "fakekube.apis.admissionregistration.policies:MutatingPolicyBindingStrategy",
+    ("flowcontrol.apiserver.k8s.io", "flowschemas"): "fakekube.apis.flowcontrol.flowschemas:FlowSchemaStrategy",
+    (
+        "flowcontrol.apiserver.k8s.io",
+        "prioritylevelconfigurations",
+    ): "fakekube.apis.flowcontrol.flowschemas:PriorityLevelConfigurationStrategy",
+    ("apiregistration.k8s.io", "apiservices"): "fakekube.apis.apiregistration.apiservices:APIServiceStrategy",
+    ("resource.k8s.io", "resourceclaims"): "fakekube.apis.resource.resourceclaims:ResourceClaimStrategy",
+    ("resource.k8s.io", "resourceclaimtemplates"): "fakekube.apis.resource.resourceclaims:ResourceClaimTemplateStrategy",
+    ("resource.k8s.io", "deviceclasses"): "fakekube.apis.resource.resourceclaims:DeviceClassStrategy",
+    ("resource.k8s.io", "resourceslices"): "fakekube.apis.resource.resourceslices:ResourceSliceStrategy",
+}
+
+#: (group, "plural/subresource") → a Strategy class (a view), a Projection, or an Action (see subresources.py).
+#: A /status without a row is a `KindStatusStrategy`.
+SUBRESOURCES: dict[tuple[str, str], str] = {
+    # -- pods, workloads, batch, configuration
+    ("", "pods/binding"): "fakekube.apis.core.pods.binding:bind",
+    ("", "pods/eviction"): "fakekube.apis.core.pods.eviction:evict",
+    ("", "pods/status"): "fakekube.apis.core.pods.strategy:PodStatusStrategy",
+    ("", "pods/ephemeralcontainers"): "fakekube.apis.core.pods.strategy:EphemeralContainersStrategy",
+    ("", "pods/resize"): "fakekube.apis.core.pods.strategy:ResizeStrategy",
+    ("", "replicationcontrollers/status"): "fakekube.apis.apps.replicasets:ReplicationControllerStatusStrategy",
+    ("", "replicationcontrollers/scale"): "fakekube.apis.autoscaling.scale:REPLICATION_CONTROLLERS",
+    ("apps", "replicasets/status"): "fakekube.apis.apps.replicasets:ReplicaSetStatusStrategy",
+    ("apps", "replicasets/scale"): "fakekube.apis.autoscaling.scale:REPLICA_SETS",
+    ("apps", "deployments/status"): "fakekube.apis.apps.deployments:DeploymentStatusStrategy",
+    ("apps", "deployments/scale"): "fakekube.apis.autoscaling.scale:DEPLOYMENTS",
+    ("apps", "daemonsets/status"): "fakekube.apis.apps.daemonsets:DaemonSetStatusStrategy",
+    ("batch", "jobs/status"): "fakekube.apis.batch.jobs:JobStatusStrategy",
+    ("batch", "cronjobs/status"): "fakekube.apis.batch.cronjobs:CronJobStatusStrategy",
+    ("apps", "statefulsets/status"): "fakekube.apis.apps.statefulsets:StatefulSetStatusStrategy",
+    ("apps", "statefulsets/scale"): "fakekube.apis.autoscaling.scale:STATEFUL_SETS",
+    ("policy", "poddisruptionbudgets/status"): "fakekube.apis.policy.poddisruptionbudgets:PodDisruptionBudgetStatusStrategy",
+    ("", "serviceaccounts/token"): "fakekube.apis.core.serviceaccount_tokens:request_token",
+    ("", "resourcequotas/status"): "fakekube.apis.core.resourcequotas:ResourceQuotaStatusStrategy",
+    # -- the other kinds
+    ("", "namespaces/status"): "fakekube.apis.core.namespaces:NamespaceStatusStrategy",
+    ("", "namespaces/finalize"): "fakekube.apis.core.namespaces:NamespaceFinalizeStrategy",
+    ("", "nodes/status"): "fakekube.apis.core.nodes:STATUS",
+    ("", "services/status"): "fakekube.apis.core.services.strategy:STATUS",
+    ("networking.k8s.io", "servicecidrs/status"): "fakekube.apis.networking.servicecidrs:STATUS",
+    ("networking.k8s.io", "ingresses/status"): "fakekube.apis.networking.ingresses:STATUS",
+    ("", "persistentvolumes/status"): "fakekube.apis.core.persistentvolumes:STATUS",
+    ("", "persistentvolumeclaims/status"): "fakekube.apis.core.persistentvolumeclaims:STATUS",
+    ("storage.k8s.io", "volumeattachments/status"): "fakekube.apis.storage.volumeattachments:STATUS",
+    ("autoscaling", "horizontalpodautoscalers/status"): "fakekube.apis.autoscaling.horizontalpodautoscalers:STATUS",
+    (
+        "certificates.k8s.io",
+        "certificatesigningrequests/status",
+    ): "fakekube.apis.certificates.certificatesigningrequests:CSRStatusStrategy",
+    (
+        "apiextensions.k8s.io",
+        "customresourcedefinitions/status",
+    ): "fakekube.apiextensions.definition.strategy:DefinitionStatusStrategy",
+    (
+        "certificates.k8s.io",
+        "certificatesigningrequests/approval",
+    ): "fakekube.apis.certificates.certificatesigningrequests:CSRApprovalStrategy",
+    ("admissionregistration.k8s.io", "validatingadmissionpolicies/status"): "fakekube.apis.admissionregistration.policies:STATUS",
+    ("flowcontrol.apiserver.k8s.io", "flowschemas/status"): "fakekube.apis.flowcontrol.flowschemas:STATUS",
+    ("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations/status"): "fakekube.apis.flowcontrol.flowschemas:STATUS",
+    ("apiregistration.k8s.io", "apiservices/status"): "fakekube.apis.apiregistration.apiservices:STATUS",
+    ("resource.k8s.io", "resourceclaims/status"): "fakekube.apis.resource.resourceclaims:STATUS",
+}
+
+#: (group, plural) → the Action of a resource that is not stored and only supports POST (reviews, bindings).
+ACTIONS: dict[tuple[str, str], str] = {
+    ("", "bindings"): "fakekube.apis.core.pods.binding:bind_named",
+    ("authorization.k8s.io", "subjectaccessreviews"): "fakekube.apis.authorization.reviews:review_access",
+    ("authorization.k8s.io", "localsubjectaccessreviews"): "fakekube.apis.authorization.reviews:review_access_in_namespace",
+    ("authorization.k8s.io", "selfsubjectaccessreviews"): "fakekube.apis.authorization.reviews:review_own_access",
+    ("authorization.k8s.io", "selfsubjectrulesreviews"): "fakekube.apis.authorization.reviews:review_own_rules",
+    ("authentication.k8s.io", "tokenreviews"): "fakekube.apis.authorization.reviews:review_token",
+    ("authentication.k8s.io", "selfsubjectreviews"): "fakekube.apis.authorization.reviews:review_self",
+}
+
+#: (group, plural) → the function that computes the objects of a read-only resource that is not stored.
+COMPUTED: dict[tuple[str, str], str] = {("", "componentstatuses"): "fakekube.apis.core.componentstatuses:statuses"}
+
+#: (group, plural) → bucket, group and version of resources that are stored under another group or version.
+STORED_AS: dict[tuple[str, str], tuple[str, str, str]] = {
+    ("events.k8s.io", "events"): ("events", "", "v1"),
+    ("autoscaling", "horizontalpodautoscalers"): ("horizontalpodautoscalers.autoscaling", "autoscaling", "v2"),
+}
+
+#: (group, version, plural) → ("module:to_storage", "module:from_storage") for versions that are converted.
+CONVERSIONS: dict[tuple[str, str, str], tuple[str, str]] = {
+    ("events.k8s.io", "v1", "events"): ("fakekube.apis.events.events:to_storage", "fakekube.apis.events.events:from_storage"),
+    ("autoscaling", "v1", "horizontalpodautoscalers"): (
+        "fakekube.apis.autoscaling.v1_conversion:to_storage",
+        "fakekube.apis.autoscaling.v1_conversion:from_storage",
+    ),
+}
+
+#: The subresources with a TableConvertor, and the exceptions.
+_TABLES = frozenset({"status", "scale"})
+_NO_TABLES = frozenset(
+    {
+        ("apiextensions.k8s.io", "customresourcedefinitions/status"),
+        ("apiregistration.k8s.io", "apiservices/status"),
+        ("resource.k8s.io", "resourceclaims/status"),
+    }
+)
+
+#: (group, version, kind) → supported field labels that the recorded facts do not contain.
+_MORE_FIELD_LABELS: dict[tuple[str, str, str], tuple[str, ...]] = {
+    ("batch", "v1", "Job"): ("status.successful",),
+    ("", "v1", "Pod"): ("spec.host",),  # of old clients; the storage version calls it spec.nodeName
+}
+
+#: (group, version, plural) → the warning in every response.
+_DEPRECATIONS: dict[tuple[str, str, str], str] = {
+    ("", "v1", "componentstatuses"): "v1 ComponentStatus is deprecated in v1.19+",
+    ("", "v1", "endpoints"): "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
+}
+
+_NO_REPLICAS = {"spec": {"replicas": 0}}
+
+#: (group, plural) → fields of an empty object (a bookmark), besides the zero values of its type.
+_EMPTY_OBJECTS: dict[tuple[str, str], dict[str, Any]] = {
+    ("apps", "deployments"): _NO_REPLICAS,
+    ("apps", "replicasets"): _NO_REPLICAS,
+    ("apps", "statefulsets"): _NO_REPLICAS,
+    ("apps", "daemonsets"): {"metadata": {"annotations": {"deprecated.daemonset.template.generation": "0"}}},
+}
+
+#: The storage prefix of a resource in the real server, if it is not its plural.
+_STORAGE_PREFIXES = {
+    "services": "services/specs",
+    "endpoints": "services/endpoints",
+    "nodes": "minions",
+    "replicationcontrollers": "controllers",
+    "ingresses.networking.k8s.io": "ingress",
+    "podsecuritypolicies.policy": "podsecuritypolicy",
+    "apiservices.apiregistration.k8s.io": "apiregistration.k8s.io/apiservices",
+}
+
+
+def attribute(path: str) -> Any:
+    """Returns the attribute that a "module:attribute" of the tables refers to."""
+    module, _, name = path.partition(":")
+    return getattr(import_module(module), name)
+
+
+@cache
+def resources(version: str = "1.36") -> Sequence[Resource]:
+    """Returns all built-in resources of a minor version, in the order of discovery. Shared by all clusters; do not change."""
+    facts, types = data.minor(version), builtins(version)
+    rows = facts.resources
+    main = [row for row in rows if "/" not in row.name]
+    below: dict[tuple[str, str, str], list[data.ResourceRow]] = {}
+    for row in rows:
+        if "/" in row.name:
+            below.setdefault((row.group, row.version, row.name.partition("/")[0]), []).append(row)
+    return tuple(_resource(facts, types, row, below.get((row.group, row.version, row.name), [])) for row in main)
+
+
+def _resource(facts: data.Facts, types: Builtins, row: data.ResourceRow, below: Sequence[data.ResourceRow]) -> Resource:
+    own_bucket = f"{row.name}.{row.group}" if row.group else row.name
+    bucket, group, version = STORED_AS.get((row.group, row.name), (own_bucket, row.group, row.version))
+    kind = facts.kind(row.group, row.version, row.kind)
+    to_storage, from_storage = CONVERSIONS.get((row.group, row.version, row.name), ("", ""))
+    action, computed = ACTIONS.get((row.group, row.name)), COMPUTED.get((row.group, row.name))
+    return Resource(
+        group=row.group,
+        version=row.version,
+        plural=row.name,
+        singular=row.singular,
+        kind=row.kind,
+        namespaced=row.namespaced,
+        verbs=frozenset(row.verbs),
+        bucket=bucket,
+        strategy_factory=partial(_strategy, row.group, row.name, row.version),
+        type_factory=partial(_type, types, GVK(row.group, row.version, row.kind)),
+        storage_type_factory=partial(_type, types, GVK(group, version, row.kind)),
+        list_kind=f"{row.kind}List",
+        short_names=row.short_names,
+        categories=row.categories,
+        subresources={s.name: s for s in (_subresource(types, b) for b in below)},
+        field_labels=_field_labels(kind, GVK(row.group, row.version, row.kind)),
+        field_readers=field_readers(bucket),
+        storage_version_hash=row.storage_version_hash,
+        empty=_EMPTY_OBJECTS.get((row.group, row.name), {}),
+        deprecation=_DEPRECATIONS.get((row.group, row.version, row.name), ""),
+        storage_prefix=_STORAGE_PREFIXES.get(bucket, row.name),
+        to_storage=partial(_act, to_storage) if to_storage else None,
+        from_storage=partial(_act, from_storage) if from_storage else None,
+        action=partial(_act, action) if action else None,
+        computed=partial(_act, computed) if computed else None,
+    )
+
+
+def _field_labels(kind: data.KindRow | None, gvk: GVK) -> tuple[str, ...]:
+    known = kind.field_labels if kind and kind.field_labels else METADATA_LABELS
+    return known + _MORE_FIELD_LABELS.get((gvk.group, gvk.version, gvk.kind), ())
+
+
+def _type(types: Builtins, gvk: GVK) -> Type:
+    found = types.kind_type(gvk.group, gvk.version, gvk.kind)
+    if found is None:
+        raise LookupError(f"no type for {gvk}")
+    return found
+
+
+def _strategy(group: str, plural: str, version: str) -> Strategy:
+    path = STRATEGIES.get((f"{group}/{version}", plural)) or STRATEGIES.get((group, plural))
+    strategy: Strategy = attribute(path)() if path else Strategy()
+    return strategy
+
+
+def _act(path: str, *arguments: Any) -> Any:
+    """Returns a function that imports the function of the tables when it is first called."""
+    return attribute(path)(*arguments)
+
+
+def _subresource(types: Builtins, row: data.ResourceRow) -> Subresource:
+    name = row.name.partition("/")[2]
+    gvk = GVK(row.kind_group, row.kind_version, row.kind)
+    return Subresource(
+        name,
+        gvk,
+        frozenset(row.verbs),
+        partial(_type, types, gvk),
+        partial(_implementation, row, name),
+        tables=name in _TABLES and (row.group, row.name) not in _NO_TABLES,
+    )
+
+
+def _implementation(row: data.ResourceRow, name: str) -> Strategy | Projection | Action | None:
+    path = SUBRESOURCES.get((row.group, row.name))
+    if path is None:
+        plural = row.name.partition("/")[0]
+        return KindStatusStrategy(_strategy(row.group, plural, row.version)) if name == "status" else None
+    found: Any = attribute(path)
+    made: Strategy | Projection | Action | None = found() if isinstance(found, type) else found
+    return made

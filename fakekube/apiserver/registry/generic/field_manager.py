@@ -1,0 +1,163 @@
+"""Updates managedFields in writes and applies, by means of `apimachinery.patch.apply`.
+
+A version of a resource has one `FieldManager` for its main path, and one for each subresource; they are created when
+first used and cached in the resource.
+
+Specified by: "Server-Side Apply" in the Kubernetes documentation; k8s.io/apiserver/pkg/endpoints/handlers/fieldmanager
+and create.go (prefixFromUserAgent).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache, partial
+
+from fakekube.apimachinery.patch.apply import FieldManager, excluding
+from fakekube.apimachinery.patch.apply.scale import ScaleMapping
+from fakekube.apimachinery.schema import printing
+from fakekube.apimachinery.schema.model import Type
+from fakekube.apimachinery.schema.trees import are_equal, unchanged_parts
+from fakekube.apis.rest.cluster_access import Recorded
+from fakekube.apis.rest.resource import Registry, Resource
+from fakekube.apis.rest.strategy import Object, Strategy
+from fakekube.apis.rest.subresource import Subresource
+from fakekube.apiserver.registry.generic import versions
+from fakekube.apiserver.registry.options import FIELD_MANAGER_MAX_LENGTH
+from fakekube.apiserver.registry.scope import Scope
+from fakekube.base.golang.strings import readable
+
+__all__ = ["applied", "recorded", "scale_mapping", "updated"]
+
+#: The field manager of writes of the real server as a client.
+SERVER = "kube-apiserver"
+
+
+def updated(scope: Scope, live: Object | None, new: Object, manager: str) -> Object:
+    """Returns the new object with the managedFields of a plain write; `live` is None for a create.
+
+    Values that are not printed (empty maps and lists) are not owned, but validation must see them: they stay in the
+    object. An empty list that is always printed (`rules: []`) becomes null only when it is stored: here it is still
+    owned. For a version other than the storage version, ownership is computed after a round trip through storage.
+    """
+    if scope.resource.to_storage is not None and not scope.resource.custom:
+        return _updated_by_way_of_storage(scope, live, new, manager)
+    # The requested managedFields need no other form; an empty list, which is not printed, resets those of the object.
+    requested = new["metadata"].pop("managedFields", None)
+    parts = None if live is None or scope.resource.custom else unchanged_parts(new, live)
+    printed: Object = new if scope.resource.custom else printing.normalise(scope.type, new, stored=False, parts=parts)
+    # The write path changes the object in place, so it must not get what is shared with the stored one.
+    tracked = printed if not parts and are_equal(printed, new) else new
+    if requested is not None:
+        printed["metadata"]["managedFields"] = requested
+    _manager_of(scope).update(live, printed, manager_name(scope, manager), scope.backend.clock.now())
+    tracked["metadata"] = printed["metadata"]
+    return tracked
+
+
+def _updated_by_way_of_storage(scope: Scope, live: Object | None, new: Object, manager: str) -> Object:
+    back = versions.from_storage(scope.resource, versions.to_storage(scope.resource, new))
+    printed: Object = printing.normalise(scope.type, back, stored=False)
+    requested = new["metadata"].pop("managedFields", None)
+    printed["metadata"].pop("managedFields", None)
+    if requested is not None:
+        printed["metadata"]["managedFields"] = requested
+    _manager_of(scope).update(live, printed, manager_name(scope, manager), scope.backend.clock.now())
+    if "managedFields" in printed["metadata"]:
+        new["metadata"]["managedFields"] = printed["metadata"]["managedFields"]
+    return new
+
+
+def recorded(registry: Registry, resource: Resource, old: Object, new: Object, write: Recorded) -> Object:
+    """Returns the new object with the managedFields of a write of the server as its own client."""
+    tracked = {**new, "metadata": dict(new["metadata"])}
+    _manager(registry, resource, resource.subresources.get(write.subresource)).update(old, tracked, SERVER, write.time)
+    return tracked
+
+
+def applied(scope: Scope, live: Object | None, configuration: Object, manager: str, *, force: bool) -> Object:
+    """Returns the live object after an apply; the same object if nothing changes.
+
+    Raises StatusError 400, 409 or 500.
+    """
+    return _manager_of(scope).apply(live, configuration, manager, force, scope.backend.clock.now())
+
+
+def scale_mapping(scope: Scope) -> ScaleMapping:
+    """Returns the mapping between the managedFields of an object and those of its scale."""
+    resource = scope.resource
+    assert scope.subresource is not None and scope.subresource.projection is not None
+    path = scope.subresource.projection.replicas_path
+    served = scope.backend.registry.versions(resource.group, resource.plural)
+    paths: Mapping[str, tuple[str, ...] | None] = {r.api_version: path for r in served}
+    return ScaleMapping(resource.api_version, paths, resource.custom)
+
+
+def manager_name(scope: Scope, manager: str) -> str:
+    """Returns the field manager of a request: fieldManager, or the part of the user agent before the slash."""
+    return manager or _name_of_agent(scope.request.headers.get("user-agent", ""))
+
+
+@lru_cache(maxsize=256)
+def _name_of_agent(user_agent: str) -> str:
+    name, length = "", 0
+    for character in readable(user_agent.partition("/")[0]):
+        if not character.isprintable():
+            continue
+        length += len(character.encode())
+        if length > FIELD_MANAGER_MAX_LENGTH:
+            break
+        name += character
+    return name
+
+
+def _manager_of(scope: Scope) -> FieldManager:
+    return _manager(scope.backend.registry, scope.resource, scope.subresource)
+
+
+def _manager(registry: Registry, resource: Resource, subresource: Subresource | None) -> FieldManager:
+    served = registry.versions(resource.group, resource.plural)
+    key = (subresource.name if subresource else "", served)
+    manager = resource.field_managers.get(key)
+    if manager is None:
+        manager = resource.field_managers[key] = _new_manager(resource, subresource, served)
+    return manager
+
+
+def _new_manager(resource: Resource, subresource: Subresource | None, served: Sequence[Resource]) -> FieldManager:
+    if subresource is not None and subresource.strategy is None:
+        gvk = subresource.gvk
+        return FieldManager(
+            subresource.type, gvk.group, gvk.version, gvk.kind, subresource=subresource.name, scale_of_custom=resource.custom
+        )
+    strategy = resource.strategy if subresource is None or subresource.strategy is None else subresource.strategy
+    filtered = [resource] if resource.custom else served
+    return FieldManager(
+        resource.type,
+        resource.group,
+        resource.version,
+        resource.kind,
+        subresource=subresource.name if subresource else "",
+        custom=resource.custom,
+        filters={r.api_version: excluding(reset) for r in filtered if (reset := _reset_fields(strategy, r.version))},
+        other_version=partial(_other_version, {r.api_version: r for r in served}),
+    )
+
+
+def _reset_fields(strategy: Strategy, version: str) -> list[tuple[str, ...]]:
+    """Returns the paths that writes of a strategy never own; the status belongs to its subresource."""
+    fields = list(strategy.reset_fields(version))
+    if strategy.has_status and ("status",) not in fields:
+        fields.append(("status",))
+    return fields
+
+
+def _other_version(served: Mapping[str, Resource], obj: Object, api_version: str, other: str) -> tuple[Object, Type] | None:
+    """See `apimachinery.patch.apply.OtherVersion`."""
+    source, target = served.get(api_version), served.get(other)
+    if source is None or target is None:
+        return None
+    if source is target:
+        return obj, target.type
+    if target.convert is not None:
+        return target.convert(obj, other), target.type
+    return versions.from_storage(target, versions.to_storage(source, obj)), target.type

@@ -1,0 +1,387 @@
+"""Implements the write path of the registry: create and update, with the hooks of each kind's strategy.
+
+`create` stores a new object; `update` reads the stored one, calls its caller to build the new state, prepares and
+validates it, and commits unless another write came first, after which it retries. Only setting the revision runs under
+the store's lock. An update without changes commits nothing; one that removes the last finalizer of a terminating object
+deletes it. A dry run skips the commit.
+
+Invariants: stored objects are never changed; an object is committed in the printed form of its type
+(`apimachinery.schema.printing`), so that two equal objects have equal encodings.
+
+Specified by: k8s.io/apiserver/pkg/registry/generic/registry/store.go, registry/rest/{create,update}.go, dryrun.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from fakekube.apimachinery.codecs.document import Document
+from fakekube.apimachinery.errors import StatusError, status
+from fakekube.apimachinery.errors import field as fields
+from fakekube.apimachinery.schema import printing
+from fakekube.apis.rest.strategy import Object, Strategy
+from fakekube.apis.validation import names, objectmeta
+from fakekube.apiserver.registry.generic import system_fields, versions
+from fakekube.apiserver.registry.scope import Scope
+from fakekube.base.golang.integers import parse_uint
+from fakekube.store import Conflict, Record
+
+__all__ = ["Build", "Check", "Written", "create", "same_object", "stamped", "update"]
+
+OPTIMISTIC_LOCK = "the object has been modified; please apply your changes to the latest version and try again"
+
+#: The number of retries after a collision of a generated name.
+NAME_ATTEMPTS = 8
+
+#: The placeholder for the revision until the store assigns one.
+UNSTAMPED = "0"
+
+_NOT_COUNTED = frozenset({"metadata", "status", "apiVersion", "kind"})
+
+Build = Callable[[Document | None], Object]
+"""(stored document or None) → the new object, a tree of the caller's own. May be called again after a conflict."""
+
+Check = Callable[[Object, Object | None], None]
+"""(new object, stored object or None): validating admission; raises StatusError."""
+
+
+@dataclass(slots=True)
+class Written:
+    """The result of a write: the object (of a dry run: as it would be), and whether it was created or removed."""
+
+    document: Document
+    created: bool = False
+    deleted: bool = False
+
+
+def stamped(obj: Object, revision: int) -> Document:
+    """The object with its revision; everything else is shared."""
+    return Document({**obj, "metadata": {**obj["metadata"], "resourceVersion": str(revision)}})
+
+
+def same_object(new: Object, stored: Document) -> bool:
+    """Reports whether storing `new` would change only the revision."""
+    old = stored.object
+    if new is old:
+        return True
+    meta = {**new["metadata"], "resourceVersion": old["metadata"].get("resourceVersion", "")}
+    candidate = {**new, "metadata": meta}
+    return candidate == old and Document(candidate).json == stored.json  # 1, 1.0 and True are equal in Python
+
+
+# ---------------------------------------------------------------- create
+
+
+def create(scope: Scope, obj: Object, check: Check) -> Written:
+    """Stores a new object; retries with another generated name after a collision.
+
+    Raises StatusError: 409 if the name is taken, 422 if the object is invalid, and whatever `check` raises.
+    """
+    meta = obj["metadata"]
+    if not system_fields.needs_generated_name(meta):
+        return _create_named(scope, obj, check)
+    prefix, warnings = meta["generateName"], len(scope.request.warnings)
+    for attempt in range(NAME_ATTEMPTS):
+        del scope.request.warnings[warnings:]
+        name = system_fields.generate_name(prefix) if scope.resource.strategy.suffixes_names else prefix
+        candidate = {**obj, "metadata": {**meta, "name": name}}
+        try:
+            return _create_named(scope, candidate, check)
+        except StatusError as error:
+            if error.reason != "AlreadyExists" or attempt == NAME_ATTEMPTS - 1:
+                raise
+    raise AssertionError
+
+
+def _create_named(scope: Scope, obj: Object, check: Check) -> Written:
+    if not scope.dry_run:  # the storage takes it away, where a dry run does not come
+        obj["metadata"].pop("selfLink", None)
+    obj["metadata"].setdefault("name", "")  # strategies may read it; validation reports that it is missing
+    system_fields.fill(obj["metadata"], scope.backend.clock.now())
+    scope.strategy.check_privileges(scope.context, obj, None)
+    finish = scope.strategy.begin_create(scope.context, obj)
+    stored = False
+    try:
+        written = _create_begun(scope, obj, check)
+        stored = not scope.dry_run
+    finally:
+        if finish:
+            finish(stored)
+    return written
+
+
+def _create_begun(scope: Scope, obj: Object, check: Check) -> Written:
+    prepared = _prepared_for_create(scope, obj, check)
+    name = prepared["metadata"]["name"]
+    key = scope.resource.key(scope.namespace, name)
+    if scope.dry_run:
+        if scope.bucket.get(key) is not None:
+            raise _taken(scope, key, name, obj)
+        return Written(Document(scope.resource.strategy.read_back(scope.resource.stored(prepared))), created=True)
+    _refuse_revision(prepared)
+    final = scope.resource.strategy.read_back(scope.resource.stored(_with_placeholder(prepared)))
+    try:
+        record = scope.bucket.commit(key, 0, partial(stamped, final))
+    except Conflict:
+        raise _taken(scope, key, name, obj) from None
+    return Written(record.value, created=True)
+
+
+def _prepared_for_create(scope: Scope, obj: Object, check: Check) -> Object:
+    """Runs BeforeCreate and validating admission. Objects created through a subresource are prepared as any new object."""
+    strategy, context, meta = scope.resource.strategy, scope.context, obj["metadata"]
+    system_fields.match_namespace(meta, scope.namespace)
+    if strategy.has_status:
+        strategy.reset_status(obj)
+    if strategy.generation:
+        meta["generation"] = 1
+    strategy.prepare_for_create(context, obj)
+    namespaced = scope.resource.namespaced
+    errors: list[fields.FieldError] = []
+    if strategy.checks_metadata:
+        errors += objectmeta.validate_object_meta(
+            meta, namespaced, strategy.name_errors, standard_finalizers=strategy.standard_finalizers
+        )
+    errors += strategy.validate(context, obj)
+    if not errors and not strategy.checks_metadata:
+        errors += objectmeta.validate_object_meta(meta, namespaced, names.path_segment, standard_finalizers=False)
+    elif not errors and meta.get("generateName"):  # of which the rules of some kinds say nothing
+        errors += objectmeta.validate_generate_name(meta["generateName"], names.path_segment)
+    if errors:
+        raise scope.invalid(obj, errors)
+    context.warnings.extend(strategy.warnings(context, obj, None))
+    strategy.canonicalize(obj)
+    check(obj, None)
+    return obj
+
+
+def _refuse_revision(obj: Object) -> None:
+    text = obj["metadata"].get("resourceVersion", "")
+    if not text:
+        return
+    try:
+        revision = parse_uint(text)
+    except ValueError:
+        return
+    if revision:
+        raise status.generic(500, "", "resourceVersion should not be set on objects to be created")
+
+
+def _taken(scope: Scope, key: str, name: str, obj: Object) -> StatusError:
+    """Returns a 409 for a name that is in use; the message reports if the other object is being deleted."""
+    resource = scope.resource
+    error = status.already_exists(resource.group, resource.plural, name)
+    if obj["metadata"].get("generateName"):
+        error = status.generate_name_conflict(resource.group, resource.plural, name)
+    record = scope.bucket.get(key)
+    if record is not None and "deletionTimestamp" in record.value.object["metadata"]:
+        error.message = f"object is being deleted: {error.message}"
+    return error
+
+
+# ---------------------------------------------------------------- update
+
+
+def update(
+    scope: Scope, build: Build, check: Check, *, uid: str = "", create_absent: bool = False, check_created: Check | None = None
+) -> Written:
+    """Updates by compare-and-set: builds the new state from the stored one until it can be committed.
+
+    `uid`: a precondition of the client. `create_absent`: an absent object is created from
+    `build(None)`. Raises StatusError: 404, 409 for a stale revision or another uid, 422, and what the callables raise.
+    """
+    create_allowed = create_absent or scope.strategy.create_on_update
+    warnings = len(scope.request.warnings)
+    while True:
+        del scope.request.warnings[warnings:]  # of the attempt that lost
+        record = scope.bucket.get(scope.key)
+        if record is None and not create_allowed:
+            raise scope.not_found()
+        stored_uid = record.value.object["metadata"].get("uid", "") if record else ""
+        if uid and uid != stored_uid:
+            raise scope.conflict(_wrong_uid(scope, uid, stored_uid))
+        try:
+            if record is None:
+                obj = build(None)
+                revision_of(obj["metadata"].get("resourceVersion", ""))
+                if not scope.dry_run:  # the storage takes it away, where a dry run does not come
+                    obj["metadata"].pop("resourceVersion", None)
+                return _create_named(scope, obj, check_created or check)
+            return _update_once(scope, record, build, check)
+        except Conflict:
+            continue
+        except StatusError as error:
+            if record is None and error.reason == "AlreadyExists":
+                continue
+            raise
+
+
+def _update_once(scope: Scope, record: Record[Document], build: Build, check: Check) -> Written:
+    old = record.value.object
+    obj = build(record.value)
+    scope.strategy.check_privileges(scope.context, obj, old)
+    meta = obj["metadata"]
+    revision = revision_of(meta.get("resourceVersion", ""))
+    if revision == 0 and not scope.strategy.unconditional_update:
+        error = fields.invalid("metadata.resourceVersion", 0, "must be specified for an update")
+        raise status.invalid(scope.resource.group, scope.resource.plural, scope.name, [error])
+    if revision not in (0, record.revision):
+        raise scope.conflict(OPTIMISTIC_LOCK)
+    meta["resourceVersion"] = str(record.revision)
+    finish = scope.strategy.begin_update(scope.context, obj, old)
+    stored = False
+    try:
+        written = _update_begun(scope, record, obj, check)
+        stored = not scope.dry_run
+    finally:
+        if finish:
+            finish(stored)
+    return written
+
+
+def _update_begun(scope: Scope, record: Record[Document], obj: Object, check: Check) -> Written:
+    old = record.value.object
+    final = _prepared_for_update(scope, obj, record.value, check)
+    if _is_released(scope, final, old):
+        return _remove_released(scope, record, final)
+    must_store = record.revision == record.created and scope.resource.strategy.stores_unchanged_update(old)
+    if same_object(final, record.value) and not must_store:
+        return Written(record.value)
+    if scope.dry_run:
+        return Written(stamped(final, record.revision))
+    committed = scope.bucket.commit(record.key, record.revision, partial(stamped, final))
+    record.value.supersede()
+    return Written(committed.value)
+
+
+def _prepared_for_update(scope: Scope, obj: Object, document: Document, check: Check) -> Object:
+    """Runs BeforeUpdate and validating admission; returns the object in the form in which it is stored."""
+    stored = document.object
+    old = versions.shown(scope.resource, document).object if scope.resource.custom else stored
+    strategy, context, meta = scope.strategy, scope.context, obj["metadata"]
+    system_fields.match_namespace(meta, scope.namespace)
+    _keep(meta, old["metadata"], "generation")
+    if strategy.has_status:
+        _keep(obj, old, "status")
+    strategy.prepare_for_update(context, obj, old)
+    if strategy.generation and spec_changed(scope, obj, old):
+        meta["generation"] = old["metadata"].get("generation", 0) + 1
+    system_fields.keep_on_update(meta, old["metadata"])
+    if not scope.dry_run:
+        meta.pop("selfLink", None)
+    if _changes_nothing(scope, obj, document):
+        context.warnings.extend(strategy.warnings(context, obj, old))
+        check(stored, stored)
+        return stored
+    errors = objectmeta.validate_common_update(meta, old["metadata"], scope.resource.namespaced)
+    context.metadata_is_valid = not errors
+    errors += _kind_errors(scope, strategy, obj, old)
+    if errors:
+        raise scope.invalid(obj, errors)
+    context.warnings.extend(strategy.warnings(context, obj, old))
+    strategy.canonicalize(obj)
+    final = _keep_times(scope.resource.stored(obj, stored), document)
+    if scope.resource.custom:  # of which admission sees the version of the request
+        check(obj, old)
+    else:
+        check(final, stored)
+    return final
+
+
+def _changes_nothing(scope: Scope, obj: Object, document: Document) -> bool:
+    """Reports whether a prepared object equals the stored one and needs no validation (custom resources may have warnings)."""
+    if scope.resource.custom or obj != document.object:
+        return False
+    return same_object(scope.resource.stored(obj, document.object), document)
+
+
+def _kind_errors(scope: Scope, strategy: Strategy, obj: Object, old: Object) -> list[fields.FieldError]:
+    """Returns the errors of the kind's update validation, which may validate the metadata again."""
+    context, meta = scope.context, obj["metadata"]
+    errors: list[fields.FieldError] = []
+    if strategy.checks_metadata_update:
+        errors += strategy.validate_metadata_update(context, meta, old["metadata"])
+    if strategy.checks_metadata_again:
+        errors += strategy.validate_metadata(context, meta)
+    return errors + strategy.validate_update(context, obj, old)
+
+
+def spec_changed(scope: Scope, obj: Object, old: Object) -> bool:
+    """Reports whether anything except metadata and status has changed, so that generation is incremented."""
+    # Only in the form in which they are stored are equal values equal trees; but most differences are plain.
+    names = {**obj, **old}.keys() - _NOT_COUNTED
+    if all(obj.get(name) == old.get(name) for name in names):
+        return False
+    if any(printing.surely_differ(obj.get(name), old.get(name)) for name in names):
+        return True
+    stored = scope.resource.stored(obj)
+    return any(stored.get(name) != old.get(name) for name in names)
+
+
+def _keep(new: dict[str, Any], old: dict[str, Any], name: str) -> None:
+    if name in old:
+        new[name] = old[name]
+    else:
+        new.pop(name, None)
+
+
+def _keep_times(new: Object, stored: Document) -> Object:
+    """Keeps the old managedFields if only their times differ, so that the write is a no-op."""
+    old = stored.object
+    entries, old_entries = new["metadata"].get("managedFields"), old["metadata"].get("managedFields")
+    if entries is None or old_entries is None or entries == old_entries or len(entries) != len(old_entries):
+        return new
+    if any({**e, "time": None} != {**o, "time": None} for e, o in zip(entries, old_entries, strict=True)):
+        return new
+    same = {**new, "metadata": {**new["metadata"], "managedFields": old_entries}}
+    return same if same_object(same, stored) else new
+
+
+# ---------------------------------------------------------------- pieces
+
+
+def revision_of(text: str) -> int:
+    """Returns the resourceVersion of an object; "" and "0" mean none. Raises StatusError 500, as the real server does."""
+    if text in ("", "0"):
+        return 0
+    try:
+        return parse_uint(text)
+    except ValueError as problem:
+        raise status.generic(500, "", str(problem)) from None
+
+
+def _with_placeholder(obj: Object) -> Object:
+    obj["metadata"]["resourceVersion"] = UNSTAMPED
+    return obj
+
+
+def _wrong_uid(scope: Scope, wanted: str, stored: str) -> str:
+    prefix = "" if scope.dry_run else "/registry"  # a dry run does not come as far as the storage that adds it
+    return (
+        f"StorageError: invalid object, Code: 4, Key: {prefix}/{storage_path(scope)}, ResourceVersion: 0, "
+        f"AdditionalErrorMsg: Precondition failed: UID in precondition: {wanted}, UID in object meta: {stored}"
+    )
+
+
+def storage_path(scope: Scope) -> str:
+    """Returns the key of the object in the real server's storage, below /registry/."""
+    return f"{scope.resource.storage_prefix}/{scope.key}"
+
+
+def _is_released(scope: Scope, new: Object, old: Object) -> bool:
+    """Reports whether the old object is terminating without a grace period, and the new one has no finalizers."""
+    old_meta = old["metadata"]
+    if new["metadata"].get("finalizers") or "deletionTimestamp" not in old_meta or old_meta.get("deletionGracePeriodSeconds"):
+        return False
+    return scope.resource.strategy.releasable(new)
+
+
+def _remove_released(scope: Scope, record: Record[Document], final: Object) -> Written:
+    """Removes the object; the response has the object after the update, with the old revision."""
+    if not scope.dry_run:
+        scope.bucket.commit(scope.key, record.revision, None)
+        scope.resource.strategy.after_delete(scope.context, record.value.object)
+    return Written(stamped(final, record.revision), deleted=True)

@@ -1,0 +1,340 @@
+"""Decodes and validates the options of each verb from a query or a body.
+
+Each kind of options has one dataclass, a function `…_options(query)`, and a validation that raises a 422 of
+`<Kind>Options.meta.k8s.io`. Values that cannot be converted are a 400 with Go's message. Unknown parameters are ignored;
+of repeated ones the first counts (dryRun takes all).
+
+Specified by: k8s.io/apimachinery/pkg/apis/meta/v1 (types, conversion, validation) and internalversion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from fakekube.apimachinery import selectors
+from fakekube.apimachinery.errors import FieldError, status
+from fakekube.apimachinery.errors import field as fields
+from fakekube.apimachinery.selectors import FieldSelector, LabelSelector
+from fakekube.apis.rest.resource import Resource
+from fakekube.apiserver.endpoints.request import Query
+from fakekube.base.golang.integers import parse_int, parse_uint
+from fakekube.base.golang.quoting import go_quote
+from fakekube.base.golang.strings import bytes_of, readable
+
+__all__ = [
+    "DeleteOptions",
+    "ListOptions",
+    "WriteOptions",
+    "boolean",
+    "create_options",
+    "delete_options_from_body",
+    "delete_options_from_query",
+    "given",
+    "int64",
+    "list_options",
+    "parse_resource_version",
+    "patch_options",
+    "update_options",
+]
+
+META_GROUP = "meta.k8s.io"
+EXACT = "Exact"
+NOT_OLDER_THAN = "NotOlderThan"
+FIELD_MANAGER_MAX_LENGTH = 128
+
+V = TypeVar("V")
+
+
+# ---------------------------------------------------------------- conversion of single values
+
+
+def _text(values: Sequence[str]) -> str:
+    return values[0] if values else ""
+
+
+def boolean(values: Sequence[str]) -> bool:
+    """Parses a boolean: only "0" and "false" in any case are false; every other value is true."""
+    return bool(values) and values[0] != "0" and values[0].lower() != "false"
+
+
+def int64(values: Sequence[str]) -> int:
+    """Parses an integer. Raises StatusError 400 with the message of strconv.ParseInt."""
+    try:
+        return parse_int(values[0])
+    except ValueError as problem:
+        raise status.bad_request(str(problem)) from None
+
+
+def given(query: Query, name: str, convert: Callable[[Sequence[str]], V]) -> V | None:
+    values = query.all(name)
+    return convert(values) if values else None
+
+
+def parse_resource_version(text: str) -> int:
+    """Parses a resourceVersion; "" is 0.
+
+    Raises ValueError with the message of the real server (without the prefix, which differs between verbs).
+    """
+    if text in ("", "0"):
+        return 0
+    try:
+        return parse_uint(text)
+    except ValueError as problem:
+        raise ValueError(f"resourceVersion: Invalid value: {go_quote(text)}: {problem}") from None
+
+
+# ---------------------------------------------------------------- lists and watches
+
+
+@dataclass(slots=True)
+class ListOptions:
+    """The options of list, watch and deletecollection; selectors are parsed, field labels are supported by the kind."""
+
+    labels: LabelSelector
+    fields: FieldSelector
+    watch: bool = False
+    allow_bookmarks: bool = False
+    resource_version: str = ""
+    match: str = ""
+    timeout_seconds: int | None = None
+    limit: int = 0
+    token: str = ""
+    send_initial_events: bool | None = None
+
+    @property
+    def selects(self) -> bool:
+        """Reports whether there is any selector."""
+        return not (self.labels.empty and self.fields.empty)
+
+
+def list_options(query: Query, resource: Resource, *, name: str = "", watch: bool = False) -> ListOptions:
+    """Decodes and validates the options of a list or watch.
+
+    `name` is the one in the request's path or field selector; `watch`: the path is a /watch/ path.
+    Raises StatusError 400 or 422.
+    """
+    if not query.raw:
+        options = ListOptions(selectors.parse_labels(""), selectors.parse_fields(""))
+    else:
+        options = _list_options(query)
+    _default_initial_events(options)
+    errors = _watch_errors(options) if options.watch else _list_errors(options)
+    if errors:
+        raise status.invalid(META_GROUP, "ListOptions", "", errors)
+    options.fields = options.fields.transform(resource.field_label)
+    if name:
+        _restrict_to_name(options, name)
+    options.watch = options.watch or watch
+    return options
+
+
+def _list_options(query: Query) -> ListOptions:
+    watch, bookmarks = boolean(query.all("watch")), boolean(query.all("allowWatchBookmarks"))
+    timeout_seconds = given(query, "timeoutSeconds", int64)
+    limit = given(query, "limit", int64) or 0
+    initial = given(query, "sendInitialEvents", boolean)
+    try:
+        labels = selectors.parse_labels(_text(query.all("labelSelector")))
+        chosen = selectors.parse_fields(_text(query.all("fieldSelector")))
+    except selectors.SelectorError as problem:
+        raise status.bad_request(str(problem)) from None
+    return ListOptions(
+        labels,
+        chosen,
+        watch,
+        bookmarks,
+        _text(query.all("resourceVersion")),
+        _text(query.all("resourceVersionMatch")),
+        timeout_seconds,
+        limit,
+        _text(query.all("continue")),
+        initial,
+    )
+
+
+def _default_initial_events(options: ListOptions) -> None:
+    """Sets sendInitialEvents of a watch without a start revision (SetListOptionsDefaults)."""
+    if options.watch and options.send_initial_events is None and not options.match and options.resource_version in ("", "0"):
+        options.send_initial_events = True
+        options.match = NOT_OLDER_THAN
+
+
+_MATCH = "resourceVersionMatch"
+_NO_CONTINUE = fields.forbidden(_MATCH, "resourceVersionMatch is forbidden when continue is provided")
+
+
+def _list_errors(options: ListOptions) -> list[FieldError]:
+    errors = []
+    if options.match:
+        if not options.resource_version:
+            errors.append(fields.forbidden(_MATCH, "resourceVersionMatch is forbidden unless resourceVersion is provided"))
+        if options.token:
+            errors.append(_NO_CONTINUE)
+        if options.match not in (EXACT, NOT_OLDER_THAN):
+            errors.append(fields.not_supported(_MATCH, options.match, (EXACT, NOT_OLDER_THAN, "")))
+        if options.match == EXACT and options.resource_version == "0":
+            errors.append(fields.forbidden(_MATCH, 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'))
+    if options.send_initial_events is not None:
+        errors.append(fields.forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
+    return errors
+
+
+def _watch_errors(options: ListOptions) -> list[FieldError]:
+    errors = []
+    if options.send_initial_events is not None and options.match != NOT_OLDER_THAN:
+        errors.append(fields.forbidden(_MATCH, "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"))
+    if options.match:
+        if options.send_initial_events is None:
+            problem = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
+            errors.append(fields.forbidden(_MATCH, problem))
+        if options.match != NOT_OLDER_THAN:
+            errors.append(fields.not_supported(_MATCH, options.match, (NOT_OLDER_THAN,)))
+        if options.token:
+            errors.append(_NO_CONTINUE)
+    return errors
+
+
+def _restrict_to_name(options: ListOptions, name: str) -> None:
+    """Adds the name in the path as a requirement; a field selector for another name is an error."""
+    if options.fields.empty:
+        options.fields = selectors.field_equals("metadata.name", name)
+    elif options.fields.exact("metadata.name") != name:
+        raise status.bad_request("fieldSelector metadata.name doesn't match requested name")
+
+
+# ---------------------------------------------------------------- writes
+
+
+@dataclass(slots=True)
+class WriteOptions:
+    """The options of create, update and patch."""
+
+    dry_run: bool = False
+    field_manager: str = ""
+    field_validation: str = "Warn"
+    force: bool | None = None
+    raw: dict[str, Any] = field(default_factory=dict)
+    """The options as an object for admission, as the client sent them."""
+
+
+def create_options(query: Query) -> WriteOptions:
+    """Decodes the options of POST. Raises StatusError 422."""
+    return _write_options(query, "CreateOptions")
+
+
+def update_options(query: Query) -> WriteOptions:
+    """Decodes the options of PUT. Raises StatusError 422."""
+    return _write_options(query, "UpdateOptions")
+
+
+def patch_options(query: Query, *, apply: bool) -> WriteOptions:
+    """Decodes the options of PATCH; an apply requires fieldManager, other patches forbid force. Raises StatusError 422."""
+    force = given(query, "force", boolean)
+    errors: list[FieldError] = []
+    if apply and not query.get("fieldManager"):
+        errors.append(fields.required("fieldManager", "is required for apply patch"))
+    if not apply and force is not None:
+        errors.append(fields.forbidden("force", "may not be specified for non-apply patch"))
+    options = _write_options(query, "PatchOptions", errors)
+    options.force = force
+    return options
+
+
+def _write_options(query: Query, kind: str, errors: Sequence[FieldError] = ()) -> WriteOptions:
+    if not query.raw and not errors:
+        return WriteOptions()
+    manager, validation, dry_run = query.get("fieldManager") or "", query.get("fieldValidation") or "", query.all("dryRun")
+    found = [*errors, *_field_manager_errors(manager), *_dry_run_errors(dry_run), *_field_validation_errors(validation)]
+    if found:
+        raise status.invalid(META_GROUP, kind, "", found)
+    sent = (("dryRun", list(dry_run)), ("fieldManager", manager), ("fieldValidation", validation))
+    raw = {name: value for name, value in sent if value}
+    return WriteOptions(bool(dry_run), manager, validation or "Warn", raw=raw)
+
+
+def _field_manager_errors(manager: str) -> list[FieldError]:
+    errors = []
+    if len(bytes_of(manager)) > FIELD_MANAGER_MAX_LENGTH:
+        errors.append(fields.too_long("fieldManager", FIELD_MANAGER_MAX_LENGTH))
+    for position, character in enumerate(readable(manager)):
+        if not character.isprintable():
+            problem = f"invalid character U+{ord(character):04X} (at position {position})"
+            errors.append(fields.invalid("fieldManager", manager, problem))
+    return errors
+
+
+def _dry_run_errors(values: Sequence[str]) -> list[FieldError]:
+    if all(value == "All" for value in values):
+        return []
+    return [fields.not_supported("dryRun", list(values), ("All",))]
+
+
+def _field_validation_errors(value: str) -> list[FieldError]:
+    allowed = ("", "Ignore", "Strict", "Warn")
+    return [] if value in allowed else [fields.not_supported("fieldValidation", value, allowed)]
+
+
+# ---------------------------------------------------------------- deletes
+
+
+@dataclass(slots=True)
+class DeleteOptions:
+    """The options of delete and deletecollection, from the query or the body."""
+
+    grace_period_seconds: int | None = None
+    uid: str | None = None
+    resource_version: str | None = None
+    """Preconditions; None is no condition, an empty string is one that always fails."""
+    orphan_dependents: bool | None = None
+    propagation_policy: str | None = None
+    dry_run: bool = False
+    raw: dict[str, Any] = field(default_factory=dict)
+    """The options as an object for admission."""
+
+
+def delete_options_from_query(query: Query) -> DeleteOptions:
+    """Decodes and validates DeleteOptions in the query. Raises StatusError 400 or 422."""
+    if not query.raw:
+        return DeleteOptions()
+    raw: dict[str, Any] = {}
+    converters: tuple[tuple[str, Callable[[Sequence[str]], Any]], ...] = (
+        ("gracePeriodSeconds", int64),
+        ("orphanDependents", boolean),
+        ("propagationPolicy", _text),
+        ("dryRun", list),
+        ("ignoreStoreReadErrorWithClusterBreakingPotential", boolean),
+    )
+    for name, convert in converters:
+        value = given(query, name, convert)
+        if value is not None:
+            raw[name] = value
+    preconditions = {name: query.get(name) for name in ("uid", "resourceVersion") if query.get(name)}
+    if preconditions:
+        raw["preconditions"] = preconditions
+    return delete_options_from_body(raw)
+
+
+def delete_options_from_body(raw: dict[str, Any]) -> DeleteOptions:
+    """Validates DeleteOptions that were decoded by their schema. Raises StatusError 422."""
+    policy, orphan, dry_run = raw.get("propagationPolicy"), raw.get("orphanDependents"), raw.get("dryRun") or ()
+    errors: list[FieldError] = []
+    if orphan is not None and policy is not None:
+        problem = "orphanDependents and deletionPropagation cannot be both set"
+        errors.append(fields.invalid("propagationPolicy", policy, problem))
+    if policy is not None and policy not in ("Foreground", "Background", "Orphan"):
+        errors.append(fields.not_supported("propagationPolicy", policy, ("Foreground", "Background", "Orphan", "nil")))
+    errors += _dry_run_errors(dry_run)
+    if errors:
+        raise status.invalid(META_GROUP, "DeleteOptions", "", errors)
+    preconditions = raw.get("preconditions") or {}
+    return DeleteOptions(
+        raw.get("gracePeriodSeconds"),
+        preconditions.get("uid"),
+        preconditions.get("resourceVersion"),
+        orphan,
+        policy,
+        bool(dry_run),
+        raw,
+    )

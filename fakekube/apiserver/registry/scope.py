@@ -1,0 +1,168 @@
+"""The scope of a request: resource, subresource, namespace, name and options.
+
+`endpoints.handle` builds it from the path; a handler that writes derives another one with the decoded options
+(`for_write`). A scope is immutable.
+
+Specified by: k8s.io/apiserver/pkg/endpoints/handlers/rest.go (RequestScope) and namer.go.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from fakekube.apimachinery.codecs.document import Document
+from fakekube.apimachinery.errors import FieldError, StatusError, status
+from fakekube.apimachinery.schema import defaults
+from fakekube.apimachinery.schema.model import Type
+from fakekube.apis.rest.resource import GVK, Resource
+from fakekube.apis.rest.strategy import Object, Strategy, WriteContext
+from fakekube.apis.rest.subresource import Subresource
+from fakekube.apis.validation import names
+from fakekube.apiserver.endpoints.request import Request
+from fakekube.apiserver.registry.backend import Backend
+from fakekube.base.golang.quoting import go_quote
+from fakekube.store import Bucket
+
+__all__ = ["Scope"]
+
+
+@dataclass(eq=False)
+class Scope:
+    """The resource, names and options of a request. Not frozen, which would double the cost of making one."""
+
+    request: Request
+    backend: Backend
+    resource: Resource
+    subresource: Subresource | None
+    namespace: str
+    """The namespace of the objects: "" for cluster-scoped resources, and for lists over all namespaces."""
+    name: str
+    """The name in the path; "" for collections."""
+    dry_run: bool = False
+    options: dict[str, Any] = field(default_factory=dict)
+    """The options of the write as an object, as the client sent them."""
+    requested_subresource: str = ""
+    """The subresource in the path, if this scope is that of the main resource (`main`)."""
+    _context: WriteContext | None = field(default=None, init=False)
+
+    @property
+    def bucket(self) -> Bucket[Document]:
+        return self.backend.store.bucket(self.resource.bucket)
+
+    def for_write(self, *, dry_run: bool, options: dict[str, Any], name: str | None = None) -> Scope:
+        """Returns the scope with the options of a write; `name`: that of the object, if the path has none."""
+        return Scope(
+            self.request,
+            self.backend,
+            self.resource,
+            self.subresource,
+            self.namespace,
+            self.name if name is None else name,
+            dry_run,
+            options,
+        )
+
+    @cached_property
+    def main(self) -> Scope:
+        """Returns the scope of the main resource; strategies and admission still get the subresource."""
+        return replace(self, subresource=None, requested_subresource=self.subresource.name if self.subresource else "")
+
+    def for_namespace(self, namespace: str) -> Scope:
+        """Returns the scope for the objects of one namespace."""
+        return replace(self, namespace=namespace, name="")
+
+    def default(self, obj: Object) -> None:
+        """Sets defaults in an object, constants first."""
+        kind = self.kind
+        defaults.apply(kind.group, kind.version, kind.kind, obj)
+        if self.subresource is None or kind == self.resource.gvk:
+            self.resource.strategy.default(obj)
+
+    @property
+    def is_custom(self) -> bool:
+        """Reports whether the bodies of this endpoint are custom resources."""
+        return self.resource.custom and self.kind == self.resource.gvk
+
+    def require_name(self) -> None:
+        """Raises StatusError 400 for a path without a name (paths of custom resources may end with a slash)."""
+        if not self.name:
+            raise status.bad_request("name must be provided")
+
+    @property
+    def key(self) -> str:
+        """Returns the key of the object in the path. Raises StatusError 400 for a path without a name."""
+        if self.resource.namespaced and not self.namespace:
+            raise status.bad_request("Namespace parameter required.")
+        problems = names.path_segment(self.name)
+        if problems:
+            raise status.bad_request(f"Name parameter invalid: {go_quote(self.name)}: {';'.join(problems)}")
+        return self.resource.key(self.namespace, self.name)
+
+    @property
+    def prefix(self) -> str:
+        """Returns the common prefix of the keys of the collection."""
+        return self.resource.key_prefix(self.namespace)
+
+    @property
+    def strategy(self) -> Strategy:
+        """The strategy of writes through this endpoint."""
+        if self.subresource is not None and self.subresource.strategy is not None:
+            return self.subresource.strategy
+        return self.resource.strategy
+
+    @property
+    def kind(self) -> GVK:
+        """The type of the bodies of this endpoint."""
+        return self.subresource.gvk if self.subresource is not None else self.resource.gvk
+
+    @property
+    def type(self) -> Type:
+        """The type of the bodies of this endpoint."""
+        if self.subresource is not None and self.subresource.gvk != self.resource.gvk:
+            return self.subresource.type
+        return self.resource.type
+
+    @property
+    def context(self) -> WriteContext:
+        """The context of this request for strategies and admission, made on first use."""
+        context = self._context
+        if context is None:
+            context = self._context = self._new_context()
+        return context
+
+    def _new_context(self) -> WriteContext:
+        user = self.request.user
+        return WriteContext(
+            resource=self.resource,
+            namespace=self.namespace,
+            clock=self.backend.clock,
+            services=self.backend.services,
+            user=user.name,
+            groups=user.groups,
+            uid=user.uid,
+            extra=user.extra,
+            subresource=self.subresource.name if self.subresource else self.requested_subresource,
+            name=self.name,
+            dry_run=self.dry_run,
+            options=self.options,
+            warnings=self.request.warnings,
+            annotations=self.request.annotations,
+            deadline=self.request.deadline,
+        )
+
+    def not_found(self, name: str | None = None) -> StatusError:
+        return status.not_found(self.resource.group, self.resource.plural, self.name if name is None else name)
+
+    def conflict(self, problem: str, name: str | None = None) -> StatusError:
+        return status.conflict(self.resource.group, self.resource.plural, self.name if name is None else name, problem)
+
+    def invalid(self, obj: Object, errors: list[FieldError]) -> StatusError:
+        """Returns a 422 for the object in this request."""
+        name = obj.get("metadata", {}).get("name", "")
+        resource = self.resource
+        if resource.custom:
+            return status.invalid(obj.get("apiVersion", "").rpartition("/")[0], obj.get("kind", ""), name, errors)
+        stored_group = resource.bucket.partition(".")[2]  # of events, autoscalers …: not that of the request
+        return status.invalid(stored_group, resource.kind, name, errors)

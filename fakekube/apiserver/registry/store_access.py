@@ -1,0 +1,215 @@
+"""Implements the cluster access of strategies and admission (`apis.rest.cluster_access.ClusterAccess`) on the store."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, Protocol
+
+from fakekube.apimachinery.codecs.document import Document
+from fakekube.apimachinery.errors import status
+from fakekube.apis.rest.cluster_access import Decision, Recorded
+from fakekube.apis.rest.resource import Registry, Resource
+from fakekube.apis.rest.service_ranges import ServiceRanges
+from fakekube.apis.rest.strategy import Object
+from fakekube.apiserver.registry.backend import Settings
+from fakekube.apiserver.registry.generic import field_manager
+from fakekube.apiserver.registry.generic.writes import same_object, stamped
+from fakekube.store import Bucket, Conflict, Store
+
+__all__ = ["AccessControl", "StoreAccess"]
+
+
+_ADMISSION_GROUP = "admissionregistration.k8s.io"
+#: The resources whose objects are asked to admit a write.
+_DYNAMIC_ADMISSION = (
+    "mutatingwebhookconfigurations",
+    "validatingwebhookconfigurations",
+    "mutatingadmissionpolicybindings",
+    "validatingadmissionpolicybindings",
+)
+
+
+class AccessControl(Protocol):
+    """The interface to authentication and authorization (`apiserver/auth/`)."""
+
+    @property
+    def issuer(self) -> str: ...
+
+    def authorize(self, user: str, groups: Sequence[str], attributes: dict[str, Any]) -> tuple[bool, str]: ...
+
+    def decide(self, spec: Mapping[str, Any]) -> Decision: ...
+
+    def authenticate(self, token: str, audiences: Sequence[str]) -> dict[str, Any]: ...
+
+    def rules(self, user: str, groups: Sequence[str], namespace: str) -> dict[str, Any]: ...
+
+    def rbac_rules(self, user: str, groups: Sequence[str], namespace: str) -> tuple[Sequence[Mapping[str, Any]], str]: ...
+
+    def sign(self, claims: dict[str, Any]) -> str: ...
+
+
+class StoreAccess:
+    """Implements `apis.rest.cluster_access.ClusterAccess`, which documents the methods."""
+
+    def __init__(self, store: Store[Document], registry: Registry, settings: Settings, access: AccessControl) -> None:
+        self._store = store
+        self._registry = registry
+        self._settings = settings
+        self._access = access
+        self.others_work: Callable[[], bool] = lambda: False
+        """Reports whether controllers run in another thread, so that callers can wait for their writes."""
+        self._builtins: dict[tuple[str, str], tuple[Resource, Bucket[Document]]] = {}
+        """Cached built-in resources with their buckets, which every write needs."""
+        self._dynamic_admission: Sequence[Bucket[Document]] | None = None
+
+    def _stored(self, group: str, plural: str) -> tuple[Resource, Bucket[Document]]:
+        """Returns a resource with its bucket. Raises LookupError if it is not served."""
+        found = self._builtins.get((group, plural))
+        if found is None:
+            resource = self._registry.any_version(group, plural)
+            if resource is None:
+                raise LookupError(f"{plural}.{group} is not served")
+            found = resource, self._store.bucket(resource.bucket)
+            if not resource.custom:
+                self._builtins[group, plural] = found
+        return found
+
+    def get(self, group: str, plural: str, namespace: str, name: str) -> Object | None:
+        resource, bucket = self._stored(group, plural)
+        record = bucket.get(resource.key(namespace, name))
+        return record.value.object if record else None
+
+    def expect(self, group: str, plural: str, namespace: str, name: str, seconds: float) -> Object | None:
+        found = self.get(group, plural, namespace, name)
+        if found is not None or not self.others_work():
+            return found
+        bucket, changed = self._stored(group, plural)[1], threading.Event()
+        bucket.subscribe(changed.set)
+        end = time.monotonic() + seconds
+        try:
+            while (found := self.get(group, plural, namespace, name)) is None and changed.wait(max(end - time.monotonic(), 0.0)):
+                changed.clear()
+        finally:
+            bucket.unsubscribe(changed.set)
+        return found
+
+    def list(self, group: str, plural: str, namespace: str = "") -> Iterator[Object]:
+        resource, bucket = self._stored(group, plural)
+        if not bucket.has_keys():  # as those of quotas and limits are, for which each write asks
+            return iter(())
+        return (record.value.object for record in bucket.page(resource.key_prefix(namespace)).records)
+
+    def update(
+        self,
+        group: str,
+        plural: str,
+        namespace: str,
+        name: str,
+        change: Callable[[Object], Object],
+        *,
+        recorded: Recorded | None = None,
+    ) -> Object:
+        resource, bucket = self._stored(group, plural)
+        key = resource.key(namespace, name)
+        while True:
+            record = bucket.get(key)
+            if record is None:
+                raise status.not_found(group, plural, name)
+            old = record.value.object
+            new = change(old)
+            if new is old:
+                return old
+            if recorded is not None:
+                new = field_manager.recorded(self._registry, resource, old, new, recorded)
+            final = resource.stored(new, old)
+            if same_object(final, record.value):
+                return old
+            try:
+                committed = bucket.commit(key, record.revision, partial(stamped, final))
+                record.value.supersede()
+                return committed.value.object
+            except Conflict:
+                continue
+
+    def create(self, group: str, plural: str, namespace: str, obj: Object) -> Object:
+        resource, bucket = self._stored(group, plural)
+        name = obj["metadata"]["name"]
+        placed = {**obj, "metadata": {**obj["metadata"], "resourceVersion": "0"}}
+        final = resource.stored(placed)
+        try:
+            return bucket.commit(resource.key(namespace, name), 0, partial(stamped, final)).value.object
+        except Conflict:
+            raise status.already_exists(group, plural, name) from None
+
+    def remove(self, group: str, plural: str, namespace: str, name: str) -> None:
+        resource, bucket = self._stored(group, plural)
+        try:
+            bucket.commit(resource.key(namespace, name), None, None)
+        except Conflict:
+            return
+
+    def reserve(self, pool: str, value: str) -> bool:
+        try:
+            self._store.bucket(pool).commit(value, 0, lambda _revision: Document({}))
+        except Conflict:
+            return False
+        return True
+
+    def reserved(self, pool: str, value: str) -> bool:
+        return self._store.bucket(pool).get(value) is not None
+
+    def release(self, pool: str, value: str) -> None:
+        if self.reserved(pool, value):
+            self._store.bucket(pool).commit(value, None, None)
+
+    def has_any(self, group: str, plural: str) -> bool:
+        return self._stored(group, plural)[1].has_keys()
+
+    def has_dynamic_admission(self) -> bool:
+        buckets = self._dynamic_admission
+        if buckets is None:
+            served = [plural for plural in _DYNAMIC_ADMISSION if self._registry.any_version(_ADMISSION_GROUP, plural)]
+            buckets = self._dynamic_admission = [self._stored(_ADMISSION_GROUP, plural)[1] for plural in served]
+        return True in [bucket.has_keys() for bucket in buckets]
+
+    def last_change(self, group: str, plural: str) -> int:
+        return self._stored(group, plural)[1].newest
+
+    def resource_of_kind(self, group: str, version: str, kind: str) -> Resource | None:
+        return self._registry.of_kind(group, version, kind)
+
+    def equivalents(self, resource: Resource, subresource: str) -> Sequence[Resource]:
+        found = self._registry.sharing_bucket(resource)
+        return [other for other in found if other.subresources.get(subresource)] if subresource else found
+
+    def enabled(self, gate: str) -> bool:
+        return self._settings.enabled(gate)
+
+    @property
+    def service_ranges(self) -> ServiceRanges:
+        return self._settings.service_ranges
+
+    def authorize(self, user: str, groups: Sequence[str], attributes: dict[str, Any]) -> tuple[bool, str]:
+        return self._access.authorize(user, groups, attributes)
+
+    def decide(self, spec: Mapping[str, Any]) -> Decision:
+        return self._access.decide(spec)
+
+    def authenticate(self, token: str, audiences: Sequence[str]) -> dict[str, Any]:
+        return self._access.authenticate(token, audiences)
+
+    def rules(self, user: str, groups: Sequence[str], namespace: str) -> dict[str, Any]:
+        return self._access.rules(user, groups, namespace)
+
+    def rbac_rules(self, user: str, groups: Sequence[str], namespace: str) -> tuple[Sequence[Mapping[str, Any]], str]:
+        return self._access.rbac_rules(user, groups, namespace)
+
+    def sign(self, claims: dict[str, Any]) -> str:
+        return self._access.sign(claims)
+
+    @property
+    def issuer(self) -> str:
+        return self._access.issuer

@@ -1,0 +1,318 @@
+"""Builds the API server of a cluster (`Machinery`) from the packages; the only module that imports all of them.
+
+A process builds one base state per minor version (the objects of a fresh server) and forks it for every cluster, so
+that a cluster costs about a millisecond. `Machinery` consists of the store, the backend, access control and the WSGI
+application; `cluster.components` adds controllers and kubelets.
+
+Invariant: the parts of a stopped cluster do not refer to each other in cycles, so that it is freed without the garbage collector.
+Where two parts need each other, the reference against the direction of imports is weak.
+"""
+
+from __future__ import annotations
+
+import threading
+import uuid
+import weakref
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any
+
+from fakekube.apimachinery import data
+from fakekube.apimachinery.codecs.document import Document
+from fakekube.apimachinery.schema import printing
+from fakekube.apimachinery.schema.builtin import type_of
+from fakekube.apis.rest.cluster_access import ClusterAccess
+from fakekube.apis.rest.resource import Registry
+from fakekube.apis.rest.service_ranges import ServiceRanges
+from fakekube.apis.rest.strategy import Object
+from fakekube.apis.rest.webhook_calls import Call
+from fakekube.apiserver.admission import Chain, ConfigurationError, Plugin, UnknownPluginError, chain_of, configured
+from fakekube.apiserver.admission.options import AdmissionOptions
+from fakekube.apiserver.aggregator.aggregator import Aggregator
+from fakekube.apiserver.audit.options import AuditOptions
+from fakekube.apiserver.auth.access import Access
+from fakekube.apiserver.auth.options import AuthenticationOptions, OptionError, read_text
+from fakekube.apiserver.controlplane.apiservices import AutoRegisterController
+from fakekube.apiserver.controlplane.customresourcedefinitions import CustomResourceDefinitionController
+from fakekube.apiserver.controlplane.default_services import with_service_ranges
+from fakekube.apiserver.controlplane.flowschemas import DanglingConditionController
+from fakekube.apiserver.http import Application
+from fakekube.apiserver.options import ServerOptions
+from fakekube.apiserver.registry import builtin
+from fakekube.apiserver.registry.backend import Backend, Settings
+from fakekube.apiserver.registry.generic.writes import stamped
+from fakekube.apiserver.registry.store_access import StoreAccess
+from fakekube.apiserver.webhooks.admission import MutatingAdmissionWebhook, ValidatingAdmissionWebhook
+from fakekube.apiserver.webhooks.services import ServiceResolver
+from fakekube.base.clock import Clock
+from fakekube.base.golang.timestamps import print_time
+from fakekube.store import Retention, Store
+
+if TYPE_CHECKING:
+    from fakekube.apiserver.audit.auditor import Auditor
+    from fakekube.apiserver.webhooks.caller import Caller, Observe
+
+#: Imported only if it is enabled.
+_IMAGE_POLICY = "ImagePolicyWebhook"
+
+DEFAULT_OPTIONS = ServerOptions()
+NO_AUDIT = AuditOptions()
+
+__all__ = ["Machinery", "Prepare", "build"]
+
+OBJECT_META = "k8s.io/apimachinery/pkg/apis/meta/v1.ObjectMeta"
+
+#: A fresh server starts at a later revision; watches from earlier ones are expired.
+FIRST_REVISION = 200
+
+
+@dataclass(slots=True)
+class Machinery:
+    """The components of one cluster."""
+
+    backend: Backend
+    access: Access
+    application: Application
+    resolver: ServiceResolver
+    aggregator: Aggregator
+    close: Callable[[], None]
+    """Closes the connections to webhooks and extension API servers, and the auditor."""
+    observe_calls: Callable[[Observe], None]
+    """Sets the observer of the calls of webhooks."""
+    origin: Store[Document] | None = None
+    """The base state that the cluster is a fork of."""
+
+
+Prepare = Callable[[Machinery], None]
+"""Changes a fresh server to the initial state of a profile."""
+
+
+def build(
+    *,
+    clock: Clock,
+    settings: Settings,
+    profile: str,
+    retention: Retention | None = None,
+    store: Store[Document] | None = None,
+    prepare: Prepare | None = None,
+    tls: bool = False,
+    controllers: tuple[str, ...] = (),
+    nodes: int = 0,
+    options: ServerOptions = DEFAULT_OPTIONS,
+    authority: str = "",
+) -> Machinery:
+    """Builds the machinery of a cluster, on a fork of the base state of its profile or on a given store.
+
+    `prepare` makes the base state of the profile from that of a fresh server. Its result is cached by process, for
+    each `authority` (PEM; set for clusters with TLS), `controllers` and `nodes`.
+
+    Raises OptionError for invalid flags.
+    """
+    origin = store
+    if store is None:
+        has_own = not (options.authentication.client_ca_file or options.authentication.requestheader_client_ca_file)
+        origin = base(settings, profile, tls, prepare, kind=(controllers, nodes), authority=authority if has_own else "")
+        store = origin.fork(now=clock.monotonic, retention=retention)
+    registry = _builtins(settings.version).copy()
+    access = Access(store.bucket, clock, options=options.authentication, authorization=options.authorization, authority=authority)
+    services = StoreAccess(store, registry, settings, weakref.proxy(access))
+    access.connect(services)
+    resolver = ServiceResolver(services, _own_authority)
+    webhooks = _Webhooks(resolver)
+    definitions = CustomResourceDefinitionController(store, registry, services, clock, webhooks)
+    try:
+        aggregator = Aggregator(store, services, clock, resolver, options.aggregation)
+    except ValueError as error:
+        raise OptionError(str(error)) from None
+    control_loops = (
+        definitions,
+        AutoRegisterController(store, services, clock),
+        DanglingConditionController(store, services, clock),
+        _publish_authorities(store, services, clock, options.authentication, authority),
+    )
+    admission = _admission(profile, options.admission, webhooks)
+    backend = Backend(store, registry, clock, services, admission, settings, access.require_creation, resolver.forwards)
+    backend.may_create = access.may_create
+    backend.control_loops = control_loops
+
+    auditor = _auditor(options.audit, clock)
+
+    def close() -> None:
+        webhooks.close()
+        aggregator.stop()
+        if auditor is not None:
+            auditor.close()
+
+    return Machinery(
+        backend, access, Application(backend, access, aggregator, auditor), resolver, aggregator, close, webhooks.observe, origin
+    )
+
+
+def _auditor(options: AuditOptions, clock: Clock) -> Auditor | None:
+    """Builds the auditor, if auditing is enabled; imports its module only then. Raises OptionError."""
+    if options == NO_AUDIT:
+        return None
+    from fakekube.apiserver.audit.auditor import auditor_of
+
+    return auditor_of(options, clock)
+
+
+def _admission(profile: str, options: AdmissionOptions, webhooks: Call) -> Chain:
+    """Builds the admission chain of a cluster. Raises OptionError for invalid flags."""
+    dynamic: list[Plugin] = [MutatingAdmissionWebhook(webhooks), ValidatingAdmissionWebhook(webhooks)]
+    try:
+        if _IMAGE_POLICY in options.enable_admission_plugins:
+            from fakekube.apiserver.webhooks.admission.image_policy import ImagePolicyWebhook
+
+            dynamic.append(configured(ImagePolicyWebhook, options))
+        return chain_of(profile, options, {plugin.name: plugin for plugin in dynamic})
+    except (UnknownPluginError, ConfigurationError) as error:
+        raise OptionError(str(error)) from None
+
+
+def _publish_authorities(
+    store: Store[Document], services: ClusterAccess, clock: Clock, options: AuthenticationOptions, own: str
+) -> object:
+    """Writes the ConfigMap extension-apiserver-authentication, if there are certificate authorities. Returns the control loop
+    that maintains it. Raises OptionError."""
+    clients = read_text(options.client_ca_file, "client-ca-file") or own
+    proxies = read_text(options.requestheader_client_ca_file, "requestheader-client-ca-file")
+    if not clients and not proxies:
+        return None
+    from fakekube.apiserver.controlplane.clusterauthenticationtrust import (
+        ClusterAuthenticationInfo,
+        ClusterAuthenticationTrustController,
+    )
+
+    info = ClusterAuthenticationInfo(
+        clients,
+        proxies,
+        options.requestheader_allowed_names,
+        options.requestheader_username_headers,
+        options.requestheader_uid_headers,
+        options.requestheader_group_headers,
+        options.requestheader_extra_headers_prefix,
+    )
+    return ClusterAuthenticationTrustController(store, services, clock, info)
+
+
+@cache
+def _builtins(version: str) -> Registry:
+    """Returns the built-in resources."""
+    return Registry(builtin.resources(version))
+
+
+def _own_authority() -> str:
+    from fakekube.net.certificates import authority
+
+    return authority().pem
+
+
+class _Webhooks:
+    """Calls webhooks; the module for it is imported for the first call. See `apis.rest.webhook_calls.Call`."""
+
+    def __init__(self, resolver: ServiceResolver) -> None:
+        self._resolver = resolver
+        self._caller: Caller | None = None
+        self._observe: Observe | None = None
+
+    def __call__(self, client_config: Mapping[str, Any], review: Object, *, timeout: float = 30.0) -> Object:
+        return self._made()(client_config, review, timeout=timeout)
+
+    def begin(self, client_config: Mapping[str, Any], review: Object, *, timeout: float = 30.0) -> Callable[[], Object]:
+        return self._made().begin(client_config, review, timeout=timeout)
+
+    def _made(self) -> Caller:
+        if self._caller is None:
+            from fakekube.apiserver.webhooks.caller import Caller
+
+            self._caller = Caller(self._resolver, self._observe)
+        return self._caller
+
+    def observe(self, observe: Observe) -> None:
+        """Sets the observer of all later calls."""
+        self._observe = observe
+        if self._caller is not None:
+            self._caller.observe = observe
+
+    def close(self) -> None:
+        """Closes idle connections."""
+        if self._caller is not None:
+            self._caller.close()
+
+
+# ---------------------------------------------------------------- the base state
+
+_building = threading.Lock()
+_prepared: dict[tuple[str, ServiceRanges, str, bool, tuple[tuple[str, ...], int], str], Store[Document]] = {}
+
+
+def base(
+    settings: Settings,
+    profile: str,
+    tls: bool,
+    prepare: Prepare | None,
+    *,
+    kind: tuple[tuple[str, ...], int] = ((), 0),
+    authority: str = "",
+) -> Store[Document]:
+    """Returns the base state of a profile, in which `authority` is published. Callers fork it and never write to it."""
+    version, ranges = settings.version, settings.service_ranges
+    with _building:
+        key = (version, ranges, profile, tls, kind, authority)
+        found = _prepared.get(key)
+        if found is None:
+            found = _fresh(version, ranges).fork()
+            if prepare is not None or authority:
+                clock = Clock()
+                fresh = Settings(version=version, service_ranges=ranges)
+                machinery = build(clock=clock, settings=fresh, profile=profile, store=found, authority=authority)
+                if prepare is not None:
+                    prepare(machinery)
+                clock.close()
+            _forget_history(found, version)
+            _prepared[key] = found
+        return found
+
+
+def _forget_history(store: Store[Document], version: str) -> None:
+    """A fresh server starts at a later revision; watches from earlier ones are expired."""
+    while store.revision < FIRST_REVISION:
+        store.advance()
+    for resource in builtin.resources(version):
+        store.bucket(resource.bucket).forget()
+
+
+@cache
+def _fresh(version: str, ranges: ServiceRanges) -> Store[Document]:
+    store: Store[Document] = Store()
+    now = print_time(datetime.now(UTC))
+    resources = {_path(r.group, r.version, r.plural): r for r in builtin.resources(version)}
+    for path, objects in data.minor(version).bootstrap.items():
+        resource = resources[path]
+        if "create" not in resource.verbs:
+            continue
+        bucket = store.bucket(resource.bucket)
+        for obj in objects:
+            made = _of_now(with_service_ranges(path, obj, ranges), now)
+            meta = made["metadata"]
+            bucket.commit(resource.key(meta.get("namespace", ""), meta["name"]), 0, partial(stamped, made))
+    return store
+
+
+def _of_now(obj: Mapping[str, Any], now: str) -> Object:
+    """Returns a recorded object in storage form with the current time as its creation time."""
+    meta = {**obj["metadata"], "uid": str(uuid.uuid4()), "creationTimestamp": now, "resourceVersion": "0"}
+    if "managedFields" in meta:
+        meta["managedFields"] = [{**entry, "time": now} for entry in meta["managedFields"]]
+    status = dict(obj.get("status") or {})
+    if "conditions" in status:
+        status["conditions"] = [{**condition, "lastTransitionTime": now} for condition in status["conditions"]]
+    meta = printing.normalise(type_of(OBJECT_META), meta)  # sorts the fields
+    return {**obj, "metadata": meta, **({"status": status} if status else {})}
+
+
+def _path(group: str, version: str, plural: str) -> str:
+    return f"/apis/{group}/{version}/{plural}" if group else f"/api/{version}/{plural}"

@@ -1,0 +1,248 @@
+"""Sends a POST to a webhook, with the error messages of Go's net/http.
+
+It follows redirects, decompresses responses and reuses connections; one deadline covers the whole exchange.
+
+Specified by: net/http (Client, Transport) of Go, for the errors that clients see.
+"""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from urllib.parse import SplitResult, urljoin, urlsplit
+
+from fakekube.apis.rest.webhook_calls import CallError, CallTimeoutError
+from fakekube.apiserver.webhooks.connections import (
+    MAX_RESPONSE_BYTES,
+    BrokenError,
+    Connection,
+    ConnectionFailedError,
+    IdleConnections,
+    Target,
+    TooLargeError,
+    dial,
+)
+from fakekube.apiserver.webhooks.http1 import Answer, BodyError, ClosedError, HeadError, Source, read_answer
+from fakekube.base.golang.quoting import go_quote
+from fakekube.base.golang.urls import parse_url
+
+__all__ = ["UNREADABLE", "Answer", "ConnectionFailedError", "Endpoint", "Transport", "connect"]
+
+_MAXIMUM_REDIRECTS = 10
+#: Requests below this size in bytes fit into the socket buffers: sending them never blocks.
+_SENT_AT_ONCE = 32 * 1024
+_REDIRECTS = (301, 302, 303, 307, 308)
+_HEADERS = (
+    "User-Agent: kube-apiserver-admission\r\nAccept: application/json, */*\r\nContent-Type: application/json\r\n"
+    "Accept-Encoding: gzip\r\n"
+)
+_PORTS = {"https": 443, "http": 80}
+
+UNREADABLE = "unexpected error when reading response body. Please retry. Original error: "
+_TOO_SLOW = "context deadline exceeded"
+_BROKEN = "net/http: HTTP/1.x transport connection broken: "
+
+
+@dataclass(slots=True, frozen=True)
+class Endpoint:
+    """The URL of a webhook and how to connect to it."""
+
+    url: str
+    """The URL, also for error messages."""
+    address: tuple[str, int] | None
+    """The address to connect to, if it is not the host of the URL."""
+    authorities: bytes
+    """The CA bundle in PEM; empty for the CAs of the system."""
+    server_name: str = ""
+    """The server name that the certificate must be valid for, if it is not the host of the URL."""
+    verified: bool = True
+    """False accepts any certificate (insecureSkipTLSVerify)."""
+    authorization: str = ""
+    """The value of the Authorization header, or ""."""
+    certificate: str = ""
+    """The client certificate and its key in PEM, or ""."""
+
+
+class Transport:
+    """Sends requests over pooled connections. May be used by several threads."""
+
+    def __init__(self) -> None:
+        self._idle = IdleConnections()
+
+    def close(self) -> None:
+        """Closes the idle connections."""
+        self._idle.close()
+
+    def post(self, endpoint: Endpoint, body: bytes, timeout: float) -> Answer:
+        """Sends a POST and reads its response within `timeout` seconds. Raises CallError with the message of net/http."""
+        deadline = time.monotonic() + timeout
+        return self._followed(endpoint, body, self._exchange("POST", endpoint, body, deadline), deadline)
+
+    def begin(self, endpoint: Endpoint, body: bytes, timeout: float) -> Callable[[], Answer] | None:
+        """Sends a POST on an idle connection, if that does not block.
+
+        Returns a function that reads the response like `post` and must be called; None if there is no idle connection.
+        """
+        deadline = time.monotonic() + timeout
+        message = _message("POST", urlsplit(endpoint.url), body, endpoint.authorization)
+        connection = self._kept(endpoint) if len(message) < _SENT_AT_ONCE else None
+        if connection is None:
+            return None
+        try:
+            connection.send(message, deadline)
+        except (TimeoutError, BrokenError):
+            connection.close()
+            return None
+
+        def finish() -> Answer:
+            try:
+                answer = self._answer(endpoint, connection)
+            except _ConnectionClosedError:
+                answer = self._exchange("POST", endpoint, body, deadline)
+            return self._followed(endpoint, body, answer, deadline)
+
+        return finish
+
+    def _kept(self, endpoint: Endpoint) -> Connection | None:
+        try:
+            return self._idle.take(_target(endpoint))
+        except ConnectionFailedError:
+            return None
+
+    def _followed(self, endpoint: Endpoint, body: bytes, answer: Answer, deadline: float) -> Answer:
+        """Follows the redirects of a response. Raises CallError."""
+        method, first = "POST", endpoint
+        for redirect in range(1, _MAXIMUM_REDIRECTS + 1):
+            place = answer.headers.get("location", "")
+            if answer.status not in _REDIRECTS or not place:
+                return answer
+            if redirect == _MAXIMUM_REDIRECTS:
+                raise _failed(place, f"stopped after {_MAXIMUM_REDIRECTS} redirects")
+            if answer.status < 307:
+                method, body = "GET", b""
+            endpoint = _redirected(first, endpoint, place)
+            answer = self._exchange(method, endpoint, body, deadline)
+        raise AssertionError
+
+    def get(self, endpoint: Endpoint, timeout: float) -> Answer:
+        """Sends a GET and reads its response within `timeout` seconds. Raises CallError."""
+        return self._exchange("GET", endpoint, b"", time.monotonic() + timeout)
+
+    def _exchange(self, method: str, endpoint: Endpoint, body: bytes, deadline: float) -> Answer:
+        """Sends a request and reads its response. Retries if the server has closed an idle connection. Raises CallError."""
+        message = _message(method, urlsplit(endpoint.url), body, endpoint.authorization)
+        while True:
+            try:
+                target = _target(endpoint)
+                connection = self._idle.take(target) or Connection(dial(target, deadline))
+            except TimeoutError:
+                raise _failed(endpoint.url, _TOO_SLOW, CallTimeoutError) from None
+            except ConnectionFailedError as error:
+                raise _failed(endpoint.url, str(error)) from None
+            try:
+                return self._answer(endpoint, connection, message, deadline)
+            except _ConnectionClosedError:
+                continue
+
+    def _answer(self, endpoint: Endpoint, connection: Connection, message: bytes = b"", deadline: float = 0.0) -> Answer:
+        """Reads the response on a connection, then returns the connection to the pool or closes it.
+
+        `message` is the request if it has not been sent yet. Raises CallError, _ConnectionClosedError.
+        """
+        try:
+            answer, reusable = _answered(endpoint, connection, message, deadline)
+        except BaseException:
+            connection.close()
+            raise
+        if reusable:
+            self._idle.keep(_target(endpoint), connection)
+        else:
+            connection.close()
+        return answer
+
+
+class _ConnectionClosedError(Exception):
+    """The server closed a reused connection before it sent any bytes of the response."""
+
+
+def _redirected(first: Endpoint, endpoint: Endpoint, place: str) -> Endpoint:
+    """Returns the endpoint of a Location header. Raises CallError."""
+    try:
+        parse_url(place)
+        url = urljoin(endpoint.url, place)
+        same_host = urlsplit(url).netloc == urlsplit(first.url).netloc
+    except ValueError as error:
+        raise _failed(endpoint.url, f"failed to parse Location header {go_quote(place)}: {error}") from None
+    return replace(endpoint, url=url, address=first.address if same_host else None)
+
+
+def _failed(url: str, problem: str, kind: type[CallError] = CallError) -> CallError:
+    """Returns an error like *url.Error; as in Go, it names the method of the first request, also after redirects."""
+    return kind(f"Post {go_quote(url)}: {problem}")
+
+
+# ---------------------------------------------------------------- the connection
+
+
+def connect(endpoint: Endpoint, deadline: float) -> socket.socket:
+    """Connects to an endpoint. Raises ConnectionFailedError, TimeoutError."""
+    return dial(_target(endpoint), deadline)
+
+
+def _target(endpoint: Endpoint) -> Target:
+    """Raises ConnectionFailedError."""
+    parts = urlsplit(endpoint.url)
+    if parts.scheme not in _PORTS:
+        raise ConnectionFailedError(f"unsupported protocol scheme {go_quote(parts.scheme)}")
+    name, secure = parts.hostname or "", parts.scheme == "https"
+    host, port = endpoint.address or (name, _port(parts))
+    authorities = endpoint.authorities if secure else b""
+    certificate = endpoint.certificate if secure else ""
+    return Target(host, port, endpoint.server_name or name, authorities, secure, endpoint.verified, certificate)
+
+
+def _port(parts: SplitResult) -> int:
+    """Returns the port of a URL, or the default of its scheme. Raises ConnectionFailedError if it is invalid."""
+    behind = parts.netloc.rpartition("]")[2].rpartition("@")[2]
+    text = behind.rpartition(":")[2] if ":" in behind else ""
+    if not text:
+        return _PORTS[parts.scheme]
+    if not text.isdecimal() or int(text) > 65535:
+        raise ConnectionFailedError(f"dial tcp: address {text}: invalid port")
+    return int(text)
+
+
+# ---------------------------------------------------------------- the exchange
+
+
+def _message(method: str, parts: SplitResult, body: bytes, authorization: str = "") -> bytes:
+    target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    length = f"Content-Length: {len(body)}\r\n" if body else ""
+    if authorization:
+        length += f"Authorization: {authorization}\r\n"
+    return f"{method} {target} HTTP/1.1\r\nHost: {parts.netloc}\r\n{_HEADERS}{length}\r\n".encode() + body
+
+
+def _answered(endpoint: Endpoint, connection: Connection, message: bytes, deadline: float) -> tuple[Answer, bool]:
+    """Reads a response. Returns it, and whether the connection can be reused. Raises CallError, _ConnectionClosedError."""
+    source = Source(connection.receive)
+    try:
+        if message:
+            connection.send(message, deadline)
+        return read_answer(source, MAX_RESPONSE_BYTES)
+    except (TimeoutError, TooLargeError, OverflowError):  # a response without end times out in Go
+        if connection.answered and source.headed:
+            raise CallTimeoutError(f"{UNREADABLE}{_TOO_SLOW}") from None
+        raise _failed(endpoint.url, _TOO_SLOW, CallTimeoutError) from None
+    except (ClosedError, BrokenError) as error:
+        if connection.used and not connection.answered:
+            raise _ConnectionClosedError from None
+        if source.headed:
+            raise CallError(f"{UNREADABLE}{error}") from None
+        raise _failed(endpoint.url, str(error) or "EOF") from None
+    except HeadError as error:
+        raise _failed(endpoint.url, f"{_BROKEN}{error}") from None
+    except BodyError as error:
+        raise CallError(f"{UNREADABLE}{error}") from None

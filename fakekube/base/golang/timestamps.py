@@ -1,0 +1,227 @@
+"""Parses times like Go's time.Parse with the two layouts of the API, with the same error messages.
+
+Objects contain times in the form that the real server prints: in UTC, with whole seconds (`Time`) or with
+microseconds (`MicroTime`).
+
+Specified by: Go's time package (format.go: Parse, RFC3339) and k8s.io/apimachinery/pkg/apis/meta/v1 (time.go,
+micro_time.go).
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta
+from functools import lru_cache
+from typing import Final
+
+import orjson
+
+from fakekube.base.golang.strings import bytes_of
+
+__all__ = ["TimeError", "local_time_problem", "parse_micro_time", "parse_nanosecond_time", "parse_time", "print_time", "quoted"]
+
+_RFC3339: Final = "2006-01-02T15:04:05Z07:00"
+_RFC3339_MICRO: Final = "2006-01-02T15:04:05.000000Z07:00"
+_LOCAL: Final = "2006-01-02T15:04:05"
+_ZERO: Final = "0001-01-01T00:00:00"
+_SECONDS: Final = len(_ZERO)
+"""The length of the date and time of an ISO 8601 text, to the second."""
+
+_USUAL = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
+_USUAL_MICRO = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}Z")
+_FRACTION = re.compile(r"[.,][0-9]+")
+_PARTS = re.compile(r"([^T]+T)([0-9]+)(:[0-9]+:[0-9]+)(?:[.,]([0-9]+))?(.+)")
+_PRINTED: Final = orjson.OPT_UTC_Z | orjson.OPT_OMIT_MICROSECONDS
+
+
+class TimeError(ValueError):
+    """A text is not a valid time. The message is Go's."""
+
+
+def print_time(moment: datetime) -> str:
+    """Prints a UTC time like metav1.Time, in whole seconds."""
+    return orjson.dumps(moment, option=_PRINTED).decode()[1:-1]  # several times faster than isoformat
+
+
+@lru_cache(maxsize=1024)
+def parse_time(text: str) -> str | None:
+    """Returns the printed form of a `Time`; None for Go's zero time, which prints as null.
+
+    Raises:
+        TimeError: the text is not a valid time.
+    """
+    if _USUAL.fullmatch(text) and _is_date(text) and not text.startswith(_ZERO):
+        return text
+    return _Parser(text, _RFC3339).printed(0)
+
+
+@lru_cache(maxsize=1024)
+def parse_micro_time(text: str) -> str | None:
+    """Returns the printed form of a `MicroTime`; None for Go's zero time, which prints as null.
+
+    Raises:
+        TimeError: the text is not a valid time.
+    """
+    if _USUAL_MICRO.fullmatch(text) and _is_date(text) and not text.startswith(_ZERO):
+        return text
+    return _Parser(text, _RFC3339_MICRO).printed(6)
+
+
+def parse_nanosecond_time(text: str) -> str:
+    """Parses an RFC 3339 time and prints it like Go's MarshalText: in its own zone, with at most nanoseconds.
+
+    Raises:
+        TimeError: the text is not a valid time.
+    """
+    _Parser(text, _RFC3339).printed(0)
+    parts = _PARTS.fullmatch(text)
+    assert parts is not None
+    date, hour, rest, fraction, zone = parts.groups()
+    fraction = (fraction or "")[:9].rstrip("0")
+    return f"{date}{hour:0>2}{rest}{'.' if fraction else ''}{fraction}{'Z' if zone[1:] == '00:00' else zone}"
+
+
+def local_time_problem(text: str) -> str:
+    """Returns Go's error for parsing a text as a time without a zone; "" if there is none."""
+    try:
+        _Parser(text, _LOCAL).printed(0)
+    except TimeError as problem:
+        return str(problem)
+    return ""
+
+
+def _is_date(text: str) -> bool:
+    try:
+        datetime.fromisoformat(text[:_SECONDS])
+    except ValueError:
+        return False
+    return True
+
+
+class _Parser:
+    """Parses one text along a layout, element by element."""
+
+    def __init__(self, text: str, layout: str) -> None:
+        self.text = text
+        self.rest = text
+        self.layout = layout
+
+    def printed(self, digits: int) -> str | None:
+        """Parses the whole text and prints the time in UTC with `digits` fractional digits."""
+        year = self._number("2006", "-")
+        month = self._number("01", "-", range(1, 13), "month")
+        day = self._number("02", "T")
+        hour = self._hour()
+        minute = self._number("04", ":", range(60), "minute")
+        second = self._number("05", "", range(60), "second")
+        nanoseconds = self._fraction()
+        offset = timedelta() if self.layout == _LOCAL else self._zone()
+        if self.rest:
+            raise TimeError(f"parsing time {quoted(self.text)}: extra text: {quoted(self.rest)}")
+        if not 1 <= day <= _days(year, month):
+            raise self._out_of_range("day")
+        # Years outside of the range of `datetime` are shifted by 400, the period of the calendar.
+        shift = 400 if year < 2 else -400 if year > 9998 else 0
+        moment = datetime(year + shift, month, day, hour, minute, second) - offset
+        text = f"{moment.year - shift:04d}{moment.strftime('-%m-%dT%H:%M:%S')}"
+        if text == _ZERO and not nanoseconds:
+            return None
+        fraction = f".{nanoseconds // 1000:06d}" if digits else ""
+        return f"{text}{fraction}Z"
+
+    def _number(self, element: str, then: str, allowed: range | None = None, name: str = "") -> int:
+        """Parses a number with as many digits as its layout element, then a literal."""
+        held = self.rest
+        digits = held[: len(element)]
+        if len(digits) < len(element) or not _decimal(digits):
+            raise self._cannot_parse(held, element)
+        number = int(digits)
+        if allowed is not None and number not in allowed:
+            raise self._out_of_range(name)
+        self.rest = held[len(element) :]
+        self._literal(then)
+        return number
+
+    def _hour(self) -> int:
+        """Parses the hour, the only number that may have a single digit."""
+        held = self.rest
+        length = 2 if _decimal(held[:2]) and len(held) > 1 else 1
+        if not _decimal(held[:length]):
+            raise self._cannot_parse(held, "15")
+        hour = int(held[:length])
+        if hour >= 24:
+            raise self._out_of_range("hour")
+        self.rest = held[length:]
+        self._literal(":")
+        return hour
+
+    def _literal(self, literal: str) -> None:
+        if not self.rest.startswith(literal):
+            raise self._cannot_parse(self.rest, literal)
+        self.rest = self.rest[len(literal) :]
+
+    def _fraction(self) -> int:
+        """Parses the fraction of the seconds into nanoseconds. If the layout has none, Go accepts one of any length."""
+        if self.layout == _RFC3339_MICRO:
+            digits = self.rest[1:7]
+            unsigned = digits[1:] if digits[:1] in ("+", "-") else digits
+            if len(digits) < 6 or self.rest[0] not in ".," or not _decimal(unsigned):
+                raise self._cannot_parse(self.rest, ".000000")
+            if int(digits) < 0:
+                raise self._out_of_range("fractional second")
+            self.rest = self.rest[7:]
+            return int(digits) * 1000
+        match = _FRACTION.match(self.rest)
+        if match is None:
+            return 0
+        self.rest = self.rest[match.end() :]
+        return int(match[0][1:10].ljust(9, "0"))
+
+    def _zone(self) -> timedelta:
+        if self.rest.startswith("Z"):
+            self.rest = self.rest[1:]
+            return timedelta()
+        held = self.rest
+        zone = held[:6]
+        if len(zone) < 6 or zone[3] != ":":
+            raise self._cannot_parse(held, "Z07:00")
+        # Go reports a number out of range before any other error, and the minutes before the hours.
+        hours = int(zone[1:3]) if _decimal(zone[1:3]) else -1
+        minutes = int(zone[4:6]) if hours >= 0 and _decimal(zone[4:6]) else -1
+        if hours > 24 or minutes > 60:
+            raise self._out_of_range("time zone offset " + ("minute" if minutes > 60 else "hour"))
+        if minutes < 0 or zone[0] not in "+-":
+            raise self._cannot_parse(held, "Z07:00")
+        self.rest = held[6:]
+        offset = timedelta(hours=hours, minutes=minutes)
+        return -offset if zone[0] == "-" else offset
+
+    def _cannot_parse(self, value: str, element: str) -> TimeError:
+        words = f"parsing time {quoted(self.text)} as {quoted(self.layout)}: "
+        return TimeError(f"{words}cannot parse {quoted(value)} as {quoted(element)}")
+
+    def _out_of_range(self, what: str) -> TimeError:
+        return TimeError(f"parsing time {quoted(self.text)}: {what} out of range")
+
+
+def quoted(text: str) -> str:
+    """Quotes a text like Go's time package: characters other than printable ASCII are escaped byte by byte."""
+    if text.isascii() and text.isprintable():
+        return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return '"' + "".join(map(_escaped, bytes_of(text))) + '"'
+
+
+def _escaped(byte: int) -> str:
+    if byte in b'"\\':
+        return "\\" + chr(byte)
+    return chr(byte) if 0x20 <= byte < 0x80 else f"\\x{byte:02x}"
+
+
+def _decimal(text: str) -> bool:
+    return text.isascii() and text.isdigit()
+
+
+def _days(year: int, month: int) -> int:
+    if month == 2:
+        return 29 if year % 4 == 0 and (year % 100 != 0 or year % 400 == 0) else 28
+    return 30 if month in (4, 6, 9, 11) else 31

@@ -1,1 +1,0 @@
-"""The functions of the language, one module for each library; `fakekube.cel.functions` has the table of all of them."""

@@ -1,0 +1,273 @@
+"""The endpoints of the control API. Requests and responses are JSON.
+
+    POST settle                {"timeout": 5, "horizon": 0}
+    GET  clock
+    POST clock/hold, clock/release, clock/next
+    POST clock/advance         {"seconds": 60}
+    GET, POST, DELETE faults; GET, DELETE faults/ID
+    GET, DELETE requests
+    GET  history/RESOURCE/NAMESPACE/NAME
+    GET, POST snapshots; POST snapshots/NAME/restore; DELETE snapshots/NAME
+    POST reset, compact, restart, outage, load
+    GET  export, state, openapi.json
+    POST, GET, DELETE recording; POST, GET, DELETE replay
+
+Errors have the body {"error": text}; errors of authentication and authorization are a Status, as those of the Kubernetes API.
+
+Invariant: no request raises an exception into the server.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound, RequestEntityTooLarge
+from werkzeug.routing import Map, Rule
+from werkzeug.wrappers import Request, Response
+
+from fakekube.apimachinery.errors import StatusError
+from fakekube.apiserver.auth.access import Access
+from fakekube.apiserver.endpoints.request import BODY_LIMIT, Query
+from fakekube.apiserver.http import responses
+from fakekube.base.golang.timestamps import print_time
+from fakekube.cluster.control import pods, powers, recordings
+from fakekube.cluster.control.guard import ForeignRequest, check_access, check_origin
+from fakekube.cluster.control.members import BadMembers, Member, anything, read, seconds, string, text
+from fakekube.cluster.control.prefix import PREFIX
+from fakekube.net.wsgi import Headers
+from fakekube.powers.exchange_data import json_line
+
+if TYPE_CHECKING:
+    from fakekube.cluster import Cluster
+
+__all__ = ["Endpoint", "Endpoints"]
+
+_log = logging.getLogger(__name__)
+
+#: The default timeout of settle, in real seconds.
+SETTLE_TIMEOUT = 10.0
+
+#: The maximum size, in bytes, of raw bodies, which may be the state of a whole cluster.
+RAW_LIMIT = 256 << 20
+
+Answer = tuple[int, Any]
+"""The status code and the body of a response, which is sent as JSON."""
+
+
+@dataclass(slots=True, frozen=True, eq=False)
+class Endpoint:
+    """One method of one path."""
+
+    method: str
+    path: str
+    """The path after /fakekube/v1/, as a rule of werkzeug.routing."""
+    answer: Callable[[Cluster, Mapping[str, Any]], Answer]
+    """Called with the members of the body or the query and the variables of the path. May raise BadMembers (400), LookupError
+    (404) and RuntimeError (409)."""
+    members: Mapping[str, Member] = field(default_factory=dict)
+    """The members of the body, with the functions that check them."""
+    required: tuple[str, ...] = ()
+    """The names of required members."""
+    parameters: tuple[str, ...] = ()
+    """The names of query parameters; their values are strings."""
+    raw: bool = False
+    """Whether the body is passed as bytes, as the member `body`; it may have `RAW_LIMIT` bytes."""
+
+
+def _settle(cluster: Cluster, members: Mapping[str, Any]) -> Answer:
+    timeout, horizon = members.get("timeout", SETTLE_TIMEOUT), members.get("horizon", 0.0)
+    try:
+        cluster.settle(timeout, horizon)
+    except TimeoutError:
+        return 504, {"settled": False, "working": cluster.working(horizon)}
+    return 200, {"settled": True}
+
+
+def _clock(cluster: Cluster, _members: Mapping[str, Any]) -> Answer:
+    return 200, {"now": print_time(cluster.clock.now()), "held": cluster.clock.held}
+
+
+def _hold(cluster: Cluster, members: Mapping[str, Any]) -> Answer:
+    cluster.clock.hold()
+    return _clock(cluster, members)
+
+
+def _release(cluster: Cluster, members: Mapping[str, Any]) -> Answer:
+    cluster.clock.release()
+    return _clock(cluster, members)
+
+
+def _advance(cluster: Cluster, members: Mapping[str, Any]) -> Answer:
+    try:
+        cluster.clock.advance(seconds=members["seconds"])
+    except OverflowError:
+        raise BadMembers("the clock cannot be moved so far") from None
+    return _clock(cluster, members)
+
+
+def _next(cluster: Cluster, members: Mapping[str, Any]) -> Answer:
+    moved = cluster.clock.next()
+    code, clock = _clock(cluster, members)
+    return code, {**clock, "moved": None if moved is None else moved.total_seconds()}
+
+
+ENDPOINTS: tuple[Endpoint, ...] = (
+    Endpoint("POST", "settle", _settle, {"timeout": seconds, "horizon": seconds}),
+    Endpoint("GET", "clock", _clock),
+    Endpoint("POST", "clock/hold", _hold),
+    Endpoint("POST", "clock/release", _release),
+    Endpoint("POST", "clock/advance", _advance, {"seconds": seconds}, ("seconds",)),
+    Endpoint("POST", "clock/next", _next),
+    Endpoint("GET", "faults", powers.list_faults),
+    Endpoint(
+        "POST",
+        "faults",
+        powers.arm_fault,
+        dict.fromkeys(("on", "do", "times", "after", "every", "probability", "lasts", "label"), anything),
+        ("on", "do"),
+    ),
+    Endpoint("DELETE", "faults", powers.clear_faults),
+    Endpoint("GET", "faults/<int:id>", powers.get_fault),
+    Endpoint("DELETE", "faults/<int:id>", powers.delete_fault),
+    Endpoint(
+        "GET",
+        "requests",
+        powers.list_requests,
+        parameters=("verb", "resource", "namespace", "name", "user", "agent", "status", "own", "since", "wait", "limit"),
+    ),
+    Endpoint("DELETE", "requests", powers.clear_requests),
+    Endpoint("GET", "history/<resource>/<namespace>/<name>", powers.object_history),
+    Endpoint("GET", "snapshots", powers.list_snapshots),
+    Endpoint("POST", "snapshots", powers.create_snapshot, {"name": text}, ("name",)),
+    Endpoint("POST", "snapshots/<name>/restore", powers.restore_snapshot),
+    Endpoint("DELETE", "snapshots/<name>", powers.delete_snapshot),
+    Endpoint("POST", "reset", powers.reset),
+    Endpoint("POST", "compact", powers.compact),
+    Endpoint("POST", "restart", powers.restart, {"cold": seconds}),
+    Endpoint("POST", "outage", powers.outage, {"seconds": seconds}, ("seconds",)),
+    Endpoint("POST", "load", powers.apply_load, raw=True),
+    Endpoint("GET", "export", powers.export, parameters=("format", "namespace", "kinds")),
+    Endpoint("GET", "state", powers.save_state, parameters=("form", "history")),
+    Endpoint("POST", "recording", recordings.start_recording, {"kinds": anything, "namespace": text, "redact": anything}),
+    Endpoint("GET", "recording", recordings.get_recording),
+    Endpoint("DELETE", "recording", recordings.stop_recording),
+    Endpoint("POST", "replay", recordings.start_replay, parameters=("speed",), raw=True),
+    Endpoint("GET", "replay", recordings.get_replay),
+    Endpoint("DELETE", "replay", recordings.stop_replay),
+    Endpoint("GET", "pods/rules", pods.list_rules),
+    Endpoint("POST", "pods/rules", pods.create_rule, {"on": anything, "do": anything}, ("on", "do")),
+    Endpoint("DELETE", "pods/rules", pods.clear_rules),
+    Endpoint("DELETE", "pods/rules/<int:id>", pods.delete_rule),
+    Endpoint("GET", "pods/<namespace>/<name>/log", pods.read_log, parameters=("container",)),
+    Endpoint(
+        "POST", "pods/<namespace>/<name>/log", pods.write_log, {"lines": anything, "container": text, "stream": text}, ("lines",)
+    ),
+    Endpoint(
+        "POST",
+        "pods/<namespace>/<name>/exec",
+        pods.exec_in_pod,
+        {"command": anything, "stdin": string, "container": text, "timeout": seconds},
+        ("command",),
+    ),
+    Endpoint("GET", "openapi.json", lambda _cluster, _members: (200, openapi())),
+)
+
+
+#: A variable in a path.
+_PART = re.compile(r"<(?:int:)?(\w+)>")
+
+
+def openapi() -> dict[str, Any]:
+    """Returns the OpenAPI document of the control API."""
+    paths: dict[str, dict[str, Any]] = {}
+    for one in ENDPOINTS:
+        names = _PART.findall(one.path)
+        path = f"{PREFIX}v1/" + _PART.sub(r"{\1}", one.path)
+        operation: dict[str, Any] = {
+            "parameters": [
+                *({"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in names),
+                *({"name": name, "in": "query", "schema": {"type": "string"}} for name in one.parameters),
+            ],
+            "responses": {"200": {"description": "done"}, "default": {"description": '{"error": text}'}},
+        }
+        if one.members:
+            schema = {"type": "object", "properties": {name: {} for name in one.members}, "required": list(one.required)}
+            operation["requestBody"] = {"content": {"application/json": {"schema": schema}}}
+        paths.setdefault(path, {})[one.method.lower()] = operation
+    return {"openapi": "3.0.3", "info": {"title": "fakekube control", "version": "v1"}, "paths": paths}
+
+
+class Endpoints:
+    """The control API of one cluster as a WSGI application."""
+
+    def __init__(self, cluster: Cluster, access: Access) -> None:
+        self._cluster = cluster
+        self._access = access
+        self._urls = Map(
+            [Rule(f"{PREFIX}v1/{one.path}", methods=[one.method], endpoint=one) for one in ENDPOINTS], merge_slashes=False
+        )
+
+    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        """Serves one request."""
+        try:
+            check_origin(environ, self._cluster.host)
+            check_access(environ, self._access)
+        except ForeignRequest as problem:
+            return self._send(403, {"error": str(problem)})(environ, start_response)
+        except StatusError as error:
+            refused = responses.error_response(error, Headers(environ), Query())
+            return Response(refused.body, refused.status, refused.headers)(environ, start_response)
+        return self._respond(environ)(environ, start_response)
+
+    def _respond(self, environ: dict[str, Any]) -> Response:
+        request = Request(environ)
+        limit = BODY_LIMIT
+        try:
+            endpoint, parts = self._urls.bind_to_environ(environ).match()
+            limit = request.max_content_length = RAW_LIMIT if endpoint.raw else BODY_LIMIT
+            return self._send(*endpoint.answer(self._cluster, {**self._members(endpoint, request), **parts}))
+        except BadMembers as problem:
+            return self._send(400, {"error": str(problem)})
+        except NotFound:
+            return self._send(404, {"error": f"there is no {request.path}"})
+        except LookupError as problem:
+            return self._send(404, {"error": str(problem.args[0] if problem.args else problem)})
+        except MethodNotAllowed as wrong:
+            allowed = ", ".join(sorted(wrong.valid_methods or ()))
+            return self._send(405, {"error": f"{request.path} takes {allowed}"}, {"Allow": allowed})
+        except RequestEntityTooLarge:
+            return self._send(413, {"error": f"the body has more than {limit} bytes"})
+        except HTTPException as problem:
+            return self._send(problem.code or 500, {"error": problem.description or problem.name})
+        except RuntimeError as problem:
+            return self._send(409, {"error": str(problem)})
+        except Exception as problem:
+            _log.exception("%s %s", request.method, request.path)
+            return self._send(500, {"error": f"{type(problem).__name__}: {problem}"})
+
+    @staticmethod
+    def _members(endpoint: Endpoint, request: Request) -> dict[str, Any]:
+        unknown = sorted(set(request.args) - set(endpoint.parameters))
+        if unknown:
+            raise BadMembers(f"unknown parameter {unknown[0]!r}; known are {', '.join(endpoint.parameters) or 'none'}")
+        if request.method in ("GET", "HEAD"):
+            return dict(request.args)
+        try:
+            body = request.get_data()
+        except OSError as problem:  # the framing is invalid, or the client has disconnected
+            raise BadMembers(str(problem)) from None
+        if endpoint.raw:
+            return {**request.args, "body": body}
+        return read(body, endpoint.members, endpoint.required)
+
+    @staticmethod
+    def _send(code: int, value: Any, headers: Mapping[str, str] | None = None) -> Response:
+        if isinstance(value, powers.Raw):
+            return Response(bytes(value), code, headers, content_type=value.content_type)
+        if isinstance(value, powers.Last):
+            headers = {**(headers or {}), "Connection": "close"}
+        return Response(json_line(value), code, headers, content_type="application/json")

@@ -1,0 +1,186 @@
+"""The endpoints of the control API for pods: rules for their behaviour, logs and exec.
+
+    GET, POST, DELETE pods/rules; DELETE pods/rules/ID
+    GET, POST pods/NAMESPACE/NAME/log
+    POST pods/NAMESPACE/NAME/exec
+
+A rule is {"on": {"labels": …, "namespace": …, "name": …, "node": …, "container": …, "image": …},
+"do": {METHOD: {argument: value}}}.
+The methods are those of `cluster.pods.on(…)`; where they take functions, there are fixed responses.
+
+Invariant: a rule is not created if one of its methods or arguments is invalid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from fakekube.apimachinery.selectors import SelectorError
+from fakekube.cluster.control.members import BadMembers
+from fakekube.cluster.control.powers import Raw
+from fakekube.net.streaming.kubelet_api import KubeletError
+
+if TYPE_CHECKING:
+    from fakekube.cluster import Cluster
+    from fakekube.nodes.rules import PodRule
+    from fakekube.nodes.runtime.handlers import Context
+
+__all__ = ["clear_rules", "create_rule", "delete_rule", "exec_in_pod", "list_rules", "read_log", "write_log"]
+
+Answer = tuple[int, Any]
+Members = Mapping[str, Any]
+
+_SELECTION: Final = frozenset({"labels", "namespace", "name", "node", "container", "image"})
+_PLAIN: Final = frozenset(
+    {
+        "run",
+        "exits",
+        "oom",
+        "unhealthy",
+        "forever",
+        "starts",
+        "ready",
+        "never_ready",
+        "terminates",
+        "pulls",
+        "image_pull_back_off",
+        "fails",
+        "evicted",
+        "logs",
+        "uses",
+        "refuse",
+        "runs_command",
+    }
+)
+"""Methods of `PodRule` whose arguments are JSON values."""
+
+
+def _fixed(answer: Any) -> Callable[[Context], int]:
+    """Returns a handler for exec that always writes the same output and exits with the same code."""
+    if not isinstance(answer, dict) or answer.keys() - {"stdout", "stderr", "code"}:
+        raise BadMembers('a response of exec is {"stdout": string, "stderr": string, "code": number}')
+    code, stdout, stderr = answer.get("code", 0), answer.get("stdout", ""), answer.get("stderr", "")
+    if not isinstance(stdout, str) or not isinstance(stderr, str) or not isinstance(code, int) or not 0 <= code <= 255:
+        raise BadMembers("stdout and stderr of a response are strings, code is a number from 0 to 255")
+
+    def handler(context: Context) -> int:
+        context.write(stdout)
+        context.stderr.write_all(stderr.encode())
+        return code
+
+    return handler
+
+
+def _exec(rule: PodRule, arguments: Mapping[str, Any]) -> None:
+    """Adds handlers from {"PROGRAM": response}; "*" is any program."""
+    for command, answer in arguments.items():
+        rule.exec(_fixed(answer), command=None if command == "*" else command)
+
+
+def _serve(rule: PodRule, arguments: Mapping[str, Any]) -> None:
+    """Adds ports from {"PORT": "HOST:PORT"}, addresses of this machine."""
+    for port, target in arguments.items():
+        host, colon, number = str(target).rpartition(":")
+        if not (str(port).isdigit() and colon and number.isdigit()):
+            raise BadMembers('serve is {"PORT": "HOST:PORT"}')
+        rule.serve(int(port), (host, int(number)))
+
+
+_WORDS: Final[Mapping[str, Callable[[PodRule, Mapping[str, Any]], None]]] = {"exec": _exec, "serve": _serve}
+
+
+def _shown(rule: PodRule) -> dict[str, Any]:
+    return {"id": rule.id, "on": rule.selection}
+
+
+def list_rules(cluster: Cluster, members: Members) -> Answer:
+    return 200, {"items": [_shown(rule) for rule in cluster.pods]}
+
+
+def create_rule(cluster: Cluster, members: Members) -> Answer:
+    on, do = members["on"], members["do"]
+    if not isinstance(on, dict) or on.keys() - _SELECTION:
+        raise BadMembers(f"'on' is an object with {', '.join(sorted(_SELECTION))}")
+    if not isinstance(do, dict) or not do or not all(isinstance(one, dict) for one in do.values()):
+        raise BadMembers("'do' is an object with one or more methods, each with an object of its arguments")
+    unknown = sorted(do.keys() - _PLAIN - _WORDS.keys())
+    if unknown:
+        raise BadMembers(f"unknown method {unknown[0]!r}; known are {', '.join(sorted(_PLAIN | _WORDS.keys()))}")
+    if "file" in do.get("logs", {}):
+        raise BadMembers("logs does not accept a file here")
+    try:
+        rule = cluster.pods.on(**on)
+    except (SelectorError, TypeError, AttributeError) as problem:
+        raise BadMembers(str(problem)) from None
+    try:
+        for word, arguments in do.items():
+            if word in _WORDS:
+                _WORDS[word](rule, arguments)
+            else:
+                getattr(rule, word)(**arguments)
+    except (TypeError, ValueError) as problem:
+        rule.remove()
+        raise BadMembers(f"{problem}") from None
+    return 201, _shown(rule)
+
+
+def delete_rule(cluster: Cluster, members: Members) -> Answer:
+    found = next((rule for rule in cluster.pods if rule.id == members["id"]), None)
+    if found is None:
+        raise LookupError(f"there is no rule {members['id']}")
+    found.remove()
+    return 200, {}
+
+
+def clear_rules(cluster: Cluster, members: Members) -> Answer:
+    cluster.pods.clear()
+    return 200, {}
+
+
+def write_log(cluster: Cluster, members: Members) -> Answer:
+    lines = members["lines"]
+    if not isinstance(lines, list) or not all(isinstance(line, str) for line in lines):
+        raise BadMembers("lines is a list of strings")
+    stream = members.get("stream", "stdout")
+    if stream not in ("stdout", "stderr"):
+        raise BadMembers("stream is stdout or stderr")
+    with _refusing():
+        cluster.pods.get(members["name"], members["namespace"]).log(*lines, container=members.get("container"), stream=stream)
+    return 200, {}
+
+
+def read_log(cluster: Cluster, members: Members) -> Answer:
+    with _refusing():
+        return 200, _text(cluster.pods.get(members["name"], members["namespace"]).logs(members.get("container")))
+
+
+def _text(text: str) -> Raw:
+    raw = Raw(text.encode())
+    raw.content_type = "text/plain; charset=utf-8"
+    return raw
+
+
+def exec_in_pod(cluster: Cluster, members: Members) -> Answer:
+    command = members["command"]
+    words = command if isinstance(command, list) else [command]
+    if not words or not all(isinstance(word, str) for word in words):
+        raise BadMembers("command is a string for sh, or a list of strings")
+    stdin = members.get("stdin", "")
+    inside = cluster.pods.get(members["name"], members["namespace"])
+    with _refusing():
+        found = inside.exec(command, stdin=stdin, container=members.get("container"), timeout=members.get("timeout", 10.0))
+    return 200, {"code": found.code, "stdout": found.stdout, "stderr": found.stderr}
+
+
+class _refusing:
+    """A context manager that converts errors of a kubelet into errors of the control API."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: object) -> None:
+        if isinstance(error, KubeletError):
+            raise BadMembers(error.text) from None
+        if isinstance(error, TimeoutError):
+            raise RuntimeError(str(error)) from None

@@ -1,0 +1,56 @@
+"""The WSGI application that serves the control API, /fakekube/, and passes all other requests to the Kubernetes API.
+
+Invariant: a request for any other path costs one comparison, and the other modules of this package are not imported for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fakekube.apiserver.server import Machinery
+    from fakekube.cluster import Cluster
+    from fakekube.cluster.control.endpoints import Endpoints
+
+__all__ = ["PREFIX", "WSGI", "Control", "is_loopback"]
+
+PREFIX = "/fakekube/"
+
+WSGI = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+
+
+def is_loopback(host: str) -> bool:
+    """Reports whether a server that listens on a host is reachable from this machine only."""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+class Control:
+    """The control API of a cluster, and its Kubernetes API for all other paths.
+
+    Args:
+        machinery: has the application of the Kubernetes API, and access control.
+        cluster: the cluster to control.
+    """
+
+    def __init__(self, machinery: Machinery, cluster: Cluster) -> None:
+        self._api = machinery.application
+        self._machinery = machinery
+        self._cluster = cluster
+        self._endpoints: Endpoints | None = None
+
+    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        """Serves one request."""
+        if not environ["PATH_INFO"].startswith(PREFIX):
+            return self._api(environ, start_response)
+        if self._endpoints is None:
+            from fakekube.cluster.control.endpoints import Endpoints
+
+            self._endpoints = Endpoints(self._cluster, self._machinery.access)
+        return self._endpoints(environ, start_response)

@@ -1,0 +1,236 @@
+"""The operations on objects for tests, as one user: create, apply, get, list, patch, delete, wait.
+
+`Cluster` is such a client with an administrator as its user, `Cluster.as_user` returns others. All operations use the API;
+`wait_for` subscribes to the store and does not poll.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from fakekube.cluster.testing.manifests import Source, objects
+from fakekube.controllers.client import ApiError, Client
+
+if TYPE_CHECKING:
+    from fakekube.apimachinery.codecs.document import Document
+    from fakekube.store import Store
+
+__all__ = ["ObjectClient"]
+
+Object = dict[str, Any]
+
+#: The field manager of applies in tests.
+FIELD_MANAGER = "fakekube"
+
+
+_Reference = tuple[str, str, str]
+"""apiVersion, kind and name."""
+
+
+def _reference(obj: Mapping[str, Any]) -> _Reference:
+    return obj.get("apiVersion", ""), obj.get("kind", ""), (obj.get("metadata") or {}).get("name", "")
+
+
+def _owners(obj: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return (obj.get("metadata") or {}).get("ownerReferences") or []
+
+
+def _owner(owner: Mapping[str, Any]) -> _Reference:
+    return owner.get("apiVersion", ""), owner.get("kind", ""), owner.get("name", "")
+
+
+def _owners_first(found: list[Object]) -> list[Object]:
+    """Sorts objects so that owners come before dependents; otherwise, and in cycles, the order is kept."""
+    if not any(map(_owners, found)):
+        return found
+    waiting, ordered = found, list[Object]()
+    while waiting:
+        missing = {_reference(obj) for obj in waiting}
+        ready = [obj for obj in waiting if not any(_owner(owner) in missing for owner in _owners(obj))]
+        if not ready:
+            return [*ordered, *waiting]
+        ordered += ready
+        taken = set(map(id, ready))
+        waiting = [obj for obj in waiting if id(obj) not in taken]
+    return ordered
+
+
+def _relinked(obj: Object, loaded: Mapping[_Reference, Object]) -> Object:
+    """Returns the object with ownerReferences that have the uids of the owners loaded before it."""
+    if not any(_owner(owner) in loaded for owner in _owners(obj)):
+        return obj
+    owners = [
+        {**owner, "uid": loaded[_owner(owner)]["metadata"]["uid"]} if _owner(owner) in loaded else owner for owner in _owners(obj)
+    ]
+    return {**obj, "metadata": {**obj["metadata"], "ownerReferences": owners}}
+
+
+class ObjectClient:
+    """Reads and writes the objects of one cluster as one user.
+
+    Resources have the names that kubectl accepts: plural, singular, short name, kind, or plural.group. Objects are JSON data;
+    returned objects belong to the caller.
+
+    Args:
+        client: sends the requests.
+        store: the store of the cluster, for `wait_for`.
+    """
+
+    def __init__(self, client: Client, store: Store[Document]) -> None:
+        self._client = client
+        self._store = store
+
+    def load(self, *sources: Source) -> list[Object]:
+        """Applies manifests, and returns the objects: definitions and namespaces first, owners before dependents.
+
+        Owner references to objects of the same call get the uids of these objects.
+
+        Args:
+            sources: files, folders, YAML text or objects.
+
+        Raises ManifestError for an invalid manifest, ApiError for an error response, and UnknownResource.
+        """
+        made: list[Object] = []
+        loaded: dict[_Reference, Object] = {}
+        for obj in _owners_first(objects(*sources)):
+            made.append(self.apply(_relinked(obj, loaded), field_manager=FIELD_MANAGER))
+            loaded[_reference(made[-1])] = made[-1]
+        return made
+
+    def create(self, obj: Object, *, namespace: str | None = None) -> Object:
+        """Creates an object, and returns it as stored.
+
+        Args:
+            obj: with apiVersion, kind and metadata.
+            namespace: by default that of the object, else `default`.
+
+        Raises ApiError for an error response, and UnknownResource if there is no resource for the kind.
+        """
+        return self._client.create(obj, namespace=namespace)
+
+    def apply(
+        self, obj: Object, *, field_manager: str = FIELD_MANAGER, force: bool = True, namespace: str | None = None
+    ) -> Object:
+        """Applies an object (server-side apply), and returns it as stored.
+
+        Args:
+            obj: with apiVersion, kind and metadata.name.
+            field_manager: the name of the field manager.
+            force: take over fields of other managers; False raises ApiError (409) for a conflict.
+            namespace: by default that of the object, else `default`.
+
+        Raises ApiError and UnknownResource.
+        """
+        return self._client.apply(obj, field_manager=field_manager, force=force, namespace=namespace)
+
+    def get(self, resource: str, name: str, *, namespace: str | None = None) -> Object:
+        """Gets one object; the default namespace is `default`. Raises ApiError (404 if it does not exist) and UnknownResource."""
+        return self._client.get(resource, name, namespace=namespace)
+
+    def list(
+        self, resource: str, *, namespace: str | None = None, label_selector: str = "", field_selector: str = ""
+    ) -> list[Object]:
+        """Lists the objects of one namespace, or of all if it is None.
+
+        Args:
+            label_selector, field_selector: in the syntax of kubectl's -l and --field-selector.
+
+        Raises ApiError and UnknownResource.
+        """
+        return self._client.list(resource, namespace=namespace, label_selector=label_selector, field_selector=field_selector)
+
+    def update(self, obj: Object, *, namespace: str | None = None, subresource: str = "") -> Object:
+        """Replaces an object, or a subresource such as "status", and returns it as stored.
+
+        If `obj` has a resourceVersion and the object was changed since, ApiError (409) is raised.
+
+        Args:
+            obj: with apiVersion, kind and metadata.name.
+            namespace: by default that of the object, else `default`.
+
+        Raises ApiError and UnknownResource.
+        """
+        return self._client.update(obj, namespace=namespace, subresource=subresource)
+
+    def patch(self, resource: str, name: str, patch: Object, *, namespace: str | None = None, subresource: str = "") -> Object:
+        """Patches an object, or a subresource such as "status", with a JSON merge patch; returns the object as stored.
+
+        The default namespace is `default`. Raises ApiError and UnknownResource.
+        """
+        return self._client.patch(resource, name, patch, namespace=namespace, subresource=subresource)
+
+    def delete(self, resource: str, name: str, *, namespace: str | None = None, **options: Any) -> Object:
+        """Deletes an object, and returns the response: the object or a Status.
+
+        The default namespace is `default`. `options` are fields of DeleteOptions, such as `gracePeriodSeconds=0`.
+        Raises ApiError and UnknownResource.
+        """
+        return self._client.delete(resource, name, namespace=namespace, **options)
+
+    def resource_name(self, obj: Mapping[str, Any]) -> str:
+        """Returns the name of an object's resource, such as `pods` or `deployments.apps`. Raises UnknownResource."""
+        resource = self._client.resource(obj["kind"], obj["apiVersion"])
+        return f"{resource.plural}.{resource.group}" if resource.group else resource.plural
+
+    def request(self, method: str, path: str, body: Object | None = None, query: Mapping[str, str] | None = None) -> Object:
+        """Sends a request, and returns the object in the response.
+
+        Args:
+            method: of HTTP.
+            path: such as "/api/v1/pods".
+            body: a JSON object; None for no body.
+            query: the query parameters.
+
+        Raises ApiError for an error response.
+        """
+        return self._client.call(method, path, body, query)
+
+    def wait_for(
+        self,
+        resource: str,
+        name: str,
+        *,
+        namespace: str | None = None,
+        until: Callable[[Object], bool] | None = None,
+        gone: bool = False,
+        timeout: float = 10.0,
+    ) -> Object | None:
+        """Waits until an object exists and `until(object)` is true, and returns it; or until it is `gone`, and returns None.
+
+        Args:
+            resource, name, namespace: of the object; the default namespace is `default`.
+            until: a condition on the object; by default none.
+            gone: wait until the object does not exist.
+            timeout: real seconds.
+
+        Raises TimeoutError, with the last state of the object, ApiError and UnknownResource.
+        """
+        found = self._client.resource(resource)
+        changed = threading.Event()
+        bucket = self._store.bucket(found.bucket)
+        bucket.subscribe(changed.set)
+        end = time.monotonic() + timeout
+        try:
+            while True:
+                changed.clear()
+                obj = self._find(resource, name, namespace)
+                if gone and obj is None:
+                    return None
+                if not gone and obj is not None and (until is None or until(obj)):
+                    return obj
+                if not changed.wait(max(end - time.monotonic(), 0)):
+                    state = "still exists" if gone else "does not meet the condition" if obj else "does not exist"
+                    raise TimeoutError(f"{resource} {name} {state} after {timeout} s: {obj}")
+        finally:
+            bucket.unsubscribe(changed.set)
+
+    def _find(self, resource: str, name: str, namespace: str | None) -> Object | None:
+        try:
+            return self._client.get(resource, name, namespace=namespace)
+        except ApiError as error:
+            if error.code == 404:
+                return None
+            raise

@@ -1,0 +1,233 @@
+"""NodeInfo, PodInfo and Snapshot: the scheduler's view of nodes and their pods.
+
+A `PodInfo` holds what plugins read of a pod, computed once for each version of it. A `NodeInfo` holds the sums of the pods on a
+node. The `Snapshot` holds all nodes; for selectors that are used repeatedly, it counts the matching pods on each node.
+
+Invariant: `NodeInfo.requested` and `non_zero` are the sums over `pods`, and the counts of the snapshot are always up to date.
+
+Specified by: pkg/scheduler/framework/types.go (NodeInfo, PodInfo), pkg/scheduler/backend/cache/{cache,snapshot}.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from fakekube.apimachinery.selectors import LabelSelector
+from fakekube.controllers.scheduler.requests import Amounts, allocatable, effective_requests, non_zero_requests
+from fakekube.controllers.scheduler.terms import AffinityTerms, affinity_terms
+
+__all__ = ["NodeInfo", "PodInfo", "Snapshot"]
+
+Object = Mapping[str, Any]
+HostPort = tuple[str, str, int]
+
+#: The number of selectors whose counts are kept.
+KEPT_COUNTS = 64
+
+
+class PodInfo:
+    """What plugins read of one version of a pod."""
+
+    __slots__ = (
+        "host_ports",
+        "labels",
+        "name",
+        "namespace",
+        "non_zero",
+        "obj",
+        "priority",
+        "requests",
+        "terminating",
+        "terms",
+        "uid",
+    )
+
+    def __init__(self, obj: Object) -> None:
+        metadata, spec = obj["metadata"], obj["spec"]
+        self.obj = obj
+        self.uid: str = metadata["uid"]
+        self.namespace: str = metadata["namespace"]
+        self.name: str = metadata["name"]
+        self.labels: Mapping[str, str] = metadata.get("labels") or {}
+        self.terminating = "deletionTimestamp" in metadata
+        self.priority: int = spec.get("priority") or 0
+        self.requests: Amounts = effective_requests(obj)
+        self.non_zero: Amounts = non_zero_requests(obj)
+        self.host_ports: tuple[HostPort, ...] = tuple(_host_ports(spec))
+        self.terms: AffinityTerms = affinity_terms(obj)
+
+
+def _host_ports(spec: Object) -> Iterator[HostPort]:
+    """Yields (address, protocol, port) of the host ports of containers and sidecars."""
+    sidecars = [one for one in spec.get("initContainers") or () if one.get("restartPolicy") == "Always"]
+    for container in (*spec["containers"], *sidecars):
+        for port in container.get("ports") or ():
+            if port.get("hostPort"):
+                yield port.get("hostIP") or "0.0.0.0", port.get("protocol") or "TCP", port["hostPort"]
+
+
+@dataclass(slots=True)
+class NodeInfo:
+    """A node and the pods on it. `node` is None while pods refer to a node that does not exist."""
+
+    name: str
+    node: Object | None = None
+    allocatable: Amounts = field(default_factory=dict)
+    pods: dict[str, PodInfo] = field(default_factory=dict)
+    requested: Amounts = field(default_factory=dict)
+    non_zero: Amounts = field(default_factory=dict)
+    with_affinity: dict[str, PodInfo] = field(default_factory=dict)
+    with_anti_affinity: dict[str, PodInfo] = field(default_factory=dict)
+    """The pods with required anti-affinity."""
+    host_ports: dict[str, tuple[HostPort, ...]] = field(default_factory=dict)
+
+    @property
+    def obj(self) -> Object:
+        """The node, which must exist."""
+        assert self.node is not None
+        return self.node
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """The labels of the node."""
+        labels: Mapping[str, str] = self.obj["metadata"].get("labels") or {}
+        return labels
+
+    @property
+    def taints(self) -> Iterable[Mapping[str, Any]]:
+        """The taints of the node."""
+        taints: Iterable[Mapping[str, Any]] = (self.obj.get("spec") or {}).get("taints") or ()
+        return taints
+
+    def set_node(self, node: Object | None) -> None:
+        """Sets the node; None if it was deleted."""
+        self.node = node
+        self.allocatable = {} if node is None else allocatable(node)
+
+    def add(self, pod: PodInfo) -> None:
+        """Adds a pod."""
+        self.pods[pod.uid] = pod
+        _add(self.requested, pod.requests, 1)
+        _add(self.non_zero, pod.non_zero, 1)
+        if pod.terms:
+            self.with_affinity[pod.uid] = pod
+        if pod.terms.required_anti:
+            self.with_anti_affinity[pod.uid] = pod
+        if pod.host_ports:
+            self.host_ports[pod.uid] = pod.host_ports
+
+    def remove(self, uid: str) -> PodInfo | None:
+        """Removes a pod."""
+        pod = self.pods.pop(uid, None)
+        if pod is not None:
+            _add(self.requested, pod.requests, -1)
+            _add(self.non_zero, pod.non_zero, -1)
+            self.with_affinity.pop(uid, None)
+            self.with_anti_affinity.pop(uid, None)
+            self.host_ports.pop(uid, None)
+        return pod
+
+    def clone(self) -> NodeInfo:
+        """Returns a copy whose pods can be changed."""
+        return NodeInfo(
+            self.name,
+            self.node,
+            self.allocatable,
+            dict(self.pods),
+            dict(self.requested),
+            dict(self.non_zero),
+            dict(self.with_affinity),
+            dict(self.with_anti_affinity),
+            dict(self.host_ports),
+        )
+
+
+def _add(sums: Amounts, amounts: Amounts, sign: int) -> None:
+    for name, amount in amounts.items():
+        sums[name] = sums.get(name, 0) + sign * amount
+
+
+_CountKey = tuple[str, LabelSelector]
+
+
+class Snapshot:
+    """All nodes with their pods."""
+
+    def __init__(self) -> None:
+        self._infos: dict[str, NodeInfo] = {}
+        self._places: dict[str, tuple[str, PodInfo]] = {}
+        self._counts: dict[_CountKey, dict[str, int]] = {}
+        self.nodes: dict[str, NodeInfo] = {}
+        """The nodes that exist, by name."""
+
+    # ---- nodes
+
+    def set_node(self, name: str, node: Object | None) -> None:
+        """Adds, updates or (None) removes a node."""
+        info = self._info(name)
+        info.set_node(node)
+        if node is not None:
+            self.nodes[name] = info
+        else:
+            self.nodes.pop(name, None)
+            self._remove_if_empty(info)
+
+    def _info(self, name: str) -> NodeInfo:
+        if name not in self._infos:
+            self._infos[name] = NodeInfo(name)
+        return self._infos[name]
+
+    def _remove_if_empty(self, info: NodeInfo) -> None:
+        if info.node is None and not info.pods:
+            self._infos.pop(info.name, None)
+
+    # ---- pods
+
+    def set_pod(self, pod: PodInfo, node: str) -> None:
+        """Adds a pod to the node to which it is bound or assumed to be bound."""
+        self.remove_pod(pod.uid)
+        self._info(node).add(pod)
+        self._places[pod.uid] = (node, pod)
+        self._count(pod, node, 1)
+
+    def remove_pod(self, uid: str) -> PodInfo | None:
+        """Removes a pod. Returns it, if it was on a node."""
+        node, pod = self._places.pop(uid, ("", None))
+        if pod is not None:
+            info = self._info(node)
+            info.remove(uid)
+            self._count(pod, node, -1)
+            self._remove_if_empty(info)
+        return pod
+
+    # ---- counts
+
+    def count_matching(self, namespace: str, selector: LabelSelector) -> Mapping[str, int]:
+        """Returns for each node the number of pods of a namespace that the selector matches, without terminating ones.
+
+        Nodes without such pods are left out.
+        """
+        key = (namespace, selector)
+        counts = self._counts.get(key)
+        if counts is None:
+            if len(self._counts) >= KEPT_COUNTS:
+                del self._counts[next(iter(self._counts))]
+            counts = self._counts[key] = {}
+            for node, pod in self._places.values():
+                if _is_counted(key, pod):
+                    counts[node] = counts.get(node, 0) + 1
+        return counts
+
+    def _count(self, pod: PodInfo, node: str, delta: int) -> None:
+        for key, counts in self._counts.items():
+            if _is_counted(key, pod):
+                counts[node] = counts.get(node, 0) + delta
+                if not counts[node]:
+                    del counts[node]
+
+
+def _is_counted(key: _CountKey, pod: PodInfo) -> bool:
+    namespace, selector = key
+    return pod.namespace == namespace and not pod.terminating and selector.matches(pod.labels)

@@ -1,0 +1,132 @@
+"""NodeResourcesFit and NodeResourcesBalancedAllocation: free resources of nodes, and how evenly they are allocated.
+
+Specified by: pkg/scheduler/framework/plugins/noderesources/{fit,least_allocated,balanced_allocation,resource_allocation}.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from fakekube.controllers.scheduler.cycle import Cycle
+from fakekube.controllers.scheduler.framework import MAX_NODE_SCORE, Code, FilterPlugin, ScorePlugin, Status
+from fakekube.controllers.scheduler.nodeinfo import NodeInfo
+from fakekube.controllers.scheduler.requests import Amounts
+
+__all__ = ["BalancedAllocation", "Fit", "InsufficientResource", "LeastAllocated", "insufficient_resources"]
+
+#: The order of reasons; other resources follow.
+NATIVE = ("cpu", "memory", "ephemeral-storage")
+SCORED = ("cpu", "memory")
+
+
+class InsufficientResource(NamedTuple):
+    """A resource of which a node has too little for a pod."""
+
+    resource: str
+    requested: int
+    """The request of the pod."""
+    used: int
+    """The requests of the pods on the node."""
+    capacity: int
+
+    @property
+    def reason(self) -> str:
+        """The reason in the messages of the scheduler."""
+        return "Too many pods" if self.resource == "pods" else f"Insufficient {self.resource}"
+
+
+def insufficient_resources(
+    requests: Amounts, allocatable: Amounts, requested: Amounts, pods: int
+) -> Iterator[InsufficientResource]:
+    """Yields the resources of a node that are insufficient for a pod.
+
+    Args:
+        requests: The requests of the pod.
+        allocatable: The allocatable resources of the node.
+        requested: The sum of the requests of the pods on the node.
+        pods: The number of pods on the node.
+    """
+    capacity = allocatable.get("pods", 0)
+    if pods + 1 > capacity:
+        yield InsufficientResource("pods", 1, pods, capacity)
+    for name in (*NATIVE, *(name for name in requests if name not in NATIVE)):
+        amount, used, capacity = requests.get(name, 0), requested.get(name, 0), allocatable.get(name, 0)
+        if amount > 0 and amount > capacity - used:
+            yield InsufficientResource(name, amount, used, capacity)
+
+
+class Fit(FilterPlugin):
+    """Rejects nodes without enough free resources."""
+
+    name = "NodeResourcesFit"
+
+    def __init__(self, requests: Amounts) -> None:
+        self._requests = {name: amount for name, amount in requests.items() if amount > 0}
+
+    @classmethod
+    def pre_filter(cls, cycle: Cycle) -> FilterPlugin | None:
+        return cls(cycle.pod.requests)
+
+    def filter(self, node: NodeInfo) -> Status | None:
+        if not self._requests and len(node.pods) < node.allocatable.get("pods", 0):
+            return None
+        found = list(insufficient_resources(self._requests, node.allocatable, node.requested, len(node.pods)))
+        if not found:
+            return None
+        unresolvable = any(one.resource != "pods" and one.requested > one.capacity for one in found)
+        code = Code.UNRESOLVABLE if unresolvable else Code.UNSCHEDULABLE
+        return Status(code, tuple(one.reason for one in found), self.name)
+
+
+class LeastAllocated(ScorePlugin):
+    """Scores the free share of CPU and memory (leastAllocatedScorer)."""
+
+    name = "NodeResourcesFit"
+
+    def __init__(self, requests: Amounts) -> None:
+        self._requests = requests
+
+    @classmethod
+    def pre_score(cls, cycle: Cycle, nodes: Sequence[NodeInfo]) -> ScorePlugin | None:
+        return cls(cycle.pod.non_zero)
+
+    def score(self, node: NodeInfo) -> int:
+        total = weights = 0
+        for name in SCORED:
+            capacity = node.allocatable.get(name, 0)
+            if capacity == 0:
+                continue
+            used = node.non_zero.get(name, 0) + self._requests.get(name, 0)
+            total += 0 if used > capacity else (capacity - used) * MAX_NODE_SCORE // capacity
+            weights += 1
+        return total // weights if weights else 0
+
+
+class BalancedAllocation(ScorePlugin):
+    """Scores how equal the used shares of CPU and memory become."""
+
+    name = "NodeResourcesBalancedAllocation"
+
+    def __init__(self, requests: Amounts) -> None:
+        self._requests = requests
+
+    @classmethod
+    def pre_score(cls, cycle: Cycle, nodes: Sequence[NodeInfo]) -> ScorePlugin | None:
+        requests = cycle.pod.requests
+        return cls(requests) if any(requests.get(name) for name in SCORED) else None
+
+    def score(self, node: NodeInfo) -> int:
+        half = MAX_NODE_SCORE // 2
+        gain = _balance(node, self._requests) - _balance(node, {})
+        return half + (half + gain) // 2
+
+
+def _balance(node: NodeInfo, more: Amounts) -> int:
+    shares = [
+        min((node.requested.get(name, 0) + more.get(name, 0)) / capacity, 1.0)
+        for name in SCORED
+        if (capacity := node.allocatable.get(name, 0))
+    ]
+    deviation = abs((shares[0] - shares[1]) / 2) if len(shares) == 2 else 0.0
+    return int((1 - deviation) * MAX_NODE_SCORE)

@@ -1,0 +1,268 @@
+"""The scheduler: selects a node for each pending pod, and binds the pod to it.
+
+Events of nodes and pods update the snapshot. The scheduling queue is one work item, which is reconciled while there are active
+pods. A pod whose claims have to be bound first is bound when they are.
+
+Invariant: in the snapshot a pod is on the node to which it is bound or assumed to be bound.
+
+Specified by: pkg/scheduler/{scheduler,schedule_one,eventhandlers}.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar, Final
+
+from fakekube.controllers.client import ApiError
+from fakekube.controllers.reconciler import Key, Object, Reconciler
+from fakekube.controllers.scheduler.algorithm import Filters, NoNodesAvailable, run_pre_filter_plugins, schedule_pod
+from fakekube.controllers.scheduler.cycle import Cycle
+from fakekube.controllers.scheduler.events import SeriesRecorder
+from fakekube.controllers.scheduler.framework import FitError
+from fakekube.controllers.scheduler.nodeinfo import PodInfo, Snapshot
+from fakekube.controllers.scheduler.preemption import Candidate, PodNotEligible, preempt
+from fakekube.controllers.scheduler.queue import SchedulingQueue
+from fakekube.controllers.scheduler.queueing_hints import ClusterEvent
+from fakekube.controllers.scheduler.statuses import condition_patch, patch_status
+from fakekube.controllers.scheduler.volume_binder import VolumeBinder
+
+__all__ = ["Scheduler"]
+
+NAME: Final = "default-scheduler"
+QUEUE: Final = Key("", "")
+#: The number of pods that are scheduled before other controllers run.
+BATCH: Final = 50
+
+NO_CLAIMS: Final = "no new claims to deallocate"
+#: The post filter message after a PreFilterRejection: no plugin state exists for preemption.
+NO_STATE: Final = "not found"
+
+_TERMINAL: Final = frozenset({"Succeeded", "Failed"})
+_WATCHED: Final = ("persistentvolumeclaims", "persistentvolumes", "storageclasses.storage.k8s.io", "csinodes.storage.k8s.io")
+
+
+def _is_terminal(pod: Mapping[str, Any]) -> bool:
+    return (pod.get("status") or {}).get("phase") in _TERMINAL
+
+
+class Scheduler(Reconciler):
+    """kube-scheduler with its default configuration."""
+
+    name: ClassVar[str] = "kube-scheduler"
+    program: ClassVar[str] = "kube-scheduler"
+    client_name: ClassVar[str] = "scheduler"
+    component: ClassVar[str] = NAME
+    watches: ClassVar[tuple[str, ...]] = ("nodes", "pods", *_WATCHED)
+
+    def started(self) -> None:
+        self._snapshot = Snapshot()
+        self._queue = SchedulingQueue()
+        self._events = SeriesRecorder(self.client, self.clock, NAME, f"{NAME}-fakekube")
+        self._binder = VolumeBinder(self.client, self.cache)
+        self._waiting: dict[str, tuple[PodInfo, str]] = {}
+        for node in self.cache.list("nodes"):
+            self._snapshot.set_node(node["metadata"]["name"], node)
+        for pod in self.cache.list("pods"):
+            self._pod_changed(pod, None)
+        if self._queue:
+            self.enqueue(QUEUE)
+
+    @staticmethod
+    def concerns(resource: str, obj: Object, old: Object | None) -> bool:
+        if resource != "pods" or old is None or obj is old:
+            return True
+        # Updates of the status of a running pod do not matter.
+        return (
+            obj["spec"] != old["spec"]
+            or obj["metadata"].get("labels") != old["metadata"].get("labels")
+            or ("deletionTimestamp" in obj["metadata"] or _is_terminal(obj))
+        )
+
+    # ------------------------------------------------------------ event handlers
+
+    def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
+        deleted = event_type == "DELETED"
+        if resource == "nodes":
+            known = self._snapshot.nodes.get(obj["metadata"]["name"])
+            before = old if old is not None else known.node if known is not None else None
+            self._snapshot.set_node(obj["metadata"]["name"], None if deleted else obj)
+            self._queue.move_all_to_active(ClusterEvent(resource, None if deleted else obj, obj if deleted else before))
+        elif resource == "pods":
+            if deleted:
+                self._pod_deleted(obj)
+            else:
+                self._pod_changed(obj, old)
+        else:
+            self._queue.move_all_to_active(ClusterEvent(resource, None if deleted else obj, obj if deleted else old))
+            if resource == "persistentvolumeclaims" and self._waiting:
+                return [Key("bind", uid) for uid in self._waiting]
+        return (QUEUE,) if self._queue else ()
+
+    def _pod_changed(self, obj: Object, old: Object | None) -> None:
+        uid = obj["metadata"]["uid"]
+        spec = obj["spec"]
+        if _is_terminal(obj):
+            self._pod_deleted(obj)
+        elif spec.get("nodeName"):
+            self._assigned_pod_changed(PodInfo(obj), spec["nodeName"], old)
+        elif spec.get("schedulerName") == NAME:
+            if "deletionTimestamp" in obj["metadata"]:
+                self._queue.remove(uid)
+            elif not spec.get("schedulingGates"):
+                self._pending_pod_changed(PodInfo(obj), old)
+
+    def _assigned_pod_changed(self, pod: PodInfo, node: str, old: Object | None) -> None:
+        self._queue.remove(pod.uid)
+        self._waiting.pop(pod.uid, None)
+        before = old if old is not None and old["spec"].get("nodeName") else None
+        if before is None or _scheduling_properties_changed(pod.obj, before):
+            self._snapshot.set_pod(pod, node)
+            self._queue.move_all_to_active(ClusterEvent("pods", pod.obj, before))
+
+    def _pending_pod_changed(self, pod: PodInfo, old: Object | None) -> None:
+        if pod.uid in self._waiting:
+            return
+        nominated = (pod.obj.get("status") or {}).get("nominatedNodeName")
+        if nominated:
+            self._queue.add_nominated_pod(pod, nominated)
+        if old is not None and not _scheduling_properties_changed(pod.obj, old) and self._queue.update(pod):
+            return
+        self._queue.add(pod)
+
+    def _pod_deleted(self, obj: Object) -> None:
+        uid = obj["metadata"]["uid"]
+        self._queue.remove(uid)
+        self._waiting.pop(uid, None)
+        known = self._snapshot.remove_pod(uid)
+        if known is not None:
+            self._queue.move_all_to_active(ClusterEvent("pods", None, known.obj))
+
+    # ------------------------------------------------------------ scheduling cycle
+
+    def reconcile(self, key: Key) -> None:
+        if key.namespace == "bind":
+            self._bind_after_volumes(key.name)
+            return
+        for _ in range(BATCH):
+            pod = self._queue.pop()
+            if pod is None:
+                return
+            self._schedule_one(pod)
+        if self._queue:
+            self.enqueue(QUEUE)
+
+    def _schedule_one(self, pod: PodInfo) -> None:
+        cycle = Cycle(pod, self._snapshot, self.cache)
+        try:
+            node, filters = schedule_pod(cycle, self._queue.nominated_pods_for_node)
+        except NoNodesAvailable as error:
+            self._handle_failure(pod, str(error), ())
+        except FitError as error:
+            self._handle_fit_error(cycle, error)
+        else:
+            self._assume(pod, node, filters)
+
+    def _assume(self, pod: PodInfo, node: str, filters: Filters) -> None:
+        """Adds the pod to the node in the snapshot, and starts the binding of its volumes or of the pod itself."""
+        self._snapshot.set_pod(pod, node)
+        try:
+            if self._binder.bind(filters, node):
+                self._bind(pod, node)
+            else:
+                self._waiting[pod.uid] = (pod, node)
+        except ApiError as error:
+            self._snapshot.remove_pod(pod.uid)
+            if error.code == 404:
+                self._queue.remove(pod.uid)
+                return
+            self._handle_failure(pod, str(error), (), reason="SchedulerError")
+            self._queue.add(pod)
+            self.requeue_rate_limited(QUEUE)
+
+    def _bind_after_volumes(self, uid: str) -> None:
+        if uid in self._waiting and self._binder.is_bound(self._waiting[uid][0].obj):
+            pod, node = self._waiting.pop(uid)
+            self._bind(pod, node)
+
+    def _bind(self, pod: PodInfo, node: str) -> None:
+        binding = {
+            "kind": "Binding",
+            "apiVersion": "v1",
+            "metadata": {"namespace": pod.namespace, "name": pod.name, "uid": pod.uid},
+            "target": {"kind": "Node", "name": node},
+        }
+        path = self.client.path(self.client.resource("pods"), pod.namespace, pod.name, "binding")
+        self.client.call("POST", path, binding)
+        self._queue.remove(pod.uid)
+        note = f"Successfully assigned {pod.namespace}/{pod.name} to {node}"
+        self._events.event(dict(pod.obj), "Normal", "Scheduled", "Binding", note)
+
+    # ------------------------------------------------------------ failure
+
+    def _handle_fit_error(self, cycle: Cycle, error: FitError) -> None:
+        diagnosis = error.diagnosis
+        nominated: str | None = None
+        if diagnosis.pre_filter_message:
+            diagnosis.post_filter_message = NO_STATE
+        else:
+            nominated, diagnosis.post_filter_message = self._run_post_filter(cycle, error)
+        self._handle_failure(cycle.pod, str(error), diagnosis.plugins, nominated=nominated)
+
+    def _run_post_filter(self, cycle: Cycle, error: FitError) -> tuple[str | None, str]:
+        """Preempts pods. Returns the nominated node ("" for none, None to keep the present one), and the message."""
+        budgets = list(self.cache.list("poddisruptionbudgets.policy"))
+        try:
+            candidate = preempt(run_pre_filter_plugins(cycle), error.diagnosis, budgets, self._queue.nominated_pods_for_node)
+        except PodNotEligible as refusal:
+            return None, f"{NO_CLAIMS}, preemption: {refusal}"
+        except FitError as refusal:
+            return "", f"{NO_CLAIMS}, preemption: {refusal}"
+        self._prepare_candidate(cycle.pod, candidate)
+        return candidate.node, ""
+
+    def _prepare_candidate(self, pod: PodInfo, candidate: Candidate) -> None:
+        """Deletes the victims, and removes the nominations of pods of lower priority (prepareCandidate)."""
+        for victim in candidate.victims:
+            message = f"{NAME}: preempting to accommodate a higher priority pod"
+            try:
+                patch = condition_patch(
+                    victim.obj, "DisruptionTarget", ("True", "PreemptionByScheduler", message), self.client.now()
+                )
+                if patch is not None:
+                    patch_status(self.client, victim.obj, patch)
+                self.client.delete("pods", victim.name, namespace=victim.namespace)
+            except ApiError as error:
+                if error.code != 404:
+                    raise
+                continue
+            note = f"Preempted by pod {pod.uid} on node {candidate.node}"
+            self._events.event(dict(victim.obj), "Normal", "Preempted", "Preempting", note, related=dict(pod.obj))
+        for other in self._queue.nominated_pods_for_node(candidate.node):
+            if other.priority < pod.priority:
+                self._queue.add_nominated_pod(other, "")
+                patch_status(self.client, other.obj, {"nominatedNodeName": None})
+
+    def _handle_failure(
+        self, pod: PodInfo, message: str, plugins: Iterable[str], *, nominated: str | None = None, reason: str = "Unschedulable"
+    ) -> None:
+        self._queue.add_unschedulable(pod, frozenset(plugins))
+        if nominated is not None:
+            self._queue.add_nominated_pod(pod, nominated)
+        self._events.event(dict(pod.obj), "Warning", "FailedScheduling", "Scheduling", message)
+        patch = condition_patch(pod.obj, "PodScheduled", ("False", reason, message), self.client.now()) or {}
+        known = (pod.obj.get("status") or {}).get("nominatedNodeName") or ""
+        if nominated is not None and nominated != known:
+            patch["nominatedNodeName"] = nominated or None
+        if patch:
+            try:
+                patch_status(self.client, pod.obj, patch)
+            except ApiError as error:
+                if error.code != 404:
+                    raise
+
+
+def _scheduling_properties_changed(new: Mapping[str, Any], old: Mapping[str, Any]) -> bool:
+    """Whether the spec, labels, annotations or deletionTimestamp have changed."""
+    return new["spec"] != old["spec"] or any(
+        new["metadata"].get(field) != old["metadata"].get(field) for field in ("labels", "annotations", "deletionTimestamp")
+    )

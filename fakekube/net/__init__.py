@@ -1,0 +1,18 @@
+"""The HTTP server (HTTP/1.1 and HTTP/2): runs any WSGI application; streams do not need a thread each.
+
+```
+ accept ─→ connection (a thread) ─→ http1 → environ → the application → response ─→ client
+    └ loop (one thread)                                     │ a stream (fakekube.streams)
+         └ pump ←───────────────────────────────────────────┘ ─→ framing ─→ client
+```
+
+`http2` serves clients that negotiate HTTP/2. The server does not depend on Kubernetes. `http1`, `response`, `environ` and
+`framing` use no sockets; `transport` and `tls` wrap the sockets; `loop`, `server` and `fakekube.base.threads` have the threads.
+Behaviour that clients can observe is that of Go's net/http, which kube-apiserver uses.
+"""
+
+from __future__ import annotations
+
+from fakekube.net.server import DEFAULT_MAX_STREAMS, Server
+
+__all__ = ["DEFAULT_MAX_STREAMS", "Server"]

@@ -1,0 +1,263 @@
+"""Serves a connection with HTTP/2: each request has a thread while the application serves it, each watch is in the pump.
+
+Worker threads run the application and send as much as the client's windows and the socket accept. A worker that has sent a
+response polls the socket itself for a moment, and returns it to the loop while it serves a request (`connection_socket`).
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import select
+import threading
+from typing import Any
+
+from fakekube.base.threads import WORKERS
+from fakekube.net.connection import Service
+from fakekube.net.http1 import BodyError
+from fakekube.net.http2 import frames
+from fakekube.net.http2.connection_socket import ConnectionSocket, Owner
+from fakekube.net.http2.exchange import exchange
+from fakekube.net.http2.frames import ErrorCode
+from fakekube.net.http2.stream import RequestStream
+from fakekube.net.http2.stream_transport import StreamTransport
+from fakekube.net.loop import WRITE
+from fakekube.net.transport import Disconnected, Transport
+
+__all__ = ["MultiplexedConnection"]
+
+_logger = logging.getLogger(__name__)
+
+_LISTENING_MILLISECONDS = 100
+"""How long a worker waits for the next request."""
+_CONTINUE = b"\x08\x03100"
+"""The header block of `100 Continue`."""
+
+
+class MultiplexedConnection(ConnectionSocket):
+    """Serves one connection until it ends."""
+
+    def __init__(self, transport: Transport, service: Service, base: dict[str, Any], owner: Owner) -> None:
+        """`base` has the variables for the environs of all its requests."""
+        super().__init__(transport, service, owner)
+        self.service = service
+        self.base = base
+        self._poll: select.poll | None = None
+        self._threads: set[int] = set()
+
+    @property
+    def served_by(self) -> int:
+        """The identifier of the thread that serves the connection, if there is exactly one; else 0."""
+        with self._lock:
+            return next(iter(self._threads)) if len(self._threads) == self._running == 1 else 0
+
+    # ------------------------------------------------------------ in worker threads
+
+    def _serve_in_worker(self, stream: RequestStream) -> None:
+        try:
+            WORKERS.run(functools.partial(self._serve, stream))
+        except RuntimeError:
+            with self._lock:
+                self._running -= 1
+                self._protocol.answered()
+                self._protocol.reset(stream.stream_id, ErrorCode.REFUSED_STREAM)
+                self._call_flush()
+
+    def _serve(self, stream: RequestStream) -> None:
+        """Serves a request, and those that follow soon. Never raises."""
+        thread = threading.get_ident()
+        with self._lock:
+            self._threads.add(thread)
+        following: RequestStream | None = stream
+        while following is not None:
+            goes_on = self._exchange(following)
+            following = self._answered(goes_on)
+        with self._lock:
+            self._threads.discard(thread)
+            self._running -= 1
+            is_unused = self._is_unused()
+        if is_unused:
+            self._close()
+
+    def _exchange(self, stream: RequestStream) -> bool:
+        try:
+            return exchange(self, stream)
+        except Disconnected:
+            pass
+        except Exception:
+            _logger.exception("Unexpected error on a stream")
+        self.break_stream(stream)
+        return False
+
+    def _answered(self, goes_on: bool) -> RequestStream | None:
+        """Called when a request is served, or its response is handed to the pump; returns the next request for this thread."""
+        protocol = self._protocol
+        with self._lock:
+            if not goes_on:
+                protocol.answered()
+            self._leave_to_loop()
+            if not protocol.streams and not protocol.failed:
+                self._set_idle_deadline()
+            self._claim_listening()
+            if self._listener != threading.get_ident():
+                return None
+        return self._listen()
+
+    def _claim_listening(self) -> None:
+        """Takes the socket from the loop, to poll it in this thread, unless another worker does. With the lock held."""
+        protocol = self._protocol
+        if not (self._listener or self._ended or protocol.failed or protocol.is_congested) and self._loop.is_concurrent:
+            self._listener = threading.get_ident()
+            self._watch(self._events & WRITE)
+
+    def _listen(self) -> RequestStream | None:
+        """Polls the socket for the next request for a while."""
+        if self._poll is None:
+            self._poll = select.poll()
+            self._poll.register(self._transport.fileno(), select.POLLIN)
+        started: list[RequestStream] = []
+        while not started and self._listener:
+            is_ready = bool(self._poll.poll(_LISTENING_MILLISECONDS))
+            with self._lock:
+                if is_ready and not self._ended:
+                    started = self._receive()
+                    self._leave_to_loop()
+                if started or not is_ready or self._ended or self._protocol.failed:
+                    self._stop_listening()
+        if not started:
+            return None
+        with self._lock:
+            self._running -= 1  # this thread is counted already
+        for stream in started[1:]:
+            self._serve_in_worker(stream)
+        return started[0]
+
+    def _stop_listening(self) -> None:
+        """Returns the socket to the loop. With the lock held."""
+        self._listener = 0
+        if not self._ended:
+            self._update_watch()
+
+    # ------------------------------------------------------------ for exchanges
+
+    def whole_body(self, stream: RequestStream) -> bytes | None:
+        """See `exchange.Host`."""
+        if stream.remote_ended and not stream.received:
+            return b"" if not stream.body_error else None
+        with self._lock:
+            if not stream.remote_ended or stream.body_error or stream.closed:
+                return None
+            return self._protocol.read_body(stream, len(stream.body))
+
+    def read_body(self, stream: RequestStream, limit: int) -> bytes:
+        """See `body.BodySource`. Raises BodyError if the body cannot be read to its end."""
+        with self._lock:
+            if stream.request.fields.expects_continue and not (stream.received or stream.closed or stream.continued):
+                stream.continued = True
+                self._protocol.output += frames.frame(frames.HEADERS, frames.END_HEADERS, stream.stream_id, _CONTINUE)
+                self._send_or_leave()
+            while not stream.body:
+                if stream.body_error:
+                    raise BodyError(stream.body_error)
+                if stream.body_is_complete:
+                    return b""
+                self._wait()
+            piece = self._protocol.read_body(stream, limit)
+            self._send_or_leave()
+            return piece
+
+    def send_answer(self, stream: RequestStream, block: bytes, body: bytes | None) -> None:
+        """See `answer.AnswerSink`."""
+        with self._lock:
+            protocol = self._protocol
+            protocol.send_head(stream, block, ends=not body)
+            if body:
+                protocol.send_rest(stream, body)
+            # Before the client can send its next request, so that this thread and not the loop receives it.
+            self._claim_listening()
+            self._send_or_leave()
+
+    def send_head(self, stream: RequestStream, block: bytes) -> None:
+        """See `answer.AnswerSink`."""
+        with self._lock:
+            self._protocol.send_head(stream, block, ends=False)
+            if stream.is_last:
+                self._protocol.go_away()  # now, because the body may take long
+            self._send_or_leave()
+
+    def send_piece(self, stream: RequestStream, data: bytes) -> None:
+        """See `answer.AnswerSink`. Raises Disconnected if the stream has ended."""
+        view = memoryview(data)
+        with self._lock:
+            while view:
+                if stream.closed:
+                    raise Disconnected("the stream has ended")
+                sent = self._protocol.send_data(stream, view)
+                self._send_or_leave()
+                view = view[sent:]
+                if not sent and view:
+                    self._wait()
+
+    def send_end(self, stream: RequestStream) -> None:
+        """See `answer.AnswerSink`."""
+        with self._lock:
+            self._protocol.send_data(stream, b"", ends=True)
+            self._send_or_leave()
+
+    def go_away_after(self, stream: RequestStream) -> None:
+        """See `answer.AnswerSink`."""
+        stream.is_last = True
+
+    def _wait(self) -> None:
+        """Waits for a change of the protocol. With the lock held."""
+        self._waiting += 1
+        try:
+            self._changed.wait()
+        finally:
+            self._waiting -= 1
+
+    # ------------------------------------------------------------ for watches in the pump
+
+    def send_now(self, stream: RequestStream, data: bytes | bytearray | memoryview) -> int:
+        """See `stream_transport.Multiplexer`."""
+        with self._lock:
+            sent = self._protocol.send_data(stream, data)
+            self._call_flush()
+            return sent
+
+    def end_stream(self, stream: RequestStream) -> None:
+        """See `stream_transport.Multiplexer`."""
+        with self._lock:
+            self._protocol.send_data(stream, b"", ends=True)
+            self._call_flush()
+
+    def break_stream(self, stream: RequestStream) -> None:
+        """See `stream_transport.Multiplexer`. The error code is that of Go's server after a panic of the handler."""
+        with self._lock:
+            if not stream.closed:
+                self._protocol.reset(stream.stream_id, ErrorCode.INTERNAL_ERROR)
+                self._call_flush()
+
+    def listen(self, stream: RequestStream, transport: StreamTransport | None) -> None:
+        """See `stream_transport.Multiplexer`."""
+        with self._lock:
+            self._listeners.pop(stream, None)
+            self._blocked.pop(stream, None)
+            if transport is None:
+                return
+            self._listeners[stream] = transport
+            if transport.wants_write:
+                self._blocked[stream] = transport
+            may_send = self._protocol.may_send(stream)
+        if stream.closed or (transport.wants_write and may_send):
+            self._loop.call(transport.notify)
+
+    def released(self, stream: RequestStream, is_complete: bool) -> None:
+        """See `exchange.Host`."""
+        with self._lock:
+            self._protocol.answered()
+            if not stream.closed and is_complete:
+                self._protocol.send_data(stream, b"", ends=True)
+            elif not stream.closed:
+                self._protocol.reset(stream.stream_id, ErrorCode.INTERNAL_ERROR)
+            self._call_flush()

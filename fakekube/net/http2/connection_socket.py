@@ -1,0 +1,264 @@
+"""The socket of an HTTP/2 connection, which the loop's thread and worker threads share.
+
+The loop's thread receives and sends pending bytes. Threads hold `_lock` while they use the protocol or the socket, and do not
+wait for the client meanwhile. A worker that has sent a response polls the socket itself for a moment (`_listener`), so that a
+client with one request after the other is served without a change of threads.
+
+Invariant: the socket is closed, and the server notified, when the connection has ended and no worker serves it.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Protocol
+
+from fakekube.base.threads import WORKERS
+from fakekube.net.connection import Service
+from fakekube.net.http2.frames import ErrorCode
+from fakekube.net.http2.protocol import Protocol as ServerProtocol
+from fakekube.net.http2.stream import RequestStream
+from fakekube.net.http2.stream_transport import StreamTransport
+from fakekube.net.loop import READ, WRITE
+from fakekube.net.transport import Disconnected, Transport
+
+__all__ = ["ConnectionSocket", "Owner"]
+
+_logger = logging.getLogger(__name__)
+
+_PREFACE_SECONDS = 10.0
+"""The timeout for the preface and the first SETTINGS (prefaceTimeout)."""
+_IDLE_SECONDS = 90.0
+"""The idle timeout of kube-apiserver (secure_serving.go)."""
+_GOAWAY_SECONDS = 1.0
+"""The time for the last frames of a connection after an error (goAwayTimeout)."""
+
+
+class Owner(Protocol):
+    """The connection as the server knows it."""
+
+    deadline: float
+
+    def close(self) -> None:
+        """Called once, when the connection has ended and no worker serves it."""
+
+
+class ConnectionSocket:
+    """Receives and sends for one connection until it ends; a subclass serves the requests."""
+
+    def __init__(self, transport: Transport, service: Service, owner: Owner) -> None:
+        self._transport = transport
+        self._owner = owner
+        self._loop = service.pump.loop
+        self._protocol = ServerProtocol(service.max_streams)
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
+        self._waiting = 0
+        """The number of threads that wait for `_changed`."""
+        self._events = 0
+        """The events that the loop watches."""
+        self._listener = 0
+        """The identifier of the worker thread that polls the socket for the next request, or will; 0 for none."""
+        self._flush_called = False
+        self._ended = self._closed = False
+        self._is_silent = False
+        self._running = 0
+        """The number of requests that workers serve, or will."""
+        self._listeners: dict[RequestStream, StreamTransport] = {}
+        """The watches in the pump."""
+        self._blocked: dict[RequestStream, StreamTransport] = {}
+        """Those that have more to send than the windows accept."""
+
+    def start(self) -> None:
+        """Hands the socket to the loop."""
+        self._owner.deadline = time.monotonic() + _PREFACE_SECONDS
+        self._transport.set_blocking(False)
+        if not self._loop.call(lambda: self._happened(READ)):
+            self._ended = True
+            self._owner.close()
+
+    def abort(self) -> None:
+        """Ends the connection from any thread; the loop's thread closes it."""
+        with self._lock:
+            if not self._ended:
+                self._protocol.go_away()
+                with suppress(Disconnected):
+                    self._send()
+        self._transport.abort()
+
+    def _serve_in_worker(self, stream: RequestStream) -> None:
+        """Serves a request in another thread."""
+        raise NotImplementedError
+
+    # ------------------------------------------------------------ the socket, with the lock held
+
+    def _receive(self) -> list[RequestStream]:
+        """Receives data, processes it, and sends replies; returns the requests to serve now."""
+        protocol = self._protocol
+        try:
+            data = self._transport.receive_ready()
+            if data:
+                protocol.receive(data)
+            elif data is not None:
+                raise Disconnected("the client has ended the connection")
+            self._send()
+        except Disconnected:
+            self._lose()
+        except Exception:
+            _logger.exception("Unexpected error on a connection")
+            protocol.fail(ErrorCode.INTERNAL_ERROR)
+        return self._started()
+
+    def _started(self) -> list[RequestStream]:
+        started: list[RequestStream] = []
+        while (stream := self._protocol.next_request()) is not None:
+            started.append(stream)
+        self._running += len(started)
+        return started
+
+    def _send(self) -> None:
+        """Sends output until the socket is full."""
+        protocol = self._protocol
+        output = protocol.output
+        while output:
+            sent = len(output) if self._is_silent else self._transport.send_ready(output)
+            if not sent:
+                break
+            del output[:sent]
+            protocol.drained()
+
+    def fall_silent(self) -> None:
+        """See `exchange.Host`."""
+        if self._is_silent:
+            return
+        with self._lock, suppress(Disconnected):
+            self._send()  # earlier output
+        self._is_silent = True
+
+    def _lose(self) -> None:
+        """Ends all streams, because the client has disconnected."""
+        self._protocol.close()
+        self._protocol.output.clear()
+
+    def _send_or_leave(self) -> None:
+        """Sends output until the socket is full; leaves the rest to the loop."""
+        if self._ended:
+            self._protocol.output.clear()
+            return
+        try:
+            self._send()
+        except Disconnected:
+            self._lose()
+        self._leave_to_loop()
+
+    def _leave_to_loop(self) -> None:
+        """Makes the loop's thread continue, if there is work left."""
+        protocol, listeners = self._protocol, self._listeners
+        if protocol.ended and not any(stream in listeners for stream in protocol.ended):
+            protocol.ended.clear()  # no watch is among them
+        somebody_waits = protocol.ended or (protocol.changed and (self._blocked or self._waiting))
+        if protocol.output or protocol.has_waiting or protocol.is_finished or somebody_waits:
+            self._call_flush()
+
+    def _call_flush(self) -> None:
+        if not self._flush_called:
+            self._flush_called = True
+            self._loop.call(self._flush)
+
+    def _watch(self, events: int) -> None:
+        """Makes the loop call `_happened` for these events only."""
+        if events != self._events:
+            self._events = events
+            self._loop.watch(self._transport.fileno(), events, self._happened)
+
+    # ------------------------------------------------------------ in the loop's thread
+
+    def _flush(self) -> None:
+        self._flush_called = False
+        self._happened(0)
+
+    def _happened(self, events: int) -> None:
+        protocol = self._protocol
+        with self._lock:
+            if self._ended:
+                return
+            if events & READ:
+                started = self._receive()
+            else:
+                started = self._started()
+                try:
+                    self._send()
+                except Disconnected:
+                    self._lose()
+            ended, protocol.ended = protocol.ended, []
+            has_changed, protocol.changed = protocol.changed, False
+            if has_changed and self._waiting:
+                self._changed.notify_all()
+            is_gone = protocol.is_finished and not protocol.output
+            if not is_gone:
+                self._update_watch()
+        for stream in started:
+            self._serve_in_worker(stream)
+        if is_gone:
+            self._end()
+        self._notify(ended, has_changed)
+
+    def _update_watch(self) -> None:
+        """Makes the loop watch the events that the connection waits for. With the lock held."""
+        protocol = self._protocol
+        events = 0 if protocol.is_congested or self._listener else READ
+        self._watch(events | WRITE if protocol.output else events)
+        if protocol.failed:
+            self._owner.deadline = min(self._owner.deadline, time.monotonic() + _GOAWAY_SECONDS)
+        elif protocol.settings_received:
+            self._set_idle_deadline()
+
+    def _set_idle_deadline(self) -> None:
+        self._owner.deadline = math.inf if self._protocol.streams else time.monotonic() + _IDLE_SECONDS
+
+    def _notify(self, ended: Iterable[RequestStream], has_changed: bool) -> None:
+        """Notifies the watches that have ended, and those that can send more."""
+        for stream in ended:
+            listener = self._listeners.get(stream)
+            if listener is not None:
+                listener.notify()
+        if has_changed:
+            for listener in list(self._blocked.values()):
+                listener.notify()
+
+    def _end(self) -> None:
+        """Ends the connection; closes the socket if no worker uses it."""
+        self._owner.deadline = math.inf
+        with self._lock:
+            self._ended = True
+            self._loop.forget(self._transport.fileno())
+            self._protocol.close()
+            self._changed.notify_all()
+            ended, self._protocol.ended = self._protocol.ended, []
+            is_unused = self._is_unused()
+        self._notify(ended, has_changed=False)
+        if is_unused:
+            self._close()
+
+    def _is_unused(self) -> bool:
+        """Reports, once, that the connection has ended and no worker serves it. With the lock held."""
+        if self._closed or not self._ended or self._running:
+            return False
+        self._closed = True
+        return True
+
+    def _close(self) -> None:
+        """Closes the socket; after a GOAWAY or an error, first gives the client time to read it."""
+        if self._protocol.going_away or self._protocol.error_sent:
+            with suppress(RuntimeError):
+                WORKERS.run(self._linger)
+                return
+        self._owner.close()
+
+    def _linger(self) -> None:
+        self._transport.linger()
+        self._owner.close()

@@ -1,0 +1,298 @@
+"""The server side of an HTTP/2 connection, without sockets and threads: converts bytes to requests, and responses to bytes.
+
+`receive` processes received bytes, `next_request` returns requests to serve, `send_head` and `send_data` send responses; `output`
+has the bytes to send. Invariants:
+
+* The result depends on the received bytes, not on the sizes of the pieces.
+* At most `max_streams` requests are served at once, and four times as many wait; more (by cancelling) end the connection.
+* `output` has a bounded size (`connection_state`).
+
+Specified by: RFC 9113; golang.org/x/net/http2 (server.go, frame.go), also for the reactions to invalid frames.
+"""
+
+from __future__ import annotations
+
+import struct
+import time
+from collections.abc import Callable
+
+from fakekube.net.http2 import frames
+from fakekube.net.http2.connection_state import STREAM_BUFFER, ConnectionState
+from fakekube.net.http2.frames import ConnectionFailure, ErrorCode, Setting, StreamFailure
+from fakekube.net.http2.header_blocks import BlockDecoder, MalformedRequest, parse_request
+from fakekube.net.http2.limits import Limits
+from fakekube.net.http2.reader import FrameReader
+from fakekube.net.http2.stream import RequestStream
+
+__all__ = ["Protocol"]
+
+_MAX_SETTINGS = 100
+
+
+class Protocol(ConnectionState):
+    """One connection, which receives frames. Not thread-safe."""
+
+    def __init__(self, max_streams: int = 100, monotonic: Callable[[], float] = time.monotonic) -> None:
+        """
+        Args:
+            max_streams: the maximum number of concurrent streams.
+            monotonic: returns the time in seconds, for `Limits`.
+        """
+        super().__init__(max_streams)
+        self.settings_received = False
+        """Whether the client's first SETTINGS have arrived."""
+        self._reader = FrameReader()
+        self._decoder = BlockDecoder()
+        self._limits = Limits(monotonic)
+        self._unacknowledged = 1
+
+    def receive(self, data: bytes) -> None:
+        """Processes received bytes. Replies, also to errors, are added to `output`."""
+        if self.failed:
+            return
+        try:
+            for kind, flags, stream_id, payload in self._reader.feed(data):
+                self._frame(kind, flags, stream_id, payload)
+                if self.failed:
+                    return
+        except ConnectionFailure as failure:
+            self.fail(failure.code)
+        if self._reader.wrong_preface:
+            self.close()
+
+    def _frame(self, kind: int, flags: int, stream_id: int, payload: bytes) -> None:
+        if not self.settings_received and kind != frames.SETTINGS:
+            raise ConnectionFailure(ErrorCode.PROTOCOL_ERROR)
+        handle = _HANDLERS.get(kind)
+        if handle is None:
+            self._limits.idle_frame()
+            return
+        try:
+            handle(self, flags, stream_id, payload)
+        except StreamFailure as failure:
+            self.reset(failure.stream_id, failure.code)
+
+    def _data(self, flags: int, stream_id: int, payload: bytes) -> None:
+        length = len(payload)
+        data = frames.unpadded(payload) if flags & frames.PADDED else payload
+        if self._is_ignored(stream_id):
+            self._discard_data(stream_id, length)
+            return
+        if stream_id == 0 or stream_id > self._last_stream:
+            raise ConnectionFailure(ErrorCode.PROTOCOL_ERROR)
+        stream = self.streams.get(stream_id)
+        if stream is None or stream.remote_ended or stream.got_trailers:
+            self._discard_data(stream_id, length)
+            if stream is None and stream_id in self._stopped:
+                return  # sent before the client received the reset
+            raise StreamFailure(stream_id, ErrorCode.STREAM_CLOSED)
+        declared = stream.request.fields.length
+        if declared is not None and stream.received + len(data) > declared:
+            self._discard_data(stream_id, length)
+            stream.body_error = f"sender tried to send more than declared Content-Length of {declared} bytes"
+            raise StreamFailure(stream_id, ErrorCode.PROTOCOL_ERROR)
+        if length > min(self._inflow.available, stream.inflow.available):
+            raise StreamFailure(stream_id, ErrorCode.FLOW_CONTROL_ERROR)
+        if length:
+            self._inflow.take(length)
+            stream.inflow.take(length)
+            stream.received += len(data)
+            stream.body += data
+            self._grant(stream, length - len(data))
+            self._limits.useful_frame()
+        elif not flags & frames.END_STREAM:
+            self._limits.idle_frame()
+        if flags & frames.END_STREAM:
+            self._end_remote(stream)
+        self.changed = True
+
+    def _discard_data(self, stream_id: int, length: int) -> None:
+        """Discards data of a stream that is not open; it counts for the window of the connection."""
+        if not self._inflow.take(length):
+            raise StreamFailure(stream_id, ErrorCode.FLOW_CONTROL_ERROR)
+        self._grant_connection(length)
+        self._limits.idle_frame()
+
+    def _headers(self, flags: int, stream_id: int, block: bytes) -> None:
+        depends_on_itself = False
+        if flags & frames.PRIORITY_FLAG:
+            if len(block) < 5:
+                raise ConnectionFailure(ErrorCode.PROTOCOL_ERROR)
+            depends_on_itself = int.from_bytes(block[:4], "big") & frames.LARGEST_WINDOW == stream_id
+            block = block[5:]
+        self._header_block(flags, stream_id, block)
+        if depends_on_itself:
+            raise StreamFailure(stream_id, ErrorCode.PROTOCOL_ERROR)
+
+    def _header_block(self, flags: int, stream_id: int, block: bytes) -> None:
+        fields = self._decoder.decode(block)
+        if not stream_id & 1:
+            raise ConnectionFailure(ErrorCode.PROTOCOL_ERROR)
+        ends = bool(flags & frames.END_STREAM)
+        stream = self.streams.get(stream_id)
+        if stream is not None:
+            self._trailers(stream, any(name[:1] == b":" for name, _ in fields), ends)
+            return
+        if stream_id <= self._last_stream:
+            raise ConnectionFailure(ErrorCode.PROTOCOL_ERROR)
+        if self.going_away:
+            return
+        self._last_stream = stream_id
+        if len(self.streams) >= self._max_streams:
+            raise StreamFailure(stream_id, ErrorCode.REFUSED_STREAM if self._unacknowledged else ErrorCode.PROTOCOL_ERROR)
+        try:
+            request = parse_request(fields, not ends)
+        except MalformedRequest:
+            raise StreamFailure(stream_id, ErrorCode.PROTOCOL_ERROR) from None
+        if len(self._waiting) > 4 * self._max_streams:
+            raise ConnectionFailure(ErrorCode.ENHANCE_YOUR_CALM)
+        stream = RequestStream(stream_id, request, self._sender.stream_window, STREAM_BUFFER, ends)
+        self.streams[stream_id] = stream
+        self._waiting.append(stream)
+        self._limits.useful_frame()
+
+    def _trailers(self, stream: RequestStream, has_pseudo: bool, ends: bool) -> None:
+        """Checks trailers and drops them, because the Kubernetes API does not use them."""
+        if stream.remote_ended:
+            raise StreamFailure(stream.stream_id, ErrorCode.STREAM_CLOSED)
+        if stream.got_trailers:
+            raise ConnectionFailure(ErrorCode.PROTOCOL_ERROR)
+        stream.got_trailers = True
+        if not ends or has_pseudo:
+            raise StreamFailure(stream.stream_id, ErrorCode.PROTOCOL_ERROR)
+        self._end_remote(stream)
+
+    def _end_remote(self, stream: RequestStream) -> None:
+        declared = stream.request.fields.length
+        if declared is not None and declared != stream.received:
+            stream.body_error = f"request declared a Content-Length of {declared} but only wrote {stream.received} bytes"
+        stream.remote_ended = True
+        self.changed = True
+
+    def _priority(self, flags: int, stream_id: int, payload: bytes) -> None:
+        if stream_id == 0:
+            raise ConnectionFailure(ErrorCode.PROTOCOL_ERROR)
+        if len(payload) != 5:
+            raise ConnectionFailure(ErrorCode.FRAME_SIZE_ERROR)
+        self._limits.idle_frame()
+        if int.from_bytes(payload[:4], "big") & frames.LARGEST_WINDOW == stream_id:
+            raise StreamFailure(stream_id, ErrorCode.PROTOCOL_ERROR)
+
+    def _priority_update(self, flags: int, stream_id: int, payload: bytes) -> None:
+        if stream_id != 0 or (len(payload) >= 4 and not any(payload[:4])):
+            raise ConnectionFailure(ErrorCode.PROTOCOL_ERROR)
+        if len(payload) < 4:
+            raise ConnectionFailure(ErrorCode.FRAME_SIZE_ERROR)
+        self._limits.idle_frame()
+
+    def _rst_stream(self, flags: int, stream_id: int, payload: bytes) -> None:
+        if len(payload) != 4:
+            raise ConnectionFailure(ErrorCode.FRAME_SIZE_ERROR)
+        self._limits.idle_frame()
+        if self._is_ignored(stream_id):
+            return
+        if stream_id == 0 or stream_id > self._last_stream:
+            raise ConnectionFailure(ErrorCode.PROTOCOL_ERROR)
+        stream = self.streams.get(stream_id)
+        if stream is not None:
+            if not stream.is_answered:
+                self._limits.cancelled_request()
+            stream.body_error = stream.body_error or "client disconnected"
+            self._close(stream)
+
+    def _settings(self, flags: int, stream_id: int, payload: bytes) -> None:
+        acknowledges = flags & frames.ACK
+        if len(payload) % 6 or (acknowledges and payload):
+            raise ConnectionFailure(ErrorCode.FRAME_SIZE_ERROR)
+        if stream_id != 0:
+            raise ConnectionFailure(ErrorCode.PROTOCOL_ERROR)
+        self.settings_received = True
+        self._limits.idle_frame()
+        if acknowledges:
+            self._unacknowledged -= 1
+            if self._unacknowledged < 0:
+                raise ConnectionFailure(ErrorCode.PROTOCOL_ERROR)
+            return
+        values = list(struct.iter_unpack(">HI", payload))
+        if len(values) > _MAX_SETTINGS or len({name for name, _ in values}) != len(values):
+            raise ConnectionFailure(ErrorCode.PROTOCOL_ERROR)
+        for name, value in values:
+            self._setting(name, value)
+        self._control(frames.frame(frames.SETTINGS, frames.ACK, 0))
+        self.changed = True
+
+    def _setting(self, name: int, value: int) -> None:
+        match name:
+            case Setting.ENABLE_PUSH | Setting.NO_RFC7540_PRIORITIES if value > 1:
+                raise ConnectionFailure(ErrorCode.PROTOCOL_ERROR)
+            case Setting.INITIAL_WINDOW_SIZE:
+                if value > frames.LARGEST_WINDOW:
+                    raise ConnectionFailure(ErrorCode.FLOW_CONTROL_ERROR)
+                self._sender.resize_windows(value, self.streams.values())
+                self._sender.fill()
+            case Setting.MAX_FRAME_SIZE:
+                if not frames.INITIAL_FRAME_BYTES <= value < 1 << 24:
+                    raise ConnectionFailure(ErrorCode.PROTOCOL_ERROR)
+                self._sender.frame_bytes = value
+
+    def _push_promise(self, flags: int, stream_id: int, payload: bytes) -> None:
+        raise ConnectionFailure(ErrorCode.PROTOCOL_ERROR)
+
+    def _ping(self, flags: int, stream_id: int, payload: bytes) -> None:
+        if len(payload) != 8:
+            raise ConnectionFailure(ErrorCode.FRAME_SIZE_ERROR)
+        if stream_id != 0:
+            raise ConnectionFailure(ErrorCode.PROTOCOL_ERROR)
+        self._limits.idle_frame()
+        if not flags & frames.ACK:
+            self._control(frames.frame(frames.PING, frames.ACK, 0, payload))
+
+    def _goaway(self, flags: int, stream_id: int, payload: bytes) -> None:
+        if stream_id != 0:
+            raise ConnectionFailure(ErrorCode.PROTOCOL_ERROR)
+        if len(payload) < 8:
+            raise ConnectionFailure(ErrorCode.FRAME_SIZE_ERROR)
+        self._limits.idle_frame()
+        self.go_away()
+
+    def _window_update(self, flags: int, stream_id: int, payload: bytes) -> None:
+        if len(payload) != 4:
+            raise ConnectionFailure(ErrorCode.FRAME_SIZE_ERROR)
+        increment = int.from_bytes(payload, "big") & frames.LARGEST_WINDOW
+        if stream_id == 0:
+            if increment == 0:
+                raise ConnectionFailure(ErrorCode.PROTOCOL_ERROR)
+            self._sender.window += increment
+            if self._sender.window > frames.LARGEST_WINDOW:
+                raise ConnectionFailure(ErrorCode.FLOW_CONTROL_ERROR)
+        elif not self._is_ignored(stream_id):
+            if stream_id > self._last_stream:
+                raise ConnectionFailure(ErrorCode.PROTOCOL_ERROR)
+            if increment == 0:
+                raise StreamFailure(stream_id, ErrorCode.PROTOCOL_ERROR)
+            stream = self.streams.get(stream_id)
+            if stream is None:
+                return
+            stream.window += increment
+            if stream.window > frames.LARGEST_WINDOW:
+                raise StreamFailure(stream_id, ErrorCode.FLOW_CONTROL_ERROR)
+        self.changed = True
+        self._sender.fill()
+
+    def _is_ignored(self, stream_id: int) -> bool:
+        """Reports whether a stream was begun after a GOAWAY."""
+        return self.going_away and stream_id > self._last_stream
+
+
+_HANDLERS: dict[int, Callable[[Protocol, int, int, bytes], None]] = {
+    frames.DATA: Protocol._data,
+    frames.HEADERS: Protocol._headers,
+    frames.PRIORITY: Protocol._priority,
+    frames.RST_STREAM: Protocol._rst_stream,
+    frames.SETTINGS: Protocol._settings,
+    frames.PUSH_PROMISE: Protocol._push_promise,
+    frames.PING: Protocol._ping,
+    frames.GOAWAY: Protocol._goaway,
+    frames.WINDOW_UPDATE: Protocol._window_update,
+    frames.PRIORITY_UPDATE: Protocol._priority_update,
+}

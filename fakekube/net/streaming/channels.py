@@ -1,0 +1,186 @@
+"""WebSocket channels: each message begins with a byte that names one of several streams.
+
+`ChannelConnection` encodes and decodes messages; `ChannelTunnel` is the base class of tunnels with channels.
+
+Invariant: invalid data of a client ends its own connection only; while a channel is full, the connection is `full` and nothing is
+read from it, as the read loop of the real server blocks on the reader of a channel.
+
+Specified by: k8s.io/streaming/pkg/httpstream/wsstream/conn.go.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from fakekube.net import websocket
+from fakekube.net.streams import Notifier, frames_of
+
+if TYPE_CHECKING:
+    from fakekube.base.clock import Clock
+
+__all__ = ["ChannelConnection", "ChannelTunnel", "UnsupportedProtocolError", "handshake"]
+
+_CLOSE_CHANNEL = 255
+_STREAM_CLOSE = "v5.channel.k8s.io"
+#: If more bytes of replies than this wait for the client, nothing more is read from it.
+_MAX_ANSWERS = 64 * 1024
+
+
+class UnsupportedProtocolError(Exception):
+    """The client offers no subprotocol that the server supports."""
+
+
+def handshake(method: str, headers: Mapping[str, str], supported: Sequence[str]) -> tuple[str, list[tuple[str, str]]]:
+    """Negotiates the subprotocol; returns it ("" if the client offers none) and the headers of the 101 response.
+
+    Args:
+        headers: of the request, by names in lower case.
+        supported: subprotocols; "" allows none.
+
+    Raises:
+        websocket.Refused: the request is not a valid WebSocket handshake.
+        UnsupportedProtocolError: none of the subprotocols is supported.
+    """
+    key = websocket.requested_key(method, lambda name: headers.get(name, ""))
+    offered = headers.get("sec-websocket-protocol", "").strip()
+    names = [name.strip() for name in offered.split(",")]
+    chosen = next((name for name in names if name in supported), None)
+    if chosen is None:
+        raise UnsupportedProtocolError(offered)
+    return chosen, [
+        ("Upgrade", "websocket"),
+        ("Connection", "Upgrade"),
+        ("Sec-WebSocket-Accept", websocket.accept(key)),
+        ("Sec-WebSocket-Protocol", chosen),
+    ]
+
+
+class ChannelConnection:
+    """Encodes and decodes the messages of one connection.
+
+    Args:
+        protocol: the negotiated subprotocol, which determines whether messages are base64, and whether channels can be closed.
+        count: the number of channels.
+        receive: called with the channel and the data of each message.
+        close: called with the channel that the client closes (v5).
+    """
+
+    def __init__(
+        self, protocol: str, count: int, receive: Callable[[int, bytes], None], close: Callable[[int], None] = lambda _: None
+    ) -> None:
+        self._base64 = "base64" in protocol
+        self._closes = protocol == _STREAM_CLOSE
+        self._count = count
+        self._receive_data = receive
+        self._close_channel = close
+        self._reader = websocket.FrameReader(self._piece)
+        self._pieces: list[bytes] = []
+        self.failed = False
+        """Whether the client violated the protocol, which ends the connection."""
+
+    @property
+    def closed(self) -> bool:
+        """Reports whether the client has ended the connection."""
+        return self.failed or self._reader.closed
+
+    def feed(self, data: bytes) -> bytes:
+        """Processes received bytes; returns the bytes to reply with."""
+        return b"" if self.failed else self._reader.feed(data)
+
+    def message(self, channel: int, data: bytes) -> bytes:
+        """Returns the frame of a message."""
+        if self._base64:
+            return websocket.text(b"%c" % (48 + channel) + base64.b64encode(data))
+        return websocket.binary(b"%c" % channel + data)
+
+    def _piece(self, piece: websocket.Piece) -> None:
+        self._pieces.append(piece.data)
+        if piece.ends:
+            message = b"".join(self._pieces)
+            self._pieces.clear()
+            if message and not self.failed:
+                self._message(message)
+
+    def _message(self, message: bytes) -> None:
+        channel = message[0]
+        if self._closes and channel == _CLOSE_CHANNEL:
+            if len(message) != 2 or message[1] >= self._count:
+                self.failed = True
+                return
+            self._close_channel(message[1])
+            return
+        data = message[1:]
+        if self._base64:
+            channel -= 48
+            try:
+                data = base64.b64decode(data.translate(None, b"\r\n"), validate=True)
+            except binascii.Error:
+                return
+        if 0 <= channel < self._count:
+            self._receive_data(channel, data)
+
+
+class ChannelTunnel(ABC):
+    """The base class of a `streams.Tunnel` over the channels of a WebSocket.
+
+    Args:
+        protocol: the negotiated subprotocol.
+        count: the number of channels.
+        clock: of the cluster.
+    """
+
+    deadline: float | None = None
+
+    def __init__(self, protocol: str, count: int, clock: Clock) -> None:
+        self.source = Notifier()
+        self._clock = clock
+        self._connection = ChannelConnection(protocol, count, self._receive, self._close_channel)
+        self._answers: list[bytes] = []
+        """Frames for the client that are replies to its frames."""
+        self._ended = False
+
+    @property
+    def ended(self) -> bool:
+        return self._ended
+
+    @property
+    def full(self) -> bool:
+        return self._blocked or sum(map(len, self._answers)) > _MAX_ANSWERS
+
+    def receive(self, data: bytes) -> None:
+        answer = self._connection.feed(data)
+        if answer:
+            self._answers.append(answer)
+        if answer or self._connection.closed:
+            self.source.notify()
+
+    @abstractmethod
+    def take(self) -> list[bytes]: ...
+
+    @abstractmethod
+    def close(self) -> None: ...
+
+    def __iter__(self) -> Iterator[bytes]:
+        return frames_of(self, self._clock)
+
+    @property
+    @abstractmethod
+    def _blocked(self) -> bool:
+        """Reports whether the pod accepts no more data for now."""
+
+    @abstractmethod
+    def _receive(self, channel: int, data: bytes) -> None:
+        """Called with each message of the client."""
+
+    @abstractmethod
+    def _close_channel(self, channel: int) -> None:
+        """Called with a channel that the client closes (v5)."""
+
+    def _end(self, frames: list[bytes]) -> None:
+        """Ends the tunnel after these frames."""
+        frames.append(websocket.close())
+        self._ended = True

@@ -1,0 +1,141 @@
+"""Sends and receives bytes on the socket of a client: blocking in the connection's thread, non-blocking in the loop's thread.
+
+`tls.TLSTransport` has the same interface. Errors of the network are raised as `Disconnected`, to distinguish them from an
+`OSError` of the application.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fakekube.net.loop import Loop
+
+__all__ = ["RECEIVE_BYTES", "Disconnected", "Transport"]
+
+RECEIVE_BYTES = 65536
+_LINGER_SECONDS = 0.5
+"""How long net/http waits before it closes the connection of a client that may still be sending (rstAvoidanceDelay)."""
+
+
+_ACCEPTED_ARE_READY = sys.platform == "linux"
+"""Whether accepted sockets are blocking although the listener is not, and have its TCP_NODELAY."""
+
+
+class Disconnected(OSError):
+    """The client has disconnected, or the connection broke."""
+
+
+class Transport:
+    """A plain TCP connection."""
+
+    __slots__ = ("_socket",)
+
+    def __init__(self, connected: socket.socket) -> None:
+        self._socket = connected
+
+    def fileno(self) -> int:
+        """Returns the descriptor; -1 after `close`."""
+        return self._socket.fileno()
+
+    def handshake(self) -> dict[str, str]:
+        """Prepares the connection, with the TLS handshake if there is one. Returns variables for the environs of its requests.
+
+        Raises Disconnected if it fails.
+        """
+        if not _ACCEPTED_ARE_READY:
+            try:
+                self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                self._socket.setblocking(True)
+            except OSError as error:
+                raise Disconnected(*error.args) from error
+        return {}
+
+    @property
+    def speaks_http2(self) -> bool:
+        """Reports whether HTTP/2 was negotiated."""
+        return False
+
+    def set_blocking(self, blocking: bool) -> None:
+        """Switches between the blocking methods and the methods that end in `_ready`."""
+        self._socket.setblocking(blocking)
+
+    def receive(self) -> bytes:
+        """Receives data, `b""` at the end; blocks until there is some. Raises Disconnected."""
+        try:
+            return self._socket.recv(RECEIVE_BYTES)
+        except OSError as error:
+            raise Disconnected(*error.args) from error
+
+    def send(self, data: bytes | memoryview) -> None:
+        """Sends all data; blocks while the socket is full. Raises Disconnected."""
+        try:
+            self._socket.sendall(data)
+        except OSError as error:
+            raise Disconnected(*error.args) from error
+
+    def receive_ready(self) -> bytes | None:
+        """Receives available data, `b""` at the end, None if there is none yet. Raises Disconnected."""
+        try:
+            return self._socket.recv(RECEIVE_BYTES)
+        except BlockingIOError:
+            return None
+        except OSError as error:
+            raise Disconnected(*error.args) from error
+
+    def send_ready(self, data: bytes | bytearray | memoryview) -> int:
+        """Sends the part of the data that the socket accepts without blocking; returns its length. Raises Disconnected."""
+        try:
+            return self._socket.send(data)
+        except BlockingIOError:
+            return 0
+        except OSError as error:
+            raise Disconnected(*error.args) from error
+
+    def watch(self, loop: Loop, events: int, happened: Callable[[int], None]) -> None:
+        """Makes the loop call `happened` with those of `events` that occur; 0 ends this. Called in the loop's thread only."""
+        if events:
+            loop.watch(self.fileno(), events, happened)
+        else:
+            loop.forget(self.fileno())
+
+    def finish(self, last: bytes) -> None:
+        """Ends a streaming response early: sends its last bytes if the socket accepts them without blocking."""
+        self.send_ready(last)
+
+    def linger(self) -> None:
+        """Closes the sending direction, and reads for a moment what the client still sends.
+
+        Closing a socket with unread bytes resets the connection, and the client may lose the response.
+        """
+        end = time.monotonic() + _LINGER_SECONDS
+        raw = socket.socket
+        try:
+            raw.shutdown(self._socket, socket.SHUT_WR)
+            while (left := end - time.monotonic()) > 0:
+                self._socket.settimeout(left)
+                if not raw.recv(self._socket, RECEIVE_BYTES):
+                    break
+        except OSError:
+            pass
+
+    def abort(self) -> None:
+        """Shuts the connection down from any thread; the thread that serves it must still close it."""
+        with suppress(OSError):
+            # The method of the plain socket: SSLSocket.shutdown would remove the TLS state that the other thread uses.
+            socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
+
+    def reset(self) -> None:
+        """Makes `close` reset the connection, so that data in transit may be lost."""
+        with suppress(OSError):
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+    def close(self) -> None:
+        """Closes the socket."""
+        self._socket.close()

@@ -1,0 +1,430 @@
+"""Commands that change files and their names.
+
+Specified by: busybox coreutils and findutils (cp, find, ln, mkdir, mv, rm, touch …).
+"""
+
+from __future__ import annotations
+
+import copy
+import errno
+import posixpath
+import re
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from fakekube.nodes.runtime.commands.options import options, size
+from fakekube.nodes.runtime.filesystem import Directory, File, Node, Symlink
+from fakekube.nodes.runtime.program import Command, Program, Usage
+from fakekube.nodes.runtime.shell import patterns
+
+__all__ = ["COMMANDS"]
+
+
+async def _refuse(program: Program, doing: str, path: str, error: OSError) -> int:
+    return await program.complain(f"can't {doing} '{path}': {error.strerror}")
+
+
+async def _mkdir(program: Program) -> int:
+    flags, paths = options(program, "pm:v", ["parents", "mode="], aliases={"parents": "p", "mode": "m"})
+    if not paths:
+        raise Usage("usage: mkdir [-m MODE] [-p] DIRECTORY...")
+    code = 0
+    for path in paths:
+        try:
+            if "p" in flags:
+                program.files.make_directories(path, program.cwd)
+            else:
+                program.files.make_directory(path, program.cwd)
+        except OSError as error:
+            code = await program.complain(f"can't create directory '{path}': {error.strerror}")
+    return code
+
+
+async def _rm(program: Program) -> int:
+    flags, paths = options(program, "rRfiv", ["recursive", "force"], aliases={"recursive": "r", "R": "r", "force": "f"})
+    code = 0
+    for path in paths:
+        try:
+            node = program.files.node(path, program.cwd, follow=False)
+            if isinstance(node, Directory) and "r" not in flags:
+                code = await program.complain(f"'{path}' is a directory")
+                continue
+            program.files.remove(path, program.cwd)
+        except OSError as error:
+            if not (error.errno == errno.ENOENT and "f" in flags):
+                code = await _refuse(program, "remove", path, error)
+    return code
+
+
+async def _rmdir(program: Program) -> int:
+    _, paths = options(program, "p")
+    code = 0
+    for path in paths:
+        try:
+            if program.files.directory(path, program.cwd).entries:
+                raise OSError(errno.ENOTEMPTY, "Directory not empty")
+            program.files.remove(path, program.cwd)
+        except OSError as error:
+            code = await program.complain(f"'{path}': {error.strerror}")
+    return code
+
+
+async def _touch(program: Program) -> int:
+    flags, paths = options(program, "cd:t:r:am")
+    code = 0
+    for path in paths:
+        try:
+            found = program.files.place(path, program.cwd).node
+            if found is None and "c" not in flags:
+                program.files.create(path, program.cwd)
+            elif found is not None:
+                found.mtime = program.files.now()
+        except OSError as error:
+            code = await program.complain(f"{path}: {error.strerror}")
+    return code
+
+
+def _target(program: Program, operands: Sequence[str], flags: dict[str, str]) -> tuple[list[str], Callable[[str], str]]:
+    """Returns the sources of cp and mv, and a function from a source to its new path."""
+    if "t" in flags:
+        sources, target = list(operands), flags["t"]
+    else:
+        if len(operands) < 2:
+            raise Usage(f"usage: {program.name} SOURCE... DEST")
+        *sources, target = operands
+    found = program.files.place(target, program.cwd).node
+    if isinstance(found, Directory) and "T" not in flags:
+        return sources, lambda source: posixpath.join(target, posixpath.basename(source.rstrip("/")))
+    if len(sources) > 1:
+        raise Usage(f"target '{target}' is not a directory")
+    return sources, lambda source: target
+
+
+async def _mv(program: Program) -> int:
+    flags, operands = options(program, "fint:Tv")
+    try:
+        sources, named = _target(program, operands, flags)
+    except OSError as error:
+        return await program.complain_about(operands[-1], error)
+    code = 0
+    for source in sources:
+        try:
+            program.files.move(source, named(source), program.cwd)
+        except OSError as error:
+            code = await _refuse(program, "rename", source, error)
+    return code
+
+
+async def _cp(program: Program) -> int:
+    flags, operands = options(program, "rRafpt:TvLPHdu", ["recursive"], aliases={"recursive": "r", "R": "r", "a": "r"})
+    try:
+        sources, named = _target(program, operands, flags)
+    except OSError as error:
+        return await program.complain_about(operands[-1], error)
+    code = 0
+    for source in sources:
+        try:
+            node = program.files.node(source, program.cwd)
+            if isinstance(node, Directory) and "r" not in flags:
+                code = await program.complain(f"omitting directory '{source}'")
+                continue
+            _copy(program, source, named(source))
+        except OSError as error:
+            code = await program.complain(f"can't stat '{source}': {error.strerror}")
+    return code
+
+
+def _copy(program: Program, source: str, target: str) -> None:
+    node = program.files.node(source, program.cwd)
+    if isinstance(node, Directory):
+        if not program.files.exists(target, program.cwd):
+            program.files.make_directory(target, program.cwd, mode=node.mode)
+        for name in program.files.list(source, program.cwd):
+            _copy(program, posixpath.join(source, name), posixpath.join(target, name))
+    elif isinstance(node, File):
+        program.files.write(target, bytes(node.content), program.cwd, mode=node.mode)
+    else:
+        program.files.add(target, copy.copy(node), program.cwd)
+
+
+async def _ln(program: Program) -> int:
+    flags, operands = options(program, "sfnv")
+    if not operands:
+        raise Usage("usage: ln [-sf] TARGET LINK")
+    target = operands[0]
+    path = operands[1] if len(operands) > 1 else posixpath.basename(target)
+    try:
+        if isinstance(program.files.place(path, program.cwd).node, Directory) and "n" not in flags:
+            path = posixpath.join(path, posixpath.basename(target))
+        if "f" in flags and program.files.exists(path, program.cwd, follow=False):
+            program.files.remove(path, program.cwd)
+        made: Node = (
+            Symlink(target=target, mtime=program.files.now()) if "s" in flags else program.files.node(target, program.cwd)
+        )
+        program.files.add(path, made, program.cwd)
+    except OSError as error:
+        return await program.complain_about(path, error)
+    return 0
+
+
+def _mode(text: str, old: int, *, directory: bool) -> int:
+    """Applies the operand of chmod to a mode, and returns the new mode."""
+    if re.fullmatch(r"[0-7]{1,4}", text):
+        return int(text, 8)
+    mode = old
+    for clause in text.split(","):
+        found = re.fullmatch(r"([ugoa]*)([-+=])([rwxXst]*)", clause)
+        if found is None:
+            raise Usage(f"invalid mode '{text}'")
+        who = found[1] or "a"
+        shifts = [shift for letter, shift in (("u", 6), ("g", 3), ("o", 0)) if letter in who or "a" in who]
+        bits = sum({"r": 4, "w": 2, "x": 1, "X": 1 if directory or old & 0o111 else 0}.get(letter, 0) for letter in set(found[3]))
+        for shift in shifts:
+            if found[2] == "=":
+                mode &= ~(7 << shift)
+            mode = mode & ~(bits << shift) if found[2] == "-" else mode | bits << shift
+    return mode
+
+
+async def _change(program: Program, change: Callable[[str, Node], None]) -> int:
+    flags, operands = options(program, "Rfvh", mixed=False)
+    if len(operands) < 2:
+        raise Usage(f"usage: {program.name} [-R] WHAT FILE...")
+    code = 0
+    for path in operands[1:]:
+        try:
+            below = program.files.walk(path, program.cwd) if "R" in flags else [(path, program.files.node(path, program.cwd))]
+            for _, node in list(below):
+                change(operands[0], node)
+        except OSError as error:
+            code = await program.complain_about(path, error)
+    return code
+
+
+async def _chmod(program: Program) -> int:
+    def change(wanted: str, node: Node) -> None:
+        node.mode = _mode(wanted, node.mode, directory=isinstance(node, Directory))
+
+    return await _change(program, change)
+
+
+async def _chown(program: Program) -> int:
+    def change(wanted: str, node: Node) -> None:
+        user, _, group = wanted.replace(".", ":").partition(":")
+        numbers = {"root": 0, "nobody": 65534, "": -1}
+        try:
+            uid, gid = (numbers[one] if one in numbers else int(one) for one in (user, group))
+        except ValueError:
+            raise Usage(f"unknown user {user}") from None
+        node.uid, node.gid = node.uid if uid < 0 else uid, node.gid if gid < 0 else gid
+
+    return await _change(program, change)
+
+
+async def _chgrp(program: Program) -> int:
+    def change(wanted: str, node: Node) -> None:
+        node.gid = int(wanted) if wanted.isdigit() else 0
+
+    return await _change(program, change)
+
+
+async def _basename(program: Program) -> int:
+    if not program.args:
+        raise Usage("usage: basename FILE [SUFFIX]")
+    name = posixpath.basename(program.args[0].rstrip("/")) or "/"
+    if len(program.args) > 1 and name != program.args[1]:
+        name = name.removesuffix(program.args[1])
+    await program.write(f"{name}\n")
+    return 0
+
+
+async def _dirname(program: Program) -> int:
+    for path in program.args:
+        await program.write(f"{posixpath.dirname(path.rstrip('/')) or ('/' if path.startswith('/') else '.')}\n")
+    return 0
+
+
+async def _readlink(program: Program) -> int:
+    flags, paths = options(program, "fenm")
+    code = 0
+    for path in paths:
+        try:
+            if "f" in flags or "e" in flags:
+                await program.write(f"{program.files.place(path, program.cwd).path}\n")
+                continue
+            node = program.files.node(path, program.cwd, follow=False)
+        except OSError:
+            code = 1
+            continue
+        if isinstance(node, Symlink):
+            await program.write(f"{node.target}\n")
+        else:
+            code = 1
+    return code
+
+
+async def _realpath(program: Program) -> int:
+    code = 0
+    for path in program.args:
+        try:
+            await program.write(f"{program.files.place(path, program.cwd).path}\n")
+        except OSError as error:
+            code = await program.complain_about(path, error)
+    return code
+
+
+async def _mktemp(program: Program) -> int:
+    import secrets
+
+    flags, operands = options(program, "dup:tq")
+    pattern = operands[0] if operands else posixpath.join(flags.get("p") or program.env.get("TMPDIR") or "/tmp", "tmp.XXXXXX")
+    path = re.sub(r"X{3,}$", lambda found: secrets.token_hex(len(found[0]))[: len(found[0])], pattern)
+    try:
+        if "d" in flags:
+            program.files.make_directory(path, program.cwd, mode=0o700)
+        else:
+            program.files.create(path, program.cwd, mode=0o600)
+    except OSError as error:
+        return await program.complain(f"{pattern}: {error.strerror}")
+    await program.write(f"{path}\n")
+    return 0
+
+
+async def _truncate(program: Program) -> int:
+    flags, paths = options(program, "s:c")
+    if "s" not in flags:
+        raise Usage("usage: truncate [-c] -s SIZE FILE...")
+    for path in paths:
+        data = program.files.read(path, program.cwd) if program.files.exists(path, program.cwd) else b""
+        length = size(flags["s"])
+        program.files.write(path, data[:length].ljust(length, b"\0"), program.cwd)
+    return 0
+
+
+async def _dd(program: Program) -> int:
+    given = dict(arg.partition("=")[::2] for arg in program.args)
+    block, count = size(given.get("bs", "512")), int(given["count"]) if "count" in given else None
+    try:
+        source = program.open(given["if"]) if "if" in given else program.stdin.hold()
+        target = program.open(given["of"], write=True, read=False) if "of" in given else program.stdout.hold()
+    except OSError as error:
+        return await program.complain(f"can't open '{error.filename}': {error.strerror}")
+    blocks = written = 0
+    try:
+        while (count is None or blocks < count) and (part := await source.read(block)):
+            await target.write(part)
+            blocks, written = blocks + 1, written + len(part)
+    finally:
+        source.close()
+        target.close()
+    await program.stderr.write(f"{blocks}+0 records in\n{blocks}+0 records out\n".encode())
+    return 0
+
+
+async def _find(program: Program) -> int:
+    args = list(program.args)
+    tops: list[str] = []
+    while args and args[0][:1] not in ("-", "!", "("):
+        tops.append(args.pop(0))
+    tests, most, least, action = _find_tests(program, args)
+    code = 0
+    for top in tops or ["."]:
+        try:
+            for path, node in list(program.files.walk(top, program.cwd)):
+                depth = path[len(top.rstrip("/")) :].strip("/").count("/") + 1 if path != top else 0
+                if least <= depth <= most and all(test(path, node) for test in tests):
+                    code = await _find_act(program, action, path) or code
+        except OSError as error:
+            code = await program.complain(f"{top}: {error.strerror}")
+    return code
+
+
+async def _find_act(program: Program, action: list[str], path: str) -> int:
+    if action == ["-delete"]:
+        program.files.remove(path, program.cwd)
+    elif action and action[0] == "-exec":
+        return await program.run([path if word == "{}" else word for word in action[1:]])
+    else:
+        await program.write(path + ("\0" if action == ["-print0"] else "\n"))
+    return 0
+
+
+_Found = Callable[[str, Node], bool]
+
+
+def _find_tests(program: Program, args: list[str]) -> tuple[list[_Found], int, int, list[str]]:
+    tests: list[_Found] = []
+    most, least = 1 << 30, 0
+    action: list[str] = []
+    negated = False
+    kinds = {"f": File, "d": Directory, "l": Symlink}
+
+    def add(test: _Found) -> None:
+        nonlocal negated
+        tests.append((lambda path, node: not test(path, node)) if negated else test)
+        negated = False
+
+    while args:
+        word = args.pop(0)
+        if word in ("!", "-not"):
+            negated = True
+        elif word in ("-name", "-iname", "-path", "-type", "-maxdepth", "-mindepth", "-newer", "-size", "-mtime"):
+            if not args:
+                raise Usage(f"{word} requires an argument")
+            value = args.pop(0)
+            if word == "-maxdepth":
+                most = int(value)
+            elif word == "-mindepth":
+                least = int(value)
+            elif word == "-type":
+                kind = kinds.get(value, Node)
+                add(lambda path, node, kind=kind: isinstance(node, kind))  # type: ignore[misc]
+            elif word in ("-name", "-iname", "-path"):
+                add(_named(word, value))
+        elif word == "-exec":
+            end = next((n for n, one in enumerate(args) if one in (";", "+")), len(args))
+            action, args = ["-exec", *args[:end]], args[end + 1 :]
+        elif word in ("-print", "-print0", "-delete"):
+            action = [word]
+        elif word not in ("-follow", "-xdev", "-a", "-empty"):
+            raise Usage(f"unrecognized: {word}")
+        elif word == "-empty":
+            add(lambda path, node: not (node.entries if isinstance(node, Directory) else getattr(node, "content", b"x")))
+    return tests, most, least, action
+
+
+def _named(word: str, pattern: str) -> _Found:
+    """Returns the predicate for -name, -iname or -path."""
+    expression = patterns.compiled(pattern.lower() if word == "-iname" else pattern)
+
+    def matches(path: str, _node: Node) -> bool:
+        shown = path if word == "-path" else _last(path)
+        return expression.fullmatch(shown.lower() if word == "-iname" else shown) is not None
+
+    return matches
+
+
+def _last(path: str) -> str:
+    return posixpath.basename(path.rstrip("/")) or path
+
+
+COMMANDS: Final[dict[str, Command]] = {
+    "basename": _basename,
+    "chgrp": _chgrp,
+    "chmod": _chmod,
+    "chown": _chown,
+    "cp": _cp,
+    "dd": _dd,
+    "dirname": _dirname,
+    "find": _find,
+    "ln": _ln,
+    "mkdir": _mkdir,
+    "mktemp": _mktemp,
+    "mv": _mv,
+    "readlink": _readlink,
+    "realpath": _realpath,
+    "rm": _rm,
+    "rmdir": _rmdir,
+    "touch": _touch,
+    "truncate": _truncate,
+}

@@ -1,0 +1,353 @@
+"""Network commands: `wget`, `curl`, `nc`, `nslookup`, `ping`.
+
+They reach what is inside the cluster: names of Services and pods, and their addresses.
+
+Specified by: busybox networking; curl(1).
+"""
+
+from __future__ import annotations
+
+import errno
+from typing import Final, NamedTuple
+from urllib.parse import urlsplit
+
+from fakekube.net.pipes import Pipe
+from fakekube.net.streaming.kubelet_api import Connection
+from fakekube.net.streams import Notifier
+from fakekube.nodes.runtime.commands.options import options
+from fakekube.nodes.runtime.descriptors import Descriptor, PipeReader, PipeWriter
+from fakekube.nodes.runtime.network import NoSuchHost
+from fakekube.nodes.runtime.program import Command, Program, Usage
+from fakekube.nodes.runtime.scheduling import sleep, until
+
+__all__ = ["COMMANDS"]
+
+_REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
+
+
+class _Answer:
+    """A parsed HTTP response."""
+
+    def __init__(self, data: bytes) -> None:
+        head, _, body = data.partition(b"\r\n\r\n")
+        lines = head.decode("latin-1").split("\r\n")
+        self.line = lines[0]
+        words = lines[0].split(" ", 2)
+        self.code = int(words[1]) if len(words) > 1 and words[1].isdigit() else 0
+        self.reason = words[2] if len(words) > 2 else ""
+        self.headers = {name.strip().lower(): value.strip() for name, _, value in (one.partition(":") for one in lines[1:])}
+        self.head = head
+        self.body = _unchunked(body) if "chunked" in self.headers.get("transfer-encoding", "") else body
+
+
+def _unchunked(body: bytes) -> bytes:
+    made = b""
+    while body:
+        size, _, body = body.partition(b"\r\n")
+        length = int(size.partition(b";")[0] or b"0", 16)
+        if not length:
+            break
+        made, body = made + body[:length], body[length + 2 :]
+    return made
+
+
+async def _send(connection: Connection, data: bytes) -> None:
+    writer = PipeWriter(connection.from_client)
+    await writer.write(data)
+
+
+class _Request(NamedTuple):
+    """An HTTP request."""
+
+    method: str
+    headers: list[str]
+    body: bytes = b""
+
+
+async def _request(program: Program, url: str, request: _Request) -> _Answer:
+    """Sends an HTTP request and returns the response. Raises OSError."""
+    method, headers, body = request
+    parts = urlsplit(url if "://" in url else f"http://{url}")
+    if parts.scheme != "http":
+        raise OSError(errno.ECONNREFUSED, "only http is supported", url)
+    host, port = parts.hostname or "", parts.port or 80
+    connection = program.host.network.connect(host, port)
+    target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    agent = "curl/8.0" if program.name == "curl" else "Wget"
+    lines = [f"{method} {target} HTTP/1.1", f"Host: {parts.netloc}", "Connection: close", *headers]
+    if not any(one.lower().startswith("user-agent:") for one in headers):
+        lines.append(f"User-Agent: {agent}")
+    if body or method in ("POST", "PUT"):
+        lines.append(f"Content-Length: {len(body)}")
+    await _send(connection, "\r\n".join(lines).encode() + b"\r\n\r\n" + body)
+    try:
+        return _Answer(await PipeReader(connection.to_client).read_all())
+    finally:
+        connection.from_client.close()
+        connection.to_client.abandon()
+
+
+async def _wget(program: Program) -> int:
+    flags, urls = options(
+        program, "qO:ST:t:c", ["header=", "post-data=", "spider", "no-check-certificate", "timeout=", "tries=",
+                               "output-document="],
+        aliases={"timeout": "T", "tries": "t", "output-document": "O"},
+    )  # fmt: skip
+    if not urls:
+        raise Usage("missing URL")
+    url, body = urls[0], flags.get("post-data", "").encode()
+    for _ in range(5):
+        host = urlsplit(url if "://" in url else f"http://{url}")
+        try:
+            if "q" not in flags:
+                found = program.host.network.resolve(host.hostname or "")
+                shown = f"{found[0] if found else '?'}:{host.port or 80}"
+                await program.stderr.write(f"Connecting to {host.netloc} ({shown})\n".encode() if found else b"")
+            answer = await _request(
+                program, url, _Request("POST" if body else "GET", [flags["header"]] if "header" in flags else [], body)
+            )
+        except NoSuchHost:
+            return await program.complain(f"bad address '{host.netloc}'")
+        except OSError as error:
+            return await program.complain(f"can't connect to remote host: {error.strerror}")
+        if answer.code in _REDIRECTS and "location" in answer.headers:
+            url = (
+                answer.headers["location"]
+                if "://" in answer.headers["location"]
+                else f"http://{host.netloc}{answer.headers['location']}"
+            )
+            continue
+        break
+    if answer.code >= 400 or not answer.code:
+        return await program.complain(f"server returned error: {answer.line}")
+    if "spider" in flags:
+        return 0
+    target = flags.get("O") or host.path.rpartition("/")[2] or "index.html"
+    if target == "-":
+        await program.stdout.write(answer.body)
+        return 0
+    try:
+        program.files.write(target, answer.body, program.cwd)
+    except OSError as error:
+        return await program.complain(f"can't open '{target}': {error.strerror}")
+    return 0
+
+
+async def _curl(program: Program) -> int:
+    flags, urls = options(
+        program, "sSfLkivIqgo:X:H:d:m:w:A:O4", ["silent", "show-error", "fail", "location", "insecure", "include", "head",
+        "output=", "request=", "header=", "data=", "max-time=", "connect-timeout=", "write-out=", "retry=", "json=",
+        "data-raw=", "verbose", "globoff", "interface="],
+        aliases={"silent": "s", "show-error": "S", "fail": "f", "location": "L", "insecure": "k", "include": "i", "head": "I",
+                 "output": "o", "request": "X", "header": "H", "data": "d", "data-raw": "d", "max-time": "m", "write-out": "w"},
+    )  # fmt: skip
+    if not urls:
+        await program.stderr.write(b"curl: (2) no URL specified\n")
+        return 2
+    headers = [value for flag, value in zip(program.args, program.args[1:], strict=False) if flag in ("-H", "--header")]
+    data = flags.get("d", flags.get("json"))
+    body = b"" if data is None else program.files.read(data[1:], program.cwd) if data.startswith("@") else data.encode()
+    if data is not None and not any(one.lower().startswith("content-type:") for one in headers):
+        headers.append(f"Content-Type: {'application/json' if 'json' in flags else 'application/x-www-form-urlencoded'}")
+    method = flags.get("X") or ("HEAD" if "I" in flags else "POST" if data is not None else "GET")
+    request, code = _Request(method, headers, body), 0
+    for url in urls:
+        code = await _fetch(program, url, request, flags)
+    return code
+
+
+async def _fetch(program: Program, url: str, request: _Request, flags: dict[str, str]) -> int:
+    quiet = "s" in flags and "S" not in flags
+    for _ in range(20):
+        parts = urlsplit(url if "://" in url else f"http://{url}")
+        try:
+            answer = await _request(program, url, request._replace(headers=["Accept: */*", *request.headers]))
+        except NoSuchHost:
+            return await _failed(program, 6, f"Could not resolve host: {parts.hostname}", quiet)
+        except OSError:
+            text = f"Failed to connect to {parts.hostname} port {parts.port or 80} after 0 ms: Could not connect to server"
+            return await _failed(program, 7, text, quiet)
+        if not answer.code:
+            return await _failed(program, 52, "Empty reply from server", quiet)
+        if "L" not in flags or answer.code not in _REDIRECTS or "location" not in answer.headers:
+            break
+        where = answer.headers["location"]
+        url = where if "://" in where else f"http://{parts.netloc}{where}"
+    if "f" in flags and answer.code >= 400:
+        return await _failed(program, 22, f"The requested URL returned error: {answer.code}", quiet)
+    shown = answer.head + b"\r\n\r\n" if flags.keys() & {"i", "I"} else b""
+    if "I" not in flags:
+        shown += answer.body
+    if "o" in flags and flags["o"] != "-":
+        program.open(flags["o"], write=True, read=False).close()
+        if flags["o"] != "/dev/null":
+            program.files.write(flags["o"], shown, program.cwd)
+    else:
+        await program.stdout.write(shown)
+    if "w" in flags:
+        text = flags["w"].replace("%{http_code}", f"{answer.code:03}").replace("%{response_code}", f"{answer.code:03}")
+        await program.write(text.replace("\\n", "\n"))
+    return 0
+
+
+async def _failed(program: Program, code: int, text: str, quiet: bool) -> int:
+    if not quiet:
+        await program.stderr.write(f"curl: ({code}) {text}\n".encode())
+    return code
+
+
+class _Listener:
+    """Listens at a port of the pod for one connection."""
+
+    def __init__(self, program: Program, port: int) -> None:
+        self._waiting = program.host.network.listeners.setdefault(port, [])
+        self._notifier = Notifier()
+        self._found: Connection | None = None
+
+    def _connected(self) -> Connection:
+        found = self._found = Connection(Pipe(), Pipe())
+        self._notifier.notify()  # `accept` may take it at once, in another thread
+        return found
+
+    async def accept(self) -> Connection:
+        accept = self._connected
+        self._waiting.append(accept)
+        try:
+            return await until(lambda: self._found, self._notifier)
+        finally:
+            if accept in self._waiting:
+                self._waiting.remove(accept)
+            self._found = None
+
+
+async def _nc(program: Program) -> int:
+    args = list(program.args)
+    command = []
+    if "-e" in args:
+        at = args.index("-e")
+        command, args = args[at + 1 :], args[:at]
+    program.args = args
+    flags, operands = options(program, "lp:w:zvkn46ui:s:")
+    if "l" in flags:
+        port = flags.get("p") or (operands[-1] if operands else "")
+        if not port.isdigit():
+            raise Usage("usage: nc -l -p PORT")
+        return await _listen(program, int(port), command, again="k" in flags)
+    if len(operands) < 2 or not operands[1].isdigit():
+        raise Usage("usage: nc HOST PORT")
+    host, port = operands[0], operands[1]
+    try:
+        connection = program.host.network.connect(host, int(port))
+    except NoSuchHost:
+        return await program.complain(f"bad address '{host}'")
+    except OSError as error:
+        found = program.host.network.resolve(host)
+        return await program.complain(f"can't connect to remote host ({found[0] if found else host}): {error.strerror}")
+    if "v" in flags:
+        await program.stderr.write(f"{host} ({program.host.network.resolve(host)[0]}:{port}) open\n".encode())
+    if "z" in flags:
+        connection.from_client.close()
+        connection.to_client.abandon()
+        return 0
+    return await _converse(program, connection.to_client, connection.from_client)
+
+
+async def _listen(program: Program, port: int, command: list[str], *, again: bool) -> int:
+    while True:
+        connection = await _Listener(program, port).accept()
+        if command:
+            ends: dict[int, Descriptor] = {
+                0: PipeReader(connection.from_client), 1: PipeWriter(connection.to_client), 2: program.stderr.hold()
+            }  # fmt: skip
+            code = await program.run(command, descriptors=ends)
+            for one in ends.values():
+                one.close()
+        else:
+            code = await _converse(program, connection.from_client, connection.to_client)
+        if not again:
+            return code
+
+
+async def _converse(program: Program, source: Pipe, target: Pipe) -> int:
+    """Sends stdin to a connection, and writes received data to stdout, until the other side closes it."""
+    reader, writer = PipeReader(source), PipeWriter(target)
+
+    async def upstream() -> int:
+        while data := await program.stdin.read():
+            await writer.write(data)
+        target.close()
+        return 0
+
+    task = program.task.scheduler.start(upstream(), "nc", program.host.next_pid(), program.task)
+    while data := await reader.read():
+        await program.stdout.write(data)
+    if task.exit_code is None:
+        task.kill()
+    target.close()
+    return 0
+
+
+async def _nslookup(program: Program) -> int:
+    names = [arg for arg in program.args if not arg.startswith("-")]
+    if not names:
+        raise Usage("usage: nslookup HOST")
+    name, network = names[0], program.host.network
+    await program.write("Server:\t\t10.96.0.10\nAddress:\t10.96.0.10:53\n\n")
+    found = network.resolve(name)
+    if not found:
+        await program.write(f"** server can't find {name}: NXDOMAIN\n\n")
+        return 1
+    full = network.full_name(name)
+    await program.write("".join(f"Name:\t{full}\nAddress: {address}\n" for address in found) + "\n")
+    return 0
+
+
+async def _getent(program: Program) -> int:
+    if len(program.args) < 2:
+        raise Usage("usage: getent DATABASE KEY")
+    found = program.host.network.resolve(program.args[1])
+    await program.write("".join(f"{address:<15} {program.args[1]}\n" for address in found))
+    return 0 if found else 2
+
+
+async def _ping(program: Program) -> int:
+    flags, hosts = options(program, "c:w:W:i:q46s:")
+    if not hosts:
+        raise Usage("usage: ping HOST")
+    found = program.host.network.resolve(hosts[0])
+    if not found:
+        return await program.complain(f"bad address '{hosts[0]}'")
+    await program.write(f"PING {hosts[0]} ({found[0]}): 56 data bytes\n")
+    count, sent = int(flags.get("c", "0")), 0
+    while not count or sent < count:
+        await program.write(f"64 bytes from {found[0]}: seq={sent} ttl=64 time=0.050 ms\n")
+        sent += 1
+        if sent != count:
+            await sleep(1.0)
+    await program.write(
+        f"\n--- {hosts[0]} ping statistics ---\n{sent} packets transmitted, {sent} packets received, 0% packet loss\n"
+        "round-trip min/avg/max = 0.050/0.050/0.050 ms\n"
+    )
+    return 0
+
+
+async def _ip(program: Program) -> int:
+    address = program.host.network.own_address()
+    await program.write(
+        "1: lo: <LOOPBACK,UP,LOWER_UP> mtu 65536 qdisc noqueue state UNKNOWN\n    inet 127.0.0.1/8 scope host lo\n"
+        "2: eth0@if3: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc noqueue state UP\n"
+        f"    inet {address}/24 scope global eth0\n"
+    )
+    return 0
+
+
+COMMANDS: Final[dict[str, Command]] = {
+    "curl": _curl,
+    "getent": _getent,
+    "ifconfig": _ip,
+    "ip": _ip,
+    "nc": _nc,
+    "nslookup": _nslookup,
+    "ping": _ping,
+    "wget": _wget,
+}

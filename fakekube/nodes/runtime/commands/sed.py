@@ -1,0 +1,226 @@
+"""`sed`: s, d, p, q, a, i, c, y, = with addresses; -n, -e, -E, -i.
+
+Specified by: POSIX.1-2017, Shell & Utilities (sed).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+from fakekube.nodes.runtime.commands.grep import python_expression
+from fakekube.nodes.runtime.commands.options import options
+from fakekube.nodes.runtime.program import Command, Program, Usage
+
+__all__ = ["COMMANDS"]
+
+_Address = int | str | re.Pattern[str] | None
+
+
+@dataclass(slots=True)
+class _Step:
+    first: _Address
+    last: _Address
+    negated: bool
+    command: str
+    pattern: re.Pattern[str] | None = None
+    text: str = ""
+    flags: str = ""
+    active: bool = False
+
+    def selects(self, line: str, number: int, *, is_last: bool) -> bool:
+        """Reports whether the addresses of the step select a line."""
+        if self.first is None:
+            return not self.negated
+        if self.last is None:
+            return _is_at(self.first, line, number, is_last) is not self.negated
+        if not self.active:
+            self.active = chosen = _is_at(self.first, line, number, is_last)
+            if chosen and isinstance(self.last, int) and self.last <= number:
+                self.active = False
+            return chosen is not self.negated
+        self.active = not _is_at(self.last, line, number, is_last)
+        return not self.negated
+
+
+def _is_at(address: _Address, line: str, number: int, is_last: bool) -> bool:
+    if isinstance(address, int):
+        return number == address
+    return is_last if isinstance(address, str) else bool(address is not None and address.search(line))
+
+
+class _Reader:
+    """Parses a script."""
+
+    def __init__(self, text: str, *, extended: bool) -> None:
+        self._text, self._at, self._extended = text, 0, extended
+
+    def steps(self) -> list[_Step]:
+        found: list[_Step] = []
+        while True:
+            while self._at < len(self._text) and self._text[self._at] in " \t\n;":
+                self._at += 1
+            if self._at >= len(self._text):
+                return found
+            found.append(self._step())
+
+    def _step(self) -> _Step:
+        first, last = self._address(), None
+        if self._peek() == ",":
+            self._at += 1
+            last = self._address()
+        while self._peek() == " ":
+            self._at += 1
+        negated = self._peek() == "!"
+        self._at += negated
+        step = _Step(first, last, negated, self._peek())
+        self._at += 1
+        if step.command in ("s", "y"):
+            source, step.text = self._delimited(), ""
+            self._at -= 1
+            step.text = self._delimited()
+            if step.command == "y":
+                step.flags = source
+                return step
+            found = re.compile(r"[gIip0-9]*").match(self._text, self._at)
+            assert found is not None
+            step.flags, self._at = found[0], found.end()
+            step.pattern = self._compiled(source, "i" in step.flags.lower())
+        elif step.command in ("a", "i", "c"):
+            end = self._text.find("\n", self._at)
+            end = len(self._text) if end < 0 else end
+            step.text = re.sub(r"^\s*\\?\n?\s*", "", self._text[self._at : end])
+            self._at = end
+        elif step.command not in ("d", "p", "q", "="):
+            raise Usage(f"unsupported command {step.command}")
+        return step
+
+    def _peek(self) -> str:
+        return self._text[self._at : self._at + 1]
+
+    def _address(self) -> _Address:
+        digits = re.compile(r"\d+").match(self._text, self._at)
+        if digits is not None:
+            self._at = digits.end()
+            return int(digits[0])
+        if self._peek() == "$":
+            self._at += 1
+            return "$"
+        if self._peek() == "/":
+            return self._compiled(self._delimited(), False)
+        return None
+
+    def _delimited(self) -> str:
+        """Parses the text between two delimiters."""
+        mark, start = self._peek(), self._at + 1
+        self._at = start
+        while self._at < len(self._text) and self._text[self._at] != mark:
+            self._at += 2 if self._text[self._at] == "\\" else 1
+        if self._at >= len(self._text):
+            raise Usage(f"unmatched '{mark}'")
+        self._at += 1
+        return self._text[start : self._at - 1].replace(f"\\{mark}", mark)
+
+    def _compiled(self, source: str, ignore: bool) -> re.Pattern[str]:
+        try:
+            return re.compile(python_expression(source, extended=self._extended), re.IGNORECASE if ignore else 0)
+        except re.error as error:
+            raise Usage(f"bad regex '{source}': {error}") from None
+
+
+def _replacement(text: str, found: re.Match[str]) -> str:
+    def one(part: re.Match[str]) -> str:
+        if part[0] == "&":
+            return found[0]
+        if part[1].isdigit():
+            return found[int(part[1])] or "" if int(part[1]) <= found.re.groups else ""
+        return {"n": "\n", "t": "\t"}.get(part[1], part[1])
+
+    return re.sub(r"&|\\(.)", one, text, flags=re.DOTALL)
+
+
+def _apply(step: _Step, line: str) -> tuple[str, bool]:
+    """Applies a substitution. Returns the line, and whether it was changed."""
+    assert step.pattern is not None
+    digits = re.search(r"\d+", step.flags)
+    wanted, count = int(digits[0]) if digits else 1, 0
+
+    def one(found: re.Match[str]) -> str:
+        nonlocal count
+        count += 1
+        return _replacement(step.text, found) if count == wanted or (count > wanted and "g" in step.flags) else found[0]
+
+    return step.pattern.sub(one, line), count >= wanted
+
+
+def _edit(lines: list[str], steps: list[_Step], *, quiet: bool) -> list[str]:
+    made: list[str] = []
+    for number, given in enumerate(lines, 1):
+        line = given
+        appended: list[str] = []
+        shown, stop = not quiet, False
+        for step in steps:
+            if not step.selects(line, number, is_last=number == len(lines)):
+                continue
+            if step.command == "s":
+                line, changed = _apply(step, line)
+                made += [line] if changed and "p" in step.flags else []
+            elif step.command == "y":
+                line = line.translate(str.maketrans(step.flags, step.text))
+            elif step.command == "p":
+                made.append(line)
+            elif step.command == "=":
+                made.append(str(number))
+            elif step.command == "a":
+                appended.append(step.text)
+            elif step.command == "i":
+                made.append(step.text)
+            elif step.command in ("d", "c"):
+                made += [step.text] if step.command == "c" else []
+                shown = False
+                break
+            else:
+                stop = True
+                break
+        made += [line] if shown else []
+        made += appended
+        if stop:
+            break
+    return made
+
+
+async def _sed(program: Program) -> int:
+    args = [f"-i{arg[2:]}" if arg.startswith("-i") else arg for arg in program.args]
+    inplace = any(re.fullmatch(r"-i.*", arg) for arg in args)
+    scripts = [value for flag, value in pairwise(args) if flag == "-e"]
+    program.args = [arg for arg in args if not arg.startswith("-i")]
+    flags, operands = options(program, "ne:Ersf:")
+    if "f" in flags:
+        scripts.append(program.files.read(flags["f"], program.cwd).decode("utf-8", "surrogateescape"))
+    if not scripts:
+        scripts = [flags["e"]] if "e" in flags else [operands.pop(0)] if operands else []
+    if not scripts:
+        raise Usage("usage: sed [-i] [-n] [-E] SCRIPT [FILE]...")
+    extended = "E" in flags or "r" in flags
+    source = "\n".join(scripts)
+    if inplace:
+        for path in operands:
+            try:
+                lines = program.files.read(path, program.cwd).decode("utf-8", "surrogateescape").splitlines()
+                edited = _edit(lines, _Reader(source, extended=extended).steps(), quiet="n" in flags)
+                text = "".join(f"{line}\n" for line in edited)
+                program.files.write(path, text.encode("utf-8", "surrogateescape"), program.cwd)
+            except OSError as error:
+                return await program.complain_about(path, error)
+        return 0
+    lines = []
+    async for _, opened in program.inputs(operands):
+        lines += [raw.decode("utf-8", "surrogateescape").removesuffix("\n") async for raw in opened.lines()]
+    edited = _edit(lines, _Reader(source, extended=extended).steps(), quiet="n" in flags)
+    await program.write("".join(f"{line}\n" for line in edited))
+    return int(program.failed)
+
+
+COMMANDS: Final[dict[str, Command]] = {"sed": _sed}

@@ -1,0 +1,346 @@
+"""One run of a container: its files, environment, processes and log.
+
+Everything is created on first use: the files for the first exec, the main program when a client first reads the log or
+connects. The main program then runs everything since the start of the container.
+
+Invariant: processes and log end with the run; the next run has a `Container` of its own.
+
+Specified by: pkg/kubelet/kuberuntime/kuberuntime_container.go.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from fakekube.base.clock import Clock
+from fakekube.nodes.runtime.behaviour import Behaviour
+from fakekube.nodes.runtime.commands import command as applet
+from fakekube.nodes.runtime.descriptors import Capture, Descriptor, Null
+from fakekube.nodes.runtime.environment import expand
+from fakekube.nodes.runtime.filesystem import File, FileSystem
+from fakekube.nodes.runtime.images import APPLET
+from fakekube.nodes.runtime.logs import ContainerLog
+from fakekube.nodes.runtime.program import Command, Program, Usage
+from fakekube.nodes.runtime.scheduling import SIGKILL, Scheduler, Task
+from fakekube.nodes.runtime.shell.interpreter import Shell
+from fakekube.nodes.runtime.shell.programs import ProgramNotFound, find_program, shebang
+
+if TYPE_CHECKING:
+    from fakekube.nodes.runtime.main_program import MainProgram
+    from fakekube.nodes.runtime.network import Network
+
+__all__ = ["Container", "ContainerContext", "Ended", "Run"]
+
+Object = Mapping[str, Any]
+
+_MEMORY: Final = 2 * 1024**3
+#: The real seconds for which the handler of a test is waited for.
+_MAX_WAIT: Final = 5.0
+
+
+@dataclass(slots=True, frozen=True)
+class Run:
+    """The number of a run of a container, and its times by the cluster's clock."""
+
+    attempt: int
+    started: datetime
+    finished: datetime | None = None
+    exit_code: int = 0
+
+
+class Ended(NamedTuple):
+    """A command that was run to its end."""
+
+    code: int | None
+    """The exit code; None if it was killed because it took too long."""
+    seconds: float
+    """The time that it would have taken."""
+    output: bytes
+    """What it wrote to stdout and stderr."""
+
+
+@dataclass(slots=True, frozen=True)
+class ContainerContext:
+    """The functions of the pod that a container uses."""
+
+    pod: Callable[[], Object]
+    """Returns the current Pod object."""
+    clock: Clock
+    behaviour: Callable[[], Behaviour]
+    """Returns the behaviour that tests have set for the container."""
+    make_files: Callable[[Container], FileSystem]
+    make_environment: Callable[[], dict[str, str]]
+    network: Network
+    """The network of the pod."""
+    on_exit: Callable[[Container, int | None], None]
+    """Called with the exit code when the main program has ended; with None if the shell does not have it."""
+
+
+class Container:
+    """A run of a container.
+
+    Args:
+        spec: the container's item in the pod's spec.
+        run: the run.
+        context: the functions of its pod.
+    """
+
+    def __init__(self, spec: Object, run: Run, context: ContainerContext) -> None:
+        self.spec, self.run = spec, run
+        self._context = context
+        self.clock = context.clock
+        self.behaviour = context.behaviour
+        self.network = context.network
+        self.log = ContainerLog()
+        self.tasks: dict[int, Task] = {}
+        """The processes by id; ended ones are removed when there are many."""
+        self._files: FileSystem | None = None
+        self._environment: dict[str, str] | None = None
+        self._making = threading.RLock()
+        self._last_pid = 1
+        self._main: MainProgram | None = None
+
+    # ------------------------------------------------------------ properties
+
+    @property
+    def pod(self) -> Object:
+        """The current Pod object."""
+        return self._context.pod()
+
+    @property
+    def name(self) -> str:
+        """The name of the container."""
+        return str(self.spec["name"])
+
+    @property
+    def is_running(self) -> bool:
+        """Reports whether the run has not ended."""
+        return self.run.finished is None
+
+    @property
+    def hostname(self) -> str:
+        """See `program.Host`."""
+        spec = self.pod["spec"]
+        return str(spec.get("hostname") or self.pod["metadata"]["name"])
+
+    @property
+    def node_name(self) -> str:
+        """See `program.Host`."""
+        return str(self.pod["spec"].get("nodeName", ""))
+
+    def _security(self, name: str) -> Any:
+        own = (self.spec.get("securityContext") or {}).get(name)
+        return own if own is not None else (self.pod["spec"].get("securityContext") or {}).get(name)
+
+    @property
+    def uid(self) -> int:
+        """See `program.Host`."""
+        return int(self._security("runAsUser") or 0)
+
+    @property
+    def gid(self) -> int:
+        """See `program.Host`."""
+        return int(self._security("runAsGroup") or 0)
+
+    @property
+    def memory_limit(self) -> int:
+        """See `program.Host`."""
+        from fakekube.apimachinery.schema.quantity import parse
+
+        limit = ((self.spec.get("resources") or {}).get("limits") or {}).get("memory")
+        return int(parse(str(limit)).value()) if limit else _MEMORY
+
+    @property
+    def read_only_root(self) -> bool:
+        """Reports whether the root file system is read-only."""
+        return bool(self._security("readOnlyRootFilesystem"))
+
+    def started_seconds(self) -> float:
+        """See `program.Host`."""
+        return max((self.clock.now() - self.run.started).total_seconds(), 0.0)
+
+    def monotonic(self, moment: datetime) -> float:
+        """Returns the time of the clock's `monotonic` at a past moment."""
+        return self.clock.monotonic() - max((self.clock.now() - moment) / timedelta(seconds=1), 0.0)
+
+    @property
+    def files(self) -> FileSystem:
+        """The files of the container; created on first use."""
+        if self._files is None:
+            with self._making:
+                if self._files is None:
+                    self._files = self._context.make_files(self)
+        return self._files
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The environment of the container; computed on first use."""
+        if self._environment is None:
+            with self._making:
+                if self._environment is None:
+                    self._environment = self._context.make_environment()
+        return self._environment
+
+    @property
+    def main(self) -> MainProgram:
+        """The main program; created on first use."""
+        if self._main is None:
+            from fakekube.nodes.runtime.main_program import MainProgram
+
+            with self._making:
+                if self._main is None:
+                    self._main = MainProgram(self)
+        return self._main
+
+    def arguments(self) -> list[str]:
+        """Returns the command and arguments in the container's spec; an empty list if it has none."""
+        words = [*(self.spec.get("command") or ()), *(self.spec.get("args") or ())]
+        return [expand(word, self.environment) for word in words]
+
+    def exited(self, code: int | None) -> None:
+        """Called when the main program has ended, or with None if the shell does not have it."""
+        self._context.on_exit(self, code)
+
+    # ------------------------------------------------------------ processes
+
+    def next_pid(self) -> int:
+        """See `program.Host`."""
+        self._last_pid += 1
+        return self._last_pid
+
+    def register(self, task: Task) -> None:
+        """See `program.Host`."""
+        if len(self.tasks) > 256:
+            self.tasks = {pid: one for pid, one in self.tasks.items() if one.exit_code is None}
+        self.tasks[task.pid] = task
+
+    def command_for(self, name: str) -> Command | None:
+        """See `program.Host`."""
+        handler = self.behaviour().commands.get(posixpath.basename(name))
+        if handler is None:
+            return None
+        from fakekube.nodes.runtime.handler_commands import handler_command
+
+        return handler_command(handler)
+
+    def program(self, argv: Sequence[str], descriptors: Mapping[int, Any], *, tty: bool = False) -> Program:
+        """Returns a program that runs in the container."""
+        env = dict(self.environment)
+        if tty:
+            env.setdefault("TERM", "xterm")
+        cwd = str(self.spec.get("workingDir") or "/")
+        if not self.files.exists(cwd):
+            self.files.make_directories(cwd)
+        return Program(argv[0], argv[1:], env, cwd, descriptors, self, self.execute)
+
+    async def execute(self, argv: Sequence[str], program: Program) -> int:
+        """Runs a command by its name or path, and returns its exit code. Raises ProgramNotFound."""
+        program = replace(program, name=argv[0], argv0=argv[0], args=argv[1:], failed=False)
+        implementation = self.command_for(argv[0])
+        if implementation is None:
+            implementation = self._found(argv[0], program)
+        program.name = posixpath.basename(argv[0]) or argv[0]
+        try:
+            return await implementation(program)
+        except Usage as wrong:
+            return await program.complain(str(wrong), wrong.code)
+        except (ProgramNotFound, OSError) as error:
+            if isinstance(error, BrokenPipeError):
+                raise
+            text = str(error) if isinstance(error, ProgramNotFound) else f"{error.filename or ''}: {error.strerror}"
+            return await program.complain(text, error.code if isinstance(error, ProgramNotFound) else 1)
+
+    def _found(self, name: str, program: Program) -> Command:
+        path = find_program(name, self.files, program.env.get("PATH", ""), program.cwd)
+        if path is None and self.behaviour().host_programs:
+            from fakekube.nodes.runtime.handler_commands import handler_command
+            from fakekube.nodes.runtime.host_programs import is_installed, run_on_host
+
+            if is_installed(name):
+                return handler_command(run_on_host)
+        if path is None:
+            raise ProgramNotFound(f"{name}: not found", 127)
+        node = self.files.node(path, program.cwd)
+        content = bytes(node.content) if isinstance(node, File) else b""
+        if content.startswith(APPLET):
+            found = applet(content.removeprefix(APPLET).strip().decode())
+            if found is not None:
+                return found
+        if content.startswith(b"\x7fELF") or b"\0" in content[:64]:
+            raise ProgramNotFound(f"{name}: Exec format error", 126)
+        return _script(path, shebang(content))
+
+    def run_hook(self, command: Sequence[str], failed: Callable[[], None]) -> None:
+        """Starts a lifecycle hook beside the main program; calls `failed` if its exit code is not 0."""
+
+        async def body() -> int:
+            code = await self._run_quietly(command)
+            if code:
+                failed()
+            return code
+
+        scheduler = self.main.scheduler
+        self.register(scheduler.start(body(), " ".join(command), self.next_pid()))
+        scheduler.run()
+
+    def run_to_end(self, command: Sequence[str], limit: float) -> Ended:
+        """Runs a command to its end without waiting: its sleeps return at once. Only handlers of tests take real time.
+
+        Args:
+            command: the program and its arguments.
+            limit: the maximum time of the command, in seconds; then it is killed.
+        """
+        start = self.clock.monotonic()
+        scheduler = Scheduler(self.clock, started=start, eager=False)
+        output = Capture()
+        task = scheduler.start(self._run_quietly(command, output), " ".join(command), self.next_pid())
+        scheduler.catch_up(start + limit)
+        if task.exit_code is None and not scheduler.is_sleeping:
+            ended = threading.Event()
+            task.subscribe(ended.set)
+            if task.exit_code is None:
+                ended.wait(min(limit, _MAX_WAIT))
+        if task.exit_code is None:
+            task.kill(SIGKILL)
+            scheduler.catch_up(start + limit)
+            return Ended(None, limit, bytes(output.data))
+        return Ended(task.exit_code, scheduler.time - start, bytes(output.data))
+
+    async def _run_quietly(self, command: Sequence[str], output: Descriptor | None = None) -> int:
+        written = output or Null()
+        try:
+            return await self.execute(command, self.program(command, {0: Null(), 1: written, 2: written})) if command else 0
+        except ProgramNotFound as missing:
+            return missing.code
+
+    def end(self, run: Run) -> None:
+        """Ends the run: kills its programs and closes its log."""
+        if not self.is_running:
+            return
+        if self._main is not None and run.finished is not None:
+            self._main.catch_up_to_end(run)
+        self.run = run
+        for task in list(self.tasks.values()):
+            task.kill(SIGKILL)
+        self.log.close(run.finished or self.clock.now())
+
+
+def _script(path: str, interpreter: list[str] | None) -> Command:
+    """Returns a command that runs a script."""
+
+    async def run(program: Program) -> int:
+        words = interpreter or ["/bin/sh"]
+        if words[0].rpartition("/")[2] == "env" and len(words) > 1:
+            words = words[1].split()
+        if words[0].rpartition("/")[2] in ("sh", "ash", "bash", "dash"):
+            source = program.files.read(path, program.cwd).decode("utf-8", "surrogateescape")
+            shell = Shell.of(program, path, program.args)
+            return await shell.run_text(source)
+        return await program.run_other([*words, path, *program.args], program)
+
+    return run

@@ -1,0 +1,302 @@
+"""The HTTP endpoints of a kubelet, which clients call through nodes/proxy: health, pods, statistics, metrics, logs.
+
+Values are those of `nodes.runtime.usage`; cumulative ones are proportional to the time that a container has been running.
+
+Invariant: a response is for one node, at one time of the clock.
+
+Specified by: pkg/kubelet/server/server.go, pkg/kubelet/server/stats, pkg/kubelet/metrics/collectors/resource_metrics.go,
+k8s.io/kubelet/pkg/apis/stats/v1alpha1.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import parse_qs
+
+from fakekube.apimachinery.codecs import json
+from fakekube.apimachinery.schema.quantity import parse
+from fakekube.base.golang.timestamps import print_time
+from fakekube.net.streaming.kubelet_api import KubeletError, LogOptions
+from fakekube.nodes.runtime.usage import Used, container_usage, running_containers
+
+if TYPE_CHECKING:
+    from fakekube.nodes.runtime.runtime import Runtime
+
+__all__ = ["KubeletServer"]
+
+Object = Mapping[str, Any]
+Answer = tuple[int, str, bytes | Iterable[bytes]]
+"""Status code, media type, body."""
+
+_TEXT: Final = "text/plain; charset=utf-8"
+_JSON: Final = "application/json"
+_METRICS: Final = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"
+_LOGS: Final = re.compile(r"/containerLogs/([^/]+)/([^/]+)/([^/]+)")
+_PHRASES: Final = {200: "OK", 400: "Bad Request", 404: "Not Found", 405: "Method Not Allowed", 500: "Internal Server Error"}
+_GIGABYTE: Final = 1024**3
+_TERMINAL: Final = frozenset({"Succeeded", "Failed"})
+
+_CONFIGURATION: Final[dict[str, Any]] = {
+    "enableServer": True,
+    "syncFrequency": "1m0s",
+    "fileCheckFrequency": "20s",
+    "httpCheckFrequency": "20s",
+    "address": "0.0.0.0",
+    "port": 10250,
+    "clusterDomain": "cluster.local",
+    "clusterDNS": ["10.96.0.10"],
+    "maxPods": 110,
+    "containerLogMaxSize": "10Mi",
+    "containerLogMaxFiles": 5,
+    "nodeStatusUpdateFrequency": "10s",
+    "nodeStatusReportFrequency": "5m0s",
+    "nodeLeaseDurationSeconds": 40,
+    "cgroupDriver": "systemd",
+}
+
+
+class KubeletServer:
+    """The endpoints of one node's kubelet: a WSGI application.
+
+    Args:
+        node: the name of the node.
+        runtime: the container runtime.
+    """
+
+    def __init__(self, node: str, runtime: Runtime) -> None:
+        self._node, self._runtime = node, runtime
+        self._endpoints: Mapping[str, Callable[[], Answer]] = {
+            "/healthz": lambda: (200, _TEXT, b"ok"),
+            "/healthz/ping": lambda: (200, _TEXT, b"ok"),
+            "/healthz/syncloop": lambda: (200, _TEXT, b"ok"),
+            "/pods": lambda: self._list(self._pods()),
+            "/runningpods": lambda: self._list([_as_running(pod) for pod in self._running()]),
+            "/stats/summary": lambda: (200, _JSON, json.dumps(self._summary())),
+            "/configz": lambda: (200, _JSON, json.dumps({"kubeletconfig": _CONFIGURATION})),
+            "/metrics": lambda: (200, _METRICS, self._own_metrics()),
+            "/metrics/resource": lambda: (200, _METRICS, self._resource_metrics()),
+            "/metrics/cadvisor": lambda: (200, _METRICS, self._cadvisor_metrics()),
+            "/metrics/probes": lambda: (200, _METRICS, self._probe_metrics()),
+            "/logs": lambda: (200, "text/html; charset=utf-8", b'<pre>\n<a href="containers/">containers/</a>\n</pre>\n'),
+        }
+
+    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        path = environ["PATH_INFO"] or "/"
+        found = self._endpoints.get(path.rstrip("/"))
+        logs = _LOGS.fullmatch(path)
+        try:
+            if logs is not None:
+                answer = self._container_logs(logs, parse_qs(environ.get("QUERY_STRING", "")))
+            else:
+                answer = (404, _TEXT, b"404 page not found\n") if found is None else found()
+        except KubeletError as error:
+            answer = (error.code, _TEXT, error.text.encode())
+        code, kind, body = answer
+        headers = [("Content-Type", kind)] + ([("Content-Length", str(len(body)))] if isinstance(body, bytes) else [])
+        start_response(f"{code} {_PHRASES.get(code, 'Error')}", headers)
+        return [body] if isinstance(body, bytes) else body
+
+    # ------------------------------------------------------------ pods
+
+    def _pods(self) -> list[Object]:
+        return [pod for pod in self._runtime.cluster.list("", "pods") if pod["spec"].get("nodeName") == self._node]
+
+    def _running(self) -> list[Object]:
+        return [pod for pod in self._pods() if (pod.get("status") or {}).get("phase") == "Running"]
+
+    @staticmethod
+    def _list(pods: list[Object]) -> Answer:
+        return 200, _JSON, json.dumps({"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": pods})
+
+    def _container_logs(self, path: re.Match[str], query: Mapping[str, list[str]]) -> Answer:
+        namespace, name, container = path.groups()
+        pod = self._runtime.cluster.get("", "pods", namespace, name)
+        if pod is None or pod["spec"].get("nodeName") != self._node:
+            raise KubeletError(404, f'pod "{name}" not found\n')
+        given = {key: values[-1] for key, values in query.items()}
+
+        def number(key: str) -> int | None:
+            try:
+                return int(given[key]) if key in given else None
+            except ValueError:
+                raise KubeletError(400, f'{{"message": "unable to decode query: {key}"}}') from None
+
+        def flag(key: str) -> bool:
+            return given.get(key, "false").lower() in ("true", "1", "")
+
+        options = LogOptions(
+            follow=flag("follow"),
+            previous=flag("previous"),
+            timestamps=flag("timestamps"),
+            since_seconds=number("sinceSeconds"),
+            since_time=datetime.fromisoformat(given["sinceTime"]) if "sinceTime" in given else None,
+            tail_lines=number("tailLines"),
+            limit_bytes=number("limitBytes"),
+            stream=given.get("stream", "All"),
+        )
+        return 200, _TEXT, self._runtime.container_logs(pod, container, options)
+
+    # ------------------------------------------------------------ statistics
+
+    def _used(self) -> Iterator[tuple[Object, Object, Used, float]]:
+        """Yields pods, their running containers, their usage, and for how many seconds they have been running."""
+        now = self._runtime.clock.now()
+        for pod in self._running():
+            started = _started(pod, now)
+            for container in running_containers(pod):
+                seconds = max((now - started).total_seconds(), 0.0)
+                yield pod, container, container_usage(self._runtime, pod, container), seconds
+
+    def _summary(self) -> dict[str, Any]:
+        now = print_time(self._runtime.clock.now())
+        pods: dict[str, dict[str, Any]] = {}
+        total: Used = {"cpu": 0, "memory": 0}
+        for pod, container, used, seconds in self._used():
+            metadata, start = pod["metadata"], pod["status"].get("startTime", now)
+            item = pods.setdefault(
+                metadata["uid"],
+                {
+                    "podRef": {name: metadata[name] for name in ("name", "namespace", "uid")},
+                    "startTime": start,
+                    "containers": [],
+                    "sum": {"cpu": 0, "memory": 0},
+                    "network": {"time": now, "name": "eth0", "rxBytes": 0, "rxErrors": 0, "txBytes": 0, "txErrors": 0},
+                    "ephemeral-storage": _storage(now),
+                },
+            )
+            item["containers"].append({"name": container["name"], "startTime": start, **_measured(now, used, seconds)})
+            for resource in total:
+                total[resource] += used[resource]
+                item["sum"][resource] += used[resource]
+        items = [{**item, **_measured(now, item.pop("sum"), 0.0)} for item in pods.values()]
+        node = self._runtime.cluster.get("", "nodes", "", self._node) or {"metadata": {"creationTimestamp": now}}
+        about = {
+            "nodeName": self._node,
+            "startTime": node["metadata"].get("creationTimestamp", now),
+            **_measured(now, total, 0.0),
+            "fs": _storage(now),
+            "runtime": {"imageFs": _storage(now)},
+        }
+        return {"node": about, "pods": items}
+
+    # ------------------------------------------------------------ metrics
+
+    def _own_metrics(self) -> bytes:
+        running = self._running()
+        containers = sum(len(list(running_containers(pod))) for pod in running)
+        return _exposition(
+            ("kubelet_node_name", "gauge", "The node's name. The count is always 1.", [({"node": self._node}, 1)]),
+            ("kubelet_running_pods", "gauge", "Number of pods that have a running pod sandbox", [({}, len(running))]),
+            (
+                "kubelet_running_containers",
+                "gauge",
+                "Number of containers currently running",
+                [({"container_state": "running"}, containers)],
+            ),
+        )
+
+    def _resource_metrics(self) -> bytes:
+        found = list(self._used())
+        labels = [_labels(pod, container) for pod, container, _, _ in found]
+        moment = int(self._runtime.clock.now().timestamp() * 1000)
+        cpu = [used["cpu"] / 1000 * seconds for _, _, used, seconds in found]
+        memory = [used["memory"] for _, _, used, _ in found]
+        starts = [self._runtime.clock.now().timestamp() - seconds for _, _, _, seconds in found]
+        return _exposition(
+            (
+                "container_cpu_usage_seconds_total",
+                "counter",
+                "Cumulative cpu time consumed by the container in core-seconds",
+                list(zip(labels, cpu, strict=True)),
+            ),
+            (
+                "container_memory_working_set_bytes",
+                "gauge",
+                "Current working set of the container in bytes",
+                list(zip(labels, memory, strict=True)),
+            ),
+            (
+                "container_start_time_seconds",
+                "gauge",
+                "Start time of the container since unix epoch in seconds",
+                list(zip(labels, starts, strict=True)),
+            ),
+            ("node_cpu_usage_seconds_total", "counter", "Cumulative cpu time consumed by the node", [({}, sum(cpu))]),
+            ("node_memory_working_set_bytes", "gauge", "Current working set of the node in bytes", [({}, sum(memory))]),
+            ("resource_scrape_error", "gauge", "1 if there was an error, 0 otherwise", [({}, 0)]),
+            moment=moment,
+        )
+
+    def _cadvisor_metrics(self) -> bytes:
+        found = list(self._used())
+        labels = [{**_labels(pod, container), "image": container.get("image", "")} for pod, container, _, _ in found]
+        return _exposition(
+            (
+                "container_cpu_usage_seconds_total",
+                "counter",
+                "Cumulative cpu time consumed in seconds.",
+                [(one, used["cpu"] / 1000 * seconds) for one, (_, _, used, seconds) in zip(labels, found, strict=True)],
+            ),
+            (
+                "container_memory_usage_bytes",
+                "gauge",
+                "Current memory usage in bytes.",
+                [(one, used["memory"]) for one, (_, _, used, _) in zip(labels, found, strict=True)],
+            ),
+        )
+
+    def _probe_metrics(self) -> bytes:
+        samples: list[Sample] = []
+        for pod in self._running():
+            for container in running_containers(pod):
+                for probe in ("liveness", "readiness", "startup"):
+                    if container.get(f"{probe}Probe"):
+                        kind = {"probe_type": probe.capitalize(), "result": "successful", "pod_uid": pod["metadata"]["uid"]}
+                        samples.append(({**_labels(pod, container), **kind}, 1))
+        return _exposition(("prober_probe_total", "counter", "Cumulative number of probes of containers by result.", samples))
+
+
+Sample = tuple[Mapping[str, str], float]
+
+
+def _started(pod: Object, default: datetime) -> datetime:
+    text = (pod.get("status") or {}).get("startTime")
+    return datetime.fromisoformat(text) if text else default
+
+
+def _as_running(pod: Object) -> Object:
+    """Returns a pod with the fields that the container runtime knows: names and images."""
+    metadata = {name: pod["metadata"][name] for name in ("name", "namespace", "uid")}
+    containers = [{"name": one["name"], "image": one.get("image", ""), "resources": {}} for one in running_containers(pod)]
+    return {"metadata": {**metadata, "creationTimestamp": None}, "spec": {"containers": containers}, "status": {}}
+
+
+def _measured(now: str, used: Used, seconds: float) -> dict[str, Any]:
+    nanoseconds = used["cpu"] * 1_000_000
+    cpu = {"time": now, "usageNanoCores": nanoseconds, "usageCoreNanoSeconds": int(nanoseconds * seconds)}
+    memory = {"time": now, "usageBytes": used["memory"], "workingSetBytes": used["memory"], "rssBytes": used["memory"]}
+    return {"cpu": cpu, "memory": memory}
+
+
+def _storage(now: str) -> dict[str, Any]:
+    capacity = int(parse("100Gi").value())
+    return {"time": now, "availableBytes": capacity - _GIGABYTE, "capacityBytes": capacity, "usedBytes": _GIGABYTE}
+
+
+def _labels(pod: Object, container: Object) -> dict[str, str]:
+    return {"container": container["name"], "namespace": pod["metadata"]["namespace"], "pod": pod["metadata"]["name"]}
+
+
+def _exposition(*families: tuple[str, str, str, list[Sample]], moment: int | None = None) -> bytes:
+    """Returns metrics in the text format of Prometheus."""
+    lines = []
+    for name, kind, text, samples in families:
+        lines += [f"# HELP {name} [STABLE] {text}", f"# TYPE {name} {kind}"]
+        for labels, value in samples:
+            shown = ",".join(f'{key}="{one}"' for key, one in sorted(labels.items()))
+            at = "" if moment is None or name == "resource_scrape_error" else f" {moment}"
+            lines.append(f"{name}{f'{{{shown}}}' if shown else ''} {value:.15g}{at}")
+    return "".join(f"{line}\n" for line in lines).encode()

@@ -1,0 +1,200 @@
+"""The context of a command: its arguments, environment, descriptors, files and container.
+
+Commands are coroutines that take a `Program` and return an exit code; `commands` has them by name.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+from fakekube.nodes.runtime.descriptors import Descriptor, Flags, Null, OpenFile, open_device
+from fakekube.nodes.runtime.filesystem import Device, Directory, File, FileSystem, oserror
+from fakekube.nodes.runtime.scheduling import Task, current
+
+if TYPE_CHECKING:
+    from fakekube.nodes.runtime.network import Network
+
+__all__ = ["Command", "Host", "Program", "Usage"]
+
+
+class Host(Protocol):
+    """The part of a container that commands use."""
+
+    @property
+    def pod(self) -> Mapping[str, Any]:
+        """The Pod object."""
+
+    @property
+    def name(self) -> str:
+        """The name of the container."""
+
+    @property
+    def hostname(self) -> str:
+        """The name of the pod."""
+
+    @property
+    def files(self) -> FileSystem:
+        """The files of the container."""
+
+    @property
+    def tasks(self) -> Mapping[int, Task]:
+        """The processes of the container by id."""
+
+    @property
+    def uid(self) -> int:
+        """The user of the container's processes."""
+
+    @property
+    def gid(self) -> int:
+        """The group of the container's processes."""
+
+    @property
+    def network(self) -> Network:
+        """The network of the container."""
+
+    @property
+    def node_name(self) -> str:
+        """The name of the node."""
+
+    @property
+    def memory_limit(self) -> int:
+        """The memory limit in bytes."""
+
+    def started_seconds(self) -> float:
+        """Returns for how many seconds the container has been running."""
+
+    def command_for(self, name: str) -> Command | None:
+        """Returns the command of a test's handler; None if there is none."""
+
+    def next_pid(self) -> int:
+        """Returns a process id."""
+
+    def register(self, task: Task) -> None:
+        """Adds a task to the processes of the container."""
+
+
+class Usage(Exception):
+    """A command was called with invalid arguments; the text is the reason."""
+
+    def __init__(self, text: str, code: int = 1) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+@dataclass(slots=True)
+class Program:
+    """One call of a command."""
+
+    name: str
+    args: Sequence[str]
+    env: dict[str, str]
+    cwd: str
+    descriptors: Mapping[int, Descriptor]
+    host: Host
+    run_other: Callable[[Sequence[str], Program], Awaitable[int]]
+    """Runs another command with the environment and descriptors of a program."""
+    shell: Any = None
+    """The shell that runs the command; None if there is none."""
+    closing: list[Descriptor] = field(default_factory=list)
+    argv0: str = ""
+    """The name or path by which it was called; `name` is the last part."""
+
+    @property
+    def files(self) -> FileSystem:
+        """The files of the container."""
+        return self.host.files
+
+    @property
+    def stdin(self) -> Descriptor:
+        """Descriptor 0; empty if it is closed."""
+        return self.descriptors.get(0) or Null()
+
+    @property
+    def stdout(self) -> Descriptor:
+        """Descriptor 1; writing fails if it is closed."""
+        return self.descriptors.get(1) or Descriptor()
+
+    @property
+    def stderr(self) -> Descriptor:
+        """Descriptor 2; writing fails if it is closed."""
+        return self.descriptors.get(2) or Descriptor()
+
+    @property
+    def task(self) -> Task:
+        """The task that runs the command."""
+        return current()
+
+    async def write(self, text: str | bytes) -> None:
+        """Writes to stdout."""
+        await self.stdout.write(text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text)
+
+    async def complain(self, text: str, code: int = 1) -> int:
+        """Writes an error message to stderr, after the name of the command. Returns `code`."""
+        await self.stderr.write(f"{self.name}: {text}\n".encode("utf-8", "surrogateescape"))
+        return code
+
+    async def complain_about(self, path: str, error: OSError) -> int:
+        """Writes the error message for a file to stderr. Returns 1."""
+        return await self.complain(f"{path}: {error.strerror}")
+
+    def path(self, path: str) -> str:
+        """Returns the absolute path."""
+        return posixpath.normpath(posixpath.join(self.cwd, path))
+
+    def open(self, path: str, *, write: bool = False, append: bool = False, read: bool = True) -> Descriptor:
+        """Opens a file; for writing it is created, and emptied unless `append`. Raises OSError."""
+        if write:
+            node: object = self.files.create(path, self.cwd)
+        else:
+            node = self.files.node(path, self.cwd)
+        if isinstance(node, Device):
+            known = open_device(node)
+            return known if known is not None else self._own(node, path)
+        if isinstance(node, Directory):
+            raise oserror(21, path)
+        if not isinstance(node, File):
+            raise oserror(6, path)
+        if write and not append and not read:
+            node.data.clear()
+            node.mtime = self.files.now()
+        return OpenFile(self.files, node, Flags(read, write, append))
+
+    def _own(self, node: Device, path: str) -> Descriptor:
+        """Returns the descriptor for /dev/stdin, /dev/fd/3 or /dev/tty. Raises OSError if it is closed."""
+        number = 0 if node.name == "tty" else int(node.name.removeprefix("fd"))
+        found = self.descriptors.get(number)
+        if found is None:
+            raise oserror(6, path)
+        return found.hold()
+
+    async def inputs(self, paths: Sequence[str]) -> AsyncIterator[tuple[str, Descriptor]]:
+        """Opens files and yields them; "-" is stdin, which is also the default. Writes an error for files that cannot be read,
+        and sets `failed`."""
+        for path in paths or ("-",):
+            if path == "-":
+                yield path, self.stdin
+                continue
+            try:
+                opened = self.open(path)
+            except OSError as error:
+                await self.complain(f"can't open '{path}': {error.strerror}")
+                self.failed = True
+                continue
+            try:
+                yield path, opened
+            finally:
+                opened.close()
+
+    failed: bool = False
+    """Whether one of `inputs` could not be read."""
+
+    async def run(self, argv: Sequence[str], **changes: Any) -> int:
+        """Runs another command with the fields of this one, except `changes`. Returns the exit code."""
+        return await self.run_other(argv, replace(self, **changes))
+
+
+Command = Callable[[Program], Awaitable[int]]
+"""The implementation of a command. May raise Usage."""

@@ -1,0 +1,219 @@
+"""The container runtime of a cluster: implements `kubelet_api.Kubelet` for the pods of all nodes.
+
+It is created by the first request for the inside of a pod. Pods are read from the store; the files, logs and programs of a pod
+are kept in a `Sandbox`, by uid, until the pod is deleted.
+
+Invariant: a `Container` is one run of a container, which is determined by the status of the pod.
+
+Specified by: pkg/kubelet/kubelet_pods.go (GetKubeletContainerLogs, GetExec, GetAttach, GetPortForward).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from fakekube.apiserver.registry.backend import Backend
+from fakekube.base.clock import Clock
+from fakekube.controllers.client import ApiError, Client
+from fakekube.net.streaming.kubelet_api import (
+    Connection,
+    Destination,
+    Execution,
+    KubeletError,
+    LogOptions,
+    PortForwardError,
+    Streams,
+)
+from fakekube.net.streams import Stream
+from fakekube.nodes.runtime.behaviour import NOTHING, Behaviour
+from fakekube.nodes.runtime.container import Container, Run
+from fakekube.nodes.runtime.logs import LogStream, read_log
+from fakekube.nodes.runtime.sandbox import Sandbox
+from fakekube.nodes.runtime.sessions import attach, exec_handler, exec_program
+
+__all__ = ["Runtime"]
+
+Object = Mapping[str, Any]
+
+_STATUSES = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
+_SPECS = ("containers", "initContainers", "ephemeralContainers")
+
+
+class Runtime:
+    """The containers of a cluster.
+
+    Args:
+        backend: the backend of the cluster.
+        client: requests tokens, as kubelets do.
+        behaviour: returns the behaviour that tests have set for a container of a pod.
+        on_exit: called with pod, container and exit code when a main program ends that determines the end of its container;
+            with None if the shell does not have the program.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        client: Client,
+        behaviour: Callable[[Object, Object], Behaviour] | None = None,
+        on_exit: Callable[[Object, Container, int | None], None] | None = None,
+    ) -> None:
+        self.cluster = backend.services
+        self._client = client
+        self.clock: Clock = backend.clock
+        self._behaviour = behaviour or (lambda _pod, _container: NOTHING)
+        self._on_exit = on_exit
+        self._lock = threading.RLock()
+        self._sandboxes: dict[str, Sandbox] = {}
+        self._bucket = backend.store.bucket("pods")
+        self._seen = 0
+        self._watching = False
+
+    # ------------------------------------------------------------ pods and containers
+
+    def sandbox(self, pod: Object) -> Sandbox:
+        """Returns the sandbox of a pod; creates it on first use."""
+        uid = pod["metadata"]["uid"]
+        with self._lock:
+            found = self._sandboxes.get(uid)
+            if found is None:
+                self._forget_others()
+                found = self._sandboxes[uid] = Sandbox(pod, self)
+                if not self._watching:
+                    self._watching = True
+                    self._bucket.subscribe(self._pods_changed)
+        return found
+
+    def _forget_others(self) -> None:
+        for uid, one in list(self._sandboxes.items()):
+            if one.is_gone:
+                del self._sandboxes[uid]
+
+    def _pods_changed(self) -> None:
+        """Ends the containers whose runs have ended. Called by the store, in the thread of the writer."""
+        for one in list(self._sandboxes.values()):
+            one.catch_up()
+
+    def container(self, pod: Object, name: str, *, previous: bool = False) -> Container:
+        """Returns the current run of a container, or the previous one. Raises KubeletError if there is none."""
+        spec = next((one for kind in _SPECS for one in pod["spec"].get(kind) or () if one["name"] == name), None)
+        status = _status_of(pod, name)
+        metadata = pod["metadata"]
+        if spec is None or status is None:
+            raise KubeletError(404, f'container not found ("{name}")')
+        run = run_of(status, previous=previous)
+        if run is None:
+            what = "previous terminated container" if previous else "container"
+            raise KubeletError(400, f'{what} "{name}" in pod "{metadata["name"]}" not found')
+        return self.sandbox(pod).container(spec, run)
+
+    def behaviour_of(self, pod: Object, container: Object) -> Behaviour:
+        """Returns the behaviour that tests have set for a container."""
+        return self._behaviour(pod, container)
+
+    def request_token(self, pod: Object, audience: str, seconds: int) -> str:
+        """Requests a token for the service account of a pod; returns "" if the request fails."""
+        metadata = pod["metadata"]
+        reference = {"kind": "Pod", "apiVersion": "v1", "name": metadata["name"], "uid": metadata["uid"]}
+        spec = {"audiences": [audience] if audience else [], "expirationSeconds": seconds, "boundObjectRef": reference}
+        account = pod["spec"].get("serviceAccountName") or "default"
+        path = f"/api/v1/namespaces/{metadata['namespace']}/serviceaccounts/{account}/token"
+        body = {"kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1", "spec": spec}
+        try:
+            return str(self._client.call("POST", path, body)["status"]["token"])
+        except ApiError:
+            return ""
+
+    def exited(self, pod: Object, container: Container, code: int | None) -> None:
+        """Called when a main program has ended, or with None if the shell does not have it; calls `on_exit` if it determines
+        the end of its container."""
+        decides = container.behaviour().follows_command
+        if decides is None:
+            decides = bool(container.spec.get("stdin"))
+        if decides and self._on_exit is not None:
+            self._on_exit(pod, container, code)
+
+    # ------------------------------------------------------------ kubelet_api.Kubelet
+
+    def container_logs(self, pod: Object, container: str, options: LogOptions) -> Stream | bytes:
+        """See `kubelet_api.Kubelet`."""
+        found = self.container(pod, container, previous=options.previous)
+        found.main.catch_up()
+        if not options.follow:
+            return read_log(found.log, options, self.clock.now())
+        found.main.follow()
+        return LogStream(found.log, options, self.clock, found.main.unfollow)
+
+    def exec(self, pod: Object, container: str, command: Sequence[str], streams: Streams) -> Execution:
+        """See `kubelet_api.Kubelet`."""
+        found = self._running(pod, container)
+        found.main.catch_up()
+        handler = found.behaviour().exec
+        if handler is not None:
+            return exec_handler(handler, found, command, streams)
+        return exec_program(found, command, streams)
+
+    def attach(self, pod: Object, container: str, streams: Streams) -> Execution:
+        """See `kubelet_api.Kubelet`."""
+        found = self._running(pod, container)
+        handler = found.behaviour().attach
+        if handler is not None:
+            return exec_handler(handler, found, (), streams)
+        return attach(found, streams)
+
+    def _running(self, pod: Object, name: str) -> Container:
+        found = self.container(pod, name)
+        if not found.is_running:
+            raise KubeletError(500, f'container not found ("{name}")')
+        return found
+
+    def port_forward(self, pod: Object, port: int) -> Connection:
+        """See `kubelet_api.Kubelet`."""
+        try:
+            return self.connect(pod, port)
+        except OSError:
+            raise PortForwardError(
+                f'failed to connect to localhost:{port} inside namespace "{pod["metadata"]["uid"]}", '
+                f"IPv4: dial tcp4 127.0.0.1:{port}: connect: connection refused "
+                f"IPv6 dial tcp6: address localhost: no suitable address found "
+            ) from None
+
+    def connect(self, pod: Object, port: int) -> Connection:
+        """Connects to a port of a pod. Raises OSError."""
+        return self.sandbox(pod).connect(port)
+
+    def pod_destination(self, pod: Object, port: int) -> Destination | None:
+        """See `kubelet_api.Kubelet`."""
+        return self.sandbox(pod).destination(port)
+
+    def node_destination(self, node: Object) -> Destination | None:
+        """See `kubelet_api.Kubelet`."""
+        from fakekube.nodes.runtime.kubelet_server import KubeletServer
+
+        return KubeletServer(node["metadata"]["name"], self)
+
+
+def _status_of(pod: Object, name: str) -> Object | None:
+    status = pod.get("status") or {}
+    return next((one for kind in _STATUSES for one in status.get(kind) or () if one["name"] == name), None)
+
+
+def run_of(status: Object, *, previous: bool = False) -> Run | None:
+    """Returns the run in a container status, or the previous one; None if there is none."""
+    state, attempt = status.get("state") or {}, status.get("restartCount", 0)
+    last = (status.get("lastState") or {}).get("terminated")
+    if previous:
+        return None if last is None else _ended(last, attempt if "waiting" in state else attempt - 1)
+    if state.get("running"):
+        return Run(attempt, datetime.fromisoformat(state["running"]["startedAt"]))
+    if state.get("terminated"):
+        return _ended(state["terminated"], attempt)
+    return None if last is None else _ended(last, attempt)
+
+
+def _ended(state: Object, attempt: int) -> Run:
+    started, finished = state.get("startedAt"), state.get("finishedAt")
+    end = datetime.fromisoformat(finished) if finished else datetime.fromisoformat("1970-01-01T00:00:00+00:00")
+    return Run(attempt, datetime.fromisoformat(started) if started else end, end, state.get("exitCode", 0))

@@ -1,0 +1,228 @@
+"""The sandbox of one pod: the runs of its containers, its volumes, and the servers of its ports.
+
+Invariant: containers of a pod share only volumes, network and ports.
+
+Specified by: pkg/kubelet/kuberuntime/kuberuntime_sandbox.go.
+"""
+
+from __future__ import annotations
+
+import errno
+import threading
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from fakekube.net.streaming.kubelet_api import Connection, Destination
+from fakekube.nodes.runtime.behaviour import Behaviour, PortHandler
+from fakekube.nodes.runtime.cgroup import mount_cgroup
+from fakekube.nodes.runtime.container import Container, ContainerContext, Run
+from fakekube.nodes.runtime.environment import environment
+from fakekube.nodes.runtime.filesystem import File, FileSystem, oserror
+from fakekube.nodes.runtime.images import base_name, install, root_of
+from fakekube.nodes.runtime.network import Network
+from fakekube.nodes.runtime.volumes import Volumes
+
+if TYPE_CHECKING:
+    from fakekube.nodes.runtime.runtime import Runtime
+
+__all__ = ["Sandbox"]
+
+Object = Mapping[str, Any]
+
+#: Ports that images serve although the container does not declare them.
+_WELL_KNOWN: Final = {"nginx": 80, "httpd": 80}
+_ENDED: Final = 137
+
+
+class Sandbox:
+    """One pod.
+
+    Args:
+        pod: the Pod object.
+        runtime: of the cluster.
+    """
+
+    def __init__(self, pod: Object, runtime: Runtime) -> None:
+        self._last = pod
+        self._runtime = runtime
+        self._lock = threading.RLock()
+        self._runs: dict[str, dict[int, Container]] = {}
+        """Name of the container → attempt → run; the last two runs are kept."""
+        self.listeners: dict[int, list[Any]] = {}
+        """Port → functions that connect to a program of a container that listens there."""
+        self._tokens: dict[tuple[str, int], tuple[str, float]] = {}
+        """Audience and lifetime → token, and the time at which it is renewed."""
+        self.volumes = Volumes(lambda: self.pod, runtime.cluster, self._now, self._token, lambda: self.node)
+        self.network = Network(lambda: self.pod, runtime.cluster, runtime.connect, self.listeners)
+
+    def _now(self) -> float:
+        return self._runtime.clock.now().timestamp()
+
+    # ------------------------------------------------------------ the pod
+
+    def _stored(self) -> Object | None:
+        metadata = self._last["metadata"]
+        found = self._runtime.cluster.get("", "pods", metadata["namespace"], metadata["name"])
+        return found if found is not None and found["metadata"]["uid"] == metadata["uid"] else None
+
+    @property
+    def pod(self) -> Object:
+        """The current Pod object; after its deletion the last one."""
+        found = self._stored()
+        if found is not None:
+            self._last = found
+        return self._last
+
+    @property
+    def is_gone(self) -> bool:
+        """Reports whether the pod is deleted."""
+        return self._stored() is None
+
+    @property
+    def node(self) -> Object | None:
+        """The node of the pod."""
+        return self._runtime.cluster.get("", "nodes", "", self.pod["spec"].get("nodeName", ""))
+
+    # ------------------------------------------------------------ containers
+
+    def container(self, spec: Object, run: Run) -> Container:
+        """Returns a run of a container."""
+        name = spec["name"]
+        with self._lock:
+            runs = self._runs.setdefault(name, {})
+            found = runs.get(run.attempt)
+            if found is None:
+                found = runs[run.attempt] = self._made(spec, run)
+                for attempt in sorted(runs)[:-2]:
+                    del runs[attempt]
+        if run.finished is not None:
+            found.end(run)
+        return found
+
+    def _made(self, spec: Object, run: Run) -> Container:
+        runtime = self._runtime
+        context = ContainerContext(
+            lambda: self.pod,
+            runtime.clock,
+            lambda: runtime.behaviour_of(self.pod, spec),
+            self._make_files,
+            lambda: environment(self.pod, spec, runtime.cluster, self.node),
+            self.network,
+            lambda container, code: runtime.exited(self.pod, container, code),
+        )
+        return Container(spec, run, context)
+
+    def _make_files(self, container: Container) -> FileSystem:
+        root = root_of(container.spec.get("image", ""), container.run.started.timestamp())
+        writable = FileSystem(root, self._now)
+        install(self.pod, writable)
+        mount_cgroup(writable, lambda: self._resources_of(container))
+        self.volumes.mount(container.spec, container.environment, writable)
+        if container.spec.get("terminationMessagePath"):
+            writable.mount(container.spec["terminationMessagePath"], File(0o666, mtime=self._now()))
+        if container.read_only_root:
+            writable.mounts["/"] = replace(writable.mounts["/"], read_only=True)
+        return writable
+
+    def _resources_of(self, container: Container) -> Object:
+        """Returns the present resources of a container."""
+        from fakekube.nodes.runtime.runtime import _status_of
+
+        status = _status_of(self.pod, container.name) or {}
+        found: Object = status.get("resources") or container.spec.get("resources") or {}
+        return found
+
+    def catch_up(self) -> None:
+        """Ends the containers whose runs have ended by the status of the pod."""
+        from fakekube.nodes.runtime.runtime import _status_of, run_of
+
+        found = self._stored()
+        if found is self._last and found is not None:
+            return
+        if found is not None:
+            self._last = found
+        now = self._runtime.clock.now()
+        for name, runs in list(self._runs.items()):
+            for container in [one for one in runs.values() if one.is_running]:
+                status = None if found is None else _status_of(found, name)
+                run = None if status is None else run_of(status)
+                if run is not None and run.attempt == container.run.attempt and run.finished is None:
+                    continue
+                if run is None or run.attempt != container.run.attempt:
+                    run = replace(container.run, finished=now, exit_code=_ENDED)
+                container.end(run)
+
+    def _token(self, audience: str, seconds: int) -> str:
+        """Returns a token of the pod's service account, which is renewed after 80 % of its lifetime; "" if there is no
+        account."""
+        found = self._tokens.get((audience, seconds))
+        now = self._now()
+        if found is None or now > found[1]:
+            found = self._tokens[audience, seconds] = (
+                self._runtime.request_token(self.pod, audience, seconds),
+                now + seconds * 0.8,
+            )
+        return found[0]
+
+    # ------------------------------------------------------------ ports
+
+    def _behaviours(self) -> list[tuple[Object, Behaviour]]:
+        pod = self.pod
+        return [(one, self._runtime.behaviour_of(pod, one)) for one in pod["spec"]["containers"]]
+
+    def _served(self, port: int) -> Destination | PortHandler | None:
+        """Returns the server that a test or the image has for a port. Raises OSError if nothing listens there."""
+        found = self._behaviours()
+        for _, behaviour in found:
+            if port in behaviour.ports:
+                served = behaviour.ports[port]
+                if served is None:
+                    raise oserror(errno.ECONNREFUSED)
+                return served
+        declared = {one["containerPort"]: spec for spec, _ in found for one in spec.get("ports") or ()}
+        declared |= {_WELL_KNOWN[name]: spec for spec, _ in found if (name := base_name(spec.get("image", ""))) in _WELL_KNOWN}
+        has_rules = any(behaviour.ports for _, behaviour in found)
+        if (declared or has_rules) and port not in declared:
+            raise oserror(errno.ECONNREFUSED)
+        from fakekube.nodes.runtime.ports import default_application
+
+        spec = declared.get(port) or found[0][0]
+        return default_application(self.pod, spec, port, lambda: self._runtime.container(self.pod, spec["name"]).files)
+
+    def destination(self, port: int) -> Destination | None:
+        """Returns the destination of HTTP requests to a port; None if nothing listens there."""
+        try:
+            if not self._listener(port):
+                served = self._served(port)
+                if isinstance(served, tuple):
+                    return served
+                from fakekube.nodes.runtime.ports import is_application
+
+                if served is not None and is_application(served):
+                    return served  # type: ignore[return-value]
+        except OSError:
+            return None
+        from fakekube.nodes.runtime.ports import over_connection
+
+        return over_connection(lambda: self.connect(port))
+
+    def _listener(self, port: int) -> bool:
+        """Reports whether a program of a container listens at a port; first runs the programs up to now."""
+        if (self.pod.get("status") or {}).get("phase") == "Running":
+            for one in self.pod["spec"]["containers"]:
+                if one.get("command") or one.get("args"):
+                    self._runtime.container(self.pod, one["name"]).main.catch_up()
+        return bool(self.listeners.get(port))
+
+    def connect(self, port: int) -> Connection:
+        """Connects to a port. Raises OSError if nothing listens there."""
+        if self._listener(port):
+            connection: Connection = self.listeners[port].pop(0)()
+            return connection
+        from fakekube.nodes.runtime.ports import serve
+
+        served = self._served(port)
+        if served is None:
+            raise oserror(errno.ECONNREFUSED)
+        return serve(served)

@@ -1,0 +1,362 @@
+"""Runs the programs of a container as coroutines, which release their thread whenever they wait.
+
+A `Scheduler` runs the tasks of one session, one at a time, in a worker thread of the process, which it only uses while a task can
+run. A task that waits for a pipe, a time or another task uses no thread.
+
+A scheduler has a time of its own. It follows the clock, but a sleeping task wakes at exactly its time, even if the clock has
+moved further meanwhile: a program that acts every second acts once for each second, also if the scheduler did not run at that
+time. A scheduler that is not `eager` only runs in `catch_up`, and after a task is woken.
+
+Invariant: one thread at a time runs tasks of a scheduler; `time` never decreases and never passes the clock.
+"""
+
+from __future__ import annotations
+
+import heapq
+import logging
+import threading
+import types
+from collections import deque
+from collections.abc import Callable, Coroutine, Generator
+from datetime import datetime, timedelta
+from typing import Any, Final, TypeVar
+
+from fakekube.base.clock import Clock, Timer
+from fakekube.base.threads import WORKERS
+from fakekube.net.streams import Notifier, Source
+
+__all__ = [
+    "SIGHUP",
+    "SIGINT",
+    "SIGKILL",
+    "SIGPIPE",
+    "SIGTERM",
+    "Killed",
+    "Scheduler",
+    "Task",
+    "checkpoint",
+    "current",
+    "sleep",
+    "until",
+]
+
+_log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+SIGHUP: Final = 1
+SIGINT: Final = 2
+SIGKILL: Final = 9
+SIGPIPE: Final = 13
+SIGTERM: Final = 15
+
+#: The maximum number of steps in the thread of the caller; a worker continues.
+_INLINE_STEPS: Final = 2_000
+#: The maximum number of past sleeps that are run one by one; after them, the time jumps to the present.
+_MAX_REPLAYED: Final = 5_000
+
+_CHECKPOINT: Final = object()
+_PARK: Final = object()
+
+
+class Killed(BaseException):
+    """A signal ends the task; raised at the point where the task waits."""
+
+    def __init__(self, signal: int) -> None:
+        super().__init__(signal)
+        self.signal = signal
+
+
+_local = threading.local()
+
+
+def current() -> Task:
+    """Returns the task that runs in this thread."""
+    task: Task = _local.task
+    return task
+
+
+@types.coroutine
+def _yield(what: object) -> Generator[object]:
+    yield what
+
+
+async def checkpoint() -> None:
+    """Lets other tasks run. Loops that may run for long call it."""
+    await _yield(_CHECKPOINT)
+
+
+async def until(condition: Callable[[], T | None], *sources: Source) -> T:
+    """Waits until `condition` returns a value other than None, and returns it. It is called again after each notification of
+    the sources."""
+    value = condition()
+    if value is not None:
+        return value
+    wake = current().wake
+    for source in sources:
+        source.subscribe(wake)
+    try:
+        while (value := condition()) is None:
+            await _yield(_PARK)
+        return value
+    finally:
+        for source in sources:
+            source.unsubscribe(wake)
+
+
+async def sleep(seconds: float) -> None:
+    """Waits for a number of seconds of the cluster's clock."""
+    task = current()
+    await task.scheduler.sleep_until(task.scheduler.time + max(seconds, 0.0))
+
+
+class Task:
+    """A process: a program in execution."""
+
+    __slots__ = ("_notifier", "children", "coroutine", "exit_code", "name", "parked", "pid", "scheduler", "signal", "woken")
+
+    def __init__(self, scheduler: Scheduler, coroutine: Coroutine[Any, Any, int], name: str, pid: int) -> None:
+        self.scheduler = scheduler
+        self.coroutine = coroutine
+        self.name = name
+        self.pid = pid
+        self.children: list[Task] = []
+        self.exit_code: int | None = None
+        """The exit code; None while the task runs."""
+        self.signal: int | None = None
+        """A pending signal."""
+        self.parked = False
+        """Whether the task waits to be woken."""
+        self.woken = False
+        """Whether the task was woken since the beginning of its last step."""
+        self._notifier = Notifier()
+
+    def wake(self) -> None:
+        """Makes the task check its condition again; from any thread."""
+        self.scheduler.resume(self)
+
+    def kill(self, signal: int = SIGKILL) -> None:
+        """Sends a signal to the task and its children; from any thread."""
+        for child in self.children:
+            child.kill(signal)
+        if self.exit_code is None:
+            self.signal = signal
+            self.wake()
+
+    def subscribe(self, wake: Callable[[], None]) -> None:
+        """Calls `wake` at the end of the task."""
+        self._notifier.subscribe(wake)
+
+    def unsubscribe(self, wake: Callable[[], None]) -> None:
+        """Ends a subscription."""
+        self._notifier.unsubscribe(wake)
+
+    async def join(self) -> int:
+        """Waits for the end of the task and returns its exit code."""
+        return await until(lambda: self.exit_code, self)
+
+    def step(self) -> object:
+        """Runs the task until it waits. Returns the kind of the wait; None at its end."""
+        self.woken = False
+        before, _local.task = getattr(_local, "task", None), self
+        try:
+            if self.signal is not None:
+                signal, self.signal = self.signal, None
+                return self.coroutine.throw(Killed(signal))
+            return self.coroutine.send(None)
+        except StopIteration as end:
+            self._end(end.value)
+        except Killed as killed:
+            self._end(128 + killed.signal)
+        except BrokenPipeError:
+            self._end(128 + SIGPIPE)
+        except Exception:
+            _log.exception("%s failed", self.name)
+            self._end(1)
+        finally:
+            _local.task = before
+        return None
+
+    def _end(self, code: int) -> None:
+        self.exit_code = code
+        self._notifier.notify()
+
+
+class Scheduler:
+    """Runs the tasks of one session.
+
+    Args:
+        clock: of the cluster.
+        started: the time, in seconds of the clock's `monotonic`, at which the first task starts; by default now.
+        eager: whether to run sleeping tasks as soon as they are due; else they run in `catch_up` only.
+    """
+
+    def __init__(self, clock: Clock, *, started: float | None = None, eager: bool = True) -> None:
+        self._clock = clock
+        self.time = clock.monotonic() if started is None else started
+        """The time of the scheduler, in seconds of the clock's `monotonic`."""
+        self._eager = eager
+        self._lock = threading.Lock()
+        self._ready: deque[Task] = deque()
+        self._resumed: deque[Task] = deque()
+        """Tasks that were woken from outside of the scheduler."""
+        self._sleepers: list[tuple[float, int, Task]] = []
+        self._number = 0
+        self._runner: int | None = None
+        self._timer: Timer | None = None
+        self._limit: float | None = None
+        """The time up to which it runs; None for the present."""
+        self._idle = threading.Condition(self._lock)
+
+    def now(self) -> datetime:
+        """Returns the time of the scheduler as a date."""
+        return self._clock.now() - timedelta(seconds=max(self._clock.monotonic() - self.time, 0.0))
+
+    # ------------------------------------------------------------ tasks
+
+    def start(self, coroutine: Coroutine[Any, Any, int], name: str, pid: int, parent: Task | None = None) -> Task:
+        """Adds a task; it is run by `run` or `catch_up`.
+
+        Args:
+            coroutine: the program; returns the exit code.
+            name, pid: as ps shows them.
+            parent: the task whose signals it also gets.
+        """
+        task = Task(self, coroutine, name, pid)
+        if parent is not None:
+            parent.children = [*(child for child in parent.children if child.exit_code is None), task]
+        with self._lock:
+            self._ready.append(task)
+        return task
+
+    def resume(self, task: Task) -> None:
+        """Makes a waiting task run again; from any thread."""
+        with self._lock:
+            task.woken = True
+            if not task.parked:
+                return
+            task.parked = False
+            if self._runner == threading.get_ident():
+                self._ready.append(task)
+                return
+            self._resumed.append(task)
+        self._run_in_worker()
+
+    async def sleep_until(self, due: float) -> None:
+        """Parks the running task until a time of this scheduler."""
+        task = current()
+        self._number += 1
+        heapq.heappush(self._sleepers, (due, self._number, task))
+        while self.time < due:
+            await _yield(_PARK)
+
+    # ------------------------------------------------------------ running
+
+    @property
+    def is_sleeping(self) -> bool:
+        """Whether a task waits for a later time."""
+        return bool(self._sleepers)
+
+    @property
+    def eager(self) -> bool:
+        """Whether sleeping tasks run as soon as they are due."""
+        return self._eager
+
+    @eager.setter
+    def eager(self, eager: bool) -> None:
+        self._eager = eager
+        self._set_timer()
+
+    def run(self) -> None:
+        """Runs tasks in the caller's thread; after many steps a worker continues."""
+        if self._claim():
+            self._run_here(_INLINE_STEPS)
+
+    def catch_up(self, limit: float | None = None) -> None:
+        """Runs all tasks that are due now, or at the time `limit` of the clock's `monotonic`, and returns."""
+        while not self._claim():
+            with self._idle:
+                if self._runner == threading.get_ident():
+                    return
+                self._idle.wait_for(lambda: self._runner is None, 1.0)
+        self._limit = limit
+        self._run_here(_INLINE_STEPS * 50)
+
+    def _run_here(self, steps: int) -> None:
+        if not self._run(steps):
+            WORKERS.run(self._work)
+
+    def _work(self) -> None:
+        self._run()
+
+    def _claim(self) -> bool:
+        with self._lock:
+            if self._runner is not None:
+                return False
+            self._runner = -1
+            return True
+
+    def _run_in_worker(self) -> None:
+        """Makes a worker run tasks, if no thread does."""
+        if self._claim():
+            WORKERS.run(self._work)
+
+    def _run(self, steps: int = -1) -> bool:
+        """Runs tasks until none can run, for at most `steps` steps; returns False if there are more.
+
+        The caller must have claimed the scheduler; it is released, unless this returns False.
+        """
+        self._runner = threading.get_ident()
+        replayed = 0
+        while steps:
+            task = self._next(replayed < _MAX_REPLAYED)
+            if task is None:
+                self._set_timer()
+                return True
+            replayed += 1
+            steps -= 1
+            waits_for = task.step()
+            if waits_for is not None:
+                with self._lock:
+                    if waits_for is _CHECKPOINT or task.woken:
+                        self._ready.append(task)
+                    else:
+                        task.parked = True
+        return False
+
+    def _next(self, one_by_one: bool) -> Task | None:
+        """Returns the next task to run; releases the scheduler and returns None if there is none."""
+        with self._lock:
+            if self._ready:
+                return self._ready.popleft()
+            now = self._clock.monotonic() if self._limit is None else self._limit
+            while self._sleepers and self._sleepers[0][0] <= now:
+                due, _, task = heapq.heappop(self._sleepers)
+                self.time = max(self.time, due if one_by_one else now)
+                if task.exit_code is None and task.parked:
+                    task.parked = False
+                    return task
+            if self._resumed:
+                self.time = max(self.time, now)
+                return self._resumed.popleft()
+            self._runner = self._limit = None
+            self._idle.notify_all()
+            return None
+
+    def _set_timer(self) -> None:
+        """Sets the timer for the next sleeping task."""
+        with self._lock:
+            timer, self._timer = self._timer, None
+            due = self._sleepers[0][0] if self._sleepers and self._eager else None
+        if timer is not None:
+            timer.cancel()
+        if due is not None:
+            self._timer = self._clock.call_at(due, self._due)
+
+    def _due(self) -> None:
+        """Runs a sleeping task that is due: with a held clock in the thread that moves it, so that it has run when the clock has
+        moved; else in a worker."""
+        if self._clock.held:
+            self.run()
+        else:
+            self._run_in_worker()

@@ -1,0 +1,193 @@
+"""exec and attach: runs programs of clients in containers, and connects clients to the main program.
+
+Invariant: an execution is finished exactly once, after its pipes are closed.
+
+Specified by: k8s.io/cri-streaming/pkg/streaming/remotecommand, pkg/kubelet/cri/remote; the error texts of runc.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from fakekube.base.golang.quoting import go_quote
+from fakekube.base.threads import WORKERS
+from fakekube.net.pipes import Pipe, TerminalSizeQueue
+from fakekube.net.streaming.kubelet_api import Execution, ExitStatus, Streams
+from fakekube.nodes.runtime.container import Container
+from fakekube.nodes.runtime.descriptors import Descriptor, Null, PipeReader, PipeWriter
+from fakekube.nodes.runtime.handlers import Context, Handler, call
+from fakekube.nodes.runtime.main_program import Attachment
+from fakekube.nodes.runtime.scheduling import SIGKILL, Scheduler, Task, until
+from fakekube.nodes.runtime.shell.programs import ProgramNotFound
+from fakekube.nodes.runtime.terminal import Terminal
+
+__all__ = ["attach", "exec_handler", "exec_program"]
+
+
+def _close(streams: Streams) -> None:
+    if streams.stdin is not None:
+        streams.stdin.abandon()
+    for pipe in (streams.stdout, streams.stderr):
+        if pipe is not None:
+            pipe.close()
+
+
+def exec_program(container: Container, command: Sequence[str], streams: Streams) -> Execution:
+    """Runs a command in a container."""
+    scheduler = Scheduler(container.clock)
+    terminal: Terminal | None = None
+    output = Null() if streams.stdout is None else PipeWriter(streams.stdout)
+    if streams.tty:
+        terminal = Terminal(streams.stdin, output, streams.sizes)
+        descriptors: dict[int, Descriptor] = dict.fromkeys((0, 1, 2), terminal)
+    else:
+        descriptors = {
+            0: Null() if streams.stdin is None else PipeReader(streams.stdin),
+            1: output,
+            2: Null() if streams.stderr is None else PipeWriter(streams.stderr),
+        }
+    tasks: list[Task] = []
+
+    def cancel() -> None:
+        for task in tasks:
+            task.kill(SIGKILL)
+
+    execution = Execution(cancel)
+
+    async def body() -> int:
+        code = 128 + SIGKILL
+        try:
+            code = await _run(container, command, descriptors, tty=streams.tty)
+        except BrokenPipeError:
+            code = 141
+        finally:
+            _close(streams)
+            execution.finish(ExitStatus(code))
+        return code
+
+    root = scheduler.start(body(), " ".join(command), container.next_pid())
+    tasks.append(root)
+    container.register(root)
+    if terminal is not None and streams.stdin is not None:
+        terminal.set_foreground(root)
+        tasks.append(scheduler.start(terminal.pump(), "terminal", 0))
+    scheduler.run()
+    return execution
+
+
+async def _run(container: Container, command: Sequence[str], descriptors: dict[int, Descriptor], *, tty: bool) -> int:
+    program = container.program(command, descriptors, tty=tty)
+    try:
+        return await container.execute(command, program)
+    except ProgramNotFound as missing:
+        await program.stderr.write(f"{refusal(command[0], missing.code)}\n".encode())
+        return missing.code
+
+
+def refusal(name: str, code: int) -> str:
+    """Returns the error of runc for a program that cannot be started."""
+    if code == 126:
+        reason = "permission denied" if "/" in name else "exec format error"
+        shown = f"exec {name}: {reason}"
+    elif "/" in name:
+        shown = f"exec: {go_quote(name)}: stat {name}: no such file or directory"
+    else:
+        shown = f"exec: {go_quote(name)}: executable file not found in $PATH"
+    return f"OCI runtime exec failed: exec failed: unable to start container process: {shown}: unknown"
+
+
+def exec_handler(handler: Handler, container: Container, command: Sequence[str], streams: Streams) -> Execution:
+    """Calls a handler of a test in place of a program."""
+    stdin, stdout = streams.stdin or _empty(), streams.stdout or _sink()
+    stderr = streams.stderr or (stdout if streams.tty else _sink())
+
+    def cancel() -> None:
+        stdin.close()
+        stdout.abandon()
+        stderr.abandon()
+
+    execution = Execution(cancel)
+    context = Context(
+        tuple(command), stdin, stdout, stderr, dict(container.environment), container.pod, container.name, container.files,
+        streams.tty, streams.sizes or TerminalSizeQueue(),
+    )  # fmt: skip
+
+    def work() -> None:
+        status = call(handler, context)
+        _close(streams)
+        execution.finish(status)
+
+    WORKERS.run(work)
+    return execution
+
+
+def _empty() -> Pipe:
+    pipe = Pipe()
+    pipe.close()
+    return pipe
+
+
+def _sink() -> Pipe:
+    """Returns a pipe with a large capacity, for output that the client did not request."""
+    return Pipe(capacity=1 << 30)
+
+
+def attach(container: Container, streams: Streams) -> Execution:
+    """Connects a client to the output and the input of the main program."""
+    main = container.main
+    attachment = Attachment(streams)
+    carriers: list[Callable[[], None]] = []
+
+    def cancel() -> None:
+        detach()
+
+    execution = Execution(cancel)
+
+    def detach() -> None:
+        attachment.gone = True
+        main.attachments = [one for one in main.attachments if one is not attachment]
+        for stop in carriers:
+            stop()
+        carriers.clear()
+        main.ended.unsubscribe(ended)
+        main.unfollow()
+        if container.spec.get("stdinOnce") and streams.stdin is not None:
+            main.stdin.close()
+
+    def ended() -> None:
+        if main.exit is not None and not attachment.gone:
+            detach()
+            _close(streams)
+            execution.finish(ExitStatus(0))
+
+    main.attachments = [*main.attachments, attachment]
+    main.ended.subscribe(ended)
+    main.follow()
+    if streams.stdin is not None and container.spec.get("stdin"):
+        body = _carry(streams.stdin, main.stdin, close=bool(container.spec.get("stdinOnce")))
+        carriers.append(main.scheduler.start(body, "attach", 0).kill)
+    if streams.sizes is not None:
+        carriers.append(_carry_sizes(streams.sizes, main.sizes))
+    main.catch_up()
+    ended()
+    return execution
+
+
+async def _carry(source: Pipe, target: Pipe, *, close: bool) -> int:
+    """Transfers the data of a pipe to another one."""
+    writer = PipeWriter(target)
+    while data := await until(source.read, source):
+        await writer.write(data)
+    if close:
+        target.close()
+    return 0
+
+
+def _carry_sizes(source: TerminalSizeQueue, target: TerminalSizeQueue) -> Callable[[], None]:
+    def pass_on() -> None:
+        while (size := source.next()) is not None:
+            target.put(size)
+
+    source.subscribe(pass_on)
+    pass_on()
+    return lambda: source.unsubscribe(pass_on)

@@ -1,0 +1,124 @@
+"""The execution environment of a shell: parameters, variables, functions, options, traps and descriptors.
+
+Invariant: changes of a fork do not affect the shell that it was forked from.
+
+Specified by: POSIX.1-2017, Shell & Utilities, 2.5 (Parameters and Variables), 2.12 (Shell Execution Environment).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Self
+
+from fakekube.nodes.runtime.descriptors import Descriptor
+from fakekube.nodes.runtime.filesystem import FileSystem
+from fakekube.nodes.runtime.program import Program
+from fakekube.nodes.runtime.scheduling import Task
+from fakekube.nodes.runtime.shell.expansion import ExpansionError
+from fakekube.nodes.runtime.shell.programs import find_program
+from fakekube.nodes.runtime.shell.syntax import Command
+
+__all__ = ["ShellState"]
+
+
+@dataclass(slots=True)
+class ShellState:
+    """The execution environment of a shell, except for running programs."""
+
+    program: Program
+    name: str = "sh"
+    """`$0`, which is also the beginning of error messages."""
+    arguments: list[str] = field(default_factory=list)
+    variables: dict[str, str] = field(default_factory=dict)
+    exported: set[str] = field(default_factory=set)
+    read_only: set[str] = field(default_factory=set)
+    functions: dict[str, Command] = field(default_factory=dict)
+    options: set[str] = field(default_factory=set)
+    traps: dict[str, str] = field(default_factory=dict)
+    descriptors: dict[int, Descriptor] = field(default_factory=dict)
+    cwd: str = "/"
+    status: int = 0
+    background: list[Task] = field(default_factory=list)
+    depth: int = 0
+    locals: list[dict[str, str | None]] = field(default_factory=list)
+    """For each running function its local variables, with their previous values."""
+    checked: int = 0
+    """The number of enclosing commands whose status is tested; in them, `set -e` does not end the shell."""
+
+    @classmethod
+    def of(cls, program: Program, name: str = "sh", arguments: Sequence[str] = ()) -> Self:
+        """Returns a shell with the environment and the descriptors of a program."""
+        made = cls(program, name, list(arguments), dict(program.env), set(program.env), descriptors=dict(program.descriptors))
+        made.cwd = program.cwd
+        made.variables.setdefault("IFS", " \t\n")
+        made.variables["PWD"] = program.cwd
+        return made
+
+    # ------------------------------------------------------------ expansion.Scope
+
+    @property
+    def files(self) -> FileSystem:
+        """See `expansion.Scope`."""
+        return self.program.files
+
+    def parameter(self, name: str) -> str | None:
+        """See `expansion.Scope`."""
+        if name.isdigit():
+            number = int(name)
+            return self.name if number == 0 else self.arguments[number - 1] if number <= len(self.arguments) else None
+        special = {
+            "?": lambda: str(self.status),
+            "#": lambda: str(len(self.arguments)),
+            "$": lambda: str(self.program.task.pid),
+            "!": lambda: str(self.background[-1].pid) if self.background else "",
+            "-": lambda: "".join(sorted(self.options)),
+            "@": lambda: " ".join(self.arguments),
+            "*": lambda: " ".join(self.arguments),
+        }.get(name)
+        if special is not None:
+            return special()
+        if name == "RANDOM" and name not in self.variables:
+            import random
+
+            return str(random.randrange(32768))
+        return self.variables.get(name)
+
+    def positional(self) -> list[str]:
+        """See `expansion.Scope`."""
+        return self.arguments
+
+    def fork(self, descriptors: dict[int, Descriptor] | None = None) -> Self:
+        """Returns a copy for a subshell; by default with the same descriptors."""
+        return replace(
+            self,
+            arguments=list(self.arguments),
+            variables=dict(self.variables),
+            exported=set(self.exported),
+            functions=dict(self.functions),
+            options=set(self.options),
+            traps={},
+            descriptors=dict(self.descriptors) if descriptors is None else descriptors,
+            background=list(self.background),
+            depth=self.depth + 1,
+        )
+
+    def environment(self) -> dict[str, str]:
+        """Returns the exported variables."""
+        return {name: self.variables[name] for name in self.exported if name in self.variables}
+
+    async def complain(self, message: str, descriptors: dict[int, Descriptor] | None = None) -> None:
+        """Writes an error message to stderr."""
+        target = (descriptors or self.descriptors).get(2)
+        if target is not None:
+            await target.write(f"{self.name}: {message}\n".encode("utf-8", "surrogateescape"))
+
+    def set_variable(self, name: str, value: str) -> None:
+        """Assigns a value to a variable. Raises ExpansionError if it is read-only."""
+        if name in self.read_only:
+            raise ExpansionError(f"{name}: is read only")
+        self.variables[name] = value
+
+    def find(self, name: str) -> str | None:
+        """Returns the path of a program; None if there is none."""
+        return find_program(name, self.files, self.variables.get("PATH", ""), self.cwd)

@@ -1,0 +1,171 @@
+"""The volumes of pods.
+
+ConfigMaps, Secrets, the downward API and projected volumes have the layout of a kubelet's atomic writer: a directory with a
+timestamp, the link `..data` to it, and a link for each file. Their content is computed when it is read, so that it is always
+up to date; a kubelet takes up to a minute. With `subPath` the content is that at the start of the container.
+
+Invariant: all containers of a pod mount the same directory for a volume.
+
+Specified by: pkg/volume (configmap, secret, downwardapi, projected, emptydir), pkg/volume/util/atomic_writer.go,
+pkg/kubelet/kubelet_pods.go (makeMounts).
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from fakekube.apis.rest.cluster_access import ClusterAccess
+from fakekube.nodes.runtime.environment import expand, field_value, resource_value, values_of
+from fakekube.nodes.runtime.filesystem import Directory, File, FileSystem, Node, Symlink
+
+__all__ = ["Volumes"]
+
+Object = Mapping[str, Any]
+
+
+class _Content(NamedTuple):
+    """The content and the mode of a file in a volume."""
+
+    data: bytes
+    mode: int
+
+
+class Volumes:
+    """The volumes of one pod.
+
+    Args:
+        pod: returns the current Pod object.
+        cluster: access to ConfigMaps and Secrets.
+        now: returns the seconds since 1970.
+        token: returns a service account token for an audience and a lifetime in seconds.
+        node: returns the node of the pod.
+    """
+
+    def __init__(
+        self,
+        pod: Callable[[], Object],
+        cluster: ClusterAccess,
+        now: Callable[[], float],
+        token: Callable[[str, int], str],
+        node: Callable[[], Object | None],
+    ) -> None:
+        self._pod, self._cluster, self._now, self._token, self._node = pod, cluster, now, token, node
+        self._directories: dict[str, Node] = {}
+        self._stamp = "..2026_01_01_00_00_00.0"
+
+    def mount(self, container: Object, environment: Mapping[str, str], files: FileSystem) -> None:
+        """Mounts the volumeMounts of a container."""
+        volumes = {one["name"]: one for one in self._pod()["spec"].get("volumes") or ()}
+        for one in container.get("volumeMounts") or ():
+            volume = volumes.get(one["name"])
+            if volume is None:
+                continue
+            node = self._directory(volume)
+            sub = one.get("subPath") or expand(one.get("subPathExpr") or "", environment)
+            if sub:
+                node = self._below(node, sub)
+            read_only = bool(one.get("readOnly")) or bool({"configMap", "secret", "downwardAPI", "projected"} & volume.keys())
+            files.mount(one["mountPath"], node, read_only=read_only)
+
+    def _below(self, node: Node, path: str) -> Node:
+        """Returns the node at a sub-path: a copy if it is a file with computed content, else the file or directory itself."""
+        view = FileSystem(node, self._now) if isinstance(node, Directory) else None
+        if view is None:
+            return node
+        if not view.exists(path):
+            return view.make_directories(path)
+        found = view.node(path)
+        return (
+            File(found.mode, data=bytearray(found.content), mtime=self._now())
+            if isinstance(found, File) and found.source
+            else found
+        )
+
+    def _directory(self, volume: Object) -> Node:
+        found = self._directories.get(volume["name"])
+        if found is None:
+            contents = self._contents_of(volume)
+            found = Directory(0o777, mtime=self._now()) if contents is None else self._made(contents)
+            self._directories[volume["name"]] = found
+        return found
+
+    def _contents_of(self, volume: Object) -> Callable[[], dict[str, _Content]] | None:
+        """Returns the function that computes the content of a volume; None for an empty directory."""
+        sources = {
+            "configMap": self._config_map,
+            "secret": self._secret,
+            "downwardAPI": self._downward,
+            "projected": self._projected,
+        }
+        for kind, make in sources.items():
+            if kind in volume:
+                source = volume[kind]
+                return lambda: make(source, source.get("defaultMode", 0o644))
+        return None
+
+    def _made(self, contents: Callable[[], dict[str, _Content]]) -> Directory:
+        """Returns a directory in the layout of the atomic writer."""
+        born = self._now()
+
+        def data() -> dict[str, Node]:
+            made = Directory(0o755, mtime=born)
+            for path, content in contents().items():
+                *folders, name = path.split("/")
+                at = made
+                for folder in folders:
+                    inner = at.own.setdefault(folder, Directory(0o755, mtime=born))
+                    assert isinstance(inner, Directory)
+                    at = inner
+                at.own[name] = File(content.mode, mtime=born, data=bytearray(content.data), source=lambda data=content.data: data)  # type: ignore[misc]
+            return made.own
+
+        inner = Directory(0o755, mtime=born, source=data)
+
+        def entries() -> dict[str, Node]:
+            tops = {path.partition("/")[0] for path in contents()}
+            links: dict[str, Node] = {top: Symlink(0o777, mtime=born, target=f"..data/{top}") for top in sorted(tops)}
+            return {self._stamp: inner, "..data": Symlink(0o777, mtime=born, target=self._stamp), **links}
+
+        return Directory(0o777, mtime=born, source=entries)
+
+    # ------------------------------------------------------------ sources
+
+    def _config_map(self, source: Object, mode: int) -> dict[str, _Content]:
+        return self._keyed("configmaps", source.get("name") or "", source, mode)
+
+    def _secret(self, source: Object, mode: int) -> dict[str, _Content]:
+        return self._keyed("secrets", source.get("secretName") or source.get("name") or "", source, mode)
+
+    def _keyed(self, kind: str, name: str, source: Object, mode: int) -> dict[str, _Content]:
+        values = values_of(kind, self._pod()["metadata"]["namespace"], name, self._cluster)
+        items = source.get("items")
+        if not items:
+            return {key: _Content(value, mode) for key, value in values.items()}
+        return {item["path"]: _Content(values[item["key"]], item.get("mode", mode)) for item in items if item["key"] in values}
+
+    def _downward(self, source: Object, mode: int) -> dict[str, _Content]:
+        pod, made = self._pod(), {}
+        for item in source.get("items") or ():
+            if "fieldRef" in item:
+                value = field_value(pod, item["fieldRef"]["fieldPath"])
+            else:
+                value = resource_value(pod, {}, item["resourceFieldRef"], self._node())
+            made[item["path"]] = _Content(value.encode(), item.get("mode", mode))
+        return made
+
+    def _projected(self, source: Object, mode: int) -> dict[str, _Content]:
+        made: dict[str, _Content] = {}
+        for one in source.get("sources") or ():
+            if "serviceAccountToken" in one:
+                wanted = one["serviceAccountToken"]
+                token = self._token(wanted.get("audience") or "", wanted.get("expirationSeconds") or 3600)
+                made[wanted["path"]] = _Content(token.encode(), mode)
+            elif "configMap" in one:
+                made |= self._config_map(one["configMap"], mode)
+            elif "secret" in one:
+                made |= self._secret(one["secret"], mode)
+            elif "downwardAPI" in one:
+                made |= self._downward(one["downwardAPI"], mode)
+        return {posixpath.normpath(path): content for path, content in made.items()}

@@ -1,0 +1,197 @@
+"""The generator of fakekube/apiserver/httpmachinery/data, on the facts of a very small server."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fakekube.apimachinery.data import Facts, generate
+from fakekube.apimachinery.data.collected import Collected
+from fakekube.apimachinery.schema.builtin import Builtins
+
+FACTS = Path(__file__).parents[4] / "fixtures" / "facts"
+DATA = Path(generate.__file__).parent
+
+META = "k8s.io/apimachinery/pkg/apis/meta/v1."
+TYPES: dict[str, Any] = {
+    META + "TypeMeta": {"fields": [{"json": "kind", "type": "string", "omitempty": True}]},
+    META + "ObjectMeta": {"fields": [{"json": "name", "type": "string", "omitempty": True}]},
+    META + "ListMeta": {"fields": []},
+    "k8s.io/api/x/v1.Color": {"alias": "string"},
+    "k8s.io/api/x/v1.Unused": {"alias": "string"},
+    "k8s.io/api/x/v1.Part": {
+        "fields": [
+            {"json": "size", "type": "int32", "pointer": True, "protobuf": "varint,3,opt"},
+            {"json": "color", "type": "k8s.io/api/x/v1.Color", "omitempty": True},
+        ]
+    },
+    "k8s.io/api/x/v1.Thing": {
+        "fields": [
+            {"json": "", "type": META + "TypeMeta", "inline": True},
+            {"json": "metadata", "type": META + "ObjectMeta", "omitempty": True, "protobuf": "bytes,1,opt"},
+            {"json": "parts", "type": "[]k8s.io/api/x/v1.Part", "patchStrategy": "merge", "patchMergeKey": "size"},
+            {"json": "mode", "type": "string", "omitempty": True},
+        ]
+    },
+    "k8s.io/api/x/v1.Other": {"fields": [{"json": "part", "type": "k8s.io/api/x/v1.Part"}]},
+    "k8s.io/api/x/v0.Thing": {"fields": []},
+}
+KINDS = {
+    "x.io/v1, Thing": {
+        "type": "k8s.io/api/x/v1.Thing",
+        "defaults": {".parts[].color": "red", ".mode": "loud"},
+        "fieldLabels": ["metadata.name"],
+    },
+    "x.io/v1, Other": {"type": "k8s.io/api/x/v1.Other", "defaults": {".part.color": "red", ".part.size": 1}},
+    "x.io/v0, Thing": {"type": "k8s.io/api/x/v0.Thing"},
+}
+SCHEMAS = {
+    "io.k8s.api.x.v1.Part": {
+        "type": "object",
+        "required": ["size"],
+        "properties": {
+            "color": {"type": "string", "enum": ["red"], "default": "red"},
+            "size": {"type": "integer", "format": "int32"},
+        },
+    },
+    "io.k8s.unnamed.Patch": {"type": "object"},
+}
+RESOURCE: dict[str, Any] = {"name": "things", "singularName": "thing", "namespaced": True, "kind": "Thing", "verbs": ["get"]}
+DISCOVERY = {
+    "legacy": {
+        "/api": {"versions": []},
+        "/apis": {
+            "groups": [
+                {
+                    "name": "x.io",
+                    "versions": [{"groupVersion": "x.io/v1", "version": "v1"}],
+                    "preferredVersion": {"groupVersion": "x.io/v1", "version": "v1"},
+                }
+            ]
+        },
+        "/apis/x.io/v1": {
+            "resources": [RESOURCE, {**RESOURCE, "name": "things/scale", "group": "y.io", "version": "v2", "kind": "Scale"}]
+        },
+    }
+}
+OBJECT = {
+    "metadata": {
+        "name": "a", "uid": "u", "resourceVersion": "1", "creationTimestamp": "t",
+        "managedFields": [{"manager": "m", "time": "t"}],
+    }
+}  # fmt: skip
+
+
+@pytest.fixture
+def facts(tmp_path: Path) -> Facts:
+    folder = tmp_path / "v9.9"
+    (folder / "openapi").mkdir(parents=True)
+    files = {
+        "types.json": {"types": TYPES, "kinds": KINDS},
+        "discovery.json": DISCOVERY,
+        "columns.json": {"/apis/x.io/v1/things": [{"name": "Name"}]},
+        "bootstrap.json": {"/apis/x.io/v1/things": [OBJECT]},
+        "features.json": {"Some": ["ALPHA", False], "More": ["", True]},
+        "openapi/x.json": {"components": {"schemas": SCHEMAS}},
+    }
+    for name, value in files.items():
+        (folder / name).write_text(json.dumps(value))
+    generate.generate(Collected(folder), tmp_path / "out")
+    return Facts(tmp_path / "out")
+
+
+def test_unreachable_types_are_left_out(facts: Facts) -> None:
+    assert "k8s.io/api/x/v1.Thing" in facts.type_names()
+    assert not {"k8s.io/api/x/v1.Unused", "k8s.io/api/x/v0.Thing"} & set(facts.type_names())
+    unserved = facts.kind("x.io", "v0", "Thing")
+    assert unserved is not None
+    assert unserved.type == ""
+
+
+def test_field_combines_go_type_and_openapi_facts(facts: Facts) -> None:
+    thing = Builtins(facts).kind_type("x.io", "v1", "Thing")
+    assert thing is not None
+    parts = thing.fields["parts"]
+    assert (parts.patch_strategy, parts.patch_merge_key, parts.omit_empty) == (("merge",), "size", False)
+    assert parts.type.items is not None
+    size, color = parts.type.items.fields.values()
+    assert (size.pointer, size.required, size.number, size.wire) == (True, True, 3, "varint")
+    assert color.type.enum == ("red",)
+
+
+def test_defaults_common_to_all_uses_belong_to_the_field(facts: Facts) -> None:
+    fields = facts.type("k8s.io/api/x/v1.Part")["fields"]
+    assert fields["color"]["d"] == "red"
+    assert "d" not in fields["size"]  # the Parts of a Thing have none
+    other = facts.kind("x.io", "v1", "Other")
+    assert other is not None
+    assert other.defaults == {".part.size": 1}
+    assert facts.type("k8s.io/api/x/v1.Thing")["fields"]["mode"]["d"] == "loud"
+
+
+def test_schemas_without_a_type_are_kept(facts: Facts) -> None:
+    assert facts.schemas == {"io.k8s.unnamed.Patch": {"type": "object"}}
+
+
+def test_generated_resources_groups_columns_and_bootstrap_objects(facts: Facts) -> None:
+    things, scale = facts.resources
+    assert (things.path, things.namespaced, things.foreign) == ("/apis/x.io/v1/things", True, False)
+    assert (scale.kind_group, scale.kind_version, scale.foreign) == ("y.io", "v2", True)
+    assert [(group.name, group.preferred) for group in facts.groups] == [("x.io", "v1")]
+    assert facts.columns("/apis/x.io/v1/things") == [{"name": "Name"}]
+    [made] = facts.bootstrap["/apis/x.io/v1/things"]
+    assert made == {"metadata": {"name": "a", "managedFields": [{"manager": "m"}]}}
+
+
+def test_feature_gates_of_the_minor(facts: Facts) -> None:
+    assert facts.features == {"Some": ("ALPHA", False), "More": ("", True)}
+
+
+def test_generated_json_has_one_entry_per_line(facts: Facts) -> None:
+    text = (facts.folder / "types" / "k8s.io_api_x_v1.json").read_text()
+    assert len(text.splitlines()) == len(json.loads(text)) + 2
+
+
+def test_usage_is_printed_without_arguments(capsys: pytest.CaptureFixture[str]) -> None:
+    assert generate.main([]) == 2
+    assert "python -m fakekube.data.generate" in capsys.readouterr().err
+
+
+def test_inapplicable_default_is_rejected(tmp_path: Path) -> None:
+    folder = tmp_path / "v9.9"
+    (folder / "openapi").mkdir(parents=True)
+    kinds = {
+        "x.io/v1, Thing": {"type": "k8s.io/api/x/v1.Thing", "defaults": {".parts[].size": 1}},
+        "x.io/v1, Other": {"type": "k8s.io/api/x/v1.Other", "defaults": {".part.color": "red"}},
+    }
+    files = {
+        "types.json": {"types": TYPES, "kinds": kinds},
+        "discovery.json": DISCOVERY,
+        "columns.json": {},
+        "bootstrap.json": {},
+    }
+    for name, value in files.items():
+        (folder / name).write_text(json.dumps(value))
+    with pytest.raises(ValueError, match=r"x\.io/v1, Thing: \.parts\[\]\.size"):
+        generate.generate(Collected(folder), tmp_path / "out")
+
+
+MINORS = sorted(path.name.removesuffix(".tar.xz").removeprefix("v") for path in FACTS.glob("*.tar.xz"))
+GENERATED = [minor for minor in MINORS if (DATA / f"v{minor.replace('.', '_')}").is_dir()]
+
+
+@pytest.mark.parametrize("minor", GENERATED)
+def test_generated_data_equal_the_committed_files(minor: str, tmp_path: Path) -> None:
+    generate.generate(generate.collected(FACTS, minor), tmp_path / "out")
+    assert _contents(tmp_path / "out") == _contents(DATA / f"v{minor.replace('.', '_')}")
+
+
+def test_every_minor_has_collected_facts() -> None:
+    assert {path.name[1:].replace("_", ".") for path in DATA.glob("v*_*")} == set(GENERATED)
+
+
+def _contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}

@@ -1,0 +1,188 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from fakekube.apimachinery.patch.apply import entries
+from fakekube.apimachinery.patch.apply.entries import APPLY, UPDATE, EntryError, Managed, Manager, Owned
+from fakekube.apimachinery.patch.apply.fields import FieldSet
+
+
+def entry(manager: str = "m", operation: str = UPDATE, **more: Any) -> dict[str, Any]:
+    return {
+        "manager": manager,
+        "operation": operation,
+        "apiVersion": "v1",
+        "time": "2026-01-01T00:00:00Z",
+        "fieldsType": "FieldsV1",
+        "fieldsV1": {"f:data": {}},
+        **more,
+    }
+
+
+def without(entry: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {name: value for name, value in entry.items() if name not in names}
+
+
+def test_decode_and_encode_round_trip() -> None:
+    written = [
+        entry("a", APPLY, fieldsV1={"f:data": {".": {}, "f:k": {}}}),
+        without(entry("a"), "time"),
+        entry("b", subresource="status"),
+        entry("a", time="2026-01-02T00:00:00Z"),
+    ]
+    written[1]["apiVersion"] = "v2"
+    assert entries.encode(entries.decode(written)) == written
+
+
+def test_members_of_entries_are_in_go_order() -> None:
+    (written,) = entries.encode(entries.decode([entry(subresource="status")]))
+    assert list(written) == ["manager", "operation", "apiVersion", "time", "fieldsType", "fieldsV1", "subresource"]
+
+
+def test_entries_of_custom_resources_are_sorted_recursively() -> None:
+    fields = {'k:{"n":10}': {}, "v:1": {}, 'k:{"n":9}': {"f:x": {}}, "f:a": {}}
+    (written,) = entries.encode(entries.decode([entry(fieldsV1=fields)]), sorted_keys=True)
+    assert list(written) == ["apiVersion", "fieldsType", "fieldsV1", "manager", "operation", "time"]
+    assert list(written["fieldsV1"]) == ["f:a", 'k:{"n":10}', 'k:{"n":9}', "v:1"]
+    (plain,) = entries.encode(entries.decode([written]))
+    assert list(plain["fieldsV1"]) == ["f:a", 'k:{"n":9}', 'k:{"n":10}', "v:1"]
+
+
+def test_entries_are_ordered_by_operation_time_name_version_and_subresource() -> None:
+    early, late = "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"
+    in_order = [
+        entry("z", APPLY, time=early),
+        entry("a", APPLY, time=late),
+        without(entry("y"), "time"),
+        entry("z", time=early),
+        entry("a", time=late),
+        entry("b", time=late),
+        entry("b", time=late, subresource="status"),
+        entry("b", time=late, apiVersion="v2"),
+    ]
+    assert entries.encode(entries.decode(in_order[::-1])) == in_order
+
+
+def test_appliers_are_identified_without_their_version_updaters_with_it() -> None:
+    applied = entries.decode([entry("m", APPLY), entry("m", APPLY, apiVersion="v2")])
+    assert [owned.api_version for owned in applied.owners.values()] == ["v2"]
+    updated = entries.decode([entry("m"), entry("m", apiVersion="v2")])
+    assert len(updated.owners) == 2
+
+
+def test_equal_field_sets_share_their_encoding() -> None:
+    first = entries.encode(Managed({Manager("a", UPDATE, "v1"): Owned(FieldSet.of(("f:x", "f:y")), "v1")}))
+    second = entries.encode(Managed({Manager("b", UPDATE, "v1"): Owned(FieldSet.of(("f:x", "f:y")), "v1")}))
+    assert first[0]["fieldsV1"] is second[0]["fieldsV1"]
+
+
+def test_sort_order_depends_on_the_kind_of_encoding() -> None:
+    """The same fields on a custom resource, whose members are sorted as texts, and on a built-in object."""
+    fields = {"f:list": {'k:{"n":9}': {}, 'k:{"n":10}': {}}}
+    for sorted_keys, order in ((True, ["10", "9"]), (False, ["9", "10"]), (True, ["10", "9"])):
+        (written,) = entries.encode(entries.decode([entry(fieldsV1=fields)]), sorted_keys=sorted_keys)
+        for _ in range(2):
+            assert [element[7:-1] for element in written["fieldsV1"]["f:list"]] == order
+            (written,) = entries.encode(entries.decode([written]), sorted_keys=sorted_keys)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        entry(operation="Delete"),
+        without(entry(), "operation"),
+        entry(apiVersion=""),
+        without(entry(), "fieldsType"),
+        entry(fieldsType="FieldsV2"),
+        entry(fieldsV1={"name": {}}),
+        entry(fieldsV1=5),
+    ],
+)
+def test_invalid_entries_are_rejected(wrong: dict[str, Any]) -> None:
+    with pytest.raises(EntryError):
+        entries.decode([entry("good"), wrong])
+
+
+def test_none_and_empty_lists_decode_to_no_entries() -> None:
+    assert entries.decode(None) == entries.decode([]) == Managed()
+    assert entries.encode(Managed()) == []
+
+
+@pytest.mark.parametrize(("requested", "reset"), [([], True), ([{}], True), (None, False), ([{}, {}], False), ([entry()], False)])
+def test_is_reset_detects_reset_requests(requested: Any, reset: bool) -> None:
+    assert entries.is_reset(requested) is reset
+
+
+@pytest.mark.parametrize(
+    ("manager", "identifier", "printed"),
+    [
+        (Manager.of("m", APPLY, "v1", ""), '{"manager":"m","operation":"Apply"}', '"m"'),
+        (
+            Manager.of("m", UPDATE, "apps/v1", "status"),
+            '{"manager":"m","operation":"Update","apiVersion":"apps/v1","subresource":"status"}',
+            '"m" with subresource "status" using apps/v1',
+        ),
+        (Manager.of("", UPDATE, "v1", ""), '{"manager":"unknown","operation":"Update","apiVersion":"v1"}', '"unknown" using v1'),
+    ],
+)
+def test_manager_identifier_and_printed_name(manager: Manager, identifier: str, printed: str) -> None:
+    assert (manager.identifier, manager.printed) == (identifier, printed)
+
+
+def test_times_are_truncated_to_seconds() -> None:
+    assert entries.format_time(datetime(2026, 1, 2, 3, 4, 5, 999999, UTC)) == "2026-01-02T03:04:05Z"
+
+
+# ---------------------------------------------------------------- limit of update entries
+
+
+def updaters(*days: int, api_version: str = "v1") -> Managed:
+    managed = Managed()
+    for number, day in enumerate(days):
+        manager = Manager(f"m{number:02}", UPDATE, api_version)
+        managed.owners[manager] = Owned(FieldSet.of((f"f:{number}",)), api_version)
+        managed.times[manager] = f"2026-01-{day:02}T00:00:00Z"
+    return managed
+
+
+def names(managed: Managed) -> list[str]:
+    return [item["manager"] for item in entries.encode(managed)]
+
+
+def test_ten_update_entries_are_not_capped() -> None:
+    managed = updaters(*range(1, 11))
+    managed.owners[Manager("applier", APPLY)] = Owned(FieldSet.of(("f:x",)), "v1")
+    assert managed.capped() is managed
+
+
+def test_oldest_update_entries_are_merged_into_ancient_changes() -> None:
+    capped = updaters(*range(1, 13)).capped()
+    assert names(capped) == ["ancient-changes", *(f"m{number:02}" for number in range(3, 12))]
+    ancient = entries.encode(capped)[0]
+    assert ancient["fieldsV1"] == {"f:0": {}, "f:1": {}, "f:2": {}}
+    assert ancient["time"] == "2026-01-03T00:00:00Z"
+
+
+def test_further_entries_are_merged_into_ancient_changes() -> None:
+    managed = updaters(*range(1, 13)).capped()
+    newest = Manager("newest", UPDATE, "v1")
+    managed.owners[newest] = Owned(FieldSet.of(("f:new",)), "v1")
+    managed.times[newest] = "2026-02-01T00:00:00Z"
+    capped = managed.capped()
+    assert names(capped)[:2] == ["ancient-changes", "m04"]
+    assert entries.encode(capped)[0]["fieldsV1"] == {"f:0": {}, "f:1": {}, "f:2": {}, "f:3": {}}
+
+
+def test_ancient_changes_are_kept_per_version() -> None:
+    managed = updaters(*range(1, 7))
+    other = updaters(*range(1, 7), api_version="v2")
+    managed.owners |= other.owners
+    managed.times |= other.times
+    capped = managed.capped()
+    assert sorted((item["manager"], item["apiVersion"]) for item in entries.encode(capped))[:2] == [
+        ("ancient-changes", "v1"),
+        ("ancient-changes", "v2"),
+    ]

@@ -1,0 +1,72 @@
+"""Resource versions of bookmarks, and when bookmarks are sent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+
+from fakekube import Cluster
+from fakekube.controllers.client import Client
+
+
+@pytest.mark.parametrize(("resource_version", "is_the_last_change"), [("0", True), ("1", True), ("", False)])
+def test_initial_events_bookmark_revision_of_cached_and_consistent_reads(resource_version: str, is_the_last_change: bool) -> None:
+    cluster = Cluster(profile="apiserver")
+    client: Client = cluster._client
+
+    def create(kind: str) -> int:
+        obj = {"apiVersion": "v1", "kind": kind, "metadata": {"name": "one", "namespace": "default"}}
+        return int(cluster.create(obj)["metadata"]["resourceVersion"])
+
+    changed, elsewhere = create("ConfigMap"), create("Secret")
+    query = {
+        "resourceVersion": resource_version,
+        "resourceVersionMatch": "NotOlderThan",
+        "sendInitialEvents": "true",
+        "allowWatchBookmarks": "true",
+    }
+    events = [orjson.loads(frame) for frame in client.watch("/api/v1/namespaces/default/configmaps", query).take()]
+    assert [event["type"] for event in events] == ["ADDED", "BOOKMARK"]
+    revision = int(events[-1]["object"]["metadata"]["resourceVersion"])
+    assert revision == (changed if is_the_last_change else elsewhere)
+    cluster.stop()
+
+
+def test_bookmarks_are_sent_only_for_changes_of_the_watched_resource() -> None:
+    with Cluster(profile="apiserver") as cluster:
+        cluster.clock.hold()
+
+        def create(kind: str, name: str) -> int:
+            obj = {"apiVersion": "v1", "kind": kind, "metadata": {"name": name, "namespace": "default"}}
+            return int(cluster.create(obj)["metadata"]["resourceVersion"])
+
+        query = {"resourceVersion": str(create("ConfigMap", "one")), "allowWatchBookmarks": "true", "labelSelector": "none"}
+        stream = cluster._client.watch("/api/v1/namespaces/default/configmaps", query)
+        create("Secret", "one")
+        cluster.clock.advance(minutes=1)
+        assert stream.take() == []
+        changed = create("ConfigMap", "two")
+        create("Secret", "two")
+        stream.take()
+        cluster.clock.advance(minutes=1)
+        (bookmark,) = map(orjson.loads, stream.take())
+        assert (bookmark["type"], bookmark["object"]["metadata"]["resourceVersion"]) == ("BOOKMARK", str(changed))
+
+
+def test_a_first_bookmark_has_the_revision_from_which_the_watch_starts() -> None:
+    with Cluster(profile="apiserver") as cluster:
+
+        def create(name: str) -> int:
+            obj = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default"}}
+            return int(cluster.create(obj)["metadata"]["resourceVersion"])
+
+        begin = create("one")
+        query = {"resourceVersion": str(begin), "allowWatchBookmarks": "true"}
+        stream: Any = cluster._client.watch("/api/v1/namespaces/default/configmaps", query)
+        changed = create("two")
+        stream.set_bookmarks("first")
+        events = [orjson.loads(frame) for frame in [*stream.take(), *stream.take()]]
+        revisions = [(event["type"], int(event["object"]["metadata"]["resourceVersion"])) for event in events]
+        assert revisions == [("BOOKMARK", begin), ("ADDED", changed)]

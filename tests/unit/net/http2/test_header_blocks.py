@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import hpack
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fakekube.net.http2.frames import ConnectionFailure
+from fakekube.net.http2.header_blocks import BlockDecoder, encode_block, parse_request
+
+NAMES = st.from_regex(r"[a-z][a-z0-9\-]{0,200}", fullmatch=True)
+VALUES = st.text(st.characters(min_codepoint=32, max_codepoint=255), max_size=300)
+USUAL = ((b":method", b"GET"), (b":scheme", b"https"), (b":authority", b"a"), (b":path", b"/x"))
+
+
+@given(st.sampled_from(["200", "404", "500", "201", "422"]), st.lists(st.tuples(NAMES, VALUES), max_size=20))
+def test_encoded_header_block_decodes_to_the_same_fields(status: str, fields: list[tuple[str, str]]) -> None:
+    decoded = hpack.Decoder().decode(encode_block(status, fields), raw=True)
+    assert [(bytes(name), bytes(value)) for name, value in decoded] == [
+        (b":status", status.encode()),
+        *((name.encode(), value.encode("latin-1")) for name, value in fields),
+    ]
+
+
+def test_header_names_are_lowercased_and_line_breaks_in_values_replaced() -> None:
+    decoded = hpack.Decoder().decode(encode_block("200", [("X-A", "b\r\nc: d")]))
+    assert [tuple(field) for field in decoded][1:] == [("x-a", "b  c: d")]
+
+
+@given(
+    st.lists(st.lists(st.sampled_from([("a", "1"), ("b", "2" * 300), ("c", "3" * 3000), ("d", "4")]), max_size=6), max_size=12)
+)
+def test_cached_header_blocks_match_the_hpack_dynamic_table(blocks: list[list[tuple[str, str]]]) -> None:
+    encoder, decoder = hpack.Encoder(), BlockDecoder()
+    for number, fields in enumerate(blocks):
+        if number % 5 == 4:
+            encoder.header_table_size = 4096 if number % 2 else 1000
+        found = decoder.decode(encoder.encode(fields))
+        assert [(name.decode(), value.decode()) for name, value in found] == fields
+
+
+def test_header_block_with_table_size_update_is_not_cached() -> None:
+    decoder = BlockDecoder()
+    for size, block in ((b"\x20", b"\x82"), (b"\x3f\xe1\x1f", b"\x84"), (b"\x20", b"\x82")):
+        decoder.decode(size + block)
+    with pytest.raises(ConnectionFailure):
+        decoder.decode(b"\x40\x01a\x01b" + b"\xbe")  # there is no table to index
+
+
+def test_authority_takes_precedence_over_host_header() -> None:
+    assert parse_request((*USUAL, (b"host", b"other")), False).fields.pairs == (("host", "a"),)
+    without = USUAL[:2] + USUAL[3:]
+    assert parse_request((*without, (b"host", b"other")), False).fields.pairs == (("host", "other"),)
+    assert not parse_request(without, False).fields.has_host
+
+
+@pytest.mark.parametrize(
+    ("fields", "has_body", "length"),
+    [
+        ((), True, None),
+        ((), False, 0),
+        (((b"content-length", b"12"),), True, 12),
+        (((b"content-length", b"12"),), False, 0),
+        (((b"content-length", b"x"),), True, 0),
+        (((b"content-length", b"9" * 19),), True, 0),
+    ],
+)
+def test_content_length_of_a_request(fields: tuple[tuple[bytes, bytes], ...], has_body: bool, length: int | None) -> None:
+    assert parse_request((*USUAL, *fields), has_body).fields.length == length

@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+
+from fakekube.net.environ import base_environ, make_environ
+from fakekube.net.http1 import RequestParser
+
+
+def environ(line: str = "GET / HTTP/1.1", *fields: str, host: str = "Host: a") -> dict[str, Any]:
+    parser = RequestParser()
+    parser.feed("\r\n".join([line, host, *fields, "\r\n"]).encode("latin-1"))
+    request = parser.request()
+    assert request is not None
+    return make_environ(base_environ("127.0.0.1", 80, "http"), request, io.BytesIO())
+
+
+@pytest.mark.parametrize(
+    ("target", "path", "query", "uri"),
+    [
+        ("/a/b?c=d&e", "/a/b", "c=d&e", "/a/b?c=d&e"),
+        ("/a%2Fb%20c?%2F", "/a/b c", "%2F", "/a%2Fb%20c?%2F"),
+        ("/%C3%A9", "/\xc3\xa9", "", "/%C3%A9"),
+        ("/\xc3\xa9", "/\xc3\xa9", "", "/\xc3\xa9"),
+        ("http://h:1/x?y", "/x", "y", "/x?y"),
+        ("http://h", "", "", ""),
+        ("*", "*", "", "*"),
+        ("//x", "//x", "", "//x"),
+    ],
+)
+def test_request_target_is_split_into_path_and_query(target: str, path: str, query: str, uri: str) -> None:
+    made = environ(f"GET {target} HTTP/1.1")
+    assert (made["PATH_INFO"], made["QUERY_STRING"], made["REQUEST_URI"]) == (path, query, uri)
+
+
+def test_absolute_form_target_sets_the_host() -> None:
+    assert environ("GET http://h:1/ HTTP/1.1")["HTTP_HOST"] == "h:1"
+    assert environ("GET / HTTP/1.1")["HTTP_HOST"] == "a"
+
+
+def test_header_fields_in_environ() -> None:
+    made = environ(
+        "POST / HTTP/1.0",
+        "aCcePt: x",
+        "ACCEPT: y",
+        "Cookie: a=b",
+        "Cookie: c=d",
+        "Content-Type: text/plain",
+        "Content-Type: other",
+        "Content-Length: 007",
+        "Impersonate-Group: a",
+        "Impersonate-Group: b",
+    )
+    assert made["HTTP_ACCEPT"] == "x"
+    assert made["HTTP_COOKIE"] == "a=b; c=d"
+    assert made["CONTENT_TYPE"] == "text/plain"
+    assert made["CONTENT_LENGTH"] == "7"
+    assert made["HTTP_IMPERSONATE_GROUP"] == "a,b"
+    assert made["SERVER_PROTOCOL"] == "HTTP/1.0"
+
+
+def test_header_names_with_underscores_are_dropped() -> None:
+    made = environ("GET / HTTP/1.1", "X_Remote_User: evil", "X-Remote-User: good")
+    assert made["HTTP_X_REMOTE_USER"] == "good"
+    assert "HTTP_X_REMOTE_USER" not in environ("GET / HTTP/1.1", "X_Remote_User: evil")
+
+
+def test_a_chunked_body_has_no_length() -> None:
+    made = environ("POST / HTTP/1.1", "Transfer-Encoding: chunked", "Content-Length: 5")
+    assert "CONTENT_LENGTH" not in made
+    assert made["wsgi.input_terminated"] is True
+
+
+def test_environs_are_not_shared_between_requests() -> None:
+    environ("GET / HTTP/1.1", "A: b")["HTTP_A"] = "changed"
+    assert environ("GET / HTTP/1.1", "A: b")["HTTP_A"] == "b"
