@@ -1,4 +1,4 @@
-"""Collects what a live, fresh server of one minor says about its API: the facts that `fakekube/apiserver/httpmachinery/data` is made of.
+"""Collects what a live, fresh server of one minor says about its API: the facts that `fakekube/apimachinery/data` is made of.
 
 `collect` asks a server for discovery, OpenAPI v3 without descriptions, table columns and the objects that it starts with;
 the types come from `oracle facts` (facts.go). A minor's facts are one archive, `fixtures/facts/v1.36.tar.xz`, with:

@@ -5,8 +5,8 @@
 The folder has an archive `v1.36.tar.xz`, or a folder `v1.36`, with `types.json` (from the reflection of the compiled-in
 types), `discovery.json`, `columns.json`, `bootstrap.json`, `features.json`, `parameters.json` and `openapi/*.json` (the
 responses of a fresh server). The result is a folder `v1_36` beside this file: JSON with one entry a line, so that two
-minors can be compared with `diff`; `fakekube/apiserver/httpmachinery/data/__init__.py` describes the files. None of them is
-edited by hand; the tables below contain the few rules that do not follow from the facts.
+minors can be compared with `diff`; `fakekube/apimachinery/data/__init__.py` describes the files. None is edited by hand; the
+tables below contain the few rules that do not follow from the facts.
 
 Only the types that requests and responses can contain are kept: those of served kinds and their subresources, of the meta
 kinds (options, Status, Table, WatchEvent …) and of the reviews that are sent to webhooks.
@@ -183,7 +183,7 @@ def kind_rows(facts: Collected, kinds: Mapping[str, Row], by_kind: Mapping[str, 
 
 
 def type_row(facts: Collected, name: str, defaults: Defaults) -> Row:
-    """Returns the row of a type; see `fakekube/apiserver/httpmachinery/data/__init__.py` for the keys."""
+    """Returns the row of a type; see `fakekube/apimachinery/data/__init__.py` for the keys."""
     known = facts.types[name]
     row: Row = {}
     if "alias" in known:

@@ -133,7 +133,7 @@ def main(arguments: list[str]) -> int:
         listeners = [_listen(*address) for address in addresses(arguments)]
         data = flag(arguments, _DATA)
         if data:
-            _ANSWERS["/fakekube/apiserver/httpmachinery/data-dir"] = (200, os.path.abspath(data))
+            _ANSWERS["/fakekube/data-dir"] = (200, os.path.abspath(data))
     except (UsageError, OSError) as problem:
         print(f"etcd: {problem}", file=sys.stderr)
         return 1

@@ -45,7 +45,7 @@ _ETCD = 'exec {python} -I -S {script} "$@"\n'
 _API_SERVER = 'exec {python} -I -S -c {code} "$@"\n'
 
 _API_SERVER_CODE = (
-    "import gc, sys; gc.disable(); sys.path[:] = {path}; from fakekube.envtest.kube_apiserver import main; "
+    "import gc, sys; gc.disable(); sys.path[:] = {path}; from fakekube.cli.envtest.kube_apiserver import main; "
     "sys.exit(main(sys.argv[1:], profile={profile!r}, controllers={controllers!r}, control={control}))"
 )
 
@@ -64,7 +64,7 @@ unset IFS
 exec {python} -I -c {code} "$@"
 """
 
-_KUBECTL_CODE = "import sys; sys.path[:] = {path}; from fakekube.envtest.kubectl import main; sys.exit(main(sys.argv[1:]))"
+_KUBECTL_CODE = "import sys; sys.path[:] = {path}; from fakekube.cli.envtest.kubectl import main; sys.exit(main(sys.argv[1:]))"
 
 
 def default_folder() -> Path:

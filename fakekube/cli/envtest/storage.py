@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["data_folder", "restore", "save"]
 
 FILE = "fakekube-state.gz"
-PATH = "/fakekube/apiserver/httpmachinery/data-dir"
+PATH = "/fakekube/data-dir"
 """The path at which `etcd` serves the path of its data folder."""
 
 _TIMEOUT = 0.3

@@ -67,6 +67,6 @@ def test_credentials_are_cached_per_process() -> None:
 
 
 def test_cryptography_is_imported_lazily() -> None:
-    code = "import sys, fakekube.server.certificates; print('cryptography' in sys.modules)"
+    code = "import sys, fakekube.net.certificates; print('cryptography' in sys.modules)"
     output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert output == "False\n"

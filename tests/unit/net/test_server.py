@@ -365,6 +365,6 @@ def test_stop_in_a_forked_child_does_not_affect_the_parent(serve: Serve, connect
 
 
 def test_plain_http_needs_neither_ssl_nor_cryptography() -> None:
-    code = "import sys, fakekube.server; print({'ssl', 'cryptography', 'asyncio'} & set(sys.modules))"
+    code = "import sys, fakekube.net; print({'ssl', 'cryptography', 'asyncio'} & set(sys.modules))"
     output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert output == "set()\n"

@@ -1,4 +1,4 @@
-"""The generator of fakekube/apiserver/httpmachinery/data, on the facts of a very small server."""
+"""The generator of fakekube/apimachinery/data, on the facts of a very small server."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def test_default_and_installed_folders(monkeypatch: pytest.MonkeyPatch, tmp_path
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     monkeypatch.setattr("platform.system", lambda: "Linux")
     monkeypatch.setattr("platform.machine", lambda: "x86_64")
-    assert default_folder() == tmp_path / "fakekube/cli/envtest"
+    assert default_folder() == tmp_path / "fakekube/envtest"
     assert installed_folder("1.36.3") == tmp_path / "kubebuilder-envtest/k8s/1.36.3-linux-amd64"
 
 
