@@ -16,7 +16,22 @@ if TYPE_CHECKING:
     from fakekube.apis.rest.service_ranges import ServiceRanges
     from fakekube.apis.rest.strategy import Object
 
-__all__ = ["ClusterAccess", "Decision", "Recorded"]
+__all__ = ["AdmissionSnapshot", "ClusterAccess", "Decision", "Recorded"]
+
+
+@dataclass(slots=True, frozen=True)
+class AdmissionSnapshot:
+    """What a cluster has configured that admission acts upon, at the beginning of a write.
+
+    False: there is none, so that admission need not look. The default is to look for everything.
+    """
+
+    webhooks_or_policies: bool = True
+    """Webhook configurations, or bindings of admission policies."""
+    limit_ranges: bool = True
+    resource_quotas: bool = True
+    default_priority_class: bool = True
+    """A PriorityClass with globalDefault."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -87,8 +102,8 @@ class ClusterAccess(Protocol):
     def has_any(self, group: str, plural: str) -> bool:
         """Reports whether a resource has any object. Faster than `list`."""
 
-    def has_dynamic_admission(self) -> bool:
-        """Reports whether there are webhook configurations or bindings of admission policies."""
+    def admission_snapshot(self) -> AdmissionSnapshot:
+        """Returns what is configured for admission now. A write asks once."""
 
     def last_change(self, group: str, plural: str) -> int:
         """Returns the revision of the last write of a resource; values derived from its objects are valid until it changes."""

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from fakekube.apis.rest.cluster_access import AdmissionSnapshot
 from fakekube.apis.validation import names, objectmeta
 from fakekube.base.golang.timestamps import print_time
 
@@ -71,6 +72,8 @@ class WriteContext:
     """The deadline of the request, by `time.monotonic()`, which also applies to webhooks."""
     annotations: dict[str, tuple[str, str]] = field(default_factory=dict)
     """The audit annotations of admission: key → (audit level, value)."""
+    configured: AdmissionSnapshot = field(default_factory=AdmissionSnapshot)
+    """What the cluster has configured for admission, as of the beginning of the write."""
     metadata_is_valid: bool = False
     """The common validation of an update has accepted the metadata, so that the kind need not repeat it."""
 

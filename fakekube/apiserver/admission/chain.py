@@ -43,7 +43,7 @@ class Chain:
             validate(attributes)
 
     def _for(self, attributes: Attributes) -> _Halves:
-        resource, dynamic = attributes.resource, attributes.context.services.has_dynamic_admission()
+        resource, dynamic = attributes.resource, attributes.context.configured.webhooks_or_policies
         key = (resource.group, resource.plural, attributes.subresource, attributes.operation, dynamic)
         found = self._applying.get(key)
         if found is None:

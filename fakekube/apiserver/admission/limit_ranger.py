@@ -64,7 +64,8 @@ def _supports_limit(attributes: Attributes) -> bool:
 
 
 def _limit_ranges(attributes: Attributes) -> Iterator[Object]:
-    return attributes.context.services.list("", "limitranges", attributes.namespace)
+    context = attributes.context
+    return context.services.list("", "limitranges", attributes.namespace) if context.configured.limit_ranges else iter(())
 
 
 # ---------------------------------------------------------------- defaults

@@ -97,6 +97,8 @@ def _priority_class(attributes: Attributes, name: str) -> Object | None:
 
 def _default_priority_class(context: WriteContext) -> Object | None:
     """Returns the default PriorityClass; of several, the one with the lowest value."""
+    if not context.configured.default_priority_class:
+        return None
     classes = [item for item in context.services.list(*PRIORITY_CLASSES) if item.get("globalDefault")]
     return min(classes, key=lambda item: item.get("value", 0), default=None)
 

@@ -33,6 +33,8 @@ class ResourceQuota(Plugin):
 
     def validate(self, attributes: Attributes) -> None:
         obj = attributes.object
+        if not attributes.context.configured.resource_quotas:
+            return
         evaluator = evaluator_for(attributes.resource.group, attributes.resource.plural)
         if obj is None or evaluator is None or not attributes.namespace or not _matters(attributes, evaluator, obj):
             return

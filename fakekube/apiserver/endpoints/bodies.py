@@ -81,13 +81,12 @@ def form_of(scope: Scope) -> str:
     return negotiation.offer_of(scope).input(scope.request.headers.get("content-type", ""))
 
 
-def decode(scope: Scope, body: bytes, field_validation: str, live: Object | None = None) -> Object:
+def decode(scope: Scope, form: str, body: bytes, field_validation: str, live: Object | None = None) -> Object:
     """Returns the object in a body, in the version of the endpoint: built-in kinds without kind and apiVersion.
 
-    `live`: the object that the body replaces; what is the same there is copied instead of decoded.
-    Raises StatusError 400 or 415. Strict decoding errors become warnings of the response if `field_validation` is Warn.
+    `form`: the format of the body. `live`: the object that the body replaces; what is the same there is copied, not decoded.
+    Raises StatusError 400. Strict decoding errors become warnings of the response if `field_validation` is Warn.
     """
-    form = form_of(scope)
     try:
         parsed = _parse(form, body, scope.kind, custom=scope.is_custom)
         obj = _decoded(scope, parsed, field_validation, body, live)

@@ -150,6 +150,7 @@ class Scope:
             warnings=self.request.warnings,
             annotations=self.request.annotations,
             deadline=self.request.deadline,
+            configured=self.backend.services.admission_snapshot(),
         )
 
     def not_found(self, name: str | None = None) -> StatusError:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol
 
 from fakekube.apimachinery.codecs.document import Document
 from fakekube.apimachinery.errors import status
-from fakekube.apis.rest.cluster_access import Decision, Recorded
+from fakekube.apis.rest.cluster_access import AdmissionSnapshot, Decision, Recorded
 from fakekube.apis.rest.resource import Registry, Resource
 from fakekube.apis.rest.service_ranges import ServiceRanges
 from fakekube.apis.rest.strategy import Object
@@ -23,13 +23,32 @@ __all__ = ["AccessControl", "StoreAccess"]
 
 
 _ADMISSION_GROUP = "admissionregistration.k8s.io"
-#: The resources whose objects are asked to admit a write.
-_DYNAMIC_ADMISSION = (
-    "mutatingwebhookconfigurations",
-    "validatingwebhookconfigurations",
-    "mutatingadmissionpolicybindings",
-    "validatingadmissionpolicybindings",
+_LIMIT_RANGES = ("", "limitranges")
+_RESOURCE_QUOTAS = ("", "resourcequotas")
+_PRIORITY_CLASSES = ("scheduling.k8s.io", "priorityclasses")
+_WEBHOOKS_OR_POLICIES = (
+    (_ADMISSION_GROUP, "mutatingwebhookconfigurations"),
+    (_ADMISSION_GROUP, "validatingwebhookconfigurations"),
+    (_ADMISSION_GROUP, "mutatingadmissionpolicybindings"),
+    (_ADMISSION_GROUP, "validatingadmissionpolicybindings"),
 )
+#: The resources that an AdmissionSnapshot tells of.
+_CONFIGURATION = (_LIMIT_RANGES, _RESOURCE_QUOTAS, _PRIORITY_CLASSES, *_WEBHOOKS_OR_POLICIES)
+
+
+class _Changes:
+    """Counts the changes of some buckets.
+
+    It belongs to the buckets, which hold its method, so that the store and its users form no cycle.
+    """
+
+    def __init__(self, buckets: Iterable[Bucket[Document]]) -> None:
+        self.count = 0
+        for bucket in buckets:
+            bucket.subscribe(self._add)
+
+    def _add(self) -> None:
+        self.count += 1
 
 
 class AccessControl(Protocol):
@@ -63,7 +82,10 @@ class StoreAccess:
         """Reports whether controllers run in another thread, so that callers can wait for their writes."""
         self._builtins: dict[tuple[str, str], tuple[Resource, Bucket[Document]]] = {}
         """Cached built-in resources with their buckets, which every write needs."""
-        self._dynamic_admission: Sequence[Bucket[Document]] | None = None
+        self._changes: _Changes | None = None
+        """The changes of what an AdmissionSnapshot tells of."""
+        self._snapshot = -1, AdmissionSnapshot()
+        """The last snapshot, with the count of changes before it was taken."""
 
     def _stored(self, group: str, plural: str) -> tuple[Resource, Bucket[Document]]:
         """Returns a resource with its bucket. Raises LookupError if it is not served."""
@@ -168,12 +190,22 @@ class StoreAccess:
     def has_any(self, group: str, plural: str) -> bool:
         return self._stored(group, plural)[1].has_keys()
 
-    def has_dynamic_admission(self) -> bool:
-        buckets = self._dynamic_admission
-        if buckets is None:
-            served = [plural for plural in _DYNAMIC_ADMISSION if self._registry.any_version(_ADMISSION_GROUP, plural)]
-            buckets = self._dynamic_admission = [self._stored(_ADMISSION_GROUP, plural)[1] for plural in served]
-        return True in [bucket.has_keys() for bucket in buckets]
+    def admission_snapshot(self) -> AdmissionSnapshot:
+        if self._changes is None:
+            self._changes = _Changes(self._stored(*key)[1] for key in _CONFIGURATION if self._registry.any_version(*key))
+        as_of, snapshot = self._snapshot
+        if as_of != (count := self._changes.count):
+            snapshot = self._configured()
+            self._snapshot = count, snapshot
+        return snapshot
+
+    def _configured(self) -> AdmissionSnapshot:
+        return AdmissionSnapshot(
+            webhooks_or_policies=any(self._registry.any_version(*key) and self.has_any(*key) for key in _WEBHOOKS_OR_POLICIES),
+            limit_ranges=self.has_any(*_LIMIT_RANGES),
+            resource_quotas=self.has_any(*_RESOURCE_QUOTAS),
+            default_priority_class=any(item.get("globalDefault") for item in self.list(*_PRIORITY_CLASSES)),
+        )
 
     def last_change(self, group: str, plural: str) -> int:
         return self._stored(group, plural)[1].newest

@@ -60,10 +60,10 @@ def _read(scope: Scope) -> tuple[MediaType, WriteOptions, Object]:
     Other than for a PUT, an unknown Content-Type is refused before the options are read.
     """
     representation = response_writers.negotiate(scope)
-    bodies.form_of(scope)
+    form = bodies.form_of(scope)
     data = scope.request.read_body()
     chosen = options.create_options(scope.request.query)
-    return representation, chosen, bodies.decode(scope, data, chosen.field_validation)
+    return representation, chosen, bodies.decode(scope, form, data, chosen.field_validation)
 
 
 def _act(scope: Scope, action: Action) -> Response:

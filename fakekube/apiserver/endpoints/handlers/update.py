@@ -25,7 +25,8 @@ def handle(scope: Scope) -> Response:
     data = scope.request.read_body()
     chosen = options.update_options(scope.request.query)
     scope = scope.for_write(dry_run=chosen.dry_run, options=chosen.raw)
-    body = bodies.decode(scope, data, chosen.field_validation, _live(scope))
+    form = bodies.form_of(scope)
+    body = bodies.decode(scope, form, data, chosen.field_validation, _live(scope))
     meta = body.setdefault("metadata", {})
     system_fields.match_namespace(meta, scope.namespace)
     system_fields.match_name(meta, scope.name)
@@ -42,7 +43,7 @@ def handle(scope: Scope) -> Response:
         old = None if stored is None else stored.object
         live = None if stored is None else versions.shown(scope.resource, versions.fresh(scope.resource, stored)).object
         # The write path changes its argument in place: a retry starts from the object that the client sent.
-        fresh = attempts.pop() if attempts else bodies.decode(scope, data, "Ignore")
+        fresh = attempts.pop() if attempts else bodies.decode(scope, form, data, "Ignore")
         system_fields.match_namespace(fresh["metadata"], scope.namespace)
         obj = versions.to_storage(scope.resource, field_manager.updated(scope, live, fresh, chosen.field_manager))
         admission.admit(scope, CREATE if old is None else UPDATE, obj, live if scope.resource.custom else old)

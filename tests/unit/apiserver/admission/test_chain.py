@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import pytest
 
 from fakekube.apimachinery.errors import StatusError, status
+from fakekube.apis.rest.cluster_access import AdmissionSnapshot
 from fakekube.apiserver.admission.chain import Chain
 from fakekube.apiserver.admission.plugin import Attributes, Operation, Plugin
 from fakekube.apiserver.admission.profiles import plugins
@@ -20,8 +21,7 @@ PODS, NODES = ("", "pods"), ("", "nodes")
 def attributes(
     resource: tuple[str, str], operation: Operation = Operation.CREATE, subresource: str = "", *, dynamic: bool = False
 ) -> Attributes:
-    services: Any = SimpleNamespace(has_dynamic_admission=lambda: dynamic)
-    context: Any = SimpleNamespace(services=services)
+    context: Any = SimpleNamespace(configured=AdmissionSnapshot(webhooks_or_policies=dynamic))
     return Attributes(RESOURCES[resource], subresource, "n", "x", operation, {"metadata": {}}, None, context)
 
 

@@ -265,3 +265,18 @@ def test_members_are_listed_in_order() -> None:
 
 def test_number_literals() -> None:
     assert json.literals(b'{"a":[1.50,2,1e5]}') == {"a": ["1.50", 2, "1e5"]}
+
+
+@pytest.mark.parametrize("space", ["", " ", "  ", "\n", "\t ", "\r\n"])
+@pytest.mark.parametrize("text", ["", '":', '{"a":1}', " :", '\\":'])
+def test_duplicates_are_found_regardless_of_spaces_and_of_strings_that_contain_json(space: str, text: str) -> None:
+    quoted = python_json.dumps(text)
+    unique, double = f'{{"a"{space}:{quoted},"b"{space}:1}}', f'{{"a"{space}:{quoted},"a":1}}'
+    assert json.loads(unique.encode()) == ({"a": text, "b": 1}, [])
+    assert json.loads(double.encode())[1] == ["a"]
+
+
+@pytest.mark.parametrize("number", [2**63, -(2**63) - 1, 2**64, 10**25])
+def test_integers_beyond_64_bits_are_not_rounded(number: int) -> None:
+    for body in (b"%d" % number, b'{"a":[%d]}' % number, b'[{"a":{"b": %d}}]' % number):
+        assert str(number) in str(json.loads(body)[0])
