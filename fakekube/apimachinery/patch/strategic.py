@@ -71,31 +71,29 @@ def apply(type: Type, document: _Object, patch: _Object, unknown: list[str] | No
 
     Args:
         type: the type of the kind in the version of the document, which is decoded.
-        patch: from `decode`; not changed.
+        patch: from `decode`; it is used up.
         unknown: collects the messages about unknown fields.
 
     Raises:
         StatusError: 400, 422 or 500 for invalid directives and values, as in the real server.
     """
-    rest = copied(patch)
-    merged = _merge_objects(document, rest, type)
+    merged = _merge_objects(document, patch, type)
     try:
         fitted: _Object = from_unstructured(type, merged, unknown, decoded=document)
     except DecodeError as error:
-        raise _no_merge_error(rest, str(error)) from None
+        raise _no_merge_error(patch, str(error)) from None
     return fitted
 
 
 def merge(type: Type, document: _Object, patch: _Object) -> _Object:
-    """Merges without decoding; the result shares unchanged parts with the document. Raises StatusError."""
+    """Merges without decoding. The patch is not changed, the result shares parts with the document. Raises StatusError."""
     return _merge_objects(document, copied(patch), type)
 
 
 def refused(type: Type, document: _Object, patch: _Object, problem: str) -> StatusError:
-    """Returns a 422 for a patch that Strict validation rejects for this reason."""
-    rest = copied(patch)
-    _merge_objects(document, rest, type)
-    return _no_merge_error(rest, problem)
+    """Returns a 422 for a patch that Strict validation rejects for this reason; the patch is used up."""
+    _merge_objects(document, patch, type)
+    return _no_merge_error(patch, problem)
 
 
 def _no_merge_error(rest: _Object, problem: str) -> StatusError:

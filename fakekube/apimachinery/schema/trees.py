@@ -13,11 +13,15 @@ __all__ = ["are_equal", "copied", "copied_with_texts", "in_order", "unchanged_pa
 _PARTS = frozenset({"spec", "status"})
 
 
-def unchanged_parts(new: Mapping[str, Any], old: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the spec and the status of an old object, as far as those of the new one are the same objects in JSON."""
+def unchanged_parts(new: Mapping[str, Any], old: Mapping[str, Any], *, decoded: bool = False) -> dict[str, Any]:
+    """Returns the spec and the status of an old object, as far as those of the new one are the same objects in JSON.
+
+    `decoded`: both are decoded into a type without values of any form, so that equal numbers have the same text.
+    """
     if _PARTS.isdisjoint(new):
         return {}
-    return {name: old[name] for name in _PARTS if type(new.get(name)) is dict and _are_identical(new[name], old.get(name))}
+    are_same = are_equal if decoded else _are_identical
+    return {name: old[name] for name in _PARTS if type(new.get(name)) is dict and are_same(new[name], old.get(name))}
 
 
 def are_equal(one: Any, other: Any) -> bool:

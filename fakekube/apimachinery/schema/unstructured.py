@@ -21,7 +21,7 @@ from fakekube.apimachinery.schema.zero import always_printed, zero
 from fakekube.base.golang import base64
 from fakekube.base.golang.integers import go_integer
 
-__all__ = ["from_unstructured"]
+__all__ = ["from_unstructured", "holds_any_form"]
 
 #: The reflect.Kind of untyped values, and of the scalars of types.
 _KINDS: Final = {str: "string", bool: "bool", int: "int64", float: "float64", list: "slice", dict: "map"}
@@ -42,7 +42,7 @@ def from_unstructured(
     Raises:
         DecodeError: the value does not fit the type.
     """
-    if _holds_any_form(type_):
+    if holds_any_form(type_):
         return _read(type_, in_order(value), unknown)
     if decoded is None:
         return _read(type_, value, unknown)
@@ -146,7 +146,7 @@ def _integer(value: Any, bits: int, go: str, kind: str) -> int:
     return (go_integer(value) + half) % (2 * half) - half
 
 
-def _holds_any_form(type_: Type) -> bool:
+def holds_any_form(type_: Type) -> bool:
     """Reports whether a type contains untyped values, other than managedFields, which are sorted anyway."""
     known: bool | None = type_.compiled.get("any form")
     if known is None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from fakekube.apis.rest.strategy import Strategy
     from fakekube.apis.rest.subresource import Action, Subresource
 from fakekube.apimachinery.schema.trees import unchanged_parts
+from fakekube.apimachinery.schema.unstructured import holds_any_form
 
 __all__ = ["GVK", "METADATA_LABELS", "Registry", "Resource"]
 
@@ -132,7 +133,7 @@ class Resource:
         """
         if self.keep is not None:
             return self.keep(obj)
-        parts = None if old is None else unchanged_parts(obj, old)
+        parts = None if old is None else unchanged_parts(obj, old, decoded=not holds_any_form(self.storage_type))
         printed: dict[str, Any] = printing.normalise(self.storage_type, obj, parts=parts)
         return printed
 

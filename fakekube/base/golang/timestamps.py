@@ -14,8 +14,6 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Final
 
-import orjson
-
 from fakekube.base.golang.strings import bytes_of
 
 __all__ = ["TimeError", "local_time_problem", "parse_micro_time", "parse_nanosecond_time", "parse_time", "print_time", "quoted"]
@@ -31,7 +29,6 @@ _USUAL = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
 _USUAL_MICRO = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}Z")
 _FRACTION = re.compile(r"[.,][0-9]+")
 _PARTS = re.compile(r"([^T]+T)([0-9]+)(:[0-9]+:[0-9]+)(?:[.,]([0-9]+))?(.+)")
-_PRINTED: Final = orjson.OPT_UTC_Z | orjson.OPT_OMIT_MICROSECONDS
 
 
 class TimeError(ValueError):
@@ -40,7 +37,7 @@ class TimeError(ValueError):
 
 def print_time(moment: datetime) -> str:
     """Prints a UTC time like metav1.Time, in whole seconds."""
-    return orjson.dumps(moment, option=_PRINTED).decode()[1:-1]  # several times faster than isoformat
+    return moment.isoformat(timespec="seconds")[:19] + "Z"
 
 
 @lru_cache(maxsize=1024)

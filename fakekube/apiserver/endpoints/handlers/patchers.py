@@ -123,17 +123,21 @@ def _json_patch(
 
 def _read_strategic(scope: Scope, body: bytes, options: WriteOptions) -> Change:
     value, duplicates = _parsed(body, "{}", untyped=True)
-    document = strategic.decode(value)
+    parsed = [strategic.decode(value)]
     strict = options.field_validation != "Ignore"
+
+    def patch() -> Object:
+        """Returns a patch that may be used up; the body is parsed again only for another attempt."""
+        return parsed.pop() if parsed else strategic.decode(_parsed(body, "{}", untyped=True)[0])
 
     def change(live: Object | None) -> Object:
         live = _present(scope, live)
         original = whole(scope, live)
         unknown: list[str] = []
-        obj = strategic.apply(scope.type, original, document, unknown)
+        obj = strategic.apply(scope.type, original, patch(), unknown)
         findings = [*_messages(duplicates), *unknown] if strict else []
         if findings and options.field_validation == "Strict":
-            raise strategic.refused(scope.type, original, document, f"strict decoding error: {', '.join(findings)}")
+            raise strategic.refused(scope.type, original, patch(), f"strict decoding error: {', '.join(findings)}")
         scope.request.warnings.extend(findings)
         return _finished(scope, live, _without_kind(obj), options)
 

@@ -17,6 +17,7 @@ from fakekube.apimachinery.patch.apply.scale import ScaleMapping
 from fakekube.apimachinery.schema import printing
 from fakekube.apimachinery.schema.model import Type
 from fakekube.apimachinery.schema.trees import are_equal, unchanged_parts
+from fakekube.apimachinery.schema.unstructured import holds_any_form
 from fakekube.apis.rest.cluster_access import Recorded
 from fakekube.apis.rest.resource import Registry, Resource
 from fakekube.apis.rest.strategy import Object, Strategy
@@ -43,7 +44,9 @@ def updated(scope: Scope, live: Object | None, new: Object, manager: str) -> Obj
         return _updated_by_way_of_storage(scope, live, new, manager)
     # The requested managedFields need no other form; an empty list, which is not printed, resets those of the object.
     requested = new["metadata"].pop("managedFields", None)
-    parts = None if live is None or scope.resource.custom else unchanged_parts(new, live)
+    parts = None
+    if live is not None and not scope.resource.custom:
+        parts = unchanged_parts(new, live, decoded=not holds_any_form(scope.type))
     printed: Object = new if scope.resource.custom else printing.normalise(scope.type, new, stored=False, parts=parts)
     # The write path changes the object in place, so it must not get what is shared with the stored one.
     tracked = printed if not parts and are_equal(printed, new) else new

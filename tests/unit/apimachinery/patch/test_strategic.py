@@ -13,6 +13,7 @@ from fakekube.apimachinery.patch.strategic_order import in_order, partition
 from fakekube.apimachinery.patch.strategic_schema import Lookup
 from fakekube.apimachinery.schema.builtin import type_of
 from fakekube.apimachinery.schema.model import Field
+from fakekube.apimachinery.schema.trees import copied
 from tests.unit.apimachinery.patch.shapes import (
     BOOLEAN,
     INT32,
@@ -86,7 +87,7 @@ POD_SPEC = type_of("k8s.io/api/core/v1.PodSpec")
 def patched(patch: Any) -> Any:
     """What the merge gives, whose result fits its type."""
     decoded = strategic.decode(patch)
-    strategic.apply(POD, DOCUMENT, decoded)
+    strategic.apply(POD, DOCUMENT, copied(decoded))
     return strategic.merge(POD, DOCUMENT, decoded)
 
 
