@@ -113,11 +113,14 @@ def _list(type_: Type) -> Decoder:
     assert items is not None
     as_it_is = _AS_IT_IS.get(items.shape)
     go = type_.go
+    read: Decoder | None = None  # made on first use, since types may be recursive
 
     def decode_list(value: Any, walk: Walk | None) -> Any:
+        nonlocal read
         if value.__class__ is not list:
             return _mismatch(value, go, walk)
-        read = decoder(items)
+        if read is None:
+            read = decoder(items)
         tree = []
         if walk is not None:
             walk.stack.append(0)
@@ -140,11 +143,14 @@ def _map(type_: Type) -> Decoder:
     assert items is not None
     as_it_is = _AS_IT_IS.get(items.shape)
     go = type_.go
+    read: Decoder | None = None  # made on first use, since types may be recursive
 
     def decode_map(value: Any, walk: Walk | None) -> Any:
+        nonlocal read
         if value.__class__ is not dict:
             return _mismatch(value, go, walk)
-        read = decoder(items)
+        if read is None:
+            read = decoder(items)
         tree = {}
         if walk is not None:
             walk.stack.append("")

@@ -203,7 +203,9 @@ def _list(type_: Type, form: _Form) -> Normaliser:
             return value
         if nested is None:
             nested = _normaliser(items, form)
-        tree = [zero(items) if item is None and may_be_null else nested(item) for item in value]
+        tree = list(map(nested, value))
+        if may_be_null and None in value:
+            tree = [zero(items) if item is None else item for item in tree]
         return value if all(map(is_, tree, value)) else tree
 
     return normalise_list

@@ -9,6 +9,7 @@ Specified by: Go's encoding/json, and the MarshalJSON of the API machinery's own
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from fakekube.apimachinery.schema.model import Field, Shape, Type
@@ -30,9 +31,11 @@ _ZEROS: dict[Shape, Any] = {
 
 def zero(type_: Type) -> Any:
     """The printed zero value of a type; a new tree each time."""
-    if type_.shape is _STRUCT:
-        return {name: make() for name, make in always_printed(type_)}
-    return _ZEROS.get(type_.shape)
+    return _new_struct(always_printed(type_)) if type_.shape is _STRUCT else _ZEROS.get(type_.shape)
+
+
+def _new_struct(fields: tuple[tuple[str, Callable[[], Any]], ...]) -> dict[str, Any]:
+    return {name: make() for name, make in fields}
 
 
 def always_printed(type_: Type) -> tuple[tuple[str, Callable[[], Any]], ...]:
@@ -52,8 +55,7 @@ def _maker(field: Field) -> Callable[[], Any] | None:
     if field.omit_zero or (field.omit_empty and shape not in _STRUCTS):
         return None
     if shape is Shape.STRUCT:
-        type_ = field.type
-        return lambda: zero(type_)
+        return partial(_new_struct, always_printed(field.type)) if always_printed(field.type) else dict
     value = _ZEROS.get(shape)
     return lambda: value
 

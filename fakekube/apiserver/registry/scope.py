@@ -45,7 +45,18 @@ class Scope:
     """The options of the write as an object, as the client sent them."""
     requested_subresource: str = ""
     """The subresource in the path, if this scope is that of the main resource (`main`)."""
+    kind: GVK = field(init=False)
+    """The type of the bodies of this endpoint."""
     _context: WriteContext | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self.kind = self.resource.gvk if self.subresource is None else self.subresource.gvk
+
+    @cached_property
+    def strategy(self) -> Strategy:
+        """The strategy of writes through this endpoint."""
+        own = None if self.subresource is None else self.subresource.strategy
+        return own or self.resource.strategy
 
     @property
     def bucket(self) -> Bucket[Document]:
@@ -80,7 +91,7 @@ class Scope:
         if self.subresource is None or kind == self.resource.gvk:
             self.resource.strategy.default(obj)
 
-    @property
+    @cached_property
     def is_custom(self) -> bool:
         """Reports whether the bodies of this endpoint are custom resources."""
         return self.resource.custom and self.kind == self.resource.gvk
@@ -105,19 +116,7 @@ class Scope:
         """Returns the common prefix of the keys of the collection."""
         return self.resource.key_prefix(self.namespace)
 
-    @property
-    def strategy(self) -> Strategy:
-        """The strategy of writes through this endpoint."""
-        if self.subresource is not None and self.subresource.strategy is not None:
-            return self.subresource.strategy
-        return self.resource.strategy
-
-    @property
-    def kind(self) -> GVK:
-        """The type of the bodies of this endpoint."""
-        return self.subresource.gvk if self.subresource is not None else self.resource.gvk
-
-    @property
+    @cached_property
     def type(self) -> Type:
         """The type of the bodies of this endpoint."""
         if self.subresource is not None and self.subresource.gvk != self.resource.gvk:

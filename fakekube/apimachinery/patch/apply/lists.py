@@ -137,7 +137,7 @@ class ItemList(Atom):
     def _by_element(self, value: Any) -> dict[str, Any]:
         """Returns the items by path element in their order; duplicates are in a `_Repeated`."""
         found: dict[str, Any] = {}
-        for index, item in enumerate(_items(value)):
+        for index, item in enumerate(value if value.__class__ is list else ()):
             try:
                 element = self.element(item)
             except TypingError as error:
@@ -174,8 +174,10 @@ class ItemList(Atom):
         return level_in_order(tree) or None
 
     def presence(self, value: Any) -> Tree:
-        tree: Tree = {element: self._presence_of(item) for element, item in self._by_element(value).items()}
-        return {SELF: LEAF, **level_in_order(tree)} if tree else LEAF
+        tree: Tree = {}
+        for element, item in self._by_element(value).items():
+            tree[element] = LEAF if item.__class__ is _Repeated else self._item.presence(item)
+        return {SELF: LEAF, **(level_in_order(tree) if len(tree) > 1 else tree)} if tree else LEAF
 
     def _presence_of(self, item: Any) -> Tree:
         return LEAF if item.__class__ is _Repeated else self._item.presence(item)
@@ -203,7 +205,8 @@ class ItemList(Atom):
         for element, item in before.items():
             if element not in after:
                 removed[element] = self._presence_of(item)
-        return difference_of(*map(level_in_order, (removed, modified, added)))
+        trees = [level_in_order(tree) if len(tree) > 1 else tree for tree in (removed, modified, added)]
+        return difference_of(*trees)
 
     def _compare_items(self, old: Any, new: Any) -> Difference:
         """Compares the items with one path element; duplicates are compared as a whole."""

@@ -175,7 +175,8 @@ class Map(Atom):
         return {SELF: LEAF, **self._entries_present(value)}
 
     def _entries_present(self, value: dict[str, Any]) -> Tree:
-        plan = self._plan(value)
+        layout = tuple(value)
+        plan = self._plans.get(layout) or self._new_plan(layout)
         tree = dict(plan.leaves)
         for name, element, atom, _ in plan.parts:
             item = value[name]
@@ -186,7 +187,8 @@ class Map(Atom):
     def compare(self, old: Any, new: Any) -> Difference:
         if old is new or (self.exact and old == new):
             return NOTHING
-        before, after = _entries(old), _entries(new)
+        before: dict[str, Any] = old if old.__class__ is dict else _EMPTY
+        after: dict[str, Any] = new if new.__class__ is dict else _EMPTY
         if self._atomic or (not before and not after):
             return self.compare_leaf(old, new)
         if not before:
@@ -194,14 +196,15 @@ class Map(Atom):
         removed: Tree = {}
         modified: Tree = {}
         added: Tree = {}
-        steps, names, inexact, _, _ = self._plan(after)
+        layout = tuple(after)
+        steps, names, inexact, _, _ = self._plans.get(layout) or self._new_plan(layout)
         differ = map(ne, map(after.get, names), map(before.get, names, repeat(_ABSENT)))
         for name, element, atom, _ in compress(steps, map(or_, inexact, differ)):
             item, known = after[name], before.get(name, _ABSENT)
             if known is item:
                 continue
             if known is _ABSENT:
-                added[element] = atom.presence(item)
+                added[element] = LEAF if atom.is_leaf else atom.presence(item)
                 continue
             gone, changed, come = atom.compare(known, item)
             if gone is not None:
