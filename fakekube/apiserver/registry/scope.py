@@ -47,7 +47,6 @@ class Scope:
     """The subresource in the path, if this scope is that of the main resource (`main`)."""
     kind: GVK = field(init=False)
     """The type of the bodies of this endpoint."""
-    _context: WriteContext | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         self.kind = self.resource.gvk if self.subresource is None else self.subresource.gvk
@@ -123,15 +122,9 @@ class Scope:
             return self.subresource.type
         return self.resource.type
 
-    @property
+    @cached_property
     def context(self) -> WriteContext:
-        """The context of this request for strategies and admission, made on first use."""
-        context = self._context
-        if context is None:
-            context = self._context = self._new_context()
-        return context
-
-    def _new_context(self) -> WriteContext:
+        """The context of this request for strategies and admission."""
         user = self.request.user
         return WriteContext(
             resource=self.resource,
