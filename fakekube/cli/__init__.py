@@ -17,10 +17,10 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from fakekube.cli.arguments import Options, UsageError, help_text, parse
 
@@ -31,6 +31,11 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
+#: The signals that end `serve`, and that `run` passes on to its command.
+_SIGNALS: Final = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
+#: The maximum time, in real seconds, between a signal and the end of `serve`.
+_STOP_SECONDS: Final = 10.0
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line and returns the exit code."""
@@ -39,6 +44,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _COMMANDS[options.command](options)
     except UsageError as problem:
         print(f"fakekube: {problem}", file=sys.stderr)
+        return 2
+    except RecursionError:
+        print("fakekube: a file is nested too deeply", file=sys.stderr)
         return 2
 
 
@@ -133,8 +141,7 @@ def _collect_seldom() -> None:
 def _serve(options: Options) -> int:
     """Serves until a signal arrives."""
     ended = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: ended.set())
+    _handle_signals(lambda _number: _end(ended))
     with _cluster(options) as cluster:
         path = options.kubeconfig or cluster.kubeconfig
         users = "".join(
@@ -147,6 +154,22 @@ def _serve(options: Options) -> int:
             while not ended.wait(3600):  # a wait without a timeout would block signals on some platforms
                 pass
     return 0
+
+
+def _handle_signals(handle: Callable[[int], object]) -> None:
+    """Calls `handle` for each signal of `_SIGNALS`. A signal that is ignored (nohup) remains ignored."""
+    for number in _SIGNALS:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, lambda received, _frame: handle(received))
+
+
+def _end(ended: threading.Event) -> None:
+    """Sets the event. The process ends after `_STOP_SECONDS`, even if something prevents the cluster from stopping."""
+    if not ended.is_set():
+        ended.set()
+        timer = threading.Timer(_STOP_SECONDS, os._exit, (1,))
+        timer.daemon = True
+        timer.start()
 
 
 @contextmanager
@@ -188,14 +211,26 @@ Ctrl-C ends it; nothing is kept."""
 
 def _run(options: Options) -> int:
     """Runs a command with a fresh cluster and returns its exit code."""
+    received: list[int] = []
+    started: list[subprocess.Popen[bytes]] = []
+
+    def handle(number: int) -> None:
+        received.append(number)
+        for process in started:
+            process.send_signal(number)
+
+    _handle_signals(handle)
     with _cluster(options) as cluster:
+        if received:
+            return 128 + received[0]
         path = options.kubeconfig or cluster.kubeconfig
         try:
             process = subprocess.Popen(options.rest, env={**os.environ, "KUBECONFIG": str(Path(path).absolute())})
         except OSError as error:
             raise UsageError(f"{options.rest[0]}: {error.strerror}") from None
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda received, _frame: process.send_signal(received))
+        started.append(process)
+        for number in received:  # arrived while the process was started
+            process.send_signal(number)
         code = process.wait()
     return 128 - code if code < 0 else code
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import yaml
+from fakekube.codecs import yaml
+from fakekube.codecs.errors import DecodeError
 
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import aggregate
@@ -101,9 +102,11 @@ _NAMES: Mapping[type[Any], str] = {str: "string", bool: "boolean", list: "list",
 def loaded(path: str, flag: str, kind: str, versions: Sequence[str], group: str = GROUP) -> Section:
     """Returns the configuration in a file, of this kind and one of these versions. Raises OptionError."""
     try:
-        value = yaml.safe_load(read_text(path, flag))
-    except yaml.YAMLError as error:
+        value, _ = yaml.loads(read_text(path, flag).encode())
+    except (DecodeError, UnicodeEncodeError) as error:
         raise OptionError(f"--{flag}: {path}: {' '.join(str(error).split())}") from None
+    except RecursionError:
+        raise OptionError(f"--{flag}: {path}: nested too deeply") from None
     section = Section(value or {}, "", flag)
     api_version, found = section.text("apiVersion"), section.text("kind")
     if found != kind or api_version not in [f"{group}/{version}" for version in versions]:

@@ -92,7 +92,7 @@ def main(arguments: Sequence[str]) -> int:
     from fakekube.controllers.client import ApiError, UnknownResource
 
     ended = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
         signal.signal(number, lambda *_: ended.set())
     try:
         with _started(read(arguments)):

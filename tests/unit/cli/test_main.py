@@ -33,7 +33,7 @@ def serve(*arguments: str) -> tuple[subprocess.Popen[str], str]:
     return process, line.split(" at ")[1].split(" ")[0]
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM])
 def test_serve_exits_on_a_signal_with_open_watches(number: signal.Signals, tmp_path: Path) -> None:
     config = tmp_path / "kubeconfig"
     ready = tmp_path / "ready"
@@ -65,6 +65,31 @@ def test_run_sets_kubeconfig_and_passes_the_exit_code_on(tmp_path: Path) -> None
 def test_run_exit_code_of_a_command_killed_by_a_signal() -> None:
     found = run("run", "--profile", "apiserver", "--", sys.executable, "-c", "import os; os.kill(os.getpid(), 15)")
     assert found.returncode == 128 + signal.SIGTERM
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM])
+def test_run_passes_signals_on_to_its_command(number: signal.Signals) -> None:
+    command = "import signal; print('started', flush=True); signal.pause()"
+    arguments = [sys.executable, "-m", "fakekube", "run", "--profile", "apiserver", "--", sys.executable, "-c", command]
+    process = subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    with process.stdout:
+        assert process.stdout.readline() == "started\n"
+        process.send_signal(number)
+        assert process.wait(10) == 128 + number
+
+
+@pytest.mark.parametrize("text", ["[" * 5000, "a: " + "- " * 5000, "{a: " * 3000])
+@pytest.mark.parametrize(
+    "flag", ["--authentication-config", "--authorization-config", "--audit-policy-file", "--admission-control-config-file", "--load"]
+)
+def test_a_deeply_nested_file_is_a_one_line_error_with_code_2(flag: str, text: str, tmp_path: Path) -> None:
+    path = tmp_path / "deep.yaml"
+    path.write_text(text)
+    found = run("serve", "--port", "0", flag, str(path))
+    assert found.returncode == 2
+    assert found.stderr.count("\n") == 1
+    assert str(path) in found.stderr
 
 
 def test_port_in_use_is_a_one_line_error_with_code_2() -> None:

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import gzip
 import io
+import lzma
 import posixpath
 import tarfile
+import zlib
 from collections.abc import Sequence
 from typing import Final
 
@@ -101,30 +103,41 @@ async def _extract(program: Program, flags: dict[str, str], names: Sequence[str]
             return await program.complain(f"can't open '{flags['f']}': {error.strerror}")
     try:
         archive = tarfile.open(fileobj=io.BytesIO(data))  # noqa: SIM115
-    except tarfile.TarError:
+    except (tarfile.TarError, zlib.error, OSError, EOFError, ValueError, OverflowError, LookupError):
         return await program.complain("short read" if not data else "invalid tar magic")
-    with archive:
-        for info in archive:
-            name = info.name.lstrip("/")
-            if names and not any(name == one or name.startswith(one.rstrip("/") + "/") for one in names):
-                continue
-            if ".." in name.split("/"):
-                return await program.complain(f"name with '..' skipped: '{name}'")
-            if "t" in flags or "v" in flags:
-                await program.write(f"{name}{'/' if info.isdir() and 't' in flags else ''}\n")
-            if "t" in flags:
-                continue
-            stripped = "/".join(name.split("/")[int(flags.get("strip-components", "0")) :])
-            if not stripped:
-                continue
-            content = archive.extractfile(info) if info.isfile() else None
-            if "O" in flags:
-                await program.stdout.write(content.read() if content else b"")
-                continue
-            try:
-                _unpack(program.files, posixpath.join(folder, stripped), info, content.read() if content else b"", flags)
-            except OSError as error:
-                return await program.complain(f"can't open '{stripped}': {error.strerror}")
+    try:
+        return await _extract_members(program, archive, flags, names, folder)
+    except (tarfile.TarError, zlib.error, gzip.BadGzipFile, lzma.LZMAError, EOFError, ValueError, OverflowError):
+        return await program.complain("short read")
+    finally:
+        archive.close()
+
+
+async def _extract_members(
+    program: Program, archive: tarfile.TarFile, flags: dict[str, str], names: Sequence[str], folder: str
+) -> int:
+    """Extracts or lists the members. Raises the errors of `tarfile` and of decompressors for a damaged archive."""
+    for info in archive:
+        name = info.name.lstrip("/")
+        if names and not any(name == one or name.startswith(one.rstrip("/") + "/") for one in names):
+            continue
+        if ".." in name.split("/"):
+            return await program.complain(f"name with '..' skipped: '{name}'")
+        if "t" in flags or "v" in flags:
+            await program.write(f"{name}{'/' if info.isdir() and 't' in flags else ''}\n")
+        if "t" in flags:
+            continue
+        stripped = "/".join(name.split("/")[int(flags.get("strip-components", "0")) :])
+        if not stripped:
+            continue
+        content = archive.extractfile(info) if info.isfile() else None
+        if "O" in flags:
+            await program.stdout.write(content.read() if content else b"")
+            continue
+        try:
+            _unpack(program.files, posixpath.join(folder, stripped), info, content.read() if content else b"", flags)
+        except OSError as error:
+            return await program.complain(f"can't open '{stripped}': {error.strerror}")
     return 0
 
 

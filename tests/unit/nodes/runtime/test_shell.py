@@ -175,6 +175,13 @@ def test_tar_create_and_extract(pod: PodInside) -> None:
     )
 
 
+def test_a_truncated_archive_is_a_short_read(pod: PodInside) -> None:
+    script = "cd /tmp; head -c 100000 /dev/urandom > big; tar cf whole.tar big; head -c 60000 whole.tar | tar xf - ; echo $?"
+    assert pod.exec(script) == Result(0, "1\n", "tar: short read\n")
+    assert pod.exec("cd /tmp; tar czf whole.tgz big; head -c 60000 whole.tgz | tar xzf - ; echo $?").stdout == "1\n"
+    assert pod.exec("head -c 3000 /dev/urandom | tar xf - ").code == 1
+
+
 def test_mounted_token_authenticates_as_the_service_account(cluster: Cluster, pod: PodInside) -> None:
     token = pod.exec(
         "cat /run/secrets/kubernetes.io/serviceaccount/token || cat /var/run/secrets/kubernetes.io/serviceaccount/token"
