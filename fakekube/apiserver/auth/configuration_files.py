@@ -11,9 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fakekube.codecs import yaml
-from fakekube.codecs.errors import DecodeError
-
+from fakekube.apimachinery.codecs import yaml
+from fakekube.apimachinery.codecs.errors import DecodeError
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import aggregate
 from fakekube.apiserver.auth.options import OptionError, read_text

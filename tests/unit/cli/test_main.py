@@ -81,7 +81,8 @@ def test_run_passes_signals_on_to_its_command(number: signal.Signals) -> None:
 
 @pytest.mark.parametrize("text", ["[" * 5000, "a: " + "- " * 5000, "{a: " * 3000])
 @pytest.mark.parametrize(
-    "flag", ["--authentication-config", "--authorization-config", "--audit-policy-file", "--admission-control-config-file", "--load"]
+    "flag",
+    ["--authentication-config", "--authorization-config", "--audit-policy-file", "--admission-control-config-file", "--load"],
 )
 def test_a_deeply_nested_file_is_a_one_line_error_with_code_2(flag: str, text: str, tmp_path: Path) -> None:
     path = tmp_path / "deep.yaml"
