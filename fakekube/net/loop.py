@@ -13,6 +13,7 @@ import os
 import selectors
 import socket
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
@@ -24,6 +25,8 @@ WRITE = selectors.EVENT_WRITE
 
 _logger = logging.getLogger(__name__)
 
+_PORTION_SECONDS = 0.002
+"""The time after which events, or calls, wait until the members were called again."""
 _PATIENCE = 5.0
 """Seconds after which a loop without members ends."""
 
@@ -53,6 +56,8 @@ class Loop:
         self._wake_sender.setblocking(False)
         self._awake = False
         self._calls: deque[Callable[[], None]] = deque()
+        self._found: deque[tuple[selectors.SelectorKey, int]] = deque()
+        """The events that are not reported yet."""
         self._lock = threading.Lock()
         self._ending = False
         self._selector.register(self._wake_receiver, READ, self._drain_wakes)
@@ -130,21 +135,37 @@ class Loop:
             while not self._ending:
                 self._run_once()
         finally:
-            self._run_calls()
+            while self._calls:
+                self._run_calls()
             self._selector.close()
             self._wake_receiver.close()
             self._wake_sender.close()
 
     def _run_once(self) -> None:
         """Waits, and runs what is due. Only this call refers to the callbacks, so that no server that has ended is kept."""
-        found = self._selector.select(self._before_wait())
-        for key, events in found:
-            self._guard(key.data, events)
+        wait = self._before_wait()
+        if not self._found:
+            self._found.extend(self._selector.select(0 if self._calls else wait))
+        is_idle = not self._found
+        self._report_events()
         # Cleared before the calls are run, so that a later `call` wakes the loop again.
         self._awake = False
         self._run_calls()
-        if not found:
+        if is_idle:
             self._end_if_unused()
+
+    def _report_events(self) -> None:
+        """Reports events for a portion of time, and leaves the others for the next call."""
+        found, watched = self._found, self._selector.get_map()
+        end = time.monotonic() + _PORTION_SECONDS if found else 0.0
+        while found:
+            key, events = found.popleft()
+            if watched.get(key.fd) is not key:
+                continue  # an earlier callback has changed what is watched; what still happens is found again
+            self._guard(key.data, events)
+            del key
+            if time.monotonic() >= end:
+                return
 
     def _before_wait(self) -> float | None:
         if not self._members:
@@ -164,8 +185,13 @@ class Loop:
             self._ending = self._ending or (not self._members and not self._calls)
 
     def _run_calls(self) -> None:
-        while self._calls:
-            self._guard(self._calls.popleft())
+        """Runs calls for a portion of time, and leaves the others for the next call."""
+        calls = self._calls
+        end = time.monotonic() + _PORTION_SECONDS if calls else 0.0
+        while calls:
+            self._guard(calls.popleft())
+            if time.monotonic() >= end:
+                return
 
     def _guard(self, callback: Callable[..., None], *arguments: int) -> None:
         """Calls a callback; logs its exception, because the thread must continue for the others."""

@@ -4,8 +4,9 @@ The pump calls `take` of a stream (see `fakekube.net.streams`) when its source h
 have more frames. It encodes the frames and sends as many bytes as the socket accepts. Invariants:
 
 * `take` is called only after all earlier frames are sent, so that a slow client costs no memory; its stream falls behind.
-* A round calls `take` once for every stream that is due, so that no stream delays the others.
-* Frames that many streams return in one round are encoded once.
+* A turn calls `take` once for every stream that is due, so that no stream delays the others. It is divided into rounds of at most
+  `_ROUND_SECONDS` (and one `take`), between which the loop accepts connections and receives.
+* Frames that many streams return in one turn are encoded once.
 * The pump subscribes to a source once, while there is at least one stream with this source.
 * Every stream is closed exactly once.
 
@@ -18,6 +19,7 @@ import enum
 import heapq
 import itertools
 import logging
+import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
@@ -34,6 +36,8 @@ __all__ = ["Clock", "Delivery", "FrameCache", "Progress", "Pump"]
 _logger = logging.getLogger(__name__)
 
 _MAX_REPLY_BYTES = 65536
+_ROUND_SECONDS = 0.002
+"""The time after which a round ends, so that new connections and requests do not wait for the streams."""
 _CACHE_BYTES = 8 << 20
 _DEADLINES_BOUND = 1000
 
@@ -55,7 +59,7 @@ class Clock(Protocol):
 
 
 class FrameCache:
-    """The encoded frames of one round, by the identities of the frames, which it keeps alive."""
+    """The encoded frames of one turn, by the identities of the frames, which it keeps alive."""
 
     __slots__ = ("_framed", "_size")
 
@@ -223,6 +227,8 @@ class Pump:
         self._clock = clock
         self._groups: dict[int, _Group] = {}
         self._queue: deque[Delivery] = deque()
+        self._left = 0
+        """The number of deliveries at the head of the queue that belong to the current turn."""
         self._cache = FrameCache()
         self._deadlines: list[tuple[float, int, Delivery]] = []
         self._order = itertools.count()
@@ -237,21 +243,30 @@ class Pump:
         return not self._closed and self.loop.call(lambda: self._adopt(delivery))
 
     def run(self) -> float | None:
-        """Runs one round. Returns the seconds until the next one is due; None if it is not before an event."""
+        """Runs one round: a part of a turn. Returns the seconds until the next one is due; None if it is not before an event."""
         while self.changed:
             group = self.changed.popleft()
             group.changed = False
             for delivery in group.members:
                 if delivery.progress is not _BLOCKED:
                     self._enqueue(delivery)
+        self._enqueue_due()
+        queue = self._queue
+        self._left = self._left or len(queue)
+        if self._left:
+            end = time.monotonic() + _ROUND_SECONDS
+            while self._left:
+                self._left -= 1
+                delivery = queue.popleft()
+                if delivery.queued:
+                    delivery.queued = False
+                    self._advance(delivery)
+                    if time.monotonic() >= end:
+                        break
+            if not self._left:
+                self._cache.clear()
         wait = self._enqueue_due()
-        for _ in range(len(self._queue)):
-            delivery = self._queue.popleft()
-            if delivery.queued:
-                delivery.queued = False
-                self._advance(delivery)
-        self._cache.clear()
-        return 0.0 if self._queue or self.changed else wait
+        return 0.0 if queue or self.changed else wait
 
     def close_unused(self) -> bool:
         """Refuses all deliveries from now on; returns False if there was one before: then `close` must be called. Thread-safe."""
@@ -332,6 +347,10 @@ class Pump:
                 if delivery.framing.paused:
                     self._update_watch(delivery)
         except Disconnected:
+            self._remove(delivery, reusable=False)
+            return
+        except Exception:
+            _logger.exception("A stream failed")
             self._remove(delivery, reusable=False)
             return
         if events & WRITE or delivery.replies or delivery.framing.client_closed:

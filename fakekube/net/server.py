@@ -8,6 +8,7 @@ the process and outlive a server. While a server runs, the switch interval is sh
 from __future__ import annotations
 
 import errno
+import math
 import os
 import socket
 import threading
@@ -35,6 +36,10 @@ DEFAULT_MAX_STREAMS = 100
 
 
 _BACKLOG = 1024
+_ACCEPTED_AT_ONCE = 8
+"""The number of connections that are accepted between two looks at streams."""
+_ACCEPT_PAUSE_SECONDS = 0.05
+"""How long no connection is accepted after the process had no descriptor for one."""
 _ROUND_SECONDS = 2.0
 """The interval at which the deadlines of connections are checked."""
 _STOP_PATIENCE = 0.25
@@ -82,6 +87,7 @@ class Server:
         """Held to accept a connection and to close the listener; after the latter, no connection is added to `_connections`."""
         self._none_left = threading.Condition()
         self._next_round = 0.0
+        self._accept_again_at = math.inf
         self._date = ""
         self._date_until = 0.0
         self._running = False
@@ -229,7 +235,14 @@ class Server:
                 self._none_left.notify_all()
 
     def _accept(self, _events: int) -> None:
-        """Accepts one connection; the loop calls it again while there are more."""
+        """Accepts a few connections; the loop calls it again while there are more."""
+        for _ in range(_ACCEPTED_AT_ONCE):
+            connection = self._accept_one()
+            if connection is None:
+                return
+            self.serve(connection)
+
+    def _accept_one(self) -> Connection | None:
         try:
             with self._accepting:
                 connected, address = self._listener.accept()
@@ -237,11 +250,24 @@ class Server:
                 connection = Connection(self._transport(connected), self, base)
                 with self._none_left:
                     self._connections.add(connection)
-        except OSError as error:  # BlockingIOError: the client has disconnected already
+        except OSError as error:  # BlockingIOError: there is none left
             if error.errno in _NO_RESOURCES:
-                time.sleep(0.01)  # avoids a busy loop until there are resources again
-            return
-        self.serve(connection)
+                # Not watched until there may be resources again; what is open is served meanwhile.
+                self._loop.forget(self._listener.fileno())
+                self._accept_again_at = time.monotonic() + _ACCEPT_PAUSE_SECONDS
+            return None
+        return connection
+
+    def _accept_again(self) -> float | None:
+        """Watches the listener again after a lack of resources; returns the seconds until then."""
+        left = self._accept_again_at - time.monotonic()
+        if left <= 0:
+            self._accept_again_at = math.inf
+            with self._accepting:
+                if self._listener.fileno() >= 0:
+                    self._listen_to_clients()
+            return None
+        return left if left < math.inf else None
 
     def _transport(self, connected: socket.socket) -> Transport:
         if self._tls is None:
@@ -260,7 +286,7 @@ class Server:
     def _before_wait(self) -> float | None:
         if not self._running:
             return None
-        waits = [wait for wait in (self.pump.run(), self._abort_expired()) if wait is not None]
+        waits = [wait for wait in (self.pump.run(), self._abort_expired(), self._accept_again()) if wait is not None]
         return min(waits, default=None)
 
     def _abort_expired(self) -> float | None:

@@ -101,7 +101,10 @@ class Stream(Protocol):
 
     @property
     def deadline(self) -> float | None:
-        """The time, in seconds of the cluster's monotonic clock, at which `take` is due even without a wake."""
+        """The time, in seconds of the cluster's monotonic clock, at which `take` is due even without a wake.
+
+        A new value in the past makes `take` due at once: a stream returns one if `take` stopped before the end of a long search.
+        """
 
     def take(self) -> list[bytes]:
         """Returns the frames that are ready, possibly none; never blocks. Bytes may be shared with other streams."""

@@ -336,3 +336,45 @@ def test_first_write_includes_available_frames(topic: Any, make_cursor: Any) -> 
     assert wire.got == b"head:ab"
     topic.publish(make_cursor.END)
     assert delivery.advance() is Progress.ENDED
+
+
+def test_round_ends_after_a_portion_and_the_turn_goes_on(
+    rig: Rig, topic: Any, make_cursor: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """New connections are accepted between rounds; no stream gets a second turn before each had its first."""
+    now = [0.0]
+    monkeypatch.setattr("fakekube.net.pump.time.monotonic", lambda: now[0])
+    cursors = [make_cursor(topic, limit=1) for _ in range(10)]
+
+    def spend() -> None:
+        now[0] += 0.0011
+
+    wires = [Wire() for _ in cursors]
+    for cursor, wire in zip(cursors, wires, strict=True):
+        rig.deliver(cursor, wire)
+    rig.settle()
+    for cursor in cursors:
+        cursor.takes, cursor.on_take = 0, spend
+    topic.publish(b"1", b"2", b"3")
+    assert rig.pump.run() == 0.0
+    assert [cursor.takes for cursor in cursors] == [1] * 2 + [0] * 8
+    for _ in range(4):
+        rig.pump.run()
+    assert [cursor.takes for cursor in cursors] == [1] * 10
+    rig.settle()
+    assert all(wire.got == b"123" for wire in wires)
+
+
+def test_stream_whose_receiver_fails_is_removed(rig: Rig, topic: Any, make_cursor: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    cursor, wire = make_cursor(topic), Wire()
+    delivery = rig.deliver(cursor, wire)
+    rig.settle()
+
+    def fail(data: bytes) -> bytes:
+        raise ValueError("a defect")
+
+    monkeypatch.setattr(delivery.framing, "receive", fail)
+    wire.said.append(b"x")
+    rig.happen(wire, READ)
+    assert cursor.closed.is_set()
+    assert rig.released == [False]

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 import random
+import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -41,8 +42,12 @@ __all__ = ["WatchStream", "open_watch"]
 TOO_OLD_WATCH = "The resourceVersion for the provided watch is too old."
 
 
-#: The maximum number of events per `take`, so that one client cannot occupy the sending thread.
+#: The maximum number of frames per `take`, so that one client cannot occupy the sending thread.
 PORTION = 500
+#: The seconds after which `take` returns what it has found; the deadline of the stream makes the next one due at once.
+PORTION_SECONDS = 0.001
+#: The number of events between two looks at the time.
+_BATCH = 50
 
 #: Seconds before the end of a watch at which it gets its last bookmark, as in the watch cache.
 BOOKMARK_BEFORE_END = 2.0
@@ -75,6 +80,8 @@ class WatchStream:
         self._marks_initial_end = False
         self._cursor: Cursor[Document] | ConvertedCursor | None = None
         self._error: bytes | None = None
+        self._interruptions = 0
+        self._is_interrupted = False
         self._bucket = scope.bucket
         self._conversions = conversions_of(scope.backend, scope.resource) if scope.resource.converts_by_call else None
         self.source: Source = self._conversions or scope.bucket
@@ -143,11 +150,14 @@ class WatchStream:
     def deadline(self) -> float | None:
         if self.ended:
             return None
+        if self._is_interrupted:
+            return -float(self._interruptions)
         return self._ends_at if self._bookmark_at is None else min(self._ends_at, self._bookmark_at)
 
     def take(self) -> list[bytes]:
         if self.ended:
             return []
+        self._is_interrupted = False
         if self._error is not None:
             self.ended = True
             return [self._error]
@@ -156,7 +166,7 @@ class WatchStream:
             return [self._first_bookmark()]
         try:
             frames = self._take_initial() if self._initial is not None else self._take_changes()
-            if not frames and self._initial is None:
+            if not frames and self._initial is None and not self._is_interrupted:
                 frames = self._take_due_bookmark() if self._bookmark_due else self._take_timed()
         except UnencodableError:
             self.ended = True
@@ -175,11 +185,13 @@ class WatchStream:
     def _take_initial(self) -> list[bytes]:
         assert self._initial is not None
         frames: list[bytes] = []
-        for record in self._initial:
+        end = time.monotonic() + PORTION_SECONDS
+        for number, record in enumerate(self._initial, 1):
             if self._shows(record.key, record.value):
                 frames.append(self._encoder.added(record))
-                if len(frames) >= PORTION:
-                    return frames
+            if len(frames) >= PORTION or (not number % _BATCH and time.monotonic() >= end):
+                self._interrupt()
+                return frames
         self._initial = None
         if self._marks_initial_end:
             frames.append(self._encoder.bookmark(self._initial_revision, initial_end=True))
@@ -187,21 +199,35 @@ class WatchStream:
 
     def _take_changes(self) -> list[bytes]:
         assert self._cursor is not None
-        try:
-            events = self._cursor.take(PORTION)
-        except Compacted:
-            self.ended = True
-            return [self._encoder.error(status.expired(TOO_OLD_WATCH))]
-        frames = []
-        for event in events:
-            frame = self._frame(event)
-            if frame is not None:
-                frames.append(frame)
+        frames: list[bytes] = []
+        end = 0.0
+        while len(frames) < PORTION:
+            try:
+                events = self._cursor.take(_BATCH)
+            except Compacted:
+                if frames:  # the next call raises it again
+                    break
+                self.ended = True
+                return [self._encoder.error(status.expired(TOO_OLD_WATCH))]
+            for event in events:
+                frame = self._frame(event)
+                if frame is not None:
+                    frames.append(frame)
+            if len(events) < _BATCH:
+                break
+            now = time.monotonic()
+            end = end or now + PORTION_SECONDS
+            if now >= end:
+                self._interrupt()
+                break
         if frames and self._bookmarks_often:
             frames.append(self._encoder.bookmark(self._cursor.position))
-        if events and not frames:  # no event of this batch matched: take the next batch
-            return self._take_changes()
         return frames
+
+    def _interrupt(self) -> None:
+        """Makes the next `take` due at once."""
+        self._is_interrupted = True
+        self._interruptions += 1
 
     def _frame(self, event: Event[Document]) -> bytes | None:
         if not self._is_ours(event.key):

@@ -70,3 +70,38 @@ def test_a_first_bookmark_has_the_revision_from_which_the_watch_starts() -> None
         events = [orjson.loads(frame) for frame in [*stream.take(), *stream.take()]]
         revisions = [(event["type"], int(event["object"]["metadata"]["resourceVersion"])) for event in events]
         assert revisions == [("BOOKMARK", begin), ("ADDED", changed)]
+
+
+def test_take_stops_in_a_long_search_and_is_due_again_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Events that do not match cost a client's stream a bounded time at once, whatever their number."""
+    now = [0.0]
+
+    def tick() -> float:
+        now[0] += 0.0006
+        return now[0]
+
+    monkeypatch.setattr("fakekube.apiserver.endpoints.handlers.watch.time.monotonic", tick)
+    with Cluster(profile="apiserver") as cluster:
+
+        def create(name: str) -> int:
+            obj = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default"}}
+            return int(cluster.create(obj)["metadata"]["resourceVersion"])
+
+        query = {"resourceVersion": str(create("first")), "fieldSelector": "metadata.name=last"}
+        stream = cluster._client.watch("/api/v1/namespaces/default/configmaps", query)
+        for number in range(600):
+            create(f"foreign-{number}")
+        create("last")
+        deadlines: list[float | None] = []
+        frames: list[bytes] = []
+        while not frames:
+            frames = stream.take()
+            if not frames:
+                deadlines.append(stream.deadline)
+        assert [orjson.loads(frame)["object"]["metadata"]["name"] for frame in frames] == ["last"]
+        assert len(deadlines) > 3
+        assert len(set(deadlines)) == len(deadlines)
+        assert all(deadline is not None and deadline < cluster.clock.monotonic() for deadline in deadlines)
+        assert stream.take() == []
+        assert stream.deadline is not None
+        assert stream.deadline > cluster.clock.monotonic()
