@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from fakekube.net.pipes import Pipe
 from fakekube.nodes.runtime.filesystem import Device, File, FileSystem, Node
-from fakekube.nodes.runtime.scheduling import SIGPIPE, Killed, until
+from fakekube.nodes.runtime.scheduling import SIGPIPE, Killed, breathe, until
 
 __all__ = [
     "Capture",
@@ -78,6 +78,7 @@ class Descriptor:
             *whole, rest = (rest + part).split(b"\n")
             for line in whole:
                 yield line + b"\n"
+                await breathe()
         if rest:
             yield rest
 
@@ -98,21 +99,23 @@ class Null(Descriptor):
         return b""
 
     async def write(self, data: bytes) -> None:
-        pass
+        await breathe()
 
 
 class Zero(Null):
     """/dev/zero."""
 
     async def read(self, size: int = CHUNK) -> bytes:
-        return bytes(size)
+        await breathe()
+        return bytes(min(size, CHUNK))
 
 
 class Random(Null):
     """/dev/urandom."""
 
     async def read(self, size: int = CHUNK) -> bytes:
-        return os.urandom(size)
+        await breathe()
+        return os.urandom(min(size, CHUNK))
 
 
 class PipeReader(Descriptor):
@@ -123,6 +126,7 @@ class PipeReader(Descriptor):
         self.pipe = pipe
 
     async def read(self, size: int = CHUNK) -> bytes:
+        await breathe()
         return await until(lambda: self.pipe.read(size), self.pipe)
 
     def release(self) -> None:
@@ -159,6 +163,7 @@ class Capture(Descriptor):
         self.data = bytearray()
 
     async def write(self, data: bytes) -> None:
+        await breathe()
         self.data += data
 
 
@@ -196,6 +201,7 @@ class OpenFile(Descriptor):
         self._content = None if node.source is None else node.source()
 
     async def read(self, size: int = CHUNK) -> bytes:
+        await breathe()
         if not self._flags.read:
             raise OSError(9, "Bad file descriptor")
         content = self.node.data if self._content is None else self._content
@@ -204,6 +210,7 @@ class OpenFile(Descriptor):
         return part
 
     async def write(self, data: bytes) -> None:
+        await breathe()
         if not self._flags.write:
             raise OSError(9, "Bad file descriptor")
         if self._flags.append:

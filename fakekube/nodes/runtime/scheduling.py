@@ -14,11 +14,14 @@ from __future__ import annotations
 
 import heapq
 import logging
+import os
 import threading
 import types
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator
 from datetime import datetime, timedelta
+from time import monotonic
+from time import sleep as sleep_seconds
 from typing import Any, Final, TypeVar
 
 from fakekube.base.clock import Clock, Timer
@@ -34,6 +37,7 @@ __all__ = [
     "Killed",
     "Scheduler",
     "Task",
+    "breathe",
     "checkpoint",
     "current",
     "sleep",
@@ -47,6 +51,7 @@ T = TypeVar("T")
 SIGHUP: Final = 1
 SIGINT: Final = 2
 SIGKILL: Final = 9
+SIGSEGV: Final = 11
 SIGPIPE: Final = 13
 SIGTERM: Final = 15
 
@@ -54,6 +59,11 @@ SIGTERM: Final = 15
 _INLINE_STEPS: Final = 2_000
 #: The maximum number of past sleeps that are run one by one; after them, the time jumps to the present.
 _MAX_REPLAYED: Final = 5_000
+
+#: The real seconds that a task runs before another one does.
+_SLICE: Final = 0.005
+#: The maximum real time in the thread of the caller, in seconds; the pool of busy schedulers continues.
+_INLINE_SECONDS: Final = 0.5
 
 _CHECKPOINT: Final = object()
 _PARK: Final = object()
@@ -84,6 +94,12 @@ def _yield(what: object) -> Generator[object]:
 async def checkpoint() -> None:
     """Lets other tasks run. Loops that may run for long call it."""
     await _yield(_CHECKPOINT)
+
+
+async def breathe() -> None:
+    """Lets other tasks run if this one has run for a slice. Loops that may run for long call it at each turn."""
+    if monotonic() >= getattr(_local, "slice_end", 0.0):
+        await _yield(_CHECKPOINT)
 
 
 async def until(condition: Callable[[], T | None], *sources: Source) -> T:
@@ -159,6 +175,7 @@ class Task:
         """Runs the task until it waits. Returns the kind of the wait; None at its end."""
         self.woken = False
         before, _local.task = getattr(_local, "task", None), self
+        _local.slice_end = monotonic() + _SLICE
         try:
             if self.signal is not None:
                 signal, self.signal = self.signal, None
@@ -170,6 +187,8 @@ class Task:
             self._end(128 + killed.signal)
         except BrokenPipeError:
             self._end(128 + SIGPIPE)
+        except RecursionError:
+            self._end(128 + SIGSEGV)
         except Exception:
             _log.exception("%s failed", self.name)
             self._end(1)
@@ -283,11 +302,29 @@ class Scheduler:
         self._run_here(_INLINE_STEPS * 50)
 
     def _run_here(self, steps: int) -> None:
-        if not self._run(steps):
-            WORKERS.run(self._work)
+        if not self._run(steps, _INLINE_SECONDS):
+            self._release()
+            _BUSY.add(self)
 
     def _work(self) -> None:
-        self._run()
+        if not self._run(_INLINE_STEPS, _SLICE):
+            self._release()
+            _BUSY.add(self)
+
+    def _release(self) -> None:
+        """Ends the claim of this thread; tasks that can run are left."""
+        with self._lock:
+            self._runner = None
+            self._idle.notify_all()
+
+    def run_slice(self) -> bool:
+        """Runs tasks for a slice of time; returns False if there are more. Another thread may run them instead."""
+        if not self._claim():
+            return True
+        if self._run(_INLINE_STEPS, _SLICE):
+            return True
+        self._release()
+        return False
 
     def _claim(self) -> bool:
         with self._lock:
@@ -301,14 +338,14 @@ class Scheduler:
         if self._claim():
             WORKERS.run(self._work)
 
-    def _run(self, steps: int = -1) -> bool:
-        """Runs tasks until none can run, for at most `steps` steps; returns False if there are more.
+    def _run(self, steps: int, seconds: float) -> bool:
+        """Runs tasks until none can run, for at most `steps` steps and some real seconds; returns False if there are more.
 
         The caller must have claimed the scheduler; it is released, unless this returns False.
         """
         self._runner = threading.get_ident()
-        replayed = 0
-        while steps:
+        replayed, end = 0, monotonic() + seconds
+        while steps and monotonic() < end:
             task = self._next(replayed < _MAX_REPLAYED)
             if task is None:
                 self._set_timer()
@@ -360,3 +397,47 @@ class Scheduler:
             self.run()
         else:
             self._run_in_worker()
+
+
+class _BusySchedulers:
+    """Runs the schedulers that have more to do than a slice, in turn and in one thread, which rests as long as it works.
+
+    So programs that never wait, in any number of containers, leave at least half of the time to the server.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: deque[Scheduler] = deque()
+        self._lock = threading.Lock()
+        self._running = False
+
+    def forget(self) -> None:
+        """Resets the queue after a fork: the thread belongs to the parent."""
+        self.__init__()  # type: ignore[misc]
+
+    def add(self, scheduler: Scheduler) -> None:
+        """Adds a scheduler; from any thread."""
+        with self._lock:
+            if scheduler not in self._waiting:
+                self._waiting.append(scheduler)
+            if self._running:
+                return
+            self._running = True
+        WORKERS.run(self._work)
+
+    def _work(self) -> None:
+        while True:
+            with self._lock:
+                if not self._waiting:
+                    self._running = False
+                    return
+                scheduler = self._waiting.popleft()
+            started = monotonic()
+            if not scheduler.run_slice():
+                self.add(scheduler)
+                sleep_seconds(min(monotonic() - started, _MAX_REST))
+
+
+#: The maximum rest after a slice, in real seconds.
+_MAX_REST: Final = 0.05
+_BUSY: Final = _BusySchedulers()
+os.register_at_fork(after_in_child=_BUSY.forget)

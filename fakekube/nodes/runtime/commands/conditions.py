@@ -12,6 +12,7 @@ from typing import Final
 
 from fakekube.nodes.runtime.filesystem import Device, Directory, File, Node, Symlink
 from fakekube.nodes.runtime.program import Command, Program, Usage
+from fakekube.nodes.runtime.regular_expressions import PatternError, compile_posix
 
 __all__ = ["COMMANDS"]
 
@@ -148,8 +149,11 @@ async def _false(program: Program) -> int:
 async def _expr(program: Program) -> int:
     args = list(program.args)
     if len(args) == 3 and args[1] == ":":
-        found = re.match(re.sub(r"\\([(){}|])", r"\1", args[2]), args[0])
-        result = (found[1] if found.re.groups else str(found.end())) if found else ""
+        try:
+            found = compile_posix(args[2], extended=False).match(args[0])
+        except PatternError as error:
+            raise Usage(f"bad regex '{args[2]}': {error}", 2) from None
+        result = (found[1] if found.groups else str(len(found[0]))) if found else "" if "\\(" in args[2] else "0"
     elif len(args) == 2 and args[0] == "length":
         result = str(len(args[1]))
     elif (

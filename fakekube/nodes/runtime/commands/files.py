@@ -15,7 +15,7 @@ from typing import Final
 from fakekube.nodes.runtime.commands.options import options, size
 from fakekube.nodes.runtime.filesystem import Directory, File, Node, Symlink
 from fakekube.nodes.runtime.program import Command, Program, Usage
-from fakekube.nodes.runtime.shell import patterns
+from fakekube.nodes.runtime.regular_expressions import glob
 
 __all__ = ["COMMANDS"]
 
@@ -395,11 +395,11 @@ def _find_tests(program: Program, args: list[str]) -> tuple[list[_Found], int, i
 
 def _named(word: str, pattern: str) -> _Found:
     """Returns the predicate for -name, -iname or -path."""
-    expression = patterns.compiled(pattern.lower() if word == "-iname" else pattern)
+    expression = glob(pattern.lower() if word == "-iname" else pattern)
 
     def matches(path: str, _node: Node) -> bool:
         shown = path if word == "-path" else _last(path)
-        return expression.fullmatch(shown.lower() if word == "-iname" else shown) is not None
+        return expression.fullmatch(shown.lower() if word == "-iname" else shown)
 
     return matches
 

@@ -5,15 +5,14 @@ Specified by: POSIX.1-2017, Shell & Utilities (grep); busybox findutils/grep.c.
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from fakekube.nodes.runtime.commands.options import options
 from fakekube.nodes.runtime.filesystem import File
 from fakekube.nodes.runtime.program import Command, Program, Usage
-from fakekube.nodes.runtime.shell.patterns import CLASSES
+from fakekube.nodes.runtime.regular_expressions import PatternError, compile_posix
 
-__all__ = ["COMMANDS", "python_expression"]
+__all__ = ["COMMANDS"]
 
 
 async def _grep(program: Program) -> int:
@@ -22,13 +21,17 @@ async def _grep(program: Program) -> int:
     if source is None:
         raise Usage("usage: grep PATTERN [FILE]...", 2)
     fixed = "F" in flags or program.name == "fgrep"
-    pattern = re.escape(source) if fixed else python_expression(source, extended="E" in flags or program.name == "egrep")
-    if "w" in flags:
-        pattern = rf"\b(?:{pattern})\b"
     try:
-        expression = re.compile(f"^(?:{pattern})$" if "x" in flags else pattern, re.IGNORECASE if "i" in flags else 0)
-    except re.error:
-        return await program.complain(f"bad regex '{source}': Invalid regexp", 2)
+        expression = compile_posix(
+            source,
+            extended="E" in flags or program.name == "egrep",
+            ignore_case="i" in flags,
+            fixed=fixed,
+            word="w" in flags,
+            line="x" in flags,
+        )
+    except PatternError as error:
+        return await program.complain(f"bad regex '{source}': {error}", 2)
     paths = _recursive(program, rest) if "r" in flags else rest
     named = (len(paths) > 1 or "H" in flags or "r" in flags) and "h" not in flags
     found = False
@@ -40,7 +43,7 @@ async def _grep(program: Program) -> int:
             number += 1
             line = raw.decode("utf-8", "surrogateescape").removesuffix("\n")
             prefix = (f"{name}:" if named else "") + (f"{number}:" if "n" in flags else "")
-            if bool(expression.search(line)) is ("v" in flags):
+            if (expression.search(line) is not None) is ("v" in flags):
                 if number <= shown_to and not flags.keys() & {"c", "l", "q", "o"}:
                     await program.write(f"{prefix.replace(':', '-')}{line}\n")
                 before = [*before, line][-behind:] if behind else []
@@ -54,7 +57,9 @@ async def _grep(program: Program) -> int:
             if "c" in flags:
                 continue
             if "o" in flags:
-                await program.write("".join(f"{prefix}{match[0]}\n" for match in expression.finditer(line) if match[0]))
+                async for match in expression.matches(line):
+                    if match[0]:
+                        await program.write(f"{prefix}{match[0]}\n")
             else:
                 await program.write("".join(f"{one}\n" for one in before) + f"{prefix}{line}\n")
                 before, shown_to = [], number + ahead
@@ -67,15 +72,6 @@ async def _grep(program: Program) -> int:
 
 def _recursive(program: Program, paths: list[str]) -> list[str]:
     return [path for top in paths or ["."] for path, node in program.files.walk(top, program.cwd) if isinstance(node, File)]
-
-
-def python_expression(source: str, *, extended: bool) -> str:
-    """Translates a POSIX regular expression to one of Python."""
-    source = re.sub(r"\[:(\w+):\]", lambda found: CLASSES.get(found[1], ""), source)
-    if extended:
-        return source
-    swapped = re.sub(r"\\?[(){}|+?]", lambda found: found[0][1:] if found[0][0] == "\\" else "\\" + found[0], source)
-    return re.sub(r"^\*", r"\\*", swapped)
 
 
 COMMANDS: Final[dict[str, Command]] = {"grep": _grep, "egrep": _grep, "fgrep": _grep}

@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-from fakekube.nodes.runtime.commands.grep import python_expression
 from fakekube.nodes.runtime.commands.options import options
 from fakekube.nodes.runtime.program import Command, Program, Usage
+from fakekube.nodes.runtime.regular_expressions import Expression, Match, PatternError, compile_posix
+from fakekube.nodes.runtime.scheduling import breathe
 
 __all__ = ["COMMANDS"]
 
-_Address = int | str | re.Pattern[str] | None
+_Address = int | str | Expression | None
 
 
 @dataclass(slots=True)
@@ -25,7 +26,7 @@ class _Step:
     last: _Address
     negated: bool
     command: str
-    pattern: re.Pattern[str] | None = None
+    pattern: Expression | None = None
     text: str = ""
     flags: str = ""
     active: bool = False
@@ -123,41 +124,38 @@ class _Reader:
         self._at += 1
         return self._text[start : self._at - 1].replace(f"\\{mark}", mark)
 
-    def _compiled(self, source: str, ignore: bool) -> re.Pattern[str]:
+    def _compiled(self, source: str, ignore: bool) -> Expression:
         try:
-            return re.compile(python_expression(source, extended=self._extended), re.IGNORECASE if ignore else 0)
-        except re.error as error:
+            return compile_posix(source, extended=self._extended, ignore_case=ignore)
+        except PatternError as error:
             raise Usage(f"bad regex '{source}': {error}") from None
 
 
-def _replacement(text: str, found: re.Match[str]) -> str:
+def _replacement(text: str, found: Match) -> str:
     def one(part: re.Match[str]) -> str:
         if part[0] == "&":
             return found[0]
         if part[1].isdigit():
-            return found[int(part[1])] or "" if int(part[1]) <= found.re.groups else ""
+            return found[int(part[1])] if int(part[1]) <= found.groups else ""
         return {"n": "\n", "t": "\t"}.get(part[1], part[1])
 
     return re.sub(r"&|\\(.)", one, text, flags=re.DOTALL)
 
 
-def _apply(step: _Step, line: str) -> tuple[str, bool]:
+async def _apply(step: _Step, line: str) -> tuple[str, bool]:
     """Applies a substitution. Returns the line, and whether it was changed."""
     assert step.pattern is not None
-    digits = re.search(r"\d+", step.flags)
-    wanted, count = int(digits[0]) if digits else 1, 0
-
-    def one(found: re.Match[str]) -> str:
-        nonlocal count
-        count += 1
-        return _replacement(step.text, found) if count == wanted or (count > wanted and "g" in step.flags) else found[0]
-
-    return step.pattern.sub(one, line), count >= wanted
+    digits = re.search(r"\d{1,9}", step.flags)
+    wanted = max(int(digits[0]), 1) if digits else 1
+    everywhere = None if "g" in step.flags else 1
+    made, count = await step.pattern.replace(line, lambda found: _replacement(step.text, found), first=wanted, count=everywhere)
+    return made, count >= wanted
 
 
-def _edit(lines: list[str], steps: list[_Step], *, quiet: bool) -> list[str]:
+async def _edit(lines: list[str], steps: list[_Step], *, quiet: bool) -> list[str]:
     made: list[str] = []
     for number, given in enumerate(lines, 1):
+        await breathe()
         line = given
         appended: list[str] = []
         shown, stop = not quiet, False
@@ -165,7 +163,7 @@ def _edit(lines: list[str], steps: list[_Step], *, quiet: bool) -> list[str]:
             if not step.selects(line, number, is_last=number == len(lines)):
                 continue
             if step.command == "s":
-                line, changed = _apply(step, line)
+                line, changed = await _apply(step, line)
                 made += [line] if changed and "p" in step.flags else []
             elif step.command == "y":
                 line = line.translate(str.maketrans(step.flags, step.text))
@@ -209,7 +207,7 @@ async def _sed(program: Program) -> int:
         for path in operands:
             try:
                 lines = program.files.read(path, program.cwd).decode("utf-8", "surrogateescape").splitlines()
-                edited = _edit(lines, _Reader(source, extended=extended).steps(), quiet="n" in flags)
+                edited = await _edit(lines, _Reader(source, extended=extended).steps(), quiet="n" in flags)
                 text = "".join(f"{line}\n" for line in edited)
                 program.files.write(path, text.encode("utf-8", "surrogateescape"), program.cwd)
             except OSError as error:
@@ -218,7 +216,7 @@ async def _sed(program: Program) -> int:
     lines = []
     async for _, opened in program.inputs(operands):
         lines += [raw.decode("utf-8", "surrogateescape").removesuffix("\n") async for raw in opened.lines()]
-    edited = _edit(lines, _Reader(source, extended=extended).steps(), quiet="n" in flags)
+    edited = await _edit(lines, _Reader(source, extended=extended).steps(), quiet="n" in flags)
     await program.write("".join(f"{line}\n" for line in edited))
     return int(program.failed)
 

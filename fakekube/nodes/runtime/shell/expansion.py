@@ -11,6 +11,7 @@ from collections.abc import Iterable, MutableMapping
 from typing import NamedTuple, Protocol
 
 from fakekube.nodes.runtime.filesystem import Directory, FileSystem
+from fakekube.nodes.runtime.regular_expressions import glob, remove_prefix, remove_suffix
 from fakekube.nodes.runtime.shell import patterns
 from fakekube.nodes.runtime.shell.arithmetic import evaluate
 from fakekube.nodes.runtime.shell.syntax import Arithmetic, Literal, Parameter, Part, Script, Substitution, Word
@@ -157,11 +158,13 @@ async def _operate(part: Parameter, value: str | None, scope: Scope) -> str | li
         return await _substring(part, value, scope)
     found = await pattern(part.word, scope)
     if operator in ("#", "##"):
-        return patterns.remove_prefix(value, found, longest=operator == "##")
+        return remove_prefix(value, found, longest=operator == "##")
     if operator in ("%", "%%"):
-        return patterns.remove_suffix(value, found, longest=operator == "%%")
+        return remove_suffix(value, found, longest=operator == "%%")
     replacement = await text(part.other, scope)
-    return patterns.compiled(found).sub(lambda _: replacement, value, count=0 if operator == "//" else 1) if found else value
+    if not found:
+        return value
+    return (await glob(found).replace(value, lambda _: replacement, count=None if operator == "//" else 1))[0]
 
 
 async def _substring(part: Parameter, value: str, scope: Scope) -> str:
@@ -225,7 +228,7 @@ def _matching(wanted: str, files: FileSystem, cwd: str) -> list[str]:
                 continue
             if not files.exists(base or ".", cwd) or not isinstance(files.node(base or ".", cwd), Directory):
                 continue
-            expression = patterns.compiled(part)
+            expression = glob(part)
             following += [
                 posixpath.join(base, name)
                 for name in files.list(base or ".", cwd)

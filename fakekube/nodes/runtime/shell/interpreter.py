@@ -17,8 +17,8 @@ from typing import Any, Final
 
 from fakekube.net.pipes import Pipe
 from fakekube.nodes.runtime.descriptors import Capture, Descriptor, Given, PipeReader, PipeWriter
+from fakekube.nodes.runtime.regular_expressions import glob
 from fakekube.nodes.runtime.scheduling import Killed, Task, checkpoint, current
-from fakekube.nodes.runtime.shell import patterns
 from fakekube.nodes.runtime.shell.arithmetic import ExpressionError
 from fakekube.nodes.runtime.shell.builtins import BUILTINS, Break, Exit, Return
 from fakekube.nodes.runtime.shell.expansion import ExpansionError, fields, pattern, text
@@ -287,7 +287,7 @@ class Shell(ShellState):
         value = await text(command.word, self)
         for wanted, body in command.branches:
             for one in wanted:
-                if patterns.compiled(await pattern(one, self)).fullmatch(value):
+                if glob(await pattern(one, self)).fullmatch(value):
                     return await self.run(body)
         return 0
 

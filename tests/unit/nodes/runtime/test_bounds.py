@@ -1,0 +1,80 @@
+"""What programs in containers compute and keep is bounded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from fakekube import Cluster
+from fakekube.nodes.inside import PodInside
+
+
+@pytest.fixture
+def pod() -> Iterator[PodInside]:
+    with Cluster() as cluster:
+        container = {"name": "main", "image": "alpine"}
+        cluster.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"}, "spec": {"containers": [container]}})
+        cluster.settle()
+        yield cluster.pods.get("web")
+
+
+#: Patterns for which a matcher that backtracks takes an exponential or a high polynomial time.
+HARD = [
+    "x=$(printf '%030d' 0); echo $x | grep -E '(0+)+$' | wc -l; echo $x | grep -cE '^(0|00)+1'",
+    "x=$(printf '%030d' 0); echo $x | sed -E 's/(0+)+1/y/; s/^((0*)*)*$/end/'",
+    "x=$(printf '%0200d' 0); case $x in *0*0*0*0*0*0*0*0*0*0*0*0*1) echo no;; *) echo yes;; esac",
+    "x=$(printf '%020000d' 0); y=${x%%*0*0*0*0*0*0*0*1}; z=${x##*0*0*0*0*0*0*1}; echo ${#y} ${#z}",
+    "x=$(printf '%0200d' 0); touch /tmp/$x; find /tmp -name '*0*0*0*0*0*0*0*0*0*0*0*0*0*1'; echo /tmp/*0*0*0*0*0*0*0*0*0*0*0*0*1",
+    "x=$(printf '%030d' 0); expr $x : '\\(0*\\)*1$'",
+]
+WRITTEN = ["1\n0\n", "end\n", "yes\n", "20000 20000\n", "/tmp/*0*0*0*0*0*0*0*0*0*0*0*0*1\n", "\n"]
+
+
+@pytest.mark.parametrize(("script", "written"), list(zip(HARD, WRITTEN, strict=True)))
+def test_hard_patterns_take_linear_time(pod: PodInside, script: str, written: str) -> None:
+    assert pod.exec(script).stdout == written
+
+
+EXPRESSIONS = [
+    ("echo aXbX | sed 's/X$/Y/; s/^a/b/'", "bXbY\n"),
+    ("echo 'a+b(c)|d{2}' | grep -o 'a+b(c)|d{2}'", "a+b(c)|d{2}\n"),
+    ("echo aab | grep -oE 'a{2}b|a'; echo aab | grep -o 'a\\{2\\}b'", "aab\naab\n"),
+    ("echo 'x]y' | grep -o '[]x]*'; echo 'a-b^c' | sed 's/[-^]/_/g'", "x]\na_b_c\n"),
+    ("echo 'foo.bar' | sed 's/[.]/\\\\&/g; s/[[:alpha:]]*$/<&>/'", "foo\\.<bar>\n"),
+    ("echo '*a' | grep -c '*a'; echo ab | sed -E 's/(a)(b)/\\2\\1/'", "1\nba\n"),
+    ("echo aaaa | sed 's/a/b/2'; echo aaaa | sed 's/a/b/3g'", "abaa\naabb\n"),
+    ("echo abcd | grep -oE 'ab|abcd'", "abcd\n"),
+    ("x=a/b/c; echo ${x#*/} ${x##*/} ${x%/*} ${x%%/*} ${x//\\//.} ${x#[!a]} ${x%[a-c]}", "b/c c a/b a a.b.c a/b/c a/b/\n"),
+]
+
+
+@pytest.mark.parametrize(("script", "written"), EXPRESSIONS)
+def test_posix_expressions(pod: PodInside, script: str, written: str) -> None:
+    assert pod.exec(script).stdout == written
+
+
+def test_back_references_are_refused_in_words(pod: PodInside) -> None:
+    found = pod.exec("echo aa | grep '\\(a\\)\\1'")
+    assert (found.code, found.stderr) == (2, "grep: bad regex '\\(a\\)\\1': back references are not supported (RE2)\n")
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "cat /dev/zero > /dev/null",
+        "yes > /dev/null",
+        "while :; do :; done",
+        "dd if=/dev/zero of=/dev/null",
+        "seq 1 9999999999 > /dev/null",
+        "f() { f; f; }; while :; do f 2>/dev/null; done",
+    ],
+)
+def test_programs_that_never_wait_can_be_killed(pod: PodInside, script: str) -> None:
+    assert pod.exec(f"({script}) & sleep 0; kill $!; wait $!; echo $?").stdout == "143\n"
+
+
+def test_busy_programs_leave_time_to_others(pod: PodInside) -> None:
+    for _ in range(20):
+        pod.exec("(while :; do :; done) & :")
+    assert pod.exec("echo hello").stdout == "hello\n"
