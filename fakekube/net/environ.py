@@ -78,6 +78,7 @@ def _variables(fields: Fields) -> dict[str, str]:
 
 def _made(fields: Fields) -> dict[str, str]:
     variables: dict[str, str] = {}
+    repeated: dict[str, list[str]] = {}
     for name, value in fields.pairs:
         if "_" in name:
             continue
@@ -85,7 +86,9 @@ def _made(fields: Fields) -> dict[str, str]:
         if key not in variables:
             variables[key] = value
         elif name not in _ONCE:
-            variables[key] += ("; " if name == "cookie" else ",") + value
+            repeated.setdefault(key, [variables[key]]).append(value)
+    for key, values in repeated.items():
+        variables[key] = ("; " if key == "HTTP_COOKIE" else ",").join(values)
     if fields.length is None:
         variables.pop("CONTENT_LENGTH", None)
     elif "CONTENT_LENGTH" in variables:

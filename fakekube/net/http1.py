@@ -266,15 +266,16 @@ def _pairs(block: str) -> list[tuple[str, str]]:
 
 def _unusual_lines(block: str) -> list[str]:
     """The lines of a block with bare LFs, continued lines, or faults."""
-    lines: list[str] = []
+    parts: list[list[str]] = []  # joined at the end, because a line may be continued often
     for raw in block.split("\n")[:-2]:
         line = raw.removesuffix("\r")
         if line.startswith((" ", "\t")):
-            if not lines:
+            if not parts:
                 raise ProtocolError
-            lines[-1] += " " + line.strip(" \t")
+            parts[-1].append(line.strip(" \t"))
         else:
-            lines.append(line.rstrip(" \t"))
+            parts.append([line.rstrip(" \t")])
+    lines = [" ".join(line) for line in parts]
     for line in lines:
         name, colon, value = line.partition(":")
         if not colon or not _FIELD_NAME.fullmatch(name) or not _FIELD_VALUE.fullmatch(value):

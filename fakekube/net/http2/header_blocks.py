@@ -51,6 +51,13 @@ class MalformedRequest(Exception):
     """A header block is not a valid request; its stream ends with PROTOCOL_ERROR."""
 
 
+MAX_FIELDS = 1000
+"""The maximum number of fields of a header block: the loop's thread decodes them, 10 µs each."""
+MAX_HUFFMAN_BYTES = 128 << 10
+"""The maximum number of bytes of a header block that are Huffman code, which is slow to decode."""
+_CHEAP_BLOCK = 1024
+
+
 class BlockDecoder:
     """Decodes the header blocks of one connection, in their order. Results are cached until a block changes the dynamic table."""
 
@@ -64,6 +71,8 @@ class BlockDecoder:
         known = self._known.get(block)
         if known is not None:
             return known
+        if len(block) > _CHEAP_BLOCK and not _is_affordable(block):
+            raise ConnectionFailure(ErrorCode.ENHANCE_YOUR_CALM)
         entries = self._decoder.header_table.dynamic_entries
         newest, count = entries[0] if entries else None, len(entries)
         try:
@@ -79,6 +88,51 @@ class BlockDecoder:
         elif len(block) <= _REMEMBERED_BLOCK:
             self._known[block] = fields
         return fields
+
+
+def _is_affordable(block: bytes) -> bool:
+    """Reports whether a block has at most `MAX_FIELDS` fields and `MAX_HUFFMAN_BYTES` of Huffman code. An invalid block may be: the
+    decoder refuses it."""
+    place, end, fields, huffman = 0, len(block), 0, 0
+    try:
+        while place < end:
+            fields += 1
+            if fields > MAX_FIELDS:
+                return False
+            first = block[place]
+            if first & 0x80:
+                _, place = _prefixed(block, place, 0x7F)
+                continue
+            if first & 0xE0 == 0x20:
+                _, place = _prefixed(block, place, 0x1F)
+                continue
+            index, place = _prefixed(block, place, 0x3F if first & 0x40 else 0x0F)
+            for _ in range(1 if index else 2):
+                is_coded = block[place] & 0x80
+                length, place = _prefixed(block, place, 0x7F)
+                place += length
+                huffman += length if is_coded else 0
+    except IndexError:
+        pass
+    return huffman <= MAX_HUFFMAN_BYTES
+
+
+def _prefixed(block: bytes, place: int, mask: int) -> tuple[int, int]:
+    """Returns an integer with a prefix (RFC 7541, 5.1), and the place behind it."""
+    value = block[place] & mask
+    place += 1
+    if value == mask:
+        shift = 0
+        while True:
+            byte = block[place]
+            place += 1
+            value += (byte & 0x7F) << shift
+            shift += 7
+            if not byte & 0x80:
+                break
+            if shift > 35:
+                raise IndexError
+    return value, place
 
 
 def parse_request(block: Block, has_body: bool) -> Request:

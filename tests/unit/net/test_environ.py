@@ -76,3 +76,10 @@ def test_a_chunked_body_has_no_length() -> None:
 def test_environs_are_not_shared_between_requests() -> None:
     environ("GET / HTTP/1.1", "A: b")["HTTP_A"] = "changed"
     assert environ("GET / HTTP/1.1", "A: b")["HTTP_A"] == "b"
+
+
+def test_values_of_many_repeated_fields_are_joined_in_order() -> None:
+    count = 100_000
+    found = environ("GET / HTTP/1.1", *[f"A: {number}" for number in range(count)], "Cookie: a=b", "Cookie: c=d")
+    assert found["HTTP_A"] == ",".join(map(str, range(count)))
+    assert found["HTTP_COOKIE"] == "a=b; c=d"

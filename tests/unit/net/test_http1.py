@@ -308,3 +308,12 @@ def test_body_returns_at_most_the_requested_size() -> None:
     parser.feed(b"abcdeGET")
     assert [parser.body(3), parser.unread, parser.body(3), parser.body(3)] == [b"abc", 2, b"de", b""]
     assert parser.buffer == b"GET"
+
+
+def test_a_line_that_is_continued_often_is_joined() -> None:
+    count = 200_000
+    parser = RequestParser()
+    parser.feed(head("Host: a", "A: b" + "\r\n c" * count))
+    parsed = parser.request()
+    assert parsed is not None
+    assert dict(parsed.fields.pairs)["a"] == "b" + " c" * count

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fakekube.net.http2.frames import ConnectionFailure
+from fakekube.net.http2.frames import ConnectionFailure, ErrorCode
 from fakekube.net.http2.header_blocks import BlockDecoder, encode_block, parse_request
 
 NAMES = st.from_regex(r"[a-z][a-z0-9\-]{0,200}", fullmatch=True)
@@ -67,3 +67,30 @@ def test_authority_takes_precedence_over_host_header() -> None:
 )
 def test_content_length_of_a_request(fields: tuple[tuple[bytes, bytes], ...], has_body: bool, length: int | None) -> None:
     assert parse_request((*USUAL, *fields), has_body).fields.length == length
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        b"\x82" * 2000,
+        b"\x00\x01a\x01b" * 1500,
+        b"\x40\x01a" + b"\x81\x07" * 1 + b"\xbe" * 1500,
+        b"\x00\x01a" + b"\xff\x81\xff\x0f" + b"\0" * (256 << 10),  # a long Huffman code
+    ],
+    ids=["indexed", "literal", "from the table", "huffman"],
+)
+def test_expensive_header_blocks_are_refused_before_they_are_decoded(block: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    decoder = BlockDecoder()
+
+    def fail(*arguments: object, **options: object) -> None:
+        raise AssertionError("decoded")
+
+    monkeypatch.setattr(decoder._decoder, "decode", fail)
+    with pytest.raises(ConnectionFailure) as caught:
+        decoder.decode(block)
+    assert caught.value.code is ErrorCode.ENHANCE_YOUR_CALM
+
+
+def test_large_header_block_of_few_fields_is_decoded() -> None:
+    block = encode_block("200", [(f"name-{number}", "x" * 1000) for number in range(500)])
+    assert len(BlockDecoder().decode(block)) == 501

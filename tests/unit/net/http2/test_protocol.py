@@ -360,7 +360,7 @@ def test_hpack_bomb_ends_the_connection() -> None:
     protocol = settings_received()
     entry = b"\x40" + b"\x01a" + b"\x7f\x81\x1e" + b"y" * 3968  # literal, indexed: 62 afterwards
     protocol.receive(frame(frames.HEADERS, WHOLE, 1, entry + b"\xbe" * 20_000))
-    assert ending(protocol) is ErrorCode.PROTOCOL_ERROR
+    assert ending(protocol) is ErrorCode.ENHANCE_YOUR_CALM
 
 
 @pytest.mark.parametrize(
