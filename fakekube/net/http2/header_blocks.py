@@ -91,8 +91,10 @@ class BlockDecoder:
 
 
 def _is_affordable(block: bytes) -> bool:
-    """Reports whether a block has at most `MAX_FIELDS` fields and `MAX_HUFFMAN_BYTES` of Huffman code. An invalid block may be: the
-    decoder refuses it."""
+    """Reports whether a block has at most `MAX_FIELDS` fields and `MAX_HUFFMAN_BYTES` of Huffman code.
+
+    The result for an invalid block does not matter, because the decoder refuses it.
+    """
     place, end, fields, huffman = 0, len(block), 0, 0
     try:
         while place < end:
