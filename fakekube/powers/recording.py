@@ -25,6 +25,7 @@ from typing import IO, TYPE_CHECKING, Any
 from fakekube.apimachinery.codecs import yaml
 from fakekube.apimachinery.codecs.errors import DecodeError
 from fakekube.apimachinery.patch import strategic_diff
+from fakekube.powers.state import check_depth
 
 if TYPE_CHECKING:
     from fakekube.apimachinery.schema.model import Type
@@ -171,8 +172,13 @@ def _documents(text: bytes) -> Iterator[Object]:
             continue
         try:
             document, _ = yaml.loads(part)
+            check_depth(document)
         except DecodeError as error:
             raise RecordingError(f"no YAML: {error}") from None
+        except RecursionError:
+            raise RecordingError("a document is damaged: it is nested too deeply") from None
+        except ValueError as error:
+            raise RecordingError(f"a document is damaged: {error}") from None
         if document is None:
             continue
         if not isinstance(document, dict) or not isinstance(document.get("kind"), str):
@@ -182,7 +188,7 @@ def _documents(text: bytes) -> Iterator[Object]:
 
 def _object_of(value: Any) -> Object:
     metadata = value.get("metadata") if isinstance(value, dict) else None
-    if not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str):
+    if not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str) or not metadata["name"]:
         raise RecordingError("an object has no name")
     if not isinstance(value.get("kind"), str) or not isinstance(value.get("apiVersion"), str):
         raise RecordingError(f"the object {metadata['name']} has no kind and apiVersion")

@@ -117,7 +117,16 @@ class Replay:
     def _attempt(self, write: Callable[[], None], what: str) -> bool:
         try:
             write()
-        except (_SkippedError, StatusError, DecodeError, KeyError, TypeError, ValueError, AttributeError) as problem:
+        except (
+            _SkippedError,
+            StatusError,
+            DecodeError,
+            KeyError,
+            TypeError,
+            ValueError,
+            AttributeError,
+            RecursionError,
+        ) as problem:
             self.skipped_count += 1
             self.skipped.append(f"{what}: {problem}")
             return False

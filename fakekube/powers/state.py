@@ -26,6 +26,7 @@ from __future__ import annotations
 import gzip
 import io
 import re
+import sys
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -39,7 +40,7 @@ from fakekube.store import Bucket, Contents, Record, Snapshot, rebuilt
 if TYPE_CHECKING:
     from fakekube.apiserver.registry.backend import Backend
 
-__all__ = ["SavedState", "StateError", "is_state_text", "read_state", "state_of", "written"]
+__all__ = ["SavedState", "StateError", "StateTooLargeError", "check_depth", "is_state_text", "read_state", "state_of", "written"]
 
 API_VERSION, KIND = "fakekube.dev/v1", "ClusterState"
 
@@ -47,14 +48,29 @@ Object = dict[str, Any]
 _Record = Record[Document]
 
 _GZIP = b"\x1f\x8b"
-#: Bytes of a compact state, uncompressed.
-LIMIT = 1 << 30
+#: The maximum size of a state, in bytes; of a compact one uncompressed.
+LIMIT = 128 << 20
+#: The maximum number of values in a state: each takes a hundred bytes of memory.
+MAX_VALUES = 6_000_000
+#: The maximum depth of a state.
+MAX_DEPTH = 1_000
+_CHUNK = 1 << 20
 _INT64 = 1 << 63
+#: The largest number of a float64.
+_LARGEST = sys.float_info.max
+#: Of a revision: those of a fake cluster may exceed an int64.
+_MAX_DIGITS = 40
+#: Seconds.
+_MAX_AGE = 1e10
 _HEAD = re.compile(rb'^kind: ClusterState\s*$|^\s*\{.*"kind":\s*"ClusterState"', re.MULTILINE | re.DOTALL)
 
 
 class StateError(ValueError):
     """A document is not a valid state of a cluster of this minor version; the text is the reason."""
+
+
+class StateTooLargeError(StateError):
+    """A document exceeds `LIMIT` or `MAX_VALUES`."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -147,38 +163,73 @@ def read_state(text: bytes, version: str, now: float = 0.0) -> SavedState:
     if value.get("version") != version:
         raise StateError(f"the state is one of Kubernetes {value.get('version')}, the cluster is one of {version}")
     try:
+        check_depth(value)
         return _state(value, now)
-    except (KeyError, TypeError, ValueError, AttributeError) as problem:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as problem:
         raise StateError(f"the state is damaged: {problem!r}") from None
+
+
+def check_depth(value: Any) -> None:
+    """Raises ValueError for data that is nested more than `MAX_DEPTH` levels deep, or has numbers that JSON does not have."""
+    level, depth = [value], 0
+    while level:
+        depth += 1
+        if depth > MAX_DEPTH:
+            raise ValueError(f"nested more than {MAX_DEPTH} levels deep")
+        following: list[Any] = []
+        for one in level:
+            for inner in one.values() if isinstance(one, dict) else one if isinstance(one, list) else ():
+                if isinstance(inner, dict | list):
+                    following.append(inner)
+                elif isinstance(inner, int | float) and not -_LARGEST <= inner <= _LARGEST:
+                    raise ValueError("a number is too large")
+        level = following
 
 
 def _value_of(text: bytes) -> Any:
     try:
-        if not text.startswith(_GZIP):
-            return yaml.loads(text)[0]
-        with gzip.GzipFile(fileobj=io.BytesIO(text)) as file:
-            plain = file.read(LIMIT + 1)
+        plain = _inflated(text) if text.startswith(_GZIP) else text
         if len(plain) > LIMIT:
-            raise StateError(f"the state has more than {LIMIT} bytes")
-        return json.reread(plain)
+            raise StateTooLargeError(f"the state has more than {LIMIT} bytes")
+        if plain.count(b",") + plain.count(b"[") + plain.count(b"{") + plain.count(b"\n") > MAX_VALUES:
+            raise StateTooLargeError(f"the state has more than {MAX_VALUES} values")
+        return yaml.loads(plain)[0] if plain is text else json.reread(plain)
+    except StateError:
+        raise
+    except RecursionError:
+        raise StateError("the state is damaged: it is nested too deeply") from None
     except DecodeError as error:
         raise StateError(f"no YAML: {error}") from None
+    except ValueError as error:
+        raise StateError(f"the state is damaged: {error}") from None
     except (OSError, EOFError, zlib.error) as error:
         raise StateError(f"the state is damaged: {error}") from None
+
+
+def _inflated(text: bytes) -> bytes:
+    """Decompresses up to `LIMIT` bytes, and a little more. Raises the errors of gzip."""
+    plain = bytearray()
+    with gzip.GzipFile(fileobj=io.BytesIO(text)) as file:
+        while len(plain) <= LIMIT and (part := file.read(_CHUNK)):
+            plain += part
+    return bytes(plain)
 
 
 def _state(value: Mapping[str, Any], now: float) -> SavedState:
     history = value.get("history")
     pasts: Mapping[str, Any] = {} if history is None else history["resources"]
-    revision = int(value["revision"])
+    revision = _whole(value["revision"], "revision")
     contents = {}
     for bucket in {**value["resources"], **pasts}:
         rows = value["resources"].get(bucket) or ()
+        keys = [row["key"] for row in rows]
+        if len(set(keys)) < len(keys):
+            raise ValueError(f"{bucket} has two objects with the same key")
         contents[bucket] = _contents(map(_record, rows), pasts.get(bucket), now)
         newest = max((record.revision for record in contents[bucket].versions.heads.values()), default=0)
         if newest > revision:
             raise ValueError(f"{bucket} has the revision {newest}, which is later than that of the state")
-    return SavedState(Snapshot(revision, contents), None if history is None else int(history["since"]))
+    return SavedState(Snapshot(revision, contents), None if history is None else _whole(history["since"], "since"))
 
 
 def _contents(records: Iterable[_Record], past: Mapping[str, Any] | None, now: float) -> Contents[Document]:
@@ -187,27 +238,51 @@ def _contents(records: Iterable[_Record], past: Mapping[str, Any] | None, now: f
     changes = list(_changes(past["events"], now))
     changed = {record.key for record, _, _ in changes}
     before = [*(record for record in records if record.key not in changed), *map(_record, past["before"])]
-    return rebuilt(before, changes, int(past["floor"]))
+    return rebuilt(before, changes, _whole(past["floor"], "floor"))
 
 
 def _record(row: Mapping[str, Any]) -> _Record:
-    return Record(str(row["key"]), Document(_object(row["object"])), int(row["created"]), int(row["revision"]))
+    created, revision = _whole(row["created"], "created"), _whole(row["revision"], "revision")
+    if created > revision:
+        raise ValueError(f"an object was created at {created}, after its revision {revision}")
+    return Record(_text(row["key"], "key"), Document(_object(row["object"])), created, revision)
+
+
+def _whole(value: Any, name: str) -> int:
+    """Returns a revision, which may be a string. Raises ValueError."""
+    if isinstance(value, str) and len(value) <= _MAX_DIGITS and value.isascii() and value.isdigit():
+        return int(value)
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 1 << 64:
+        raise ValueError(f"{name} is no revision")
+    return value
+
+
+def _text(value: Any, name: str) -> str:
+    if not isinstance(value, str) or not value:
+        raise ValueError(f"{name} is no text")
+    return value
 
 
 def _object(value: Any) -> Object:
     if not isinstance(value, dict) or not isinstance(value.get("metadata"), dict):
         raise ValueError("an object has no metadata")
+    for name in ("name", "uid"):
+        if not isinstance(value["metadata"].get(name), str) or not value["metadata"][name]:
+            raise ValueError(f"an object has no {name}")
     return value
 
 
 def _changes(rows: Iterable[Mapping[str, Any]], now: float) -> Iterator[tuple[_Record, bool, float]]:
     last = 0
     for row in rows:
-        revision, time = int(row["revision"]), now - float(row["age"])
+        revision, age = _whole(row["revision"], "revision"), float(row["age"])
+        if not 0 <= age < _MAX_AGE:
+            raise ValueError(f"the age {age} is none")
+        time = now - age
         if revision <= last:
             raise ValueError(f"the events are not in the order of their revisions: {revision} follows {last}")
         last = revision
         if "object" in row:
             yield _record(row), False, time
         else:
-            yield Record(str(row["key"]), Document({}), 0, revision), True, time
+            yield Record(_text(row["key"], "key"), Document({}), 0, revision), True, time

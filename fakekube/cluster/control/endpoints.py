@@ -243,6 +243,8 @@ class Endpoints:
             return self._send(413, {"error": f"the body has more than {limit} bytes"})
         except HTTPException as problem:
             return self._send(problem.code or 500, {"error": problem.description or problem.name})
+        except RecursionError:
+            return self._send(400, {"error": "the body is nested too deeply"})
         except RuntimeError as problem:
             return self._send(409, {"error": str(problem)})
         except Exception as problem:

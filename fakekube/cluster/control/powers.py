@@ -22,7 +22,7 @@ from fakekube.powers.actions import ACTIONS
 from fakekube.powers.exchange_data import exchange_data
 from fakekube.powers.export import as_list, as_yaml
 from fakekube.powers.fault import Fault, Frequency
-from fakekube.powers.state import StateError, is_state_text
+from fakekube.powers.state import StateError, StateTooLargeError, is_state_text
 
 if TYPE_CHECKING:
     from fakekube.cluster import Cluster
@@ -259,6 +259,8 @@ def apply_load(cluster: Cluster, members: Members) -> Answer:
     try:
         body = members["body"]
         made = cluster.load(body if is_state_text(body) else body.decode() + "\n")
+    except StateTooLargeError as problem:
+        return 413, {"error": str(problem)}
     except (UnicodeDecodeError, ManifestError, StateError) as problem:
         raise BadMembers(str(problem)) from None
     except (ApiError, UnknownResource) as problem:

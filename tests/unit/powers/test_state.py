@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import http.client
 import json
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 from fakekube import ApiError, Cluster
+from fakekube.powers.state import LIMIT, MAX_VALUES
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 
@@ -296,3 +298,63 @@ def test_recorded_requests_are_bounded() -> None:
     assert len(small.requests.where(own=True)) == 10
     assert small.requests.mark() == 50
     small.stop()
+
+
+HEAD = '{"apiVersion":"fakekube.dev/v1","kind":"ClusterState","version":"1.36","revision":%s,"resources":{"configmaps":[%s]}}'
+ROW = '{"key":%s,"created":%s,"revision":%s,"object":{"apiVersion":"v1","kind":"ConfigMap","metadata":%s}}'
+NAMED = '{"name":"a","namespace":"default","uid":"u"}'
+
+
+def post(cluster: Cluster, path: str, body: bytes) -> tuple[int, Any]:
+    connection = http.client.HTTPConnection("127.0.0.1", cluster.port, timeout=30)
+    try:
+        connection.request("POST", path, body)
+        response = connection.getresponse()
+        return response.status, json.loads(response.read())
+    finally:
+        connection.close()
+
+
+@pytest.fixture
+def controlled() -> Iterator[Cluster]:
+    with Cluster(profile="apiserver", control=True) as made:
+        made.create(config_map("before"))
+        yield made
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        HEAD % (500, ROW % ('"default/a"', 1, 300, '{"name":"a","namespace":"default"}')),
+        HEAD % (500, ROW % ('"default/a"', 1, 300, '{"namespace":"default","uid":"u"}')),
+        HEAD % (500, ROW % ('"default/a"', 301, 300, NAMED)),
+        HEAD % (500, ROW % ("7", 1, 300, NAMED)),
+        HEAD % (500, ROW % ('"default/a"', 1, "300.5", NAMED)),
+        HEAD % (500, ROW % ('"default/a"', 1, "-1", NAMED)),
+        HEAD % (500, ",".join([ROW % ('"default/a"', 1, 300, NAMED)] * 2)),
+        HEAD % ("9" * 200_000, ROW % ('"default/a"', 1, 300, NAMED)),
+        HEAD % ('"' + "9" * 200_000 + '"', ROW % ('"default/a"', 1, 300, NAMED)),
+        HEAD % (500, '{"a":' * 5_000 + "1" + "}" * 5_000),
+        HEAD % (500, ROW % ('"default/a"', 1, 300, '{"name":"a","uid":"u","x":' + "[" * 900 + "1" * 5000 + "]" * 900 + "}")),
+    ],
+)
+@pytest.mark.parametrize("compact", [False, True])
+def test_invalid_states_change_nothing(controlled: Cluster, state: str, compact: bool) -> None:
+    body = gzip.compress(state.encode()) if compact else state.encode()
+    status, answer = post(controlled, "/fakekube/v1/load", body)
+    assert status == 400, answer
+    assert len(answer["error"]) < 1000
+    assert controlled.get("configmaps", "before")["metadata"]["name"] == "before"
+
+
+@pytest.mark.parametrize("plain", [b" " * (LIMIT + 1), b"[" + b"[]," * (MAX_VALUES // 2 + 1)])
+def test_states_that_inflate_to_too_much_are_refused(controlled: Cluster, plain: bytes) -> None:
+    status, answer = post(controlled, "/fakekube/v1/load", gzip.compress(plain, compresslevel=1))
+    assert (status, "more than" in answer["error"]) == (413, True)
+
+
+def test_a_deeply_nested_recording_is_refused(controlled: Cluster) -> None:
+    document = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n"
+    nested = document + "".join(f"{' ' * level}a:\n" for level in range(1, 3001)) + " " * 3001 + "b: c\n"
+    status, answer = post(controlled, "/fakekube/v1/replay", nested.encode())
+    assert (status, "nested" in answer["error"]) == (400, True)
