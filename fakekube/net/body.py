@@ -7,6 +7,7 @@ server.
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
 from typing import IO, TYPE_CHECKING, Protocol
 
 from fakekube.net.http1 import BodyError, Request, RequestParser
@@ -15,12 +16,12 @@ from fakekube.net.transport import Transport
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
-__all__ = ["MAX_DISCARDED_BYTES", "Body", "Readable", "body_stream"]
+__all__ = ["CONTINUE", "MAX_DISCARDED_BYTES", "Body", "Readable", "body_stream"]
 
 MAX_DISCARDED_BYTES = 256 << 10
 """The number of unread bytes that net/http discards to keep a connection (maxPostHandlerReadBytes)."""
 
-_CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
 class Readable(Protocol):
@@ -38,17 +39,36 @@ def body_stream(body: Readable) -> IO[bytes]:
 class Body:
     """The body of one HTTP/1.1 request."""
 
-    __slots__ = ("_awaited", "_error", "_length", "_parser", "_transport")
+    __slots__ = ("_awaited", "_error", "_length", "_parser", "_spool", "_transport", "_waiting")
 
-    def __init__(self, request: Request, parser: RequestParser, transport: Transport) -> None:
+    def __init__(
+        self,
+        request: Request,
+        parser: RequestParser,
+        transport: Transport,
+        waiting: Callable[[bool], None] = lambda waits: None,
+        spool: bytearray | None = None,
+    ) -> None:
+        """
+        Args:
+            request: the request.
+            parser: the parser of the connection.
+            transport: the transport of the connection.
+            waiting: called with whether this thread waits for the client, before and after.
+            spool: what was received of the body before the application was called; then `100 Continue` was sent.
+        """
+        self._waiting = waiting
+        self._spool = spool
         self._parser = parser
         self._transport = transport
-        self._awaited = request.fields.expects_continue
+        self._awaited = request.fields.expects_continue and spool is None
         self._error: BodyError | None = None
         self._length = request.fields.length
 
     def open(self) -> IO[bytes]:
         """Returns the file for `wsgi.input`. Called once."""
+        if self._spool is not None and self._parser.unread == 0:
+            return io.BytesIO(self._spool)
         length = self._length
         if length is not None and not self._awaited and length <= len(self._parser.buffer):
             return io.BytesIO(self._parser.body(length) or b"")
@@ -61,19 +81,25 @@ class Body:
         """
         if self._error is not None:
             raise self._error
+        if self._spool:
+            piece = bytes(self._spool[:limit])
+            del self._spool[:limit]
+            return piece
         try:
             if self._awaited:
                 self._awaited = False
-                self._transport.send(_CONTINUE)
-            while (piece := self._parser.body(limit)) is None:
+                self._transport.send(CONTINUE)
+            while (received := self._parser.body(limit)) is None:
+                self._waiting(True)
                 data = self._transport.receive()
+                self._waiting(False)
                 if not data:
                     raise BodyError("unexpected EOF")
                 self._parser.feed(data)
         except BodyError as error:
             self._error = error
             raise
-        return piece
+        return received
 
     @property
     def unread(self) -> bool:

@@ -1,6 +1,8 @@
 """Serves one client connection in a thread: reads requests, sends the responses of the application.
 
-The thread ends with the connection, or hands it to the pump for the duration of a streaming response. Keep-alive, and the end of
+The thread ends with the connection, or hands it to the pump for the duration of a streaming response. At most `WAITING_THREADS`
+threads of a server wait for clients, whatever their number: other connections whose handshake, header or body has not arrived are
+parked, and the loop receives for them. Keep-alive, and the end of
 the connection, are those of net/http's server.
 
 Invariant: one thread at a time owns the connection; other threads only call `abort`.
@@ -9,6 +11,7 @@ Invariant: one thread at a time owns the connection; other threads only call `ab
 from __future__ import annotations
 
 import enum
+import functools
 import logging
 import math
 import threading
@@ -18,18 +21,19 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
 
 from fakekube.net import websocket
 from fakekube.net.answer import Answer
-from fakekube.net.body import Body
+from fakekube.net.body import CONTINUE, Body
 from fakekube.net.environ import make_environ
 from fakekube.net.framing import Bare, Chunked, Framing, Raw, WebSocketMessages
 from fakekube.net.http1 import BodyError, ProtocolError, Request, RequestParser
+from fakekube.net.loop import READ
 from fakekube.net.pump import Delivery, Progress, Pump
 from fakekube.net.streams import BrokenStreamError, Stream, Tunnel
-from fakekube.net.transport import Disconnected, Transport
+from fakekube.net.transport import RECEIVE_BYTES, Disconnected, Transport
 
 if TYPE_CHECKING:
     from fakekube.net.http2.connection import MultiplexedConnection
 
-__all__ = ["Application", "Connection", "Service", "is_stream"]
+__all__ = ["Application", "Connection", "Service", "WaitingThreads", "is_stream"]
 
 _logger = logging.getLogger(__name__)
 
@@ -37,8 +41,41 @@ HANDSHAKE_SECONDS = 32.0
 HEAD_SECONDS = 32.0
 IDLE_SECONDS = 90.0
 """The timeouts of kube-apiserver (secure_serving.go)."""
+BODY_SECONDS = 60.0
+"""The time for a body, from the request's header: the --request-timeout of kube-apiserver."""
+WAITING_THREADS = 64
+"""The maximum number of threads of a server that wait for clients."""
+_PARKED_BODY_BYTES = 4 << 20
+"""A longer body of a parked connection gets a thread; the API accepts 3 MiB."""
 
 Application = Callable[[dict[str, Any], Callable[..., Callable[[bytes], object]]], Iterable[bytes]]
+
+
+class WaitingThreads:
+    """Counts the threads that wait for clients. Thread-safe."""
+
+    __slots__ = ("_left", "_lock")
+
+    def __init__(self, limit: int = WAITING_THREADS) -> None:
+        self._lock = threading.Lock()
+        self._left = limit
+
+    def enter(self) -> bool:
+        """Counts the caller; returns False if there are too many. `leave` must be called after it has waited."""
+        with self._lock:
+            if self._left <= 0:
+                return False
+            self._left -= 1
+            return True
+
+    def leave(self) -> None:
+        """Called after `enter` has returned True."""
+        with self._lock:
+            self._left += 1
+
+
+class _Parked(Exception):
+    """The thread leaves the connection to the loop, because too many threads wait."""
 
 
 class Service(Protocol):
@@ -46,6 +83,7 @@ class Service(Protocol):
 
     application: Application
     pump: Pump
+    waiting: WaitingThreads
     max_streams: int
     """The maximum number of concurrent requests on a connection with HTTP/2."""
     goaway_chance: float
@@ -78,7 +116,19 @@ _NEXT, _CLOSE, _LINGER, _HANDED_OVER = _After
 class Connection:
     """A client's connection."""
 
-    __slots__ = ("_base", "_handshake_done", "_multiplexed", "_parser", "_served_by", "_service", "_transport", "deadline")
+    __slots__ = (
+        "_base",
+        "_body_due",
+        "_handshake_done",
+        "_multiplexed",
+        "_parked_request",
+        "_parser",
+        "_served_by",
+        "_service",
+        "_spool",
+        "_transport",
+        "deadline",
+    )
 
     def __init__(self, transport: Transport, service: Service, base: dict[str, Any]) -> None:
         """`base` has the variables for the environs of all its requests."""
@@ -90,6 +140,10 @@ class Connection:
         self.deadline = math.inf
         """The time of `time.monotonic()` at which the server aborts the connection."""
         self._served_by = 0
+        self._body_due = math.inf
+        self._parked_request: Request | None = None
+        """The request whose body the loop receives into `_spool`."""
+        self._spool: bytearray | None = None
         self._multiplexed: MultiplexedConnection | None = None
 
     def serve(self) -> None:
@@ -103,12 +157,15 @@ class Connection:
                 self._hand_over_to_http2()
                 after = _HANDED_OVER
             while after is _NEXT:
-                request = self._next_request()
+                request = self._parked_request or self._next_request()
                 after = _CLOSE if request is None else self._exchange(request)
         except (ProtocolError, websocket.Refused) as refusal:
             after = self._refuse(refusal.answer)
         except Disconnected:
             after = _CLOSE
+        except _Parked:
+            self._park()
+            return
         except Exception:
             _logger.exception("Unexpected error on a connection")
             after = _CLOSE
@@ -136,10 +193,68 @@ class Connection:
         self._transport.close()
 
     def _handshake(self) -> None:
-        if not self._handshake_done:
+        if self._handshake_done:
+            return
+        if self.deadline == math.inf:
             self.deadline = time.monotonic() + HANDSHAKE_SECONDS
-            self._base |= self._transport.handshake()
-            self._handshake_done = True
+        may_wait = self._service.waiting.enter()
+        try:
+            variables = self._transport.handshake(may_wait)
+        finally:
+            if may_wait:
+                self._service.waiting.leave()
+        if variables is None:
+            raise _Parked
+        self._base |= variables
+        self._handshake_done = True
+
+    # ------------------------------------------------------------ parked, in the loop's thread
+
+    def _park(self) -> None:
+        """Leaves the connection to the loop until more has arrived."""
+        self._served_by = 0
+        self._transport.set_blocking(False)
+        loop = self._service.pump.loop
+        watch = functools.partial(self._transport.watch, loop, READ, self._arrived)
+        if not loop.call(watch if not self._handshake_done else functools.partial(self._arrived, READ, watch)):
+            self.close()
+
+    def _arrived(self, _events: int, watch: Callable[[], None] | None = None) -> None:
+        """Receives for the connection, and returns it to a thread when a header or body is complete."""
+        is_complete = not self._handshake_done
+        if self._handshake_done:
+            try:
+                data = self._transport.receive_ready()
+            except Disconnected:
+                data = b""
+            if data == b"":
+                self._transport.watch(self._service.pump.loop, 0, lambda events: None)
+                self.close()
+                return
+            if data:
+                self._parser.feed(data)
+            is_complete = self._is_complete()
+        if not is_complete:
+            if watch is not None:
+                watch()
+            return
+        if watch is None:
+            self._transport.watch(self._service.pump.loop, 0, lambda events: None)
+        self._transport.set_blocking(True)
+        self._service.serve(self)
+
+    def _is_complete(self) -> bool:
+        """Reports whether the header, or the body, has arrived, or is invalid."""
+        if self._spool is None:
+            if self._parser.buffer:
+                self.deadline = min(self.deadline, time.monotonic() + HEAD_SECONDS)
+            return self._parser.has_head
+        try:
+            while piece := self._parser.body(RECEIVE_BYTES):
+                self._spool += piece
+        except BodyError:
+            return True  # raised again to the reader of the body
+        return piece is not None or len(self._spool) > _PARKED_BODY_BYTES
 
     def _hand_over_to_http2(self) -> None:
         from fakekube.net.http2.connection import MultiplexedConnection
@@ -155,7 +270,12 @@ class Connection:
             self.deadline = time.monotonic() + (HEAD_SECONDS if parser.buffer else IDLE_SECONDS)
         while request is None:
             has_begun = bool(parser.buffer)
-            data = self._transport.receive()
+            if not self._service.waiting.enter():
+                raise _Parked
+            try:
+                data = self._transport.receive()
+            finally:
+                self._service.waiting.leave()
             if not data:
                 return None
             parser.feed(data)
@@ -166,9 +286,37 @@ class Connection:
         return request
 
     def _exchange(self, request: Request) -> _After:
-        """Serves one request."""
+        """Serves one request. Raises _Parked if its body has not arrived, and too many threads wait."""
+        transport, waiting = self._transport, self._service.waiting
+        length, spool = request.fields.length, self._spool
+        waits = False
+        if spool is not None:
+            self.deadline = math.inf
+            self._parked_request = self._spool = None
+        elif length is None or length > len(self._parser.buffer):
+            self._body_due = time.monotonic() + BODY_SECONDS
+            waits = waiting.enter()
+            if not waits:
+                self._spool_body(request)
+        try:
+            return self._answer(request, Body(request, self._parser, transport, self._waits_for_body, spool))
+        finally:
+            if waits:
+                waiting.leave()
+
+    def _spool_body(self, request: Request) -> None:
+        """Makes the loop receive the body. Raises _Parked."""
+        if request.fields.expects_continue:
+            self._transport.send(CONTINUE)
+        self._parked_request, self._spool = request, bytearray()
+        self.deadline = self._body_due
+        raise _Parked
+
+    def _waits_for_body(self, waits: bool) -> None:
+        self.deadline = self._body_due if waits else math.inf
+
+    def _answer(self, request: Request, body: Body) -> _After:
         transport = self._transport
-        body = Body(request, self._parser, transport)
         answer = Answer(request, body, transport, self._service.date)
         if request.fields.expectation_failed:
             answer.send_plain("417 Expectation Failed", [("Connection", "close")])

@@ -115,6 +115,15 @@ class RequestParser:
         """Adds received bytes."""
         self.buffer += data
 
+    @property
+    def has_head(self) -> bool:
+        """Reports whether `request` should be called: a header is complete or too long."""
+        if _END_OF_HEAD.search(self.buffer, self._searched) is None:
+            self._searched = max(0, len(self.buffer) - 2)
+        else:
+            return True
+        return len(self.buffer) > MAX_HEAD_BYTES
+
     def request(self) -> Request | None:
         """Returns the next request; None if it is incomplete. The body of the previous one must have been read.
 

@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from fakekube.base.threads import WORKERS
-from fakekube.net.connection import Application, Connection
+from fakekube.net.connection import Application, Connection, WaitingThreads
 from fakekube.net.environ import base_environ
 from fakekube.net.loop import READ, joined_loop
 from fakekube.net.pump import Clock, Pump
@@ -80,6 +80,7 @@ class Server:
         self.port = port
         self.max_streams = max_streams
         self.goaway_chance = goaway_chance
+        self.waiting = WaitingThreads()
         self._clock = clock
         self._tls = tls
         self._connections: set[Connection] = set()

@@ -110,13 +110,20 @@ class TLSTransport(Transport):
         self._aborted = False
         self._tls: ssl.SSLSocket | None = None
 
-    def handshake(self) -> dict[str, str]:
-        super().handshake()
+    def handshake(self, may_wait: bool = True) -> dict[str, str] | None:
+        if self._tls is None:
+            super().handshake()
         try:
-            self._socket = self._tls = self._context.wrap_socket(self._socket, server_side=True, do_handshake_on_connect=False)
+            if self._tls is None:
+                tls = self._context.wrap_socket(self._socket, server_side=True, do_handshake_on_connect=False)
+                self._socket = self._tls = tls
             if self._aborted:
                 raise Disconnected("aborted before the handshake")
+            self._tls.setblocking(may_wait)
             self._tls.do_handshake()
+            self._tls.setblocking(True)
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            return None
         except OSError as error:
             with suppress(OSError):
                 if getattr(error, "reason", None) == "HTTP_REQUEST":

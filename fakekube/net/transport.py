@@ -44,8 +44,10 @@ class Transport:
         """Returns the descriptor; -1 after `close`."""
         return self._socket.fileno()
 
-    def handshake(self) -> dict[str, str]:
+    def handshake(self, may_wait: bool = True) -> dict[str, str] | None:
         """Prepares the connection, with the TLS handshake if there is one. Returns variables for the environs of its requests.
+
+        Returns None if the client's part has not arrived and the caller may not wait for it: then it is called again.
 
         Raises Disconnected if it fails.
         """

@@ -13,8 +13,8 @@ from wsgiref.validate import validator
 
 import pytest
 
-from fakekube.net import Server
-from fakekube.net.connection import IDLE_SECONDS, Connection
+from fakekube.net import Server, connection
+from fakekube.net.connection import IDLE_SECONDS, Connection, WaitingThreads
 
 TIMEOUT = 10.0
 TYPE = ("Content-Type", "text/plain")
@@ -433,3 +433,46 @@ def test_tcp_nodelay_is_set(serve: Serve, connect: Connect) -> None:
     (connection,) = server._connections
     accepted = connection._transport._socket
     assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
+def test_connections_that_wait_have_no_threads_beyond_the_bound(serve: Serve, connect: Connect) -> None:
+    server = serve(echo)
+    server.waiting = WaitingThreads(0)
+    for pieces in (
+        [b"GET /a HT", b"TP/1.1\r\nHost: a\r\n", b"\r\n"],
+        [b"POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\nab", b"cd", b"ef"],
+        [b"POST /a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nab", b"c\r\n3\r\ndef\r\n", b"0\r\n\r\n"],
+    ):
+        client = connect(server)
+        for _ in range(2):
+            for piece in pieces:
+                client.send(piece)
+            status, _, body = client.answer()
+            assert status == "HTTP/1.1 200 OK"
+            assert body == (b"GET /a " if pieces[0].startswith(b"GET") else b"POST /a abcdef")
+
+
+def test_client_of_a_parked_body_gets_100_continue_and_errors_of_the_framing(serve: Serve, connect: Connect) -> None:
+    server = serve(echo)
+    server.waiting = WaitingThreads(0)
+    client = connect(server)
+    client.send(b"POST /a HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n")
+    assert client.until(b"\r\n\r\n") == b"HTTP/1.1 100 Continue"
+    client.send(b"ab")
+    assert client.answer()[2] == b"POST /a ab"
+    client.send(b"POST /a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n", b"xyz\r\n")
+    assert client.head()[0] == "HTTP/1.1 400 Bad Request"
+    client = connect(server)
+    client.send(b"POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n")
+    client.close()  # the fixture waits for the end of the connection
+
+
+def test_deadline_of_a_body(serve: Serve, connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "BODY_SECONDS", -1.0)
+    monkeypatch.setattr("fakekube.net.server._ROUND_SECONDS", 0.01)
+    server = serve(echo)
+    for waiting in (WaitingThreads(0), WaitingThreads(1)):
+        server.waiting = waiting
+        client = connect(server)
+        client.send(b"POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\na")
+        client.rest()

@@ -125,7 +125,8 @@ class SPDYCommand:
     def _end_as_v1(self) -> None:
         """Resets the error stream and closes stdin, as the first version of the protocol always does."""
         self._resets_error = False
-        self._connection.reset(self._streams[_ERROR])
+        if _ERROR in self._streams:  # the client may have opened another stream twice instead
+            self._connection.reset(self._streams[_ERROR])
         if STDIN in self._streams:
             self._connection.finish(self._streams[STDIN])
 
