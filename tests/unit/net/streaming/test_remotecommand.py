@@ -307,6 +307,14 @@ def test_v1_protocol_resets_the_error_stream() -> None:
     assert session.sent()[3:] == [RstStream(1, CANCEL), Data(3, b"", True)]
 
 
+def test_v1_protocol_without_an_error_stream_is_served() -> None:
+    """A client opens a stream twice instead: the counted streams are complete, and nothing is reset."""
+    session = Session("channel.k8s.io", Options(stdin=True, stdout=True))
+    session.open("stdin", "stdout", "stdout")
+    assert session.process.started.wait(5)
+    assert session.sent()[3:] == [Data(1, b"", True)]
+
+
 def test_terminal_size_over_spdy_resize_stream() -> None:
     session = Session(options=Options(stdin=True, stdout=True, stderr=True, tty=True))
     session.open("error", "stdin", "stdout")
