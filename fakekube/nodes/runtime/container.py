@@ -26,7 +26,7 @@ from fakekube.nodes.runtime.filesystem import File, FileSystem
 from fakekube.nodes.runtime.images import APPLET
 from fakekube.nodes.runtime.logs import ContainerLog
 from fakekube.nodes.runtime.program import Command, Program, Usage
-from fakekube.nodes.runtime.scheduling import SIGKILL, Scheduler, Task
+from fakekube.nodes.runtime.scheduling import DEFAULT_MEMORY, SIGKILL, Scheduler, Task, running
 from fakekube.nodes.runtime.shell.interpreter import Shell
 from fakekube.nodes.runtime.shell.programs import ProgramNotFound, find_program, shebang
 
@@ -39,6 +39,8 @@ __all__ = ["Container", "ContainerContext", "Ended", "Run"]
 Object = Mapping[str, Any]
 
 _MEMORY: Final = 2 * 1024**3
+#: The maximum of `Container.memory_bound`, in bytes.
+_MAX_BOUND: Final = 1024**3
 #: The real seconds for which the handler of a test is waited for.
 _MAX_WAIT: Final = 5.0
 
@@ -156,6 +158,12 @@ class Container:
         return int(parse(str(limit)).value()) if limit else _MEMORY
 
     @property
+    def memory_bound(self) -> int:
+        """The maximum bytes of a value of a program, and of the files: the memory limit, up to `_MAX_BOUND`."""
+        limit = self.memory_limit
+        return DEFAULT_MEMORY if limit == _MEMORY else min(limit, _MAX_BOUND)
+
+    @property
     def read_only_root(self) -> bool:
         """Reports whether the root file system is read-only."""
         return bool(self._security("readOnlyRootFilesystem"))
@@ -230,6 +238,9 @@ class Container:
 
     def program(self, argv: Sequence[str], descriptors: Mapping[int, Any], *, tty: bool = False) -> Program:
         """Returns a program that runs in the container."""
+        task = running()
+        if task is not None:
+            task.scheduler.memory = self.memory_bound
         env = dict(self.environment)
         if tty:
             env.setdefault("TERM", "xterm")
@@ -247,6 +258,8 @@ class Container:
         program.name = posixpath.basename(argv[0]) or argv[0]
         try:
             return await implementation(program)
+        except (ArithmeticError, LookupError, ValueError) as wrong:
+            return await program.complain(f"invalid argument: {str(wrong)[:200]}")
         except Usage as wrong:
             return await program.complain(str(wrong), wrong.code)
         except (ProgramNotFound, OSError) as error:

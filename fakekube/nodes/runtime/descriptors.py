@@ -12,10 +12,11 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from typing import TypeVar
 
 from fakekube.net.pipes import Pipe
 from fakekube.nodes.runtime.filesystem import Device, File, FileSystem, Node
-from fakekube.nodes.runtime.scheduling import SIGPIPE, Killed, breathe, until
+from fakekube.nodes.runtime.scheduling import SIGPIPE, Killed, breathe, check_memory, until
 
 __all__ = [
     "Capture",
@@ -28,10 +29,13 @@ __all__ = [
     "PipeWriter",
     "Random",
     "Zero",
+    "collect",
     "open_device",
 ]
 
 CHUNK = 65536
+
+Line = TypeVar("Line", str, bytes)
 
 
 class Descriptor:
@@ -66,20 +70,28 @@ class Descriptor:
 
     async def read_all(self) -> bytes:
         """Reads until the end, and returns the data."""
-        parts = []
+        parts, total = [], 0
         while part := await self.read():
             parts.append(part)
+            total += len(part)
+            check_memory(total)
         return b"".join(parts)
 
     async def lines(self) -> AsyncIterator[bytes]:
         """Yields the lines with their line ends."""
-        rest = b""
+        parts, total = list[bytes](), 0
         while part := await self.read():
-            *whole, rest = (rest + part).split(b"\n")
+            if b"\n" not in part:
+                parts.append(part)
+                total += len(part)
+                check_memory(total)
+                continue
+            *whole, rest = b"".join([*parts, part]).split(b"\n")
+            parts, total = [rest], len(rest)
             for line in whole:
                 yield line + b"\n"
                 await breathe()
-        if rest:
+        if rest := b"".join(parts):
             yield rest
 
     async def readline(self) -> bytes:
@@ -87,9 +99,24 @@ class Descriptor:
         line = bytearray()
         while byte := await self.read(1):
             line += byte
+            check_memory(len(line))
             if byte == b"\n":
                 break
         return bytes(line)
+
+
+async def collect(lines: AsyncIterator[Line]) -> list[Line]:
+    """Returns all lines. Their memory is bounded (`check_memory`)."""
+    found, total = list[Line](), 0
+    async for line in lines:
+        found.append(line)
+        total += len(line) + _LINE
+        check_memory(total)
+    return found
+
+
+#: Bytes that a line takes in addition to its characters.
+_LINE = 60
 
 
 class Null(Descriptor):
@@ -164,6 +191,7 @@ class Capture(Descriptor):
 
     async def write(self, data: bytes) -> None:
         await breathe()
+        check_memory(len(self.data) + len(data))
         self.data += data
 
 
@@ -215,7 +243,8 @@ class OpenFile(Descriptor):
             raise OSError(9, "Bad file descriptor")
         if self._flags.append:
             self._at = len(self.node.data)
-        elif self._at > len(self.node.data):
+        self._files.reserve(self.node, max(self._at + len(data), len(self.node.data)))
+        if self._at > len(self.node.data):
             self.node.data += bytes(self._at - len(self.node.data))
         self.node.data[self._at : self._at + len(data)] = data
         self._at += len(data)

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-__all__ = ["Device", "Directory", "File", "FileSystem", "Mount", "Node", "Symlink", "oserror"]
+__all__ = ["Device", "Directory", "File", "FileSystem", "Mount", "Node", "Space", "Symlink", "oserror"]
 
 #: The maximum number of symbolic links in a path.
 _MAX_LINKS = 40
@@ -28,6 +28,32 @@ def oserror(number: int, path: str = "") -> OSError:
     return OSError(number, os.strerror(number), path)
 
 
+class Space:
+    """The bytes that the files of a container may have.
+
+    Args:
+        capacity: in bytes.
+    """
+
+    __slots__ = ("capacity", "used")
+
+    def __init__(self, capacity: int) -> None:
+        self.capacity = capacity
+        self.used = 0
+
+    def take(self, size: int, path: str = "") -> None:
+        """Reserves bytes. Raises OSError if there are not so many."""
+        if self.used + size > self.capacity:
+            raise oserror(errno.ENOSPC, path)
+        self.used += size
+
+
+#: The capacity of a file system without a bound.
+_UNBOUNDED = 1 << 62
+#: The space of an entry of a directory, in bytes.
+_BLOCK = 4096
+
+
 @dataclass(slots=True, eq=False)
 class Node:
     """An entry of a directory. Times are seconds since 1970."""
@@ -36,6 +62,19 @@ class Node:
     uid: int = 0
     gid: int = 0
     mtime: float = 0.0
+    space: Space | None = None
+    """From which `taken` bytes are reserved."""
+    taken: int = 0
+
+    def take(self, space: Space, size: int) -> None:
+        """Reserves bytes until the node ends. Raises OSError."""
+        space = self.space or space
+        space.take(size)
+        self.space, self.taken = space, self.taken + size
+
+    def __del__(self) -> None:
+        if self.space is not None:
+            self.space.used -= self.taken
 
 
 @dataclass(slots=True, eq=False)
@@ -113,10 +152,12 @@ class FileSystem:
     Args:
         root: the root directory of the image.
         now: returns the time for new files.
+        space: for the data of files.
     """
 
-    def __init__(self, root: Directory, now: Callable[[], float]) -> None:
+    def __init__(self, root: Directory, now: Callable[[], float], space: Space | None = None) -> None:
         self.root = root
+        self.space = space or Space(_UNBOUNDED)
         self.now = now
         self.mounts: dict[str, Mount] = {"/": Mount(root, read_only=False)}
 
@@ -228,9 +269,21 @@ class FileSystem:
         found = self.create(path, cwd, mode=mode)
         if not isinstance(found, File):
             raise oserror(errno.EINVAL, path)
+        self.reserve(found, len(data), path)
         found.data[:] = data
         found.mtime = self.now()
         return found
+
+    def reserve(self, file: File, length: int, path: str = "") -> None:
+        """Reserves the space for a length of a file. Raises OSError."""
+        growth = length + _BLOCK - max(file.taken, len(file.data) + _BLOCK)
+        if growth > 0:
+            file.take(self.space, growth)
+        elif length < len(file.data) and file.space is not None:
+            freed = min(len(file.data) - length, file.taken - _BLOCK)
+            if freed > 0:
+                file.taken -= freed
+                file.space.used -= freed
 
     def create(self, path: str, cwd: str = "/", *, mode: int = 0o644) -> Node:
         """Returns the file at a path for writing; creates it if it does not exist. Raises OSError."""
@@ -256,6 +309,8 @@ class FileSystem:
             raise oserror(errno.EEXIST, path)
         if place.read_only or place.parent is None or place.parent.source is not None:
             raise oserror(errno.EROFS, path)
+        if node.space is None:
+            node.take(self.space, _BLOCK)
         place.parent.own[place.name] = node
         place.parent.mtime = self.now()
 

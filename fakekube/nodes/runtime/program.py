@@ -158,6 +158,7 @@ class Program:
         if not isinstance(node, File):
             raise oserror(6, path)
         if write and not append and not read:
+            self.files.reserve(node, 0, path)
             node.data.clear()
             node.mtime = self.files.now()
         return OpenFile(self.files, node, Flags(read, write, append))

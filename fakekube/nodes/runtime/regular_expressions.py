@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Callable
 from functools import lru_cache
 from typing import Any, Final
 
-from fakekube.nodes.runtime.scheduling import breathe
+from fakekube.nodes.runtime.scheduling import breathe, check_memory
 
 __all__ = ["Expression", "Match", "PatternError", "compile_posix", "glob", "remove_prefix", "remove_suffix"]
 
@@ -117,12 +117,15 @@ class Expression:
             count: the maximum number of replacements; None for no maximum.
         """
         data, parts, place, number = _bytes(text), list[bytes](), 0, 0
+        total = 0
         for found in self._compiled.finditer(data):
             number += 1
             if number >= first:
                 start, end = found.span()
                 parts += data[place:start], _bytes(replacement(Match(found, data)))
                 place = end
+                total += len(parts[-1]) + len(parts[-2]) + 80
+                check_memory(total)
                 if count is not None and number - first + 1 >= count:
                     break
             await breathe()

@@ -18,7 +18,7 @@ from fakekube.nodes.runtime.behaviour import Behaviour, PortHandler
 from fakekube.nodes.runtime.cgroup import mount_cgroup
 from fakekube.nodes.runtime.container import Container, ContainerContext, Run
 from fakekube.nodes.runtime.environment import environment
-from fakekube.nodes.runtime.filesystem import File, FileSystem, oserror
+from fakekube.nodes.runtime.filesystem import File, FileSystem, Space, oserror
 from fakekube.nodes.runtime.images import base_name, install, root_of
 from fakekube.nodes.runtime.network import Network
 from fakekube.nodes.runtime.volumes import Volumes
@@ -115,7 +115,7 @@ class Sandbox:
 
     def _make_files(self, container: Container) -> FileSystem:
         root = root_of(container.spec.get("image", ""), container.run.started.timestamp())
-        writable = FileSystem(root, self._now)
+        writable = FileSystem(root, self._now, Space(container.memory_bound))
         install(self.pod, writable)
         mount_cgroup(writable, lambda: self._resources_of(container))
         self.volumes.mount(container.spec, container.environment, writable)

@@ -29,6 +29,7 @@ from fakekube.base.threads import WORKERS
 from fakekube.net.streams import Notifier, Source
 
 __all__ = [
+    "DEFAULT_MEMORY",
     "SIGHUP",
     "SIGINT",
     "SIGKILL",
@@ -38,8 +39,10 @@ __all__ = [
     "Scheduler",
     "Task",
     "breathe",
+    "check_memory",
     "checkpoint",
     "current",
+    "running",
     "sleep",
     "until",
 ]
@@ -60,6 +63,8 @@ _INLINE_STEPS: Final = 2_000
 #: The maximum number of past sleeps that are run one by one; after them, the time jumps to the present.
 _MAX_REPLAYED: Final = 5_000
 
+#: The memory of a container without a limit, in bytes.
+DEFAULT_MEMORY: Final = 64 * 1024 * 1024
 #: The real seconds that a task runs before another one does.
 _SLICE: Final = 0.005
 #: The maximum real time in the thread of the caller, in seconds; the pool of busy schedulers continues.
@@ -86,6 +91,11 @@ def current() -> Task:
     return task
 
 
+def running() -> Task | None:
+    """Returns the task that runs in this thread; None if none does."""
+    return getattr(_local, "task", None)
+
+
 @types.coroutine
 def _yield(what: object) -> Generator[object]:
     yield what
@@ -100,6 +110,13 @@ async def breathe() -> None:
     """Lets other tasks run if this one has run for a slice. Loops that may run for long call it at each turn."""
     if monotonic() >= getattr(_local, "slice_end", 0.0):
         await _yield(_CHECKPOINT)
+
+
+def check_memory(size: int) -> None:
+    """Kills the running program, as the kernel does, if it needs more bytes than its container may have. Raises Killed."""
+    task: Task | None = getattr(_local, "task", None)
+    if size > (DEFAULT_MEMORY if task is None else task.scheduler.memory):
+        raise Killed(SIGKILL)
 
 
 async def until(condition: Callable[[], T | None], *sources: Source) -> T:
@@ -214,6 +231,8 @@ class Scheduler:
         self._clock = clock
         self.time = clock.monotonic() if started is None else started
         """The time of the scheduler, in seconds of the clock's `monotonic`."""
+        self.memory = DEFAULT_MEMORY
+        """The maximum number of bytes of a value in a program."""
         self._eager = eager
         self._lock = threading.Lock()
         self._ready: deque[Task] = deque()

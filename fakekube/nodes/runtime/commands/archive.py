@@ -17,6 +17,7 @@ from typing import Final
 from fakekube.nodes.runtime.commands.options import options
 from fakekube.nodes.runtime.filesystem import Directory, File, FileSystem, Node, Symlink
 from fakekube.nodes.runtime.program import Command, Program, Usage
+from fakekube.nodes.runtime.scheduling import check_memory
 
 __all__ = ["COMMANDS"]
 
@@ -130,6 +131,7 @@ async def _extract_members(
         stripped = "/".join(name.split("/")[int(flags.get("strip-components", "0")) :])
         if not stripped:
             continue
+        check_memory(info.size)
         content = archive.extractfile(info) if info.isfile() else None
         if "O" in flags:
             await program.stdout.write(content.read() if content else b"")
@@ -157,14 +159,24 @@ def _unpack(files: FileSystem, path: str, info: tarfile.TarInfo, data: bytes, fl
         made.mtime = float(info.mtime)
 
 
+def _inflated(data: bytes) -> bytes:
+    """Decompresses data. Its memory is bounded (`check_memory`). Raises OSError and EOFError."""
+    made = bytearray()
+    with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
+        while part := file.read(1 << 20):
+            made += part
+            check_memory(len(made))
+    return bytes(made)
+
+
 async def _gzip(program: Program) -> int:
     flags, paths = options(program, "dckf123456789")
     unpack = "d" in flags or program.name in ("gunzip", "zcat")
     async for name, source in program.inputs(paths):
         data = await source.read_all()
         try:
-            made = gzip.decompress(data) if unpack else gzip.compress(data, mtime=0)
-        except (OSError, EOFError):
+            made = _inflated(data) if unpack else gzip.compress(data, mtime=0)
+        except (OSError, EOFError, zlib.error):
             return await program.complain("invalid magic")
         if name == "-" or "c" in flags or program.name == "zcat":
             await program.stdout.write(made)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import errno
+import os
 import posixpath
 import re
 from collections.abc import Callable, Sequence
@@ -297,6 +298,8 @@ async def _truncate(program: Program) -> int:
     for path in paths:
         data = program.files.read(path, program.cwd) if program.files.exists(path, program.cwd) else b""
         length = size(flags["s"])
+        if length < 0 or length > program.files.space.capacity:
+            return await program.complain(f"{path}: {os.strerror(errno.ENOSPC if length > 0 else errno.EINVAL)}")
         program.files.write(path, data[:length].ljust(length, b"\0"), program.cwd)
     return 0
 

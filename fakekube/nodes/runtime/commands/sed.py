@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import Final
 
 from fakekube.nodes.runtime.commands.options import options
+from fakekube.nodes.runtime.descriptors import collect
 from fakekube.nodes.runtime.program import Command, Program, Usage
 from fakekube.nodes.runtime.regular_expressions import Expression, Match, PatternError, compile_posix
 from fakekube.nodes.runtime.scheduling import breathe
@@ -215,7 +216,7 @@ async def _sed(program: Program) -> int:
         return 0
     lines = []
     async for _, opened in program.inputs(operands):
-        lines += [raw.decode("utf-8", "surrogateescape").removesuffix("\n") async for raw in opened.lines()]
+        lines += [raw.decode("utf-8", "surrogateescape").removesuffix("\n") for raw in await collect(opened.lines())]
     edited = await _edit(lines, _Reader(source, extended=extended).steps(), quiet="n" in flags)
     await program.write("".join(f"{line}\n" for line in edited))
     return int(program.failed)

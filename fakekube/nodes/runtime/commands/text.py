@@ -10,8 +10,9 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Final
 
 from fakekube.nodes.runtime.commands.options import options, size
+from fakekube.nodes.runtime.descriptors import collect
 from fakekube.nodes.runtime.program import Command, Program, Usage
-from fakekube.nodes.runtime.scheduling import checkpoint, sleep
+from fakekube.nodes.runtime.scheduling import check_memory, checkpoint, sleep
 
 __all__ = ["COMMANDS"]
 
@@ -68,6 +69,9 @@ def _formatted(pattern: str, rest: list[str]) -> str:
             return "%"
         width = rest.pop(0) if found[3] == "*" and rest else found[3] or ""
         digits = f".{found[4]}" if found[4] else ""
+        check_memory(sum(int(one) for one in (width, found[4] or "") if one.strip("-").isdigit() and len(one) < 20))
+        if any(len(one) >= 20 for one in (width, found[4] or "")):
+            raise Usage("invalid width")
         value, kind = rest.pop(0) if rest else "", found[5]
         if kind in "sbc":
             shown = unescape(value) if kind == "b" else value[:1] if kind == "c" else value
@@ -77,6 +81,7 @@ def _formatted(pattern: str, rest: list[str]) -> str:
     made, place = "", 0
     for found in _CONVERSION.finditer(pattern):
         made += unescape(pattern[place : found.start()]) + convert(found)
+        check_memory(len(made))
         place = found.end()
     return made + unescape(pattern[place:])
 
@@ -112,7 +117,7 @@ async def _cat(program: Program) -> int:
 
 async def _tac(program: Program) -> int:
     async for _, source in program.inputs(program.args):
-        lines = [line async for line in source.lines()]
+        lines = await collect(source.lines())
         await program.stdout.write(b"".join(reversed(lines)))
     return int(program.failed)
 
@@ -147,7 +152,7 @@ async def _head(program: Program) -> int:
             continue
         count = size(flags.get("n", "10"))
         if count < 0:
-            await program.stdout.write(b"".join([line async for line in source.lines()][:count]))
+            await program.stdout.write(b"".join((await collect(source.lines()))[:count]))
             continue
         for _ in range(count):
             line = await source.readline()
@@ -158,10 +163,11 @@ async def _head(program: Program) -> int:
 
 
 async def _at_most(read: object, count: int) -> bytes:
-    data = b""
+    data = bytearray()
     while len(data) < count and (part := await read(count - len(data))):  # type: ignore[operator]
         data += part
-    return data
+        check_memory(len(data))
+    return bytes(data)
 
 
 async def _tail(program: Program) -> int:
@@ -178,7 +184,7 @@ async def _tail(program: Program) -> int:
             await program.stdout.write(data[int(count) - 1 :] if count.startswith("+") else data[-size(count) :])
         else:
             count = flags.get("n", "10")
-            lines = [line async for line in source.lines()]
+            lines = await collect(source.lines())
             wanted = lines[int(count) - 1 :] if count.startswith("+") else lines[-size(count) :] if size(count) else []
             await program.stdout.write(b"".join(wanted))
         while "f" in flags or "F" in flags:
@@ -212,7 +218,7 @@ def _counts(counts: dict[str, int], wanted: list[str], name: str) -> str:
 
 async def _sort(program: Program) -> int:
     flags, paths = options(program, "nruk:t:fbho:V")
-    lines = [line async for line in _lines(program, paths)]
+    lines = await collect(_lines(program, paths))
 
     def key(line: str) -> object:
         part = line
@@ -242,9 +248,15 @@ async def _sort(program: Program) -> int:
 async def _uniq(program: Program) -> int:
     flags, paths = options(program, "cdui")
     runs: list[tuple[str, int]] = []
+    total = 0
     async for line in _lines(program, paths[:1]):
         same = runs and (runs[-1][0].lower() == line.lower() if "i" in flags else runs[-1][0] == line)
-        runs = [*runs[:-1], (runs[-1][0], runs[-1][1] + 1)] if same else [*runs, (line, 1)]
+        if same:
+            runs[-1] = (runs[-1][0], runs[-1][1] + 1)
+            continue
+        runs.append((line, 1))
+        total += len(line) + 100
+        check_memory(total)
     for line, count in runs:
         if ("d" in flags and count == 1) or ("u" in flags and count > 1):
             continue

@@ -12,6 +12,7 @@ from typing import NamedTuple, Protocol
 
 from fakekube.nodes.runtime.filesystem import Directory, FileSystem
 from fakekube.nodes.runtime.regular_expressions import glob, remove_prefix, remove_suffix
+from fakekube.nodes.runtime.scheduling import check_memory
 from fakekube.nodes.runtime.shell import patterns
 from fakekube.nodes.runtime.shell.arithmetic import evaluate
 from fakekube.nodes.runtime.shell.syntax import Arithmetic, Literal, Parameter, Part, Script, Substitution, Word
@@ -62,11 +63,14 @@ _BREAK = _Piece("", True, True)
 async def fields(words: Iterable[Word], scope: Scope) -> list[str]:
     """Expands words to fields, the arguments of a command."""
     found: list[str] = []
+    total = 0
     for word in words:
         if len(word) == 1 and isinstance(word[0], Literal) and word[0].quoted:
             found.append(word[0].text)
             continue
         pieces = await _pieces(_with_home(word, scope), scope)
+        total += sum(len(piece.text) for piece in pieces)
+        check_memory(total)
         for field in _split(pieces, scope):
             found += _paths(field, scope)
     return found
@@ -74,7 +78,9 @@ async def fields(words: Iterable[Word], scope: Scope) -> list[str]:
 
 async def text(word: Word, scope: Scope) -> str:
     """Expands a word without splitting it into fields, as in assignments and redirections."""
-    return "".join(piece.text if piece is not _BREAK else " " for piece in await _pieces(_with_home(word, scope), scope))
+    pieces = await _pieces(_with_home(word, scope), scope)
+    check_memory(sum(len(piece.text) for piece in pieces))
+    return "".join(piece.text if piece is not _BREAK else " " for piece in pieces)
 
 
 async def pattern(word: Word, scope: Scope) -> str:

@@ -9,17 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Self
+from typing import Final, Self
 
 from fakekube.nodes.runtime.descriptors import Descriptor
 from fakekube.nodes.runtime.filesystem import FileSystem
 from fakekube.nodes.runtime.program import Program
-from fakekube.nodes.runtime.scheduling import Task
+from fakekube.nodes.runtime.scheduling import Task, check_memory
 from fakekube.nodes.runtime.shell.expansion import ExpansionError
 from fakekube.nodes.runtime.shell.programs import find_program
 from fakekube.nodes.runtime.shell.syntax import Command
 
 __all__ = ["ShellState"]
+
+#: The length of a value from which the memory of all variables is computed.
+_LONG: Final = 1024
 
 
 @dataclass(slots=True)
@@ -117,6 +120,9 @@ class ShellState:
         """Assigns a value to a variable. Raises ExpansionError if it is read-only."""
         if name in self.read_only:
             raise ExpansionError(f"{name}: is read only")
+        check_memory(len(value))
+        if len(value) > _LONG:
+            check_memory(len(value) + sum(map(len, self.variables.values())))
         self.variables[name] = value
 
     def find(self, name: str) -> str | None:

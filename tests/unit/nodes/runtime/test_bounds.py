@@ -78,3 +78,16 @@ def test_busy_programs_leave_time_to_others(pod: PodInside) -> None:
     for _ in range(20):
         pod.exec("(while :; do :; done) & :")
     assert pod.exec("echo hello").stdout == "hello\n"
+
+
+@pytest.mark.parametrize(
+    "script", ["x=xxxxxxxx; while :; do x=$x$x; done", "printf %999999999s", "x=$(cat /dev/zero)", "cat /dev/zero | tac"]
+)
+def test_a_program_that_needs_too_much_memory_is_killed(pod: PodInside, script: str) -> None:
+    assert pod.exec(f"sh -c '{script}' & wait $!; echo $?").stdout.endswith("137\n")
+
+
+def test_files_have_a_bounded_space(pod: PodInside) -> None:
+    assert "No space left on device" in pod.exec("dd if=/dev/zero of=/tmp/a bs=1M").stderr
+    assert pod.exec("echo x > /tmp/b; rm /tmp/a; echo y > /tmp/b; cat /tmp/b").stdout == "y\n"
+    assert "No space left on device" in pod.exec("truncate -s 100G /tmp/c").stderr
