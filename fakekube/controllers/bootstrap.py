@@ -14,7 +14,8 @@ from datetime import datetime
 
 from fakekube.apimachinery.codecs import json
 from fakekube.controllers.client import ApiError
-from fakekube.controllers.reconciler import Key, Object, Reconciler
+from fakekube.controllers.objects import Object
+from fakekube.controllers.reconciler import Key, Reconciler
 
 __all__ = ["BootstrapSigner", "TokenCleaner", "compute_detached_signature"]
 

@@ -12,7 +12,8 @@ from operator import itemgetter
 from typing import Any
 
 from fakekube.apimachinery.selectors import from_label_selector
-from fakekube.controllers.reconciler import Key, Object, Reconciler
+from fakekube.controllers.objects import Object
+from fakekube.controllers.reconciler import Key, Reconciler
 
 __all__ = ["ClusterRoleAggregationController"]
 

@@ -1,61 +1,27 @@
-"""Controller references: reads the controller of an object; adopts and releases the dependents of a controller.
+"""Controller references: adopts and releases the dependents of a controller.
 
 Invariant: an object has at most one controller. A controller adopts only objects of its own namespace that have no controller
 and match its selector, and only while neither of the two is being deleted. It releases objects that its selector no longer
 matches.
 
-Specified by: pkg/controller/controller_ref_manager.go, k8s.io/apimachinery/pkg/apis/meta/v1/controller_ref.go.
+Specified by: pkg/controller/controller_ref_manager.go.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fakekube.apimachinery.selectors import LabelSelector, from_label_selector
 from fakekube.controllers.client import ApiError, Client
+from fakekube.controllers.objects import Object, get_controller_of, new_controller_ref
 from fakekube.controllers.reconciler import Key
 
 if TYPE_CHECKING:
     from fakekube.controllers.informers import Cache
 
-__all__ = [
-    "ControllerRefManager",
-    "get_controller_of",
-    "is_controlled_by",
-    "keys_of_controllers",
-    "new_controller_ref",
-    "selector_of",
-]
-
-Object = dict[str, Any]
-
-
-def get_controller_of(obj: Mapping[str, Any]) -> Object | None:
-    """Returns the owner reference with `controller: true`, or None (metav1.GetControllerOf)."""
-    for reference in obj["metadata"].get("ownerReferences") or ():
-        if reference.get("controller"):
-            return reference  # type: ignore[no-any-return]
-    return None
-
-
-def is_controlled_by(obj: Mapping[str, Any], owner: Mapping[str, Any]) -> bool:
-    """Whether the owner is the controller of the object (metav1.IsControlledBy)."""
-    reference = get_controller_of(obj)
-    return reference is not None and reference["uid"] == owner["metadata"]["uid"]
-
-
-def new_controller_ref(owner: Object) -> Object:
-    """Returns an owner reference that makes the owner the controller of an object (metav1.NewControllerRef)."""
-    return {
-        "apiVersion": owner["apiVersion"],
-        "kind": owner["kind"],
-        "name": owner["metadata"]["name"],
-        "uid": owner["metadata"]["uid"],
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
+__all__ = ["ControllerRefManager", "keys_of_controllers", "selector_of"]
 
 
 def selector_of(owner: Object) -> LabelSelector:

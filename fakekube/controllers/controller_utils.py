@@ -19,7 +19,7 @@ from typing import Any
 
 from fakekube.apis.validation.conditions import find_condition
 from fakekube.controllers.client import ApiError, Client
-from fakekube.controllers.controller_ref_manager import new_controller_ref
+from fakekube.controllers.objects import Object, new_controller_ref
 
 __all__ = [
     "PodControl",
@@ -37,7 +37,6 @@ __all__ = [
     "sort_for_deletion",
 ]
 
-Object = dict[str, Any]
 
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 _MAX_NAME = 253

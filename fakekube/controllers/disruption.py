@@ -16,10 +16,10 @@ from typing import Any
 from fakekube.apimachinery.selectors import from_label_selector
 from fakekube.apis.validation.conditions import find_condition
 from fakekube.controllers.client import ApiError, UnknownResource
-from fakekube.controllers.controller_ref_manager import get_controller_of
 from fakekube.controllers.controller_utils import is_pod_ready, is_pod_terminal, parse_time
 from fakekube.controllers.intstr import get_scaled_value
-from fakekube.controllers.reconciler import Key, Object, Reconciler
+from fakekube.controllers.objects import Object, get_controller_of
+from fakekube.controllers.reconciler import Key, Reconciler
 
 __all__ = ["DisruptionController", "label_selector_string"]
 

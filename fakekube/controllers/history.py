@@ -18,8 +18,8 @@ from fakekube.apimachinery.codecs import json
 from fakekube.apimachinery.schema.trees import in_order
 from fakekube.apimachinery.selectors import LabelSelector
 from fakekube.controllers.client import ApiError, Client
-from fakekube.controllers.controller_ref_manager import get_controller_of, new_controller_ref
 from fakekube.controllers.hashing import hash_controller_revision
+from fakekube.controllers.objects import Object, get_controller_of, new_controller_ref
 
 __all__ = [
     "adopt_controller_revisions",
@@ -31,7 +31,6 @@ __all__ = [
     "update_controller_revision",
 ]
 
-Object = dict[str, Any]
 
 HASH_LABEL = "controller.kubernetes.io/hash"
 RESOURCE = "controllerrevisions.apps"

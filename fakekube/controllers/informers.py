@@ -13,11 +13,11 @@ Specified by: k8s.io/client-go/tools/cache (reflector.go, shared_informer.go, th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from fakekube.apis.rest.resource import Resource
 from fakekube.controllers.client import Client
-from fakekube.controllers.controller_ref_manager import get_controller_of
+from fakekube.controllers.objects import Object, get_controller_of
 from fakekube.store import Bucket, Compacted, Cursor, Event, Record, Store, StoreError
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ADDED", "DELETED", "MODIFIED", "Cache", "Change", "Informer"]
 
-Object = dict[str, Any]
 
 ADDED, MODIFIED, DELETED = "ADDED", "MODIFIED", "DELETED"
 

@@ -15,7 +15,8 @@ from datetime import datetime, timedelta
 from fakekube.apis.core.pods.references import secret_names
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_utils import parse_time
-from fakekube.controllers.reconciler import Key, Object, Reconciler
+from fakekube.controllers.objects import Object
+from fakekube.controllers.reconciler import Key, Reconciler
 from fakekube.controllers.service_account_tokens import NAME, TYPE, UID
 
 __all__ = ["LegacyTokenCleaner"]

@@ -21,7 +21,8 @@ from fakekube.apis.rest.resource import Resource
 from fakekube.apis.validation.conditions import find_condition
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_utils import is_pod_terminal, parse_time
-from fakekube.controllers.reconciler import Key, Object, Reconciler
+from fakekube.controllers.objects import Object
+from fakekube.controllers.reconciler import Key, Reconciler
 
 __all__ = ["NamespaceController"]
 

@@ -9,7 +9,8 @@ from collections.abc import Iterable
 from ipaddress import ip_network
 from typing import ClassVar, Final
 
-from fakekube.controllers.reconciler import Key, Object, Reconciler
+from fakekube.controllers.objects import Object
+from fakekube.controllers.reconciler import Key, Reconciler
 
 __all__ = ["NodeIPAMController"]
 

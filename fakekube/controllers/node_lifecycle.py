@@ -22,7 +22,8 @@ from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_utils import parse_time
 from fakekube.controllers.kubelets import has_kubelet
 from fakekube.controllers.node_taints import NOT_READY, UNREACHABLE, UNSCHEDULABLE, Taint, swap_taints, taint_keys
-from fakekube.controllers.reconciler import Key, Object, Reconciler
+from fakekube.controllers.objects import Object
+from fakekube.controllers.reconciler import Key, Reconciler
 
 __all__ = ["NodeLifecycleController", "ZoneState", "condition_taints", "zone_key", "zone_state"]
 

@@ -7,13 +7,13 @@ pkg/controller/util/node/controller_utils.go (SwapNodeControllerTaint).
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any, Final
+from typing import Final
 
 from fakekube.controllers.client import Client
+from fakekube.controllers.objects import Object
 
 __all__ = ["NOT_READY", "UNREACHABLE", "UNSCHEDULABLE", "Taint", "swap_taints", "taint_keys"]
 
-Object = dict[str, Any]
 #: (key, effect), which identify a taint of a node.
 Taint = tuple[str, str]
 

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+from fakekube.controllers.objects import Object
+
 if TYPE_CHECKING:
     from fakekube.apis.rest.cluster_access import ClusterAccess
     from fakekube.apis.rest.resource import Registry
@@ -21,9 +23,7 @@ if TYPE_CHECKING:
     from fakekube.controllers.recorder import Recorder
     from fakekube.net.certificates import Authority
 
-__all__ = ["Context", "Key", "Object", "Reconciler"]
-
-Object = dict[str, Any]
+__all__ = ["Context", "Key", "Reconciler"]
 
 
 class Key(NamedTuple):

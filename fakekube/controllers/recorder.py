@@ -21,10 +21,10 @@ from typing import Any
 
 from fakekube.base.clock import Clock
 from fakekube.controllers.client import ApiError, Client
+from fakekube.controllers.objects import Object
 
 __all__ = ["Recorder", "generate_event_name", "get_reference"]
 
-Object = dict[str, Any]
 
 #: Entries of each cache (maxLruCacheEntries).
 CACHED = 4096

@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 
 from fakekube.apimachinery.selectors import LabelSelector, from_label_selector
 from fakekube.controllers.client import ApiError
-from fakekube.controllers.controller_ref_manager import ControllerRefManager, get_controller_of, keys_of_controllers, selector_of
+from fakekube.controllers.controller_ref_manager import ControllerRefManager, keys_of_controllers, selector_of
 from fakekube.controllers.controller_utils import (
     PodControl,
     count_ready,
@@ -28,7 +28,8 @@ from fakekube.controllers.controller_utils import (
     is_pod_terminating,
     sort_for_deletion,
 )
-from fakekube.controllers.reconciler import Key, Object, Reconciler
+from fakekube.controllers.objects import Object, get_controller_of
+from fakekube.controllers.reconciler import Key, Reconciler
 
 __all__ = ["ReplicaSetController", "ReplicationController", "slow_start_batch"]
 

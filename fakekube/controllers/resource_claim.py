@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from fakekube.controllers.client import ApiError
-from fakekube.controllers.controller_ref_manager import get_controller_of, is_controlled_by
 from fakekube.controllers.controller_utils import is_pod_terminal
-from fakekube.controllers.reconciler import Key, Object, Reconciler
+from fakekube.controllers.objects import Object, get_controller_of, is_controlled_by
+from fakekube.controllers.reconciler import Key, Reconciler
 
 __all__ = ["ResourceClaimController"]
 

@@ -15,7 +15,8 @@ from fakekube.apis.core.pods.resource_requests import Amounts, amounts
 from fakekube.apis.rest.resource import Resource
 from fakekube.apiserver.quota.evaluators import NONE, Evaluator, evaluator_for, matches
 from fakekube.controllers.informers import ADDED, DELETED
-from fakekube.controllers.reconciler import Key, Object, Reconciler
+from fakekube.controllers.objects import Object
+from fakekube.controllers.reconciler import Key, Reconciler
 
 __all__ = ["ResourceQuotaController"]
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from fakekube.controllers.client import ApiError
-from fakekube.controllers.reconciler import Key, Object, Reconciler
+from fakekube.controllers.objects import Object
+from fakekube.controllers.reconciler import Key, Reconciler
 
 __all__ = ["RootCertificatePublisher"]
 

@@ -10,7 +10,8 @@ import base64
 from collections.abc import Iterable, Mapping
 
 from fakekube.controllers.client import ApiError
-from fakekube.controllers.reconciler import Key, Object, Reconciler
+from fakekube.controllers.objects import Object
+from fakekube.controllers.reconciler import Key, Reconciler
 
 __all__ = ["TokensController"]
 

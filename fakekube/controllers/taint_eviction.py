@@ -10,7 +10,8 @@ from typing import Any, ClassVar, Final
 
 from fakekube.apimachinery.selectors.taints import tolerates
 from fakekube.controllers.client import ApiError
-from fakekube.controllers.reconciler import Key, Object, Reconciler
+from fakekube.controllers.objects import Object
+from fakekube.controllers.reconciler import Key, Reconciler
 
 __all__ = ["TaintEvictionController", "get_min_toleration_time"]
 

@@ -10,7 +10,8 @@ from datetime import datetime, timedelta
 
 from fakekube.controllers.controller_utils import parse_time
 from fakekube.controllers.job.conditions import finished_condition
-from fakekube.controllers.reconciler import Key, Object, Reconciler
+from fakekube.controllers.objects import Object
+from fakekube.controllers.reconciler import Key, Reconciler
 
 __all__ = ["TTLAfterFinishedController"]
 

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 
 from fakekube.apimachinery.selectors.nodes import required_node_affinity
 from fakekube.apimachinery.selectors.taints import untolerated
-from fakekube.controllers.reconciler import Object
+from fakekube.controllers.objects import Object
 from fakekube.controllers.scheduler.nodeinfo import NodeInfo, PodInfo
 from fakekube.controllers.scheduler.plugins.node_affinity import NodeAffinity
 from fakekube.controllers.scheduler.plugins.node_ports import NodePorts

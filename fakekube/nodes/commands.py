@@ -14,7 +14,7 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from fakekube.controllers.reconciler import Object
+from fakekube.controllers.objects import Object
 from fakekube.nodes.runtime.probing import run_handler
 
 if TYPE_CHECKING:

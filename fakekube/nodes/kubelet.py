@@ -23,7 +23,8 @@ from fakekube.apiserver.http.version import git_version
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_utils import parse_time
 from fakekube.controllers.kubelets import has_kubelet
-from fakekube.controllers.reconciler import Key, Object, Reconciler
+from fakekube.controllers.objects import Object
+from fakekube.controllers.reconciler import Key, Reconciler
 from fakekube.nodes.addresses import Addresses, AddressesExhausted
 from fakekube.nodes.commands import Commands
 from fakekube.nodes.container_runtime import EXITS, Exit

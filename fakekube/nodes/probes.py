@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fakekube.controllers.reconciler import Object
+from fakekube.controllers.objects import Object
 from fakekube.nodes.pod_state import PROBES
 from fakekube.nodes.runtime.probing import run_handler
 

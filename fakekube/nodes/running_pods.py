@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from fakekube.apis.validation.conditions import find_condition
-from fakekube.controllers.reconciler import Key, Object
+from fakekube.controllers.objects import Object
+from fakekube.controllers.reconciler import Key
 from fakekube.nodes.container_runtime import Exit
 from fakekube.nodes.ephemeral import ephemeral_statuses
 from fakekube.nodes.pod_status import resized_status, resources_of

@@ -92,7 +92,6 @@ CIRCLES: Mapping[frozenset[str], str] = {
             "powers.action",
         }
     ): "to be untangled",
-    frozenset({"controllers.reconciler", "controllers.controller_ref_manager", "controllers.informers"}): "to be untangled",
     frozenset({"nodes.runtime.shell.interpreter", "nodes.runtime.shell.builtins"}): "to be untangled",
     frozenset({"nodes.runtime.container", "nodes.runtime.main_program"}): "to be untangled",
     frozenset(

@@ -12,7 +12,8 @@ from collections.abc import Iterable
 
 from fakekube.controllers.certificates import requests
 from fakekube.controllers.certificates.requests import RESOURCE
-from fakekube.controllers.reconciler import Key, Object, Reconciler
+from fakekube.controllers.objects import Object
+from fakekube.controllers.reconciler import Key, Reconciler
 
 __all__ = ["CSRApprovingController"]
 

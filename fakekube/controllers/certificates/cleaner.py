@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from fakekube.controllers.certificates.requests import RESOURCE
-from fakekube.controllers.reconciler import Key, Object, Reconciler
+from fakekube.controllers.objects import Object
+from fakekube.controllers.reconciler import Key, Reconciler
 
 __all__ = ["CSRCleanerController"]
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from cryptography import x509
 
-    from fakekube.controllers.reconciler import Object
+    from fakekube.controllers.objects import Object
 
 __all__ = [
     "RESOURCE",

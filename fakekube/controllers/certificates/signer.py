@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 from fakekube.controllers.certificates import requests
 from fakekube.controllers.certificates.requests import RESOURCE, Names
-from fakekube.controllers.reconciler import Key, Object, Reconciler
+from fakekube.controllers.objects import Object
+from fakekube.controllers.reconciler import Key, Reconciler
 
 if TYPE_CHECKING:
     from cryptography import x509

@@ -24,11 +24,11 @@ from fakekube.base.clock import Clock
 from fakekube.base.golang.timestamps import print_time
 from fakekube.controllers.client.discovery import ACCEPT, DiscoveredResource, RESTMapping, collection_path, resources_in
 from fakekube.controllers.client.errors import ApiError
+from fakekube.controllers.objects import Object
 from fakekube.net.streams import BrokenStreamError, Stream
 
 __all__ = ["Client", "UnknownResource"]
 
-Object = dict[str, Any]
 Application = Callable[[dict[str, Any], Callable[..., Any]], Any]
 
 #: The key in the WSGI environment that marks in-process requests.

@@ -18,7 +18,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 from fakekube.apimachinery.codecs import yaml
@@ -26,6 +25,7 @@ from fakekube.apimachinery.codecs.errors import DecodeError
 from fakekube.controllers.client.client import UnknownResource
 from fakekube.controllers.client.discovery import ACCEPT, DiscoveredResource, RESTMapping, collection_path, resources_in
 from fakekube.controllers.client.errors import ApiError
+from fakekube.controllers.objects import Object
 
 __all__ = ["KubeconfigContext", "KubeconfigError", "RemoteClient", "RemoteWatch", "read_context", "read_kubeconfig"]
 
@@ -34,8 +34,6 @@ PAGE = 500
 JSON = "application/json"
 TIMEOUT = 60.0
 """Seconds for one request."""
-
-Object = dict[str, Any]
 
 
 class KubeconfigError(ValueError):

@@ -12,7 +12,8 @@ from collections.abc import Iterable
 from ipaddress import ip_address, ip_network
 from typing import Any, ClassVar, Final
 
-from fakekube.controllers.reconciler import Key, Object, Reconciler
+from fakekube.controllers.objects import Object
+from fakekube.controllers.reconciler import Key, Reconciler
 
 __all__ = ["ServiceLoadBalancerController"]
 

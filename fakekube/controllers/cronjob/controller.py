@@ -16,11 +16,11 @@ from fakekube.apis.batch.schedules import Schedule, ScheduleError, parse_schedul
 from fakekube.base.golang.quoting import go_quote
 from fakekube.base.golang.timestamps import print_time
 from fakekube.controllers.client import ApiError
-from fakekube.controllers.controller_ref_manager import get_controller_of, is_controlled_by, new_controller_ref
 from fakekube.controllers.controller_utils import is_namespace_terminating, parse_time
 from fakekube.controllers.cronjob.utils import MANY, TooFrequent, most_recent_schedule_time, next_requeue_duration
 from fakekube.controllers.job.conditions import finished_type
-from fakekube.controllers.reconciler import Key, Object, Reconciler
+from fakekube.controllers.objects import Object, get_controller_of, is_controlled_by, new_controller_ref
+from fakekube.controllers.reconciler import Key, Reconciler
 from fakekube.controllers.recorder import get_reference
 
 __all__ = ["CronJobController"]

@@ -6,14 +6,14 @@ Specified by: pkg/controller/cronjob/utils.go.
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from fakekube.apis.batch.schedules import Schedule
 from fakekube.controllers.controller_utils import parse_time
+from fakekube.controllers.objects import Object
 
 __all__ = ["MANY", "MostRecent", "TooFrequent", "most_recent_schedule_time", "next_requeue_duration"]
 
-Object = dict[str, Any]
 
 #: The number of missed starts above which an event is recorded.
 MANY = 100

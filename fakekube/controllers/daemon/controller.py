@@ -29,7 +29,8 @@ from fakekube.controllers.daemon.template import (
     is_pod_updated,
 )
 from fakekube.controllers.daemon.update import allows_surge, rolling_update
-from fakekube.controllers.reconciler import Key, Object, Reconciler
+from fakekube.controllers.objects import Object
+from fakekube.controllers.reconciler import Key, Reconciler
 from fakekube.controllers.replicaset import slow_start_batch
 
 __all__ = ["DaemonSetController"]

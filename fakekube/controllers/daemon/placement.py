@@ -12,16 +12,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
 from fakekube.apimachinery.selectors.nodes import required_node_affinity
 from fakekube.apimachinery.selectors.taints import untolerated
 from fakekube.controllers.controller_utils import is_pod_available, is_pod_ready, phase_of
 from fakekube.controllers.daemon.template import HASH_LABEL, add_daemon_pod_tolerations
+from fakekube.controllers.objects import Object
 
 __all__ = ["Backoff", "Placement", "by_creation", "node_should_run_daemon_pod"]
 
-Object = dict[str, Any]
 
 #: Seconds.
 FIRST_BACKOFF = 1.0

@@ -6,19 +6,17 @@ Specified by: pkg/controller/daemon/update.go (constructHistory, snapshot, clean
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from fakekube.apimachinery.schema.trees import in_order
 from fakekube.controllers import history
 from fakekube.controllers.client import ApiError
-from fakekube.controllers.controller_ref_manager import ControllerRefManager, new_controller_ref, selector_of
+from fakekube.controllers.controller_ref_manager import ControllerRefManager, selector_of
 from fakekube.controllers.daemon.template import HASH_LABEL
 from fakekube.controllers.hashing import compute_hash
+from fakekube.controllers.objects import Object, new_controller_ref
 from fakekube.controllers.reconciler import Reconciler
 
 __all__ = ["Revisions"]
-
-Object = dict[str, Any]
 
 
 class Revisions:

@@ -5,7 +5,7 @@ Specified by: pkg/controller/daemon/util/daemonset_util.go.
 
 from __future__ import annotations
 
-from typing import Any
+from fakekube.controllers.objects import Object
 
 __all__ = [
     "HASH_LABEL",
@@ -16,7 +16,6 @@ __all__ = [
     "is_pod_updated",
 ]
 
-Object = dict[str, Any]
 
 HASH_LABEL = "controller-revision-hash"
 GENERATION_LABEL = "pod-template-generation"

@@ -11,16 +11,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
 from fakekube.controllers.controller_utils import is_pod_available
 from fakekube.controllers.daemon.placement import node_should_run_daemon_pod
 from fakekube.controllers.daemon.template import get_template_generation, is_pod_updated
 from fakekube.controllers.intstr import get_scaled_value
+from fakekube.controllers.objects import Object
 
 __all__ = ["allows_surge", "rolling_update"]
-
-Object = dict[str, Any]
 
 
 def _rolling(daemon_set: Object) -> Object | None:

@@ -6,7 +6,8 @@ Specified by: pkg/controller/deployment/util/deployment_util.go.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+
+from fakekube.controllers.objects import Object
 
 __all__ = [
     "REVISION",
@@ -22,7 +23,6 @@ __all__ = [
     "rollback_annotations",
 ]
 
-Object = dict[str, Any]
 Annotations = dict[str, str]
 
 REVISION = "deployment.kubernetes.io/revision"

@@ -6,13 +6,11 @@ reason.
 
 from __future__ import annotations
 
-from typing import Any
-
 from fakekube.apis.validation.conditions import find_condition
+from fakekube.controllers.objects import Object
 
 __all__ = ["has_progress_deadline", "new_deployment_condition", "remove_condition", "set_condition"]
 
-Object = dict[str, Any]
 
 _MAX_INT32 = 2**31 - 1
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from fakekube.apis.validation.conditions import find_condition
-from fakekube.controllers.controller_ref_manager import ControllerRefManager, get_controller_of, keys_of_controllers, selector_of
+from fakekube.controllers.controller_ref_manager import ControllerRefManager, keys_of_controllers, selector_of
 from fakekube.controllers.deployment.conditions import has_progress_deadline, new_deployment_condition, set_condition
 from fakekube.controllers.deployment.replica_sets import Rollout
 from fakekube.controllers.deployment.status import sync_deployment_status
 from fakekube.controllers.deployment.strategies import get_rollback_to, rollback, rollout_recreate, rollout_rolling
-from fakekube.controllers.reconciler import Key, Object, Reconciler
+from fakekube.controllers.objects import Object, get_controller_of
+from fakekube.controllers.reconciler import Key, Reconciler
 
 __all__ = ["DeploymentController"]
 

@@ -6,10 +6,10 @@ Specified by: pkg/controller/deployment/util/deployment_util.go.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from fakekube.controllers.deployment.annotations import get_desired_replicas_annotation, get_max_replicas_annotation
 from fakekube.controllers.intstr import get_scaled_value
+from fakekube.controllers.objects import Object
 
 __all__ = [
     "deployment_complete",
@@ -24,8 +24,6 @@ __all__ = [
     "resolve_fenceposts",
     "sum_status",
 ]
-
-Object = dict[str, Any]
 
 
 def replicas_of(obj: Object) -> int:

@@ -16,7 +16,6 @@ from fakekube.apis.validation.conditions import find_condition
 from fakekube.apis.validation.semantic_equality import same
 from fakekube.base.golang.quoting import go_quote
 from fakekube.controllers.client import ApiError
-from fakekube.controllers.controller_ref_manager import is_controlled_by, new_controller_ref
 from fakekube.controllers.controller_utils import is_namespace_terminating
 from fakekube.controllers.deployment.annotations import (
     REVISION,
@@ -38,7 +37,8 @@ from fakekube.controllers.deployment.replica_counts import (
     replicas_of,
 )
 from fakekube.controllers.hashing import compute_hash
-from fakekube.controllers.reconciler import Object, Reconciler
+from fakekube.controllers.objects import Object, is_controlled_by, new_controller_ref
+from fakekube.controllers.reconciler import Reconciler
 
 __all__ = ["Rollout", "by_creation", "equal_ignore_hash"]
 

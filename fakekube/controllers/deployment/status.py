@@ -6,7 +6,6 @@ Specified by: pkg/controller/deployment/{sync,progress}.go.
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
 
 from fakekube.apis.validation.conditions import find_condition
 from fakekube.base.golang.quoting import go_quote
@@ -25,11 +24,11 @@ from fakekube.controllers.deployment.replica_counts import (
     sum_status,
 )
 from fakekube.controllers.deployment.replica_sets import Rollout
+from fakekube.controllers.objects import Object
 from fakekube.controllers.reconciler import Key
 
 __all__ = ["sync_deployment_status", "sync_rollout_status"]
 
-Object = dict[str, Any]
 
 #: Fields that are pointers in Go: 0 is written.
 _POINTERS = frozenset({"terminatingReplicas", "collisionCount"})

@@ -10,7 +10,6 @@ Specified by: pkg/controller/deployment/{rolling,recreate,rollback}.go.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from fakekube.base.golang.quoting import go_quote
 from fakekube.controllers.controller_utils import is_pod_terminal
@@ -31,11 +30,10 @@ from fakekube.controllers.deployment.replica_counts import (
 )
 from fakekube.controllers.deployment.replica_sets import Rollout, by_creation, equal_ignore_hash, without_hash
 from fakekube.controllers.deployment.status import sync_rollout_status
+from fakekube.controllers.objects import Object
 from fakekube.controllers.reconciler import Key
 
 __all__ = ["get_rollback_to", "rollback", "rollout_recreate", "rollout_rolling"]
-
-Object = dict[str, Any]
 
 
 def _active(replica_sets: Iterable[Object]) -> list[Object]:

@@ -21,7 +21,8 @@ from fakekube.controllers.endpoints.pod_endpoints import (
 )
 from fakekube.controllers.endpoints.service_reconciler import ServiceReconciler
 from fakekube.controllers.endpoints.subsets import repack_subsets
-from fakekube.controllers.reconciler import Key, Object
+from fakekube.controllers.objects import Object
+from fakekube.controllers.reconciler import Key
 
 __all__ = ["EndpointsController"]
 

@@ -23,7 +23,8 @@ from fakekube.controllers.endpoints.slices import (
     with_nil_lists,
 )
 from fakekube.controllers.endpoints.subsets import repack_subsets
-from fakekube.controllers.reconciler import Key, Object, Reconciler
+from fakekube.controllers.objects import Object
+from fakekube.controllers.reconciler import Key, Reconciler
 
 __all__ = ["EndpointSliceMirroringController"]
 

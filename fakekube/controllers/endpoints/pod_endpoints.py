@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from fakekube.apis.validation.conditions import find_condition
 from fakekube.controllers.controller_utils import is_pod_ready
+from fakekube.controllers.objects import StoredObject
 
 __all__ = [
     "LAST_CHANGE",
@@ -23,13 +24,12 @@ __all__ = [
     "should_set_hostname",
 ]
 
-Object = Mapping[str, Any]
 
 LAST_CHANGE: Final = "endpoints.kubernetes.io/last-change-trigger-time"
 _TERMINAL: Final = frozenset({"Succeeded", "Failed"})
 
 
-def selects(service: Object, labels: Mapping[str, str] | None) -> bool:
+def selects(service: StoredObject, labels: Mapping[str, str] | None) -> bool:
     """Whether the Service selects pods with these labels. A Service without a selector selects none."""
     selector = service["spec"].get("selector")
     if selector is None or service["spec"].get("type") == "ExternalName":
@@ -37,7 +37,7 @@ def selects(service: Object, labels: Mapping[str, str] | None) -> bool:
     return bool(selector.items() <= (labels or {}).items())
 
 
-def should_pod_be_in_endpoints(pod: Object, *, include_terminating: bool) -> bool:
+def should_pod_be_in_endpoints(pod: StoredObject, *, include_terminating: bool) -> bool:
     """Whether the pod has an address and has not terminated (ShouldPodBeInEndpoints)."""
     status = pod.get("status") or {}
     if status.get("phase") in _TERMINAL or not (status.get("podIP") or status.get("podIPs")):
@@ -45,17 +45,17 @@ def should_pod_be_in_endpoints(pod: Object, *, include_terminating: bool) -> boo
     return include_terminating or "deletionTimestamp" not in pod["metadata"]
 
 
-def should_set_hostname(pod: Object, service: Object) -> bool:
+def should_set_hostname(pod: StoredObject, service: StoredObject) -> bool:
     """Whether the endpoint has the pod's hostname (ShouldSetHostname)."""
     return bool(pod["spec"].get("hostname")) and pod["spec"].get("subdomain") == service["metadata"]["name"]
 
 
-def is_headless(service: Object) -> bool:
+def is_headless(service: StoredObject) -> bool:
     """Whether the Service has no cluster IP."""
     return service["spec"].get("clusterIP") in (None, "", "None") and service["spec"].get("type") != "ExternalName"
 
 
-def get_endpoint_ports(service: Object, pod: Object) -> list[dict[str, Any]]:
+def get_endpoint_ports(service: StoredObject, pod: StoredObject) -> list[dict[str, Any]]:
     """Returns the Service's ports with the numbers on the pod, without ports that the pod does not have (getEndpointPorts)."""
     found = []
     for port in service["spec"].get("ports") or ():
@@ -68,7 +68,7 @@ def get_endpoint_ports(service: Object, pod: Object) -> list[dict[str, Any]]:
     return found
 
 
-def _find_port(port: Object, pod: Object) -> int | None:
+def _find_port(port: StoredObject, pod: StoredObject) -> int | None:
     target = port.get("targetPort", port["port"])
     if isinstance(target, int):
         return target or int(port["port"])
@@ -104,7 +104,7 @@ class TriggerTimeTracker:
     _pods: dict[tuple[str, str], dict[str, str]] = field(default_factory=dict)
     _services: dict[tuple[str, str], str] = field(default_factory=dict)
 
-    def compute(self, service: Object, pods: Iterable[Object]) -> str | None:
+    def compute(self, service: StoredObject, pods: Iterable[StoredObject]) -> str | None:
         """Returns the time for a Service and all of its pods; None if nothing has changed."""
         key = (service["metadata"]["namespace"], service["metadata"]["name"])
         before = self._pods.get(key, {})
@@ -122,6 +122,6 @@ class TriggerTimeTracker:
         self._services.pop((namespace, name), None)
 
 
-def _ready_since(pod: Object) -> str:
+def _ready_since(pod: StoredObject) -> str:
     condition = find_condition(pod.get("status") or {}, "Ready") or {}
     return condition.get("lastTransitionTime") or ""

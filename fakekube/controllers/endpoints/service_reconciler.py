@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from typing import ClassVar
 
 from fakekube.controllers.endpoints.pod_endpoints import endpoint_fields, selects
-from fakekube.controllers.reconciler import Key, Object, Reconciler
+from fakekube.controllers.objects import Object
+from fakekube.controllers.reconciler import Key, Reconciler
 
 __all__ = ["ServiceReconciler"]
 

@@ -33,7 +33,8 @@ from fakekube.controllers.endpoints.slices import (
     reconcile_by_port_mapping,
     with_nil_lists,
 )
-from fakekube.controllers.reconciler import Key, Object
+from fakekube.controllers.objects import Object
+from fakekube.controllers.reconciler import Key
 
 __all__ = ["EndpointSliceController", "pod_to_endpoint"]
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from fakekube.controllers.controller_ref_manager import new_controller_ref
+from fakekube.controllers.objects import Object, new_controller_ref
 
 __all__ = [
     "MANAGED_BY",
@@ -30,7 +30,6 @@ __all__ = [
     "with_nil_lists",
 ]
 
-Object = dict[str, Any]
 EndpointKey = tuple[tuple[str, ...], str, str, str]
 
 SLICES: Final = "endpointslices.discovery.k8s.io"

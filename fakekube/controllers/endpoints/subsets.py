@@ -11,9 +11,10 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from fakekube.controllers.objects import Object
+
 __all__ = ["repack_subsets"]
 
-Object = dict[str, Any]
 _AddressKey = tuple[str, str]
 
 

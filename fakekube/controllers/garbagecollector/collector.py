@@ -24,7 +24,8 @@ from fakekube.apis.validation.objectmeta import DELETE_DEPENDENTS, ORPHAN_DEPEND
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.garbagecollector.graph import Action, Graph, Node, Reference, has_finalizer, is_blocking
 from fakekube.controllers.informers import ADDED, DELETED
-from fakekube.controllers.reconciler import Key, Object, Reconciler
+from fakekube.controllers.objects import Object
+from fakekube.controllers.reconciler import Key, Reconciler
 
 __all__ = ["GarbageCollector"]
 

@@ -17,10 +17,10 @@ from typing import Any
 
 from fakekube.apis.validation.objectmeta import DELETE_DEPENDENTS, ORPHAN_DEPENDENTS
 from fakekube.controllers.informers import DELETED
+from fakekube.controllers.objects import StoredObject
 
 __all__ = ["Action", "Graph", "Node", "has_finalizer", "is_blocking"]
 
-Object = Mapping[str, Any]
 Reference = Mapping[str, Any]
 
 
@@ -62,7 +62,7 @@ def is_blocking(reference: Reference) -> bool:
     return bool(reference.get("blockOwnerDeletion"))
 
 
-def has_finalizer(obj: Object, finalizer: str) -> bool:
+def has_finalizer(obj: StoredObject, finalizer: str) -> bool:
     """Whether the object has this finalizer."""
     return finalizer in (obj["metadata"].get("finalizers") or ())
 
@@ -86,7 +86,9 @@ class Graph:
         """Returns the dependents that block the owner's deletion in the foreground."""
         return self._dependents.get(uid, _NONE).blocking
 
-    def process_change(self, change: str, resource: str, obj: Object, old: Object | None) -> Iterator[tuple[str, str]]:
+    def process_change(
+        self, change: str, resource: str, obj: StoredObject, old: StoredObject | None
+    ) -> Iterator[tuple[str, str]]:
         """Applies a change of an object. Yields the actions to take, each with the uid of its object (processGraphChanges)."""
         uid: str = obj["metadata"]["uid"]
         if change == DELETED:
@@ -104,7 +106,7 @@ class Graph:
 
     # ------------------------------------------------------------ changes
 
-    def _update(self, resource: str, obj: Object) -> Iterator[tuple[str, str]]:
+    def _update(self, resource: str, obj: StoredObject) -> Iterator[tuple[str, str]]:
         """Updates the references. Yields the node if it has new ones, and owners that it no longer blocks."""
         metadata = obj["metadata"]
         references: Sequence[Reference] = metadata.get("ownerReferences") or ()
@@ -141,7 +143,7 @@ class Graph:
             if owner is not None and owner.deleting_dependents:
                 yield Action.DELETE, owner.uid
 
-    def _ensure_node(self, resource: str, obj: Object) -> Node:
+    def _ensure_node(self, resource: str, obj: StoredObject) -> Node:
         metadata = obj["metadata"]
         node = self._nodes.get(metadata["uid"])
         if node is None:
@@ -166,7 +168,7 @@ class Graph:
             del self._dependents[owner]
 
 
-def _starts_deletion(obj: Object, old: Object | None, finalizer: str) -> bool:
+def _starts_deletion(obj: StoredObject, old: StoredObject | None, finalizer: str) -> bool:
     """Whether this change starts the deletion with this finalizer."""
     if "deletionTimestamp" not in obj["metadata"] or not has_finalizer(obj, finalizer):
         return False

@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 from fakekube.controllers.controller_utils import get_pod_ready_condition, parse_time
 from fakekube.controllers.job.policies import absolute_failure_count
+from fakekube.controllers.objects import Object
 
 __all__ = ["BackoffRecord", "get_finished_time", "get_remaining_time", "get_remaining_time_per_index"]
 
-Object = dict[str, Any]
 
 #: Seconds (DefaultJobPodFailureBackOff, MaxJobPodFailureBackOff).
 DEFAULT_BACKOFF = 10.0

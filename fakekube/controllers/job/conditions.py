@@ -8,9 +8,8 @@ Specified by: pkg/controller/job/job_controller.go (ensureJobConditionStatus), p
 
 from __future__ import annotations
 
-from typing import Any
-
 from fakekube.apis.validation.conditions import find_condition
+from fakekube.controllers.objects import Object
 
 __all__ = [
     "ensure_condition_status",
@@ -20,8 +19,6 @@ __all__ = [
     "is_job_finished",
     "new_condition",
 ]
-
-Object = dict[str, Any]
 
 
 def new_condition(type_: str, reason: str, message: str, now: str, status: str = "True") -> Object:

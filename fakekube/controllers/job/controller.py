@@ -14,13 +14,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from fakekube.apimachinery.selectors import parse_labels
-from fakekube.controllers.controller_ref_manager import ControllerRefManager, get_controller_of, keys_of_controllers, selector_of
+from fakekube.controllers.controller_ref_manager import ControllerRefManager, keys_of_controllers, selector_of
 from fakekube.controllers.job.backoff import BackoffRecord
 from fakekube.controllers.job.conditions import is_job_finished
 from fakekube.controllers.job.sync import JobSync
 from fakekube.controllers.job.sync_context import FINALIZER, has_job_tracking_finalizer
 from fakekube.controllers.job.tracking import remove_finalizer
-from fakekube.controllers.reconciler import Key, Object, Reconciler
+from fakekube.controllers.objects import Object, get_controller_of
+from fakekube.controllers.reconciler import Key, Reconciler
 
 __all__ = ["JobController"]
 

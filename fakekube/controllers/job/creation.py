@@ -8,16 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 from itertools import groupby
-from typing import Any
 
 from fakekube.controllers.controller_utils import get_pod_from_template, sort_for_deletion
 from fakekube.controllers.job.indexes import COMPLETION_INDEX, get_completion_index
 from fakekube.controllers.job.policies import new_index_failure_counts
 from fakekube.controllers.job.sync_context import FINALIZER, SyncContext
+from fakekube.controllers.objects import Object
 
 __all__ = ["active_pods_for_removal", "new_job_pod"]
 
-Object = dict[str, Any]
 
 ENVIRONMENT = "JOB_COMPLETION_INDEX"
 _MAX_GENERATE_NAME = 58

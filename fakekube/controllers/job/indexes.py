@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+
+from fakekube.controllers.objects import Object
 
 __all__ = ["COMPLETION_INDEX", "OrderedIntervals", "first_pending_indexes", "get_completion_index", "parse_indexes"]
 
-Object = dict[str, Any]
 
 #: The annotation and the label of the pods of an Indexed Job.
 COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from fakekube.controllers.controller_utils import phase_of
 from fakekube.controllers.job.indexes import OrderedIntervals, parse_indexes
+from fakekube.controllers.objects import Object
 
 __all__ = [
     "FailurePolicyMatch",
@@ -23,7 +24,6 @@ __all__ = [
     "only_replace_failed_pods",
 ]
 
-Object = dict[str, Any]
 
 FAILURE_COUNT = "batch.kubernetes.io/job-index-failure-count"
 IGNORED_FAILURE_COUNT = "batch.kubernetes.io/job-index-ignored-failure-count"

@@ -23,7 +23,8 @@ from fakekube.controllers.job.policies import (
 )
 from fakekube.controllers.job.sync_context import SyncContext, has_job_tracking_finalizer
 from fakekube.controllers.job.tracking import StatusTracker, remove_finalizer
-from fakekube.controllers.reconciler import Key, Object, Reconciler
+from fakekube.controllers.objects import Object
+from fakekube.controllers.reconciler import Key, Reconciler
 
 __all__ = ["JobSync"]
 

@@ -7,16 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
 from fakekube.controllers.controller_utils import is_pod_active, is_pod_ready, is_pod_terminating, phase_of
 from fakekube.controllers.job.backoff import BackoffRecord, get_finished_time
 from fakekube.controllers.job.indexes import OrderedIntervals, get_completion_index, parse_indexes
 from fakekube.controllers.job.policies import absolute_failure_count, is_index_failed, is_pod_failed, match_pod_failure_policy
+from fakekube.controllers.objects import Object
 
 __all__ = ["FINALIZER", "SyncContext", "has_job_tracking_finalizer"]
 
-Object = dict[str, Any]
 
 #: The finalizer of pods that are not yet counted (JobTrackingFinalizer).
 FINALIZER = "batch.kubernetes.io/job-tracking"

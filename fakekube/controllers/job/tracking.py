@@ -18,10 +18,10 @@ from fakekube.controllers.job.conditions import ensure_condition_status, find_tr
 from fakekube.controllers.job.indexes import OrderedIntervals, get_completion_index
 from fakekube.controllers.job.policies import is_pod_failed, match_pod_failure_policy
 from fakekube.controllers.job.sync_context import FINALIZER, SyncContext, has_job_tracking_finalizer
+from fakekube.controllers.objects import Object
 
 __all__ = ["StatusTracker", "remove_finalizer"]
 
-Object = dict[str, Any]
 
 #: The maximum number of uncounted pods in a status (MaxUncountedPods).
 MAX_UNCOUNTED = 500

@@ -13,11 +13,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import ceil
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from fakekube.controllers.objects import Object
 
 __all__ = ["Bounds", "Decision", "History"]
 
-Object = dict[str, Any]
 
 #: Seconds (--horizontal-pod-autoscaler-downscale-stabilization).
 DOWNSCALE_WINDOW = 300.0

@@ -14,11 +14,12 @@ from fakekube.apimachinery.schema.quantity import parse as parse_quantity
 from fakekube.apimachinery.selectors import LabelSelector, SelectorError, parse_labels
 from fakekube.apis.rest.resource import Resource
 from fakekube.controllers.client import ApiError
+from fakekube.controllers.objects import Object
 from fakekube.controllers.podautoscaler.behavior import Bounds, Decision, History
 from fakekube.controllers.podautoscaler.metric_sources import FailedMetric, MetricSources, Proposal
 from fakekube.controllers.podautoscaler.metrics_client import MetricsClient, client_go_message
 from fakekube.controllers.podautoscaler.replica_calculator import Tolerances
-from fakekube.controllers.reconciler import Key, Object, Reconciler
+from fakekube.controllers.reconciler import Key, Reconciler
 
 __all__ = ["HorizontalPodAutoscalerController"]
 

@@ -14,6 +14,7 @@ from typing import Any
 from fakekube.apimachinery.schema.quantity import Format, Quantity
 from fakekube.apimachinery.selectors import from_label_selector
 from fakekube.controllers.disruption import label_selector_string
+from fakekube.controllers.objects import Object
 from fakekube.controllers.podautoscaler.metrics_client import MetricError, MetricsClient, milli_value
 from fakekube.controllers.podautoscaler.replica_calculator import (
     ReplicaCalculator,
@@ -24,7 +25,6 @@ from fakekube.controllers.podautoscaler.replica_calculator import (
 
 __all__ = ["FailedMetric", "MetricSources", "Proposal"]
 
-Object = dict[str, Any]
 
 _MAX_INT64 = 2**63 - 1
 

@@ -11,17 +11,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
 from urllib.parse import quote
 
 from fakekube.apimachinery.schema.quantity import parse as parse_quantity
 from fakekube.base.golang.durations import parse_duration
 from fakekube.controllers.client import ApiError, Client
 from fakekube.controllers.controller_utils import parse_time
+from fakekube.controllers.objects import Object
 
 __all__ = ["MetricError", "MetricsClient", "PodMetric", "client_go_message", "milli_value"]
 
-Object = dict[str, Any]
 
 DEFAULT_WINDOW = timedelta(minutes=1)
 

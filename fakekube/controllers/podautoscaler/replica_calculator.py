@@ -15,11 +15,11 @@ from math import ceil
 from typing import Any
 
 from fakekube.controllers.controller_utils import get_pod_ready_condition, is_pod_ready, parse_time, phase_of
+from fakekube.controllers.objects import Object
 from fakekube.controllers.podautoscaler.metrics_client import MetricError, PodMetric, milli_value
 
 __all__ = ["PodGroups", "ReplicaCalculator", "Tolerances", "calculate_pod_requests", "get_usage_ratio_replicas", "group_pods"]
 
-Object = dict[str, Any]
 
 CPU_INITIALIZATION = timedelta(minutes=5)
 INITIAL_READINESS_DELAY = timedelta(seconds=30)

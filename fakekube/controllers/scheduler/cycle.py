@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
+from fakekube.controllers.objects import StoredObject
 from fakekube.controllers.scheduler.nodeinfo import NodeInfo, PodInfo, Snapshot
 
 __all__ = ["Cycle", "Lister"]
-
-Object = Mapping[str, Any]
 
 
 class Lister(Protocol):
     """Reads other objects of the cluster, from the caches of the scheduler's informers."""
 
-    def get(self, resource: str, namespace: str, name: str) -> Object | None:
+    def get(self, resource: str, namespace: str, name: str) -> StoredObject | None:
         """Returns one object, or None."""
 
-    def list(self, resource: str, namespace: str = "") -> Iterable[Object]:
+    def list(self, resource: str, namespace: str = "") -> Iterable[StoredObject]:
         """Returns the objects of one namespace, or of all for ""."""
 
 
@@ -33,9 +32,9 @@ class Cycle:
     _namespaces: dict[str, Mapping[str, str]] = field(default_factory=dict)
 
     @property
-    def spec(self) -> Object:
+    def spec(self) -> StoredObject:
         """The spec of the pod."""
-        spec: Object = self.pod.obj["spec"]
+        spec: StoredObject = self.pod.obj["spec"]
         return spec
 
     @property

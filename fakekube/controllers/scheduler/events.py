@@ -10,15 +10,14 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass
-from typing import Any
 
 from fakekube.base.clock import Clock
 from fakekube.controllers.client import ApiError, Client
+from fakekube.controllers.objects import Object
 from fakekube.controllers.recorder import generate_event_name, get_reference
 
 __all__ = ["SeriesRecorder"]
 
-Object = dict[str, Any]
 
 #: Entries of the cache.
 CACHED = 4096

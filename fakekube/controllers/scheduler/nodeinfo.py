@@ -15,12 +15,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fakekube.apimachinery.selectors import LabelSelector
+from fakekube.controllers.objects import StoredObject
 from fakekube.controllers.scheduler.requests import Amounts, allocatable, effective_requests, non_zero_requests
 from fakekube.controllers.scheduler.terms import AffinityTerms, affinity_terms
 
 __all__ = ["NodeInfo", "PodInfo", "Snapshot"]
 
-Object = Mapping[str, Any]
 HostPort = tuple[str, str, int]
 
 #: The number of selectors whose counts are kept.
@@ -44,7 +44,7 @@ class PodInfo:
         "uid",
     )
 
-    def __init__(self, obj: Object) -> None:
+    def __init__(self, obj: StoredObject) -> None:
         metadata, spec = obj["metadata"], obj["spec"]
         self.obj = obj
         self.uid: str = metadata["uid"]
@@ -59,7 +59,7 @@ class PodInfo:
         self.terms: AffinityTerms = affinity_terms(obj)
 
 
-def _host_ports(spec: Object) -> Iterator[HostPort]:
+def _host_ports(spec: StoredObject) -> Iterator[HostPort]:
     """Yields (address, protocol, port) of the host ports of containers and sidecars."""
     sidecars = [one for one in spec.get("initContainers") or () if one.get("restartPolicy") == "Always"]
     for container in (*spec["containers"], *sidecars):
@@ -73,7 +73,7 @@ class NodeInfo:
     """A node and the pods on it. `node` is None while pods refer to a node that does not exist."""
 
     name: str
-    node: Object | None = None
+    node: StoredObject | None = None
     allocatable: Amounts = field(default_factory=dict)
     pods: dict[str, PodInfo] = field(default_factory=dict)
     requested: Amounts = field(default_factory=dict)
@@ -84,7 +84,7 @@ class NodeInfo:
     host_ports: dict[str, tuple[HostPort, ...]] = field(default_factory=dict)
 
     @property
-    def obj(self) -> Object:
+    def obj(self) -> StoredObject:
         """The node, which must exist."""
         assert self.node is not None
         return self.node
@@ -101,7 +101,7 @@ class NodeInfo:
         taints: Iterable[Mapping[str, Any]] = (self.obj.get("spec") or {}).get("taints") or ()
         return taints
 
-    def set_node(self, node: Object | None) -> None:
+    def set_node(self, node: StoredObject | None) -> None:
         """Sets the node; None if it was deleted."""
         self.node = node
         self.allocatable = {} if node is None else allocatable(node)
@@ -164,7 +164,7 @@ class Snapshot:
 
     # ---- nodes
 
-    def set_node(self, name: str, node: Object | None) -> None:
+    def set_node(self, name: str, node: StoredObject | None) -> None:
         """Adds, updates or (None) removes a node."""
         info = self._info(name)
         info.set_node(node)

@@ -12,17 +12,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from fakekube.apimachinery.selectors import SelectorError, from_label_selector
 from fakekube.apis.validation.conditions import find_condition
+from fakekube.controllers.objects import StoredObject
 from fakekube.controllers.scheduler.algorithm import Filters, Nominated
 from fakekube.controllers.scheduler.framework import Code, Diagnosis, FitError, Status
 from fakekube.controllers.scheduler.nodeinfo import NodeInfo, PodInfo
 
 __all__ = ["Candidate", "PodNotEligible", "preempt"]
 
-Object = Mapping[str, Any]
 
 NO_VICTIMS = Status(Code.UNRESOLVABLE, ("No preemption victims found for incoming pod",))
 NOT_HELPFUL = Status(Code.UNRESOLVABLE, ("Preemption is not helpful for scheduling",))
@@ -47,7 +46,7 @@ class Candidate:
     """The number of victims whose PodDisruptionBudget is violated."""
 
 
-def preempt(filters: Filters, diagnosis: Diagnosis, budgets: Sequence[Object], nominated: Nominated) -> Candidate:
+def preempt(filters: Filters, diagnosis: Diagnosis, budgets: Sequence[StoredObject], nominated: Nominated) -> Candidate:
     """Returns the node on which to preempt. Raises PodNotEligible, or FitError if preemption does not help."""
     pod, nodes = filters.cycle.pod, filters.cycle.snapshot.nodes
     _check_eligible(pod, nodes, diagnosis)
@@ -86,7 +85,7 @@ def _is_preempted(pod: PodInfo) -> bool:
 
 
 def _select_victims_on_node(
-    filters: Filters, node: NodeInfo, budgets: Sequence[Object], nominated: Nominated
+    filters: Filters, node: NodeInfo, budgets: Sequence[StoredObject], nominated: Nominated
 ) -> Candidate | Status:
     """Returns the pods to delete from a node, or why preemption does not help there. Changes filters and node."""
     pod = filters.cycle.pod
@@ -124,7 +123,7 @@ def _start_time(pod: PodInfo) -> str:
     return start
 
 
-def _split_by_budget_violation(pods: Iterable[PodInfo], budgets: Sequence[Object]) -> tuple[list[PodInfo], list[PodInfo]]:
+def _split_by_budget_violation(pods: Iterable[PodInfo], budgets: Sequence[StoredObject]) -> tuple[list[PodInfo], list[PodInfo]]:
     allowed = [(budget.get("status") or {}).get("disruptionsAllowed", 0) for budget in budgets]
     violating: list[PodInfo] = []
     others: list[PodInfo] = []
@@ -139,7 +138,7 @@ def _split_by_budget_violation(pods: Iterable[PodInfo], budgets: Sequence[Object
     return violating, others
 
 
-def _selects(budget: Object, pod: PodInfo) -> bool:
+def _selects(budget: StoredObject, pod: PodInfo) -> bool:
     if budget["metadata"]["namespace"] != pod.namespace or pod.name in ((budget.get("status") or {}).get("disruptedPods") or {}):
         return False
     try:

@@ -16,14 +16,13 @@ from typing import Any, Final
 from fakekube.apimachinery.selectors import from_label_selector
 from fakekube.apimachinery.selectors.nodes import required_node_affinity
 from fakekube.apimachinery.selectors.taints import untolerated
+from fakekube.controllers.objects import StoredObject
 from fakekube.controllers.scheduler.nodeinfo import PodInfo
 from fakekube.controllers.scheduler.plugins.node_resources import insufficient_resources
 from fakekube.controllers.scheduler.requests import allocatable
 from fakekube.controllers.scheduler.terms import AffinityTerm
 
 __all__ = ["ClusterEvent", "is_pod_worth_requeuing"]
-
-Object = Mapping[str, Any]
 
 
 @dataclass(slots=True, frozen=True)
@@ -32,13 +31,13 @@ class ClusterEvent:
 
     resource: str
     """The resource, named as in `Reconciler.watches`. For pods only those with a node are reported."""
-    obj: Object | None
+    obj: StoredObject | None
     """The object; None after a deletion."""
-    old: Object | None
+    old: StoredObject | None
     """The object before the change; None after a creation."""
 
     @property
-    def either(self) -> Object:
+    def either(self) -> StoredObject:
         """The object, or its last state."""
         found = self.obj if self.obj is not None else self.old
         assert found is not None
@@ -49,7 +48,7 @@ class ClusterEvent:
         return self.obj is None or self.old is None or _at(self.obj, path) != _at(self.old, path)
 
 
-def _at(obj: Object, path: tuple[str, ...]) -> Any:
+def _at(obj: StoredObject, path: tuple[str, ...]) -> Any:
     value: Any = obj
     for name in path:
         value = (value or {}).get(name)
@@ -81,7 +80,7 @@ def _taint_toleration(pod: PodInfo, event: ClusterEvent) -> bool:
         return False
     tolerations = pod.obj["spec"].get("tolerations") or ()
 
-    def refused(node: Object) -> bool:
+    def refused(node: StoredObject) -> bool:
         return untolerated((node.get("spec") or {}).get("taints") or (), tolerations) is not None
 
     return not refused(event.obj) and (event.old is None or refused(event.old))
@@ -150,14 +149,14 @@ def _topology_spread(pod: PodInfo, event: ClusterEvent) -> bool:
         return False
     selectors = [from_label_selector(one.get("labelSelector")) for one in wanted]
 
-    def counted(obj: Object | None) -> list[bool]:
+    def counted(obj: StoredObject | None) -> list[bool]:
         labels = None if obj is None else obj["metadata"].get("labels") or {}
         return [labels is not None and selector.matches(labels) for selector in selectors]
 
     return counted(event.obj) != counted(event.old)
 
 
-def _topologies(node: Object | None, keys: list[str]) -> list[str] | None:
+def _topologies(node: StoredObject | None, keys: list[str]) -> list[str] | None:
     """Returns the values of these labels; None if the node does not exist, or lacks one of them."""
     labels = {} if node is None else node["metadata"].get("labels") or {}
     return [labels[key] for key in keys] if all(key in labels for key in keys) and node is not None else None

@@ -14,7 +14,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Final
 
 from fakekube.controllers.client import ApiError
-from fakekube.controllers.reconciler import Key, Object, Reconciler
+from fakekube.controllers.objects import Object
+from fakekube.controllers.reconciler import Key, Reconciler
 from fakekube.controllers.scheduler.algorithm import Filters, NoNodesAvailable, run_pre_filter_plugins, schedule_pod
 from fakekube.controllers.scheduler.cycle import Cycle
 from fakekube.controllers.scheduler.events import SeriesRecorder

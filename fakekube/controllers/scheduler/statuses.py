@@ -10,12 +10,12 @@ from typing import Any
 
 from fakekube.apis.validation.conditions import find_condition
 from fakekube.controllers.client import Client
+from fakekube.controllers.objects import StoredObject
 
 __all__ = ["condition_patch", "patch_status"]
-Object = Mapping[str, Any]
 
 
-def condition_patch(pod: Object, type_: str, content: tuple[str, str, str], now: str) -> dict[str, Any] | None:
+def condition_patch(pod: StoredObject, type_: str, content: tuple[str, str, str], now: str) -> dict[str, Any] | None:
     """Returns a patch of the status that sets a condition; None if the pod has the condition already.
 
     Args:
@@ -37,7 +37,7 @@ def condition_patch(pod: Object, type_: str, content: tuple[str, str, str], now:
     return {"conditions": [{"lastProbeTime": None, **condition}]}
 
 
-def patch_status(client: Client, pod: Object, status: Mapping[str, Any]) -> None:
+def patch_status(client: Client, pod: StoredObject, status: Mapping[str, Any]) -> None:
     """Patches the status of a pod, if its uid is still the same. Raises ApiError."""
     metadata = pod["metadata"]
     body = {"metadata": {"uid": metadata["uid"]}, "status": status}

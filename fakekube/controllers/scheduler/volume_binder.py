@@ -7,18 +7,16 @@ Specified by: pkg/scheduler/framework/plugins/volumebinding/binder.go (BindPodVo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from fakekube.controllers.client import Client
+from fakekube.controllers.objects import StoredObject
 from fakekube.controllers.scheduler.algorithm import Filters
 from fakekube.controllers.scheduler.cycle import Lister
 from fakekube.controllers.scheduler.plugins.volume_binding import VolumeBinding
 from fakekube.controllers.scheduler.volumes import BOUND_BY_CONTROLLER, SELECTED_NODE, claim_names, is_pvc_fully_bound
 
 __all__ = ["VolumeBinder"]
-
-Object = Mapping[str, Any]
 
 
 class VolumeBinder:
@@ -46,7 +44,7 @@ class VolumeBinder:
             )
         return False
 
-    def _bind_volume(self, claim: Object, volume: Object) -> None:
+    def _bind_volume(self, claim: StoredObject, volume: StoredObject) -> None:
         metadata = claim["metadata"]
         reference = {
             "kind": "PersistentVolumeClaim",
@@ -64,7 +62,7 @@ class VolumeBinder:
             patch["metadata"]["annotations"] = {BOUND_BY_CONTROLLER: "yes"}
         self._client.patch("persistentvolumes", volume["metadata"]["name"], patch)
 
-    def is_bound(self, pod: Object) -> bool:
+    def is_bound(self, pod: StoredObject) -> bool:
         """Whether all claims of a pod are bound."""
         for name, _ in claim_names(pod):
             claim = self._lister.get("persistentvolumeclaims", pod["metadata"]["namespace"], name)

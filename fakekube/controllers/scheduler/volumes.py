@@ -6,13 +6,13 @@ k8s.io/component-helpers/storage/volume/{pv_helpers,helpers}.go.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from fakekube.apimachinery.selectors import from_label_selector
 from fakekube.apimachinery.selectors.nodes import selects_node
-from fakekube.controllers.controller_ref_manager import is_controlled_by
+from fakekube.controllers.objects import StoredObject, is_controlled_by
 from fakekube.controllers.scheduler.cycle import Lister
 from fakekube.controllers.volumes.matching import (
     BIND_COMPLETED,
@@ -42,7 +42,6 @@ __all__ = [
     "is_pvc_fully_bound",
 ]
 
-Object = Mapping[str, Any]
 
 NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
 
@@ -51,7 +50,7 @@ class ClaimError(Exception):
     """A claim of the pod cannot be used; the message is that of the scheduler."""
 
 
-def claim_names(pod: Object) -> Iterator[tuple[str, bool]]:
+def claim_names(pod: StoredObject) -> Iterator[tuple[str, bool]]:
     """Yields the names of the claims of a pod's volumes, and whether they belong to ephemeral volumes."""
     for volume in pod["spec"].get("volumes") or ():
         if "persistentVolumeClaim" in volume:
@@ -60,7 +59,7 @@ def claim_names(pod: Object) -> Iterator[tuple[str, bool]]:
             yield f"{pod['metadata']['name']}-{volume['name']}", True
 
 
-def is_pvc_fully_bound(claim: Object) -> bool:
+def is_pvc_fully_bound(claim: StoredObject) -> bool:
     """Whether the claim is completely bound (isPVCFullyBound)."""
     return bool(claim["spec"].get("volumeName")) and BIND_COMPLETED in (claim["metadata"].get("annotations") or {})
 
@@ -69,14 +68,14 @@ def is_pvc_fully_bound(claim: Object) -> bool:
 class PodClaims:
     """The claims of a pod by their state."""
 
-    bound: list[Object] = field(default_factory=list)
-    immediate: list[Object] = field(default_factory=list)
+    bound: list[StoredObject] = field(default_factory=list)
+    immediate: list[StoredObject] = field(default_factory=list)
     """Unbound, and bound by the PersistentVolume controller independently of pods."""
-    delayed: list[Object] = field(default_factory=list)
+    delayed: list[StoredObject] = field(default_factory=list)
     """Unbound, with the binding mode WaitForFirstConsumer."""
 
 
-def get_pod_volume_claims(pod: Object, lister: Lister) -> PodClaims:
+def get_pod_volume_claims(pod: StoredObject, lister: Lister) -> PodClaims:
     """Returns the claims of a pod. Raises ClaimError."""
     found = PodClaims()
     namespace = pod["metadata"]["namespace"]
@@ -91,7 +90,7 @@ def get_pod_volume_claims(pod: Object, lister: Lister) -> PodClaims:
     return found
 
 
-def _check_claim(pod: Object, claim: Object | None, name: str, ephemeral: bool) -> Object:
+def _check_claim(pod: StoredObject, claim: StoredObject | None, name: str, ephemeral: bool) -> StoredObject:
     if claim is None:
         if ephemeral:
             raise ClaimError(f'waiting for ephemeral volume controller to create the persistentvolumeclaim "{name}"')
@@ -108,13 +107,13 @@ def _check_claim(pod: Object, claim: Object | None, name: str, ephemeral: bool) 
     return claim
 
 
-def _is_delayed(claim: Object, lister: Lister) -> bool:
+def _is_delayed(claim: StoredObject, lister: Lister) -> bool:
     name = get_class_name(claim)
     found = lister.get("storageclasses.storage.k8s.io", "", name) if name else None
     return found is not None and found.get("volumeBindingMode") == WAIT_FOR_FIRST_CONSUMER
 
 
-def check_node_affinity(volume: Object, node: Object) -> bool:
+def check_node_affinity(volume: StoredObject, node: StoredObject) -> bool:
     """Whether the node affinity of the volume matches the node (CheckNodeAffinity)."""
     required = (volume["spec"].get("nodeAffinity") or {}).get("required")
     return required is None or selects_node(required, node)
@@ -124,9 +123,9 @@ def check_node_affinity(volume: Object, node: Object) -> bool:
 class PodVolumes:
     """The volumes for the delayed claims of a pod on one node."""
 
-    static: list[tuple[Object, Object]] = field(default_factory=list)
+    static: list[tuple[StoredObject, StoredObject]] = field(default_factory=list)
     """Bindings to existing volumes: (claim, volume)."""
-    provisions: list[Object] = field(default_factory=list)
+    provisions: list[StoredObject] = field(default_factory=list)
     """The claims whose volumes are to be provisioned."""
     conflicts: list[str] = field(default_factory=list)
     """Why the node cannot be used."""
@@ -137,7 +136,7 @@ BIND_CONFLICT: Final = "node(s) didn't find available persistent volumes to bind
 NOT_EXISTING: Final = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
 
 
-def find_pod_volumes(claims: PodClaims, node: Object, lister: Lister) -> PodVolumes:
+def find_pod_volumes(claims: PodClaims, node: StoredObject, lister: Lister) -> PodVolumes:
     """Returns the volumes for a pod on a node (FindPodVolumes).
 
     Args:
@@ -159,7 +158,7 @@ def find_pod_volumes(claims: PodClaims, node: Object, lister: Lister) -> PodVolu
     return found
 
 
-def _find_delayed(found: PodVolumes, claims: Sequence[Object], node: Object, lister: Lister) -> bool:
+def _find_delayed(found: PodVolumes, claims: Sequence[StoredObject], node: StoredObject, lister: Lister) -> bool:
     chosen: set[str] = set()
     for claim in sorted(claims, key=requested_storage):
         selected = (claim["metadata"].get("annotations") or {}).get(SELECTED_NODE)
@@ -176,7 +175,9 @@ def _find_delayed(found: PodVolumes, claims: Sequence[Object], node: Object, lis
     return True
 
 
-def _find_smallest(claim: Object, node: Object, volumes: Iterable[Object], taken: set[str]) -> Object | None:
+def _find_smallest(
+    claim: StoredObject, node: StoredObject, volumes: Iterable[StoredObject], taken: set[str]
+) -> StoredObject | None:
     best: tuple[int, str] | None = None
     chosen = None
     for volume in volumes:
@@ -194,7 +195,7 @@ def _find_smallest(claim: Object, node: Object, volumes: Iterable[Object], taken
     return chosen
 
 
-def _matches(claim: Object, volume: Object) -> bool:
+def _matches(claim: StoredObject, volume: StoredObject) -> bool:
     spec = claim["spec"]
     selector = spec.get("selector")
     if (volume.get("status") or {}).get("phase") != "Available" or get_class_name(volume) != get_class_name(claim):
@@ -204,7 +205,7 @@ def _matches(claim: Object, volume: Object) -> bool:
     return check_access_modes(volume, claim)
 
 
-def _can_provision(claim: Object, node: Object, lister: Lister) -> bool:
+def _can_provision(claim: StoredObject, node: StoredObject, lister: Lister) -> bool:
     found = lister.get("storageclasses.storage.k8s.io", "", get_class_name(claim))
     if found is None or found.get("provisioner", "") in ("", NO_PROVISIONER):
         return False

@@ -8,9 +8,7 @@ Specified by: pkg/controller/statefulset/stateful_set_utils.go (isClaimOwnerUpTo
 
 from __future__ import annotations
 
-from typing import Any
-
-from fakekube.controllers.controller_ref_manager import new_controller_ref
+from fakekube.controllers.objects import Object, new_controller_ref
 
 __all__ = [
     "get_persistent_volume_claim_name",
@@ -21,8 +19,6 @@ __all__ = [
     "is_claim_owner_up_to_date",
     "update_claim_owner_refs",
 ]
-
-Object = dict[str, Any]
 
 
 def get_persistent_volume_claim_name(stateful_set: Object, template: Object, ordinal: int) -> str:

@@ -10,9 +10,10 @@ from collections.abc import Iterable
 from fakekube.apimachinery.schema.trees import in_order
 from fakekube.controllers import history
 from fakekube.controllers.client import ApiError
-from fakekube.controllers.controller_ref_manager import ControllerRefManager, get_controller_of, keys_of_controllers, selector_of
+from fakekube.controllers.controller_ref_manager import ControllerRefManager, keys_of_controllers, selector_of
 from fakekube.controllers.controller_utils import find_min_next_pod_availability_check
-from fakekube.controllers.reconciler import Key, Object, Reconciler
+from fakekube.controllers.objects import Object, get_controller_of
+from fakekube.controllers.reconciler import Key, Reconciler
 from fakekube.controllers.statefulset.identity import get_pod_revision, is_member_of
 from fakekube.controllers.statefulset.pod_control import StatefulPodControl
 from fakekube.controllers.statefulset.update import StatefulSetUpdate

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 from datetime import datetime
-from typing import Any
 
 from fakekube.controllers.controller_utils import get_pod_from_template, is_pod_available, is_pod_ready, phase_of
+from fakekube.controllers.objects import Object
 from fakekube.controllers.statefulset.claims import get_persistent_volume_claim_name
 
 __all__ = [
@@ -28,7 +28,6 @@ __all__ = [
     "update_storage",
 ]
 
-Object = dict[str, Any]
 
 REVISION_LABEL = "controller-revision-hash"
 NAME_LABEL = "statefulset.kubernetes.io/pod-name"

@@ -7,9 +7,8 @@ Specified by: pkg/controller/statefulset/stateful_pod_control.go.
 
 from __future__ import annotations
 
-from typing import Any
-
 from fakekube.controllers.client import ApiError
+from fakekube.controllers.objects import Object
 from fakekube.controllers.reconciler import Reconciler
 from fakekube.controllers.statefulset.claims import (
     get_persistent_volume_claim_retention_policy,
@@ -29,8 +28,6 @@ from fakekube.controllers.statefulset.identity import (
 )
 
 __all__ = ["StatefulPodControl"]
-
-Object = dict[str, Any]
 
 
 class StatefulPodControl:

@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_utils import is_pod_available, phase_of
+from fakekube.controllers.objects import Object
 from fakekube.controllers.statefulset.identity import (
     get_ordinal,
     get_pod_revision,
@@ -32,8 +32,6 @@ from fakekube.controllers.statefulset.identity import (
 from fakekube.controllers.statefulset.pod_control import StatefulPodControl
 
 __all__ = ["StatefulSetUpdate"]
-
-Object = dict[str, Any]
 
 
 @dataclass(slots=True)

@@ -16,7 +16,8 @@ from fakekube.apis.core.pods.references import claim_names
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_utils import is_pod_terminal
 from fakekube.controllers.informers import DELETED
-from fakekube.controllers.reconciler import Key, Object, Reconciler
+from fakekube.controllers.objects import Object
+from fakekube.controllers.reconciler import Key, Reconciler
 from fakekube.controllers.volumes.matching import uses_claim
 
 __all__ = ["AttachDetachController", "attachment_name"]

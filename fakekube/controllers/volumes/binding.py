@@ -9,9 +9,10 @@ Specified by: pkg/controller/volume/persistentvolume/pv_controller.go (bind, unb
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fakekube.apis.validation.resource_lists import quantity
+from fakekube.controllers.objects import Object
 from fakekube.controllers.recorder import get_reference
 from fakekube.controllers.volumes.matching import BIND_COMPLETED, BOUND_BY_CONTROLLER, has_annotation, is_volume_bound_to_claim
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Binding", "phase_of", "with_annotations"]
 
-Object = dict[str, Any]
 
 PRE_RESIZE_CAPACITY = "volume.alpha.kubernetes.io/pre-resize-capacity"
 

@@ -23,14 +23,14 @@ from fakekube.controllers.volumes.matching import (
     is_volume_bound_to_claim,
     uses_claim,
 )
-from fakekube.controllers.volumes.plugins import MIGRATED, PluginError, check_provisioner
+from fakekube.controllers.volumes.plugins import CLASSES, MIGRATED, VOLUMES, PluginError, check_provisioner
 
 if TYPE_CHECKING:
-    from fakekube.controllers.reconciler import Object, Reconciler
+    from fakekube.controllers.objects import Object
+    from fakekube.controllers.reconciler import Reconciler
 
 __all__ = ["ClaimSync"]
 
-CLASSES, VOLUMES = "storageclasses.storage.k8s.io", "persistentvolumes"
 PROVISIONER = "volume.kubernetes.io/storage-provisioner"
 BETA_PROVISIONER = "volume.beta.kubernetes.io/storage-provisioner"
 MIGRATED_TO = "pv.kubernetes.io/migrated-to"

@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from fakekube.controllers.informers import ADDED, DELETED
-from fakekube.controllers.reconciler import Key, Object, Reconciler
+from fakekube.controllers.objects import Object
+from fakekube.controllers.reconciler import Key, Reconciler
 from fakekube.controllers.volumes.binding import Binding
 from fakekube.controllers.volumes.claims import ClaimSync
 from fakekube.controllers.volumes.matching import BIND_COMPLETED, has_annotation
+from fakekube.controllers.volumes.plugins import CLAIMS, CLASSES, VOLUMES
 from fakekube.controllers.volumes.volumes import VolumeSync
 
 __all__ = ["PersistentVolumeController"]
-
-CLAIMS, VOLUMES, CLASSES = "persistentvolumeclaims", "persistentvolumes", "storageclasses.storage.k8s.io"
 
 
 class PersistentVolumeController(Reconciler):

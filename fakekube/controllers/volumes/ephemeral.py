@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from fakekube.controllers.client import ApiError
-from fakekube.controllers.controller_ref_manager import is_controlled_by, new_controller_ref
-from fakekube.controllers.reconciler import Key, Object, Reconciler
+from fakekube.controllers.objects import Object, is_controlled_by, new_controller_ref
+from fakekube.controllers.reconciler import Key, Reconciler
+from fakekube.controllers.volumes.plugins import CLAIMS
 
 __all__ = ["EphemeralVolumeController"]
-
-CLAIMS = "persistentvolumeclaims"
 
 
 class EphemeralVolumeController(Reconciler):

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from fakekube.apis.validation.resource_lists import quantity
-from fakekube.controllers.reconciler import Key, Object, Reconciler
+from fakekube.controllers.objects import Object
+from fakekube.controllers.reconciler import Key, Reconciler
 from fakekube.controllers.volumes.binding import PRE_RESIZE_CAPACITY, phase_of
 from fakekube.controllers.volumes.matching import has_annotation, is_volume_bound_to_claim, requested_storage
-from fakekube.controllers.volumes.plugins import has_plugin
+from fakekube.controllers.volumes.plugins import CLAIMS, has_plugin
 
 __all__ = ["ExpandController", "is_expansion_requested"]
 
-CLAIMS = "persistentvolumeclaims"
 _WAITS = "waiting for an external controller to expand this PVC"
 
 

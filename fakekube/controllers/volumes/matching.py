@@ -9,13 +9,14 @@ pkg/controller/volume/persistentvolume/{index,pv_controller}.go (checkVolumeSati
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, Final
 
 from fakekube.apimachinery.schema.quantity import Quantity
 from fakekube.apimachinery.selectors import from_label_selector
 from fakekube.apis.core.pods.references import claim_names
 from fakekube.apis.validation.resource_lists import quantity
+from fakekube.controllers.objects import StoredObject
 
 __all__ = [
     "BIND_COMPLETED",
@@ -36,7 +37,6 @@ __all__ = [
     "volume_capacity",
 ]
 
-Object = Mapping[str, Any]
 
 BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
 BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
@@ -47,33 +47,33 @@ BETA_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
 WAIT_FOR_FIRST_CONSUMER: Final = "WaitForFirstConsumer"
 
 
-def get_class_name(obj: Object) -> str:
+def get_class_name(obj: StoredObject) -> str:
     """Returns the storage class of a claim or a volume; "" if it has none (GetPersistentVolumeClaimClass)."""
     annotations = obj["metadata"].get("annotations") or {}
     return annotations.get(BETA_CLASS) or obj["spec"].get("storageClassName") or ""
 
 
-def has_annotation(obj: Object, name: str) -> bool:
+def has_annotation(obj: StoredObject, name: str) -> bool:
     """Whether the object has the annotation, with any value."""
     return name in (obj["metadata"].get("annotations") or {})
 
 
-def requested_storage(claim: Object) -> Quantity:
+def requested_storage(claim: StoredObject) -> Quantity:
     """Returns the storage that a claim requests."""
     return quantity(((claim["spec"].get("resources") or {}).get("requests") or {}).get("storage", "0"))
 
 
-def volume_capacity(volume: Object) -> Quantity:
+def volume_capacity(volume: StoredObject) -> Quantity:
     """Returns the storage capacity of a volume."""
     return quantity((volume["spec"].get("capacity") or {}).get("storage", "0"))
 
 
-def get_volume_mode(obj: Object) -> str:
+def get_volume_mode(obj: StoredObject) -> str:
     """Returns the volume mode of a claim or a volume."""
     return obj["spec"].get("volumeMode") or "Filesystem"
 
 
-def is_volume_bound_to_claim(volume: Object, claim: Object) -> bool:
+def is_volume_bound_to_claim(volume: StoredObject, claim: StoredObject) -> bool:
     """Whether the volume is bound to or reserved for this claim (IsVolumeBoundToClaim)."""
     reference, metadata = volume["spec"].get("claimRef"), claim["metadata"]
     if reference is None or (reference.get("name"), reference.get("namespace")) != (metadata["name"], metadata["namespace"]):
@@ -81,7 +81,7 @@ def is_volume_bound_to_claim(volume: Object, claim: Object) -> bool:
     return reference.get("uid", "") in ("", metadata["uid"])
 
 
-def check_volume_satisfies_claim(volume: Object, claim: Object) -> str:
+def check_volume_satisfies_claim(volume: StoredObject, claim: StoredObject) -> str:
     """Returns why a volume cannot be bound to a claim with its name; "" if it can (checkVolumeSatisfyClaim)."""
     if "deletionTimestamp" in volume["metadata"]:
         return f'the volume is marked for deletion "{volume["metadata"]["name"]}"'
@@ -96,12 +96,12 @@ def check_volume_satisfies_claim(volume: Object, claim: Object) -> str:
     return "" if check_access_modes(volume, claim) else "incompatible accessMode"
 
 
-def uses_claim(pod: Object, claim: str) -> bool:
+def uses_claim(pod: StoredObject, claim: str) -> bool:
     """Whether a pod has a volume of the claim with this name."""
     return claim in claim_names(pod["spec"], pod["metadata"]["name"])
 
 
-def is_candidate(volume: Object, claim: Object) -> bool:
+def is_candidate(volume: StoredObject, claim: StoredObject) -> bool:
     """Whether the volume is large enough, has the right mode and attributes class, and is not being deleted."""
     return (
         not volume_capacity(volume) < requested_storage(claim)
@@ -111,12 +111,12 @@ def is_candidate(volume: Object, claim: Object) -> bool:
     )
 
 
-def check_access_modes(volume: Object, claim: Object) -> bool:
+def check_access_modes(volume: StoredObject, claim: StoredObject) -> bool:
     """Whether the volume has all access modes that the claim requests (CheckAccessModes)."""
     return set(claim["spec"].get("accessModes") or ()) <= set(volume["spec"].get("accessModes") or ())
 
 
-def find_matching_volume(claim: Object, volumes: Iterable[Object], *, delayed: bool) -> Any:
+def find_matching_volume(claim: StoredObject, volumes: Iterable[StoredObject], *, delayed: bool) -> Any:
     """Returns the volume for a claim without volumeName; None if there is none.
 
     Args:
@@ -124,7 +124,7 @@ def find_matching_volume(claim: Object, volumes: Iterable[Object], *, delayed: b
         volumes: The volumes to choose from.
         delayed: Only a volume that is reserved for the claim is returned; among others the scheduler chooses.
     """
-    by_modes: dict[tuple[str, ...], list[Object]] = {}
+    by_modes: dict[tuple[str, ...], list[StoredObject]] = {}
     for volume in volumes:
         if check_access_modes(volume, claim):
             by_modes.setdefault(tuple(sorted(volume["spec"].get("accessModes") or ())), []).append(volume)
@@ -135,8 +135,8 @@ def find_matching_volume(claim: Object, volumes: Iterable[Object], *, delayed: b
     return None
 
 
-def _smallest(claim: Object, volumes: Iterable[Object], delayed: bool) -> Object | None:
-    best: Object | None = None
+def _smallest(claim: StoredObject, volumes: Iterable[StoredObject], delayed: bool) -> StoredObject | None:
+    best: StoredObject | None = None
     selector = claim["spec"].get("selector")
     matches = from_label_selector(selector).matches if selector is not None else None
     for volume in volumes:
@@ -156,5 +156,5 @@ def _smallest(claim: Object, volumes: Iterable[Object], delayed: bool) -> Object
     return best
 
 
-def _attributes_class(obj: Object) -> str:
+def _attributes_class(obj: StoredObject) -> str:
     return obj["spec"].get("volumeAttributesClassName") or ""

@@ -11,6 +11,10 @@ from typing import Any, Final
 
 from fakekube.controllers.volumes.matching import PROVISIONED_BY
 
+CLAIMS: Final = "persistentvolumeclaims"
+VOLUMES: Final = "persistentvolumes"
+CLASSES: Final = "storageclasses.storage.k8s.io"
+
 __all__ = ["MIGRATED", "PluginError", "check_provisioner", "has_plugin", "is_deleted_in_tree", "is_recyclable"]
 
 #: In-tree plugins that were migrated → the CSI drivers of their volumes.

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from fakekube.apis.storage.finalizers import PV_PROTECTION, PVC_PROTECTION, VAC_PROTECTION
-from fakekube.controllers.controller_ref_manager import is_controlled_by
-from fakekube.controllers.reconciler import Key, Object, Reconciler
+from fakekube.controllers.objects import Object, is_controlled_by
+from fakekube.controllers.reconciler import Key, Reconciler
 
 __all__ = ["AttributesClassProtection", "ClaimProtection", "VolumeProtection"]
 

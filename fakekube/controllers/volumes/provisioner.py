@@ -13,7 +13,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from fakekube.controllers.client import ApiError
-from fakekube.controllers.reconciler import Key, Object, Reconciler
+from fakekube.controllers.objects import Object
+from fakekube.controllers.reconciler import Key, Reconciler
 from fakekube.controllers.recorder import get_reference
 from fakekube.controllers.volumes.claims import PROVISIONER as PROVISIONER_ANNOTATION
 from fakekube.controllers.volumes.expander import is_expansion_requested
@@ -25,11 +26,11 @@ from fakekube.controllers.volumes.matching import (
     requested_storage,
     volume_capacity,
 )
+from fakekube.controllers.volumes.plugins import CLAIMS, CLASSES, VOLUMES
 
 __all__ = ["DEFAULT_CLASS", "PROVISIONER", "StorageProvisioner"]
 
 PROVISIONER = "fakekube.dev/host-path"
-CLAIMS, VOLUMES, CLASSES = "persistentvolumeclaims", "persistentvolumes", "storageclasses.storage.k8s.io"
 
 DEFAULT_CLASS: dict[str, Any] = {
     "apiVersion": "storage.k8s.io/v1",

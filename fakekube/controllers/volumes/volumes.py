@@ -11,14 +11,14 @@ from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_utils import is_pod_terminal
 from fakekube.controllers.volumes.binding import Binding, phase_of
 from fakekube.controllers.volumes.matching import PROVISIONED_BY, get_volume_mode, has_annotation, uses_claim
-from fakekube.controllers.volumes.plugins import PluginError, is_deleted_in_tree, is_recyclable
+from fakekube.controllers.volumes.plugins import CLAIMS, PluginError, is_deleted_in_tree, is_recyclable
 
 if TYPE_CHECKING:
-    from fakekube.controllers.reconciler import Object, Reconciler
+    from fakekube.controllers.objects import Object
+    from fakekube.controllers.reconciler import Reconciler
 
 __all__ = ["VolumeSync"]
 
-CLAIMS = "persistentvolumeclaims"
 IN_TREE_FINALIZER = "kubernetes.io/pv-controller"
 MIGRATED_TO = "pv.kubernetes.io/migrated-to"
 

@@ -19,7 +19,8 @@ from fakekube.apimachinery.patch.types import APPLY_YAML
 from fakekube.apiserver.http.version import git_version
 from fakekube.controllers.client import ApiError, UnknownResource
 from fakekube.controllers.kubelets import has_kubelet
-from fakekube.controllers.reconciler import Key, Object, Reconciler
+from fakekube.controllers.objects import Object
+from fakekube.controllers.reconciler import Key, Reconciler
 from fakekube.nodes.addresses import Addresses
 from fakekube.nodes.node_status import HEALTHY
 from fakekube.nodes.stages.errors import StageError

@@ -15,7 +15,8 @@ from fakekube import ApiError, Cluster
 from fakekube.controllers import controller_descriptors, manager
 from fakekube.controllers.dispatcher import Dispatcher
 from fakekube.controllers.manager import Manager
-from fakekube.controllers.reconciler import Key, Object, Reconciler
+from fakekube.controllers.objects import Object
+from fakekube.controllers.reconciler import Key, Reconciler
 
 Work = Callable[[Reconciler, Key], None]
 

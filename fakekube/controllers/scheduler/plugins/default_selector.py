@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from fakekube.apimachinery.selectors import LabelSelector, from_label_selector
-from fakekube.controllers.controller_ref_manager import get_controller_of
+from fakekube.controllers.objects import get_controller_of
 from fakekube.controllers.scheduler.cycle import Lister
 
 __all__ = ["default_selector"]
