@@ -185,7 +185,7 @@ class Components:
 
     def _kubelet_of(self, node: Object) -> Kubelet | None:
         """Returns the kubelet that the API server reaches at the address of a node; None if nothing answers there."""
-        from fakekube.controllers.kubelets import has_kubelet
+        from fakekube.controllers.node_utils import has_kubelet
 
         return self.runtime if has_kubelet(node) else None
 

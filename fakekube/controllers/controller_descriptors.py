@@ -1,6 +1,6 @@
 """All controllers, by the names that the flag --controllers of kube-controller-manager uses.
 
-A descriptor holds the place of a controller's class and the resources that start it: the module is imported when one of them
+A descriptor holds the constructor of a controller and the resources that start it: its module is imported when one of them
 changes. `starts_on` must list every resource of which a fresh cluster has objects that the controller reconciles.
 
 The scheduler, the kubelets and the controllers of a cloud provider have descriptors, too.
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from fakekube.controllers.reconciler import Reconciler
 
 from fakekube.apis.validation.objectmeta import DELETE_DEPENDENTS, ORPHAN_DEPENDENTS
+from fakekube.controllers import constructors
 
 __all__ = [
     "ALIASES",
@@ -78,8 +79,8 @@ class ControllerDescriptor:
     """A controller that can be switched on (ControllerDescriptor of kube-controller-manager)."""
 
     name: str
-    path: str
-    """The class of the controller, as "module:Class"."""
+    new_controller: Callable[[], Reconciler]
+    """Imports the controller and returns a new instance of it."""
     starts_on: tuple[str, ...]
     """The resources whose changes start the controller, named as in `Reconciler.watches`."""
     starts_for: Callable[[Mapping[str, Any]], bool] = _any_object
@@ -87,10 +88,17 @@ class ControllerDescriptor:
     by_default: bool = True
     """Whether `*` switches it on."""
 
-    def new_controller(self) -> Reconciler:
-        """Imports the module and returns a new instance of the controller."""
-        module, _, name = self.path.partition(":")
+
+def _import_later(module: str, name: str) -> Callable[[], Reconciler]:
+    """Returns a constructor that imports its controller when it is called.
+
+    It is for the controllers of the room `nodes`, which this room does not import.
+    """
+
+    def new_controller() -> Reconciler:
         return cast("Reconciler", getattr(import_module(module), name)())
+
+    return new_controller
 
 
 def _has_owners_or_is_collected(obj: Mapping[str, Any]) -> bool:
@@ -145,172 +153,141 @@ def _is_budget_or_disruption_target(obj: Mapping[str, Any]) -> bool:
     return any(condition["type"] == "DisruptionTarget" for condition in conditions)
 
 
-_PACKAGE = "fakekube.controllers."
 _CSRS = ("certificatesigningrequests.certificates.k8s.io",)
 
 CONTROLLERS: tuple[ControllerDescriptor, ...] = (
     ControllerDescriptor(
-        "garbage-collector-controller",
-        _PACKAGE + "garbagecollector:GarbageCollector",
-        (ANY_RESOURCE,),
-        _has_owners_or_is_collected,
+        "garbage-collector-controller", constructors.new_garbage_collector, (ANY_RESOURCE,), _has_owners_or_is_collected
     ),
-    ControllerDescriptor("namespace-controller", _PACKAGE + "namespace:NamespaceController", ("namespaces",)),
+    ControllerDescriptor("namespace-controller", constructors.new_namespace_controller, ("namespaces",)),
     ControllerDescriptor(
-        "serviceaccount-controller", _PACKAGE + "service_accounts:ServiceAccountController", ("namespaces", "serviceaccounts")
+        "serviceaccount-controller", constructors.new_service_account_controller, ("namespaces", "serviceaccounts")
     ),
     ControllerDescriptor(
         "root-ca-certificate-publisher-controller",
-        _PACKAGE + "root_ca_cert_publisher:RootCertificatePublisher",
+        constructors.new_root_certificate_publisher,
         ("namespaces", "configmaps"),
         starts_for=_is_namespace_or_root_certificate,
     ),
     ControllerDescriptor(
-        "serviceaccount-token-controller",
-        _PACKAGE + "service_account_tokens:TokensController",
-        ("secrets",),
-        _is_service_account_token,
+        "serviceaccount-token-controller", constructors.new_tokens_controller, ("secrets",), _is_service_account_token
     ),
     ControllerDescriptor(
         "legacy-serviceaccount-token-cleaner-controller",
-        _PACKAGE + "legacy_service_account_token_cleaner:LegacyTokenCleaner",
+        constructors.new_legacy_token_cleaner,
         ("secrets",),
         _is_service_account_token,
     ),
     ControllerDescriptor(
         "clusterrole-aggregation-controller",
-        _PACKAGE + "cluster_role_aggregation:ClusterRoleAggregationController",
+        constructors.new_cluster_role_aggregation_controller,
         ("clusterroles.rbac.authorization.k8s.io",),
     ),
-    ControllerDescriptor("resourcequota-controller", _PACKAGE + "resource_quota:ResourceQuotaController", ("resourcequotas",)),
-    ControllerDescriptor(
-        "certificatesigningrequest-approving-controller", _PACKAGE + "certificates.approver:CSRApprovingController", _CSRS
-    ),
-    ControllerDescriptor(
-        "certificatesigningrequest-signing-controller", _PACKAGE + "certificates.signer:CSRSigningController", _CSRS
-    ),
-    ControllerDescriptor(
-        "certificatesigningrequest-cleaner-controller", _PACKAGE + "certificates.cleaner:CSRCleanerController", _CSRS
-    ),
+    ControllerDescriptor("resourcequota-controller", constructors.new_resource_quota_controller, ("resourcequotas",)),
+    ControllerDescriptor("certificatesigningrequest-approving-controller", constructors.new_csr_approving_controller, _CSRS),
+    ControllerDescriptor("certificatesigningrequest-signing-controller", constructors.new_csr_signing_controller, _CSRS),
+    ControllerDescriptor("certificatesigningrequest-cleaner-controller", constructors.new_csr_cleaner_controller, _CSRS),
     ControllerDescriptor(
         "persistentvolume-binder-controller",
-        _PACKAGE + "volumes.controller:PersistentVolumeController",
+        constructors.new_persistent_volume_controller,
         ("persistentvolumeclaims", "persistentvolumes"),
     ),
+    ControllerDescriptor("persistentvolume-expander-controller", constructors.new_expand_controller, ("persistentvolumeclaims",)),
     ControllerDescriptor(
-        "persistentvolume-expander-controller", _PACKAGE + "volumes.expander:ExpandController", ("persistentvolumeclaims",)
+        "ephemeral-volume-controller", constructors.new_ephemeral_volume_controller, ("pods",), _has_ephemeral_volumes
     ),
-    ControllerDescriptor(
-        "ephemeral-volume-controller", _PACKAGE + "volumes.ephemeral:EphemeralVolumeController", ("pods",), _has_ephemeral_volumes
-    ),
-    ControllerDescriptor("storage-provisioner", _PACKAGE + "volumes.provisioner:StorageProvisioner", ("persistentvolumeclaims",)),
+    ControllerDescriptor("storage-provisioner", constructors.new_storage_provisioner, ("persistentvolumeclaims",)),
     ControllerDescriptor(
         "persistentvolume-attach-detach-controller",
-        _PACKAGE + "volumes.attach_detach:AttachDetachController",
+        constructors.new_attach_detach_controller,
         ("nodes",),
         _has_managed_attachments,
     ),
     ControllerDescriptor(
         "volumeattributesclass-protection-controller",
-        _PACKAGE + "volumes.protection:AttributesClassProtection",
+        constructors.new_attributes_class_protection,
         ("volumeattributesclasses.storage.k8s.io",),
     ),
     ControllerDescriptor(
-        "service-cidr-controller", _PACKAGE + "service_cidrs:ServiceCIDRController", ("servicecidrs.networking.k8s.io",)
+        "service-cidr-controller", constructors.new_service_cidr_controller, ("servicecidrs.networking.k8s.io",)
     ),
     ControllerDescriptor(
         "resourceclaim-controller",
-        _PACKAGE + "resource_claim:ResourceClaimController",
+        constructors.new_resource_claim_controller,
         ("pods", "resourceclaims.resource.k8s.io"),
         _is_claim_or_pod_with_claims,
     ),
     ControllerDescriptor(
-        "pod-garbage-collector-controller", _PACKAGE + "pod_gc:PodGarbageCollector", ("pods",), _is_assigned_or_terminating
+        "pod-garbage-collector-controller", constructors.new_pod_garbage_collector, ("pods",), _is_assigned_or_terminating
     ),
-    ControllerDescriptor(
-        "ttl-after-finished-controller", _PACKAGE + "ttl_after_finished:TTLAfterFinishedController", ("jobs.batch",)
-    ),
+    ControllerDescriptor("ttl-after-finished-controller", constructors.new_ttl_after_finished_controller, ("jobs.batch",)),
     ControllerDescriptor(
         "bootstrap-signer-controller",
-        _PACKAGE + "bootstrap:BootstrapSigner",
+        constructors.new_bootstrap_signer,
         ("secrets", "configmaps"),
         _is_bootstrap_token_or_cluster_info,
         by_default=False,
     ),
     ControllerDescriptor(
         "token-cleaner-controller",
-        _PACKAGE + "bootstrap:TokenCleaner",
+        constructors.new_token_cleaner,
         ("secrets",),
         _is_bootstrap_token_or_cluster_info,
         by_default=False,
     ),
     ControllerDescriptor(
-        "persistentvolumeclaim-protection-controller",
-        _PACKAGE + "volumes.protection:ClaimProtection",
-        ("persistentvolumeclaims",),
+        "persistentvolumeclaim-protection-controller", constructors.new_claim_protection, ("persistentvolumeclaims",)
     ),
+    ControllerDescriptor("persistentvolume-protection-controller", constructors.new_volume_protection, ("persistentvolumes",)),
+    ControllerDescriptor("deployment-controller", constructors.new_deployment_controller, ("deployments.apps",)),
+    ControllerDescriptor("replicaset-controller", constructors.new_replica_set_controller, ("replicasets.apps",)),
     ControllerDescriptor(
-        "persistentvolume-protection-controller", _PACKAGE + "volumes.protection:VolumeProtection", ("persistentvolumes",)
+        "replicationcontroller-controller", constructors.new_replication_controller, ("replicationcontrollers",)
     ),
-    ControllerDescriptor("deployment-controller", _PACKAGE + "deployment.controller:DeploymentController", ("deployments.apps",)),
-    ControllerDescriptor("replicaset-controller", _PACKAGE + "replicaset:ReplicaSetController", ("replicasets.apps",)),
-    ControllerDescriptor(
-        "replicationcontroller-controller", _PACKAGE + "replicaset:ReplicationController", ("replicationcontrollers",)
-    ),
-    ControllerDescriptor(
-        "statefulset-controller", _PACKAGE + "statefulset.controller:StatefulSetController", ("statefulsets.apps",)
-    ),
-    ControllerDescriptor("daemonset-controller", _PACKAGE + "daemon.controller:DaemonSetController", ("daemonsets.apps",)),
-    ControllerDescriptor("cronjob-controller", _PACKAGE + "cronjob.controller:CronJobController", ("cronjobs.batch",)),
+    ControllerDescriptor("statefulset-controller", constructors.new_stateful_set_controller, ("statefulsets.apps",)),
+    ControllerDescriptor("daemonset-controller", constructors.new_daemon_set_controller, ("daemonsets.apps",)),
+    ControllerDescriptor("cronjob-controller", constructors.new_cron_job_controller, ("cronjobs.batch",)),
     ControllerDescriptor(
         "disruption-controller",
-        _PACKAGE + "disruption:DisruptionController",
+        constructors.new_disruption_controller,
         ("poddisruptionbudgets.policy", "pods"),
         _is_budget_or_disruption_target,
     ),
     ControllerDescriptor(
         "horizontal-pod-autoscaler-controller",
-        _PACKAGE + "podautoscaler.controller:HorizontalPodAutoscalerController",
+        constructors.new_horizontal_pod_autoscaler_controller,
         ("horizontalpodautoscalers.autoscaling",),
     ),
+    ControllerDescriptor("job-controller", constructors.new_job_controller, ("jobs.batch", "pods"), _is_job_or_tracked_pod),
+    ControllerDescriptor("node-lifecycle-controller", constructors.new_node_lifecycle_controller, ("nodes",)),
     ControllerDescriptor(
-        "job-controller", _PACKAGE + "job.controller:JobController", ("jobs.batch", "pods"), _is_job_or_tracked_pod
+        "taint-eviction-controller", constructors.new_taint_eviction_controller, ("nodes",), _has_no_execute_taint
     ),
-    ControllerDescriptor("node-lifecycle-controller", _PACKAGE + "node_lifecycle:NodeLifecycleController", ("nodes",)),
+    ControllerDescriptor("node-ipam-controller", constructors.new_node_ipam_controller, ("nodes",), by_default=False),
+    ControllerDescriptor("ttl-controller", constructors.new_ttl_controller, ("nodes",)),
+    ControllerDescriptor("endpoints-controller", constructors.new_endpoints_controller, ("services",), _has_selector),
+    ControllerDescriptor("endpointslice-controller", constructors.new_endpoint_slice_controller, ("services",), _has_selector),
     ControllerDescriptor(
-        "taint-eviction-controller", _PACKAGE + "taint_eviction:TaintEvictionController", ("nodes",), _has_no_execute_taint
-    ),
-    ControllerDescriptor("node-ipam-controller", _PACKAGE + "node_ipam:NodeIPAMController", ("nodes",), by_default=False),
-    ControllerDescriptor("ttl-controller", _PACKAGE + "ttl:TTLController", ("nodes",)),
-    ControllerDescriptor(
-        "endpoints-controller", _PACKAGE + "endpoints.controller:EndpointsController", ("services",), _has_selector
-    ),
-    ControllerDescriptor(
-        "endpointslice-controller", _PACKAGE + "endpoints.slice_controller:EndpointSliceController", ("services",), _has_selector
-    ),
-    ControllerDescriptor(
-        "endpointslice-mirroring-controller",
-        _PACKAGE + "endpoints.mirroring_controller:EndpointSliceMirroringController",
-        ("endpoints",),
-        _is_mirrored,
+        "endpointslice-mirroring-controller", constructors.new_endpoint_slice_mirroring_controller, ("endpoints",), _is_mirrored
     ),
     ControllerDescriptor(
         "validatingadmissionpolicy-status-controller",
-        _PACKAGE + "validating_admission_policy_status:ValidatingAdmissionPolicyStatusController",
+        constructors.new_validating_admission_policy_status_controller,
         ("validatingadmissionpolicies.admissionregistration.k8s.io",),
         _is_not_type_checked,
     ),
     ControllerDescriptor(
-        "service-lb-controller",
-        _PACKAGE + "cloud.service_load_balancers:ServiceLoadBalancerController",
-        ("services",),
-        _is_load_balancer,
+        "service-lb-controller", constructors.new_service_load_balancer_controller, ("services",), _is_load_balancer
     ),
-    ControllerDescriptor("ingress-controller", _PACKAGE + "cloud.ingresses:IngressController", ("ingresses.networking.k8s.io",)),
-    ControllerDescriptor("kwok-stage-controller", "fakekube.nodes.stages.controller:StageController", ("stages.kwok.x-k8s.io",)),
-    ControllerDescriptor("kube-scheduler", "fakekube.controllers.scheduler.scheduler:Scheduler", ("pods",), _is_unscheduled),
-    ControllerDescriptor("kubelet", "fakekube.nodes.kubelet:Kubelet", ("nodes", "pods"), _is_node_or_assigned_pod),
-    ControllerDescriptor("metrics-server", "fakekube.nodes.metrics_server:MetricsServer", ()),
+    ControllerDescriptor("ingress-controller", constructors.new_ingress_controller, ("ingresses.networking.k8s.io",)),
+    ControllerDescriptor(
+        "kwok-stage-controller", _import_later("fakekube.nodes.stages.controller", "StageController"), ("stages.kwok.x-k8s.io",)
+    ),
+    ControllerDescriptor("kube-scheduler", constructors.new_scheduler, ("pods",), _is_unscheduled),
+    ControllerDescriptor(
+        "kubelet", _import_later("fakekube.nodes.kubelet", "Kubelet"), ("nodes", "pods"), _is_node_or_assigned_pod
+    ),
+    ControllerDescriptor("metrics-server", _import_later("fakekube.nodes.metrics_server", "MetricsServer"), ()),
 )
 
 #: Deprecated names that --controllers accepts, too (names.ControllerNames, CCMControllerAliases).

@@ -4,20 +4,185 @@
 `controller.kubernetes.io/hash` and the names of ControllerRevisions contain the FNV-1 hash of the revision's data. Both are
 encoded in an alphabet without vowels, so that they contain no words.
 
+The text of a Go struct is `%#v` of spew with types, sorted map keys and followed pointers:
+`(v1.PodSpec){Volumes:([]v1.Volume)<nil> …}`. All fields are printed, absent ones as the zero value of their Go type. Hence the
+text depends on names, types and order of the fields of every type that a pod template can contain. `data/go_structs_v1_36.txt`
+lists them, one type a line: `Type: Name:json:GoType …` for structs (an empty JSON name marks an inlined struct), `Type = GoType`
+for other types.
+
+Invariant: the text does not depend on the order of keys, nor on whether an empty list or map is present or absent
+(controllers receive objects as Protobuf, which does not distinguish the two).
+
 Specified by: pkg/controller/controller_utils.go (ComputeHash), pkg/controller/history/controller_history.go
-(HashControllerRevision).
+(HashControllerRevision), k8s.io/utils/dump/dump.go (ForHash), github.com/davecgh/go-spew/spew/format.go.
 """
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Callable
+from functools import cache, lru_cache
+from importlib import resources
 from typing import Any
 
 from fakekube.apimachinery.codecs import json
+from fakekube.apimachinery.schema.quantity import Format, Quantity
+from fakekube.apimachinery.schema.quantity import parse as parse_quantity
 from fakekube.base.golang.rand import safe_encode_string
-from fakekube.controllers.go_structs import print_pod_template
 
-__all__ = ["compute_hash", "fnv1", "fnv1a", "hash_controller_revision"]
+__all__ = ["compute_hash", "fnv1", "fnv1a", "hash_controller_revision", "print_pod_template"]
+
+_FILE = "go_structs_v1_36.txt"
+_NIL = "<nil>"
+_INTEGERS = frozenset({"int", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"})
+#: Decimal digits of a quantity with a binary suffix that Go keeps as an int64.
+_BINARY_DIGITS = 15
+#: Decimal digits of other quantities that Go keeps as an int64.
+_FAST_DIGITS = 18
+_MAX_INT64 = 2**63 - 1
+_NANO = -9
+
+_Printer = Callable[[Any], str]
+
+
+def print_pod_template(template: dict[str, Any]) -> str:
+    """Returns the text of a PodTemplateSpec, such as a workload's `spec.template`."""
+    return "(v1.PodTemplateSpec)" + _value_printer("v1.PodTemplateSpec")(template)
+
+
+@cache
+def _definitions() -> dict[str, str]:
+    """Returns the definition of each named type: the line of its fields, or another Go type."""
+    text = resources.files("fakekube.apimachinery.data").joinpath(_FILE).read_text()
+    found = {}
+    for line in text.splitlines():
+        name, separator, rest = line.partition(": ") if ": " in line else line.partition(" = ")
+        found[name] = f"struct {rest}" if separator == ": " else rest
+    return found
+
+
+@cache
+def _typed_printer(go_type: str) -> _Printer:
+    """Returns a printer of values with their type in parentheses, as spew prints fields of structs."""
+    if go_type.startswith("*"):
+        absent, prefix = f"({go_type}){_NIL}", f"({go_type})"
+        pointed_to = _value_printer(go_type[1:])
+        return lambda value: absent if value is None else prefix + pointed_to(value)
+    prefix = f"({go_type})"
+    bare = _value_printer(go_type)
+    return lambda value: prefix + bare(value)
+
+
+@cache
+def _value_printer(go_type: str) -> _Printer:
+    """Returns a printer of values without their type, as spew prints items of lists and maps, and targets of pointers."""
+    if go_type in _SPECIAL:
+        return _SPECIAL[go_type]
+    if go_type == "string":
+        return lambda value: value or ""
+    if go_type == "bool":
+        return lambda value: "true" if value else "false"
+    if go_type in _INTEGERS:
+        return lambda value: str(value or 0)
+    if go_type.startswith("[]"):
+        return _list_printer(go_type[2:])
+    if go_type.startswith("map["):
+        return _map_printer(go_type[go_type.index("]") + 1 :])
+    definition = _definitions()[go_type]
+    return _struct_printer(definition[7:]) if definition.startswith("struct ") else _value_printer(definition)
+
+
+def _list_printer(item_type: str) -> _Printer:
+    def print_list(value: Any) -> str:
+        item = _value_printer(item_type)
+        return f"[{' '.join(map(item, value))}]" if value else _NIL
+
+    return print_list
+
+
+def _map_printer(value_type: str) -> _Printer:
+    def print_map(value: Any) -> str:
+        item = _value_printer(value_type)
+        return f"map[{' '.join(f'{key}:{item(value[key])}' for key in sorted(value))}]" if value else _NIL
+
+    return print_map
+
+
+def _struct_printer(definition: str) -> _Printer:
+    fields = []
+    for field in definition.split(" "):
+        name, json_name, go_type = field.split(":", 2)
+        fields.append((name, json_name, go_type))
+
+    def print_struct(value: Any) -> str:
+        parts = []
+        for name, json_name, go_type in fields:
+            part = (value.get(json_name) if json_name else value) if value else None
+            parts.append(f"{name}:{_typed_printer(go_type)(part)}")
+        return f"{{{' '.join(parts)}}}"
+
+    return print_struct
+
+
+def _print_time(value: Any) -> str:
+    """Prints the zero time: pod templates contain no other."""
+    return "{Time:(time.Time){wall:(uint64)0 ext:(int64)0 loc:(*time.Location)<nil>}}"
+
+
+def _print_int_or_string(value: Any) -> str:
+    if isinstance(value, str):
+        return f"{{Type:(intstr.Type)1 IntVal:(int32)0 StrVal:(string){value}}}"
+    return f"{{Type:(intstr.Type)0 IntVal:(int32){value or 0} StrVal:(string)}}"
+
+
+def _print_quantity(value: Any) -> str:
+    """Prints a parsed quantity: an int64 with a scale, or an inf.Dec for numbers that do not fit."""
+    if value is None:
+        return _quantity_text(0, 0, "", "", "")
+    quantity = parse_quantity(str(value))
+    if _fits_int64(str(value), quantity):
+        return _quantity_text(quantity.unscaled, quantity.scale, "", quantity.text, quantity.format.value)
+    return _quantity_text(0, 0, _decimal_text(quantity), "", quantity.format.value)
+
+
+def _fits_int64(text: str, quantity: Quantity) -> bool:
+    """Whether Go's parser keeps this text as an int64 (the fast path of ParseQuantity)."""
+    number = text.strip("+-")
+    if quantity.format is Format.BINARY_SI:
+        exponent = {"K": 10, "M": 20, "G": 30, "T": 40, "P": 50, "E": 60}[number[-2]]
+        whole = number[:-2].lstrip("0")
+        return "." not in whole and _BINARY_DIGITS - len(whole) - exponent * 3 // 10 - 1 >= 0
+    digits = sum(character.isdigit() for character in number.lstrip("0").partition("e")[0])
+    return digits <= _FAST_DIGITS and quantity.scale >= _NANO and abs(quantity.unscaled) <= _MAX_INT64
+
+
+def _decimal_text(quantity: Quantity) -> str:
+    """Prints inf.Dec: the unscaled number in words of 64 bits, the lowest first, at nano scale."""
+    saturated = quantity.format is Format.BINARY_SI and abs(quantity.unscaled) == _MAX_INT64 and quantity.scale == 0
+    scale = 0 if saturated else -_NANO
+    unscaled = abs(quantity.unscaled) * 10 ** (quantity.scale + scale)
+    words = []
+    while unscaled:
+        words.append(str(unscaled % 2**64))
+        unscaled //= 2**64
+    negative = "true" if quantity.unscaled < 0 else "false"
+    natural = f"[{' '.join(words)}]" if words else _NIL
+    return f"{{unscaled:(big.Int){{neg:(bool){negative} abs:(big.nat){natural}}} scale:(inf.Scale){scale}}}"
+
+
+def _quantity_text(value: int, scale: int, decimal: str, text: str, format_: str) -> str:
+    return (
+        f"{{i:(resource.int64Amount){{value:(int64){value} scale:(resource.Scale){scale}}} "
+        f"d:(resource.infDecAmount){{Dec:(*inf.Dec){decimal or _NIL}}} s:(string){text} Format:(resource.Format){format_}}}"
+    )
+
+
+_SPECIAL: dict[str, _Printer] = {
+    "v1.Time": _print_time,
+    "v1.FieldsV1": lambda value: "{Raw:([]uint8)<nil>}",
+    "intstr.IntOrString": _print_int_or_string,
+    "resource.Quantity": _print_quantity,
+}
+
 
 _OFFSET = 2166136261
 _PRIME = 16777619

@@ -20,8 +20,7 @@ from typing import ClassVar, Final
 from fakekube.apis.validation.conditions import find_condition
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_utils import parse_time
-from fakekube.controllers.kubelets import has_kubelet
-from fakekube.controllers.node_taints import NOT_READY, UNREACHABLE, UNSCHEDULABLE, Taint, swap_taints, taint_keys
+from fakekube.controllers.node_utils import NOT_READY, UNREACHABLE, UNSCHEDULABLE, Taint, has_kubelet, swap_taints, taint_keys
 from fakekube.controllers.objects import Object
 from fakekube.controllers.reconciler import Key, Reconciler
 

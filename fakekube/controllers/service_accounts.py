@@ -1,6 +1,9 @@
-"""The service account controller: creates the ServiceAccount `default` in every namespace.
+"""The controllers of what every namespace contains: the ServiceAccount `default`, and the cluster's CA.
 
-Specified by: pkg/controller/serviceaccount/serviceaccounts_controller.go.
+The root CA certificate publisher writes the CA into the ConfigMap kube-root-ca.crt.
+
+Specified by: pkg/controller/serviceaccount/serviceaccounts_controller.go,
+pkg/controller/certificates/rootcacertpublisher/publisher.go.
 """
 
 from __future__ import annotations
@@ -12,9 +15,9 @@ from fakekube.controllers.controller_utils import is_namespace_terminating
 from fakekube.controllers.objects import Object
 from fakekube.controllers.reconciler import Key, Reconciler
 
-__all__ = ["ServiceAccountController"]
+__all__ = ["RootCertificatePublisher", "ServiceAccountController"]
 
-NAME = "default"
+DEFAULT_SERVICE_ACCOUNT = "default"
 
 
 class ServiceAccountController(Reconciler):
@@ -27,21 +30,73 @@ class ServiceAccountController(Reconciler):
         metadata = obj["metadata"]
         if resource == "namespaces":
             return () if event_type == "DELETED" else (Key("", metadata["name"]),)
-        if event_type == "DELETED" and metadata["name"] == NAME:
+        if event_type == "DELETED" and metadata["name"] == DEFAULT_SERVICE_ACCOUNT:
             return (Key("", metadata["namespace"]),)
         return ()
 
     @staticmethod
     def concerns(resource: str, obj: Object, old: Object | None) -> bool:
-        return resource == "namespaces" or (obj is old and obj["metadata"]["name"] == NAME)
+        return resource == "namespaces" or (obj is old and obj["metadata"]["name"] == DEFAULT_SERVICE_ACCOUNT)
 
     def reconcile(self, key: Key) -> None:
         namespace = self.client.get("namespaces", key.name)
         if namespace["status"].get("phase") == "Terminating":
             return
-        account = {"kind": "ServiceAccount", "apiVersion": "v1", "metadata": {"name": NAME, "namespace": key.name}}
+        account = {
+            "kind": "ServiceAccount",
+            "apiVersion": "v1",
+            "metadata": {"name": DEFAULT_SERVICE_ACCOUNT, "namespace": key.name},
+        }
         try:
             self.client.create(account)
         except ApiError as error:
             if error.reason != "AlreadyExists" and not is_namespace_terminating(error):
                 raise
+
+
+ROOT_CA_CERT_CONFIG_MAP = "kube-root-ca.crt"
+_ANNOTATIONS = {
+    "kubernetes.io/description": "Contains a CA bundle that can be used to verify the kube-apiserver when using internal "
+    "endpoints such as the internal service IP or kubernetes.default.svc. No other usage is guaranteed across "
+    "distributions of Kubernetes clusters."
+}
+
+
+class RootCertificatePublisher(Reconciler):
+    """Creates the ConfigMap, and restores it when it is changed or deleted."""
+
+    name = "root-ca-certificate-publisher-controller"
+    watches = ("namespaces", "configmaps")
+
+    def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
+        metadata = obj["metadata"]
+        if resource == "namespaces":
+            return () if event_type == "DELETED" else (Key("", metadata["name"]),)
+        return (Key("", metadata["namespace"]),) if metadata["name"] == ROOT_CA_CERT_CONFIG_MAP else ()
+
+    @staticmethod
+    def concerns(resource: str, obj: Object, old: Object | None) -> bool:
+        return resource == "namespaces" or obj["metadata"]["name"] == ROOT_CA_CERT_CONFIG_MAP
+
+    def reconcile(self, key: Key) -> None:
+        namespace = self.client.get("namespaces", key.name)
+        if namespace["status"].get("phase") == "Terminating":
+            return
+        config_map = {
+            "kind": "ConfigMap",
+            "apiVersion": "v1",
+            "metadata": {"name": ROOT_CA_CERT_CONFIG_MAP, "namespace": key.name, "annotations": _ANNOTATIONS},
+            "data": {"ca.crt": self.context.certificate_authority},
+        }
+        try:
+            found = self.client.get("configmaps", ROOT_CA_CERT_CONFIG_MAP, namespace=key.name)
+        except ApiError as error:
+            if error.code != 404:
+                raise
+            self.client.create(config_map)
+            return
+        metadata = found["metadata"]
+        annotations = metadata.get("annotations") or {}
+        if found.get("data") != config_map["data"] or not annotations.keys() >= _ANNOTATIONS.keys():
+            metadata = {**metadata, "annotations": {**annotations, **_ANNOTATIONS}}
+            self.client.update({**found, "metadata": metadata, "data": config_map["data"]})

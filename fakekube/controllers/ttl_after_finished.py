@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from fakekube.controllers.controller_utils import parse_time
-from fakekube.controllers.job.conditions import finished_condition
+from fakekube.controllers.job.utils import finished_condition
 from fakekube.controllers.objects import Object
 from fakekube.controllers.reconciler import Key, Reconciler
 

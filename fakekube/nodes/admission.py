@@ -17,10 +17,8 @@ from fakekube.apimachinery.selectors.nodes import required_node_affinity
 from fakekube.apimachinery.selectors.taints import untolerated
 from fakekube.controllers.objects import Object
 from fakekube.controllers.scheduler.nodeinfo import NodeInfo, PodInfo
-from fakekube.controllers.scheduler.plugins.node_affinity import NodeAffinity
-from fakekube.controllers.scheduler.plugins.node_ports import NodePorts
+from fakekube.controllers.scheduler.plugins.node import NodeAffinity, NodePorts, TaintToleration
 from fakekube.controllers.scheduler.plugins.node_resources import insufficient_resources
-from fakekube.controllers.scheduler.plugins.taint_toleration import TaintToleration
 
 __all__ = ["Rejection", "rejected_status", "rejection"]
 

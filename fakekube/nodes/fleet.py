@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from fakekube.controllers.client import ApiError, Client
-from fakekube.controllers.kubelets import LABEL, SILENT
+from fakekube.controllers.node_utils import LABEL, SILENT
 from fakekube.nodes.node_status import CAPACITY
 
 __all__ = ["Nodes", "node_named"]

@@ -22,7 +22,7 @@ from fakekube.apis.validation.conditions import find_condition
 from fakekube.apiserver.http.version import git_version
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_utils import parse_time
-from fakekube.controllers.kubelets import has_kubelet
+from fakekube.controllers.node_utils import has_kubelet
 from fakekube.controllers.objects import Object
 from fakekube.controllers.reconciler import Key, Reconciler
 from fakekube.nodes.addresses import Addresses, AddressesExhausted

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from fakekube.apimachinery.codecs import json, yaml
 
 if TYPE_CHECKING:
-    from fakekube.controllers.client.discovery import RESTMapping
+    from fakekube.controllers.client.client import RESTMapping
 
 __all__ = ["NOT_EXPORTED", "as_list", "as_yaml", "export", "without_secret_data"]
 

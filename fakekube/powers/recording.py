@@ -29,7 +29,7 @@ from fakekube.powers.state import check_depth
 
 if TYPE_CHECKING:
     from fakekube.apimachinery.schema.model import Type
-    from fakekube.controllers.client.discovery import RESTMapping
+    from fakekube.controllers.client.client import RESTMapping
 
 __all__ = ["NOT_RECORDED", "Contents", "RecordingError", "ResourcePatch", "Writer", "patch_between", "plain_copy", "read"]
 

@@ -17,7 +17,7 @@ from contextlib import suppress
 from typing import IO, Any
 
 from fakekube.apimachinery.schema.builtin import kind_type
-from fakekube.controllers.client.errors import ApiError
+from fakekube.controllers.client.client import ApiError
 from fakekube.controllers.client.remote import RemoteClient, RemoteWatch
 from fakekube.powers.export import without_secret_data
 from fakekube.powers.recording import NOT_RECORDED, Writer, plain_copy

@@ -24,7 +24,7 @@ from fakekube.cli.envtest import kubectl_config
 from fakekube.cli.envtest.flags import FlagError, seconds, split
 from fakekube.cluster.testing.manifests import ManifestError, objects
 from fakekube.controllers.client import ApiError, UnknownResource
-from fakekube.controllers.client.discovery import DiscoveredResource
+from fakekube.controllers.client.client import DiscoveredResource
 from fakekube.controllers.client.remote import KubeconfigContext, KubeconfigError, RemoteClient, read_context
 
 __all__ = ["main"]

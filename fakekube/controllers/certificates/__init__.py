@@ -1,4 +1,4 @@
-"""The controllers of CertificateSigningRequests: `approver`, `signer` and `cleaner`; `requests` parses a request.
+"""The controllers of CertificateSigningRequests (`controllers`); `requests` parses a request.
 
 Specified by: pkg/controller/certificates.
 """

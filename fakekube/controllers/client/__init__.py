@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fakekube.controllers.client.client import Client, UnknownResource
-from fakekube.controllers.client.errors import ApiError
+from fakekube.controllers.client.client import ApiError, Client, UnknownResource
 
 __all__ = ["ApiError", "Client", "UnknownResource"]

@@ -22,9 +22,15 @@ from urllib.parse import urlencode, urlsplit
 
 from fakekube.apimachinery.codecs import yaml
 from fakekube.apimachinery.codecs.errors import DecodeError
-from fakekube.controllers.client.client import UnknownResource
-from fakekube.controllers.client.discovery import ACCEPT, DiscoveredResource, RESTMapping, collection_path, resources_in
-from fakekube.controllers.client.errors import ApiError
+from fakekube.controllers.client.client import (
+    ACCEPT,
+    ApiError,
+    DiscoveredResource,
+    RESTMapping,
+    UnknownResource,
+    collection_path,
+    resources_in,
+)
 from fakekube.controllers.objects import Object
 
 __all__ = ["KubeconfigContext", "KubeconfigError", "RemoteClient", "RemoteWatch", "read_context", "read_kubeconfig"]

@@ -19,16 +19,18 @@ from fakekube.controllers.controller_utils import (
     is_pod_ready,
     is_pod_terminal,
 )
-from fakekube.controllers.daemon.placement import Backoff, Placement, by_creation, node_should_run_daemon_pod
-from fakekube.controllers.daemon.revisions import Revisions
-from fakekube.controllers.daemon.template import (
+from fakekube.controllers.daemon.update import Revisions, allows_surge, rolling_update
+from fakekube.controllers.daemon.utils import (
     HASH_LABEL,
+    Backoff,
+    Placement,
+    by_creation,
     create_pod_template,
     get_target_node_name,
     get_template_generation,
     is_pod_updated,
+    node_should_run_daemon_pod,
 )
-from fakekube.controllers.daemon.update import allows_surge, rolling_update
 from fakekube.controllers.objects import Object
 from fakekube.controllers.reconciler import Key, Reconciler
 from fakekube.controllers.replicaset import slow_start_batch

@@ -17,24 +17,24 @@ from fakekube.apis.validation.semantic_equality import same
 from fakekube.base.golang.quoting import go_quote
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_utils import is_namespace_terminating
-from fakekube.controllers.deployment.annotations import (
+from fakekube.controllers.deployment.utils import (
     REVISION,
     annotations_of,
     get_desired_replicas_annotation,
-    max_revision,
-    new_replica_set_annotations,
-    replicas_annotations,
-    revision_of,
-)
-from fakekube.controllers.deployment.conditions import has_progress_deadline, new_deployment_condition, set_condition
-from fakekube.controllers.deployment.replica_counts import (
     get_proportion,
     get_replica_count,
+    has_progress_deadline,
     is_rolling_update,
     is_saturated,
+    max_revision,
     max_surge,
+    new_deployment_condition,
+    new_replica_set_annotations,
     new_rs_new_replicas,
+    replicas_annotations,
     replicas_of,
+    revision_of,
+    set_condition,
 )
 from fakekube.controllers.hashing import compute_hash
 from fakekube.controllers.objects import Object, is_controlled_by, new_controller_ref

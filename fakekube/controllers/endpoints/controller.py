@@ -11,16 +11,16 @@ from typing import Any, ClassVar, Final
 
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_utils import is_namespace_terminating, is_pod_ready
-from fakekube.controllers.endpoints.pod_endpoints import (
+from fakekube.controllers.endpoints.service_reconciler import (
     LAST_CHANGE,
+    ServiceReconciler,
     TriggerTimeTracker,
     get_endpoint_ports,
     is_headless,
+    repack_subsets,
     should_pod_be_in_endpoints,
     should_set_hostname,
 )
-from fakekube.controllers.endpoints.service_reconciler import ServiceReconciler
-from fakekube.controllers.endpoints.subsets import repack_subsets
 from fakekube.controllers.objects import Object
 from fakekube.controllers.reconciler import Key
 

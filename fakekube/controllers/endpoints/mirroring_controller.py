@@ -10,7 +10,7 @@ from functools import partial
 from ipaddress import ip_address
 from typing import Any, ClassVar, Final
 
-from fakekube.controllers.endpoints.pod_endpoints import LAST_CHANGE
+from fakekube.controllers.endpoints.service_reconciler import LAST_CHANGE, repack_subsets
 from fakekube.controllers.endpoints.slices import (
     MANAGED_BY,
     SERVICE_NAME,
@@ -22,7 +22,6 @@ from fakekube.controllers.endpoints.slices import (
     reconcile_by_port_mapping,
     with_nil_lists,
 )
-from fakekube.controllers.endpoints.subsets import repack_subsets
 from fakekube.controllers.objects import Object
 from fakekube.controllers.reconciler import Key, Reconciler
 

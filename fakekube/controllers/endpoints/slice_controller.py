@@ -13,15 +13,15 @@ from typing import Any, ClassVar, Final
 
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_utils import is_namespace_terminating, is_pod_ready
-from fakekube.controllers.endpoints.pod_endpoints import (
+from fakekube.controllers.endpoints.service_reconciler import (
     LAST_CHANGE,
+    ServiceReconciler,
     TriggerTimeTracker,
     get_endpoint_ports,
     is_headless,
     should_pod_be_in_endpoints,
     should_set_hostname,
 )
-from fakekube.controllers.endpoints.service_reconciler import ServiceReconciler
 from fakekube.controllers.endpoints.slices import (
     MANAGED_BY,
     SERVICE_NAME,

@@ -15,12 +15,14 @@ from fakekube.apimachinery.schema.quantity import Format, Quantity
 from fakekube.apimachinery.selectors import from_label_selector
 from fakekube.controllers.disruption import label_selector_string
 from fakekube.controllers.objects import Object
-from fakekube.controllers.podautoscaler.metrics_client import MetricError, MetricsClient, milli_value
 from fakekube.controllers.podautoscaler.replica_calculator import (
+    MetricError,
+    MetricsClient,
     ReplicaCalculator,
     Tolerances,
     calculate_pod_requests,
     get_usage_ratio_replicas,
+    milli_value,
 )
 
 __all__ = ["FailedMetric", "MetricSources", "Proposal"]

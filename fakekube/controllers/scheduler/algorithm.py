@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from fakekube.controllers.scheduler.cycle import Cycle
-from fakekube.controllers.scheduler.framework import Code, Diagnosis, FilterPlugin, FitError, PreFilterRejection, Status
+from fakekube.controllers.scheduler.framework import Code, Cycle, Diagnosis, FilterPlugin, FitError, PreFilterRejection, Status
 from fakekube.controllers.scheduler.nodeinfo import NodeInfo, PodInfo
 from fakekube.controllers.scheduler.plugins import FILTERS, SCORES
 

@@ -1,22 +1,57 @@
-"""The recorder of events in events.k8s.io/v1, which aggregates equal events into a series.
+"""What the scheduler tells of pods: their status, and events in events.k8s.io/v1.
 
-An event is equal to an earlier one if all of its fields are, and the resourceVersion of the object. The second one adds a series
-to the first; later ones are counted in memory only.
+The status is written with strategic merge patches.
 
-Specified by: k8s.io/client-go/tools/events/{event_recorder,event_broadcaster}.go.
+The recorder aggregates equal events into a series. An event is equal to an earlier one if all of its fields are, and the
+resourceVersion of the object. The second one adds a series to the first; later ones are counted in memory only.
+
+Specified by: pkg/scheduler/util/utils.go (PatchPodStatus), pkg/api/v1/pod/util.go (UpdatePodCondition),
+k8s.io/client-go/tools/events/{event_recorder,event_broadcaster}.go.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
+from fakekube.apis.validation.conditions import find_condition
 from fakekube.base.clock import Clock
 from fakekube.controllers.client import ApiError, Client
-from fakekube.controllers.objects import Object
+from fakekube.controllers.objects import Object, StoredObject
 from fakekube.controllers.recorder import generate_event_name, get_reference
 
-__all__ = ["SeriesRecorder"]
+__all__ = ["SeriesRecorder", "condition_patch", "patch_status"]
+
+
+def condition_patch(pod: StoredObject, type_: str, content: tuple[str, str, str], now: str) -> dict[str, Any] | None:
+    """Returns a patch of the status that sets a condition; None if the pod has the condition already.
+
+    Args:
+        pod: The pod.
+        type_: The type of the condition.
+        content: Its status, reason and message.
+        now: The time of a transition.
+    """
+    status, reason, message = content
+    old = find_condition(pod.get("status") or {}, type_)
+    since = now
+    if old is not None and old.get("status") == status:
+        since = old.get("lastTransitionTime") or now
+    condition = {"type": type_, "status": status, "reason": reason, "message": message, "lastTransitionTime": since}
+    if generation := pod["metadata"].get("generation"):
+        condition["observedGeneration"] = generation
+    if old is not None and all(old.get(name) == value for name, value in condition.items()):
+        return None
+    return {"conditions": [{"lastProbeTime": None, **condition}]}
+
+
+def patch_status(client: Client, pod: StoredObject, status: Mapping[str, Any]) -> None:
+    """Patches the status of a pod, if its uid is still the same. Raises ApiError."""
+    metadata = pod["metadata"]
+    body = {"metadata": {"uid": metadata["uid"]}, "status": status}
+    client.strategic_patch("pods", metadata["name"], body, namespace=metadata["namespace"], subresource="status")
 
 
 #: Entries of the cache.

@@ -1,4 +1,4 @@
-"""The scheduling framework: statuses, and the interfaces of plugins.
+"""The scheduling framework: the state of a scheduling cycle, statuses, and the interfaces of plugins.
 
 A filter or score plugin is a class whose instances live for one scheduling cycle. `pre_filter` and `pre_score` return an instance
 with the state of the cycle, or None if the plugin does not apply to the pod. Its `filter` or `score` is called for each node.
@@ -10,16 +10,65 @@ Specified by: k8s.io/kube-scheduler/framework/{interface,cycle_state}.go, pkg/sc
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar, Protocol
 
-if TYPE_CHECKING:
-    from fakekube.controllers.scheduler.cycle import Cycle
-    from fakekube.controllers.scheduler.nodeinfo import NodeInfo, PodInfo
+from fakekube.controllers.objects import StoredObject
+from fakekube.controllers.scheduler.nodeinfo import NodeInfo, PodInfo, Snapshot
 
-__all__ = ["MAX_NODE_SCORE", "Code", "Diagnosis", "FilterPlugin", "FitError", "PreFilterRejection", "ScorePlugin", "Status"]
+__all__ = [
+    "MAX_NODE_SCORE",
+    "Code",
+    "Cycle",
+    "Diagnosis",
+    "FilterPlugin",
+    "FitError",
+    "Lister",
+    "PreFilterRejection",
+    "ScorePlugin",
+    "Status",
+]
+
+
+class Lister(Protocol):
+    """Reads other objects of the cluster, from the caches of the scheduler's informers."""
+
+    def get(self, resource: str, namespace: str, name: str) -> StoredObject | None:
+        """Returns one object, or None."""
+
+    def list(self, resource: str, namespace: str = "") -> Iterable[StoredObject]:
+        """Returns the objects of one namespace, or of all for ""."""
+
+
+@dataclass(slots=True)
+class Cycle:
+    """What plugins can read."""
+
+    pod: PodInfo
+    snapshot: Snapshot
+    lister: Lister
+    _namespaces: dict[str, Mapping[str, str]] = field(default_factory=dict)
+
+    @property
+    def spec(self) -> StoredObject:
+        """The spec of the pod."""
+        spec: StoredObject = self.pod.obj["spec"]
+        return spec
+
+    @property
+    def nodes(self) -> Iterable[NodeInfo]:
+        """All nodes."""
+        return self.snapshot.nodes.values()
+
+    def namespace_labels(self, namespace: str) -> Mapping[str, str]:
+        """Returns the labels of a namespace; none if it does not exist."""
+        if namespace not in self._namespaces:
+            found = self.lister.get("namespaces", "", namespace)
+            self._namespaces[namespace] = (found["metadata"].get("labels") or {}) if found else {}
+        return self._namespaces[namespace]
+
 
 MAX_NODE_SCORE = 100
 

@@ -1,25 +1,188 @@
-"""NodeInfo, PodInfo and Snapshot: the scheduler's view of nodes and their pods.
+"""NodeInfo, PodInfo and Snapshot: the scheduler's view of nodes and their pods, with resources and affinity terms.
 
 A `PodInfo` holds what plugins read of a pod, computed once for each version of it. A `NodeInfo` holds the sums of the pods on a
 node. The `Snapshot` holds all nodes; for selectors that are used repeatedly, it counts the matching pods on each node.
 
-Invariant: `NodeInfo.requested` and `non_zero` are the sums over `pods`, and the counts of the snapshot are always up to date.
+Resources are whole numbers: CPU is in thousandths, everything else in whole units, rounded up.
 
-Specified by: pkg/scheduler/framework/types.go (NodeInfo, PodInfo), pkg/scheduler/backend/cache/{cache,snapshot}.go.
+Invariant: `NodeInfo.requested` and `non_zero` are the sums over `pods`, and the counts of the snapshot are always up to date.
+Resources are shared between pods with the same resources, and never changed.
+
+Specified by: pkg/scheduler/framework/types.go (NodeInfo, PodInfo, Resource, calculateResource, AffinityTerm, getAffinityTerms,
+newAffinityTerm), pkg/scheduler/backend/cache/{cache,snapshot}.go, pkg/scheduler/util/pod_resources.go,
+k8s.io/component-helpers/resource/helpers.go (PodRequests).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import lru_cache
+from typing import Any, Final
 
-from fakekube.apimachinery.selectors import LabelSelector
+from fakekube.apimachinery.selectors import LabelSelector, from_label_selector
+from fakekube.apis.core.pods.resource_requests import pod_requests
+from fakekube.apis.validation.resource_lists import quantity
 from fakekube.controllers.objects import StoredObject
-from fakekube.controllers.scheduler.requests import Amounts, allocatable, effective_requests, non_zero_requests
-from fakekube.controllers.scheduler.terms import AffinityTerms, affinity_terms
 
-__all__ = ["NodeInfo", "PodInfo", "Snapshot"]
+__all__ = [
+    "NO_TERMS",
+    "AffinityTerm",
+    "AffinityTerms",
+    "Amounts",
+    "NodeInfo",
+    "PodInfo",
+    "Snapshot",
+    "affinity_terms",
+    "allocatable",
+    "effective_requests",
+    "non_zero_requests",
+]
+
+Amounts = dict[str, int]
+
+#: Requests that score plugins assume for a container without requests (DefaultMilliCPURequest, DefaultMemoryRequest).
+DEFAULT_REQUESTS: Final = {"cpu": "100m", "memory": "209715200"}
+
+_Resources = tuple[tuple[bool, str, str], ...]
+
+
+@lru_cache(maxsize=4096)
+def _amount(name: str, text: str) -> int:
+    return quantity(text).milli_value() if name == "cpu" else quantity(text).value()
+
+
+def allocatable(node: Mapping[str, Any]) -> Amounts:
+    """Returns the allocatable resources of a node."""
+    status = node.get("status") or {}
+    return {name: _amount(name, text) for name, text in (status.get("allocatable") or {}).items()}
+
+
+def effective_requests(pod: Mapping[str, Any]) -> Amounts:
+    """Returns the requests of a pod: the sum of its containers or its largest init container, plus overhead."""
+    return _requests(pod, False)
+
+
+def non_zero_requests(pod: Mapping[str, Any]) -> Amounts:
+    """Returns the requests of a pod, with defaults for containers that request no CPU or memory."""
+    return _requests(pod, True)
+
+
+def _requests(pod: Mapping[str, Any], defaulted: bool) -> Amounts:
+    spec = pod["spec"]
+    key = repr(
+        (
+            [(c.get("resources") or {}).get("requests") for c in spec.get("containers") or ()],
+            [((c.get("resources") or {}).get("requests"), c.get("restartPolicy")) for c in spec.get("initContainers") or ()],
+            spec.get("overhead"),
+            (spec.get("resources") or {}).get("requests"),
+            defaulted,
+        )
+    )
+    found = _cached.get(key)
+    if found is None:
+        if len(_cached) > 4096:
+            _cached.clear()
+        found = _cached[key] = _calculate({**spec, **_with_default_requests(spec)} if defaulted else spec)
+    return found
+
+
+_cached: dict[str, Amounts] = {}
+
+
+def _calculate(spec: Mapping[str, Any]) -> Amounts:
+    amounts = pod_requests({"spec": dict(spec)}, overhead=True)
+    return {name: amount.milli_value() if name == "cpu" else amount.value() for name, amount in amounts.items()}
+
+
+def _with_default_requests(spec: Mapping[str, Any]) -> dict[str, Any]:
+    return {field: _set_default_requests(spec.get(field) or ()) for field in ("containers", "initContainers")}
+
+
+def _set_default_requests(containers: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    result = []
+    for container in containers:
+        resources = container.get("resources") or {}
+        requests = {**DEFAULT_REQUESTS, **(resources.get("requests") or {})}
+        result.append({**container, "resources": {**resources, "requests": requests}})
+    return result
+
+
+Labels = Mapping[str, str]
+
+
+@dataclass(slots=True, frozen=True)
+class AffinityTerm:
+    """Selects pods by labels and namespaces, and the topology that they are compared in."""
+
+    topology_key: str
+    selector: LabelSelector
+    namespaces: frozenset[str]
+    namespace_selector: LabelSelector | None
+    weight: int = 0
+
+    def matches(self, namespace: str, labels: Labels, namespace_labels: Callable[[], Labels]) -> bool:
+        """Whether the term matches a pod with these labels in this namespace."""
+        if namespace not in self.namespaces and (
+            self.namespace_selector is None or not self.namespace_selector.matches(namespace_labels())
+        ):
+            return False
+        return self.selector.matches(labels)
+
+
+@dataclass(slots=True, frozen=True)
+class AffinityTerms:
+    """The affinity terms of a pod."""
+
+    required: tuple[AffinityTerm, ...] = ()
+    required_anti: tuple[AffinityTerm, ...] = ()
+    preferred: tuple[AffinityTerm, ...] = ()
+    preferred_anti: tuple[AffinityTerm, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.required or self.required_anti or self.preferred or self.preferred_anti)
+
+
+NO_TERMS: Final = AffinityTerms()
+
+
+def affinity_terms(pod: Mapping[str, Any]) -> AffinityTerms:
+    """Returns the terms of a pod's affinity and anti-affinity. Raises SelectorError for invalid selectors."""
+    affinity = pod["spec"].get("affinity")
+    if not affinity:
+        return NO_TERMS
+    near, far = affinity.get("podAffinity") or {}, affinity.get("podAntiAffinity") or {}
+    if not near and not far:
+        return NO_TERMS
+    namespace = pod["metadata"]["namespace"]
+    return AffinityTerms(
+        _required(near, namespace), _required(far, namespace), _preferred(near, namespace), _preferred(far, namespace)
+    )
+
+
+def _required(affinity: Mapping[str, Any], namespace: str) -> tuple[AffinityTerm, ...]:
+    terms: Sequence[Mapping[str, Any]] = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or ()
+    return tuple(_term(term, namespace, 0) for term in terms)
+
+
+def _preferred(affinity: Mapping[str, Any], namespace: str) -> tuple[AffinityTerm, ...]:
+    terms: Sequence[Mapping[str, Any]] = affinity.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
+    return tuple(_term(term["podAffinityTerm"], namespace, term.get("weight", 0)) for term in terms)
+
+
+def _term(term: Mapping[str, Any], namespace: str, weight: int) -> AffinityTerm:
+    namespaces = frozenset(term.get("namespaces") or ())
+    selector = term.get("namespaceSelector")
+    if not namespaces and selector is None:
+        namespaces = frozenset({namespace})
+    return AffinityTerm(
+        term["topologyKey"],
+        from_label_selector(term.get("labelSelector")),
+        namespaces,
+        None if selector is None else from_label_selector(selector),
+        weight,
+    )
+
 
 HostPort = tuple[str, str, int]
 

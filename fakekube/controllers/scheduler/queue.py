@@ -1,24 +1,207 @@
-"""The scheduling queue: pods to schedule now, by priority, and unschedulable pods.
+"""The scheduling queue: pods to schedule now, by priority, and unschedulable pods, with the events that retry them.
 
 An unschedulable pod is retried as soon as an event may have made it schedulable. There is no back-off. Pods with scheduling
 gates are not in the queue.
 
+Each plugin that rejected a pod decides whether an event may change that (queueing hints). A pod that was not rejected by a plugin
+(because there were no nodes, or after an error) is retried after any event.
+
 Invariant: a pod is either active or unschedulable.
 
 Specified by: pkg/scheduler/backend/queue/{scheduling_queue,active_queue,nominator}.go,
-pkg/scheduler/framework/plugins/queuesort/priority_sort.go.
+pkg/scheduler/framework/plugins/queuesort/priority_sort.go, pkg/scheduler/eventhandlers.go; the functions EventsToRegister and
+isSchedulableAfter… in pkg/scheduler/framework/plugins.
 """
 
 from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
 
-from fakekube.controllers.scheduler.nodeinfo import PodInfo
-from fakekube.controllers.scheduler.queueing_hints import ClusterEvent, is_pod_worth_requeuing
+from fakekube.apimachinery.selectors import from_label_selector
+from fakekube.apimachinery.selectors.nodes import required_node_affinity
+from fakekube.apimachinery.selectors.taints import untolerated
+from fakekube.controllers.objects import StoredObject
+from fakekube.controllers.scheduler.nodeinfo import AffinityTerm, PodInfo, allocatable
+from fakekube.controllers.scheduler.plugins.node_resources import insufficient_resources
 
-__all__ = ["SchedulingQueue"]
+__all__ = ["ClusterEvent", "SchedulingQueue", "is_pod_worth_requeuing"]
+
+
+@dataclass(slots=True, frozen=True)
+class ClusterEvent:
+    """A change of an object other than the pending pod."""
+
+    resource: str
+    """The resource, named as in `Reconciler.watches`. For pods only those with a node are reported."""
+    obj: StoredObject | None
+    """The object; None after a deletion."""
+    old: StoredObject | None
+    """The object before the change; None after a creation."""
+
+    @property
+    def either(self) -> StoredObject:
+        """The object, or its last state."""
+        found = self.obj if self.obj is not None else self.old
+        assert found is not None
+        return found
+
+    def has_changed(self, *path: str) -> bool:
+        """Whether the object is new, deleted, or different in this field."""
+        return self.obj is None or self.old is None or _at(self.obj, path) != _at(self.old, path)
+
+
+def _at(obj: StoredObject, path: tuple[str, ...]) -> Any:
+    value: Any = obj
+    for name in path:
+        value = (value or {}).get(name)
+    return value
+
+
+def is_pod_worth_requeuing(pod: PodInfo, plugins: Collection[str], event: ClusterEvent) -> bool:
+    """Whether the event may make the pod, which these plugins rejected, schedulable (isPodWorthRequeuing)."""
+    if not plugins:
+        return True
+    return any(_HINTS[plugin](pod, event) for plugin in plugins if plugin in _HINTS)
+
+
+# ---------------------------------------------------------------- hints of the plugins
+
+
+def _node_unschedulable(pod: PodInfo, event: ClusterEvent) -> bool:
+    if event.resource != "nodes" or event.obj is None or (event.obj.get("spec") or {}).get("unschedulable"):
+        return False
+    return event.old is None or bool((event.old.get("spec") or {}).get("unschedulable"))
+
+
+def _node_name(pod: PodInfo, event: ClusterEvent) -> bool:
+    return event.resource == "nodes" and event.old is None
+
+
+def _taint_toleration(pod: PodInfo, event: ClusterEvent) -> bool:
+    if event.resource != "nodes" or event.obj is None:
+        return False
+    tolerations = pod.obj["spec"].get("tolerations") or ()
+
+    def refused(node: StoredObject) -> bool:
+        return untolerated((node.get("spec") or {}).get("taints") or (), tolerations) is not None
+
+    return not refused(event.obj) and (event.old is None or refused(event.old))
+
+
+def _node_affinity(pod: PodInfo, event: ClusterEvent) -> bool:
+    matches = required_node_affinity(pod.obj["spec"])
+    if event.resource != "nodes" or event.obj is None or (matches is not None and not matches(event.obj)):
+        return False
+    return event.old is None or (matches is not None and not matches(event.old))
+
+
+def _node_ports(pod: PodInfo, event: ClusterEvent) -> bool:
+    if event.resource == "nodes":
+        return event.old is None
+    if event.resource != "pods" or event.obj is not None:
+        return False
+    ports = {port[1:] for port in PodInfo(event.either).host_ports}
+    return any(port[1:] in ports for port in pod.host_ports)
+
+
+def _fit(pod: PodInfo, event: ClusterEvent) -> bool:
+    if event.resource == "pods":
+        return event.obj is None or _is_scaled_down(pod, event)
+    if event.resource != "nodes" or event.obj is None:
+        return False
+    available = allocatable(event.obj)
+    if any(insufficient_resources(pod.requests, available, {}, 0)):
+        return False
+    if event.old is None:
+        return True
+    before = allocatable(event.old)
+    names = ["pods", *(name for name, amount in pod.requests.items() if amount > 0)]
+    return any(available.get(name, 0) > before.get(name, 0) for name in names)
+
+
+def _is_scaled_down(pod: PodInfo, event: ClusterEvent) -> bool:
+    if event.old is None or not event.has_changed("spec", "containers"):
+        return False
+    before, now = PodInfo(event.old).requests, PodInfo(event.either).requests
+    return any(amount and before.get(name, 0) > now.get(name, 0) for name, amount in pod.requests.items())
+
+
+def _volumes(pod: PodInfo, event: ClusterEvent) -> bool:
+    if event.resource in ("persistentvolumes", "storageclasses.storage.k8s.io", "csinodes.storage.k8s.io"):
+        return event.obj is not None
+    if event.resource == "persistentvolumeclaims":
+        return event.obj is not None and event.obj["metadata"]["namespace"] == pod.namespace
+    return event.resource == "nodes" and event.obj is not None and event.has_changed("metadata", "labels")
+
+
+def _volume_users(pod: PodInfo, event: ClusterEvent) -> bool:
+    if event.resource == "pods":
+        return event.obj is None
+    return _volumes(pod, event)
+
+
+def _topology_spread(pod: PodInfo, event: ClusterEvent) -> bool:
+    constraints = pod.obj["spec"].get("topologySpreadConstraints") or ()
+    wanted = [one for one in constraints if one["whenUnsatisfiable"] == "DoNotSchedule"]
+    if event.resource == "nodes":
+        keys = [one["topologyKey"] for one in wanted]
+        before, now = (_topologies(node, keys) for node in (event.old, event.obj))
+        return before != now or (now is not None and event.has_changed("spec", "taints"))
+    if event.resource != "pods" or event.either["metadata"]["namespace"] != pod.namespace:
+        return False
+    selectors = [from_label_selector(one.get("labelSelector")) for one in wanted]
+
+    def counted(obj: StoredObject | None) -> list[bool]:
+        labels = None if obj is None else obj["metadata"].get("labels") or {}
+        return [labels is not None and selector.matches(labels) for selector in selectors]
+
+    return counted(event.obj) != counted(event.old)
+
+
+def _topologies(node: StoredObject | None, keys: list[str]) -> list[str] | None:
+    """Returns the values of these labels; None if the node does not exist, or lacks one of them."""
+    labels = {} if node is None else node["metadata"].get("labels") or {}
+    return [labels[key] for key in keys] if all(key in labels for key in keys) and node is not None else None
+
+
+def _inter_pod_affinity(pod: PodInfo, event: ClusterEvent) -> bool:
+    if event.resource == "nodes":
+        return event.obj is not None and event.has_changed("metadata", "labels")
+    if event.resource != "pods" or not (event.obj is None or event.old is None or event.has_changed("metadata", "labels")):
+        return False
+    other = PodInfo(event.either)
+    if event.obj is not None and _may_match(pod.terms.required, other):
+        return True
+    repelled = _may_match(pod.terms.required_anti, other) or _may_match(other.terms.required_anti, pod)
+    return repelled and (event.obj is None or event.old is not None)
+
+
+def _may_match(terms: tuple[AffinityTerm, ...], pod: PodInfo) -> bool:
+    """Whether a term matches the pod, provided that its namespace selector does."""
+    return any(
+        (pod.namespace in term.namespaces or term.namespace_selector is not None) and term.selector.matches(pod.labels)
+        for term in terms
+    )
+
+
+_HINTS: Final[Mapping[str, Callable[[PodInfo, ClusterEvent], bool]]] = {
+    "NodeUnschedulable": _node_unschedulable,
+    "NodeName": _node_name,
+    "TaintToleration": _taint_toleration,
+    "NodeAffinity": _node_affinity,
+    "NodePorts": _node_ports,
+    "NodeResourcesFit": _fit,
+    "VolumeRestrictions": _volume_users,
+    "NodeVolumeLimits": _volume_users,
+    "VolumeBinding": _volumes,
+    "VolumeZone": _volumes,
+    "PodTopologySpread": _topology_spread,
+    "InterPodAffinity": _inter_pod_affinity,
+}
 
 
 class SchedulingQueue:

@@ -13,8 +13,8 @@ from typing import Final
 from fakekube.apimachinery.selectors import from_label_selector
 from fakekube.apimachinery.selectors.nodes import selects_node
 from fakekube.controllers.objects import StoredObject, is_controlled_by
-from fakekube.controllers.scheduler.cycle import Lister
-from fakekube.controllers.volumes.matching import (
+from fakekube.controllers.scheduler.framework import Lister
+from fakekube.controllers.volumes.binding import (
     BIND_COMPLETED,
     BOUND_BY_CONTROLLER,
     SELECTED_NODE,

@@ -1,24 +1,220 @@
-"""The StatefulSet controller: events, revisions and status.
+"""The StatefulSet controller: events, revisions, the order of creations, updates and deletions, and the status.
 
-Specified by: pkg/controller/statefulset/{stateful_set,stateful_set_control}.go.
+With podManagementPolicy OrderedReady, processing ends at the first pod that is not ready or was just created or deleted. Hence
+pods are created one by one from the lowest ordinal up, and deleted from the highest down. With Parallel it continues. In both
+cases outdated pods are replaced one by one, from the highest ordinal down to the partition, each when all above it are
+available.
+
+Specified by: pkg/controller/statefulset/{stateful_set,stateful_set_control}.go (updateStatefulSet).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime
 
 from fakekube.apimachinery.schema.trees import in_order
 from fakekube.controllers import history
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_ref_manager import ControllerRefManager, keys_of_controllers, selector_of
-from fakekube.controllers.controller_utils import find_min_next_pod_availability_check
+from fakekube.controllers.controller_utils import find_min_next_pod_availability_check, is_pod_available, phase_of
 from fakekube.controllers.objects import Object, get_controller_of
 from fakekube.controllers.reconciler import Key, Reconciler
-from fakekube.controllers.statefulset.identity import get_pod_revision, is_member_of
 from fakekube.controllers.statefulset.pod_control import StatefulPodControl
-from fakekube.controllers.statefulset.update import StatefulSetUpdate
+from fakekube.controllers.statefulset.utils import (
+    get_ordinal,
+    get_pod_revision,
+    get_start_ordinal,
+    identity_matches,
+    is_created,
+    is_member_of,
+    is_running_and_ready,
+    is_unavailable,
+    new_versioned_pod,
+    pod_in_ordinal_range,
+    storage_matches,
+)
 
-__all__ = ["StatefulSetController"]
+__all__ = ["StatefulSetController", "StatefulSetUpdate"]
+
+
+@dataclass(slots=True)
+class StatefulSetUpdate:
+    """One update of the pods of a StatefulSet.
+
+    Args:
+        control: Writes pods and claims.
+        stateful_set: The StatefulSet.
+        current: The current ControllerRevision, which pods below the partition have.
+        update: The ControllerRevision of the present template.
+        now: The time from which availability is calculated.
+    """
+
+    control: StatefulPodControl
+    stateful_set: Object
+    current: Object
+    update: Object
+    now: datetime
+    deleted_outdated: int = 0
+
+    @property
+    def _ordered(self) -> bool:
+        return bool(self.stateful_set["spec"].get("podManagementPolicy") != "Parallel")
+
+    @property
+    def _min_ready_seconds(self) -> int:
+        return self.stateful_set["spec"].get("minReadySeconds", 0)  # type: ignore[no-any-return]
+
+    def run(self, pods: Iterable[Object]) -> tuple[Object, ApiError | None]:
+        """Processes all pods of the StatefulSet.
+
+        Returns:
+            The counts of the status, and the error that ended the processing.
+        """
+        replicas, condemned = self._replicas_and_condemned(pods)
+        present = [pod for pod in replicas if is_created(pod)]
+        if "deletionTimestamp" in self.stateful_set["metadata"]:
+            return self._count([*present, *condemned]), None
+        failure = None
+        try:
+            if not self._process_replicas(replicas) and not self._process_condemned(replicas, condemned):
+                self._replace_outdated(replicas)
+        except ApiError as error:
+            failure = error
+        counts = self._count([*replicas, *condemned])
+        counts["currentReplicas"] -= self.deleted_outdated
+        return counts, failure
+
+    def _replicas_and_condemned(self, pods: Iterable[Object]) -> tuple[list[Object], list[Object]]:
+        """Returns the replicas by ordinal, with new pods for missing ones, and the pods beyond them, the highest first."""
+        pods = list(pods)
+        by_ordinal = {get_ordinal(pod): pod for pod in pods if pod_in_ordinal_range(pod, self.stateful_set)}
+        condemned = [pod for pod in pods if get_ordinal(pod) >= 0 and not pod_in_ordinal_range(pod, self.stateful_set)]
+        start = get_start_ordinal(self.stateful_set)
+        ordinals = range(start, start + self.stateful_set["spec"].get("replicas", 0))
+        replicas = [by_ordinal.get(ordinal) or self._new_pod(ordinal) for ordinal in ordinals]
+        return replicas, sorted(condemned, key=get_ordinal, reverse=True)
+
+    def _new_pod(self, ordinal: int) -> Object:
+        """Returns a new pod of the update revision or, below the partition, of the current one."""
+        strategy = self.stateful_set["spec"].get("updateStrategy") or {}
+        rolling = strategy.get("rollingUpdate")
+        if rolling is not None:
+            partition = rolling.get("partition", 0)
+        elif strategy.get("type") == "RollingUpdate":
+            partition = (self.stateful_set.get("status") or {}).get("currentReplicas", 0)
+        else:
+            partition = 0
+        below = ordinal < get_start_ordinal(self.stateful_set) + partition
+        revision = self.current if below else self.update
+        template = {name: part for name, part in revision["data"]["spec"]["template"].items() if name != "$patch"}
+        versioned = {**self.stateful_set, "spec": {**self.stateful_set["spec"], "template": template}}
+        return new_versioned_pod(versioned, ordinal, revision["metadata"]["name"])
+
+    # ---- steps
+
+    def _run_for_all(self, pods: list[Object], step: Callable[[int], bool]) -> bool:
+        """Runs a step for the index of each pod (runForAll).
+
+        If pods are ordered, the first step that returns True ends processing. Else only an error does, after its batch.
+        """
+        if self._ordered:
+            return any(step(index) for index in range(len(pods)))
+        start, size = 0, 1
+        while start < len(pods):
+            failure = None
+            for index in range(start, min(start + size, len(pods))):
+                try:
+                    step(index)
+                except ApiError as error:
+                    failure = failure or error
+            if failure is not None:
+                raise failure
+            start, size = start + size, size * 2
+        return False
+
+    def _process_replicas(self, replicas: list[Object]) -> bool:
+        """Creates and updates the replicas. Returns whether processing ends here."""
+        return self._run_for_all(replicas, lambda index: self._process_replica(replicas, index))
+
+    def _process_replica(self, replicas: list[Object], index: int) -> bool:
+        pod, ordered = replicas[index], self._ordered
+        if phase_of(pod) in ("Failed", "Succeeded"):
+            if "deletionTimestamp" not in pod["metadata"]:
+                self.control.delete(pod)
+            return True
+        if not is_created(pod):
+            if self.control.pod_claim_is_stale(pod):
+                return True
+            created = self.control.create(pod)
+            if ordered:
+                return True
+            pod = replicas[index] = {**created, "status": {}}  # counts are of the state before this pass
+        if phase_of(pod) == "Pending":
+            self.control.create_missing_claims(pod)
+        if ordered:
+            available = is_pod_available(pod, self._min_ready_seconds, self.now)
+            if "deletionTimestamp" in pod["metadata"] or not is_running_and_ready(pod) or not available:
+                return True
+        matching = identity_matches(pod, self.stateful_set) and storage_matches(pod, self.stateful_set)
+        if not matching or not self.control.claims_match_retention_policy(pod):
+            self.control.update(pod)
+        return False
+
+    def _process_condemned(self, replicas: list[Object], condemned: list[Object]) -> bool:
+        """Deletes the condemned pods. Returns whether processing ends here."""
+        first = self._first_unavailable(replicas, condemned)
+        self._run_for_all(condemned, lambda index: self._fix_pod_claim(condemned[index]))
+        return self._run_for_all(condemned, lambda index: self._process_condemned_pod(condemned[index], first))
+
+    def _first_unavailable(self, replicas: list[Object], condemned: list[Object]) -> Object | None:
+        lowest_first = [*replicas, *reversed(condemned)]
+        return next((pod for pod in lowest_first if is_unavailable(pod, self._min_ready_seconds, self.now)), None)
+
+    def _fix_pod_claim(self, pod: Object) -> bool:
+        if not self.control.claims_match_retention_policy(pod):
+            self.control.update_claim_owners(pod)
+        return False
+
+    def _process_condemned_pod(self, pod: Object, first_unavailable: Object | None) -> bool:
+        if "deletionTimestamp" in pod["metadata"]:
+            return self._ordered
+        available = is_running_and_ready(pod) and is_pod_available(pod, self._min_ready_seconds, self.now)
+        if self._ordered and not available and pod is not first_unavailable:
+            return True
+        self.control.delete(pod)
+        return True
+
+    def _replace_outdated(self, replicas: list[Object]) -> None:
+        """Deletes the highest outdated pod, if all pods above it are available."""
+        strategy = self.stateful_set["spec"].get("updateStrategy") or {}
+        if strategy.get("type") == "OnDelete":
+            return
+        lowest = (strategy.get("rollingUpdate") or {}).get("partition", 0)
+        for pod in reversed(replicas[lowest:]):
+            if get_pod_revision(pod) != self.update["metadata"]["name"] and "deletionTimestamp" not in pod["metadata"]:
+                self.control.delete(pod)
+                self.deleted_outdated = 1
+                return
+            if is_unavailable(pod, self._min_ready_seconds, self.now):
+                return
+
+    # ---- status
+
+    def _count(self, pods: Iterable[Object]) -> Object:
+        """Returns the counts of the status (computeReplicaStatus)."""
+        created = [pod for pod in pods if is_created(pod)]
+        ready = [pod for pod in created if is_running_and_ready(pod)]
+        revisions = [get_pod_revision(pod) for pod in created if "deletionTimestamp" not in pod["metadata"]]
+        return {
+            "replicas": len(created),
+            "readyReplicas": len(ready),
+            "availableReplicas": sum(is_pod_available(pod, self._min_ready_seconds, self.now) for pod in ready),
+            "currentReplicas": revisions.count(self.current["metadata"]["name"]),
+            "updatedReplicas": revisions.count(self.update["metadata"]["name"]),
+        }
+
 
 _COMPARED_STATUS_FIELDS = (
     "replicas",

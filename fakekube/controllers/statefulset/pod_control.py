@@ -10,19 +10,17 @@ from __future__ import annotations
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.objects import Object
 from fakekube.controllers.reconciler import Reconciler
-from fakekube.controllers.statefulset.claims import (
+from fakekube.controllers.statefulset.utils import (
+    get_ordinal,
     get_persistent_volume_claim_retention_policy,
     get_persistent_volume_claims,
     has_stale_owner_ref,
     has_unexpected_controller,
-    is_claim_owner_up_to_date,
-    update_claim_owner_refs,
-)
-from fakekube.controllers.statefulset.identity import (
-    get_ordinal,
     identity_matches,
+    is_claim_owner_up_to_date,
     pod_in_ordinal_range,
     storage_matches,
+    update_claim_owner_refs,
     update_identity,
     update_storage,
 )

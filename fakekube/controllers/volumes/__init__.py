@@ -1,10 +1,9 @@
 """The controllers of PersistentVolumes and PersistentVolumeClaims.
 
-* `matching` finds the volume for a claim; the scheduler uses it, too.
-* `controller` binds and releases: `claims` syncs claims, `volumes` syncs volumes, `binding` contains their writes.
-* `plugins` has the facts about in-tree volume plugins; `provisioner` provisions volumes of the default class.
-* `protection` removes finalizers of unused objects; `expander`, `ephemeral` and `attach_detach` are the controllers of these
-  names.
+* `binding` finds the volume for a claim, which the scheduler uses, too, and has the writes that bind them.
+* `controller` binds and releases: it syncs claims and volumes.
+* `provisioner` provisions volumes of the default class, and has the expand controller.
+* `protection` removes finalizers of unused objects; `ephemeral` and `attach_detach` are the controllers of these names.
 
 Specified by: pkg/controller/volume.
 """

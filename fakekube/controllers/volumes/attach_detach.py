@@ -18,7 +18,7 @@ from fakekube.controllers.controller_utils import is_pod_terminal
 from fakekube.controllers.informers import DELETED
 from fakekube.controllers.objects import Object
 from fakekube.controllers.reconciler import Key, Reconciler
-from fakekube.controllers.volumes.matching import uses_claim
+from fakekube.controllers.volumes.binding import uses_claim
 
 __all__ = ["AttachDetachController", "attachment_name"]
 

@@ -1,24 +1,296 @@
 """The PersistentVolume controller: binds claims to volumes, releases volumes of deleted claims, and requests provisioning.
 
+The sync of a claim binds it to a volume, waits for one or provisions one, or sets the phase Lost. The sync of a volume sets the
+phase Available or Bound, or releases and reclaims the volume.
+
 The real controller syncs all objects every fifteen seconds. This one syncs unbound claims when a volume or a class changes.
 
-Specified by: pkg/controller/volume/persistentvolume/pv_controller{,_base}.go.
+Specified by: pkg/controller/volume/persistentvolume/pv_controller{,_base}.go (syncUnboundClaim, syncBoundClaim, provisionClaim,
+syncVolume, reclaimVolume).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
+from fakekube.apiserver.admission.defaults import newest_default
+from fakekube.apiserver.admission.storage import DEFAULT_MARKS
+from fakekube.controllers.client import ApiError
+from fakekube.controllers.controller_utils import is_pod_terminal
 from fakekube.controllers.informers import ADDED, DELETED
 from fakekube.controllers.objects import Object
 from fakekube.controllers.reconciler import Key, Reconciler
-from fakekube.controllers.volumes.binding import Binding
-from fakekube.controllers.volumes.claims import ClaimSync
-from fakekube.controllers.volumes.matching import BIND_COMPLETED, has_annotation
-from fakekube.controllers.volumes.plugins import CLAIMS, CLASSES, VOLUMES
-from fakekube.controllers.volumes.volumes import VolumeSync
+from fakekube.controllers.volumes.binding import (
+    BIND_COMPLETED,
+    BOUND_BY_CONTROLLER,
+    CLAIMS,
+    CLASSES,
+    MIGRATED,
+    PROVISIONED_BY,
+    SELECTED_NODE,
+    VOLUMES,
+    WAIT_FOR_FIRST_CONSUMER,
+    Binding,
+    PluginError,
+    check_provisioner,
+    check_volume_satisfies_claim,
+    find_matching_volume,
+    get_class_name,
+    get_volume_mode,
+    has_annotation,
+    is_deleted_in_tree,
+    is_recyclable,
+    is_volume_bound_to_claim,
+    phase_of,
+    uses_claim,
+    with_annotations,
+)
 
-__all__ = ["PersistentVolumeController"]
+__all__ = ["ClaimSync", "PersistentVolumeController", "VolumeSync"]
+
+IN_TREE_FINALIZER = "kubernetes.io/pv-controller"
+MIGRATED_TO = "pv.kubernetes.io/migrated-to"
+
+
+class VolumeSync:
+    """Syncs volumes for the PersistentVolume controller."""
+
+    def __init__(self, controller: Reconciler, binding: Binding) -> None:
+        self._controller = controller
+        self._binding = binding
+
+    def sync(self, volume: Object) -> None:
+        """Syncs one volume. Raises ApiError."""
+        reference = volume["spec"].get("claimRef")
+        if reference is None or not reference.get("uid"):  # unused, or reserved for a claim that does not exist yet
+            self._binding.set_volume_phase(volume, "Available")
+            return
+        claim = self._controller.cache.get(CLAIMS, reference["namespace"], reference["name"])
+        if claim is None or claim["metadata"]["uid"] != reference["uid"]:
+            self._release(volume)
+            return
+        bound_to = claim["spec"].get("volumeName")
+        if not bound_to:
+            self._check_volume_mode(volume, claim)
+        elif bound_to == volume["metadata"]["name"]:
+            self._binding.set_volume_phase(volume, "Bound")
+        elif has_annotation(volume, PROVISIONED_BY) and volume["spec"].get("persistentVolumeReclaimPolicy") == "Delete":
+            self._release(volume)
+        else:
+            self._binding.unbind(volume)
+
+    def _check_volume_mode(self, volume: Object, claim: Object) -> None:
+        """Records an event if the claim, whose sync would bind it to the volume, has another volume mode."""
+        if get_volume_mode(volume) == get_volume_mode(claim):
+            return
+        record, claim_name, name = self._controller.recorder.event, claim["metadata"]["name"], volume["metadata"]["name"]
+        why = "due to incompatible volumeMode."
+        record(
+            volume,
+            "Warning",
+            "VolumeMismatch",
+            f'Cannot bind PersistentVolume to requested PersistentVolumeClaim "{claim_name}" {why}',
+        )
+        record(
+            claim, "Warning", "VolumeMismatch", f'Cannot bind PersistentVolume "{name}" to requested PersistentVolumeClaim {why}'
+        )
+
+    # ------------------------------------------------------------ release
+
+    def _release(self, volume: Object) -> None:
+        if phase_of(volume) not in ("Released", "Failed"):
+            volume = self._binding.set_volume_phase(volume, "Released")
+        if has_annotation(volume, MIGRATED_TO):
+            return
+        policy = volume["spec"].get("persistentVolumeReclaimPolicy")
+        if policy == "Delete":
+            self._delete(volume)
+        elif policy == "Recycle":
+            self._recycle(volume)
+        elif policy != "Retain":
+            message = "Volume has unrecognized PersistentVolumeReclaimPolicy"
+            self._binding.set_volume_failed(volume, "VolumeUnknownReclaimPolicy", message)
+
+    def _delete(self, volume: Object) -> None:
+        try:
+            if not is_deleted_in_tree(volume):
+                return
+        except PluginError as problem:
+            self._binding.set_volume_failed(volume, "VolumeFailedDelete", str(problem))
+            return
+        metadata = volume["metadata"]
+        finalizers = metadata.get("finalizers") or []
+        if IN_TREE_FINALIZER in finalizers:
+            kept = [name for name in finalizers if name != IN_TREE_FINALIZER]
+            self._controller.client.update({**volume, "metadata": {**metadata, "finalizers": kept}})
+        if "deletionTimestamp" not in metadata:
+            self._controller.client.delete("persistentvolumes", metadata["name"])
+
+    def _recycle(self, volume: Object) -> None:
+        """Makes the volume available again. Scrubbing takes no time, because it has no storage."""
+        reference = volume["spec"]["claimRef"]
+        recreated = self._controller.cache.get(CLAIMS, reference["namespace"], reference["name"]) is not None
+        users = [] if recreated else self._pods_using_claim(reference["namespace"], reference["name"])
+        if users:
+            message = f"Volume is used by pods: {','.join(users)}"
+            self._controller.recorder.event(volume, "Normal", "VolumeFailedRecycle", message)
+        elif not is_recyclable(volume):
+            self._binding.set_volume_failed(volume, "VolumeFailedRecycle", "No recycler plugin found for the volume!")
+        else:
+            self._controller.recorder.event(volume, "Normal", "VolumeRecycled", "Volume recycled")
+            try:
+                self._binding.unbind(volume)
+            except ApiError as error:
+                if error.reason != "Conflict":
+                    raise
+
+    def _pods_using_claim(self, namespace: str, claim: str) -> list[str]:
+        """Returns the pods that use a claim and have not terminated, as namespace/name."""
+        return sorted(
+            f"{namespace}/{pod['metadata']['name']}"
+            for pod in self._controller.cache.list("pods", namespace)
+            if not is_pod_terminal(pod) and uses_claim(pod, claim)
+        )
+
+
+PROVISIONER = "volume.kubernetes.io/storage-provisioner"
+BETA_PROVISIONER = "volume.beta.kubernetes.io/storage-provisioner"
+
+_LOST = "Bound claim has lost its PersistentVolume. Data on the volume is lost!"
+_LOST_REFERENCE = "Bound claim has lost reference to PersistentVolume. Data on the volume is lost!"
+_MISBOUND = "Two claims are bound to the same volume, this one is bound incorrectly"
+_WAITS = "waiting for first consumer to be created before binding"
+_NOTHING = "no persistent volumes available for this claim and no storage class is set"
+
+
+class ClaimSync:
+    """Syncs claims for the PersistentVolume controller."""
+
+    def __init__(self, controller: Reconciler, binding: Binding) -> None:
+        self._controller = controller
+        self._binding = binding
+
+    def sync(self, claim: Object) -> None:
+        """Syncs one claim. Raises ApiError."""
+        if has_annotation(claim, BIND_COMPLETED):
+            self._sync_bound(claim)
+        elif claim["spec"].get("volumeName"):
+            self._sync_prebound(claim)
+        else:
+            self._sync_unbound(claim)
+
+    # ------------------------------------------------------------ without a volumeName
+
+    def _sync_unbound(self, claim: Object) -> None:
+        cache = self._controller.cache
+        name = get_class_name(claim)
+        found = cache.get(CLASSES, "", name) if name else None
+        delayed = found is not None and found.get("volumeBindingMode") == WAIT_FOR_FIRST_CONSUMER
+        volumes = sorted(cache.list(VOLUMES), key=lambda volume: str(volume["metadata"]["name"]))
+        volume = find_matching_volume(claim, volumes, delayed=delayed)
+        if volume is not None:
+            self._binding.bind(volume, claim)
+        elif not self._assign_default_class(claim):
+            self._provision_or_wait(claim, name, delayed)
+
+    def _provision_or_wait(self, claim: Object, name: str, delayed: bool) -> None:
+        """Provisions a volume, or records what the claim waits for."""
+        if delayed and not has_annotation(claim, SELECTED_NODE):
+            self._record_delay(claim)
+        elif name:
+            self._provision(claim, name)
+            return
+        else:
+            self._controller.recorder.event(claim, "Normal", "FailedBinding", _NOTHING)
+        self._binding.set_claim_status(claim, "Pending")
+
+    def _record_delay(self, claim: Object) -> None:
+        pods = sorted(self._unscheduled_pods(claim))
+        reason, message = "WaitForFirstConsumer", _WAITS
+        if pods:
+            reason = "WaitForPodScheduled"
+            message = f"waiting for pod{'s' if len(pods) > 1 else ''} {','.join(pods)} to be scheduled"
+        self._controller.recorder.event(claim, "Normal", reason, message)
+
+    def _unscheduled_pods(self, claim: Object) -> list[str]:
+        """Returns the names of the pods without a node that use the claim."""
+        metadata = claim["metadata"]
+        return [
+            pod["metadata"]["name"]
+            for pod in self._controller.cache.list("pods", metadata["namespace"])
+            if not pod["spec"].get("nodeName") and not is_pod_terminal(pod) and uses_claim(pod, metadata["name"])
+        ]
+
+    def _assign_default_class(self, claim: Object) -> bool:
+        """Sets the default class of a claim without storageClassName. Returns whether there is a default class."""
+        if get_class_name(claim) or "storageClassName" in claim["spec"]:
+            return False
+        found = newest_default(self._controller.cache.list(CLASSES), DEFAULT_MARKS)
+        if found is None:
+            return False
+        spec = {**claim["spec"], "storageClassName": found["metadata"]["name"]}
+        self._controller.client.update({**claim, "spec": spec})
+        return True
+
+    def _provision(self, claim: Object, name: str) -> None:
+        """Requests a volume from the external provisioner of the class."""
+        record = self._controller.recorder.event
+        found = self._controller.cache.get(CLASSES, "", name)
+        if found is None:
+            record(claim, "Warning", "ProvisioningFailed", f'storageclass.storage.k8s.io "{name}" not found')
+            return
+        provisioner = found["provisioner"]
+        try:
+            check_provisioner(provisioner)
+        except PluginError as problem:
+            record(claim, "Warning", "ProvisioningFailed", str(problem))
+            return
+        driver = MIGRATED.get(provisioner, provisioner)
+        if (claim["metadata"].get("annotations") or {}).get(PROVISIONER) != driver:
+            names = {BETA_PROVISIONER: driver, PROVISIONER: driver}
+            claim = self._controller.client.update(with_annotations(claim, names))
+        record(
+            claim,
+            "Normal",
+            "ExternalProvisioning",
+            f"Waiting for a volume to be created either by the external provisioner '{driver}' or manually by the system "
+            "administrator. If volume creation is delayed, please verify that the provisioner is running and correctly "
+            "registered.",
+        )
+
+    # ------------------------------------------------------------ with a volumeName
+
+    def _sync_prebound(self, claim: Object) -> None:
+        """Syncs a claim that has a volumeName, but is not bound yet."""
+        record, name = self._controller.recorder.event, claim["spec"]["volumeName"]
+        volume = self._controller.cache.get(VOLUMES, "", name)
+        if volume is None:
+            self._binding.set_claim_status(claim, "Pending")
+        elif volume["spec"].get("claimRef") is None:
+            problem = check_volume_satisfies_claim(volume, claim)
+            if problem:
+                record(claim, "Warning", "VolumeMismatch", f'Cannot bind to requested volume "{name}": {problem}')
+                self._binding.set_claim_status(claim, "Pending")
+            else:
+                self._binding.bind(volume, claim)
+        elif is_volume_bound_to_claim(volume, claim):
+            self._binding.bind(volume, claim)
+        else:
+            record(claim, "Warning", "FailedBinding", f'volume "{name}" already bound to a different claim.')
+            if not has_annotation(claim, BOUND_BY_CONTROLLER):
+                self._binding.set_claim_status(claim, "Pending")
+
+    def _sync_bound(self, claim: Object) -> None:
+        name = claim["spec"].get("volumeName")
+        volume = self._controller.cache.get(VOLUMES, "", name) if name else None
+        if volume is None:
+            self._binding.set_claim_lost(claim, "ClaimLost", _LOST if name else _LOST_REFERENCE)
+            return
+        reference = volume["spec"].get("claimRef")
+        if reference is None or reference.get("uid") == claim["metadata"]["uid"]:
+            self._binding.bind(volume, claim)
+        else:
+            self._binding.set_claim_lost(claim, "ClaimMisbound", _MISBOUND)
 
 
 class PersistentVolumeController(Reconciler):

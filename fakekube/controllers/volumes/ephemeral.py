@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.objects import Object, is_controlled_by, new_controller_ref
 from fakekube.controllers.reconciler import Key, Reconciler
-from fakekube.controllers.volumes.plugins import CLAIMS
+from fakekube.controllers.volumes.binding import CLAIMS
 
 __all__ = ["EphemeralVolumeController"]
 

@@ -1,10 +1,14 @@
-"""A provisioner for the default storage class: creates the volumes of claims, and deletes released ones.
+"""The expand controller, and a provisioner for the default storage class.
 
-It corresponds to the host path provisioners of minikube and kind. A fresh cluster has the default class `standard`, with this
-provisioner. A volume has the size and the access modes of its claim, and no storage. The provisioner serves any class that has
-its name, also with WaitForFirstConsumer.
+The expand controller records that an enlarged claim waits for an external controller; none of the in-tree plugins of
+kube-controller-manager can expand volumes.
 
-Specified by: sigs.k8s.io/sig-storage-lib-external-provisioner (controller/controller.go), for objects and events.
+The provisioner creates the volumes of claims, and deletes released ones. It corresponds to the host path provisioners of minikube
+and kind. A fresh cluster has the default class `standard`, with this provisioner. A volume has the size and the access modes of
+its claim, and no storage. The provisioner serves any class that has its name, also with WaitForFirstConsumer.
+
+Specified by: pkg/controller/volume/expand/expand_controller.go; sigs.k8s.io/sig-storage-lib-external-provisioner
+(controller/controller.go), for objects and events.
 """
 
 from __future__ import annotations
@@ -12,23 +16,69 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from fakekube.apis.validation.resource_lists import quantity
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.objects import Object
 from fakekube.controllers.reconciler import Key, Reconciler
 from fakekube.controllers.recorder import get_reference
-from fakekube.controllers.volumes.claims import PROVISIONER as PROVISIONER_ANNOTATION
-from fakekube.controllers.volumes.expander import is_expansion_requested
-from fakekube.controllers.volumes.matching import (
+from fakekube.controllers.volumes.binding import (
+    CLAIMS,
+    CLASSES,
+    PRE_RESIZE_CAPACITY,
     PROVISIONED_BY,
     SELECTED_NODE,
+    VOLUMES,
     WAIT_FOR_FIRST_CONSUMER,
     get_class_name,
+    has_annotation,
+    has_plugin,
+    is_volume_bound_to_claim,
+    phase_of,
     requested_storage,
     volume_capacity,
 )
-from fakekube.controllers.volumes.plugins import CLAIMS, CLASSES, VOLUMES
+from fakekube.controllers.volumes.controller import PROVISIONER as PROVISIONER_ANNOTATION
 
-__all__ = ["DEFAULT_CLASS", "PROVISIONER", "StorageProvisioner"]
+__all__ = ["DEFAULT_CLASS", "PROVISIONER", "ExpandController", "StorageProvisioner", "is_expansion_requested"]
+
+_WAITS = "waiting for an external controller to expand this PVC"
+
+
+class ExpandController(Reconciler):
+    """Records events; keys are claims."""
+
+    name = "persistentvolume-expander-controller"
+    component = "volume_expand"
+    watches = (CLAIMS,)
+
+    @staticmethod
+    def concerns(resource: str, obj: Object, old: Object | None) -> bool:
+        expands = is_expansion_requested(obj)
+        return obj is not old and expands and (old is None or requested_storage(obj) != requested_storage(old))
+
+    def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
+        if event_type == "DELETED" or not is_expansion_requested(obj):
+            return ()
+        if old is not None and not requested_storage(obj) > requested_storage(old):
+            return ()
+        return (Key(obj["metadata"]["namespace"], obj["metadata"]["name"]),)
+
+    def reconcile(self, key: Key) -> None:
+        claim = self.cache.get(CLAIMS, key.namespace, key.name)
+        if claim is None:
+            return
+        volume = self.cache.get("persistentvolumes", "", claim["spec"].get("volumeName", ""))
+        if volume is None or not is_volume_bound_to_claim(volume, claim):
+            return
+        if is_expansion_requested(claim) or has_annotation(volume, PRE_RESIZE_CAPACITY):
+            self.recorder.event(claim, "Normal" if has_plugin(volume) else "Warning", "ExternalExpanding", _WAITS)
+
+
+def is_expansion_requested(claim: Object) -> bool:
+    """Whether the claim is bound and requests more than its capacity."""
+    capacity = ((claim.get("status") or {}).get("capacity") or {}).get("storage", "0")
+    return phase_of(claim) == "Bound" and requested_storage(claim) > quantity(capacity)
+
 
 PROVISIONER = "fakekube.dev/host-path"
 

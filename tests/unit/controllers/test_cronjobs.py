@@ -10,7 +10,7 @@ import pytest
 
 from fakekube import Cluster
 from fakekube.apis.batch.schedules import parse_schedule
-from fakekube.controllers.cronjob.utils import TooFrequent, most_recent_schedule_time, next_requeue_duration
+from fakekube.controllers.cronjob import TooFrequent, most_recent_schedule_time, next_requeue_duration
 from tests.unit.controllers.workloads import names, reasons, template
 
 

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from fakekube import Cluster
-from fakekube.controllers.daemon.placement import Backoff, node_should_run_daemon_pod
-from fakekube.controllers.daemon.template import create_pod_template, get_target_node_name
 from fakekube.controllers.daemon.update import rolling_update
+from fakekube.controllers.daemon.utils import Backoff, create_pod_template, get_target_node_name, node_should_run_daemon_pod
 from tests.unit.controllers.workloads import condition, image, reasons, workload
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fakekube import Cluster
+from fakekube.controllers.endpoints.service_reconciler import repack_subsets
 from fakekube.controllers.endpoints.slices import DesiredEndpoints, reconcile_by_port_mapping
-from fakekube.controllers.endpoints.subsets import repack_subsets
 
 Object = dict[str, Any]
 

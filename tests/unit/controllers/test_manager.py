@@ -55,10 +55,7 @@ def probe(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(
         controller_descriptors,
         "CONTROLLERS",
-        (
-            *controller_descriptors.CONTROLLERS,
-            controller_descriptors.ControllerDescriptor("probe", f"{__name__}:Probe", ("configmaps",)),
-        ),
+        (*controller_descriptors.CONTROLLERS, controller_descriptors.ControllerDescriptor("probe", Probe, ("configmaps",))),
     )
     monkeypatch.setitem(sys.modules, __name__, sys.modules[__name__])
     monkeypatch.setattr(Probe, "work", nothing)

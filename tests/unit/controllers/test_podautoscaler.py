@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from fakekube import Cluster
-from fakekube.controllers.podautoscaler.behavior import Bounds, History
-from fakekube.controllers.podautoscaler.metrics_client import MetricError, PodMetric
+from fakekube.controllers.podautoscaler.controller import Bounds, History
 from fakekube.controllers.podautoscaler.replica_calculator import (
+    MetricError,
+    PodMetric,
     ReplicaCalculator,
     Tolerances,
     calculate_pod_requests,

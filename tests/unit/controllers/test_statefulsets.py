@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fakekube import Cluster
-from fakekube.controllers.statefulset.claims import is_claim_owner_up_to_date, update_claim_owner_refs
+from fakekube.controllers.statefulset.utils import is_claim_owner_up_to_date, update_claim_owner_refs
 from tests.unit.controllers.workloads import image, make_ready, names, reasons, workload
 
 

@@ -12,10 +12,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import partial
 
-from fakekube.controllers.scheduler.cycle import Cycle
-from fakekube.controllers.scheduler.framework import MAX_NODE_SCORE, Code, FilterPlugin, ScorePlugin, Status
-from fakekube.controllers.scheduler.nodeinfo import NodeInfo, PodInfo
-from fakekube.controllers.scheduler.terms import AffinityTerm, AffinityTerms
+from fakekube.controllers.scheduler.framework import MAX_NODE_SCORE, Code, Cycle, FilterPlugin, ScorePlugin, Status
+from fakekube.controllers.scheduler.nodeinfo import AffinityTerm, AffinityTerms, NodeInfo, PodInfo
 
 __all__ = ["InterPodAffinity", "InterPodAffinityScore"]
 

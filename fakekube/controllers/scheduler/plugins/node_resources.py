@@ -8,10 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from fakekube.controllers.scheduler.cycle import Cycle
-from fakekube.controllers.scheduler.framework import MAX_NODE_SCORE, Code, FilterPlugin, ScorePlugin, Status
-from fakekube.controllers.scheduler.nodeinfo import NodeInfo
-from fakekube.controllers.scheduler.requests import Amounts
+from fakekube.controllers.scheduler.framework import MAX_NODE_SCORE, Code, Cycle, FilterPlugin, ScorePlugin, Status
+from fakekube.controllers.scheduler.nodeinfo import Amounts, NodeInfo
 
 __all__ = ["BalancedAllocation", "Fit", "InsufficientResource", "LeastAllocated", "insufficient_resources"]
 

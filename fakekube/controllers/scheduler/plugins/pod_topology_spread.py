@@ -1,8 +1,10 @@
 """PodTopologySpread: spreads the pods that a selector matches over the values of a label.
 
-A pod without constraints of its own that belongs to a Service or a workload is spread over nodes and zones, if possible.
+A pod without constraints of its own that belongs to a Service or a workload is spread over nodes and zones, if possible. Its
+default selector is the labels of its Services and of the workload that controls it.
 
-Specified by: pkg/scheduler/framework/plugins/podtopologyspread/{plugin,common,filtering,scoring}.go.
+Specified by: pkg/scheduler/framework/plugins/podtopologyspread/{plugin,common,filtering,scoring}.go,
+pkg/scheduler/framework/plugins/helper/spread.go (DefaultSelector).
 """
 
 from __future__ import annotations
@@ -15,12 +17,41 @@ from typing import Any, Final
 from fakekube.apimachinery.selectors import LabelSelector, from_label_selector
 from fakekube.apimachinery.selectors.nodes import required_node_affinity
 from fakekube.apimachinery.selectors.taints import untolerated
-from fakekube.controllers.scheduler.cycle import Cycle
-from fakekube.controllers.scheduler.framework import MAX_NODE_SCORE, Code, FilterPlugin, ScorePlugin, Status
+from fakekube.controllers.objects import get_controller_of
+from fakekube.controllers.scheduler.framework import MAX_NODE_SCORE, Code, Cycle, FilterPlugin, Lister, ScorePlugin, Status
 from fakekube.controllers.scheduler.nodeinfo import NodeInfo, PodInfo
-from fakekube.controllers.scheduler.plugins.default_selector import default_selector
 
-__all__ = ["PodTopologySpread", "PodTopologySpreadScore"]
+__all__ = ["PodTopologySpread", "PodTopologySpreadScore", "default_selector"]
+
+#: The workloads whose selectors are used: (apiVersion, kind) → resource.
+_OWNERS: Final = {
+    ("apps/v1", "ReplicaSet"): "replicasets.apps",
+    ("apps/v1", "StatefulSet"): "statefulsets.apps",
+    ("v1", "ReplicationController"): "replicationcontrollers",
+}
+
+
+def default_selector(pod: Mapping[str, Any], lister: Lister) -> LabelSelector:
+    """Returns the selector; it is empty if no Service selects the pod and no workload controls it."""
+    namespace = pod["metadata"]["namespace"]
+    labels: dict[str, str] = {}
+    pod_labels = pod["metadata"].get("labels") or {}
+    for service in lister.list("services", namespace):
+        selector = service["spec"].get("selector")
+        if selector and selector.items() <= pod_labels.items():
+            labels |= selector
+    owner = get_controller_of(pod)
+    resource = _OWNERS.get((owner["apiVersion"], owner["kind"])) if owner else None
+    found = lister.get(resource, namespace, owner["name"]) if owner and resource else None
+    if found is None:
+        return from_label_selector({"matchLabels": labels})
+    if resource == "replicationcontrollers":
+        return from_label_selector({"matchLabels": labels | (found["spec"].get("selector") or {})})
+    of_owner = from_label_selector(found["spec"].get("selector"))
+    if not labels:
+        return of_owner
+    return LabelSelector((*from_label_selector({"matchLabels": labels}).requirements, *of_owner.requirements))
+
 
 HOSTNAME: Final = "kubernetes.io/hostname"
 ZONE: Final = "topology.kubernetes.io/zone"

@@ -8,8 +8,13 @@ from typing import Any
 import pytest
 
 from fakekube import Cluster
-from fakekube.controllers.volumes.matching import check_volume_satisfies_claim, find_matching_volume
-from fakekube.controllers.volumes.plugins import PluginError, check_provisioner, is_deleted_in_tree
+from fakekube.controllers.volumes.binding import (
+    PluginError,
+    check_provisioner,
+    check_volume_satisfies_claim,
+    find_matching_volume,
+    is_deleted_in_tree,
+)
 
 
 @pytest.fixture

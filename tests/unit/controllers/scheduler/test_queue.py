@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from fakekube.controllers.scheduler.nodeinfo import PodInfo
-from fakekube.controllers.scheduler.queue import SchedulingQueue
-from fakekube.controllers.scheduler.queueing_hints import ClusterEvent, is_pod_worth_requeuing
+from fakekube.controllers.scheduler.queue import ClusterEvent, SchedulingQueue, is_pod_worth_requeuing
 
 Object = dict[str, Any]
 

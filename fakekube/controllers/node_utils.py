@@ -1,4 +1,6 @@
-"""Adds and removes taints of nodes.
+"""Facts and taints of nodes that several controllers use.
+
+A node with the label `fakekube.dev/kubelet: silent` has no kubelet: a test does the kubelet's work, or the node has failed.
 
 Specified by: pkg/controller/controller_utils.go (AddOrUpdateTaintOnNode, RemoveTaintOffNode),
 pkg/controller/util/node/controller_utils.go (SwapNodeControllerTaint).
@@ -6,13 +8,22 @@ pkg/controller/util/node/controller_utils.go (SwapNodeControllerTaint).
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import Final
+from collections.abc import Collection, Mapping
+from typing import Any, Final
 
 from fakekube.controllers.client import Client
 from fakekube.controllers.objects import Object
 
-__all__ = ["NOT_READY", "UNREACHABLE", "UNSCHEDULABLE", "Taint", "swap_taints", "taint_keys"]
+__all__ = ["LABEL", "NOT_READY", "SILENT", "UNREACHABLE", "UNSCHEDULABLE", "Taint", "has_kubelet", "swap_taints", "taint_keys"]
+
+LABEL: Final = "fakekube.dev/kubelet"
+SILENT: Final = "silent"
+
+
+def has_kubelet(node: Mapping[str, Any]) -> bool:
+    """Whether a kubelet runs on this node."""
+    return (node["metadata"].get("labels") or {}).get(LABEL) != SILENT
+
 
 #: (key, effect), which identify a taint of a node.
 Taint = tuple[str, str]

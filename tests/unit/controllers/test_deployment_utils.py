@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 
-from fakekube.controllers.deployment.annotations import last_revision, max_revision, new_replica_set_annotations
-from fakekube.controllers.deployment.replica_counts import (
+from fakekube.controllers.deployment.utils import (
     get_proportion,
+    last_revision,
+    max_revision,
     max_surge,
     max_unavailable,
+    new_replica_set_annotations,
     new_rs_new_replicas,
     resolve_fenceposts,
 )

@@ -1,0 +1,271 @@
+"""The controllers of CertificateSigningRequests: they approve, sign and delete requests.
+
+A kubelet may request its own certificate (create certificatesigningrequests/selfnodeclient), or that of a node that bootstraps
+(…/nodeclient). Requests that are not allowed are checked again when ClusterRoles or their bindings change.
+
+The cluster's CA signs approved requests for the signers of kube-controller-manager. A request that violates the rules of its
+signer gets the condition Failed. Requests of other signers are ignored.
+
+Old requests are deleted: one hour after a decision, 24 hours after creation, or when the certificate expires. The real cleaner
+lists all of them every hour; here each is deleted at its own time.
+
+Specified by: pkg/controller/certificates/{approver/sarapprove,signer/signer,authority/policies,cleaner/cleaner}.go.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from fakekube.controllers.certificates import requests
+from fakekube.controllers.certificates.requests import RESOURCE, Names
+from fakekube.controllers.objects import Object
+from fakekube.controllers.reconciler import Key, Reconciler
+
+if TYPE_CHECKING:
+    from cryptography import x509
+
+__all__ = ["CSRApprovingController", "CSRCleanerController", "CSRSigningController"]
+
+SIGNER = "kubernetes.io/kube-apiserver-client-kubelet"
+RBAC = ("clusterroles.rbac.authorization.k8s.io", "clusterrolebindings.rbac.authorization.k8s.io")
+_SELF = ("selfnodeclient", "Auto approving self kubelet client certificate after SubjectAccessReview.")
+_NODE = ("nodeclient", "Auto approving kubelet client certificate after SubjectAccessReview.")
+
+
+class CSRApprovingController(Reconciler):
+    """Approves requests of the signer kube-apiserver-client-kubelet."""
+
+    name = "certificatesigningrequest-approving-controller"
+    client_name = "certificate-controller"
+    watches = (RESOURCE,)
+
+    def __init__(self) -> None:
+        self._denied: set[Key] = set()
+
+    def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
+        if resource != RESOURCE:
+            return tuple(self._denied)
+        key = Key("", obj["metadata"]["name"])
+        if event_type == "DELETED":
+            self._denied.discard(key)
+            return ()
+        return (key,)
+
+    def reconcile(self, key: Key) -> None:
+        self._denied.discard(key)
+        obj = self.cache.get(RESOURCE, "", key.name)
+        if obj is None or obj["spec"].get("signerName") != SIGNER or (obj.get("status") or {}).get("certificate"):
+            return
+        if requests.has_condition(obj, "Approved") or requests.has_condition(obj, "Denied"):
+            return
+        request = requests.parse(obj)
+        names = requests.names_of(request) if request is not None else None
+        if names is None or requests.validate_kubelet_client(names, set(obj["spec"].get("usages") or ())):
+            return
+        own = obj["spec"].get("username") == names.common_name
+        for subresource, message in (_SELF, _NODE) if own else (_NODE,):
+            if self._is_allowed(obj, subresource):
+                self._approve(obj, message)
+                return
+        self._denied.add(key)
+        for name in RBAC:
+            self.also_watch(name)
+
+    def _is_allowed(self, obj: Object, subresource: str) -> bool:
+        spec = obj["spec"]
+        user = {"user": spec.get("username", ""), **{name: spec[name] for name in ("uid", "groups", "extra") if name in spec}}
+        attributes = {
+            "group": "certificates.k8s.io",
+            "resource": "certificatesigningrequests",
+            "verb": "create",
+            "subresource": subresource,
+            "version": "*",
+        }
+        review = self.client.create(
+            {
+                "apiVersion": "authorization.k8s.io/v1",
+                "kind": "SubjectAccessReview",
+                "spec": {**user, "resourceAttributes": attributes},
+            }
+        )
+        return bool(review["status"].get("allowed"))
+
+    def _approve(self, obj: Object, message: str) -> None:
+        status = obj.get("status") or {}
+        conditions = [*(status.get("conditions") or ()), requests.new_condition("Approved", "AutoApproved", message)]
+        self.client.update({**obj, "status": {**status, "conditions": conditions}}, subresource="approval")
+
+
+#: The maximum (--cluster-signing-duration) and the minimum lifetime of a certificate.
+MAX_DURATION, MIN_DURATION = timedelta(days=365), timedelta(minutes=10)
+BACKDATE = timedelta(minutes=5)
+#: The end of a certificate with a shorter lifetime is not brought forward by BACKDATE.
+SHORT = timedelta(hours=8)
+
+Validation = Callable[[Names, set[str]], str]
+
+
+def _validate_client(_names: Names, usages: set[str]) -> str:
+    foreign = usages - {"digital signature", "key encipherment", "client auth"}
+    if foreign:
+        return f"invalid usage for client certificate: {sorted(foreign)[0]}"
+    return "" if "client auth" in usages else "missing required usage for client certificate: client auth"
+
+
+#: Signer → the validation of its requests, which returns "" for a valid one.
+SIGNERS: Mapping[str, Validation] = {
+    "kubernetes.io/kube-apiserver-client": _validate_client,
+    "kubernetes.io/kube-apiserver-client-kubelet": requests.validate_kubelet_client,
+    "kubernetes.io/kubelet-serving": requests.validate_kubelet_serving,
+    "kubernetes.io/legacy-unknown": lambda _names, _usages: "",
+}
+
+#: Usages → fields of x509.KeyUsage.
+_KEY_USAGES = {
+    "signing": "digital_signature",
+    "digital signature": "digital_signature",
+    "content commitment": "content_commitment",
+    "key encipherment": "key_encipherment",
+    "key agreement": "key_agreement",
+    "data encipherment": "data_encipherment",
+    "cert sign": "key_cert_sign",
+    "crl sign": "crl_sign",
+    "encipher only": "encipher_only",
+    "decipher only": "decipher_only",
+}
+#: Usages → object identifiers of extended key usages, in the order of crypto/x509.
+_EXTENDED_KEY_USAGES = {
+    "any": "2.5.29.37.0",
+    "server auth": "1.3.6.1.5.5.7.3.1",
+    "client auth": "1.3.6.1.5.5.7.3.2",
+    "code signing": "1.3.6.1.5.5.7.3.3",
+    "email protection": "1.3.6.1.5.5.7.3.4",
+    "s/mime": "1.3.6.1.5.5.7.3.4",
+    "ipsec end system": "1.3.6.1.5.5.7.3.5",
+    "ipsec tunnel": "1.3.6.1.5.5.7.3.6",
+    "ipsec user": "1.3.6.1.5.5.7.3.7",
+    "timestamping": "1.3.6.1.5.5.7.3.8",
+    "ocsp signing": "1.3.6.1.5.5.7.3.9",
+    "microsoft sgc": "1.3.6.1.4.1.311.10.3.3",
+    "netscape sgc": "2.16.840.1.113730.4.1",
+}
+
+
+class CSRSigningController(Reconciler):
+    """Signs requests."""
+
+    name = "certificatesigningrequest-signing-controller"
+    client_name = "certificate-controller"
+    watches = (RESOURCE,)
+
+    def reconcile(self, key: Key) -> None:
+        obj = self.cache.get(RESOURCE, "", key.name)
+        validate = SIGNERS.get(obj["spec"].get("signerName", "")) if obj is not None else None
+        if obj is None or validate is None or not _is_ready_to_sign(obj):
+            return
+        request = requests.parse(obj)
+        if request is None:
+            return
+        status, usages = obj.get("status") or {}, list(obj["spec"].get("usages") or ())
+        problem = validate(requests.names_of(request), set(usages))
+        if problem:
+            failed = requests.new_condition("Failed", "SignerValidationFailure", problem, self.client.now())
+            status = {**status, "conditions": [*status["conditions"], failed]}
+        elif request.is_signature_valid:
+            pem = self._sign(request, usages, obj["spec"].get("expirationSeconds"))
+            status = {**status, "certificate": base64.b64encode(pem.encode()).decode()}
+        else:
+            return
+        self.client.update({**obj, "status": status}, subresource="status")
+
+    def _sign(self, request: x509.CertificateSigningRequest, usages: list[str], seconds: int | None) -> str:
+        assert self.context.authority is not None
+        duration = MAX_DURATION if seconds is None else min(MAX_DURATION, max(MIN_DURATION, timedelta(seconds=seconds)))
+        now = self.clock.now()
+        not_after = now + duration if duration < SHORT else now + duration - BACKDATE
+        # Verifiers use the real time, which may be earlier than that of the cluster's clock.
+        not_before = min(now, datetime.now(UTC)) - BACKDATE
+        return self.context.authority().sign_request(request, _extensions(request, usages), not_before, not_after)
+
+
+def _is_ready_to_sign(obj: Object) -> bool:
+    if (obj.get("status") or {}).get("certificate"):
+        return False
+    denied = requests.has_condition(obj, "Denied") or requests.has_condition(obj, "Failed", true=True)
+    return requests.has_condition(obj, "Approved") and not denied
+
+
+def _extensions(request: x509.CertificateSigningRequest, usages: list[str]) -> list[tuple[x509.ExtensionType, bool]]:
+    """Returns the extensions of the certificate, and whether each is critical. Of the requested ones only names are kept."""
+    from cryptography import x509
+
+    found: list[tuple[x509.ExtensionType, bool]] = []
+    fields = {_KEY_USAGES[usage] for usage in usages if usage in _KEY_USAGES}
+    if fields:
+        agrees = bool(fields & {"key_agreement", "encipher_only", "decipher_only"})
+        flags = {name: name in fields for name in dict.fromkeys(_KEY_USAGES.values())}
+        found.append((x509.KeyUsage(**{**flags, "key_agreement": agrees}), True))
+    oids = [oid for usage, oid in _EXTENDED_KEY_USAGES.items() if usage in usages]
+    if oids:
+        found.append((x509.ExtendedKeyUsage([x509.ObjectIdentifier(oid) for oid in dict.fromkeys(oids)]), False))
+    found.append((x509.BasicConstraints(ca=False, path_length=None), True))
+    try:
+        names = request.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except (x509.ExtensionNotFound, ValueError):
+        return found
+    return [*found, (x509.SubjectAlternativeName(list(names)), not list(request.subject))]
+
+
+#: How long requests are kept that were denied, have failed or were issued (deniedExpiration, approvedExpiration).
+DECIDED = timedelta(hours=1)
+#: How long other requests are kept (pendingExpiration).
+PENDING = timedelta(hours=24)
+#: Timestamps are whole seconds, so that an object is older than a limit one second later.
+SECOND = timedelta(seconds=1)
+
+
+class CSRCleanerController(Reconciler):
+    """Deletes old requests."""
+
+    name = "certificatesigningrequest-cleaner-controller"
+    client_name = "certificate-controller"
+    watches = (RESOURCE,)
+
+    def reconcile(self, key: Key) -> None:
+        obj = self.cache.get(RESOURCE, "", key.name)
+        expires = min(_expirations(obj), default=None) if obj is not None else None
+        if expires is None:
+            return
+        left = (expires + SECOND - self.clock.now()).total_seconds()
+        if left > 0:
+            self.requeue_after(key, left)
+        else:
+            self.client.delete(RESOURCE, key.name)
+
+
+def _expirations(obj: Object) -> Iterator[datetime]:
+    """Yields the times after which the request is to be deleted; the earliest counts."""
+    status = obj.get("status") or {}
+    issued = bool(status.get("certificate"))
+    limits = {"Approved": DECIDED if issued else PENDING, "Denied": DECIDED, "Failed": DECIDED}
+    conditions = status.get("conditions") or ()
+    if not conditions:
+        yield datetime.fromisoformat(obj["metadata"]["creationTimestamp"]) + PENDING
+    for condition in conditions:
+        updated = condition.get("lastUpdateTime")
+        if updated and condition["type"] in limits:
+            yield datetime.fromisoformat(updated) + limits[condition["type"]]
+        if condition["type"] == "Approved" and issued:
+            yield from _certificate_expiration(status["certificate"])
+
+
+def _certificate_expiration(certificate: str) -> Iterator[datetime]:
+    from cryptography import x509
+
+    try:
+        yield x509.load_pem_x509_certificate(base64.b64decode(certificate)).not_valid_after_utc
+    except ValueError:
+        return

@@ -1,0 +1,270 @@
+"""The plugins that look at the fields of a node.
+
+* NodeName restricts a pod to the node in spec.nodeName.
+* NodeUnschedulable: only pods that tolerate the taint for unschedulable nodes run on cordoned nodes.
+* NodePorts checks whether the host ports of the pod are free. A port is used per protocol and address.
+* NodeAffinity: nodeSelector, and required and preferred node affinity.
+* TaintToleration: NoSchedule and NoExecute taints exclude pods that do not tolerate them; PreferNoSchedule lowers the score.
+* ImageLocality prefers nodes that have the images of the pod.
+
+Specified by: pkg/scheduler/framework/plugins/{nodename,nodeunschedulable,nodeports,nodeaffinity,tainttoleration,imagelocality},
+pkg/scheduler/framework/plugins/helper/normalize_score.go, k8s.io/kube-scheduler/framework/types.go (HostPortInfo).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from fakekube.apimachinery.selectors.nodes import preferred_weight, required_node_affinity
+from fakekube.apimachinery.selectors.taints import tolerates_all, untolerated
+from fakekube.controllers.scheduler.framework import (
+    MAX_NODE_SCORE,
+    Code,
+    Cycle,
+    FilterPlugin,
+    PreFilterRejection,
+    ScorePlugin,
+    Status,
+)
+from fakekube.controllers.scheduler.nodeinfo import HostPort, NodeInfo
+
+__all__ = [
+    "ImageLocality",
+    "NodeAffinity",
+    "NodeAffinityScore",
+    "NodeName",
+    "NodePorts",
+    "NodeUnschedulable",
+    "TaintToleration",
+    "TaintTolerationScore",
+    "default_normalize",
+]
+
+
+def default_normalize(scores: list[int], *, reverse: bool = False) -> list[int]:
+    """Scales scores so that the highest is MAX_NODE_SCORE, or with `reverse` 0 (DefaultNormalizeScore)."""
+    largest = max(scores, default=0)
+    if largest == 0:
+        return [MAX_NODE_SCORE] * len(scores) if reverse else scores
+    scaled = [MAX_NODE_SCORE * score // largest for score in scores]
+    return [MAX_NODE_SCORE - score for score in scaled] if reverse else scaled
+
+
+class NodeName(FilterPlugin):
+    """Rejects all nodes but the one with the name."""
+
+    name = "NodeName"
+    refusal = Status(Code.UNRESOLVABLE, ("node(s) didn't match the requested node name",), name)
+
+    def __init__(self, node_name: str) -> None:
+        self._node_name = node_name
+
+    @classmethod
+    def pre_filter(cls, cycle: Cycle) -> FilterPlugin | None:
+        node_name = cycle.spec.get("nodeName")
+        return cls(node_name) if node_name else None
+
+    def filter(self, node: NodeInfo) -> Status | None:
+        return None if node.name == self._node_name else self.refusal
+
+
+TAINT = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
+
+
+class NodeUnschedulable(FilterPlugin):
+    """Rejects cordoned nodes."""
+
+    name = "NodeUnschedulable"
+    refusal = Status(Code.UNRESOLVABLE, ("node(s) were unschedulable",), name)
+
+    @classmethod
+    def pre_filter(cls, cycle: Cycle) -> FilterPlugin | None:
+        return None if tolerates_all(cycle.spec.get("tolerations") or (), TAINT) else cls()
+
+    def filter(self, node: NodeInfo) -> Status | None:
+        return self.refusal if (node.obj.get("spec") or {}).get("unschedulable") else None
+
+
+EVERY_ADDRESS = "0.0.0.0"
+
+
+class NodePorts(FilterPlugin):
+    """Rejects nodes on which a host port is in use."""
+
+    name = "NodePorts"
+    refusal = Status(Code.UNSCHEDULABLE, ("node(s) didn't have free ports for the requested pod ports",), name)
+
+    def __init__(self, ports: tuple[HostPort, ...]) -> None:
+        self._ports = ports
+
+    @classmethod
+    def pre_filter(cls, cycle: Cycle) -> FilterPlugin | None:
+        return cls(cycle.pod.host_ports) if cycle.pod.host_ports else None
+
+    def filter(self, node: NodeInfo) -> Status | None:
+        in_use = any(_conflict(mine, other) for ports in node.host_ports.values() for other in ports for mine in self._ports)
+        return self.refusal if in_use else None
+
+
+def _conflict(one: HostPort, other: HostPort) -> bool:
+    if one[1:] != other[1:]:
+        return False
+    return one[0] == other[0] or EVERY_ADDRESS in (one[0], other[0])
+
+
+class NodeAffinity(FilterPlugin):
+    """Rejects nodes that do not match nodeSelector or required node affinity."""
+
+    name = "NodeAffinity"
+    refusal = Status(Code.UNRESOLVABLE, ("node(s) didn't match Pod's node affinity/selector",), name)
+    conflict = Status(Code.UNRESOLVABLE, ("pod affinity terms conflict",), name)
+
+    def __init__(self, matches: Callable[[Mapping[str, Any]], bool], names: frozenset[str] | None) -> None:
+        self._matches = matches
+        self.node_names = names
+
+    @classmethod
+    def pre_filter(cls, cycle: Cycle) -> FilterPlugin | None:
+        matches = required_node_affinity(cycle.spec)
+        if matches is None:
+            return None
+        names = _node_names(cycle.spec)
+        if names is not None and not names:
+            raise PreFilterRejection(cls.conflict)
+        return cls(matches, names)
+
+    def filter(self, node: NodeInfo) -> Status | None:
+        return None if self._matches(node.obj) else self.refusal
+
+
+def _node_names(spec: Mapping[str, Any]) -> frozenset[str] | None:
+    """Returns the nodes that the terms of required affinity name; None if a term does not restrict the name."""
+    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
+    terms = required.get("nodeSelectorTerms")
+    if not terms:
+        return None
+    names: frozenset[str] = frozenset()
+    for term in terms:
+        of_term: frozenset[str] | None = None
+        for field in term.get("matchFields") or ():
+            if field.get("key") == "metadata.name" and field.get("operator") == "In":
+                values = frozenset(field.get("values") or ())
+                of_term = values if of_term is None else of_term & values
+        if of_term is None:
+            return None
+        names |= of_term
+    return names
+
+
+class NodeAffinityScore(ScorePlugin):
+    """Scores the weights of matching preferred terms."""
+
+    name = "NodeAffinity"
+    weight = 2
+
+    def __init__(self, preferred: Sequence[Mapping[str, Any]]) -> None:
+        self._preferred = preferred
+
+    @classmethod
+    def pre_score(cls, cycle: Cycle, nodes: Sequence[NodeInfo]) -> ScorePlugin | None:
+        affinity = (cycle.spec.get("affinity") or {}).get("nodeAffinity") or {}
+        preferred = affinity.get("preferredDuringSchedulingIgnoredDuringExecution")
+        return cls(preferred) if preferred else None
+
+    def score(self, node: NodeInfo) -> int:
+        return preferred_weight(self._preferred, node.obj)
+
+    def normalize(self, scores: list[int], nodes: Sequence[NodeInfo]) -> list[int]:
+        return default_normalize(scores)
+
+
+PREFER_NO_SCHEDULE = "PreferNoSchedule"
+
+Tolerations = Sequence[Mapping[str, Any]]
+
+
+class TaintToleration(FilterPlugin):
+    """Rejects nodes with a NoSchedule or NoExecute taint that is not tolerated."""
+
+    name = "TaintToleration"
+    refusal = Status(Code.UNRESOLVABLE, ("node(s) had untolerated taint(s)",), name)
+
+    def __init__(self, tolerations: Tolerations) -> None:
+        self._tolerations = tolerations
+
+    @classmethod
+    def pre_filter(cls, cycle: Cycle) -> FilterPlugin | None:
+        return cls(cycle.spec.get("tolerations") or ())
+
+    def filter(self, node: NodeInfo) -> Status | None:
+        taints = node.taints
+        return self.refusal if taints and untolerated(taints, self._tolerations) else None
+
+
+class TaintTolerationScore(ScorePlugin):
+    """Scores the number of PreferNoSchedule taints that are not tolerated: the fewer, the higher."""
+
+    name = "TaintToleration"
+    weight = 3
+
+    def __init__(self, tolerations: Tolerations) -> None:
+        self._tolerations = tolerations
+
+    @classmethod
+    def pre_score(cls, cycle: Cycle, nodes: Sequence[NodeInfo]) -> ScorePlugin | None:
+        if not any(taint.get("effect") == PREFER_NO_SCHEDULE for node in nodes for taint in node.taints):
+            return None
+        effects = ("", None, PREFER_NO_SCHEDULE)
+        return cls([one for one in cycle.spec.get("tolerations") or () if one.get("effect") in effects])
+
+    def score(self, node: NodeInfo) -> int:
+        return sum(
+            taint.get("effect") == PREFER_NO_SCHEDULE and not tolerates_all(self._tolerations, taint) for taint in node.taints
+        )
+
+    def normalize(self, scores: list[int], nodes: Sequence[NodeInfo]) -> list[int]:
+        return default_normalize(scores, reverse=True)
+
+
+MEGABYTE = 1024 * 1024
+#: The sizes for the lowest and the highest score (minThreshold, maxContainerThreshold).
+SMALLEST = 23 * MEGABYTE
+LARGEST_OF_CONTAINER = 1000 * MEGABYTE
+
+
+class ImageLocality(ScorePlugin):
+    """Scores the size of the images on the node; images that few nodes have count less."""
+
+    name = "ImageLocality"
+
+    def __init__(self, images: Sequence[str], holders: Mapping[str, int], nodes: int) -> None:
+        self._images, self._holders, self._nodes = images, holders, nodes
+
+    @classmethod
+    def pre_score(cls, cycle: Cycle, nodes: Sequence[NodeInfo]) -> ScorePlugin | None:
+        holders = Counter(name for node in cycle.nodes for name in _sizes(node))
+        if not holders:
+            return None
+        spec = cycle.spec
+        containers = (*(spec.get("initContainers") or ()), *spec["containers"])
+        images = [_normalized(container.get("image") or "") for container in containers]
+        return cls(images, holders, len(cycle.snapshot.nodes))
+
+    def score(self, node: NodeInfo) -> int:
+        sizes = _sizes(node)
+        total = sum(int(sizes[image] * (self._holders[image] / self._nodes)) for image in self._images if image in sizes)
+        largest = LARGEST_OF_CONTAINER * len(self._images)
+        return MAX_NODE_SCORE * (min(max(total, SMALLEST), largest) - SMALLEST) // (largest - SMALLEST)
+
+
+def _sizes(node: NodeInfo) -> dict[str, int]:
+    images = (node.obj.get("status") or {}).get("images") or ()
+    return {name: image.get("sizeBytes") or 0 for image in images for name in image.get("names") or ()}
+
+
+def _normalized(image: str) -> str:
+    """Returns the image with the tag `latest`, if it has none (normalizedImageName)."""
+    return image if image.rfind(":") > image.rfind("/") else f"{image}:latest"
