@@ -367,11 +367,11 @@ def _speed(text: str) -> float:
 
 
 def _controllers(text: str) -> list[str]:
-    from fakekube.controllers.controller_descriptors import UnknownController, enabled
+    from fakekube.controllers.controller_descriptors import UnknownController, select_controllers
 
     switches = text.split(",")
     try:
-        enabled(switches)
+        select_controllers(switches)
     except UnknownController as problem:
         raise argparse.ArgumentTypeError(str(problem)) from None
     return switches

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from fakekube.apiserver.http.version import user_agent
 from fakekube.apiserver.server import build
-from fakekube.controllers import DELETION_GRACE, PROFILES, Context, Manager, enabled
+from fakekube.controllers import DELETION_GRACE, PROFILES, Context, Manager, select_controllers
 from fakekube.controllers.client import Client
 from fakekube.nodes import metrics_api
 
@@ -73,7 +73,7 @@ class Components:
         store: Store[Document] | None,
     ) -> None:
         switches = PROFILES[profile] if controllers is None else controllers
-        self._controllers = enabled(switches.split(",") if isinstance(switches, str) else switches)
+        self._controllers = select_controllers(switches.split(",") if isinstance(switches, str) else switches)
         self.controller_names = tuple([row.name for row in self._controllers])
         self._profile, self._settings, self._authority = profile, settings, authority
         runs_kubelets = self._runs("kubelet")

@@ -9,7 +9,13 @@ Specified by: cmd/kube-controller-manager/app, pkg/controller.
 
 from __future__ import annotations
 
-from fakekube.controllers.controller_descriptors import DELETION_GRACE, PROFILES, ControllerDescriptor, UnknownController, enabled
+from fakekube.controllers.controller_descriptors import (
+    DELETION_GRACE,
+    PROFILES,
+    ControllerDescriptor,
+    UnknownController,
+    select_controllers,
+)
 from fakekube.controllers.manager import Manager
 from fakekube.controllers.reconciler import Context, Key, Reconciler
 
@@ -22,5 +28,5 @@ __all__ = [
     "Manager",
     "Reconciler",
     "UnknownController",
-    "enabled",
+    "select_controllers",
 ]

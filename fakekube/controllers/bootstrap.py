@@ -30,14 +30,14 @@ def _is_token(obj: Object) -> bool:
     return obj.get("type") == TYPE and obj["metadata"].get("namespace") == NAMESPACE
 
 
-def _decode(secret: Object) -> Mapping[str, str]:
+def _decode_data(secret: Object) -> Mapping[str, str]:
     """Returns the decoded data of a Secret."""
     return {key: base64.b64decode(value).decode("utf-8", "replace") for key, value in (secret.get("data") or {}).items()}
 
 
-def _expiration(secret: Object) -> datetime | None:
+def _parse_expiration(secret: Object) -> datetime | None:
     """Returns the expiration of a token: None if there is none, the earliest time if it is malformed."""
-    text = _decode(secret).get("expiration", "")
+    text = _decode_data(secret).get("expiration", "")
     if not text:
         return None
     try:
@@ -63,7 +63,7 @@ class TokenCleaner(Reconciler):
 
     def reconcile(self, key: Key) -> None:
         secret = self.cache.get("secrets", key.namespace, key.name)
-        expires = _expiration(secret) if secret is not None else None
+        expires = _parse_expiration(secret) if secret is not None else None
         if secret is None or expires is None:
             return
         left = (expires - self.clock.now()).total_seconds()
@@ -112,10 +112,10 @@ class BootstrapSigner(Reconciler):
         found = {}
         now = self.clock.now()
         for secret in self.cache.list("secrets", NAMESPACE):
-            name, data = _NAME.fullmatch(secret["metadata"]["name"]), _decode(secret)
+            name, data = _NAME.fullmatch(secret["metadata"]["name"]), _decode_data(secret)
             if not _is_token(secret) or name is None or data.get("token-id") != name[1] or not data.get("token-secret"):
                 continue
-            expires = _expiration(secret)
+            expires = _parse_expiration(secret)
             if data.get("usage-bootstrap-signing") == "true" and (expires is None or expires > now):
                 found[name[1]] = data["token-secret"]
         return found
@@ -123,10 +123,10 @@ class BootstrapSigner(Reconciler):
 
 def compute_detached_signature(content: str, token: str, secret: str) -> str:
     """Returns the detached JWS (HS256) of a text with a bootstrap token (ComputeDetachedSignature)."""
-    header = _base64url(json.dumps({"alg": "HS256", "kid": token}))
-    digest = hmac.new(secret.encode(), f"{header}.{_base64url(content.encode())}".encode(), hashlib.sha256).digest()
-    return f"{header}..{_base64url(digest)}"
+    header = _encode_base64url(json.dumps({"alg": "HS256", "kid": token}))
+    digest = hmac.new(secret.encode(), f"{header}.{_encode_base64url(content.encode())}".encode(), hashlib.sha256).digest()
+    return f"{header}..{_encode_base64url(digest)}"
 
 
-def _base64url(text: bytes) -> str:
+def _encode_base64url(text: bytes) -> str:
     return base64.urlsafe_b64encode(text).rstrip(b"=").decode()

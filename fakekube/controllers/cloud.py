@@ -34,7 +34,7 @@ class IngressController(Reconciler):
     program: ClassVar[str] = "ingress-controller"
     watches: ClassVar[tuple[str, ...]] = (INGRESSES, CLASSES)
 
-    def started(self) -> None:
+    def on_start(self) -> None:
         for ingress in self.cache.list(INGRESSES):
             self.enqueue(Key(ingress["metadata"]["namespace"], ingress["metadata"]["name"]))
 
@@ -93,7 +93,7 @@ class ServiceLoadBalancerController(Reconciler):
     component: ClassVar[str] = "service-controller"
     watches: ClassVar[tuple[str, ...]] = ("services",)
 
-    def started(self) -> None:
+    def on_start(self) -> None:
         for service in self.cache.list("services"):
             self.enqueue(Key(service["metadata"]["namespace"], service["metadata"]["name"]))
 
@@ -121,14 +121,14 @@ class ServiceLoadBalancerController(Reconciler):
         self.recorder.event(service, "Normal", "EnsuringLoadBalancer", "Ensuring load balancer")
         finalizers = service["metadata"].get("finalizers") or []
         if FINALIZER not in finalizers:
-            self._patch(service, {"metadata": {"finalizers": [*finalizers, FINALIZER]}})
+            self._patch_service(service, {"metadata": {"finalizers": [*finalizers, FINALIZER]}})
         used = {address for one in self.cache.list("services") for address in ingress_addresses(one)}
-        ingress = [{"ip": self._address(service, family, used), "ipMode": "VIP"} for family in families]
-        self._patch(service, {"status": {"loadBalancer": {"ingress": ingress}}}, subresource="status")
+        ingress = [{"ip": self._choose_address(service, family, used), "ipMode": "VIP"} for family in families]
+        self._patch_service(service, {"status": {"loadBalancer": {"ingress": ingress}}}, subresource="status")
         self.recorder.event(service, "Normal", "EnsuredLoadBalancer", "Ensured load balancer")
 
     @staticmethod
-    def _address(service: Object, family: str, used: set[str]) -> str:
+    def _choose_address(service: Object, family: str, used: set[str]) -> str:
         requested = service["spec"].get("loadBalancerIP")
         if requested and f"IPv{ip_address(requested).version}" == family:
             return str(requested)
@@ -138,11 +138,11 @@ class ServiceLoadBalancerController(Reconciler):
     def _delete_load_balancer(self, service: Object) -> None:
         self.recorder.event(service, "Normal", "DeletingLoadBalancer", "Deleting load balancer")
         if ingress_addresses(service):
-            self._patch(service, {"status": {"loadBalancer": None}}, subresource="status")
+            self._patch_service(service, {"status": {"loadBalancer": None}}, subresource="status")
         finalizers = [one for one in service["metadata"]["finalizers"] if one != FINALIZER]
-        self._patch(service, {"metadata": {"finalizers": finalizers or None}})
+        self._patch_service(service, {"metadata": {"finalizers": finalizers or None}})
         self.recorder.event(service, "Normal", "DeletedLoadBalancer", "Deleted load balancer")
 
-    def _patch(self, service: Object, patch: dict[str, Any], subresource: str = "") -> None:
+    def _patch_service(self, service: Object, patch: dict[str, Any], subresource: str = "") -> None:
         metadata = service["metadata"]
         self.client.patch("services", metadata["name"], patch, namespace=metadata["namespace"], subresource=subresource)

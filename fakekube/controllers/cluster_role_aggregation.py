@@ -34,7 +34,7 @@ class ClusterRoleAggregationController(Reconciler):
         role = self.cache.get(CLUSTER_ROLES, "", key.name)
         if role is None or not role.get("aggregationRule"):
             return
-        rules = self._aggregate(role)
+        rules = self._aggregate_rules(role)
         if rules != (role.get("rules") or []):
             applied = {
                 "apiVersion": role["apiVersion"],
@@ -44,7 +44,7 @@ class ClusterRoleAggregationController(Reconciler):
             }
             self.client.apply(applied, field_manager=MANAGER, force=True)
 
-    def _aggregate(self, role: Object) -> list[dict[str, Any]]:
+    def _aggregate_rules(self, role: Object) -> list[dict[str, Any]]:
         rules: list[dict[str, Any]] = []
         for selector in role["aggregationRule"].get("clusterRoleSelectors") or ():
             matches = from_label_selector(selector).matches

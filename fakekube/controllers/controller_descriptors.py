@@ -31,7 +31,7 @@ __all__ = [
     "PROFILES",
     "ControllerDescriptor",
     "UnknownController",
-    "enabled",
+    "select_controllers",
 ]
 
 #: In `ControllerDescriptor.starts_on`: changes of every resource start the controller, if `starts_for` holds.
@@ -343,7 +343,7 @@ PROFILES: Mapping[str, tuple[str, ...]] = {
 DELETION_GRACE: Mapping[str, float] = {"envtest": 1.0}
 
 
-def enabled(switches: Iterable[str]) -> tuple[ControllerDescriptor, ...]:
+def select_controllers(switches: Iterable[str]) -> tuple[ControllerDescriptor, ...]:
     """Returns the controllers that the values of --controllers switch on.
 
     Args:
@@ -352,17 +352,17 @@ def enabled(switches: Iterable[str]) -> tuple[ControllerDescriptor, ...]:
     Raises:
         UnknownController: There is no controller of that name.
     """
-    return _enabled(tuple(switches))
+    return _select_controllers(tuple(switches))
 
 
 @lru_cache(maxsize=64)
-def _enabled(switches: tuple[str, ...]) -> tuple[ControllerDescriptor, ...]:
+def _select_controllers(switches: tuple[str, ...]) -> tuple[ControllerDescriptor, ...]:
     chosen = [_replace_alias(switch.strip()) for switch in switches if switch.strip()]
     known = {descriptor.name for descriptor in CONTROLLERS}
     for switch in chosen:
         if switch != "*" and switch.removeprefix("-") not in known:
             raise UnknownController(f'"{switch.removeprefix("-")}" is not in the list of known controllers')
-    return tuple(descriptor for descriptor in CONTROLLERS if _is_enabled(descriptor, chosen))
+    return tuple(descriptor for descriptor in CONTROLLERS if _is_controller_enabled(descriptor, chosen))
 
 
 def _replace_alias(switch: str) -> str:
@@ -370,7 +370,7 @@ def _replace_alias(switch: str) -> str:
     return switch[: len(switch) - len(name)] + ALIASES.get(name, name)
 
 
-def _is_enabled(descriptor: ControllerDescriptor, switches: list[str]) -> bool:
+def _is_controller_enabled(descriptor: ControllerDescriptor, switches: list[str]) -> bool:
     """IsControllerEnabled."""
     if descriptor.name in switches:
         return True

@@ -102,7 +102,7 @@ class ControllerRefManager:
         claimed, failure = [], None
         for obj in list(objects):
             try:
-                if self._claims(obj):
+                if self._claim_object(obj):
                     claimed.append(obj)
             except ApiError as error:
                 failure = failure or error
@@ -110,7 +110,7 @@ class ControllerRefManager:
             raise failure
         return claimed
 
-    def _claims(self, obj: Object) -> bool:
+    def _claim_object(self, obj: Object) -> bool:
         reference = get_controller_of(obj)
         deleted = "deletionTimestamp" in self.owner["metadata"]
         if reference is not None:
@@ -119,18 +119,18 @@ class ControllerRefManager:
             if self.matches(obj):
                 return True
             if not deleted:
-                self._release(obj)
+                self._release_object(obj)
             return False
         if deleted or "deletionTimestamp" in obj["metadata"] or not self.matches(obj):
             return False
-        return self._adopt(obj)
+        return self._adopt_object(obj)
 
-    def _adopt(self, obj: Object) -> bool:
+    def _adopt_object(self, obj: Object) -> bool:
         self._check_adoption()
         metadata = {"ownerReferences": [new_controller_ref(self.owner)], "uid": obj["metadata"]["uid"]}
         if self.finalizers:
             metadata["finalizers"] = list(self.finalizers)
-        return self._patch(obj, {"metadata": metadata}, ignored=(404,))
+        return self._patch_object(obj, {"metadata": metadata}, ignored=(404,))
 
     def _check_adoption(self) -> None:
         """Before the first adoption, checks with the API that the controller exists and is not being deleted. Raises ApiError."""
@@ -143,16 +143,16 @@ class ControllerRefManager:
             raise ApiError({"code": 409, "reason": "Conflict", "message": text})
         self._may_adopt = True
 
-    def _release(self, obj: Object) -> None:
+    def _release_object(self, obj: Object) -> None:
         metadata: Object = {
             "uid": obj["metadata"]["uid"],
             "ownerReferences": [{"$patch": "delete", "uid": self.owner["metadata"]["uid"]}],
         }
         if self.finalizers:
             metadata["$deleteFromPrimitiveList/finalizers"] = list(self.finalizers)
-        self._patch(obj, {"metadata": metadata}, ignored=(404, 422))
+        self._patch_object(obj, {"metadata": metadata}, ignored=(404, 422))
 
-    def _patch(self, obj: Object, patch: Object, ignored: tuple[int, ...]) -> bool:
+    def _patch_object(self, obj: Object, patch: Object, ignored: tuple[int, ...]) -> bool:
         """Patches the object. Returns False if the status code is an ignored one, which means that the object is gone."""
         metadata = obj["metadata"]
         try:

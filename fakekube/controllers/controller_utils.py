@@ -128,7 +128,7 @@ def sort_for_deletion(pods: Sequence[Object], ranks: Sequence[int], now: datetim
         now: The time from which ages are calculated.
     """
     ranked = [_RankedPod.of(pod, rank, now) for pod, rank in zip(pods, ranks, strict=True)]
-    ranked.sort(key=cmp_to_key(_compare))
+    ranked.sort(key=cmp_to_key(_compare_for_deletion))
     return [one.pod for one in ranked]
 
 
@@ -152,14 +152,14 @@ class _RankedPod:
         return cls(
             pod,
             (bool(pod["spec"].get("nodeName")), _PHASES.get(phase_of(pod), 0), ready, _deletion_cost(pod), -rank),
-            _seconds(since, now),
-            _restarts(pod),
-            _seconds(created, now),
+            _seconds_since(since, now),
+            _max_container_restarts(pod),
+            _seconds_since(created, now),
             pod["metadata"]["uid"],
         )
 
 
-def _compare(one: _RankedPod, other: _RankedPod) -> int:
+def _compare_for_deletion(one: _RankedPod, other: _RankedPod) -> int:
     if one.first != other.first:
         return -1 if one.first < other.first else 1
     if one.first[2] and one.ready_age != other.ready_age:
@@ -175,17 +175,17 @@ def _compare_ages(one: float | None, other: float | None, uid: str, other_uid: s
     """Compares ages: no time is first, then the age with the smaller power of two, then the smaller uid."""
     if one is None or other is None:
         return -1 if one is None else 1
-    difference = _power(one) - _power(other)
+    difference = _logarithmic_rank(one) - _logarithmic_rank(other)
     if difference:
         return difference
     return -1 if uid < other_uid else 1
 
 
-def _power(seconds: float) -> int:
+def _logarithmic_rank(seconds: float) -> int:
     return int(log2(seconds * 1e9)) if seconds > 0 else -1
 
 
-def _seconds(since: str | None, now: datetime) -> float | None:
+def _seconds_since(since: str | None, now: datetime) -> float | None:
     return None if since is None else (now - parse_time(since)).total_seconds()
 
 
@@ -200,7 +200,7 @@ def _deletion_cost(pod: Object) -> int:
     return cost if well_formed else 0
 
 
-def _restarts(pod: Object) -> tuple[int, int]:
+def _max_container_restarts(pod: Object) -> tuple[int, int]:
     """Returns the highest number of restarts of a container, and of a sidecar."""
     status = pod.get("status", {})
     containers = max((one.get("restartCount", 0) for one in status.get("containerStatuses") or ()), default=0)

@@ -65,7 +65,7 @@ def most_recent_schedule_time(cron_job: Object, now: datetime, schedule: Schedul
     earliest = parse_time(last or cron_job["metadata"]["creationTimestamp"])
     seconds = cron_job["spec"].get("startingDeadlineSeconds")
     if include_deadline and seconds is not None:
-        earliest = max(earliest, _subtract(now, seconds))
+        earliest = max(earliest, _subtract_seconds(now, seconds))
     first = schedule.next(earliest)
     second = schedule.next(first) if first is not None else None
     if first is not None and now < first:
@@ -82,7 +82,7 @@ def most_recent_schedule_time(cron_job: Object, now: datetime, schedule: Schedul
     return MostRecent(earliest, found, missed)
 
 
-def _subtract(now: datetime, seconds: int) -> datetime:
+def _subtract_seconds(now: datetime, seconds: int) -> datetime:
     """Returns the time so many seconds ago; the earliest representable one on overflow."""
     try:
         return now - timedelta(seconds=seconds)
@@ -185,7 +185,7 @@ class _Sync:
         self.status["active"] = list(self.status.get("active") or ())
         self.changed = False
 
-    def _event(self, type_: str, reason: str, message: str) -> None:
+    def _record_event(self, type_: str, reason: str, message: str) -> None:
         self._controller.recorder.event(self._cron_job, type_, reason, message)
 
     # ---- existing Jobs
@@ -199,19 +199,19 @@ class _Sync:
                 continue
             finished = sorted((job for job in jobs if finished_type(job) == condition), key=_by_start_time)
             for job in finished[: max(len(finished) - most, 0)]:
-                self.changed |= self._delete(job)
+                self.changed |= self._delete_job(job)
 
-    def _delete(self, job: Object) -> bool:
+    def _delete_job(self, job: Object) -> bool:
         metadata = job["metadata"]
         try:
             self._controller.client.delete(
                 "jobs.batch", metadata["name"], namespace=metadata["namespace"], propagationPolicy="Background"
             )
         except ApiError as error:
-            self._event("Warning", "FailedDelete", f"Deleted job: {error}")
+            self._record_event("Warning", "FailedDelete", f"Deleted job: {error}")
             return False
         self._remove_active(metadata["uid"])
-        self._event("Normal", "SuccessfulDelete", f"Deleted job {metadata['name']}")
+        self._record_event("Normal", "SuccessfulDelete", f"Deleted job {metadata['name']}")
         return True
 
     def _remove_active(self, uid: str) -> None:
@@ -227,18 +227,18 @@ class _Sync:
             if not finished:
                 if not self._is_active(uid) and not self._is_active_in_api(uid):
                     text = f"Saw a job that the controller did not create or forgot: {name}"
-                    self._event("Warning", "UnexpectedJob", text)
+                    self._record_event("Warning", "UnexpectedJob", text)
                 continue
             if self._is_active(uid):
                 self._remove_active(uid)
-                self._event("Normal", "SawCompletedJob", f"Saw completed job: {name}, condition: {finished}")
+                self._record_event("Normal", "SawCompletedJob", f"Saw completed job: {name}, condition: {finished}")
                 self.changed = True
             if finished == "Complete":
                 self._set_last_success((job.get("status") or {}).get("completionTime"))
         known = {job["metadata"]["uid"] for job in jobs}
         for one in self.status["active"]:
-            if one["uid"] not in known and not self._exists(one):
-                self._event("Normal", "MissingJob", f"Active job went missing: {one['name']}")
+            if one["uid"] not in known and not self._job_exists(one):
+                self._record_event("Normal", "MissingJob", f"Active job went missing: {one['name']}")
                 self._remove_active(one["uid"])
                 self.changed = True
 
@@ -254,7 +254,7 @@ class _Sync:
             self.status["lastSuccessfulTime"] = time
             self.changed = True
 
-    def _exists(self, job: Object) -> bool:
+    def _job_exists(self, job: Object) -> bool:
         try:
             self._controller.client.get("jobs.batch", job["name"], namespace=job["namespace"])
         except ApiError as error:
@@ -280,7 +280,7 @@ class _Sync:
             return None
         zone = spec.get("timeZone")
         if zone is not None and (problem := time_zone_problem(zone)):
-            self._event("Warning", "UnknownTimeZone", f"invalid timeZone: {go_quote(zone)}: {problem}")
+            self._record_event("Warning", "UnknownTimeZone", f"invalid timeZone: {go_quote(zone)}: {problem}")
             return None
         if spec.get("suspend"):
             return None
@@ -290,7 +290,7 @@ class _Sync:
         try:
             time = self._next_schedule_time(schedule)
         except TooFrequent as error:
-            self._event("Warning", "InvalidSchedule", f"invalid schedule: {spec['schedule']} : {error}")
+            self._record_event("Warning", "InvalidSchedule", f"invalid schedule: {spec['schedule']} : {error}")
             return None
         if time is not None and self._may_start(time) and not self._create_job(time):
             return None
@@ -299,7 +299,7 @@ class _Sync:
     def _parse_schedule(self) -> Schedule | None:
         text = self._cron_job["spec"]["schedule"]
         if "TZ" in text:
-            self._event(
+            self._record_event(
                 "Warning",
                 "UnsupportedSchedule",
                 f"CRON_TZ or TZ used in schedule {go_quote(text)} is not officially supported, see "
@@ -308,7 +308,7 @@ class _Sync:
         try:
             return parse_schedule(_format_schedule(self._cron_job))
         except ScheduleError as error:
-            self._event("Warning", "UnparseableSchedule", f"unparseable schedule: {go_quote(text)} : {error}")
+            self._record_event("Warning", "UnparseableSchedule", f"unparseable schedule: {go_quote(text)} : {error}")
             return None
 
     def _next_schedule_time(self, schedule: Schedule) -> datetime | None:
@@ -316,7 +316,7 @@ class _Sync:
         recent = most_recent_schedule_time(self._cron_job, self._now, schedule, include_deadline=True)
         if recent.time is not None and recent.missed > MANY:
             text = "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew"
-            self._event("Warning", "TooManyMissedTimes", text)
+            self._record_event("Warning", "TooManyMissedTimes", text)
         return recent.time
 
     def _may_start(self, time: datetime) -> bool:
@@ -325,7 +325,7 @@ class _Sync:
         deadline = spec.get("startingDeadlineSeconds")
         if deadline is not None and (self._now - time).total_seconds() > deadline:
             text = f"Missed scheduled time to start a job: {time:%a, %d %b %Y %H:%M:%S +0000}"
-            self._event("Warning", "MissSchedule", text)
+            self._record_event("Warning", "MissSchedule", text)
             return False
         last = self.status.get("lastScheduleTime")
         if any(one["name"] == self._job_name(time) for one in self.status["active"]):
@@ -334,7 +334,7 @@ class _Sync:
             return False
         if spec.get("concurrencyPolicy") == "Forbid" and self.status["active"]:
             text = "Not starting job because prior execution is running and concurrency policy is Forbid"
-            self._event("Normal", "JobAlreadyActive", text)
+            self._record_event("Normal", "JobAlreadyActive", text)
             return False
         return True
 
@@ -344,35 +344,35 @@ class _Sync:
     def _create_job(self, time: datetime) -> bool:
         """Creates the Job. Returns False if the name belongs to another owner's Job or to an active Job. Raises ApiError."""
         if self._cron_job["spec"].get("concurrencyPolicy") == "Replace":
-            self._replace()
+            self._replace_active_jobs()
         new_job = self._build_job(time)
         try:
             job = self._controller.client.create(new_job)
         except ApiError as error:
             if error.reason != "AlreadyExists":
                 if not is_namespace_terminating(error):
-                    self._event("Warning", "FailedCreate", f"Error creating job: {error}")
+                    self._record_event("Warning", "FailedCreate", f"Error creating job: {error}")
                 raise
             metadata = new_job["metadata"]
             job = self._controller.client.get("jobs.batch", metadata["name"], namespace=metadata["namespace"])
             if not is_controlled_by(job, self._cron_job) or self._is_active(job["metadata"]["uid"]):
                 return False
         else:
-            self._event("Normal", "SuccessfulCreate", f"Created job {job['metadata']['name']}")
+            self._record_event("Normal", "SuccessfulCreate", f"Created job {job['metadata']['name']}")
         self.status["active"].append(get_reference(job))
         self.status["lastScheduleTime"] = print_time(time)
         self.changed = True
         return True
 
-    def _replace(self) -> None:
+    def _replace_active_jobs(self) -> None:
         """Deletes the active Jobs. Raises ApiError."""
         for one in list(self.status["active"]):
             try:
                 job = self._controller.client.get("jobs.batch", one["name"], namespace=one["namespace"])
             except ApiError as error:
-                self._event("Warning", "FailedGet", f"Get job: {error}")
+                self._record_event("Warning", "FailedGet", f"Get job: {error}")
                 raise
-            if not self._delete(job):
+            if not self._delete_job(job):
                 text = f"could not replace job {one['namespace']}/{one['name']}"
                 raise ApiError({"code": 500, "reason": "InternalError", "message": text})
             self.changed = True

@@ -126,7 +126,7 @@ class Dispatcher:
         if self._served is not self._registry.state:
             self._served = self._registry.state
             for controller in list(self._started.values()):
-                controller.resources_changed()
+                controller.on_resources_changed()
         while self._stale:
             self._update_informers()
 
@@ -134,7 +134,7 @@ class Dispatcher:
         """Adds a key for the controller of that name, if it has started; with `start`, starts it before."""
         if start:
             for descriptor in {one for group in self._descriptors.values() for one in group if one.name == name}:
-                self._start(descriptor)
+                self._start_controller(descriptor)
         for controller in self._started.values():
             if controller.name == name:
                 self._enqueue(controller, key)
@@ -146,9 +146,9 @@ class Dispatcher:
         for informer, changes in found:
             self._start_for_changes(informer.resource.bucket, changes)
         for informer, changes in found:
-            self._distribute(informer.name, changes)
+            self._distribute_changes(informer.name, changes)
 
-    def _distribute(self, name: str, changes: Sequence[Change]) -> None:
+    def _distribute_changes(self, name: str, changes: Sequence[Change]) -> None:
         if changes:
             for controller in self._listeners.get(name, ()):
                 self._enqueue_keys(controller, name, changes)
@@ -192,22 +192,22 @@ class Dispatcher:
     def _start_pending(self) -> None:
         while self._to_start:
             try:
-                self._start(self._to_start[0])
+                self._start_controller(self._to_start[0])
             except Exception:
                 _log.exception("%s cannot start", self._to_start[0].name)
             self._to_start.pop(0)
 
-    def _start(self, descriptor: ControllerDescriptor) -> None:
+    def _start_controller(self, descriptor: ControllerDescriptor) -> None:
         if descriptor in self._started:
             return
         controller = descriptor.new_controller()
         self._prepare(controller)
         if self._cache is None:
-            self._cache = Cache(controller.client, self._store, self._informer_opened)
+            self._cache = Cache(controller.client, self._store, self._on_informer_open)
         controller.cache = self._cache
         controller.also_watch = lambda name: self._also_watch(controller, name)
         self._started[descriptor] = controller
-        controller.started()
+        controller.on_start()
         for name in controller.watches:
             self._also_watch(controller, name)
 
@@ -230,10 +230,10 @@ class Dispatcher:
                 ],
             )
 
-    def _informer_opened(self, informer: Informer) -> None:
+    def _on_informer_open(self, informer: Informer) -> None:
         """Opens a new informer, and sends its first changes to the controllers that watch the resource."""
         self._informers.setdefault(informer.resource.bucket, []).append(informer)
-        self._distribute(informer.name, informer.open(self._settled_at))
+        self._distribute_changes(informer.name, informer.open(self._settled_at))
 
 
 @cache

@@ -50,7 +50,7 @@ def print_pod_template(template: dict[str, Any]) -> str:
 
 
 @cache
-def _definitions() -> dict[str, str]:
+def _read_type_definitions() -> dict[str, str]:
     """Returns the definition of each named type: the line of its fields, or another Go type."""
     text = resources.files("fakekube.apimachinery.data").joinpath(_FILE).read_text()
     found = {}
@@ -87,7 +87,7 @@ def _value_printer(go_type: str) -> _Printer:
         return _list_printer(go_type[2:])
     if go_type.startswith("map["):
         return _map_printer(go_type[go_type.index("]") + 1 :])
-    definition = _definitions()[go_type]
+    definition = _read_type_definitions()[go_type]
     return _struct_printer(definition[7:]) if definition.startswith("struct ") else _value_printer(definition)
 
 

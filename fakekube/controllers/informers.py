@@ -76,7 +76,7 @@ class Informer:
         if self._by_owner is None:
             self._by_owner = {}
             for obj in self.objects():
-                self._index(obj)
+                self._index_by_owner(obj)
         return list(self._by_owner.get(uid, {}).values())
 
     def orphans(self, namespace: str) -> Iterable[Object]:
@@ -102,51 +102,51 @@ class Informer:
                 self._cursor = None
             else:
                 for record in page.records:
-                    self._put(self._decode(record))
+                    self._put_object(self._decode_record(record))
                 return self.catch_up()
-        return self._relist()
+        return self._list_again()
 
     def catch_up(self) -> list[Change]:
         """Returns the changes since the last call."""
         if self._cursor is not None:
             try:
-                return [self._apply(event) for event in self._cursor.take()]
+                return [self._apply_event(event) for event in self._cursor.take()]
             except Compacted:
                 self._cursor = None
-        return self._relist()
+        return self._list_again()
 
-    def _relist(self) -> list[Change]:
+    def _list_again(self) -> list[Change]:
         """Lists the resource, and returns the differences to the known objects."""
         page = self._bucket.page()
         try:
             self._cursor = self._bucket.cursor(page.revision)
         except Compacted:  # since the list; the next call lists again
             self._cursor = None
-        new = {self._key(obj): obj for obj in map(self._decode, page.records)}
-        gone = [obj for obj in self.objects() if self._key(obj) not in new]
+        new = {self._namespaced_name(obj): obj for obj in map(self._decode_record, page.records)}
+        gone = [obj for obj in self.objects() if self._namespaced_name(obj) not in new]
         for obj in gone:
-            self._delete(obj)
+            self._delete_object(obj)
         changes = [Change(DELETED, obj, None) for obj in gone]
         for (namespace, name), obj in new.items():
             old = self.get(namespace, name)
             if old is None or old["metadata"]["resourceVersion"] != obj["metadata"]["resourceVersion"]:
-                self._put(obj)
+                self._put_object(obj)
                 changes.append(Change(ADDED, obj, None) if old is None else Change(MODIFIED, obj, old))
         return changes
 
-    def _apply(self, event: Event[Document]) -> Change:
+    def _apply_event(self, event: Event[Document]) -> Change:
         record = event.record
         if record is None:
             assert event.previous is not None
-            last = self._decode(event.previous)
-            self._delete(last)
+            last = self._decode_record(event.previous)
+            self._delete_object(last)
             return Change(DELETED, last, None)
-        obj = self._decode(record)
-        old = self.get(*self._key(obj))
-        self._put(obj)
+        obj = self._decode_record(record)
+        old = self.get(*self._namespaced_name(obj))
+        self._put_object(obj)
         return Change(ADDED, obj, None) if event.previous is None or old is None else Change(MODIFIED, obj, old)
 
-    def _decode(self, record: Record[Document]) -> Object:
+    def _decode_record(self, record: Record[Document]) -> Object:
         """Returns a stored object in the version of this informer, with kind and apiVersion."""
         resource, obj = self.resource, record.value.object
         if resource.custom:
@@ -158,36 +158,36 @@ class Informer:
     # ------------------------------------------------------------ indexes
 
     @staticmethod
-    def _key(obj: Object) -> tuple[str, str]:
+    def _namespaced_name(obj: Object) -> tuple[str, str]:
         metadata = obj["metadata"]
         return metadata.get("namespace", ""), metadata["name"]
 
-    def _put(self, obj: Object) -> None:
-        namespace, name = self._key(obj)
+    def _put_object(self, obj: Object) -> None:
+        namespace, name = self._namespaced_name(obj)
         if self._by_owner is not None:
-            self._unindex(self.get(namespace, name))
-            self._index(obj)
+            self._remove_from_index(self.get(namespace, name))
+            self._index_by_owner(obj)
         self._objects.setdefault(namespace, {})[name] = obj
 
-    def _delete(self, obj: Object) -> None:
-        namespace, name = self._key(obj)
+    def _delete_object(self, obj: Object) -> None:
+        namespace, name = self._namespaced_name(obj)
         objects = self._objects.get(namespace, {})
         if self._by_owner is not None:
-            self._unindex(objects.get(name))
+            self._remove_from_index(objects.get(name))
         objects.pop(name, None)
         if not objects:
             self._objects.pop(namespace, None)
 
-    def _index(self, obj: Object) -> None:
+    def _index_by_owner(self, obj: Object) -> None:
         if self._by_owner is not None:
-            self._by_owner.setdefault(self._owner_key(obj), {})[self._key(obj)] = obj
+            self._by_owner.setdefault(self._owner_key(obj), {})[self._namespaced_name(obj)] = obj
 
-    def _unindex(self, obj: Object | None) -> None:
+    def _remove_from_index(self, obj: Object | None) -> None:
         if obj is None or self._by_owner is None:
             return
         key = self._owner_key(obj)
         owned = self._by_owner.get(key, {})
-        owned.pop(self._key(obj), None)
+        owned.pop(self._namespaced_name(obj), None)
         if not owned:
             self._by_owner.pop(key, None)
 

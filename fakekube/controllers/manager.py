@@ -92,8 +92,8 @@ class Manager:
             context.registry,
             descriptors,
             settled_at,
-            prepare=partial(Manager._prepare, me),
-            enqueue=partial(Manager._enqueue, me),
+            prepare=partial(Manager._prepare_controller, me),
+            enqueue=partial(Manager._enqueue_key, me),
         )
         self._requests: deque[tuple[str, Key, bool]] = deque()
         """The arguments of `enqueue` that no thread has read yet."""
@@ -117,7 +117,7 @@ class Manager:
         """Lets the controllers run in a thread of the process whenever they have work."""
         self._started = True
         if self._dispatcher.pending or len(self._queue) or self._requests:
-            self._notify()
+            self._notify_worker()
 
     def stop(self) -> None:
         """Ends all work. A running controller finishes its present object."""
@@ -140,7 +140,7 @@ class Manager:
             start: Starts the controller first.
         """
         self._requests.append((name, key, start))
-        self._notify()
+        self._notify_worker()
 
     @property
     def runs_in_another_thread(self) -> bool:
@@ -190,9 +190,9 @@ class Manager:
             _log.exception("the controllers cannot handle an event of %s", bucket)
             urgent = True
         if urgent:
-            self._notify()
+            self._notify_worker()
 
-    def _notify(self) -> None:
+    def _notify_worker(self) -> None:
         """Wakes the thread and `settle`; the first call starts the thread and follows the clock."""
         self._work_for_thread.set()
         self._work_for_settle.set()
@@ -202,10 +202,10 @@ class Manager:
         if not self._thread_running and self._started:
             with self._thread_start:
                 if not self._thread_running and not self._stopped:
-                    WORKERS.run(self._run)
+                    WORKERS.run(self._run_worker)
                     self._thread_running = True
 
-    def _run(self) -> None:
+    def _run_worker(self) -> None:
         self._thread = threading.get_ident()
         try:
             while not self._stopped:
@@ -235,17 +235,17 @@ class Manager:
 
     # ------------------------------------------------------------ reconciling
 
-    def _prepare(self, controller: Reconciler) -> None:
+    def _prepare_controller(self, controller: Reconciler) -> None:
         controller.client = self._client_for(controller.program, controller.client_name or controller.name)
         controller.clock = self._clock
         controller.recorder = Recorder(controller.client, self._clock, controller.component or controller.name)
         controller.context = self._context
-        controller.enqueue = lambda key: self._enqueue(controller, key)
+        controller.enqueue = lambda key: self._enqueue_key(controller, key)
         controller.requeue_after = lambda key, seconds: self._requeue_after((controller, key), seconds, periodic=False)
         controller.requeue_periodically = lambda key, seconds: self._requeue_after((controller, key), seconds, periodic=True)
         controller.requeue_rate_limited = lambda key: self._requeue_rate_limited((controller, key))
 
-    def _enqueue(self, controller: Reconciler, key: Key) -> None:
+    def _enqueue_key(self, controller: Reconciler, key: Key) -> None:
         self._queue.add((controller, key))
 
     def _process_next_item(self, end: float | None = None) -> bool:
@@ -269,13 +269,13 @@ class Manager:
             if item is None:
                 self._set_timer(self._queue.next_due)
                 return False
-            self._reconcile(item)
+            self._reconcile_item(item)
             return True
         finally:
             self._lock_owner = before
             self._lock.release()
 
-    def _reconcile(self, item: _Item) -> None:
+    def _reconcile_item(self, item: _Item) -> None:
         controller, key = self._current, _ = item
         self._retries.discard(item)
         try:
@@ -325,7 +325,7 @@ class Manager:
         if self._clock.held:
             self._catch_up()
         else:
-            self._notify()
+            self._notify_worker()
 
     def _catch_up(self) -> None:
         """Reconciles all that is due, in the thread that advances the clock.
@@ -333,13 +333,13 @@ class Manager:
         Waits for a controller in another thread for LOCK_TIMEOUT only, since that controller may wait for the clock.
         """
         if not self._lock.acquire(timeout=LOCK_TIMEOUT):
-            self._notify()
+            self._notify_worker()
             return
         try:
             end = time.monotonic() + CATCH_UP_TIMEOUT
             while self._process_next_item():
                 if time.monotonic() > end:  # controllers that enqueue each other without end
-                    self._notify()
+                    self._notify_worker()
                     return
         finally:
             self._lock.release()

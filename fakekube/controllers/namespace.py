@@ -94,7 +94,7 @@ class NamespaceController(Reconciler):
         if remaining.retry:
             self.requeue_rate_limited(key)
         if not remaining.resources and not remaining.errors and not remaining.discovery_failure:
-            self._finalize(key.name)
+            self._remove_finalizer(key.name)
 
     # ------------------------------------------------------------ contents
 
@@ -123,7 +123,7 @@ class NamespaceController(Reconciler):
         try:
             grace = self._estimate_grace(namespace, resource)
             self._delete_all(resource, namespace_name)
-            items = self._list(resource, namespace_name)
+            items = self._list_objects(resource, namespace_name)
         except ApiError as error:
             remaining.errors.append(str(error))
             remaining.retry = True
@@ -149,7 +149,7 @@ class NamespaceController(Reconciler):
         """Returns the seconds until the longest grace period of its pods ends, counted from the namespace's deletion."""
         if resource.group_resource != "pods":
             return 0.0
-        pods = self._list(resource, namespace["metadata"]["name"])
+        pods = self._list_objects(resource, namespace["metadata"]["name"])
         grace = max(
             (float(pod["spec"].get("terminationGracePeriodSeconds") or 0) for pod in pods if not is_pod_terminal(pod)),
             default=0.0,
@@ -162,14 +162,14 @@ class NamespaceController(Reconciler):
         if "deletecollection" in resource.verbs:
             self.client.call("DELETE", self.client.path(resource, namespace), options)
             return
-        for item in self._list(resource, namespace):
+        for item in self._list_objects(resource, namespace):
             try:
                 self.client.call("DELETE", self.client.path(resource, namespace, item["metadata"]["name"]), options)
             except ApiError as error:
                 if error.code not in (404, 405):
                     raise
 
-    def _list(self, resource: Resource, namespace: str) -> list[Object]:
+    def _list_objects(self, resource: Resource, namespace: str) -> list[Object]:
         items: list[Object] = self.client.call("GET", self.client.path(resource, namespace))["items"]
         return items
 
@@ -179,7 +179,7 @@ class NamespaceController(Reconciler):
         """Writes the conditions, if they have changed."""
         status = namespace.get("status", {})
         old = {condition["type"]: condition for condition in status.get("conditions", ())}
-        new = {condition["type"]: condition for condition in _conditions(remaining)}
+        new = {condition["type"]: condition for condition in _deletion_conditions(remaining)}
         merged = [_with_transition_time(old.get(name), condition, self.client.now()) for name, condition in new.items()]
         if all(old.get(condition["type"]) == condition for condition in merged):
             return
@@ -190,13 +190,13 @@ class NamespaceController(Reconciler):
             if error.reason != "Conflict":
                 raise
 
-    def _finalize(self, name: str) -> None:
+    def _remove_finalizer(self, name: str) -> None:
         namespace = self.client.get("namespaces", name)
         kept = sorted({one for one in namespace["spec"].get("finalizers", ()) if one != FINALIZER})
         self.client.update({**namespace, "spec": {"finalizers": kept}}, subresource="finalize")
 
 
-def _conditions(remaining: Remaining) -> list[dict[str, str]]:
+def _deletion_conditions(remaining: Remaining) -> list[dict[str, str]]:
     content = finalizers = failures = ""
     if remaining.errors:
         errors = ", ".join(sorted(remaining.errors))
@@ -208,31 +208,31 @@ def _conditions(remaining: Remaining) -> list[dict[str, str]]:
         parts = [f"{name} in {count} resource instances" for name, count in sorted(remaining.finalizers.items())]
         finalizers = f"Some content in the namespace has finalizers remaining: {', '.join(parts)}"
     return [
-        _condition(
+        _deletion_condition(
             "NamespaceDeletionDiscoveryFailure",
             "DiscoveryFailed",
             remaining.discovery_failure,
             "ResourcesDiscovered",
             "All resources successfully discovered",
         ),
-        _condition(
+        _deletion_condition(
             "NamespaceDeletionGroupVersionParsingFailure",
             "",
             "",
             "ParsedGroupVersions",
             "All legacy kube types successfully parsed",
         ),
-        _condition(
+        _deletion_condition(
             "NamespaceDeletionContentFailure",
             "ContentDeletionFailed",
             failures,
             "ContentDeleted",
             "All content successfully deleted, may be waiting on finalization",
         ),
-        _condition(
+        _deletion_condition(
             "NamespaceContentRemaining", "SomeResourcesRemain", content, "ContentRemoved", "All content successfully removed"
         ),
-        _condition(
+        _deletion_condition(
             "NamespaceFinalizersRemaining",
             "SomeFinalizersRemain",
             finalizers,
@@ -242,7 +242,7 @@ def _conditions(remaining: Remaining) -> list[dict[str, str]]:
     ]
 
 
-def _condition(type_: str, bad_reason: str, bad_message: str, good_reason: str, good_message: str) -> dict[str, str]:
+def _deletion_condition(type_: str, bad_reason: str, bad_message: str, good_reason: str, good_message: str) -> dict[str, str]:
     if bad_message:
         return {"type": type_, "status": "True", "reason": bad_reason, "message": bad_message}
     return {"type": type_, "status": "False", "reason": good_reason, "message": good_message}

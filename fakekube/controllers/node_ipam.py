@@ -31,7 +31,7 @@ class NodeIPAMController(Reconciler):
     component: ClassVar[str] = "cidrAllocator"
     watches: ClassVar[tuple[str, ...]] = ("nodes",)
 
-    def started(self) -> None:
+    def on_start(self) -> None:
         for node in self.cache.list("nodes"):
             self.enqueue(Key("", node["metadata"]["name"]))
 

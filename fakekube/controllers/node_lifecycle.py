@@ -121,7 +121,7 @@ class NodeLifecycleController(Reconciler):
     component: ClassVar[str] = "node-controller"
     watches: ClassVar[tuple[str, ...]] = ("nodes", "leases.coordination.k8s.io", "pods")
 
-    def started(self) -> None:
+    def on_start(self) -> None:
         self._health: dict[str, _NodeHealth] = {}
         self._known: dict[str, str] = {}
         self._next_taint: dict[str, float] = {}
@@ -175,7 +175,7 @@ class NodeLifecycleController(Reconciler):
             self._remove_node(key.name)
             return
         if self._known.get(key.name) != node["metadata"]["uid"]:
-            self._register(node)
+            self._register_node(node)
         if _has_stale_unschedulable_taint(node) and key.name not in self._deferred:  # the scheduler acts first, as in reality
             self._deferred.add(key.name)
             self.enqueue(key)
@@ -199,7 +199,7 @@ class NodeLifecycleController(Reconciler):
         settled_at = self.context.settled_at
         return settled_at is not None and int(node["metadata"]["resourceVersion"]) <= settled_at
 
-    def _register(self, node: Object) -> None:
+    def _register_node(self, node: Object) -> None:
         name = node["metadata"]["name"]
         self._known[name] = node["metadata"]["uid"]
         self._health.pop(name, None)
@@ -347,7 +347,7 @@ class NodeLifecycleController(Reconciler):
 
     # ------------------------------------------------------------ zones
 
-    def _nodes(self, *newer: Object) -> list[Object]:
+    def _list_nodes(self, *newer: Object) -> list[Object]:
         """Returns all nodes; `newer` ones replace those of the cache."""
         by_name = {node["metadata"]["name"]: node for node in self.cache.list("nodes")}
         return list((by_name | {node["metadata"]["name"]: node for node in newer}).values())
@@ -356,7 +356,7 @@ class NodeLifecycleController(Reconciler):
         """Returns for each zone how many nodes are ready and how many are not."""
         ready: Counter[str] = Counter()
         not_ready: Counter[str] = Counter()
-        for node in self._nodes(*newer):
+        for node in self._list_nodes(*newer):
             is_ready = (_get_ready(node) or {}).get("status") == "True"
             (ready if is_ready else not_ready)[zone_key(node)] += 1
         return {zone: (ready[zone], not_ready[zone]) for zone in {*ready, *not_ready}}
@@ -369,7 +369,7 @@ class NodeLifecycleController(Reconciler):
             return
         self._disrupted = disrupted
         now = self.clock.monotonic()
-        for node in self._nodes(*newer):
+        for node in self._list_nodes(*newer):
             if disrupted:
                 swap_taints(self.client, node, (), ((NOT_READY, NO_EXECUTE), (UNREACHABLE, NO_EXECUTE)))
             else:

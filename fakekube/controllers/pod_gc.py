@@ -55,7 +55,7 @@ class PodGarbageCollector(Reconciler):
         else:
             garbage = event_type == "DELETED" or _is_out_of_service(obj)
         if garbage or self._terminated > TERMINATED_PODS:
-            self._schedule()
+            self._schedule_collection()
         return ()
 
     def _count_terminated(self, event_type: str, pod: Object, old: Object | None) -> None:
@@ -70,7 +70,7 @@ class PodGarbageCollector(Reconciler):
             return True
         return "deletionTimestamp" in pod["metadata"] and (not node or _is_out_of_service(self.cache.get("nodes", "", node)))
 
-    def _schedule(self) -> None:
+    def _schedule_collection(self) -> None:
         if not self._scheduled:
             self._scheduled = True
             self.requeue_after(_ALL, CHECK_PERIOD)
@@ -85,8 +85,8 @@ class PodGarbageCollector(Reconciler):
                 continue
             node = pod["spec"].get("nodeName")
             if not node or _is_out_of_service(self.cache.get("nodes", "", node)):
-                self._delete(pod)
-                self._schedule()
+                self._fail_and_delete_pod(pod)
+                self._schedule_collection()
 
     def _gc_terminated(self, pods: Sequence[Object]) -> None:
         """Deletes terminated pods beyond TERMINATED_PODS: evicted ones first, then the oldest."""
@@ -99,7 +99,7 @@ class PodGarbageCollector(Reconciler):
             ),
         )
         for pod in ordered[: max(len(ordered) - TERMINATED_PODS, 0)]:
-            self._delete(pod)
+            self._fail_and_delete_pod(pod)
 
     def _gc_orphaned(self, pods: Sequence[Object]) -> None:
         now = self.clock.monotonic()
@@ -112,10 +112,10 @@ class PodGarbageCollector(Reconciler):
         for node, left in orphans.items():
             if self._missing[node] <= now:
                 for pod in left:
-                    self._delete(pod, "PodGC: node no longer exists")
-            self._schedule()
+                    self._fail_and_delete_pod(pod, "PodGC: node no longer exists")
+            self._schedule_collection()
 
-    def _delete(self, pod: Object, why: str = "") -> None:
+    def _fail_and_delete_pod(self, pod: Object, why: str = "") -> None:
         """Marks a pod as failed, unless it has terminated, and deletes it without a grace period."""
         metadata = pod["metadata"]
         try:

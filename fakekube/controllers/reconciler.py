@@ -67,7 +67,7 @@ class Context:
 class Reconciler:
     """A controller. An instance belongs to one cluster; one thread at a time calls it.
 
-    The manager sets the attributes that are declared here before it calls `started`. `reconcile` must be idempotent. If it
+    The manager sets the attributes that are declared here before it calls `on_start`. `reconcile` must be idempotent. If it
     raises ApiError, the manager retries the key: at once after a conflict, never after a 404, and after any other error
     with the back-off of the work queue.
     """
@@ -99,10 +99,10 @@ class Reconciler:
     also_watch: Callable[[str], None]
     """Lets `keys` receive the events of one more resource, those since the controllers had no work left included."""
 
-    def started(self) -> None:
+    def on_start(self) -> None:
         """Called once, before the first event."""
 
-    def resources_changed(self) -> None:
+    def on_resources_changed(self) -> None:
         """Called when the set of served resources (`context.registry`) has changed."""
 
     def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:

@@ -115,16 +115,16 @@ class Recorder:
         now = self._clock.now()
         source_and_object = (self._component, host, *(involved.get(name, "") for name in _SUBJECT), event_type)
         aggregate_key = (*source_and_object, reason)
-        combined = self._aggregate(aggregate_key, message)
+        combined = self._should_aggregate(aggregate_key, message)
         if combined:
             message = COMBINED + message
         event_key = (*aggregate_key, involved.get("fieldPath", ""), "" if combined else message)
-        logged = _recent(self._logs, event_key, _EventLog)
+        logged = _get_or_create_recent(self._logs, event_key, _EventLog)
         logged.count += 1
         if self._take_token(source_and_object):
             time = self._client.now()
             logged.first = logged.first or time
-            self._write(
+            self._write_event(
                 logged,
                 {
                     "kind": "Event",
@@ -146,10 +146,10 @@ class Recorder:
                 },
             )
 
-    def _aggregate(self, key: tuple[str, ...], message: str) -> bool:
+    def _should_aggregate(self, key: tuple[str, ...], message: str) -> bool:
         """Counts a message. Returns whether the event is to be combined with similar ones (EventAggregator)."""
         now = self._clock.monotonic()
-        similar = _recent(self._aggregates, key, _AggregateRecord)
+        similar = _get_or_create_recent(self._aggregates, key, _AggregateRecord)
         if now - similar.last > SIMILAR_SECONDS:
             similar.messages.clear()
         similar.messages.add(message)
@@ -162,7 +162,7 @@ class Recorder:
     def _take_token(self, key: tuple[str, ...]) -> bool:
         """Whether the rate limit admits an event (EventSourceObjectSpamFilter)."""
         now = self._clock.monotonic()
-        bucket = _recent(self._buckets, key, lambda: _TokenBucket(BURST, now))
+        bucket = _get_or_create_recent(self._buckets, key, lambda: _TokenBucket(BURST, now))
         bucket.tokens = min(BURST, bucket.tokens + (now - bucket.at) * REFILL_PER_SECOND)
         bucket.at = now
         if bucket.tokens < 1 - ROUNDING:
@@ -170,7 +170,7 @@ class Recorder:
         bucket.tokens -= 1
         return True
 
-    def _write(self, logged: _EventLog, event: Object) -> None:
+    def _write_event(self, logged: _EventLog, event: Object) -> None:
         namespace = event["metadata"]["namespace"]
         try:
             if logged.name:
@@ -193,7 +193,7 @@ def generate_event_name(subject: str, now: datetime) -> str:
     return f"{subject[: MAX_NAME - 17]}.{nanoseconds:x}"
 
 
-def _recent(cache: OrderedDict[tuple[str, ...], Any], key: tuple[str, ...], make: Any) -> Any:
+def _get_or_create_recent(cache: OrderedDict[tuple[str, ...], Any], key: tuple[str, ...], make: Any) -> Any:
     """Returns the entry of a cache of the most recently used entries."""
     found = cache.get(key)
     if found is None:

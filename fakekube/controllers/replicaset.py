@@ -146,12 +146,12 @@ class ReplicaSetController(Reconciler):
         status: Object = {"replicas": len(active), **{name: count for name, count in counts.items() if count}}
         if self.counts_terminating:
             status["terminatingReplicas"] = terminating
-        conditions = self._conditions(replica_set, len(active), failure)
+        conditions = self._status_conditions(replica_set, len(active), failure)
         if conditions:
             status["conditions"] = conditions
         return status
 
-    def _conditions(self, replica_set: Object, active: int, failure: ApiError | None) -> list[Any]:
+    def _status_conditions(self, replica_set: Object, active: int, failure: ApiError | None) -> list[Any]:
         conditions = list((replica_set.get("status") or {}).get("conditions") or ())
         has_failure = any(condition["type"] == "ReplicaFailure" for condition in conditions)
         if failure is None:

@@ -31,26 +31,30 @@ class ResourceQuotaController(Reconciler):
     name = "resourcequota-controller"
     watches = (QUOTAS,)
 
-    def resources_changed(self) -> None:
+    def on_resources_changed(self) -> None:
         for quota in self.cache.list(QUOTAS):
-            self.enqueue(_key(quota))
+            self.enqueue(_quota_key(quota))
 
     def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
         found: list[Key] = []
-        if resource == QUOTAS and event_type != DELETED and (old is None or _hard(old, "spec") != _hard(obj, "spec")):
-            found.append(_key(obj))
+        if (
+            resource == QUOTAS
+            and event_type != DELETED
+            and (old is None or _hard_limits(old, "spec") != _hard_limits(obj, "spec"))
+        ):
+            found.append(_quota_key(obj))
         if event_type != ADDED:
-            found += self._replenish(resource, event_type, obj, old)
+            found += self._replenish_quota(resource, event_type, obj, old)
         return found
 
-    def _replenish(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterator[Key]:
+    def _replenish_quota(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterator[Key]:
         """Yields the quotas whose usage an update or a deletion may have reduced (replenishQuota)."""
         quotas = self.cache.list(QUOTAS, obj["metadata"].get("namespace", ""))
         plural, _, group = resource.partition(".")
         evaluator = evaluator_for(group, plural) if quotas else None
         if evaluator is None or (event_type != DELETED and not self._usage_changed(evaluator, obj, old or obj, quotas)):
             return
-        yield from (_key(quota) for quota in quotas if any(map(evaluator.matches_resource, _hard(quota, "status"))))
+        yield from (_quota_key(quota) for quota in quotas if any(map(evaluator.matches_resource, _hard_limits(quota, "status"))))
 
     def _usage_changed(self, evaluator: Evaluator, obj: Object, old: Object, quotas: Iterable[Object]) -> bool:
         """Whether the usage of an object has changed, or the quotas that match it."""
@@ -66,7 +70,7 @@ class ResourceQuotaController(Reconciler):
         if quota is None:
             return
         self.requeue_after(key, SYNC_PERIOD)
-        hard, status = _hard(quota, "spec"), quota.get("status") or {}
+        hard, status = _hard_limits(quota, "spec"), quota.get("status") or {}
         usage = {**amounts(status.get("used")), **self._calculate_usage(quota, hard)}
         used = {name: str(amount) for name, amount in sorted(usage.items()) if name in hard}
         if amounts(status.get("hard")) != amounts(hard) or amounts(status.get("used")) != amounts(used) or "used" not in status:
@@ -75,7 +79,7 @@ class ResourceQuotaController(Reconciler):
     def _calculate_usage(self, quota: Object, hard: Mapping[str, str]) -> Amounts:
         """Returns the usage of the limits for which there are evaluators."""
         total: Amounts = {}
-        for resource in self._countable():
+        for resource in self._countable_resources():
             evaluator = evaluator_for(resource.group, resource.plural)
             names = [name for name in hard if evaluator is not None and evaluator.matches_resource(name)]
             if evaluator is None or not names:
@@ -97,15 +101,15 @@ class ResourceQuotaController(Reconciler):
                     total[name] = total[name] + amount if name in total else amount
         return total
 
-    def _countable(self) -> Sequence[Resource]:
+    def _countable_resources(self) -> Sequence[Resource]:
         return [one for one in self.client.namespaced_resources() if {"create", "list", "delete"} <= one.verbs]
 
 
-def _key(obj: Object) -> Key:
+def _quota_key(obj: Object) -> Key:
     return Key(obj["metadata"]["namespace"], obj["metadata"]["name"])
 
 
-def _hard(quota: Object, side: str) -> Mapping[str, str]:
+def _hard_limits(quota: Object, side: str) -> Mapping[str, str]:
     """Returns the limits in the spec or the status."""
     hard: Mapping[str, str] = (quota.get(side) or {}).get("hard") or {}
     return hard

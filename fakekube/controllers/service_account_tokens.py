@@ -65,7 +65,7 @@ class TokensController(Reconciler):
             return
         for secret in self.cache.list("secrets", namespace):
             if secret.get("type") == TYPE and _account_of(secret) == (name, uid):
-                self._delete(secret)
+                self._delete_secret(secret)
 
     def _sync_secret(self, namespace: str, name: str, account: str, uid: str) -> None:
         secret = self.cache.get("secrets", namespace, name)
@@ -74,7 +74,7 @@ class TokensController(Reconciler):
             if found is not None:
                 self._remove_reference(found, name)
         elif found is None:
-            self._delete(secret)
+            self._delete_secret(secret)
         else:
             self._generate_token_if_needed(secret, found)
 
@@ -82,7 +82,7 @@ class TokensController(Reconciler):
         found = self.cache.get("serviceaccounts", namespace, name)
         return found if found is not None and uid in ("", found["metadata"]["uid"]) else None
 
-    def _delete(self, secret: Object) -> None:
+    def _delete_secret(self, secret: Object) -> None:
         metadata = secret["metadata"]
         try:
             self.client.delete(
@@ -102,13 +102,13 @@ class TokensController(Reconciler):
     def _generate_token_if_needed(self, secret: Object, account: Object) -> None:
         """Writes the CA certificate, the namespace and the token into a Secret, where they are missing."""
         metadata, data = secret["metadata"], dict(secret.get("data") or {})
-        authority = _encode(self.context.root_certificate)
+        authority = _encode_base64(self.context.root_certificate)
         if data.get("ca.crt") != authority:
             data["ca.crt"] = authority
         if not data.get("namespace"):
-            data["namespace"] = _encode(metadata["namespace"])
+            data["namespace"] = _encode_base64(metadata["namespace"])
         if not data.get("token"):
-            data["token"] = _encode(self.context.services.sign(_claims(account, metadata["name"])))
+            data["token"] = _encode_base64(self.context.services.sign(_legacy_claims(account, metadata["name"])))
         if data == secret.get("data"):
             return
         own = account["metadata"]
@@ -126,7 +126,7 @@ def _account_of(secret: Object) -> tuple[str, str]:
     return annotations.get(NAME, ""), annotations.get(UID, "")
 
 
-def _claims(account: Object, secret: str) -> dict[str, str]:
+def _legacy_claims(account: Object, secret: str) -> dict[str, str]:
     metadata, prefix = account["metadata"], "kubernetes.io/serviceaccount/"
     return {
         "iss": ISSUER,
@@ -138,7 +138,7 @@ def _claims(account: Object, secret: str) -> dict[str, str]:
     }
 
 
-def _encode(text: str) -> str:
+def _encode_base64(text: str) -> str:
     return base64.b64encode(text.encode()).decode()
 
 

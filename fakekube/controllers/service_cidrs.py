@@ -41,9 +41,9 @@ class ServiceCIDRController(Reconciler):
     def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
         if resource == ADDRESSES:
             address = _allocated_address(obj)
-            containing = self._containing(address) if address is not None and event_type != "MODIFIED" else ()
+            containing = self._list_containing_cidrs(address) if address is not None and event_type != "MODIFIED" else ()
             return [Key("", cidr["metadata"]["name"]) for cidr in containing]
-        overlapping = [Key("", other["metadata"]["name"]) for other in self.cache.list(CIDRS) if _overlap(other, obj)]
+        overlapping = [Key("", other["metadata"]["name"]) for other in self.cache.list(CIDRS) if _networks_overlap(other, obj)]
         return overlapping if event_type != "MODIFIED" else (Key("", obj["metadata"]["name"]),)
 
     def reconcile(self, key: Key) -> None:
@@ -51,13 +51,13 @@ class ServiceCIDRController(Reconciler):
         if cidr is None:
             return
         if "deletionTimestamp" in cidr["metadata"]:
-            self._finalize(key, cidr)
+            self._remove_finalizer(key, cidr)
             return
         if FINALIZER not in cidr["metadata"].get("finalizers", ()):
             cidr = self.client.strategic_patch(CIDRS, key.name, {"metadata": {"finalizers": [FINALIZER]}})
         self._set_ready(cidr, "True", "", "Kubernetes Service CIDR is ready")
 
-    def _finalize(self, key: Key, cidr: Object) -> None:
+    def _remove_finalizer(self, key: Key, cidr: Object) -> None:
         if not self._can_delete(cidr):
             self._set_ready(cidr, "False", "Terminating", _TERMINATING)
             return
@@ -71,18 +71,18 @@ class ServiceCIDRController(Reconciler):
     def _can_delete(self, cidr: Object) -> bool:
         """Whether every allocated address also belongs to another ServiceCIDR (canDeleteCIDR)."""
         others = [other for other in self.cache.list(CIDRS) if other["metadata"]["name"] != cidr["metadata"]["name"]]
-        if all(any(_contains(other, network) for other in others) for network in _networks(cidr)):
+        if all(any(_cidr_contains(other, network) for other in others) for network in _parse_networks(cidr)):
             return True
         addresses = (_allocated_address(obj) for obj in self.cache.list(ADDRESSES))
         return not any(
-            [one["metadata"]["name"] for one in self._containing(found)] == [cidr["metadata"]["name"]]
+            [one["metadata"]["name"] for one in self._list_containing_cidrs(found)] == [cidr["metadata"]["name"]]
             for found in addresses
             if found is not None
         )
 
-    def _containing(self, address: IPv4Address | IPv6Address) -> list[Object]:
+    def _list_containing_cidrs(self, address: IPv4Address | IPv6Address) -> list[Object]:
         """Returns the ServiceCIDRs to which an address can belong."""
-        return [cidr for cidr in self.cache.list(CIDRS) if any(_contains_address(one, address) for one in _networks(cidr))]
+        return [cidr for cidr in self.cache.list(CIDRS) if any(_contains_address(one, address) for one in _parse_networks(cidr))]
 
     def _set_ready(self, cidr: Object, status: str, reason: str, message: str) -> None:
         condition = {"type": "Ready", "status": status, "reason": reason, "message": message}
@@ -98,19 +98,19 @@ class ServiceCIDRController(Reconciler):
         self.client.apply(applied, field_manager=self.name, force=True, subresource="status")
 
 
-def _networks(cidr: Mapping[str, Any]) -> Iterator[Network]:
+def _parse_networks(cidr: Mapping[str, Any]) -> Iterator[Network]:
     for text in cidr["spec"].get("cidrs") or ():
         yield ip_network(text)
 
 
-def _overlap(one: Object, other: Object) -> bool:
-    return any(a.version == b.version and a.overlaps(b) for a in _networks(one) for b in _networks(other))
+def _networks_overlap(one: Object, other: Object) -> bool:
+    return any(a.version == b.version and a.overlaps(b) for a in _parse_networks(one) for b in _parse_networks(other))
 
 
-def _contains(cidr: Object, network: Network) -> bool:
+def _cidr_contains(cidr: Object, network: Network) -> bool:
     return any(
         other.version == network.version and other.prefixlen <= network.prefixlen and other.overlaps(network)
-        for other in _networks(cidr)
+        for other in _parse_networks(cidr)
     )
 
 

@@ -46,7 +46,7 @@ class TaintEvictionController(Reconciler):
     name: ClassVar[str] = "taint-eviction-controller"
     watches: ClassVar[tuple[str, ...]] = ("nodes", "pods")
 
-    def started(self) -> None:
+    def on_start(self) -> None:
         self._scheduled: dict[Key, tuple[str, float, float]] = {}
         """Pod → its uid, the time since when it is tainted, and the time of its deletion."""
         self._tainted: set[str] = {node["metadata"]["name"] for node in self.cache.list("nodes") if get_no_execute_taints(node)}
@@ -87,7 +87,7 @@ class TaintEvictionController(Reconciler):
         taints = get_no_execute_taints(self.cache.get("nodes", "", pod["spec"]["nodeName"]))
         seconds = get_min_toleration_time(taints, pod["spec"].get("tolerations") or ()) if taints else None
         if seconds is None:
-            self._cancel(key, pod)
+            self._cancel_eviction(key, pod)
             return
         now = self.clock.monotonic()
         uid = pod["metadata"]["uid"]
@@ -99,15 +99,15 @@ class TaintEvictionController(Reconciler):
             self.requeue_after(key, due - now)
             return
         self._scheduled.pop(key, None)
-        self._evict(pod)
+        self._evict_pod(pod)
 
-    def _cancel(self, key: Key, pod: Object) -> None:
+    def _cancel_eviction(self, key: Key, pod: Object) -> None:
         if self._scheduled.pop(key, None) is not None:
-            self._record(pod, f"Cancelling deletion of Pod {key.namespace}/{key.name}")
+            self._record_event(pod, f"Cancelling deletion of Pod {key.namespace}/{key.name}")
 
-    def _evict(self, pod: Object) -> None:
+    def _evict_pod(self, pod: Object) -> None:
         metadata = pod["metadata"]
-        self._record(pod, f"Marking for deletion Pod {metadata['namespace']}/{metadata['name']}")
+        self._record_event(pod, f"Marking for deletion Pod {metadata['namespace']}/{metadata['name']}")
         now = self.client.now()
         condition: dict[str, Any] = {
             "type": "DisruptionTarget",
@@ -127,7 +127,7 @@ class TaintEvictionController(Reconciler):
             if error.code != 404:
                 raise
 
-    def _record(self, pod: Object, message: str) -> None:
+    def _record_event(self, pod: Object, message: str) -> None:
         metadata = pod["metadata"]
         about = {"kind": "Pod", "apiVersion": "v1", "namespace": metadata["namespace"], "name": metadata["name"]}
         self.recorder.event(about, "Normal", "TaintManagerEviction", message)

@@ -34,7 +34,7 @@ class TTLController(Reconciler):
     name: ClassVar[str] = "ttl-controller"
     watches: ClassVar[tuple[str, ...]] = ("nodes",)
 
-    def started(self) -> None:
+    def on_start(self) -> None:
         self._step = 0
         for node in self.cache.list("nodes"):
             self.enqueue(Key("", node["metadata"]["name"]))

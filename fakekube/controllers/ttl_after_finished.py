@@ -26,16 +26,16 @@ class TTLAfterFinishedController(Reconciler):
 
     @staticmethod
     def concerns(resource: str, obj: Object, old: Object | None) -> bool:
-        return obj is not old and _expiry(obj) is not None
+        return obj is not old and _expiration_time(obj) is not None
 
     def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
-        if event_type == "DELETED" or _expiry(obj) is None:
+        if event_type == "DELETED" or _expiration_time(obj) is None:
             return ()
         return (Key(obj["metadata"]["namespace"], obj["metadata"]["name"]),)
 
     def reconcile(self, key: Key) -> None:
         job = self.cache.get(JOBS, key.namespace, key.name)
-        expires = _expiry(job) if job is not None else None
+        expires = _expiration_time(job) if job is not None else None
         if job is None or expires is None:
             return
         left = (expires - self.clock.now()).total_seconds()
@@ -47,7 +47,7 @@ class TTLAfterFinishedController(Reconciler):
         )
 
 
-def _expiry(job: Object) -> datetime | None:
+def _expiration_time(job: Object) -> datetime | None:
     """Returns the time at which a Job is to be deleted; None if it has not finished, has no TTL, or is being deleted."""
     seconds = job["spec"].get("ttlSecondsAfterFinished")
     if seconds is None or "deletionTimestamp" in job["metadata"]:

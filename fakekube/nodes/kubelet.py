@@ -67,7 +67,7 @@ class Kubelet(Reconciler):
     client_name: ClassVar[str] = "kubelet"
     watches: ClassVar[tuple[str, ...]] = ("nodes", "pods")
 
-    def started(self) -> None:
+    def on_start(self) -> None:
         self._addresses = Addresses()
         self._on_node: dict[str, set[Key]] = {}
         self._intervals: dict[str, tuple[float, float]] = {}

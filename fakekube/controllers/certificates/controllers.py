@@ -68,7 +68,7 @@ class CSRApprovingController(Reconciler):
         own = obj["spec"].get("username") == names.common_name
         for subresource, message in (_SELF, _NODE) if own else (_NODE,):
             if self._is_allowed(obj, subresource):
-                self._approve(obj, message)
+                self._approve_request(obj, message)
                 return
         self._denied.add(key)
         for name in RBAC:
@@ -93,7 +93,7 @@ class CSRApprovingController(Reconciler):
         )
         return bool(review["status"].get("allowed"))
 
-    def _approve(self, obj: Object, message: str) -> None:
+    def _approve_request(self, obj: Object, message: str) -> None:
         status = obj.get("status") or {}
         conditions = [*(status.get("conditions") or ()), requests.new_condition("Approved", "AutoApproved", message)]
         self.client.update({**obj, "status": {**status, "conditions": conditions}}, subresource="approval")
@@ -175,20 +175,20 @@ class CSRSigningController(Reconciler):
             failed = requests.new_condition("Failed", "SignerValidationFailure", problem, self.client.now())
             status = {**status, "conditions": [*status["conditions"], failed]}
         elif request.is_signature_valid:
-            pem = self._sign(request, usages, obj["spec"].get("expirationSeconds"))
+            pem = self._sign_certificate(request, usages, obj["spec"].get("expirationSeconds"))
             status = {**status, "certificate": base64.b64encode(pem.encode()).decode()}
         else:
             return
         self.client.update({**obj, "status": status}, subresource="status")
 
-    def _sign(self, request: x509.CertificateSigningRequest, usages: list[str], seconds: int | None) -> str:
+    def _sign_certificate(self, request: x509.CertificateSigningRequest, usages: list[str], seconds: int | None) -> str:
         assert self.context.authority is not None
         duration = MAX_DURATION if seconds is None else min(MAX_DURATION, max(MIN_DURATION, timedelta(seconds=seconds)))
         now = self.clock.now()
         not_after = now + duration if duration < SHORT else now + duration - BACKDATE
         # Verifiers use the real time, which may be earlier than that of the cluster's clock.
         not_before = min(now, datetime.now(UTC)) - BACKDATE
-        return self.context.authority().sign_request(request, _extensions(request, usages), not_before, not_after)
+        return self.context.authority().sign_request(request, _certificate_extensions(request, usages), not_before, not_after)
 
 
 def _is_ready_to_sign(obj: Object) -> bool:
@@ -198,7 +198,7 @@ def _is_ready_to_sign(obj: Object) -> bool:
     return requests.has_condition(obj, "Approved") and not denied
 
 
-def _extensions(request: x509.CertificateSigningRequest, usages: list[str]) -> list[tuple[x509.ExtensionType, bool]]:
+def _certificate_extensions(request: x509.CertificateSigningRequest, usages: list[str]) -> list[tuple[x509.ExtensionType, bool]]:
     """Returns the extensions of the certificate, and whether each is critical. Of the requested ones only names are kept."""
     from cryptography import x509
 
@@ -236,7 +236,7 @@ class CSRCleanerController(Reconciler):
 
     def reconcile(self, key: Key) -> None:
         obj = self.cache.get(RESOURCE, "", key.name)
-        expires = min(_expirations(obj), default=None) if obj is not None else None
+        expires = min(_expiration_times(obj), default=None) if obj is not None else None
         if expires is None:
             return
         left = (expires + SECOND - self.clock.now()).total_seconds()
@@ -246,7 +246,7 @@ class CSRCleanerController(Reconciler):
             self.client.delete(RESOURCE, key.name)
 
 
-def _expirations(obj: Object) -> Iterator[datetime]:
+def _expiration_times(obj: Object) -> Iterator[datetime]:
     """Yields the times after which the request is to be deleted; the earliest counts."""
     status = obj.get("status") or {}
     issued = bool(status.get("certificate"))

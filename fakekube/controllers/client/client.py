@@ -207,10 +207,10 @@ class Client:
             self._found_in, self._found = state, {}
         found = self._found.get((name, api_version))
         if found is None:
-            found = self._found[name, api_version] = self._search(name, api_version)
+            found = self._found[name, api_version] = self._search_discovery(name, api_version)
         return found
 
-    def _search(self, name: str, api_version: str | None) -> Resource:
+    def _search_discovery(self, name: str, api_version: str | None) -> Resource:
         wanted, _, group = name.lower().partition(".")
         for resource in self._registry:
             if api_version is not None and resource.api_version != api_version:
@@ -226,12 +226,12 @@ class Client:
         try:
             return self.resource(name, api_version)
         except UnknownResource:
-            for found in self._discovered():
+            for found in self._all_resources():
                 if api_version in (None, found.api_version) and found.is_called(name):
                     return found
             raise
 
-    def _discovered(self) -> tuple[DiscoveredResource, ...]:
+    def _all_resources(self) -> tuple[DiscoveredResource, ...]:
         """Returns all resources of the cluster, including those of aggregated APIs."""
         answer = self.request("GET", "/apis", accept=ACCEPT)
         if answer.code != 200 or not isinstance(answer.body, bytes):
@@ -353,7 +353,7 @@ class Client:
 
     def get(self, resource: str, name: str, *, namespace: str | None = None) -> Object:
         """Gets one object; the default namespace is `default`. Raises ApiError and UnknownResource."""
-        return self.call("GET", self._of(resource, namespace, name))
+        return self.call("GET", self._path_of(resource, namespace, name))
 
     def list(
         self, resource: str, *, namespace: str | None = None, label_selector: str = "", field_selector: str = ""
@@ -378,7 +378,7 @@ class Client:
 
     def patch(self, resource: str, name: str, patch: Object, *, namespace: str | None = None, subresource: str = "") -> Object:
         """Patches an object with a JSON merge patch; the default namespace is `default`. Raises ApiError and UnknownResource."""
-        path = self._of(resource, namespace, name, subresource)
+        path = self._path_of(resource, namespace, name, subresource)
         return self.call("PATCH", path, patch, content_type=MERGE_PATCH)
 
     def strategic_patch(
@@ -388,7 +388,7 @@ class Client:
 
         Raises ApiError and UnknownResource.
         """
-        path = self._of(resource, namespace, name, subresource)
+        path = self._path_of(resource, namespace, name, subresource)
         return self.call("PATCH", path, patch, content_type=STRATEGIC_MERGE_PATCH)
 
     def delete(self, resource: str, name: str, *, namespace: str | None = None, **options: Any) -> Object:
@@ -396,9 +396,9 @@ class Client:
 
         Raises ApiError and UnknownResource.
         """
-        return self.call("DELETE", self._of(resource, namespace, name), options or None)
+        return self.call("DELETE", self._path_of(resource, namespace, name), options or None)
 
-    def _of(self, resource: str, namespace: str | None, name: str, subresource: str = "") -> str:
+    def _path_of(self, resource: str, namespace: str | None, name: str, subresource: str = "") -> str:
         found = self._mapping_of(resource)
         return self.path(found, namespace or "default", name, subresource)
 

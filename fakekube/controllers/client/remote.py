@@ -61,8 +61,8 @@ class RemoteClient:
         self._server = str(cluster.get("server", "")).rstrip("/")
         if not self._server.startswith(("http://", "https://")):
             raise KubeconfigError("the cluster of the kubeconfig has no server")
-        self._headers = _authorization(folder, user)
-        self._context = _tls(folder, cluster, user) if self._server.startswith("https://") else None
+        self._headers = _authorization_headers(folder, user)
+        self._context = _tls_context(folder, cluster, user) if self._server.startswith("https://") else None
         self._timeout = timeout
         self._resources: list[DiscoveredResource] | None = None
 
@@ -168,12 +168,12 @@ class RemoteClient:
         except urllib.error.HTTPError as error:
             with error:
                 text = error.read().decode("utf-8", "replace")
-            raise ApiError(_status(text, error)) from None
+            raise ApiError(_parse_status(text, error)) from None
         except (OSError, ValueError) as error:
             raise ApiError({"message": f"{url}: {error}", "code": 0}) from None
 
 
-def _status(text: str, error: urllib.error.HTTPError) -> Object:
+def _parse_status(text: str, error: urllib.error.HTTPError) -> Object:
     """Returns the Status in a response, or one whose message is the text of another body."""
     try:
         found = json.loads(text)
@@ -224,10 +224,10 @@ class KubeconfigContext:
 def read_context(path: Path, name: str = "") -> KubeconfigContext:
     """Returns a context, by default the current one, of a kubeconfig file. Raises KubeconfigError."""
     config = read_kubeconfig(path)
-    chosen = _named(config, "contexts", name or config.get("current-context", "")).get("context") or {}
+    chosen = _find_named_entry(config, "contexts", name or config.get("current-context", "")).get("context") or {}
     return KubeconfigContext(
-        _named(config, "clusters", chosen.get("cluster", "")).get("cluster") or {},
-        _named(config, "users", chosen.get("user", "")).get("user") or {},
+        _find_named_entry(config, "clusters", chosen.get("cluster", "")).get("cluster") or {},
+        _find_named_entry(config, "users", chosen.get("user", "")).get("user") or {},
         chosen.get("namespace", ""),
     )
 
@@ -245,7 +245,7 @@ def read_kubeconfig(path: Path) -> Object:
     return config
 
 
-def _named(config: Object, part: str, name: str) -> Object:
+def _find_named_entry(config: Object, part: str, name: str) -> Object:
     for entry in config.get(part) or ():
         if entry.get("name") == name:
             found: Object = entry
@@ -253,7 +253,7 @@ def _named(config: Object, part: str, name: str) -> Object:
     raise KubeconfigError(f"the kubeconfig has no {part[:-1]} {name!r}")
 
 
-def _authorization(folder: Path, user: Object) -> dict[str, str]:
+def _authorization_headers(folder: Path, user: Object) -> dict[str, str]:
     if user.get("exec") or user.get("auth-provider"):
         raise KubeconfigError("exec and auth-provider plugins are not run: give a kubeconfig with a token or a certificate")
     token = user.get("token") or (
@@ -267,17 +267,17 @@ def _authorization(folder: Path, user: Object) -> dict[str, str]:
     return {}
 
 
-def _tls(folder: Path, cluster: Object, user: Object) -> ssl.SSLContext:
+def _tls_context(folder: Path, cluster: Object, user: Object) -> ssl.SSLContext:
     """Returns the TLS context: CA bundle and client certificate."""
     try:
-        authority = _pem(folder, cluster, "certificate-authority")
+        authority = _read_pem(folder, cluster, "certificate-authority")
         context = ssl.create_default_context(cadata=authority or None)
         # As in Go, a CA bundle may contain the server's own certificate, and extensions may be missing.
         context.verify_flags = (context.verify_flags | ssl.VERIFY_X509_PARTIAL_CHAIN) & ~ssl.VERIFY_X509_STRICT
         if cluster.get("insecure-skip-tls-verify"):
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
-        certificate, key = _pem(folder, user, "client-certificate"), _pem(folder, user, "client-key")
+        certificate, key = _read_pem(folder, user, "client-certificate"), _read_pem(folder, user, "client-key")
         if certificate and key:
             with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:  # the ssl module reads keys from files only
                 file.write(f"{certificate}\n{key}")
@@ -288,7 +288,7 @@ def _tls(folder: Path, cluster: Object, user: Object) -> ssl.SSLContext:
     return context
 
 
-def _pem(folder: Path, part: Object, name: str) -> str:
+def _read_pem(folder: Path, part: Object, name: str) -> str:
     """Returns inline data, or the content of the file."""
     if part.get(f"{name}-data"):
         return base64.b64decode(part[f"{name}-data"]).decode()

@@ -46,7 +46,7 @@ class DaemonSetController(Reconciler):
     name = "daemonset-controller"
     watches = ("daemonsets.apps", "pods", "nodes", "controllerrevisions.apps")
 
-    def started(self) -> None:
+    def on_start(self) -> None:
         self._backoff = Backoff()
 
     # ---- events
@@ -91,7 +91,7 @@ class DaemonSetController(Reconciler):
         hash_ = current["metadata"]["labels"][HASH_LABEL]
         failure = None
         try:
-            if not self._manage(key, daemon_set, hash_):
+            if not self._manage_pods(key, daemon_set, hash_):
                 self._rolling_update(daemon_set, hash_)
             revisions.cleanup_history(old, self._claim_pods(daemon_set))
         except ApiError as error:
@@ -116,7 +116,7 @@ class DaemonSetController(Reconciler):
                 found.setdefault(node, []).append(pod)
         return found
 
-    def _manage(self, key: Key, daemon_set: Object, hash_: str) -> bool:
+    def _manage_pods(self, key: Key, daemon_set: Object, hash_: str) -> bool:
         """Creates missing pods and deletes superfluous ones. Returns whether there were any."""
         pods = self._get_nodes_to_daemon_pods(daemon_set)
         nodes = list(self.cache.list("nodes"))

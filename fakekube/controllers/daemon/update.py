@@ -56,10 +56,10 @@ class Revisions:
         old = [one for one in found if one.get("data") != self._data]
         number = history.next_revision(old)
         if not current:
-            return self._snapshot(number), old
+            return self._create_snapshot(number), old
         kept = current[-1]
         for one in current[:-1]:
-            self._dedup(one, kept, pods)
+            self._dedup_revisions(one, kept, pods)
         if kept.get("revision", 0) < number:
             history.update_controller_revision(self._controller.client, kept, number)
         return kept, old
@@ -74,9 +74,9 @@ class Revisions:
             history.RESOURCE,
             lambda one: selector.matches(one["metadata"].get("labels")),
         )
-        return list(map(self._labelled, manager.claim_from(self._controller.cache)))
+        return list(map(self._label_revision, manager.claim_from(self._controller.cache)))
 
-    def _labelled(self, revision: Object) -> Object:
+    def _label_revision(self, revision: Object) -> Object:
         metadata = revision["metadata"]
         labels = metadata.get("labels") or {}
         if HASH_LABEL in labels:
@@ -84,7 +84,7 @@ class Revisions:
         labels = {**labels, HASH_LABEL: metadata["name"]}
         return self._controller.client.update({**revision, "metadata": {**metadata, "labels": labels}})
 
-    def _snapshot(self, number: int) -> Object:
+    def _create_snapshot(self, number: int) -> Object:
         client, metadata, status = self._controller.client, self._set["metadata"], self._set.get("status") or {}
         hash_ = compute_hash(self._set["spec"]["template"], status.get("collisionCount"))
         labels = (self._set["spec"]["template"].get("metadata") or {}).get("labels") or {}
@@ -114,7 +114,7 @@ class Revisions:
             client.update({**self._set, "status": collided}, subresource="status")
             raise
 
-    def _dedup(self, revision: Object, kept: Object, pods: Iterable[Object]) -> None:
+    def _dedup_revisions(self, revision: Object, kept: Object, pods: Iterable[Object]) -> None:
         """Labels the pods of a duplicate revision with the hash of the kept one, and deletes the duplicate."""
         client, hash_ = self._controller.client, kept["metadata"]["labels"][HASH_LABEL]
         for pod in pods:
@@ -122,9 +122,9 @@ class Revisions:
             if (metadata.get("labels") or {}).get(HASH_LABEL) == revision["metadata"]["labels"][HASH_LABEL] != hash_:
                 patch = {"metadata": {"labels": {HASH_LABEL: hash_}}}
                 client.patch("pods", metadata["name"], patch, namespace=metadata["namespace"])
-        self._delete(revision)
+        self._delete_revision(revision)
 
-    def _delete(self, revision: Object) -> None:
+    def _delete_revision(self, revision: Object) -> None:
         metadata = revision["metadata"]
         self._controller.client.delete(history.RESOURCE, metadata["name"], namespace=metadata["namespace"])
 
@@ -134,17 +134,17 @@ class Revisions:
         live = {(pod["metadata"].get("labels") or {}).get(HASH_LABEL) for pod in pods}
         unused = [one for one in old if one["metadata"]["labels"].get(HASH_LABEL) not in live]
         for one in unused[: max(surplus, 0)]:
-            self._delete(one)
+            self._delete_revision(one)
 
 
-def _rolling(daemon_set: Object) -> Object | None:
+def _rolling_update_strategy(daemon_set: Object) -> Object | None:
     strategy = daemon_set["spec"].get("updateStrategy") or {}
     return strategy.get("rollingUpdate") or {} if strategy.get("type") == "RollingUpdate" else None
 
 
 def allows_surge(daemon_set: Object) -> bool:
     """Whether an update may run two pods on a node."""
-    rolling = _rolling(daemon_set)
+    rolling = _rolling_update_strategy(daemon_set)
     return rolling is not None and get_scaled_value(rolling.get("maxSurge"), 1, round_up=True) > 0
 
 
@@ -169,7 +169,7 @@ def rolling_update(
         now: The time from which availability is calculated.
     """
     desired = [node["metadata"]["name"] for node in nodes if node_should_run_daemon_pod(node, daemon_set)[0]]
-    rolling = _rolling(daemon_set) or {}
+    rolling = _rolling_update_strategy(daemon_set) or {}
     surge = get_scaled_value(rolling.get("maxSurge"), len(desired), round_up=True)
     unavailable = get_scaled_value(rolling.get("maxUnavailable"), len(desired), round_up=True)
     if desired and not surge and not unavailable:
@@ -188,7 +188,7 @@ class _Update:
     now: datetime
     nodes: Mapping[str, Object]
 
-    def _available(self, pod: Object) -> bool:
+    def _is_pod_available(self, pod: Object) -> bool:
         return is_pod_available(pod, self.daemon_set["spec"].get("minReadySeconds", 0), self.now)
 
     def _find_updated_pods(self, pods: Sequence[Object]) -> tuple[Object | None, Object | None] | None:
@@ -209,8 +209,8 @@ class _Update:
             if (new is None) == (old is None):
                 unavailable += 1
             elif new is not None:
-                unavailable += not self._available(new)
-            elif old is not None and not self._available(old):
+                unavailable += not self._is_pod_available(new)
+            elif old is not None and not self._is_pod_available(old):
                 at_once.append(old)
                 unavailable += 1
             elif old is not None and unavailable < limit:
@@ -228,17 +228,17 @@ class _Update:
                 continue
             new, old = pair
             oldest = old or new
-            available += oldest is not None and self._available(oldest)
+            available += oldest is not None and self._is_pod_available(oldest)
             if old is None:
                 continue
             if new is not None:
-                if self._available(new):
+                if self._is_pod_available(new):
                     plan.delete.append(old)
                 else:
                     surging += 1
                 continue
             runs = name in self.nodes and node_should_run_daemon_pod(self.nodes[name], self.daemon_set)[0]
-            if not self._available(old):
+            if not self._is_pod_available(old):
                 if runs:
                     plan.nodes.append(name)
                 else:

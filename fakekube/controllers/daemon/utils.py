@@ -203,18 +203,18 @@ class Placement:
         if run and pods is None:
             self.nodes.append(name)
         elif stay:
-            self._keep(name, run, sorted(self._running(name, pods or ()), key=by_creation))
+            self._keep_oldest_pods(name, run, sorted(self._list_running_pods(name, pods or ()), key=by_creation))
         elif pods:
             self.delete += [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
 
-    def _running(self, node: str, pods: Iterable[Object]) -> Iterable[Object]:
+    def _list_running_pods(self, node: str, pods: Iterable[Object]) -> Iterable[Object]:
         """Yields the pods that have not terminated, and marks terminated ones for deletion."""
         for pod in pods:
             if "deletionTimestamp" in pod["metadata"]:
                 continue
             phase, place = phase_of(pod), f"{pod['metadata']['namespace']}/{pod['metadata']['name']} on node {node}"
             if phase == "Failed":
-                self._retry(node, pod, f"Found failed daemon pod {place}, will try to kill it")
+                self._retry_failed_pod(node, pod, f"Found failed daemon pod {place}, will try to kill it")
             elif phase == "Succeeded":
                 text = f"Found succeeded daemon pod {place}, will try to delete it"
                 self.events.append(("Normal", "SucceededDaemonPod", text))
@@ -222,7 +222,7 @@ class Placement:
             else:
                 yield pod
 
-    def _retry(self, node: str, pod: Object, message: str) -> None:
+    def _retry_failed_pod(self, node: str, pod: Object, message: str) -> None:
         observed = (self.daemon_set.get("status") or {}).get("observedGeneration", 0)
         key = self.daemon_set["metadata"]["uid"], observed, node
         wait = self.backoff.remaining(key, self.now)
@@ -233,7 +233,7 @@ class Placement:
         self.events.append(("Warning", "FailedDaemonPod", message))
         self.delete.append(pod)
 
-    def _keep(self, node: str, run: bool, running: list[Object]) -> None:
+    def _keep_oldest_pods(self, node: str, run: bool, running: list[Object]) -> None:
         """Keeps the oldest pod, or with surge the oldest pod of the present template and of former ones."""
         if not self.allows_surge:
             self.delete += running[1:]

@@ -143,11 +143,11 @@ def _set_progressing(rollout: Rollout, status: Object, new: Object | None) -> Ob
 def _deployment_progressing(old: Object, new: Object) -> bool:
     """Whether there are more updated, ready or available pods than before, or fewer old ones."""
 
-    def outdated(status: Object) -> int:
+    def outdated_replicas(status: Object) -> int:
         return status.get("replicas", 0) - status.get("updatedReplicas", 0)  # type: ignore[no-any-return]
 
     more = any(new.get(name, 0) > old.get(name, 0) for name in ("updatedReplicas", "readyReplicas", "availableReplicas"))
-    return more or outdated(new) < outdated(old)
+    return more or outdated_replicas(new) < outdated_replicas(old)
 
 
 def _seconds_to_deadline(rollout: Rollout, condition: Object) -> float:
@@ -183,7 +183,7 @@ def _get_replica_failure(new: Object | None, replica_sets: list[Object]) -> Obje
     return None
 
 
-def _active(replica_sets: Iterable[Object]) -> list[Object]:
+def _filter_active_replica_sets(replica_sets: Iterable[Object]) -> list[Object]:
     return [one for one in replica_sets if replicas_of(one)]
 
 
@@ -208,7 +208,7 @@ def _reconcile_new_replica_set(rollout: Rollout, new: Object, old: list[Object])
 
 def _reconcile_old_replica_sets(rollout: Rollout, new: Object, old: list[Object]) -> bool:
     """Scales old ReplicaSets down, as far as maxUnavailable allows. Returns whether a size has changed."""
-    active = sorted(_active(old), key=by_creation)
+    active = sorted(_filter_active_replica_sets(old), key=by_creation)
     min_available = replicas_of(rollout.deployment) - max_unavailable(rollout.deployment)
     new_unavailable = replicas_of(new) - sum_status([new], "availableReplicas")
     max_scaled_down = get_replica_count(active) + replicas_of(new) - min_available - new_unavailable
@@ -251,7 +251,7 @@ def rollout_recreate(rollout: Rollout, pods: dict[str, list[Object]], key: Key) 
         key: The key of the Deployment.
     """
     new, old = rollout.get_all_and_sync_revision(create=False)
-    scaled = [rollout.scale_replica_set(one, 0)[0] for one in _active(old)]
+    scaled = [rollout.scale_replica_set(one, 0)[0] for one in _filter_active_replica_sets(old)]
     if any(scaled) or _old_pods_running(new, old, pods):
         sync_rollout_status(rollout, new, old, key)
         return
@@ -290,16 +290,16 @@ def rollback(rollout: Rollout) -> None:
     replica_sets = [*old, new]
     revision = get_rollback_to(rollout.deployment) or last_revision(replica_sets)
     if not revision:
-        _refuse(rollout, "DeploymentRollbackRevisionNotFound", "Unable to find last revision.")
+        _refuse_rollback(rollout, "DeploymentRollbackRevisionNotFound", "Unable to find last revision.")
         return
     found = next((one for one in replica_sets if revision_of(one) == revision), None)
     if found is None:
-        _refuse(rollout, "DeploymentRollbackRevisionNotFound", "Unable to find the revision to rollback to.")
+        _refuse_rollback(rollout, "DeploymentRollbackRevisionNotFound", "Unable to find the revision to rollback to.")
         return
     name = rollout.deployment["metadata"]["name"]
     if equal_ignore_hash(rollout.deployment["spec"]["template"], found["spec"]["template"]):
         text = f"The rollback revision contains the same template as current deployment {go_quote(name)}"
-        _refuse(rollout, "DeploymentRollbackTemplateUnchanged", text)
+        _refuse_rollback(rollout, "DeploymentRollbackTemplateUnchanged", text)
         return
     spec = {**rollout.deployment["spec"], "template": without_hash(found["spec"]["template"])}
     _update_and_clear_rollback(rollout, {**rollout.deployment, "spec": spec}, rollback_annotations(rollout.deployment, found))
@@ -307,7 +307,7 @@ def rollback(rollout: Rollout) -> None:
     rollout.controller.recorder.event(rollout.deployment, "Normal", "DeploymentRollback", text)
 
 
-def _refuse(rollout: Rollout, reason: str, message: str) -> None:
+def _refuse_rollback(rollout: Rollout, reason: str, message: str) -> None:
     rollout.controller.recorder.event(rollout.deployment, "Warning", reason, message)
     _update_and_clear_rollback(rollout, rollout.deployment, annotations_of(rollout.deployment))
 
@@ -356,11 +356,11 @@ class DeploymentController(Reconciler):
             return
         self._check_paused_conditions(rollout)
         if deployment["spec"].get("paused"):
-            self._sync(rollout)
+            self._sync_scale(rollout)
         elif get_rollback_to(rollout.deployment) is not None:
             rollback(rollout)
         elif rollout.is_scaling_event():
-            self._sync(rollout)
+            self._sync_scale(rollout)
         elif deployment["spec"]["strategy"].get("type") == "Recreate":
             uids = [one["metadata"]["uid"] for one in rollout.replica_sets]
             rollout_recreate(rollout, {uid: list(self.cache.owned_by("pods", uid)) for uid in uids}, key)
@@ -402,7 +402,7 @@ class DeploymentController(Reconciler):
         made = new_deployment_condition("Progressing", "Unknown", reason, f"Deployment is {word}", self.client.now())
         rollout.write_status(set_condition(rollout.status, made))
 
-    def _sync(self, rollout: Rollout) -> None:
+    def _sync_scale(self, rollout: Rollout) -> None:
         """Scales the ReplicaSets without a rollout."""
         new, old = rollout.get_all_and_sync_revision(create=False)
         rollout.scale(new, old)

@@ -93,7 +93,7 @@ class Rollout:
         written = self.controller.client.update(self.deployment, subresource="status")
         self.deployment = {**self.deployment, "metadata": written["metadata"]}
 
-    def _event(self, reason: str, message: str, type_: str = "Normal") -> None:
+    def _record_event(self, reason: str, message: str, type_: str = "Normal") -> None:
         self.controller.recorder.event(self.deployment, type_, reason, message)
 
     # ---- find and create
@@ -123,16 +123,18 @@ class Rollout:
         min_ready = self.deployment["spec"].get("minReadySeconds", 0)
         if changed or new["spec"].get("minReadySeconds", 0) != min_ready:
             spec = {**new["spec"], "minReadySeconds": min_ready}
-            return self._write({**new, "metadata": {**new["metadata"], "annotations": annotations}, "spec": spec}, new)
+            return self._update_replica_set(
+                {**new, "metadata": {**new["metadata"], "annotations": annotations}, "spec": spec}, new
+            )
         status = self.status
         if has_progress_deadline(self.deployment) and find_condition(status, "Progressing") is None:
             text = f"Found new replica set {go_quote(new['metadata']['name'])}"
-            status = set_condition(status, self._progressing("True", "FoundNewReplicaSet", text))
+            status = set_condition(status, self._set_progressing_condition("True", "FoundNewReplicaSet", text))
         if self._set_deployment_revision(annotations.get(REVISION, "")) or status is not self.status:
             self.write_status(status)
         return new
 
-    def _write(self, changed: Object, old: Object) -> Object:
+    def _update_replica_set(self, changed: Object, old: Object) -> Object:
         """Updates a ReplicaSet in the API and in `replica_sets`. Returns the updated one."""
         written = self.controller.client.update(changed)
         self.replica_sets = [written if one is old else one for one in self.replica_sets]
@@ -147,7 +149,7 @@ class Rollout:
         self.deployment = {**self.deployment, "metadata": metadata}
         return True
 
-    def _progressing(self, status: str, reason: str, message: str) -> Object:
+    def _set_progressing_condition(self, status: str, reason: str, message: str) -> Object:
         return new_deployment_condition("Progressing", status, reason, message, self.controller.client.now())
 
     def _create_new_replica_set(self, old: Sequence[Object], revision: int) -> Object:
@@ -163,11 +165,11 @@ class Rollout:
             return existing
         self.replica_sets = [*self.replica_sets, created]
         if replicas_of(created):
-            self._event("ScalingReplicaSet", f"Scaled up replica set {name} from 0 to {replicas_of(created)}")
+            self._record_event("ScalingReplicaSet", f"Scaled up replica set {name} from 0 to {replicas_of(created)}")
         status = self.status
         if has_progress_deadline(self.deployment):
             text = f"Created new replica set {go_quote(name)}"
-            status = set_condition(status, self._progressing("True", "NewReplicaSetCreated", text))
+            status = set_condition(status, self._set_progressing_condition("True", "NewReplicaSetCreated", text))
         if self._set_deployment_revision(str(revision)) or status is not self.status:
             self.write_status(status)
         return created
@@ -212,8 +214,10 @@ class Rollout:
         elif not is_namespace_terminating(error):
             text = f"Failed to create new replica set {go_quote(name)}: {error}"
             if has_progress_deadline(self.deployment):
-                self.write_status(set_condition(self.status, self._progressing("False", "ReplicaSetCreateError", text)))
-            self._event("ReplicaSetCreateError", text, "Warning")
+                self.write_status(
+                    set_condition(self.status, self._set_progressing_condition("False", "ReplicaSetCreateError", text))
+                )
+            self._record_event("ReplicaSetCreateError", text, "Warning")
         raise error
 
     # ---- scaling
@@ -273,10 +277,10 @@ class Rollout:
             return False, replica_set
         metadata = {**replica_set["metadata"], "annotations": present | annotations}
         changed = {**replica_set, "metadata": metadata, "spec": {**replica_set["spec"], "replicas": size}}
-        written = self._write(changed, replica_set)
+        written = self._update_replica_set(changed, replica_set)
         if before != size:
             direction, name = "up" if before < size else "down", written["metadata"]["name"]
-            self._event("ScalingReplicaSet", f"Scaled {direction} replica set {name} from {before} to {size}")
+            self._record_event("ScalingReplicaSet", f"Scaled {direction} replica set {name} from {before} to {size}")
         return before != size, written
 
     # ---- history

@@ -97,7 +97,7 @@ def annotations_of(obj: Object) -> Annotations:
     return dict(obj["metadata"].get("annotations") or {})
 
 
-def _integer(text: str) -> int | None:
+def _parse_int(text: str) -> int | None:
     """Parses a number as strconv.ParseInt does; None if it is malformed."""
     digits = text[1:] if text[:1] in ("+", "-") else text
     return int(text) if digits.isascii() and digits.isdigit() else None
@@ -106,7 +106,7 @@ def _integer(text: str) -> int | None:
 def revision_of(obj: Object) -> int | None:
     """Returns the revision in the annotation; 0 if it is absent, None if it is not a number."""
     text = (obj["metadata"].get("annotations") or {}).get(REVISION)
-    return 0 if text is None else _integer(text)
+    return 0 if text is None else _parse_int(text)
 
 
 def max_revision(replica_sets: Iterable[Object]) -> int:
@@ -153,7 +153,7 @@ def new_replica_set_annotations(deployment: Object, annotations: Annotations, ne
     result = {**annotations, **copied}
     changed = result != annotations
     old_text = annotations.get(REVISION, "")
-    old = _integer(old_text) if old_text else 0
+    old = _parse_int(old_text) if old_text else 0
     if old is None:
         return result, False
     if old >= new_revision:
@@ -216,14 +216,14 @@ def resolve_fenceposts(surge: int | str | None, unavailable: int | str | None, d
     return (0, 1) if surplus == missing == 0 else (surplus, missing)
 
 
-def _fenceposts(deployment: Object) -> tuple[int, int]:
+def _resolve_fenceposts(deployment: Object) -> tuple[int, int]:
     rolling = deployment["spec"]["strategy"].get("rollingUpdate") or {}
     return resolve_fenceposts(rolling.get("maxSurge"), rolling.get("maxUnavailable"), replicas_of(deployment))
 
 
 def max_surge(deployment: Object) -> int:
     """Returns the number of pods above `replicas` that may exist (MaxSurge)."""
-    return _fenceposts(deployment)[0] if is_rolling_update(deployment) else 0
+    return _resolve_fenceposts(deployment)[0] if is_rolling_update(deployment) else 0
 
 
 def max_unavailable(deployment: Object) -> int:
@@ -231,7 +231,7 @@ def max_unavailable(deployment: Object) -> int:
     desired = replicas_of(deployment)
     if not is_rolling_update(deployment) or not desired:
         return 0
-    return min(_fenceposts(deployment)[1], desired)
+    return min(_resolve_fenceposts(deployment)[1], desired)
 
 
 def new_rs_new_replicas(deployment: Object, replica_sets: Iterable[Object], new: Object) -> int:
@@ -277,10 +277,10 @@ def _get_fraction(replica_set: Object, deployment: Object) -> int:
     if not before:
         return 0
     limit = replicas_of(deployment) + max_surge(deployment)
-    return _round(size * limit / before) - size
+    return _round_half_away(size * limit / before) - size
 
 
-def _round(number: float) -> int:
+def _round_half_away(number: float) -> int:
     """Rounds half away from zero, as math.Round does."""
     return int(number + 0.5) if number >= 0 else int(number - 0.5)
 

@@ -43,8 +43,8 @@ class EndpointsController(ServiceReconciler):
     watches: ClassVar[tuple[str, ...]] = ("services", "pods", "endpoints")
     managed: ClassVar[str] = "endpoints"
 
-    def started(self) -> None:
-        super().started()
+    def on_start(self) -> None:
+        super().on_start()
         self._times = TriggerTimeTracker()
 
     def keys_of_managed(self, event_type: str, obj: Object) -> Iterable[Key]:
@@ -61,9 +61,11 @@ class EndpointsController(ServiceReconciler):
             return
         pods = self.pods_of(service)
         trigger_time = self._times.compute(service, pods)
-        self._write(service, self.cache.get("endpoints", key.namespace, key.name), _subsets(service, pods), trigger_time)
+        self._write_endpoints(
+            service, self.cache.get("endpoints", key.namespace, key.name), _build_subsets(service, pods), trigger_time
+        )
 
-    def _write(self, service: Object, current: Object | None, subsets: list[Object], trigger_time: str | None) -> None:
+    def _write_endpoints(self, service: Object, current: Object | None, subsets: list[Object], trigger_time: str | None) -> None:
         labels = dict(service["metadata"].get("labels") or {})
         if is_headless(service):
             labels[HEADLESS] = ""
@@ -75,7 +77,7 @@ class EndpointsController(ServiceReconciler):
             if current is not None
             else {"name": service["metadata"]["name"], "namespace": service["metadata"]["namespace"]}
         )
-        truncated = _truncate(subsets)
+        truncated = _truncate_endpoints(subsets)
         annotations = {
             name: value for name, value in (metadata.get("annotations") or {}).items() if name not in (LAST_CHANGE, OVER_CAPACITY)
         }
@@ -119,14 +121,14 @@ class EndpointsController(ServiceReconciler):
             raise error
 
 
-def _subsets(service: Object, pods: Iterable[Object]) -> list[Object]:
+def _build_subsets(service: Object, pods: Iterable[Object]) -> list[Object]:
     spec = service["spec"]
     publish = bool(spec.get("publishNotReadyAddresses"))
     subsets = []
     for pod in pods:
         if not should_pod_be_in_endpoints(pod, include_terminating=publish):
             continue
-        address = _address(service, pod)
+        address = _endpoint_address(service, pod)
         if address is None:
             continue
         field = "addresses" if publish or is_pod_ready(pod) else "notReadyAddresses"
@@ -141,7 +143,7 @@ def _subsets(service: Object, pods: Iterable[Object]) -> list[Object]:
     return repack_subsets(subsets)
 
 
-def _address(service: Mapping[str, Any], pod: Mapping[str, Any]) -> Object | None:
+def _endpoint_address(service: Mapping[str, Any], pod: Mapping[str, Any]) -> Object | None:
     families = service["spec"].get("ipFamilies") or ()
     version = 6 if "IPv6" in families[:1] else 4
     for one in pod["status"].get("podIPs") or ():
@@ -154,7 +156,7 @@ def _address(service: Mapping[str, Any], pod: Mapping[str, Any]) -> Object | Non
     return None
 
 
-def _truncate(subsets: list[Object]) -> list[Object]:
+def _truncate_endpoints(subsets: list[Object]) -> list[Object]:
     """Reduces subsets to MAX_CAPACITY addresses, in proportion to their sizes; ready addresses are kept first."""
     ready = sum(len(one.get("addresses") or ()) for one in subsets)
     others = sum(len(one.get("notReadyAddresses") or ()) for one in subsets)

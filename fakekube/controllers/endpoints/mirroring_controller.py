@@ -42,7 +42,7 @@ class EndpointSliceMirroringController(Reconciler):
     component: ClassVar[str] = "endpoint-slice-mirroring-controller"
     watches: ClassVar[tuple[str, ...]] = ("endpoints", "services", SLICES)
 
-    def started(self) -> None:
+    def on_start(self) -> None:
         for endpoints in self.cache.list("endpoints"):
             self.enqueue(Key(endpoints["metadata"]["namespace"], endpoints["metadata"]["name"]))
 
@@ -63,7 +63,7 @@ class EndpointSliceMirroringController(Reconciler):
                 self.client.delete(SLICES, slice_["metadata"]["name"], namespace=key.namespace)
             return
         if "deletionTimestamp" not in endpoints["metadata"]:
-            self._apply(self._compute_changes(endpoints, slices))
+            self._apply_changes(self._compute_changes(endpoints, slices))
 
     def _compute_changes(self, endpoints: Object, slices: Iterable[Object]) -> SliceChanges:
         existing: dict[tuple[str, str], list[Object]] = {}
@@ -75,8 +75,8 @@ class EndpointSliceMirroringController(Reconciler):
                 reconcile_by_port_mapping(
                     existing.pop((family, key), []),
                     desired,
-                    partial(_new, endpoints, family, desired.ports),
-                    partial(_updated_metadata, endpoints),
+                    partial(_new_endpoint_slice, endpoints, family, desired.ports),
+                    partial(_update_metadata, endpoints),
                     LIMIT,
                 )
             )
@@ -95,7 +95,7 @@ class EndpointSliceMirroringController(Reconciler):
             for address, ready in addresses[:LIMIT]:
                 ip = ip_address(address["ip"])
                 group = groups.setdefault((f"IPv{ip.version}", port_key(ports)), DesiredEndpoints(ports))
-                group.add(_endpoint(address, str(ip), ready))
+                group.add(_address_to_endpoint(address, str(ip), ready))
         if skipped:
             message = (
                 f"A max of {LIMIT} addresses can be mirrored to EndpointSlices per Endpoints subset. "
@@ -104,7 +104,7 @@ class EndpointSliceMirroringController(Reconciler):
             self.recorder.event(endpoints, "Warning", "TooManyAddressesToMirror", message)
         return groups
 
-    def _apply(self, changes: SliceChanges) -> None:
+    def _apply_changes(self, changes: SliceChanges) -> None:
         for slice_ in changes.create:
             self.client.create(with_nil_lists(slice_))
         for slice_ in changes.update:
@@ -118,7 +118,7 @@ def _is_mirrored(endpoints: Object) -> bool:
     return (metadata.get("labels") or {}).get(SKIP) != "true" and LEADER not in (metadata.get("annotations") or {})
 
 
-def _endpoint(address: Mapping[str, Any], ip: str, ready: bool) -> Object:
+def _address_to_endpoint(address: Mapping[str, Any], ip: str, ready: bool) -> Object:
     endpoint: Object = {"addresses": [ip], "conditions": {"ready": ready}}
     if address.get("hostname"):
         endpoint["hostname"] = address["hostname"]
@@ -128,7 +128,7 @@ def _endpoint(address: Mapping[str, Any], ip: str, ready: bool) -> Object:
     return endpoint
 
 
-def _metadata(endpoints: Object) -> tuple[dict[str, str], dict[str, str]]:
+def _slice_metadata(endpoints: Object) -> tuple[dict[str, str], dict[str, str]]:
     """Returns the labels and annotations of the slices."""
     metadata = endpoints["metadata"]
     labels = {**(metadata.get("labels") or {}), SERVICE_NAME: metadata["name"], MANAGED_BY: MANAGER}
@@ -138,15 +138,15 @@ def _metadata(endpoints: Object) -> tuple[dict[str, str], dict[str, str]]:
     return labels, annotations
 
 
-def _updated_metadata(endpoints: Object, slice_: Object) -> Object | None:
+def _update_metadata(endpoints: Object, slice_: Object) -> Object | None:
     """Returns the slice with its labels and annotations; None if it has them."""
-    labels, annotations = _metadata(endpoints)
+    labels, annotations = _slice_metadata(endpoints)
     metadata = slice_["metadata"]
     if metadata.get("labels") == labels and (metadata.get("annotations") or {}) == annotations:
         return None
     return {**slice_, "metadata": {**metadata, "labels": labels, "annotations": annotations}}
 
 
-def _new(endpoints: Object, family: str, ports: list[Object], found: list[Object]) -> Object:
-    labels, annotations = _metadata(endpoints)
+def _new_endpoint_slice(endpoints: Object, family: str, ports: list[Object], found: list[Object]) -> Object:
+    labels, annotations = _slice_metadata(endpoints)
     return new_slice(endpoints, {"labels": labels, "annotations": annotations}, family, ports, found)

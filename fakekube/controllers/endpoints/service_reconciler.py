@@ -42,7 +42,7 @@ def repack_subsets(subsets: Iterable[Mapping[str, Any]]) -> list[Object]:
     ready_by_port: dict[str, dict[_AddressKey, bool]] = {}
     for subset in subsets:
         for port in subset.get("ports") or (None,):
-            ready = ready_by_port.setdefault(_text(port), {})
+            ready = ready_by_port.setdefault(_canonical_text(port), {})
             for member, is_ready in (("addresses", True), ("notReadyAddresses", False)):
                 for address in subset.get(member) or ():
                     key = (address["ip"], (address.get("targetRef") or {}).get("uid", ""))
@@ -51,17 +51,19 @@ def repack_subsets(subsets: Iterable[Mapping[str, Any]]) -> list[Object]:
     ports_by_addresses: dict[tuple[tuple[_AddressKey, bool], ...], list[Object]] = {}
     for port_text, states in ready_by_port.items():
         ports = ports_by_addresses.setdefault(tuple(sorted(states.items())), [])
-        if port_text != _text(None):
+        if port_text != _canonical_text(None):
             ports.append(json.loads(port_text))
-    made = [_subset(members, sorted(ports, key=_text), addresses) for members, ports in ports_by_addresses.items()]
-    return sorted(made, key=_text)
+    made = [_new_subset(members, sorted(ports, key=_canonical_text), addresses) for members, ports in ports_by_addresses.items()]
+    return sorted(made, key=_canonical_text)
 
 
-def _text(value: Any) -> str:
+def _canonical_text(value: Any) -> str:
     return json.dumps(value, sort_keys=True)
 
 
-def _subset(members: Iterable[tuple[_AddressKey, bool]], ports: list[Object], addresses: Mapping[_AddressKey, Object]) -> Object:
+def _new_subset(
+    members: Iterable[tuple[_AddressKey, bool]], ports: list[Object], addresses: Mapping[_AddressKey, Object]
+) -> Object:
     made: Object = {}
     for member, wanted in (("addresses", True), ("notReadyAddresses", False)):
         found = [addresses[key] for key, ready in members if ready is wanted]
@@ -183,11 +185,11 @@ class ServiceReconciler(Reconciler):
     managed: ClassVar[str] = ""
     """The resource that the controller writes."""
 
-    def started(self) -> None:
+    def on_start(self) -> None:
         self._deferred: set[Key] = set()
         for service in self.cache.list("services"):
             if service["spec"].get("selector") is not None:
-                self.enqueue(_key(service))
+                self.enqueue(_service_key(service))
 
     @staticmethod
     def concerns(resource: str, obj: Object, old: Object | None) -> bool:
@@ -199,7 +201,7 @@ class ServiceReconciler(Reconciler):
 
     def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
         if resource == "services":
-            return (_key(obj),)
+            return (_service_key(obj),)
         if resource == self.managed:
             return self.keys_of_managed(event_type, obj)
         if resource == "nodes":
@@ -217,7 +219,7 @@ class ServiceReconciler(Reconciler):
             else:
                 labels.append(old["metadata"].get("labels"))
         return [
-            _key(service)
+            _service_key(service)
             for service in self.cache.list("services", metadata["namespace"])
             if any(selects(service, one) for one in labels)
         ]
@@ -248,5 +250,5 @@ class ServiceReconciler(Reconciler):
         return [pod for pod in pods if selects(service, pod["metadata"].get("labels"))]
 
 
-def _key(service: Object) -> Key:
+def _service_key(service: Object) -> Key:
     return Key(service["metadata"]["namespace"], service["metadata"]["name"])

@@ -56,8 +56,8 @@ class EndpointSliceController(ServiceReconciler):
     watches: ClassVar[tuple[str, ...]] = ("services", "pods", "nodes", SLICES)
     managed: ClassVar[str] = SLICES
 
-    def started(self) -> None:
-        super().started()
+    def on_start(self) -> None:
+        super().on_start()
         self._times = TriggerTimeTracker()
         self._missing_nodes: dict[Key, set[str]] = {}
         """Service → the nodes of its pods that do not exist."""
@@ -73,7 +73,7 @@ class EndpointSliceController(ServiceReconciler):
         name = obj["metadata"]["name"]
         if event_type == "ADDED":
             return [key for key, names in self._missing_nodes.items() if name in names]
-        if old is not None and _zone(old) != _zone(obj):
+        if old is not None and _zone_of_node(old) != _zone_of_node(obj):
             pods = [pod for pod in self.cache.list("pods") if pod["spec"].get("nodeName") == name]
             return [key for pod in pods for key in self.keys_of_pod(pod, None)]
         return ()
@@ -96,7 +96,7 @@ class EndpointSliceController(ServiceReconciler):
         errors: list[str] = []
         for family in families:
             of_family = [one for one in slices if one["addressType"] == family]
-            self._apply(service, self._compute_changes(service, pods, of_family, family, errors), trigger_time)
+            self._apply_changes(service, self._compute_changes(service, pods, of_family, family, errors), trigger_time)
         for one in slices:
             if one["addressType"] not in families:
                 self.client.delete(SLICES, one["metadata"]["name"], namespace=key.namespace)
@@ -122,8 +122,8 @@ class EndpointSliceController(ServiceReconciler):
                 reconcile_by_port_mapping(
                     existing.pop(key, []),
                     desired,
-                    partial(_new, service, family, desired.ports),
-                    partial(_updated_labels, service),
+                    partial(_new_endpoint_slice, service, family, desired.ports),
+                    partial(_update_labels, service),
                     LIMIT,
                 )
             )
@@ -160,18 +160,18 @@ class EndpointSliceController(ServiceReconciler):
     @staticmethod
     def _add_placeholder(changes: SliceChanges, service: Object, family: str) -> None:
         """Keeps or creates the empty slice of a Service without endpoints (newEndpointSlice placeholder)."""
-        placeholder = _new(service, family, [], [])
+        placeholder = _new_endpoint_slice(service, family, [], [])
         if len(changes.delete) == 1:
             known = changes.delete[0]
             same = not known.get("endpoints") and not known.get("ports") and _is_owned_by(known, service)
-            if same and _updated_labels(service, known) is None:
+            if same and _update_labels(service, known) is None:
                 changes.delete.clear()
                 return
         changes.create.append(placeholder)
 
     # ------------------------------------------------------------ writes
 
-    def _apply(self, service: Object, changes: SliceChanges, trigger_time: str | None) -> None:
+    def _apply_changes(self, service: Object, changes: SliceChanges, trigger_time: str | None) -> None:
         if "deletionTimestamp" not in service["metadata"]:
             for slice_ in changes.create:
                 try:
@@ -202,14 +202,14 @@ def pod_to_endpoint(pod: Object, node: Mapping[str, Any] | None, service: Object
     endpoint["targetRef"] = {"kind": "Pod", "namespace": metadata["namespace"], "name": metadata["name"], "uid": metadata["uid"]}
     if pod["spec"].get("nodeName"):
         endpoint["nodeName"] = pod["spec"]["nodeName"]
-    zone = _zone(node) if node is not None else None
+    zone = _zone_of_node(node) if node is not None else None
     if zone:
         endpoint["zone"] = zone
-    hints = _hints(service["spec"].get("trafficDistribution"), endpoint) if ready else None
+    hints = _zone_hints(service["spec"].get("trafficDistribution"), endpoint) if ready else None
     return endpoint | ({"hints": hints} if hints else {})
 
 
-def _hints(distribution: str | None, endpoint: Object) -> Object | None:
+def _zone_hints(distribution: str | None, endpoint: Object) -> Object | None:
     if distribution not in CLOSE:
         return None
     hints: Object = {}
@@ -220,7 +220,7 @@ def _hints(distribution: str | None, endpoint: Object) -> Object | None:
     return hints or None
 
 
-def _zone(node: Mapping[str, Any]) -> str | None:
+def _zone_of_node(node: Mapping[str, Any]) -> str | None:
     return (node["metadata"].get("labels") or {}).get(ZONE)
 
 
@@ -232,24 +232,24 @@ def _is_owned_by(slice_: Object, service: Object) -> bool:
     )
 
 
-def _labels(service: Object) -> dict[str, str]:
+def _slice_labels(service: Object) -> dict[str, str]:
     labels = {key: value for key, value in (service["metadata"].get("labels") or {}).items() if key not in RESERVED}
     if is_headless(service):
         labels[HEADLESS] = ""
     return labels | {SERVICE_NAME: service["metadata"]["name"], MANAGED_BY: MANAGER}
 
 
-def _updated_labels(service: Object, slice_: Object) -> Object | None:
+def _update_labels(service: Object, slice_: Object) -> Object | None:
     """Returns the slice with its labels; None if it has them."""
-    labels, expected = slice_["metadata"].get("labels") or {}, _labels(service)
+    labels, expected = slice_["metadata"].get("labels") or {}, _slice_labels(service)
     own = {key: value for key, value in labels.items() if key not in RESERVED}
     if own == {key: value for key, value in expected.items() if key not in RESERVED}:
         return None
     return {**slice_, "metadata": {**slice_["metadata"], "labels": expected}}
 
 
-def _new(service: Object, family: str, ports: list[Object], endpoints: list[Object]) -> Object:
-    return new_slice(service, {"labels": _labels(service)}, family, ports, endpoints)
+def _new_endpoint_slice(service: Object, family: str, ports: list[Object], endpoints: list[Object]) -> Object:
+    return new_slice(service, {"labels": _slice_labels(service)}, family, ports, endpoints)
 
 
 def _with_trigger_time(slice_: Object, trigger_time: str | None) -> Object:

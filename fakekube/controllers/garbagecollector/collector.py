@@ -67,10 +67,10 @@ class GarbageCollector(Reconciler):
         self._deleted_owners: set[str] = set()
         """The uids of owners that were deleted while they had dependents. It is filled only with a deletion grace."""
 
-    def started(self) -> None:
-        self.resources_changed()
+    def on_start(self) -> None:
+        self.on_resources_changed()
 
-    def resources_changed(self) -> None:
+    def on_resources_changed(self) -> None:
         self._kinds = {(resource.api_version, resource.kind): resource for resource in self.context.registry}
         for resource in self.context.registry:
             name = resource.group_resource
@@ -125,7 +125,7 @@ class GarbageCollector(Reconciler):
             self._process_deleting_dependents(node)
             return
         references = latest["metadata"].get("ownerReferences") or ()
-        states = {reference["uid"]: self._classify(reference, node) for reference in references}
+        states = {reference["uid"]: self._classify_reference(reference, node) for reference in references}
         if not references:
             return
         if OwnerState.SOLID in states.values():
@@ -136,9 +136,9 @@ class GarbageCollector(Reconciler):
             if any(dependent.deleting_dependents for dependent in self._graph.dependents(node.uid)):
                 self._unblock_owner_references(node)  # because a cycle of owners would block itself
                 latest = self._get_object(node, live=True) or latest
-            self._delete(node, latest, "Foreground")
+            self._delete_object(node, latest, "Foreground")
         else:
-            self._delete(node, latest, _policy_of(latest))
+            self._delete_object(node, latest, _policy_of(latest))
 
     def _process_deleting_dependents(self, node: Node) -> None:
         blocking = self._graph.blocking_dependents(node.uid)
@@ -148,7 +148,7 @@ class GarbageCollector(Reconciler):
             if not dependent.deleting_dependents and not dependent.being_deleted:
                 self.enqueue(Key(Action.DELETE, dependent.uid))
 
-    def _classify(self, reference: Reference, node: Node) -> OwnerState:
+    def _classify_reference(self, reference: Reference, node: Node) -> OwnerState:
         resource = self._kinds.get((reference["apiVersion"], reference["kind"]))
         if resource is None:
             raise UnservedKind
@@ -208,7 +208,7 @@ class GarbageCollector(Reconciler):
                 "ownerReferences": [reference for reference in changed if reference is not None] or None,
             }
             media_type = MERGE_PATCH
-        self.client.call("PATCH", self._path(node), {"metadata": metadata}, content_type=media_type)
+        self.client.call("PATCH", self._path_of_node(node), {"metadata": metadata}, content_type=media_type)
 
     def _remove_finalizer(self, node: Node, finalizer: str) -> None:
         latest = self._get_object(node, live=True)
@@ -217,14 +217,14 @@ class GarbageCollector(Reconciler):
         metadata = latest["metadata"]
         kept = [name for name in metadata["finalizers"] if name != finalizer]
         patch = {"metadata": {"resourceVersion": metadata["resourceVersion"], "finalizers": kept or None}}
-        self.client.call("PATCH", self._path(node), patch, content_type=MERGE_PATCH)
+        self.client.call("PATCH", self._path_of_node(node), patch, content_type=MERGE_PATCH)
 
-    def _delete(self, node: Node, latest: Object, policy: str) -> None:
+    def _delete_object(self, node: Node, latest: Object, policy: str) -> None:
         """Deletes the object, if its owner references are still the ones that were classified."""
         preconditions = {"uid": node.uid, "resourceVersion": latest["metadata"]["resourceVersion"]}
         options = {"preconditions": preconditions, "propagationPolicy": policy}
         try:
-            self.client.call("DELETE", self._path(node), options)
+            self.client.call("DELETE", self._path_of_node(node), options)
         except ApiError as error:
             if error.reason != "Conflict":
                 raise
@@ -232,7 +232,7 @@ class GarbageCollector(Reconciler):
             if now is None or now["metadata"].get("ownerReferences") != latest["metadata"].get("ownerReferences"):
                 raise
             options = {"preconditions": {"uid": node.uid}, "propagationPolicy": policy}
-            self.client.call("DELETE", self._path(node), options)
+            self.client.call("DELETE", self._path_of_node(node), options)
 
     def _get_object(self, node: Node, *, live: bool = False) -> Object | None:
         """Returns the object of a node; None if it does not exist.
@@ -242,7 +242,7 @@ class GarbageCollector(Reconciler):
         """
         if live:
             try:
-                found: Object | None = self.client.call("GET", self._path(node))
+                found: Object | None = self.client.call("GET", self._path_of_node(node))
             except ApiError as error:
                 if error.code != 404:
                     raise
@@ -251,7 +251,7 @@ class GarbageCollector(Reconciler):
             found = self.cache.get(node.resource, node.namespace, node.name)
         return found if found is not None and found["metadata"]["uid"] == node.uid else None
 
-    def _path(self, node: Node) -> str:
+    def _path_of_node(self, node: Node) -> str:
         return self.client.path(self.client.resource(node.resource), node.namespace, node.name)
 
     # ------------------------------------------------------------ owners in other namespaces
@@ -283,7 +283,7 @@ class GarbageCollector(Reconciler):
             subject["namespace"] = node.namespace
         for reference in node.references:
             if reference["uid"] in owners:
-                text = f"ownerRef {_object_reference(reference, node)} does not exist in namespace {_quote(node.namespace)}"
+                text = f"ownerRef {_object_reference(reference, node)} does not exist in namespace {_quote_json(node.namespace)}"
                 self.recorder.event(subject, "Warning", "OwnerRefInvalidNamespace", text)
 
 
@@ -300,5 +300,5 @@ def _object_reference(reference: Reference, node: Node) -> str:
     return f"[{kind}, namespace: {node.namespace}, name: {reference['name']}, uid: {reference['uid']}]"
 
 
-def _quote(text: str) -> str:
+def _quote_json(text: str) -> str:
     return f'"{text}"'

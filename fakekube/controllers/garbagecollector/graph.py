@@ -92,9 +92,9 @@ class Graph:
         """Applies a change of an object. Yields the actions to take, each with the uid of its object (processGraphChanges)."""
         uid: str = obj["metadata"]["uid"]
         if change == DELETED:
-            yield from self._remove(uid)
+            yield from self._remove_node(uid)
             return
-        yield from self._update(resource, obj)
+        yield from self._update_node(resource, obj)
         if _starts_deletion(obj, old, ORPHAN_DEPENDENTS):
             self._ensure_node(resource, obj)
             yield Action.ORPHAN, uid
@@ -106,7 +106,7 @@ class Graph:
 
     # ------------------------------------------------------------ changes
 
-    def _update(self, resource: str, obj: StoredObject) -> Iterator[tuple[str, str]]:
+    def _update_node(self, resource: str, obj: StoredObject) -> Iterator[tuple[str, str]]:
         """Updates the references. Yields the node if it has new ones, and owners that it no longer blocks."""
         metadata = obj["metadata"]
         references: Sequence[Reference] = metadata.get("ownerReferences") or ()
@@ -123,22 +123,22 @@ class Graph:
         for uid, reference in before.items():
             now = after.get(uid)
             if now is None:
-                self._disconnect(uid, node)
+                self._remove_dependent(uid, node)
             if is_blocking(reference) and (now is None or not is_blocking(now)):
                 self._dependents.get(uid, _NONE).blocking.pop(node.uid, None)
                 yield Action.DELETE, uid
         for uid, reference in after.items():
-            self._connect(uid, node, blocking=is_blocking(reference))
+            self._add_dependent(uid, node, blocking=is_blocking(reference))
             if before.get(uid) != reference:
                 yield Action.DELETE, node.uid
 
-    def _remove(self, uid: str) -> Iterator[tuple[str, str]]:
+    def _remove_node(self, uid: str) -> Iterator[tuple[str, str]]:
         """Removes a deleted object. Yields its dependents, and its owners that wait for it."""
         node = self._nodes.pop(uid, None)
         for dependent in self.dependents(uid):
             yield Action.DELETE, dependent.uid
         for reference in node.references if node is not None else ():
-            self._disconnect(reference["uid"], node)
+            self._remove_dependent(reference["uid"], node)
             owner = self._nodes.get(reference["uid"])
             if owner is not None and owner.deleting_dependents:
                 yield Action.DELETE, owner.uid
@@ -152,13 +152,13 @@ class Graph:
             self._nodes[node.uid] = node
         return node
 
-    def _connect(self, owner: str, node: Node, *, blocking: bool) -> None:
+    def _add_dependent(self, owner: str, node: Node, *, blocking: bool) -> None:
         dependents = self._dependents.setdefault(owner, _Dependents())
         dependents.all[node.uid] = node
         if blocking:
             dependents.blocking[node.uid] = node
 
-    def _disconnect(self, owner: str, node: Node | None) -> None:
+    def _remove_dependent(self, owner: str, node: Node | None) -> None:
         dependents = self._dependents.get(owner)
         if dependents is None or node is None:
             return

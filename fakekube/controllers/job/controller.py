@@ -64,7 +64,7 @@ class JobController(Reconciler):
     name = "job-controller"
     watches = ("jobs.batch", "pods")
 
-    def started(self) -> None:
+    def on_start(self) -> None:
         self._backoff: dict[Key, BackoffRecord] = {}
 
     # ---- events
@@ -113,7 +113,7 @@ class JobController(Reconciler):
             found = self.cache.list("pods", key.namespace)
             self._sync_orphan_pods([pod for pod in found if selector.matches(pod["metadata"].get("labels"))])
         else:
-            self._sync(key)
+            self._sync_job(key)
 
     def _sync_orphan_pods(self, pods: Iterable[Object]) -> None:
         """Removes the finalizers of pods that no Job counts (syncOrphanPod)."""
@@ -121,7 +121,7 @@ class JobController(Reconciler):
             if has_job_tracking_finalizer(pod) and self._is_orphan(pod, get_controller_of(pod)):
                 remove_finalizer(self.client, pod)
 
-    def _sync(self, key: Key) -> None:
+    def _sync_job(self, key: Key) -> None:
         job = self.cache.get("jobs.batch", key.namespace, key.name)
         if job is None or self._is_managed_elsewhere(job):
             return
@@ -189,7 +189,9 @@ def _add_index_variable(container: Object) -> Object:
 
 def active_pods_for_removal(state: SyncContext, count: int, now: datetime) -> list[Object]:
     """Returns the active pods to delete: at least `count`, and for Indexed Jobs all but one of each index."""
-    removed, left = _duplicates(state.active, state.spec["completions"], now) if state.is_indexed else ([], state.active)
+    removed, left = (
+        _split_duplicate_pods(state.active, state.spec["completions"], now) if state.is_indexed else ([], state.active)
+    )
     missing = count - len(removed)
     return [*removed, *_sorted_for_deletion(left, now)[:missing]] if missing > 0 else removed
 
@@ -199,7 +201,7 @@ def _sorted_for_deletion(pods: Iterable[Object], now: datetime) -> list[Object]:
     return sort_for_deletion(pods, [0] * len(pods), now) if len(pods) > 1 else pods
 
 
-def _duplicates(pods: list[Object], completions: int, now: datetime) -> tuple[list[Object], list[Object]]:
+def _split_duplicate_pods(pods: list[Object], completions: int, now: datetime) -> tuple[list[Object], list[Object]]:
     """Returns the pods whose index is invalid or a duplicate, which are to be removed, and the other pods."""
     removed: list[Object] = []
     left: list[Object] = []
@@ -271,7 +273,7 @@ class JobSync:
             raise self._failure
         return state.backoff if flushed else self._backoff
 
-    def _condition(self, type_: str, reason: str, message: str) -> Object:
+    def _new_condition(self, type_: str, reason: str, message: str) -> Object:
         return new_condition(type_, reason, message, self._controller.client.now())
 
     # ---- has the Job finished
@@ -284,26 +286,26 @@ class JobSync:
             return success
         failure = find_true_condition(state.status, "FailureTarget")
         if failure is not None:
-            return self._condition("Failed", failure.get("reason", ""), failure.get("message", ""))
+            return self._new_condition("Failed", failure.get("reason", ""), failure.get("message", ""))
         if state.spec.get("podFailurePolicy") is None:
             return None
         failed = (pod for pod in state.pods if is_pod_failed(pod, state.job))
         message = next((found for pod in failed if (found := match_pod_failure_policy(state.job, pod).message)), None)
-        return self._condition("FailureTarget", "PodFailurePolicy", message) if message else None
+        return self._new_condition("FailureTarget", "PodFailurePolicy", message) if message else None
 
     def _check_limits(self) -> Object | None:
         """Checks backoffLimit and activeDeadlineSeconds; requeues the key for the end of the latter."""
         state, spec = self.state, self.state.spec
         if state.failed > spec["backoffLimit"] or self._past_backoff_limit_on_failure():
             text = "Job has reached the specified backoff limit"
-            return self._condition("FailureTarget", "BackoffLimitExceeded", text)
+            return self._new_condition("FailureTarget", "BackoffLimitExceeded", text)
         deadline = spec.get("activeDeadlineSeconds")
         if deadline is None or state.is_suspended:
             return None
         remaining = (parse_time(state.status["startTime"]) + timedelta(seconds=deadline) - self._now).total_seconds()
         if remaining <= 0:
             text = "Job was active longer than specified deadline"
-            return self._condition("FailureTarget", "DeadlineExceeded", text)
+            return self._new_condition("FailureTarget", "DeadlineExceeded", text)
         self._controller.requeue_after(self._key, remaining)
         return None
 
@@ -331,20 +333,20 @@ class JobSync:
         if state.finished is None:
             message = match_success_policy(state.job, state.succeeded_indexes)
             if message is not None:
-                state.finished = self._condition("SuccessCriteriaMet", "SuccessPolicy", message)
+                state.finished = self._new_condition("SuccessCriteriaMet", "SuccessPolicy", message)
 
     def _check_failed_indexes(self, failed: int) -> Object | None:
         state, maximum = self.state, self.state.spec.get("maxFailedIndexes")
         if maximum is not None and failed > maximum:
             text = "Job has exceeded the specified maximal number of failed indexes"
-            return self._condition("FailureTarget", "MaxFailedIndexesExceeded", text)
+            return self._new_condition("FailureTarget", "MaxFailedIndexesExceeded", text)
         if failed and failed + state.succeeded_indexes.total() >= state.spec["completions"]:
-            return self._condition("FailureTarget", "FailedIndexes", "Job has failed indexes")
+            return self._new_condition("FailureTarget", "FailedIndexes", "Job has failed indexes")
         return None
 
     def _delete_active_pods(self) -> None:
         """Deletes the active pods of a Job that has finished. If that fails, the outcome is not recorded yet."""
-        self._delete(self.state.active, remove_finalizers=False)
+        self._delete_pods(self.state.active, remove_finalizers=False)
         if self._failure is not None:
             self.state.finished = None
 
@@ -359,7 +361,7 @@ class JobSync:
         enough = state.succeeded > 0 if completions is None else state.succeeded >= completions
         if enough and not self._active:
             text = "Reached expected number of succeeded pods"
-            state.finished = self._condition("SuccessCriteriaMet", "CompletionsReached", text)
+            state.finished = self._new_condition("SuccessCriteriaMet", "CompletionsReached", text)
             return False
         return not deleted and self._set_suspended_condition()
 
@@ -379,17 +381,17 @@ class JobSync:
     def _adjust_pods(self) -> None:
         state = self.state
         if state.is_suspended:
-            self._delete(active_pods_for_removal(state, self._active, self._now), remove_finalizers=True)
+            self._delete_pods(active_pods_for_removal(state, self._active, self._now), remove_finalizers=True)
             return
         wanted = self._wanted_active()
         surplus = active_pods_for_removal(state, max(self._active - wanted, 0), self._now)[:MAX_PODS_PER_SYNC]
         if surplus:
-            self._delete(surplus, remove_finalizers=True)
+            self._delete_pods(surplus, remove_finalizers=True)
             return
         terminating = state.terminating if only_replace_failed_pods(state.job) else 0
         missing = wanted - terminating - self._active
         if missing > 0:
-            self._create(min(missing, MAX_PODS_PER_SYNC))
+            self._create_pods(min(missing, MAX_PODS_PER_SYNC))
 
     def _wanted_active(self) -> int:
         """Returns the number of pods that should be active."""
@@ -400,7 +402,7 @@ class JobSync:
             return self._active if state.succeeded else parallelism
         return max(min(completions - state.succeeded, parallelism), 0)
 
-    def _create(self, count: int) -> None:
+    def _create_pods(self, count: int) -> None:
         state = self.state
         wait = 0.0 if state.limits_indexes else state.backoff.remaining(self._now)
         indexes: list[int | None] = [None] * count
@@ -421,7 +423,7 @@ class JobSync:
         while indexes and self._failure is None:
             batch, indexes = indexes[:size], indexes[size:]
             for index in batch:
-                self._attempt(lambda index=index: self._create_one(index))  # type: ignore[misc]
+                self._attempt_action(lambda index=index: self._create_one(index))  # type: ignore[misc]
             size *= 2
 
     def _create_one(self, index: int | None) -> None:
@@ -432,10 +434,10 @@ class JobSync:
                 raise
         self._active += 1
 
-    def _delete(self, pods: list[Object], *, remove_finalizers: bool) -> None:
+    def _delete_pods(self, pods: list[Object], *, remove_finalizers: bool) -> None:
         """Deletes pods; with `remove_finalizers` so that they are not counted."""
         for pod in pods:
-            if self._attempt(lambda pod=pod: self._delete_one(pod, remove_finalizers)):  # type: ignore[misc]
+            if self._attempt_action(lambda pod=pod: self._delete_one(pod, remove_finalizers)):  # type: ignore[misc]
                 self._active -= 1
                 self.state.terminating += 1
                 self.state.ready -= is_pod_ready(pod)
@@ -449,7 +451,7 @@ class JobSync:
             if error.code != 404:
                 raise
 
-    def _attempt(self, action: Callable[[], Any]) -> bool:
+    def _attempt_action(self, action: Callable[[], Any]) -> bool:
         """Runs an action; keeps the first ApiError in `_failure`. Returns whether it succeeded."""
         try:
             action()

@@ -118,14 +118,14 @@ class SyncContext:
 
     def count_terminated(self, record: BackoffRecord) -> None:
         """Sets `succeeded` and `failed`, including the counts in the status, and the updated back-off record."""
-        succeeded = self._uncounted(self.uncounted_succeeded, lambda pod: phase_of(pod) == "Succeeded")
-        failed = self._uncounted(self.uncounted_failed, lambda pod: is_pod_failed(pod, self.job))
+        succeeded = self._list_uncounted_pods(self.uncounted_succeeded, lambda pod: phase_of(pod) == "Succeeded")
+        failed = self._list_uncounted_pods(self.uncounted_failed, lambda pod: is_pod_failed(pod, self.job))
         counted = sum(match_pod_failure_policy(self.job, pod).counts for pod in failed)
         self.succeeded = self.status.get("succeeded", 0) + len(succeeded) + len(self.uncounted_succeeded)
         self.failed = self.status.get("failed", 0) + counted + len(self.uncounted_failed)
-        self.backoff = record.updated(succeeded, failed)
+        self.backoff = record.with_terminated_pods(succeeded, failed)
 
-    def _uncounted(self, listed: Iterable[str], meets: Callable[[Object], bool]) -> list[Object]:
+    def _list_uncounted_pods(self, listed: Iterable[str], meets: Callable[[Object], bool]) -> list[Object]:
         """Returns the pods with the finalizer that are not listed as uncounted and meet a condition."""
         return [
             pod
@@ -153,7 +153,7 @@ class SyncContext:
         """Sets `delayed`: for each index that is to be retried the last failed pod."""
         assert self.failed_indexes is not None
         busy = {get_completion_index(pod) for pod in self.active}
-        for pod in self._uncounted((), lambda pod: is_pod_failed(pod, self.job)):
+        for pod in self._list_uncounted_pods((), lambda pod: is_pod_failed(pod, self.job)):
             index = get_completion_index(pod)
             if index in busy or index in self.succeeded_indexes or index in self.failed_indexes:
                 continue
@@ -220,12 +220,12 @@ class StatusTracker:
         changed |= self._set_interim_condition()
         flushed = changed
         if changed:
-            self._write()
+            self._write_status()
         self._remove_finalizers(counted)
         changed = self._count_released()
         finished = not more and self._set_finished_condition()
         if changed or finished:
-            self._write()
+            self._write_status()
         if finished:
             self._record_finished()
         return flushed
@@ -304,7 +304,7 @@ class StatusTracker:
                 self._with_finalizer.discard(pod["metadata"]["uid"])
         if failure is not None:
             if self._count_released():
-                self._write()
+                self._write_status()
             raise failure
 
     def _count_released(self) -> bool:
@@ -356,7 +356,7 @@ class StatusTracker:
             self._recorder.event(state.job, "Warning", "TooManySucceededPods", text)
         self._recorder.event(state.job, "Normal", "Completed", "Job completed")
 
-    def _write(self) -> None:
+    def _write_status(self) -> None:
         state = self._state
         status = {name: value for name, value in state.status.items() if value or name in _POINTERS}
         uncounted = {name: list(uids) for name, uids in status["uncountedTerminatedPods"].items() if uids}

@@ -332,7 +332,7 @@ class BackoffRecord:
     failures: int = 0
     last_failure: datetime | None = None
 
-    def updated(self, succeeded: Sequence[Object], failed: Sequence[Object]) -> BackoffRecord:
+    def with_terminated_pods(self, succeeded: Sequence[Object], failed: Sequence[Object]) -> BackoffRecord:
         """Returns the record after these pods have terminated (newBackoffRecord)."""
         failures = sorted(map(get_finished_time, failed), reverse=True)
         if not succeeded:

@@ -98,7 +98,7 @@ class History:
         minimum, maximum = bounds
         cutoff = now - DOWNSCALE_WINDOW
         stable = max([desired, *(one.value for one in self.recommendations if one.time >= cutoff)])
-        self._record(desired, now, cutoff)
+        self._record_recommendation(desired, now, cutoff)
         able = ("ScaleDownStabilized", _HIGHER) if stable != desired else _READY
         limit = max(SCALE_UP_FACTOR * current, SCALE_UP_MINIMUM)
         allowed, reason = (limit, _UP_LIMIT) if maximum > limit else (maximum, _TOO_MANY)
@@ -108,7 +108,7 @@ class History:
             return Decision(allowed, able, True, reason)
         return Decision(stable, able, False, _IN_RANGE)
 
-    def _record(self, desired: int, now: float, cutoff: float) -> None:
+    def _record_recommendation(self, desired: int, now: float, cutoff: float) -> None:
         """Replaces the last outdated recommendation, if there is one, by a new one; else appends it."""
         outdated = [index for index, one in enumerate(self.recommendations) if one.time < cutoff]
         if outdated:
@@ -122,7 +122,7 @@ class History:
         """As `normalize`, with the rules of `spec.behavior` (normalizeDesiredReplicasWithBehaviors)."""
         minimum, maximum = bounds
         up, down = behavior["scaleUp"], behavior["scaleDown"]
-        stable = self._stabilize(up, down, desired, current, now)
+        stable = self._stabilize_recommendation(up, down, desired, current, now)
         able = _READY
         if stable != desired:
             able = ("ScaleUpStabilized", _LOWER) if desired >= current else ("ScaleDownStabilized", _HIGHER)
@@ -138,12 +138,12 @@ class History:
                 return Decision(allowed, able, True, reason)
         return Decision(stable, able, False, _IN_RANGE)
 
-    def _stabilize(self, up: Object, down: Object, desired: int, current: int, now: float) -> int:
+    def _stabilize_recommendation(self, up: Object, down: Object, desired: int, current: int, now: float) -> int:
         since_up = now - up.get("stabilizationWindowSeconds", 0)
         since_down = now - down.get("stabilizationWindowSeconds", DOWNSCALE_WINDOW)
         lowest = min([desired, *(one.value for one in self.recommendations if one.time > since_up)])
         highest = max([desired, *(one.value for one in self.recommendations if one.time > since_down)])
-        self._record(desired, now, min(since_up, since_down))
+        self._record_recommendation(desired, now, min(since_up, since_down))
         return min(max(current, lowest), highest)
 
     def _calculate_limit(self, rules: Object, current: int, now: float, sign: int) -> int:
@@ -192,7 +192,7 @@ class HorizontalPodAutoscalerController(Reconciler):
     component = "horizontal-pod-autoscaler"
     watches = (RESOURCE, "pods")
 
-    def started(self) -> None:
+    def on_start(self) -> None:
         self._histories: dict[Key, History] = {}
         self.selectors: dict[Key, LabelSelector] = {}
         """Autoscaler → the selector of its target; two of them must not select the same pod."""
@@ -258,7 +258,7 @@ class _Sync:
 
     # ---- events, conditions, status
 
-    def _event(self, reason: str, message: str, type_: str = "Warning") -> None:
+    def _record_event(self, reason: str, message: str, type_: str = "Warning") -> None:
         self._controller.recorder.event(self._autoscaler, type_, reason, message)
 
     def _set_condition(self, type_: str, verdict: bool, reason: str, message: str) -> None:
@@ -287,12 +287,12 @@ class _Sync:
         try:
             self._controller.client.update({**self._autoscaler, "status": self.status}, subresource="status")
         except ApiError as error:
-            self._event("FailedUpdateStatus", str(error))
+            self._record_event("FailedUpdateStatus", str(error))
 
     # ---- the target
 
     def _fail_scale(self, message: str) -> _StopSync:
-        self._event("FailedGetScale", message)
+        self._record_event("FailedGetScale", message)
         text = f"the HPA controller was unable to get the target's current scale: {message}"
         self._set_condition("AbleToScale", False, "FailedGetScale", text)
         return _StopSync()
@@ -304,7 +304,7 @@ class _Sync:
         if version.count("/") > 1:
             raise self._fail_scale(f"unexpected GroupVersion string: {version}")
         group = version.rpartition("/")[0]
-        found = self._resource(target["kind"], group)
+        found = self._find_resource(target["kind"], group)
         if found is None:
             raise self._fail_scale(f'no matches for kind "{target["kind"]}" in group "{group}"')
         path = self._controller.client.path(found, self._key.namespace, target["name"], "scale")
@@ -316,7 +316,7 @@ class _Sync:
         self._set_condition("AbleToScale", True, "SucceededGetScale", text)
         return path, scale
 
-    def _resource(self, kind: str, group: str) -> Resource | None:
+    def _find_resource(self, kind: str, group: str) -> Resource | None:
         """Returns a resource with this kind and group, in any version."""
         resources = self._controller.context.registry
         return next((one for one in resources if one.kind == kind and one.group == group and one.namespaced), None)
@@ -335,7 +335,7 @@ class _Sync:
             self._set_replicas(0, 0, None)
         elif current > maximum or current < minimum:
             bounded = min(max(current, minimum), maximum)
-            self._rescale(path, scale, bounded, _ABOVE if current > maximum else _BELOW, None)
+            self._write_scale(path, scale, bounded, _ABOVE if current > maximum else _BELOW, None)
             self._controller.enqueue(self._key)
         else:
             self._scale_by_metrics(path, scale, current, bounds)
@@ -353,7 +353,7 @@ class _Sync:
         if decision.replicas == current:
             self._set_replicas(current, current, statuses)
         else:
-            self._rescale(path, scale, decision.replicas, reason if desired != current else "", statuses)
+            self._write_scale(path, scale, decision.replicas, reason if desired != current else "", statuses)
 
     def _set_decision_conditions(self, decision: Decision) -> None:
         self._set_condition("AbleToScale", True, *decision.able)
@@ -367,20 +367,20 @@ class _Sync:
         else:
             self.status.pop("currentReplicas", None)
 
-    def _rescale(self, path: str, scale: Object, desired: int, reason: str, metrics: list[Object] | None) -> None:
+    def _write_scale(self, path: str, scale: Object, desired: int, reason: str, metrics: list[Object] | None) -> None:
         """Writes the Scale. Raises _StopSync."""
         client, current = self._controller.client, scale["spec"].get("replicas", 0)
         try:
             client.call("PUT", path, {**scale, "spec": {**scale["spec"], "replicas": desired}})
         except ApiError as error:
-            self._event("FailedRescale", f"New size: {desired}; reason: {reason}; error: {error}")
+            self._record_event("FailedRescale", f"New size: {desired}; reason: {reason}; error: {error}")
             text = f"the HPA controller was unable to update the target scale: {error}"
             self._set_condition("AbleToScale", False, "FailedUpdateScale", text)
             self._set_replicas(current, self.status.get("desiredReplicas", 0), metrics)
             raise _StopSync from None
         text = f"the HPA controller was able to update the target scale to {desired}"
         self._set_condition("AbleToScale", True, "SucceededRescale", text)
-        self._event("SuccessfulRescale", f"New size: {desired}; reason: {reason}", "Normal")
+        self._record_event("SuccessfulRescale", f"New size: {desired}; reason: {reason}", "Normal")
         self._history.store_scale_event(self._autoscaler["spec"].get("behavior"), current, desired, self._now)
         self._set_replicas(current, desired, metrics)
         self.status["lastScaleTime"] = client.now()
@@ -397,13 +397,13 @@ class _Sync:
             sources = self._metric_sources(scale, current)
         except _InvalidSelector as error:
             self._set_replicas(current, self.status.get("desiredReplicas", 0), None)
-            self._event("FailedComputeMetricsReplicas", str(error))
+            self._record_event("FailedComputeMetricsReplicas", str(error))
             raise _StopSync from None
         for metric in metrics:
             try:
                 proposal = sources.compute_replicas(metric)
             except FailedMetric as failure:
-                self._event(failure.reason, failure.text)
+                self._record_event(failure.reason, failure.text)
                 failures.append(failure)
                 statuses.append({"type": ""})
                 continue
@@ -422,14 +422,14 @@ class _Sync:
             text = f"the HPA was unable to compute the replica count: {failures[0].text}"
             self._set_condition("ScalingActive", False, failures[0].reason, text)
             message = f"invalid metrics ({len(failures)} invalid out of {total}), first error is: {failures[0]}"
-            self._event("FailedComputeMetricsReplicas", message)
+            self._record_event("FailedComputeMetricsReplicas", message)
         self._set_replicas(current, self.status.get("desiredReplicas", 0), statuses)
 
     def _metric_sources(self, scale: Object, current: int) -> MetricSources:
         """Returns the metric sources of the target's pods. Raises _InvalidSelector."""
         text = (scale.get("status") or {}).get("selector", "")
         if not text:
-            self._event("SelectorRequired", "selector is required")
+            self._record_event("SelectorRequired", "selector is required")
             missing = "the HPA target's scale is missing a selector"
             self._set_condition("ScalingActive", False, "InvalidSelector", missing)
             raise _InvalidSelector("selector is required")
@@ -437,23 +437,25 @@ class _Sync:
             selector = parse_labels(text)
         except SelectorError as error:
             what = "couldn't convert selector into a corresponding internal selector object"
-            raise self._invalid("InvalidSelector", f"{what}: {error}") from None
+            raise self._invalid_selector("InvalidSelector", f"{what}: {error}") from None
         found = self._controller.cache.list("pods", self._key.namespace)
         pods = [pod for pod in found if selector.matches(pod["metadata"].get("labels"))]
         rivals = self._controller.autoscalers_for_pods(self._key, selector, pods)
         if len(rivals) > 1:
             names = " ".join(f"{rival.namespace}/{rival.name}" for rival in rivals)
-            raise self._invalid("AmbiguousSelector", f"pods by selector {text} are controlled by multiple HPAs: [{names}]")
+            raise self._invalid_selector(
+                "AmbiguousSelector", f"pods by selector {text} are controlled by multiple HPAs: [{names}]"
+            )
         reported = (scale.get("status") or {}).get("replicas", 0)
         client = MetricsClient(self._controller.client, self._key.namespace)
-        return MetricSources(client, pods, text, current, reported, self._tolerances(), self._controller.clock.now())
+        return MetricSources(client, pods, text, current, reported, self._parse_tolerances(), self._controller.clock.now())
 
-    def _invalid(self, reason: str, message: str) -> _InvalidSelector:
-        self._event(reason, message)
+    def _invalid_selector(self, reason: str, message: str) -> _InvalidSelector:
+        self._record_event(reason, message)
         self._set_condition("ScalingActive", False, reason, message)
         return _InvalidSelector(message)
 
-    def _tolerances(self) -> Tolerances:
+    def _parse_tolerances(self) -> Tolerances:
         behavior, default = self._autoscaler["spec"].get("behavior") or {}, Tolerances()
         down, up = ((behavior.get(name) or {}).get("tolerance") for name in ("scaleDown", "scaleUp"))
         return Tolerances(

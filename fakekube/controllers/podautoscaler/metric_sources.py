@@ -82,12 +82,17 @@ class MetricSources:
 
     def __post_init__(self) -> None:
         self._kinds = {
-            "Resource": ("resource", "FailedGetResourceMetric", "failed to get {name} resource metric value", self._resource),
+            "Resource": (
+                "resource",
+                "FailedGetResourceMetric",
+                "failed to get {name} resource metric value",
+                self._resource_metric,
+            ),
             "ContainerResource": (
                 "containerResource",
                 "FailedGetContainerResourceMetric",
                 "failed to get {container} container metric value",
-                self._resource,
+                self._resource_metric,
             ),
             "Pods": ("pods", "FailedGetPodsMetric", "failed to get pods metric value", self._pods_metric),
             "Object": ("object", "FailedGetObjectMetric", "failed to get object metric value", self._object_metric),
@@ -116,19 +121,19 @@ class MetricSources:
 
     # ---- metrics of pods
 
-    def _calculator(self) -> ReplicaCalculator:
+    def _new_calculator(self) -> ReplicaCalculator:
         return ReplicaCalculator(self.pods, self.specified, self.tolerances, self.now)
 
-    def _resource(self, source: Object) -> Proposal:
+    def _resource_metric(self, source: Object) -> Proposal:
         name, container, target = source["name"], source.get("container", ""), source["target"]
         status = {"name": name, **({"container": container} if container else {})}
         if target.get("averageValue") is not None:
             try:
                 metrics = self._resource_metrics(name, container)
-                replicas, usage = self._calculator().plain_metric_replicas(metrics, milli_value(target["averageValue"]), name)
+                replicas, usage = self._new_calculator().plain_metric_replicas(metrics, milli_value(target["averageValue"]), name)
             except MetricError as error:
                 raise MetricError(f"failed to get {name} usage: {error}") from None
-            return Proposal(replicas, f"{name} resource", {**status, "current": {"averageValue": _quantity(usage, name)}})
+            return Proposal(replicas, f"{name} resource", {**status, "current": {"averageValue": _print_quantity(usage, name)}})
         if target.get("averageUtilization") is None:
             missing = "neither an average utilization target nor an average value (usage) target was set"
             raise MetricError(f"invalid resource metric source: {missing}")
@@ -136,11 +141,11 @@ class MetricSources:
             metrics = self._resource_metrics(name, container)
             requests = calculate_pod_requests(self.pods, container, name) if self.pods else {}
             utilization = target["averageUtilization"]
-            replicas, percent, usage = self._calculator().resource_replicas(metrics, requests, utilization, name)
+            replicas, percent, usage = self._new_calculator().resource_replicas(metrics, requests, utilization, name)
         except MetricError as error:
             raise MetricError(f"failed to get {name} utilization: {error}") from None
         kind = "container resource" if container else "resource"
-        current = {"averageUtilization": percent, "averageValue": _quantity(usage, name)}
+        current = {"averageUtilization": percent, "averageValue": _print_quantity(usage, name)}
         return Proposal(replicas, f"{name} {kind} utilization (percentage of request)", {**status, "current": current})
 
     def _resource_metrics(self, name: str, container: str) -> Any:
@@ -156,8 +161,8 @@ class MetricSources:
         except MetricError as error:
             raise MetricError(f"unable to get metric {metric['name']}: {error}") from None
         target = milli_value(source["target"]["averageValue"])
-        replicas, usage = self._calculator().plain_metric_replicas(metrics, target, "")
-        status = {"metric": metric, "current": {"averageValue": _quantity(usage)}}
+        replicas, usage = self._new_calculator().plain_metric_replicas(metrics, target, "")
+        status = {"metric": metric, "current": {"averageValue": _print_quantity(usage)}}
         return Proposal(replicas, f"pods metric {metric['name']}", status)
 
     # ---- metrics of other objects
@@ -178,9 +183,9 @@ class MetricSources:
         if by_value:
             replicas = get_usage_ratio_replicas(usage / milli_value(target["value"]), self.specified, self.pods, self.tolerances)
             name = f"{described['kind']} metric {metric['name']}"
-            return Proposal(replicas, name, {**status, "current": {"value": _quantity(usage)}})
+            return Proposal(replicas, name, {**status, "current": {"value": _print_quantity(usage)}})
         replicas, average = self._per_pod_replicas(usage, milli_value(target["averageValue"]))
-        return Proposal(replicas, _external_name(metric), {**status, "current": {"averageValue": _quantity(average)}})
+        return Proposal(replicas, _external_name(metric), {**status, "current": {"averageValue": _print_quantity(average)}})
 
     def _external_metric(self, source: Object) -> Proposal:
         metric, target = source["metric"], source["target"]
@@ -197,10 +202,10 @@ class MetricSources:
             raise MetricError(text, context=f"failed to get {what}: ") from None
         if averages:
             replicas, average = self._per_pod_replicas(usage, milli_value(target["averageValue"]))
-            current = {"averageValue": _quantity(average)}
+            current = {"averageValue": _print_quantity(average)}
         else:
             replicas = get_usage_ratio_replicas(usage / milli_value(target["value"]), self.specified, self.pods, self.tolerances)
-            current = {"value": _quantity(usage)}
+            current = {"value": _print_quantity(usage)}
         return Proposal(replicas, _external_name(metric), {"metric": metric, "current": current})
 
     def _per_pod_replicas(self, usage: int, target: int) -> tuple[int, int]:
@@ -215,7 +220,7 @@ def _selector_text(selector: Object | None) -> str:
     return "" if selector is None else str(from_label_selector(selector))
 
 
-def _quantity(thousandths: int, resource: str = "") -> str:
+def _print_quantity(thousandths: int, resource: str = "") -> str:
     return str(Quantity(thousandths, -3, Format.BINARY_SI if resource == "memory" else Format.DECIMAL_SI))
 
 

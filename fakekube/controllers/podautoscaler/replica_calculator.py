@@ -91,14 +91,14 @@ def client_go_message(error: ApiError, request: str = "") -> str:
     return f"{text} ({request})" if request else text
 
 
-def _timestamp(item: Object) -> datetime:
+def _parse_timestamp(item: Object) -> datetime:
     """Returns the time of a metric; the earliest time if it has none."""
     time = item.get("timestamp")
     return parse_time(time) if time else datetime.min.replace(tzinfo=UTC)
 
 
 @contextmanager
-def _decoding(kind: str) -> Iterator[None]:
+def _raise_metric_error(kind: str) -> Iterator[None]:
     """Raises MetricError if the response of an extension API server is not a list of metrics."""
     try:
         yield
@@ -121,28 +121,28 @@ class MetricsClient:
     def get_resource_metric(self, name: str, selector: str, container: str) -> dict[str, PodMetric]:
         """Returns the usage of a resource by pods, or by one container of each, by the pod's name. Raises MetricError."""
         path = f"/apis/metrics.k8s.io/v1beta1/namespaces/{self.namespace}/pods"
-        items = self._items(path, {"labelSelector": selector}, "pods.metrics.k8s.io", "resource")
+        items = self._list_metrics(path, {"labelSelector": selector}, "pods.metrics.k8s.io", "resource")
         found = {}
-        with _decoding("resource"):
+        with _raise_metric_error("resource"):
             for item in items:
                 usages = [one["usage"] for one in item.get("containers") or () if container in ("", one["name"])]
                 if not usages or any(name not in usage for usage in usages):
                     continue
                 value = sum(milli_value(usage[name]) for usage in usages)
                 window = timedelta(microseconds=parse_duration(item.get("window") or "0s") // 1000)
-                found[item["metadata"]["name"]] = PodMetric(value, _timestamp(item), window)
+                found[item["metadata"]["name"]] = PodMetric(value, _parse_timestamp(item), window)
         return found
 
     def get_raw_metric(self, metric: str, selector: str, metric_selector: str) -> dict[str, PodMetric]:
         """Returns a custom metric of pods, by their names. Raises MetricError."""
         query = {"labelSelector": selector, "metricLabelSelector": metric_selector}
-        items = self._items(f"{self._custom_root()}/pods/*/{quote(metric)}", query, "", "custom")
+        items = self._list_metrics(f"{self._custom_root()}/pods/*/{quote(metric)}", query, "", "custom")
         found = {}
-        with _decoding("custom"):
+        with _raise_metric_error("custom"):
             for item in items:
                 seconds = item.get("windowSeconds", item.get("window"))
                 window = DEFAULT_WINDOW if seconds is None else timedelta(seconds=seconds)
-                found[item["describedObject"]["name"]] = PodMetric(milli_value(item["value"]), _timestamp(item), window)
+                found[item["describedObject"]["name"]] = PodMetric(milli_value(item["value"]), _parse_timestamp(item), window)
         return found
 
     def get_object_metric(self, metric: str, described: Object, metric_selector: str) -> int:
@@ -154,18 +154,18 @@ class MetricsClient:
             resource = self._client.resource(described["kind"], described.get("apiVersion") or None)
             name = f"{resource.plural}.{group}" if group else resource.plural
             path = f"{root}/{name}/{quote(described['name'])}/{quote(metric)}"
-        items = self._items(path, {"metricLabelSelector": metric_selector}, "", "custom")
-        with _decoding("custom"):
+        items = self._list_metrics(path, {"metricLabelSelector": metric_selector}, "", "custom")
+        with _raise_metric_error("custom"):
             return milli_value(items[0]["value"])
 
     def get_external_metric(self, metric: str, metric_selector: str) -> list[int]:
         """Returns the values of an external metric. Raises MetricError."""
         path = f"/apis/external.metrics.k8s.io/v1beta1/namespaces/{self.namespace}/{quote(metric)}"
-        items = self._items(path, {"labelSelector": metric_selector}, f"{metric}.external.metrics.k8s.io", "external")
-        with _decoding("external"):
+        items = self._list_metrics(path, {"labelSelector": metric_selector}, f"{metric}.external.metrics.k8s.io", "external")
+        with _raise_metric_error("external"):
             return [milli_value(item["value"]) for item in items]
 
-    def _items(self, path: str, query: dict[str, str], resource: str, kind: str) -> list[Object]:
+    def _list_metrics(self, path: str, query: dict[str, str], resource: str, kind: str) -> list[Object]:
         try:
             answer = self._client.call("GET", path, None, {name: value for name, value in query.items() if value})
         except ApiError as error:
@@ -291,7 +291,7 @@ class ReplicaCalculator:
         def full(name: str) -> int:
             return requests[name] * max(100, target) // 100
 
-        replicas, (percent, average) = self._calculate(metrics, ratio, full, resource)
+        replicas, (percent, average) = self._calculate_replicas(metrics, ratio, full, resource)
         return replicas, percent, average
 
     def plain_metric_replicas(self, metrics: dict[str, PodMetric], target: int, resource: str) -> tuple[int, int]:
@@ -301,9 +301,9 @@ class ReplicaCalculator:
             average = sum(metric.value for metric in known.values()) // len(known)
             return average / target, average
 
-        return self._calculate(metrics, ratio, lambda name: target, resource)
+        return self._calculate_replicas(metrics, ratio, lambda name: target, resource)
 
-    def _calculate(
+    def _calculate_replicas(
         self, metrics: dict[str, PodMetric], ratio_of: _Ratio, full: Callable[[str], int], resource: str
     ) -> tuple[int, Any]:
         if not self.pods:
@@ -347,10 +347,10 @@ def get_usage_ratio_replicas(ratio: float, current: int, pods: list[Object], tol
 
 def calculate_pod_requests(pods: Iterable[Object], container: str, resource: str) -> dict[str, int]:
     """Returns the requests of pods, or of one container of each, in thousandths, by the pod's name. Raises MetricError."""
-    return {pod["metadata"]["name"]: _request(pod, container, resource) for pod in pods}
+    return {pod["metadata"]["name"]: _resource_request(pod, container, resource) for pod in pods}
 
 
-def _request(pod: Object, container: str, resource: str) -> int:
+def _resource_request(pod: Object, container: str, resource: str) -> int:
     spec, name = pod["spec"], pod["metadata"]["name"]
     whole = (spec.get("resources") or {}).get("requests") or {}
     if whole and not container:

@@ -97,7 +97,7 @@ class SeriesRecorder:
         now = self._clock.monotonic()
         known = self._series.get(key)
         if known is not None and now - known.last <= SERIES_ENDS:
-            self._increment(known, now)
+            self._increment_series(known, now)
             return
         name = generate_event_name(about["name"], self._clock.now())
         namespace = about.get("namespace") or "default"
@@ -105,7 +105,7 @@ class SeriesRecorder:
             "kind": "Event",
             "apiVersion": "events.k8s.io/v1",
             "metadata": {"name": name, "namespace": namespace},
-            "eventTime": self._now(),
+            "eventTime": self._micro_time_now(),
             "reportingController": self._controller,
             "reportingInstance": self._instance,
             "action": action,
@@ -124,16 +124,16 @@ class SeriesRecorder:
         except ApiError:
             return
 
-    def _increment(self, series: _Series, now: float) -> None:
+    def _increment_series(self, series: _Series, now: float) -> None:
         series.count += 1
         series.last = now
         if series.count != 2:
             return
-        patch = {"series": {"count": 2, "lastObservedTime": self._now()}}
+        patch = {"series": {"count": 2, "lastObservedTime": self._micro_time_now()}}
         try:
             self._client.patch("events.events.k8s.io", series.name, patch, namespace=series.namespace)
         except ApiError:
             return
 
-    def _now(self) -> str:
+    def _micro_time_now(self) -> str:
         return self._clock.now().strftime("%Y-%m-%dT%H:%M:%S.%fZ")

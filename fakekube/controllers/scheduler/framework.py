@@ -173,13 +173,13 @@ class FitError(Exception):
         diagnosis = self.diagnosis
         if diagnosis.pre_filter_message:
             parts.append(f"{diagnosis.pre_filter_message}.")
-        elif reasons := self._histogram():
+        elif reasons := self._reason_histogram():
             parts.append(f"{', '.join(reasons)}.")
         if diagnosis.post_filter_message:
             parts.append(diagnosis.post_filter_message)
         return " ".join(parts)
 
-    def _histogram(self) -> Iterable[str]:
+    def _reason_histogram(self) -> Iterable[str]:
         counts: Counter[str] = Counter()
         for status in self.diagnosis.nodes.values():
             counts.update(status.reasons)

@@ -48,27 +48,27 @@ _Resources = tuple[tuple[bool, str, str], ...]
 
 
 @lru_cache(maxsize=4096)
-def _amount(name: str, text: str) -> int:
+def _parse_amount(name: str, text: str) -> int:
     return quantity(text).milli_value() if name == "cpu" else quantity(text).value()
 
 
 def allocatable(node: Mapping[str, Any]) -> Amounts:
     """Returns the allocatable resources of a node."""
     status = node.get("status") or {}
-    return {name: _amount(name, text) for name, text in (status.get("allocatable") or {}).items()}
+    return {name: _parse_amount(name, text) for name, text in (status.get("allocatable") or {}).items()}
 
 
 def effective_requests(pod: Mapping[str, Any]) -> Amounts:
     """Returns the requests of a pod: the sum of its containers or its largest init container, plus overhead."""
-    return _requests(pod, False)
+    return _sum_requests(pod, False)
 
 
 def non_zero_requests(pod: Mapping[str, Any]) -> Amounts:
     """Returns the requests of a pod, with defaults for containers that request no CPU or memory."""
-    return _requests(pod, True)
+    return _sum_requests(pod, True)
 
 
-def _requests(pod: Mapping[str, Any], defaulted: bool) -> Amounts:
+def _sum_requests(pod: Mapping[str, Any], defaulted: bool) -> Amounts:
     spec = pod["spec"]
     key = repr(
         (
@@ -83,14 +83,14 @@ def _requests(pod: Mapping[str, Any], defaulted: bool) -> Amounts:
     if found is None:
         if len(_cached) > 4096:
             _cached.clear()
-        found = _cached[key] = _calculate({**spec, **_with_default_requests(spec)} if defaulted else spec)
+        found = _cached[key] = _calculate_requests({**spec, **_with_default_requests(spec)} if defaulted else spec)
     return found
 
 
 _cached: dict[str, Amounts] = {}
 
 
-def _calculate(spec: Mapping[str, Any]) -> Amounts:
+def _calculate_requests(spec: Mapping[str, Any]) -> Amounts:
     amounts = pod_requests({"spec": dict(spec)}, overhead=True)
     return {name: amount.milli_value() if name == "cpu" else amount.value() for name, amount in amounts.items()}
 
@@ -156,21 +156,24 @@ def affinity_terms(pod: Mapping[str, Any]) -> AffinityTerms:
         return NO_TERMS
     namespace = pod["metadata"]["namespace"]
     return AffinityTerms(
-        _required(near, namespace), _required(far, namespace), _preferred(near, namespace), _preferred(far, namespace)
+        _required_terms(near, namespace),
+        _required_terms(far, namespace),
+        _preferred_terms(near, namespace),
+        _preferred_terms(far, namespace),
     )
 
 
-def _required(affinity: Mapping[str, Any], namespace: str) -> tuple[AffinityTerm, ...]:
+def _required_terms(affinity: Mapping[str, Any], namespace: str) -> tuple[AffinityTerm, ...]:
     terms: Sequence[Mapping[str, Any]] = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or ()
-    return tuple(_term(term, namespace, 0) for term in terms)
+    return tuple(_new_affinity_term(term, namespace, 0) for term in terms)
 
 
-def _preferred(affinity: Mapping[str, Any], namespace: str) -> tuple[AffinityTerm, ...]:
+def _preferred_terms(affinity: Mapping[str, Any], namespace: str) -> tuple[AffinityTerm, ...]:
     terms: Sequence[Mapping[str, Any]] = affinity.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
-    return tuple(_term(term["podAffinityTerm"], namespace, term.get("weight", 0)) for term in terms)
+    return tuple(_new_affinity_term(term["podAffinityTerm"], namespace, term.get("weight", 0)) for term in terms)
 
 
-def _term(term: Mapping[str, Any], namespace: str, weight: int) -> AffinityTerm:
+def _new_affinity_term(term: Mapping[str, Any], namespace: str, weight: int) -> AffinityTerm:
     namespaces = frozenset(term.get("namespaces") or ())
     selector = term.get("namespaceSelector")
     if not namespaces and selector is None:
@@ -272,8 +275,8 @@ class NodeInfo:
     def add(self, pod: PodInfo) -> None:
         """Adds a pod."""
         self.pods[pod.uid] = pod
-        _add(self.requested, pod.requests, 1)
-        _add(self.non_zero, pod.non_zero, 1)
+        _add_amounts(self.requested, pod.requests, 1)
+        _add_amounts(self.non_zero, pod.non_zero, 1)
         if pod.terms:
             self.with_affinity[pod.uid] = pod
         if pod.terms.required_anti:
@@ -285,8 +288,8 @@ class NodeInfo:
         """Removes a pod."""
         pod = self.pods.pop(uid, None)
         if pod is not None:
-            _add(self.requested, pod.requests, -1)
-            _add(self.non_zero, pod.non_zero, -1)
+            _add_amounts(self.requested, pod.requests, -1)
+            _add_amounts(self.non_zero, pod.non_zero, -1)
             self.with_affinity.pop(uid, None)
             self.with_anti_affinity.pop(uid, None)
             self.host_ports.pop(uid, None)
@@ -307,7 +310,7 @@ class NodeInfo:
         )
 
 
-def _add(sums: Amounts, amounts: Amounts, sign: int) -> None:
+def _add_amounts(sums: Amounts, amounts: Amounts, sign: int) -> None:
     for name, amount in amounts.items():
         sums[name] = sums.get(name, 0) + sign * amount
 
@@ -329,7 +332,7 @@ class Snapshot:
 
     def set_node(self, name: str, node: StoredObject | None) -> None:
         """Adds, updates or (None) removes a node."""
-        info = self._info(name)
+        info = self._node_info(name)
         info.set_node(node)
         if node is not None:
             self.nodes[name] = info
@@ -337,7 +340,7 @@ class Snapshot:
             self.nodes.pop(name, None)
             self._remove_if_empty(info)
 
-    def _info(self, name: str) -> NodeInfo:
+    def _node_info(self, name: str) -> NodeInfo:
         if name not in self._infos:
             self._infos[name] = NodeInfo(name)
         return self._infos[name]
@@ -351,17 +354,17 @@ class Snapshot:
     def set_pod(self, pod: PodInfo, node: str) -> None:
         """Adds a pod to the node to which it is bound or assumed to be bound."""
         self.remove_pod(pod.uid)
-        self._info(node).add(pod)
+        self._node_info(node).add(pod)
         self._places[pod.uid] = (node, pod)
-        self._count(pod, node, 1)
+        self._count_pod(pod, node, 1)
 
     def remove_pod(self, uid: str) -> PodInfo | None:
         """Removes a pod. Returns it, if it was on a node."""
         node, pod = self._places.pop(uid, ("", None))
         if pod is not None:
-            info = self._info(node)
+            info = self._node_info(node)
             info.remove(uid)
-            self._count(pod, node, -1)
+            self._count_pod(pod, node, -1)
             self._remove_if_empty(info)
         return pod
 
@@ -383,7 +386,7 @@ class Snapshot:
                     counts[node] = counts.get(node, 0) + 1
         return counts
 
-    def _count(self, pod: PodInfo, node: str, delta: int) -> None:
+    def _count_pod(self, pod: PodInfo, node: str, delta: int) -> None:
         for key, counts in self._counts.items():
             if _is_counted(key, pod):
                 counts[node] = counts.get(node, 0) + delta

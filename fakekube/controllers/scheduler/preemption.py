@@ -98,7 +98,7 @@ def _select_victims_on_node(
     refusal = filters.run_with_nominated_pods(node, nominated)
     if refusal is not None:
         return refusal
-    potential.sort(key=_importance)
+    potential.sort(key=_pod_importance)
     violating, others = _split_by_budget_violation(potential, budgets)
     victims = []
     violations = 0
@@ -110,10 +110,10 @@ def _select_victims_on_node(
             filters.update(other, node, -1)
             victims.append(other)
             violations += other in violating
-    return Candidate(node.name, tuple(sorted(victims, key=_importance)), violations)
+    return Candidate(node.name, tuple(sorted(victims, key=_pod_importance)), violations)
 
 
-def _importance(pod: PodInfo) -> tuple[int, str]:
+def _pod_importance(pod: PodInfo) -> tuple[int, str]:
     """A sort key of pods: the most important first, by priority, then by start time (MoreImportantPod)."""
     return -pod.priority, _start_time(pod)
 
@@ -130,7 +130,7 @@ def _split_by_budget_violation(pods: Iterable[PodInfo], budgets: Sequence[Stored
     for pod in pods:
         violated = False
         for index, budget in enumerate(budgets if pod.labels else ()):
-            if not _selects(budget, pod):
+            if not _budget_selects(budget, pod):
                 continue
             allowed[index] -= 1
             violated = violated or allowed[index] < 0
@@ -138,7 +138,7 @@ def _split_by_budget_violation(pods: Iterable[PodInfo], budgets: Sequence[Stored
     return violating, others
 
 
-def _selects(budget: StoredObject, pod: PodInfo) -> bool:
+def _budget_selects(budget: StoredObject, pod: PodInfo) -> bool:
     if budget["metadata"]["namespace"] != pod.namespace or pod.name in ((budget.get("status") or {}).get("disruptedPods") or {}):
         return False
     try:

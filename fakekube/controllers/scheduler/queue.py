@@ -51,10 +51,10 @@ class ClusterEvent:
 
     def has_changed(self, *path: str) -> bool:
         """Whether the object is new, deleted, or different in this field."""
-        return self.obj is None or self.old is None or _at(self.obj, path) != _at(self.old, path)
+        return self.obj is None or self.old is None or _value_at(self.obj, path) != _value_at(self.old, path)
 
 
-def _at(obj: StoredObject, path: tuple[str, ...]) -> Any:
+def _value_at(obj: StoredObject, path: tuple[str, ...]) -> Any:
     value: Any = obj
     for name in path:
         value = (value or {}).get(name)
@@ -86,10 +86,10 @@ def _taint_toleration(pod: PodInfo, event: ClusterEvent) -> bool:
         return False
     tolerations = pod.obj["spec"].get("tolerations") or ()
 
-    def refused(node: StoredObject) -> bool:
+    def is_untolerated(node: StoredObject) -> bool:
         return untolerated((node.get("spec") or {}).get("taints") or (), tolerations) is not None
 
-    return not refused(event.obj) and (event.old is None or refused(event.old))
+    return not is_untolerated(event.obj) and (event.old is None or is_untolerated(event.old))
 
 
 def _node_affinity(pod: PodInfo, event: ClusterEvent) -> bool:
@@ -108,7 +108,7 @@ def _node_ports(pod: PodInfo, event: ClusterEvent) -> bool:
     return any(port[1:] in ports for port in pod.host_ports)
 
 
-def _fit(pod: PodInfo, event: ClusterEvent) -> bool:
+def _hint_fit(pod: PodInfo, event: ClusterEvent) -> bool:
     if event.resource == "pods":
         return event.obj is None or _is_scaled_down(pod, event)
     if event.resource != "nodes" or event.obj is None:
@@ -130,7 +130,7 @@ def _is_scaled_down(pod: PodInfo, event: ClusterEvent) -> bool:
     return any(amount and before.get(name, 0) > now.get(name, 0) for name, amount in pod.requests.items())
 
 
-def _volumes(pod: PodInfo, event: ClusterEvent) -> bool:
+def _hint_volumes(pod: PodInfo, event: ClusterEvent) -> bool:
     if event.resource in ("persistentvolumes", "storageclasses.storage.k8s.io", "csinodes.storage.k8s.io"):
         return event.obj is not None
     if event.resource == "persistentvolumeclaims":
@@ -141,7 +141,7 @@ def _volumes(pod: PodInfo, event: ClusterEvent) -> bool:
 def _volume_users(pod: PodInfo, event: ClusterEvent) -> bool:
     if event.resource == "pods":
         return event.obj is None
-    return _volumes(pod, event)
+    return _hint_volumes(pod, event)
 
 
 def _topology_spread(pod: PodInfo, event: ClusterEvent) -> bool:
@@ -149,20 +149,20 @@ def _topology_spread(pod: PodInfo, event: ClusterEvent) -> bool:
     wanted = [one for one in constraints if one["whenUnsatisfiable"] == "DoNotSchedule"]
     if event.resource == "nodes":
         keys = [one["topologyKey"] for one in wanted]
-        before, now = (_topologies(node, keys) for node in (event.old, event.obj))
+        before, now = (_topology_values(node, keys) for node in (event.old, event.obj))
         return before != now or (now is not None and event.has_changed("spec", "taints"))
     if event.resource != "pods" or event.either["metadata"]["namespace"] != pod.namespace:
         return False
     selectors = [from_label_selector(one.get("labelSelector")) for one in wanted]
 
-    def counted(obj: StoredObject | None) -> list[bool]:
+    def matching_selectors(obj: StoredObject | None) -> list[bool]:
         labels = None if obj is None else obj["metadata"].get("labels") or {}
         return [labels is not None and selector.matches(labels) for selector in selectors]
 
-    return counted(event.obj) != counted(event.old)
+    return matching_selectors(event.obj) != matching_selectors(event.old)
 
 
-def _topologies(node: StoredObject | None, keys: list[str]) -> list[str] | None:
+def _topology_values(node: StoredObject | None, keys: list[str]) -> list[str] | None:
     """Returns the values of these labels; None if the node does not exist, or lacks one of them."""
     labels = {} if node is None else node["metadata"].get("labels") or {}
     return [labels[key] for key in keys] if all(key in labels for key in keys) and node is not None else None
@@ -194,11 +194,11 @@ _HINTS: Final[Mapping[str, Callable[[PodInfo, ClusterEvent], bool]]] = {
     "TaintToleration": _taint_toleration,
     "NodeAffinity": _node_affinity,
     "NodePorts": _node_ports,
-    "NodeResourcesFit": _fit,
+    "NodeResourcesFit": _hint_fit,
     "VolumeRestrictions": _volume_users,
     "NodeVolumeLimits": _volume_users,
-    "VolumeBinding": _volumes,
-    "VolumeZone": _volumes,
+    "VolumeBinding": _hint_volumes,
+    "VolumeZone": _hint_volumes,
     "PodTopologySpread": _topology_spread,
     "InterPodAffinity": _inter_pod_affinity,
 }

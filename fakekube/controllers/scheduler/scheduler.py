@@ -110,7 +110,7 @@ class Scheduler(Reconciler):
     component: ClassVar[str] = NAME
     watches: ClassVar[tuple[str, ...]] = ("nodes", "pods", *_WATCHED)
 
-    def started(self) -> None:
+    def on_start(self) -> None:
         self._snapshot = Snapshot()
         self._queue = SchedulingQueue()
         self._events = SeriesRecorder(self.client, self.clock, NAME, f"{NAME}-fakekube")
@@ -216,14 +216,14 @@ class Scheduler(Reconciler):
         except FitError as error:
             self._handle_fit_error(cycle, error)
         else:
-            self._assume(pod, node, filters)
+            self._assume_pod(pod, node, filters)
 
-    def _assume(self, pod: PodInfo, node: str, filters: Filters) -> None:
+    def _assume_pod(self, pod: PodInfo, node: str, filters: Filters) -> None:
         """Adds the pod to the node in the snapshot, and starts the binding of its volumes or of the pod itself."""
         self._snapshot.set_pod(pod, node)
         try:
             if self._binder.bind(filters, node):
-                self._bind(pod, node)
+                self._bind_pod(pod, node)
             else:
                 self._waiting[pod.uid] = (pod, node)
         except ApiError as error:
@@ -238,9 +238,9 @@ class Scheduler(Reconciler):
     def _bind_after_volumes(self, uid: str) -> None:
         if uid in self._waiting and self._binder.is_bound(self._waiting[uid][0].obj):
             pod, node = self._waiting.pop(uid)
-            self._bind(pod, node)
+            self._bind_pod(pod, node)
 
-    def _bind(self, pod: PodInfo, node: str) -> None:
+    def _bind_pod(self, pod: PodInfo, node: str) -> None:
         binding = {
             "kind": "Binding",
             "apiVersion": "v1",

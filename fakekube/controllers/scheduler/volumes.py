@@ -189,13 +189,17 @@ def _find_smallest(
                 return volume if check_node_affinity(volume, node) else None
             continue
         size = volume_capacity(volume).value()
-        if not _matches(claim, volume) or not check_node_affinity(volume, node) or (best is not None and (size, name) >= best):
+        if (
+            not _volume_matches_claim(claim, volume)
+            or not check_node_affinity(volume, node)
+            or (best is not None and (size, name) >= best)
+        ):
             continue
         best, chosen = (size, name), volume
     return chosen
 
 
-def _matches(claim: StoredObject, volume: StoredObject) -> bool:
+def _volume_matches_claim(claim: StoredObject, volume: StoredObject) -> bool:
     spec = claim["spec"]
     selector = spec.get("selector")
     if (volume.get("status") or {}).get("phase") != "Available" or get_class_name(volume) != get_class_name(claim):

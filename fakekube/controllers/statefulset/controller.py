@@ -59,7 +59,7 @@ class StatefulSetUpdate:
     deleted_outdated: int = 0
 
     @property
-    def _ordered(self) -> bool:
+    def _is_ordered(self) -> bool:
         return bool(self.stateful_set["spec"].get("podManagementPolicy") != "Parallel")
 
     @property
@@ -75,14 +75,14 @@ class StatefulSetUpdate:
         replicas, condemned = self._replicas_and_condemned(pods)
         present = [pod for pod in replicas if is_created(pod)]
         if "deletionTimestamp" in self.stateful_set["metadata"]:
-            return self._count([*present, *condemned]), None
+            return self._compute_replica_status([*present, *condemned]), None
         failure = None
         try:
             if not self._process_replicas(replicas) and not self._process_condemned(replicas, condemned):
                 self._replace_outdated(replicas)
         except ApiError as error:
             failure = error
-        counts = self._count([*replicas, *condemned])
+        counts = self._compute_replica_status([*replicas, *condemned])
         counts["currentReplicas"] -= self.deleted_outdated
         return counts, failure
 
@@ -119,7 +119,7 @@ class StatefulSetUpdate:
 
         If pods are ordered, the first step that returns True ends processing. Else only an error does, after its batch.
         """
-        if self._ordered:
+        if self._is_ordered:
             return any(step(index) for index in range(len(pods)))
         start, size = 0, 1
         while start < len(pods):
@@ -139,7 +139,7 @@ class StatefulSetUpdate:
         return self._run_for_all(replicas, lambda index: self._process_replica(replicas, index))
 
     def _process_replica(self, replicas: list[Object], index: int) -> bool:
-        pod, ordered = replicas[index], self._ordered
+        pod, ordered = replicas[index], self._is_ordered
         if phase_of(pod) in ("Failed", "Succeeded"):
             if "deletionTimestamp" not in pod["metadata"]:
                 self.control.delete(pod)
@@ -179,9 +179,9 @@ class StatefulSetUpdate:
 
     def _process_condemned_pod(self, pod: Object, first_unavailable: Object | None) -> bool:
         if "deletionTimestamp" in pod["metadata"]:
-            return self._ordered
+            return self._is_ordered
         available = is_running_and_ready(pod) and is_pod_available(pod, self._min_ready_seconds, self.now)
-        if self._ordered and not available and pod is not first_unavailable:
+        if self._is_ordered and not available and pod is not first_unavailable:
             return True
         self.control.delete(pod)
         return True
@@ -202,7 +202,7 @@ class StatefulSetUpdate:
 
     # ---- status
 
-    def _count(self, pods: Iterable[Object]) -> Object:
+    def _compute_replica_status(self, pods: Iterable[Object]) -> Object:
         """Returns the counts of the status (computeReplicaStatus)."""
         created = [pod for pod in pods if is_created(pod)]
         ready = [pod for pod in created if is_running_and_ready(pod)]
@@ -245,10 +245,10 @@ class StatefulSetController(Reconciler):
         stateful_set = self.cache.get("statefulsets.apps", key.namespace, key.name)
         if stateful_set is None:
             return
-        revisions = self._revisions(stateful_set)
+        revisions = self._list_revisions(stateful_set)
         if any(get_controller_of(one) is None for one in revisions):
             history.adopt_controller_revisions(self.client, stateful_set, revisions)
-            revisions = self._revisions(stateful_set)
+            revisions = self._list_revisions(stateful_set)
         pods = self._claim_pods(stateful_set)
         current, update, collisions = self._get_stateful_set_revisions(stateful_set, revisions)
         set_update = StatefulSetUpdate(StatefulPodControl(self, stateful_set), stateful_set, current, update, self.clock.now())
@@ -274,7 +274,7 @@ class StatefulSetController(Reconciler):
 
     # ---- revisions
 
-    def _revisions(self, stateful_set: Object) -> list[Object]:
+    def _list_revisions(self, stateful_set: Object) -> list[Object]:
         return history.list_controller_revisions(self.cache, stateful_set, selector_of(stateful_set))
 
     def _get_stateful_set_revisions(self, stateful_set: Object, revisions: list[Object]) -> tuple[Object, Object, int]:

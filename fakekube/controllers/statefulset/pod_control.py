@@ -55,10 +55,10 @@ class StatefulPodControl:
         except _PodExists as exists:
             raise exists.error from None
         except ApiError as error:
-            self._record("create", pod, error)
+            self._record_pod_event("create", pod, error)
             raise
         self.update_claim_owners(created)
-        self._record("create", pod)
+        self._record_pod_event("create", pod)
         return created
 
     def update(self, pod: Object) -> None:
@@ -78,9 +78,9 @@ class StatefulPodControl:
                 return
             self._controller.client.update(updated)
         except ApiError as error:
-            self._record("update", pod, error)
+            self._record_pod_event("update", pod, error)
             raise
-        self._record("update", pod)
+        self._record_pod_event("update", pod)
 
     def delete(self, pod: Object) -> None:
         """Deletes a pod. Raises ApiError, after an event."""
@@ -89,9 +89,9 @@ class StatefulPodControl:
             self._controller.client.delete("pods", metadata["name"], namespace=metadata["namespace"])
         except ApiError as error:
             if error.code != 404:
-                self._record("delete", pod, error)
+                self._record_pod_event("delete", pod, error)
                 raise
-        self._record("delete", pod)
+        self._record_pod_event("delete", pod)
 
     # ---- claims
 
@@ -114,7 +114,7 @@ class StatefulPodControl:
                     f"PersistentVolumeClaim {claim['metadata']['name']} has a conflicting OwnerReference that acts as a "
                     "manging controller, the retention policy is ignored for this claim"
                 )
-                self._event("Warning", "ConflictingController", text)
+                self._record_event("Warning", "ConflictingController", text)
             if not is_claim_owner_up_to_date(claim, self._set, pod, scaled_down):
                 self._controller.client.update(update_claim_owner_refs(claim, self._set, pod, scaled_down))
 
@@ -154,23 +154,23 @@ class StatefulPodControl:
 
     # ---- events
 
-    def _event(self, type_: str, reason: str, message: str) -> None:
+    def _record_event(self, type_: str, reason: str, message: str) -> None:
         self._controller.recorder.event(self._set, type_, reason, message)
 
-    def _record(self, verb: str, pod: Object, error: ApiError | None = None) -> None:
+    def _record_pod_event(self, verb: str, pod: Object, error: ApiError | None = None) -> None:
         title = verb.title()
         subject = f"{title} Pod {pod['metadata']['name']} in StatefulSet {self._set['metadata']['name']}"
         if error is None:
-            self._event("Normal", f"Successful{title}", f"{subject} successful")
+            self._record_event("Normal", f"Successful{title}", f"{subject} successful")
         else:
-            self._event("Warning", f"Failed{title}", f"{subject} failed error: {error}")
+            self._record_event("Warning", f"Failed{title}", f"{subject} failed error: {error}")
 
     def _record_claim(self, claim: str, pod: Object, error: ApiError | None = None) -> None:
         of_set = f"Pod {pod['metadata']['name']} in StatefulSet {self._set['metadata']['name']}"
         if error is None:
-            self._event("Normal", "SuccessfulCreate", f"Create Claim {claim} {of_set} success")
+            self._record_event("Normal", "SuccessfulCreate", f"Create Claim {claim} {of_set} success")
         else:
-            self._event("Warning", "FailedCreate", f"Create Claim {claim} for {of_set} failed error: {error}")
+            self._record_event("Warning", "FailedCreate", f"Create Claim {claim} for {of_set} failed error: {error}")
 
 
 class _PodExists(Exception):

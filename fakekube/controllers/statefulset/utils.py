@@ -64,7 +64,7 @@ def get_persistent_volume_claim_retention_policy(stateful_set: Object) -> tuple[
     return policy.get("whenDeleted") == "Delete", policy.get("whenScaled") == "Delete"
 
 
-def _owners(claim: Object) -> list[Object]:
+def _owner_references(claim: Object) -> list[Object]:
     return claim["metadata"].get("ownerReferences") or []
 
 
@@ -75,12 +75,12 @@ def _matches_ref(reference: Object, owner: Object) -> bool:
 
 
 def _has_owner_ref(claim: Object, owner: Object) -> bool:
-    return any(reference["uid"] == owner["metadata"].get("uid") for reference in _owners(claim))
+    return any(reference["uid"] == owner["metadata"].get("uid") for reference in _owner_references(claim))
 
 
 def has_stale_owner_ref(claim: Object, owner: Object) -> bool:
     """Whether a former object with the owner's name owns the claim."""
-    found = next((reference for reference in _owners(claim) if _matches_ref(reference, owner)), None)
+    found = next((reference for reference in _owner_references(claim) if _matches_ref(reference, owner)), None)
     return found is not None and found["uid"] != owner["metadata"].get("uid")
 
 
@@ -88,7 +88,7 @@ def has_unexpected_controller(claim: Object, stateful_set: Object, pod: Object) 
     """Whether another object controls the claim, so that the retention policy cannot be applied."""
     if not any(get_persistent_volume_claim_retention_policy(stateful_set)):
         return False
-    for reference in _owners(claim):
+    for reference in _owner_references(claim):
         ours = next((owner for owner in (stateful_set, pod) if _matches_ref(reference, owner)), None)
         if ours is not None:
             if reference["uid"] != ours["metadata"].get("uid"):
@@ -117,14 +117,14 @@ def is_claim_owner_up_to_date(claim: Object, stateful_set: Object, pod: Object, 
     if has_unexpected_controller(claim, stateful_set, pod):
         return not any(owned)
     uids = {owner["metadata"].get("uid") for owner in (stateful_set, pod)}
-    if any(one["uid"] in uids and not one.get("controller") for one in _owners(claim)):
+    if any(one["uid"] in uids and not one.get("controller") for one in _owner_references(claim)):
         return False
     return owned == _expected_owners(stateful_set, scaled_down)
 
 
 def update_claim_owner_refs(claim: Object, stateful_set: Object, pod: Object, scaled_down: bool) -> Object:
     """Returns the claim with the owner references of the retention policy (updateClaimOwnerRefForSetAndPod)."""
-    references = [one for one in _owners(claim) if not (_matches_ref(one, stateful_set) or _matches_ref(one, pod))]
+    references = [one for one in _owner_references(claim) if not (_matches_ref(one, stateful_set) or _matches_ref(one, pod))]
     if not has_unexpected_controller(claim, stateful_set, pod):
         by_set, by_pod = _expected_owners(stateful_set, scaled_down)
         references += [new_controller_ref(stateful_set)] * by_set + [new_controller_ref(pod)] * by_pod

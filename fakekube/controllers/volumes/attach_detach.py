@@ -65,11 +65,13 @@ class AttachDetachController(Reconciler):
         node = self.cache.get("nodes", "", key.name)
         if node is None or MANAGED not in (node["metadata"].get("annotations") or {}):
             return
-        desired = {attachment_name(*_source(volume), key.name): (pod, volume) for pod, volume in self._volumes_in_use(key.name)}
+        desired = {
+            attachment_name(*_csi_source(volume), key.name): (pod, volume) for pod, volume in self._volumes_in_use(key.name)
+        }
         actual = {one["metadata"]["name"]: one for one in self.cache.list(ATTACHMENTS) if one["spec"]["nodeName"] == key.name}
         for name, (_, volume) in desired.items():
             if name not in actual:
-                self._attach(name, key.name, volume)
+                self._attach_volume(name, key.name, volume)
         for name, attachment in actual.items():
             if name not in desired and "deletionTimestamp" not in attachment["metadata"]:
                 self.client.delete(ATTACHMENTS, name)
@@ -93,7 +95,7 @@ class AttachDetachController(Reconciler):
         found = self.cache.get(DRIVERS, "", driver)
         return found is None or found["spec"].get("attachRequired") is not False
 
-    def _attach(self, name: str, node: str, volume: Object) -> None:
+    def _attach_volume(self, name: str, node: str, volume: Object) -> None:
         source = {"persistentVolumeName": volume["metadata"]["name"]}
         attachment = {
             "apiVersion": "storage.k8s.io/v1",
@@ -131,7 +133,7 @@ class AttachDetachController(Reconciler):
         for attachment in actual.values():
             volume = self.cache.get("persistentvolumes", "", attachment["spec"]["source"].get("persistentVolumeName", ""))
             if (attachment.get("status") or {}).get("attached") and volume is not None and "csi" in volume["spec"]:
-                handle, driver = _source(volume)
+                handle, driver = _csi_source(volume)
                 attached.append({"name": f"kubernetes.io/csi/{driver}^{handle}", "devicePath": ""})
         attached.sort(key=lambda one: one["name"])
         known = sorted((node.get("status") or {}).get("volumesAttached") or [], key=lambda one: str(one["name"]))
@@ -140,6 +142,6 @@ class AttachDetachController(Reconciler):
             self.client.patch("nodes", node["metadata"]["name"], patch, subresource="status")
 
 
-def _source(volume: Object) -> tuple[str, str]:
+def _csi_source(volume: Object) -> tuple[str, str]:
     """Returns the handle and the driver of a CSI volume."""
     return volume["spec"]["csi"]["volumeHandle"], volume["spec"]["csi"]["driver"]

@@ -225,13 +225,13 @@ def find_matching_volume(claim: StoredObject, volumes: Iterable[StoredObject], *
         if check_access_modes(volume, claim):
             by_modes.setdefault(tuple(sorted(volume["spec"].get("accessModes") or ())), []).append(volume)
     for _, group in sorted(by_modes.items(), key=lambda item: (len(item[0]), item[0])):
-        found = _smallest(claim, group, delayed)
+        found = _find_smallest_volume(claim, group, delayed)
         if found is not None:
             return found
     return None
 
 
-def _smallest(claim: StoredObject, volumes: Iterable[StoredObject], delayed: bool) -> StoredObject | None:
+def _find_smallest_volume(claim: StoredObject, volumes: Iterable[StoredObject], delayed: bool) -> StoredObject | None:
     best: StoredObject | None = None
     selector = claim["spec"].get("selector")
     matches = from_label_selector(selector).matches if selector is not None else None
@@ -327,7 +327,7 @@ class Binding:
         else:
             status["accessModes"] = volume["spec"].get("accessModes")
             if old.get("phase") != phase:
-                status["capacity"] = _capacity(old.get("capacity") or {}, volume)
+                status["capacity"] = _claim_capacity(old.get("capacity") or {}, volume)
             attributes = volume["spec"].get("volumeAttributesClassName")
             if old.get("phase") == "Pending" and phase == "Bound" and attributes:
                 status["currentVolumeAttributesClassName"] = attributes
@@ -358,7 +358,7 @@ class Binding:
         return claim if changed is claim else self._client.update(changed)
 
 
-def _capacity(known: Object, volume: Object) -> Object:
+def _claim_capacity(known: Object, volume: Object) -> Object:
     """Returns the capacity in the status of a claim that becomes bound."""
     before = (volume["metadata"].get("annotations") or {}).get(PRE_RESIZE_CAPACITY)
     capacity: Object = volume["spec"].get("capacity") or {}

@@ -67,7 +67,7 @@ class VolumeSync:
             return
         claim = self._controller.cache.get(CLAIMS, reference["namespace"], reference["name"])
         if claim is None or claim["metadata"]["uid"] != reference["uid"]:
-            self._release(volume)
+            self._release_volume(volume)
             return
         bound_to = claim["spec"].get("volumeName")
         if not bound_to:
@@ -75,7 +75,7 @@ class VolumeSync:
         elif bound_to == volume["metadata"]["name"]:
             self._binding.set_volume_phase(volume, "Bound")
         elif has_annotation(volume, PROVISIONED_BY) and volume["spec"].get("persistentVolumeReclaimPolicy") == "Delete":
-            self._release(volume)
+            self._release_volume(volume)
         else:
             self._binding.unbind(volume)
 
@@ -97,21 +97,21 @@ class VolumeSync:
 
     # ------------------------------------------------------------ release
 
-    def _release(self, volume: Object) -> None:
+    def _release_volume(self, volume: Object) -> None:
         if phase_of(volume) not in ("Released", "Failed"):
             volume = self._binding.set_volume_phase(volume, "Released")
         if has_annotation(volume, MIGRATED_TO):
             return
         policy = volume["spec"].get("persistentVolumeReclaimPolicy")
         if policy == "Delete":
-            self._delete(volume)
+            self._delete_volume(volume)
         elif policy == "Recycle":
-            self._recycle(volume)
+            self._recycle_volume(volume)
         elif policy != "Retain":
             message = "Volume has unrecognized PersistentVolumeReclaimPolicy"
             self._binding.set_volume_failed(volume, "VolumeUnknownReclaimPolicy", message)
 
-    def _delete(self, volume: Object) -> None:
+    def _delete_volume(self, volume: Object) -> None:
         try:
             if not is_deleted_in_tree(volume):
                 return
@@ -126,7 +126,7 @@ class VolumeSync:
         if "deletionTimestamp" not in metadata:
             self._controller.client.delete("persistentvolumes", metadata["name"])
 
-    def _recycle(self, volume: Object) -> None:
+    def _recycle_volume(self, volume: Object) -> None:
         """Makes the volume available again. Scrubbing takes no time, because it has no storage."""
         reference = volume["spec"]["claimRef"]
         recreated = self._controller.cache.get(CLAIMS, reference["namespace"], reference["name"]) is not None
@@ -198,7 +198,7 @@ class ClaimSync:
         if delayed and not has_annotation(claim, SELECTED_NODE):
             self._record_delay(claim)
         elif name:
-            self._provision(claim, name)
+            self._provision_claim(claim, name)
             return
         else:
             self._controller.recorder.event(claim, "Normal", "FailedBinding", _NOTHING)
@@ -232,7 +232,7 @@ class ClaimSync:
         self._controller.client.update({**claim, "spec": spec})
         return True
 
-    def _provision(self, claim: Object, name: str) -> None:
+    def _provision_claim(self, claim: Object, name: str) -> None:
         """Requests a volume from the external provisioner of the class."""
         record = self._controller.recorder.event
         found = self._controller.cache.get(CLASSES, "", name)
@@ -307,7 +307,7 @@ class PersistentVolumeController(Reconciler):
         self._by_volume: dict[str, dict[Key, None]] = {}
         """Volume → the claims with its name in volumeName."""
 
-    def started(self) -> None:
+    def on_start(self) -> None:
         binding = Binding(self.client, self.recorder)
         self._claims = ClaimSync(self, binding)
         self._volumes = VolumeSync(self, binding)

@@ -39,7 +39,7 @@ class ClaimProtection(Reconciler):
     def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
         if resource == "pods":
             return [key for key in self._in_use if key.namespace == obj["metadata"]["namespace"]]
-        key = _key(obj)
+        key = _object_key(obj)
         if event_type == "DELETED":
             self._in_use.discard(key)
             return ()
@@ -53,7 +53,7 @@ class ClaimProtection(Reconciler):
             self.client.update(_add_finalizer(claim, PVC_PROTECTION))
         elif _is_deletion_candidate(claim, PVC_PROTECTION):
             self.also_watch("pods")  # not earlier, because most clusters have many pods and no such claim
-            if any(_uses(pod, claim) for pod in self.cache.list("pods", key.namespace)):
+            if any(_pod_uses_claim(pod, claim) for pod in self.cache.list("pods", key.namespace)):
                 self._in_use.add(key)
             else:
                 self.client.update(_remove_finalizer(claim, PVC_PROTECTION))
@@ -71,7 +71,7 @@ class VolumeProtection(Reconciler):
         return obj is not old and _needs_sync(obj, PV_PROTECTION)
 
     def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
-        return (_key(obj),) if event_type != "DELETED" and self.concerns(resource, obj, old) else ()
+        return (_object_key(obj),) if event_type != "DELETED" and self.concerns(resource, obj, old) else ()
 
     def reconcile(self, key: Key) -> None:
         volume = self.cache.get("persistentvolumes", "", key.name)
@@ -97,7 +97,7 @@ class AttributesClassProtection(Reconciler):
 
     def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
         if resource == ATTRIBUTES_CLASSES:
-            return (_key(obj),) if event_type != "DELETED" and self.concerns(resource, obj, old) else ()
+            return (_object_key(obj),) if event_type != "DELETED" and self.concerns(resource, obj, old) else ()
         if event_type == "DELETED":
             return [Key("", name) for name in _attributes_classes(obj)]
         return [Key("", name) for name in (_attributes_classes(old) if old is not None else set()) - _attributes_classes(obj)]
@@ -128,7 +128,7 @@ def _attributes_classes(obj: Object) -> set[str]:
     }
 
 
-def _key(obj: Object) -> Key:
+def _object_key(obj: Object) -> Key:
     return Key(obj["metadata"].get("namespace", ""), obj["metadata"]["name"])
 
 
@@ -158,7 +158,7 @@ def _remove_finalizer(obj: Object, finalizer: str) -> Object:
     return {**obj, "metadata": {**metadata, "finalizers": [one for one in metadata["finalizers"] if one != finalizer]}}
 
 
-def _uses(pod: Object, claim: Object) -> bool:
+def _pod_uses_claim(pod: Object, claim: Object) -> bool:
     """Whether a pod on a node uses the claim, by its name or as the claim of an ephemeral volume."""
     if not pod["spec"].get("nodeName"):
         return False

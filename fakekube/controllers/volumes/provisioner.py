@@ -115,15 +115,15 @@ class StorageProvisioner(Reconciler):
         if not key.namespace:
             volume = self.cache.get(VOLUMES, "", key.name)
             if volume is not None and _is_provisioned_here(volume):
-                self._delete(volume)
+                self._delete_volume(volume)
             return
         claim = self.cache.get(CLAIMS, key.namespace, key.name)
         if claim is not None and _should_provision(claim):
-            self._provision(claim)
+            self._provision_volume(claim)
         elif claim is not None and is_expansion_requested(claim):
-            self._resize(claim)
+            self._resize_volume(claim)
 
-    def _provision(self, claim: Object) -> None:
+    def _provision_volume(self, claim: Object) -> None:
         found = self.cache.get(CLASSES, "", get_class_name(claim))
         annotations = claim["metadata"].get("annotations") or {}
         if found is None or (found.get("volumeBindingMode") == WAIT_FOR_FIRST_CONSUMER and SELECTED_NODE not in annotations):
@@ -143,7 +143,7 @@ class StorageProvisioner(Reconciler):
                 raise
         self.recorder.event(claim, "Normal", "ProvisioningSucceeded", f"Successfully provisioned volume {name}")
 
-    def _resize(self, claim: Object) -> None:
+    def _resize_volume(self, claim: Object) -> None:
         """Enlarges the volume of a claim, as an external resizer does."""
         volume = self.cache.get(VOLUMES, "", claim["spec"]["volumeName"])
         if volume is None or not _is_provisioned_here(volume):
@@ -157,7 +157,7 @@ class StorageProvisioner(Reconciler):
         self.client.update({**claim, "status": status}, subresource="status")
         self.recorder.event(claim, "Normal", "VolumeResizeSuccessful", "Resize volume succeeded")
 
-    def _delete(self, volume: Object) -> None:
+    def _delete_volume(self, volume: Object) -> None:
         released = (volume.get("status") or {}).get("phase") == "Released"
         if released and volume["spec"].get("persistentVolumeReclaimPolicy") == "Delete":
             self.client.delete(VOLUMES, volume["metadata"]["name"])

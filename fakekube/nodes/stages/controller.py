@@ -53,7 +53,7 @@ class StageController(Reconciler):
     component: ClassVar[str] = "kwok_controller"
     watches: ClassVar[tuple[str, ...]] = ()
 
-    def started(self) -> None:
+    def on_start(self) -> None:
         self._stages: dict[str, list[Stage]] = {}
         self._waiting: dict[str, _Waiting] = {}
         self._addresses = Addresses()

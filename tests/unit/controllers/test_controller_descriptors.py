@@ -11,7 +11,7 @@ from fakekube.controllers.controller_descriptors import (
     CONTROLLERS,
     ControllerDescriptor,
     UnknownController,
-    enabled,
+    select_controllers,
 )
 
 
@@ -43,13 +43,13 @@ def test_names_are_unique() -> None:
     ],
 )
 def test_controllers_flag(switches: list[str], names: set[str]) -> None:
-    assert {descriptor.name for descriptor in enabled(switches)} == names
+    assert {descriptor.name for descriptor in select_controllers(switches)} == names
 
 
 @pytest.mark.parametrize(("alias", "name"), ALIASES.items())
 def test_former_names_are_accepted(alias: str, name: str) -> None:
-    assert [descriptor.name for descriptor in enabled([alias])] == [name]
-    assert name not in {descriptor.name for descriptor in enabled(["*", f"-{alias}"])}
+    assert [descriptor.name for descriptor in select_controllers([alias])] == [name]
+    assert name not in {descriptor.name for descriptor in select_controllers(["*", f"-{alias}"])}
 
 
 def test_an_unknown_controller_is_an_error() -> None:

@@ -57,18 +57,18 @@ class InterPodAffinity(FilterPlugin):
 
     def update(self, pod: PodInfo, node: NodeInfo, delta: int) -> None:
         terms = self._cycle.pod.terms
-        if terms.required and all(_matches(self._cycle, term, pod) for term in terms.required):
+        if terms.required and all(_term_matches(self._cycle, term, pod) for term in terms.required):
             for term in terms.required:
-                _count(self._affinity, term, node, delta)
+                _count_term(self._affinity, term, node, delta)
         for term in terms.required_anti:
-            if _matches(self._cycle, term, pod):
-                _count(self._anti_affinity, term, node, delta)
+            if _term_matches(self._cycle, term, pod):
+                _count_term(self._anti_affinity, term, node, delta)
         self._count_existing(pod, node, delta)
 
     def _count_existing(self, pod: PodInfo, node: NodeInfo, delta: int) -> None:
         for term in pod.terms.required_anti:
-            if _matches(self._cycle, term, self._cycle.pod):
-                _count(self._existing, term, node, delta)
+            if _term_matches(self._cycle, term, self._cycle.pod):
+                _count_term(self._existing, term, node, delta)
 
     def filter(self, node: NodeInfo) -> Status | None:
         labels = node.labels
@@ -90,14 +90,14 @@ class InterPodAffinity(FilterPlugin):
             return True
         # If no pod matches in the whole cluster, a pod that matches its own terms is allowed, so that the first one can start.
         no_matches = not any(self._affinity.values())
-        return no_matches and all(_matches(self._cycle, term, self._cycle.pod) for term in terms)
+        return no_matches and all(_term_matches(self._cycle, term, self._cycle.pod) for term in terms)
 
 
-def _matches(cycle: Cycle, term: AffinityTerm, pod: PodInfo) -> bool:
+def _term_matches(cycle: Cycle, term: AffinityTerm, pod: PodInfo) -> bool:
     return term.matches(pod.namespace, pod.labels, partial(cycle.namespace_labels, pod.namespace))
 
 
-def _count(counts: Counts, term: AffinityTerm, node: NodeInfo, delta: int) -> None:
+def _count_term(counts: Counts, term: AffinityTerm, node: NodeInfo, delta: int) -> None:
     value = node.labels.get(term.topology_key)
     if value is not None:
         counts[term.topology_key, value] += delta
@@ -119,12 +119,12 @@ class InterPodAffinityScore(ScorePlugin):
         totals: Counts = Counter()
         for node in cycle.nodes:
             for pod in (node.pods if all_pods else node.with_affinity).values():
-                for term, weight in _signed(terms):
-                    if _matches(cycle, term, pod):
-                        _count(totals, term, node, weight)
-                for term, weight in (*((term, 1) for term in pod.terms.required), *_signed(pod.terms)):
-                    if _matches(cycle, term, cycle.pod):
-                        _count(totals, term, node, weight)
+                for term, weight in _terms_with_signed_weights(terms):
+                    if _term_matches(cycle, term, pod):
+                        _count_term(totals, term, node, weight)
+                for term, weight in (*((term, 1) for term in pod.terms.required), *_terms_with_signed_weights(pod.terms)):
+                    if _term_matches(cycle, term, cycle.pod):
+                        _count_term(totals, term, node, weight)
         return cls(totals) if totals else None
 
     def score(self, node: NodeInfo) -> int:
@@ -137,7 +137,7 @@ class InterPodAffinityScore(ScorePlugin):
         return [int(MAX_NODE_SCORE * ((score - lowest) / (highest - lowest))) for score in scores]
 
 
-def _signed(terms: AffinityTerms) -> Iterable[tuple[AffinityTerm, int]]:
+def _terms_with_signed_weights(terms: AffinityTerms) -> Iterable[tuple[AffinityTerm, int]]:
     """Yields the preferred terms with their weights, which are negative for anti-affinity."""
     yield from ((term, term.weight) for term in terms.preferred)
     yield from ((term, -term.weight) for term in terms.preferred_anti)

@@ -104,11 +104,13 @@ class NodePorts(FilterPlugin):
         return cls(cycle.pod.host_ports) if cycle.pod.host_ports else None
 
     def filter(self, node: NodeInfo) -> Status | None:
-        in_use = any(_conflict(mine, other) for ports in node.host_ports.values() for other in ports for mine in self._ports)
+        in_use = any(
+            _ports_conflict(mine, other) for ports in node.host_ports.values() for other in ports for mine in self._ports
+        )
         return self.refusal if in_use else None
 
 
-def _conflict(one: HostPort, other: HostPort) -> bool:
+def _ports_conflict(one: HostPort, other: HostPort) -> bool:
     if one[1:] != other[1:]:
         return False
     return one[0] == other[0] or EVERY_ADDRESS in (one[0], other[0])
@@ -245,26 +247,26 @@ class ImageLocality(ScorePlugin):
 
     @classmethod
     def pre_score(cls, cycle: Cycle, nodes: Sequence[NodeInfo]) -> ScorePlugin | None:
-        holders = Counter(name for node in cycle.nodes for name in _sizes(node))
+        holders = Counter(name for node in cycle.nodes for name in _image_sizes(node))
         if not holders:
             return None
         spec = cycle.spec
         containers = (*(spec.get("initContainers") or ()), *spec["containers"])
-        images = [_normalized(container.get("image") or "") for container in containers]
+        images = [_normalize_image_name(container.get("image") or "") for container in containers]
         return cls(images, holders, len(cycle.snapshot.nodes))
 
     def score(self, node: NodeInfo) -> int:
-        sizes = _sizes(node)
+        sizes = _image_sizes(node)
         total = sum(int(sizes[image] * (self._holders[image] / self._nodes)) for image in self._images if image in sizes)
         largest = LARGEST_OF_CONTAINER * len(self._images)
         return MAX_NODE_SCORE * (min(max(total, SMALLEST), largest) - SMALLEST) // (largest - SMALLEST)
 
 
-def _sizes(node: NodeInfo) -> dict[str, int]:
+def _image_sizes(node: NodeInfo) -> dict[str, int]:
     images = (node.obj.get("status") or {}).get("images") or ()
     return {name: image.get("sizeBytes") or 0 for image in images for name in image.get("names") or ()}
 
 
-def _normalized(image: str) -> str:
+def _normalize_image_name(image: str) -> str:
     """Returns the image with the tag `latest`, if it has none (normalizedImageName)."""
     return image if image.rfind(":") > image.rfind("/") else f"{image}:latest"

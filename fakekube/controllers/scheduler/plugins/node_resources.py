@@ -116,11 +116,11 @@ class BalancedAllocation(ScorePlugin):
 
     def score(self, node: NodeInfo) -> int:
         half = MAX_NODE_SCORE // 2
-        gain = _balance(node, self._requests) - _balance(node, {})
+        gain = _balance_score(node, self._requests) - _balance_score(node, {})
         return half + (half + gain) // 2
 
 
-def _balance(node: NodeInfo, more: Amounts) -> int:
+def _balance_score(node: NodeInfo, more: Amounts) -> int:
     shares = [
         min((node.requested.get(name, 0) + more.get(name, 0)) / capacity, 1.0)
         for name in SCORED

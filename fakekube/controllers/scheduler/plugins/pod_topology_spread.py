@@ -75,7 +75,7 @@ def constraints(cycle: Cycle, action: str) -> list[Constraint]:
         Constraint(
             one["maxSkew"],
             one["topologyKey"],
-            _selector(one, cycle.pod),
+            _constraint_selector(one, cycle.pod),
             one.get("minDomains") or 1,
             one.get("nodeAffinityPolicy", "Honor") == "Honor",
             one.get("nodeTaintsPolicy", "Ignore") == "Honor",
@@ -85,7 +85,7 @@ def constraints(cycle: Cycle, action: str) -> list[Constraint]:
     ]
 
 
-def _selector(constraint: Mapping[str, Any], pod: PodInfo) -> LabelSelector:
+def _constraint_selector(constraint: Mapping[str, Any], pod: PodInfo) -> LabelSelector:
     selector = from_label_selector(constraint.get("labelSelector"))
     labels = {key: pod.labels[key] for key in constraint.get("matchLabelKeys") or () if key in pod.labels}
     if not labels or selector.nothing:
@@ -230,10 +230,10 @@ class PodTopologySpreadScore(ScorePlugin):
         valid = [score for score, node in zip(scores, nodes, strict=True) if node.name not in self._ignored]
         lowest, highest = min(valid, default=0), max(valid, default=0)
 
-        def normalized(score: int) -> int:
+        def normalize_score(score: int) -> int:
             return MAX_NODE_SCORE * (highest + lowest - score) // highest if highest else MAX_NODE_SCORE
 
-        return [0 if node.name in self._ignored else normalized(score) for score, node in zip(scores, nodes, strict=True)]
+        return [0 if node.name in self._ignored else normalize_score(score) for score, node in zip(scores, nodes, strict=True)]
 
 
 def _default_constraints(cycle: Cycle) -> list[Constraint]:

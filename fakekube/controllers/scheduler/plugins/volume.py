@@ -66,11 +66,11 @@ class NodeVolumeLimits(FilterPlugin):
     refusal = Status(Code.UNSCHEDULABLE, ("node(s) exceed max volume count",), name)
 
     def __init__(self, cycle: Cycle, disks: frozenset[Disk]) -> None:
-        self._cycle, self._disks = cycle, disks
+        self._cycle, self._csi_disks = cycle, disks
 
     @classmethod
     def pre_filter(cls, cycle: Cycle) -> FilterPlugin | None:
-        disks = frozenset(_disks(cycle.pod.obj, cycle.lister))
+        disks = frozenset(_csi_disks(cycle.pod.obj, cycle.lister))
         return cls(cycle, disks) if disks else None
 
     def filter(self, node: NodeInfo) -> Status | None:
@@ -82,14 +82,14 @@ class NodeVolumeLimits(FilterPlugin):
             for driver in found["spec"].get("drivers") or ()
             if "count" in (driver.get("allocatable") or {})
         }
-        attached = {disk for pod in node.pods.values() for disk in _disks(pod.obj, self._cycle.lister)}
+        attached = {disk for pod in node.pods.values() for disk in _csi_disks(pod.obj, self._cycle.lister)}
         used = Counter(driver for driver, _ in attached)
-        new = Counter(driver for driver, _ in self._disks - attached)
+        new = Counter(driver for driver, _ in self._csi_disks - attached)
         exceeded = any(driver in limits and used[driver] + count > limits[driver] for driver, count in new.items())
         return self.refusal if exceeded else None
 
 
-def _disks(pod: Mapping[str, Any], lister: Lister) -> Iterator[Disk]:
+def _csi_disks(pod: Mapping[str, Any], lister: Lister) -> Iterator[Disk]:
     """Yields (driver, handle) of the CSI volumes of a pod."""
     namespace = pod["metadata"]["namespace"]
     for name, _ in claim_names(pod):
@@ -132,7 +132,7 @@ class VolumeRestrictions(FilterPlugin):
                 raise PreFilterRejection(Status(Code.UNRESOLVABLE, (f'persistentvolumeclaim "{name}" not found',), cls.name))
             if "ReadWriteOncePod" in (claim["spec"].get("accessModes") or ()):
                 claims.add(name)
-        if not claims and not any(map(_disk, volumes)):
+        if not claims and not any(map(_parse_disk, volumes)):
             return None
         made = cls(cycle, frozenset(claims))
         for node in cycle.nodes:
@@ -151,9 +151,11 @@ class VolumeRestrictions(FilterPlugin):
 
     def filter(self, node: NodeInfo) -> Status | None:
         for mine in self._cycle.spec.get("volumes") or ():
-            disk = _disk(mine)
+            disk = _parse_disk(mine)
             if disk is not None and any(
-                _conflict(disk, _disk(other)) for pod in node.pods.values() for other in pod.obj["spec"].get("volumes") or ()
+                _disks_conflict(disk, _parse_disk(other))
+                for pod in node.pods.values()
+                for other in pod.obj["spec"].get("volumes") or ()
             ):
                 return self.disk_conflict
         return self.claim_conflict if self._users > 0 else None
@@ -162,7 +164,7 @@ class VolumeRestrictions(FilterPlugin):
 _Disk = tuple[str, frozenset[Any], bool, bool]
 
 
-def _disk(volume: Volume) -> _Disk | None:
+def _parse_disk(volume: Volume) -> _Disk | None:
     """Returns (type, identity, read only, whether readers may share it) of a disk that only one pod may mount; else None."""
     if source := volume.get("gcePersistentDisk"):
         return "gce", frozenset({source["pdName"]}), bool(source.get("readOnly")), True
@@ -176,7 +178,7 @@ def _disk(volume: Volume) -> _Disk | None:
     return None
 
 
-def _conflict(one: _Disk, other: _Disk | None) -> bool:
+def _disks_conflict(one: _Disk, other: _Disk | None) -> bool:
     if other is None or one[0] != other[0] or not one[1] & other[1]:
         return False
     return not (one[3] and one[2] and other[2])
