@@ -11,6 +11,7 @@ import hmac
 import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from typing import Final
 
 from fakekube.apimachinery.codecs import json
 from fakekube.controllers.client import ApiError
@@ -19,11 +20,11 @@ from fakekube.controllers.reconciler import Key, Reconciler
 
 __all__ = ["BootstrapSigner", "TokenCleaner", "compute_detached_signature"]
 
-TYPE = "bootstrap.kubernetes.io/token"
+TYPE: Final = "bootstrap.kubernetes.io/token"
 NAMESPACE, CLUSTER_INFO = "kube-system", Key("kube-public", "cluster-info")
 KUBECONFIG, SIGNATURE_PREFIX = "kubeconfig", "jws-kubeconfig-"
 
-_NAME = re.compile(r"bootstrap-token-([a-z0-9]{6})")
+_NAME: Final = re.compile(r"bootstrap-token-([a-z0-9]{6})")
 
 
 def _is_token(obj: Object) -> bool:

@@ -74,7 +74,7 @@ ADDRESSES: Final = {"IPv4": ip_network("172.18.255.0/24"), "IPv6": ip_network("f
 
 
 def wants_load_balancer(service: Object) -> bool:
-    """Whether this controller assigns an address to the Service."""
+    """Reports whether this controller assigns an address to the Service."""
     return service["spec"].get("type") == "LoadBalancer" and not service["spec"].get("loadBalancerClass")
 
 

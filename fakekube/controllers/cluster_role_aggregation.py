@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from operator import itemgetter
-from typing import Any
+from typing import Any, Final
 
 from fakekube.apimachinery.selectors import from_label_selector
 from fakekube.controllers.objects import Object
@@ -17,8 +17,8 @@ from fakekube.controllers.reconciler import Key, Reconciler
 
 __all__ = ["ClusterRoleAggregationController"]
 
-CLUSTER_ROLES = "clusterroles.rbac.authorization.k8s.io"
-MANAGER = "clusterrole-aggregation-controller"
+CLUSTER_ROLES: Final = "clusterroles.rbac.authorization.k8s.io"
+MANAGER: Final = "clusterrole-aggregation-controller"
 
 
 class ClusterRoleAggregationController(Reconciler):

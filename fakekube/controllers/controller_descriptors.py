@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 if TYPE_CHECKING:
     from fakekube.controllers.reconciler import Reconciler
@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 #: In `ControllerDescriptor.starts_on`: changes of every resource start the controller, if `starts_for` holds.
-ANY_RESOURCE = "*"
+ANY_RESOURCE: Final = "*"
 
 
 class UnknownController(ValueError):
@@ -102,7 +102,7 @@ def _import_later(module: str, name: str) -> Callable[[], Reconciler]:
 
 
 def _has_owners_or_is_collected(obj: Mapping[str, Any]) -> bool:
-    """Whether the garbage collector has to look at the object. Other records of the store, such as allocated ports, have
+    """Reports whether the garbage collector has to look at the object. Other records of the store, such as allocated ports, have
     no metadata."""
     metadata = obj.get("metadata") or {}
     if "ownerReferences" in metadata:
@@ -120,7 +120,7 @@ def _is_service_account_token(secret: Mapping[str, Any]) -> bool:
 
 
 def _is_not_type_checked(policy: Mapping[str, Any]) -> bool:
-    """Whether the present generation of the policy has not been type checked."""
+    """Reports whether the present generation of the policy has not been type checked."""
     return bool(policy["metadata"].get("generation", 0) > (policy.get("status") or {}).get("observedGeneration", 0))
 
 
@@ -129,7 +129,7 @@ def _has_ephemeral_volumes(pod: Mapping[str, Any]) -> bool:
 
 
 def _has_managed_attachments(node: Mapping[str, Any]) -> bool:
-    """Whether the attach-detach controller attaches the volumes of the node."""
+    """Reports whether the attach-detach controller attaches the volumes of the node."""
     return "volumes.kubernetes.io/controller-managed-attach-detach" in (node["metadata"].get("annotations") or {})
 
 
@@ -146,16 +146,16 @@ def _is_bootstrap_token_or_cluster_info(obj: Mapping[str, Any]) -> bool:
 
 
 def _is_budget_or_disruption_target(obj: Mapping[str, Any]) -> bool:
-    """Whether this is a PodDisruptionBudget, or a pod with the condition DisruptionTarget."""
+    """Reports whether this is a PodDisruptionBudget, or a pod with the condition DisruptionTarget."""
     if "containers" not in obj["spec"]:
         return True
     conditions = (obj.get("status") or {}).get("conditions") or ()
     return any(condition["type"] == "DisruptionTarget" for condition in conditions)
 
 
-_CSRS = ("certificatesigningrequests.certificates.k8s.io",)
+_CSRS: Final = ("certificatesigningrequests.certificates.k8s.io",)
 
-CONTROLLERS: tuple[ControllerDescriptor, ...] = (
+CONTROLLERS: Final[tuple[ControllerDescriptor, ...]] = (
     ControllerDescriptor(
         "garbage-collector-controller", constructors.new_garbage_collector, (ANY_RESOURCE,), _has_owners_or_is_collected
     ),
@@ -291,7 +291,7 @@ CONTROLLERS: tuple[ControllerDescriptor, ...] = (
 )
 
 #: Deprecated names that --controllers accepts, too (names.ControllerNames, CCMControllerAliases).
-ALIASES: Mapping[str, str] = {
+ALIASES: Final[Mapping[str, str]] = {
     "attachdetach": "persistentvolume-attach-detach-controller",
     "bootstrapsigner": "bootstrap-signer-controller",
     "clusterrole-aggregation": "clusterrole-aggregation-controller",
@@ -333,14 +333,14 @@ ALIASES: Mapping[str, str] = {
 
 #: Profile → the default of --controllers. `envtest` is for test suites that are written for an API server without
 #: controllers: it has those whose work such a suite would have to do itself.
-PROFILES: Mapping[str, tuple[str, ...]] = {
+PROFILES: Final[Mapping[str, tuple[str, ...]]] = {
     "apiserver": (),
     "envtest": ("namespace-controller", "garbage-collector-controller"),
     "cluster": ("*",),
 }
 
 #: Profile → `Context.deletion_grace`.
-DELETION_GRACE: Mapping[str, float] = {"envtest": 1.0}
+DELETION_GRACE: Final[Mapping[str, float]] = {"envtest": 1.0}
 
 
 def select_controllers(switches: Iterable[str]) -> tuple[ControllerDescriptor, ...]:
@@ -350,7 +350,7 @@ def select_controllers(switches: Iterable[str]) -> tuple[ControllerDescriptor, .
         switches: `*` (all that run by default), `name`, or `-name`. A name takes precedence over `-name`, and both over `*`.
 
     Raises:
-        UnknownController: There is no controller of that name.
+        UnknownController: there is no controller of that name.
     """
     return _select_controllers(tuple(switches))
 

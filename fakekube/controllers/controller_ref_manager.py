@@ -44,12 +44,12 @@ def keys_of_controllers(
     matches it, because they may adopt it.
 
     Args:
-        cache: Contains the controllers.
-        obj: The object, after a deletion its last state.
-        old: The object before a modification, else None.
-        kind: The kind of the controllers.
-        resource: The resource of the controllers.
-        selects: Returns the selector of a controller.
+        cache: contains the controllers.
+        obj: the object, after a deletion its last state.
+        old: the object before a modification, else None.
+        kind: the kind of the controllers.
+        resource: the resource of the controllers.
+        selects: returns the selector of a controller.
     """
     metadata = obj["metadata"]
     owner, former = get_controller_of(obj), None if old is None else get_controller_of(old)
@@ -71,12 +71,12 @@ class ControllerRefManager:
     """Finds the objects that a controller owns, and adopts and releases objects accordingly.
 
     Args:
-        client: Writes the owner references.
-        owner: The controller, with kind and apiVersion.
-        owner_resource: The resource of the controller ("replicasets.apps").
-        resource: The resource of the objects ("pods").
-        matches: Whether the controller's selector matches an object.
-        finalizers: Added to adopted objects, and removed from released ones.
+        client: writes the owner references.
+        owner: the controller, with kind and apiVersion.
+        owner_resource: the resource of the controller ("replicasets.apps").
+        resource: the resource of the objects ("pods").
+        matches: whether the controller's selector matches an object.
+        finalizers: added to adopted objects, and removed from released ones.
     """
 
     client: Client
@@ -97,7 +97,7 @@ class ControllerRefManager:
         """Adopts matching objects without a controller, releases owned objects that do not match, and returns the owned ones.
 
         Raises:
-            ApiError: The first error of a patch. The other objects were claimed nevertheless.
+            ApiError: the first error of a patch. The other objects were claimed nevertheless.
         """
         claimed, failure = [], None
         for obj in list(objects):

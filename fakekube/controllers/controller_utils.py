@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cmp_to_key
 from math import log2
-from typing import Any
+from typing import Any, Final
 
 from fakekube.apis.validation.conditions import find_condition
 from fakekube.controllers.client import ApiError, Client
@@ -38,10 +38,10 @@ __all__ = [
 ]
 
 
-DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
-_MAX_NAME = 253
-_PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
-_MAX_INT32 = 2**31 - 1
+DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
+_MAX_NAME: Final = 253
+_PHASES: Final = {"Pending": 0, "Unknown": 1, "Running": 2}
+_MAX_INT32: Final = 2**31 - 1
 
 
 def parse_time(text: str) -> datetime:
@@ -58,13 +58,13 @@ def get_pod_ready_condition(pod: Object) -> Mapping[str, Any] | None:
 
 
 def is_pod_ready(pod: Object) -> bool:
-    """Whether the condition Ready is True."""
+    """Reports whether the condition Ready is True."""
     condition = get_pod_ready_condition(pod)
     return condition is not None and condition.get("status") == "True"
 
 
 def is_pod_available(pod: Object, min_ready_seconds: int, now: datetime) -> bool:
-    """Whether the pod has been ready for so many seconds."""
+    """Reports whether the pod has been ready for so many seconds."""
     condition = get_pod_ready_condition(pod)
     if condition is None or condition.get("status") != "True":
         return False
@@ -80,17 +80,17 @@ def phase_of(pod: Object) -> str:
 
 
 def is_pod_terminal(pod: Object) -> bool:
-    """Whether the pod has failed or succeeded."""
+    """Reports whether the pod has failed or succeeded."""
     return phase_of(pod) in ("Failed", "Succeeded")
 
 
 def is_pod_active(pod: Object) -> bool:
-    """Whether the pod has not terminated and is not being deleted."""
+    """Reports whether the pod has not terminated and is not being deleted."""
     return "deletionTimestamp" not in pod["metadata"] and not is_pod_terminal(pod)
 
 
 def is_pod_terminating(pod: Object) -> bool:
-    """Whether the pod is being deleted and has not terminated yet."""
+    """Reports whether the pod is being deleted and has not terminated yet."""
     return "deletionTimestamp" in pod["metadata"] and not is_pod_terminal(pod)
 
 
@@ -122,10 +122,10 @@ def sort_for_deletion(pods: Sequence[Object], ranks: Sequence[int], now: datetim
     """Sorts pods so that those to delete come first (ActivePodsWithRanks).
 
     Args:
-        pods: Active pods of one controller.
-        ranks: For each pod the number of related pods on its node; of otherwise equal pods the one with the higher rank
+        pods: active pods of one controller.
+        ranks: for each pod the number of related pods on its node; of otherwise equal pods the one with the higher rank
             is first.
-        now: The time from which ages are calculated.
+        now: the time from which ages are calculated.
     """
     ranked = [_RankedPod.of(pod, rank, now) for pod, rank in zip(pods, ranks, strict=True)]
     ranked.sort(key=cmp_to_key(_compare_for_deletion))
@@ -228,7 +228,7 @@ def get_pod_from_template(template: Object, owner: Object) -> Object:
 
 
 def is_namespace_terminating(error: ApiError) -> bool:
-    """Whether a creation was rejected because the namespace is being deleted."""
+    """Reports whether a creation was rejected because the namespace is being deleted."""
     causes = (error.status.get("details") or {}).get("causes") or ()
     return any(cause.get("reason") == "NamespaceTerminating" for cause in causes)
 
@@ -238,8 +238,8 @@ class PodControl:
     """Creates and deletes pods for a controller, and records events about the owner (RealPodControl).
 
     Args:
-        client: The client of the controller.
-        recorder: The recorder of the controller.
+        client: the client of the controller.
+        recorder: the recorder of the controller.
     """
 
     client: Client

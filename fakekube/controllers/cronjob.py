@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from fakekube.apis.batch.schedules import Schedule, ScheduleError, parse_schedule, schedule_problem, time_zone, time_zone_problem
 from fakekube.base.golang.quoting import go_quote
@@ -25,9 +25,9 @@ from fakekube.controllers.recorder import get_reference
 __all__ = ["MANY", "CronJobController", "MostRecent", "TooFrequent", "most_recent_schedule_time", "next_requeue_duration"]
 
 #: The number of missed starts above which an event is recorded.
-MANY = 100
+MANY: Final = 100
 #: Seconds between a scheduled time and the sync (nextScheduleDelta).
-NEXT_DELTA = 0.1
+NEXT_DELTA: Final = 0.1
 
 
 class TooFrequent(ValueError):
@@ -53,13 +53,13 @@ def most_recent_schedule_time(cron_job: Object, now: datetime, schedule: Schedul
     """Returns the last scheduled time before now, and the number of missed ones (mostRecentScheduleTime).
 
     Args:
-        cron_job: Times are searched after its lastScheduleTime or, if that is absent, its creation.
-        now: The time of the clock.
-        schedule: The schedule of the CronJob.
-        include_deadline: Times that are longer ago than startingDeadlineSeconds are ignored.
+        cron_job: times are searched after its lastScheduleTime or, if that is absent, its creation.
+        now: the time of the clock.
+        schedule: the schedule of the CronJob.
+        include_deadline: times that are longer ago than startingDeadlineSeconds are ignored.
 
     Raises:
-        TooFrequent: The times of the schedule are less than a second apart.
+        TooFrequent: the times of the schedule are less than a second apart.
     """
     last = (cron_job.get("status") or {}).get("lastScheduleTime")
     earliest = parse_time(last or cron_job["metadata"]["creationTimestamp"])
@@ -102,7 +102,7 @@ def next_requeue_duration(cron_job: Object, now: datetime, schedule: Schedule) -
     return max((time - now).total_seconds() + NEXT_DELTA, 0.0) if time is not None else NEXT_DELTA
 
 
-SCHEDULED = "batch.kubernetes.io/cronjob-scheduled-timestamp"
+SCHEDULED: Final = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 
 
 class CronJobController(Reconciler):
@@ -173,8 +173,8 @@ class _Sync:
     """One sync of a CronJob.
 
     Args:
-        controller: Provides the client, the clock and the recorder.
-        cron_job: The CronJob.
+        controller: provides the client, the clock and the recorder.
+        cron_job: the CronJob.
     """
 
     def __init__(self, controller: CronJobController, cron_job: Object) -> None:
@@ -243,7 +243,7 @@ class _Sync:
                 self.changed = True
 
     def _is_active_in_api(self, uid: str) -> bool:
-        """Whether the stored CronJob, which may be newer, lists the Job as active."""
+        """Reports whether the stored CronJob, which may be newer, lists the Job as active."""
         metadata = self._cron_job["metadata"]
         fresh = self._controller.client.get("cronjobs.batch", metadata["name"], namespace=metadata["namespace"])
         return any(one["uid"] == uid for one in (fresh.get("status") or {}).get("active") or ())
@@ -269,10 +269,10 @@ class _Sync:
         """Creates the Job that is due.
 
         Returns:
-            Seconds until the next sync; None if only a change requires one.
+            seconds until the next sync; None if only a change requires one.
 
         Raises:
-            ApiError: A request failed, and the sync must be repeated.
+            ApiError: a request failed, and the sync must be repeated.
         """
         self._sync_jobs(jobs)
         spec = self._cron_job["spec"]
@@ -320,7 +320,7 @@ class _Sync:
         return recent.time
 
     def _may_start(self, time: datetime) -> bool:
-        """Whether the start is within the deadline, was not done before, and is allowed by concurrencyPolicy."""
+        """Reports whether the start is within the deadline, was not done before, and is allowed by concurrencyPolicy."""
         spec = self._cron_job["spec"]
         deadline = spec.get("startingDeadlineSeconds")
         if deadline is not None and (self._now - time).total_seconds() > deadline:

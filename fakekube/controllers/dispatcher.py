@@ -38,12 +38,12 @@ class Dispatcher:
     All methods but `on_store_event` are called by one thread at a time.
 
     Args:
-        store: The store of the cluster.
-        registry: The resources that the cluster serves.
-        descriptors: The controllers that are switched on.
-        settled_at: The revision at which the controllers had nothing to do; None if that is not known.
-        prepare: Sets the attributes of a new controller, but for `cache` and `also_watch`.
-        enqueue: Adds a key of a controller to the work queue.
+        store: the store of the cluster.
+        registry: the resources that the cluster serves.
+        descriptors: the controllers that are switched on.
+        settled_at: the revision at which the controllers had nothing to do; None if that is not known.
+        prepare: sets the attributes of a new controller, but for `cache` and `also_watch`.
+        enqueue: adds a key of a controller to the work queue.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Dispatcher:
 
     @property
     def pending(self) -> bool:
-        """Whether a controller is to be started or an informer is to be updated."""
+        """Reports whether a controller is to be started or an informer is to be updated."""
         return bool(self._to_start or self._stale)
 
     @property
@@ -91,11 +91,11 @@ class Dispatcher:
         """Takes note of a change; called in the thread that writes.
 
         Args:
-            bucket: The bucket of the store that has changed.
-            event: The change; None if the whole bucket was restored from a snapshot.
+            bucket: the bucket of the store that has changed.
+            event: the change; None if the whole bucket was restored from a snapshot.
 
         Returns:
-            Whether a controller must run for it now. A change that concerns no controller is read together with the next
+            whether a controller must run for it now. A change that concerns no controller is read together with the next
             one that does.
         """
         if event is None:  # the history was replaced, so it is not known since when the controllers are idle

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import timedelta
-from typing import Any
+from typing import Any, Final
 
 from fakekube.apimachinery.selectors import from_label_selector
 from fakekube.apis.validation.conditions import find_condition
@@ -23,13 +23,13 @@ from fakekube.controllers.reconciler import Key, Reconciler
 
 __all__ = ["DisruptionController", "label_selector_string"]
 
-DELETION_TIMEOUT = timedelta(minutes=2)
-STALE_TIMEOUT = timedelta(minutes=2)
+DELETION_TIMEOUT: Final = timedelta(minutes=2)
+STALE_TIMEOUT: Final = timedelta(minutes=2)
 #: The prefix of keys of pods with the condition DisruptionTarget, which no name of a budget has.
-_POD = "/pod/"
+_POD: Final = "/pod/"
 
 #: Cached controllers, by group and kind. The size of other ones is read from their subresource scale.
-_CACHED = {
+_CACHED: Final = {
     ("", "ReplicationController"): "replicationcontrollers",
     ("apps", "ReplicaSet"): "replicasets.apps",
     ("extensions", "ReplicaSet"): "replicasets.apps",

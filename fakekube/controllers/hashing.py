@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache, lru_cache
 from importlib import resources
-from typing import Any
+from typing import Any, Final
 
 from fakekube.apimachinery.codecs import json
 from fakekube.apimachinery.schema.quantity import Format, Quantity
@@ -31,15 +31,15 @@ from fakekube.base.golang.rand import safe_encode_string
 
 __all__ = ["compute_hash", "fnv1", "fnv1a", "hash_controller_revision", "print_pod_template"]
 
-_FILE = "go_structs_v1_36.txt"
-_NIL = "<nil>"
-_INTEGERS = frozenset({"int", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"})
+_FILE: Final = "go_structs_v1_36.txt"
+_NIL: Final = "<nil>"
+_INTEGERS: Final = frozenset({"int", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"})
 #: Decimal digits of a quantity with a binary suffix that Go keeps as an int64.
-_BINARY_DIGITS = 15
+_BINARY_DIGITS: Final = 15
 #: Decimal digits of other quantities that Go keeps as an int64.
-_FAST_DIGITS = 18
-_MAX_INT64 = 2**63 - 1
-_NANO = -9
+_FAST_DIGITS: Final = 18
+_MAX_INT64: Final = 2**63 - 1
+_NANO: Final = -9
 
 _Printer = Callable[[Any], str]
 
@@ -145,7 +145,7 @@ def _print_quantity(value: Any) -> str:
 
 
 def _fits_int64(text: str, quantity: Quantity) -> bool:
-    """Whether Go's parser keeps this text as an int64 (the fast path of ParseQuantity)."""
+    """Reports whether Go's parser keeps this text as an int64 (the fast path of ParseQuantity)."""
     number = text.strip("+-")
     if quantity.format is Format.BINARY_SI:
         exponent = {"K": 10, "M": 20, "G": 30, "T": 40, "P": 50, "E": 60}[number[-2]]
@@ -176,7 +176,7 @@ def _quantity_text(value: int, scale: int, decimal: str, text: str, format_: str
     )
 
 
-_SPECIAL: dict[str, _Printer] = {
+_SPECIAL: Final[dict[str, _Printer]] = {
     "v1.Time": _print_time,
     "v1.FieldsV1": lambda value: "{Raw:([]uint8)<nil>}",
     "intstr.IntOrString": _print_int_or_string,
@@ -184,9 +184,9 @@ _SPECIAL: dict[str, _Printer] = {
 }
 
 
-_OFFSET = 2166136261
-_PRIME = 16777619
-_MASK = 0xFFFFFFFF
+_OFFSET: Final = 2166136261
+_PRIME: Final = 16777619
+_MASK: Final = 0xFFFFFFFF
 
 
 def fnv1(data: bytes) -> int:

@@ -12,7 +12,7 @@ Specified by: pkg/controller/history/controller_history.go.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from fakekube.apimachinery.codecs import json
 from fakekube.apimachinery.schema.trees import in_order
@@ -32,9 +32,9 @@ __all__ = [
 ]
 
 
-HASH_LABEL = "controller.kubernetes.io/hash"
-RESOURCE = "controllerrevisions.apps"
-_MAX_PREFIX = 223
+HASH_LABEL: Final = "controller.kubernetes.io/hash"
+RESOURCE: Final = "controllerrevisions.apps"
+_MAX_PREFIX: Final = 223
 
 
 def template_patch(template: Object) -> Object:
@@ -68,17 +68,17 @@ def create_controller_revision(client: Client, owner: Object, data: Object, numb
     """Creates the revision of a StatefulSet's template, with the hash of its data in the name.
 
     Args:
-        client: Creates the revision.
-        owner: The StatefulSet. Its annotations and the labels of its template are copied.
-        data: See `template_patch`.
-        number: The number of the revision.
+        client: creates the revision.
+        owner: the StatefulSet. Its annotations and the labels of its template are copied.
+        data: see `template_patch`.
+        number: the number of the revision.
         collisions: status.collisionCount.
 
     Returns:
-        The revision, and the number of collisions, which grows by one for each name that a revision with other data has.
+        the revision, and the number of collisions, which grows by one for each name that a revision with other data has.
 
     Raises:
-        ApiError: The API server rejected a request.
+        ApiError: the API server rejected a request.
     """
     raw = json.dumps(in_order(data))
     metadata = owner["metadata"]

@@ -89,10 +89,10 @@ class Informer:
         """Starts to follow the resource.
 
         Args:
-            settled_at: The revision from which on changes are wanted.
+            settled_at: the revision from which on changes are wanted.
 
         Returns:
-            The changes since that revision. If it is None or compacted, all objects as added ones.
+            the changes since that revision. If it is None or compacted, all objects as added ones.
         """
         if settled_at is not None:
             try:
@@ -206,9 +206,9 @@ class Cache:
     """The informers of a cluster (SharedInformerFactory): controllers read it, the dispatcher keeps it up to date.
 
     Args:
-        client: Finds resources by their names.
-        store: The store of the cluster.
-        opened: Called with each new informer.
+        client: finds resources by their names.
+        store: the store of the cluster.
+        opened: called with each new informer.
     """
 
     def __init__(self, client: Client, store: Store[Document], opened: Callable[[Informer], None]) -> None:

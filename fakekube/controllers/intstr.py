@@ -12,12 +12,12 @@ def get_scaled_value(value: int | str | None, total: int, *, round_up: bool) -> 
     """Returns the number that an IntOrString stands for (GetScaledValueFromIntOrPercent).
 
     Args:
-        value: A number, or a percentage such as "25%"; None stands for 0.
-        total: The number that a percentage refers to.
-        round_up: Whether a fraction is rounded up or down.
+        value: a number, or a percentage such as "25%"; None stands for 0.
+        total: the number that a percentage refers to.
+        round_up: whether a fraction is rounded up or down.
 
     Raises:
-        ValueError: The text is not a percentage.
+        ValueError: the text is not a percentage.
     """
     if value is None:
         return 0

@@ -22,7 +22,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from fakekube.base.clock import Clock, Timer
 from fakekube.base.threads import WORKERS
@@ -42,17 +42,17 @@ __all__ = ["Manager"]
 _log = logging.getLogger(__name__)
 
 #: Seconds: a failed item that is retried within this time counts as work in progress.
-RETRY_HORIZON = 0.1
+RETRY_HORIZON: Final = 0.1
 #: The number of conflicts in a row that are retried at once; after further ones the item waits, as after other errors.
-CONFLICTS = 10
+CONFLICTS: Final = 10
 #: Real seconds for which advancing the clock waits for a controller that is running in another thread.
-LOCK_TIMEOUT = 1.0
+LOCK_TIMEOUT: Final = 1.0
 #: Real seconds that reconciling may take at one moment of a clock that is being advanced.
-CATCH_UP_TIMEOUT = 60.0
+CATCH_UP_TIMEOUT: Final = 60.0
 #: Real seconds between the first change and the thread's work.
-PAUSE = 0.001
+PAUSE: Final = 0.001
 #: Real seconds after which the thread continues when something outside of a controller's `reconcile` has raised.
-RESTART_PERIOD = 1.0
+RESTART_PERIOD: Final = 1.0
 
 _Item = tuple[Reconciler, Key]
 
@@ -61,12 +61,12 @@ class Manager:
     """The controllers of one cluster.
 
     Args:
-        client_for: Makes a client of the cluster, from the name of a program and the name of one of its components.
-        clock: The clock of the cluster.
-        store: The store of the cluster.
-        descriptors: The controllers that are switched on.
-        context: What controllers know of the cluster beside its API.
-        settled_at: The revision at which the controllers had nothing to do; None if that is not known.
+        client_for: makes a client of the cluster, from the name of a program and the name of one of its components.
+        clock: the clock of the cluster.
+        store: the store of the cluster.
+        descriptors: the controllers that are switched on.
+        context: what controllers know of the cluster beside its API.
+        settled_at: the revision at which the controllers had nothing to do; None if that is not known.
     """
 
     def __init__(
@@ -135,16 +135,16 @@ class Manager:
         """Adds a key for a controller, from any thread. Does not wait for a running controller, which may wait for the caller.
 
         Args:
-            name: The name of the controller. Nothing happens if it has not started.
-            key: The key to reconcile.
-            start: Starts the controller first.
+            name: the name of the controller. Nothing happens if it has not started.
+            key: the key to reconcile.
+            start: starts the controller first.
         """
         self._requests.append((name, key, start))
         self._notify_worker()
 
     @property
     def runs_in_another_thread(self) -> bool:
-        """Whether the controllers run in another thread than the caller's."""
+        """Reports whether the controllers run in another thread than the caller's."""
         return self._started and not self._stopped and self._lock_owner != threading.get_ident()
 
     # ------------------------------------------------------------ settle
@@ -155,11 +155,11 @@ class Manager:
         Timers of a held clock are not waited for.
 
         Args:
-            timeout: Real seconds.
-            horizon: Seconds of the cluster's clock.
+            timeout: real seconds.
+            horizon: seconds of the cluster's clock.
 
         Raises:
-            TimeoutError: Controllers have still work after `timeout`; the message names them.
+            TimeoutError: controllers have still work after `timeout`; the message names them.
         """
         end = time.monotonic() + timeout
         while True:
@@ -252,7 +252,7 @@ class Manager:
         """Reads changes and reconciles one item. Returns False if there was none.
 
         Args:
-            end: The time (`time.monotonic`) until which to wait for a controller in another thread; None for ever.
+            end: the time (`time.monotonic`) until which to wait for a controller in another thread; None for ever.
         """
         if not self._lock.acquire(timeout=-1 if end is None else max(end - time.monotonic(), 0.0)):
             return True

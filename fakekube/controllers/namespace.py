@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from typing import Final
 
 from fakekube.apis.core.namespaces import FINALIZER
 from fakekube.apis.rest.resource import Resource
@@ -26,9 +27,9 @@ from fakekube.controllers.reconciler import Key, Reconciler
 
 __all__ = ["NamespaceController"]
 
-APISERVICES = "apiservices.apiregistration.k8s.io"
+APISERVICES: Final = "apiservices.apiregistration.k8s.io"
 #: Seconds after which remaining objects without finalizers are looked for again.
-UNEXPECTED_PERIOD = 60.0
+UNEXPECTED_PERIOD: Final = 60.0
 
 
 @dataclass(slots=True)

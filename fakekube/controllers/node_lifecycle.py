@@ -90,7 +90,7 @@ def condition_taints(node: Object) -> list[Taint]:
 
 
 def _has_stale_unschedulable_taint(node: Object) -> bool:
-    """Whether the node has the taint for a cordoned node, but is not cordoned."""
+    """Reports whether the node has the taint for a cordoned node, but is not cordoned."""
     return not (node.get("spec") or {}).get("unschedulable") and (UNSCHEDULABLE, NO_SCHEDULE) in taint_keys(node)
 
 
@@ -195,7 +195,7 @@ class NodeLifecycleController(Reconciler):
             self._reconcile_no_execute_taints(node, ready["status"])
 
     def _was_registered_before(self, node: Object) -> bool:
-        """Whether the node existed when the cluster was made."""
+        """Reports whether the node existed when the cluster was made."""
         settled_at = self.context.settled_at
         return settled_at is not None and int(node["metadata"]["resourceVersion"]) <= settled_at
 

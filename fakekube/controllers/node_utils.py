@@ -21,7 +21,7 @@ SILENT: Final = "silent"
 
 
 def has_kubelet(node: Mapping[str, Any]) -> bool:
-    """Whether a kubelet runs on this node."""
+    """Reports whether a kubelet runs on this node."""
     return (node["metadata"].get("labels") or {}).get(LABEL) != SILENT
 
 

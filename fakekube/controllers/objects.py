@@ -27,7 +27,7 @@ def get_controller_of(obj: Mapping[str, Any]) -> Object | None:
 
 
 def is_controlled_by(obj: Mapping[str, Any], owner: Mapping[str, Any]) -> bool:
-    """Whether the owner is the controller of the object (metav1.IsControlledBy)."""
+    """Reports whether the owner is the controller of the object (metav1.IsControlledBy)."""
     reference = get_controller_of(obj)
     return reference is not None and reference["uid"] == owner["metadata"]["uid"]
 

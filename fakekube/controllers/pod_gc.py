@@ -9,7 +9,7 @@ Specified by: pkg/controller/podgc/gc_controller.go.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from fakekube.apis.validation.conditions import find_condition
 from fakekube.controllers.client import ApiError
@@ -20,13 +20,13 @@ from fakekube.controllers.reconciler import Key, Reconciler
 __all__ = ["PodGarbageCollector"]
 
 #: Seconds (gcCheckPeriod, quarantineTime).
-CHECK_PERIOD = 20.0
-QUARANTINE = 40.0
+CHECK_PERIOD: Final = 20.0
+QUARANTINE: Final = 40.0
 #: The number of terminated pods that are kept (--terminated-pod-gc-threshold).
-TERMINATED_PODS = 12500
-OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
+TERMINATED_PODS: Final = 12500
+OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service"
 
-_ALL = Key("", "")
+_ALL: Final = Key("", "")
 
 
 class PodGarbageCollector(Reconciler):
@@ -146,7 +146,7 @@ class PodGarbageCollector(Reconciler):
 
 
 def _is_out_of_service(node: Object | None) -> bool:
-    """Whether the node is not ready and has the taint out-of-service."""
+    """Reports whether the node is not ready and has the taint out-of-service."""
     if node is None or not any(taint.get("key") == OUT_OF_SERVICE for taint in node["spec"].get("taints") or ()):
         return False
     condition = find_condition(node.get("status") or {}, "Ready")

@@ -111,25 +111,25 @@ class Reconciler:
         By default the key of the object, unless it was deleted.
 
         Args:
-            resource: The resource, named as in `watches`.
+            resource: the resource, named as in `watches`.
             event_type: ADDED, MODIFIED or DELETED.
-            obj: The object, after a deletion its last state. It must not be changed.
-            old: The object before a modification, else None.
+            obj: the object, after a deletion its last state. It must not be changed.
+            old: the object before a modification, else None.
         """
         metadata = obj["metadata"]
         return () if event_type == "DELETED" else (Key(metadata.get("namespace", ""), metadata["name"]),)
 
     @staticmethod
     def concerns(resource: str, obj: Object, old: Object | None) -> bool:
-        """Whether the controller must run because of this change.
+        """Reports whether the controller must run because of this change.
 
         It is called in the thread of the writer, so it must be fast. A change that concerns no controller is read when the
         next one does.
 
         Args:
-            resource: The resource, named as in `watches`.
-            obj: The object as it is stored, without kind and apiVersion; after a deletion its last state.
-            old: The object before the change: None after a creation, the last state after a deletion.
+            resource: the resource, named as in `watches`.
+            obj: the object as it is stored, without kind and apiVersion; after a deletion its last state.
+            old: the object before the change: None after a creation, the last state after a deletion.
         """
         return True
 

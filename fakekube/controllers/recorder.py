@@ -17,7 +17,7 @@ import itertools
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from fakekube.base.clock import Clock
 from fakekube.controllers.client import ApiError, Client
@@ -27,22 +27,22 @@ __all__ = ["Recorder", "generate_event_name", "get_reference"]
 
 
 #: Entries of each cache (maxLruCacheEntries).
-CACHED = 4096
+CACHED: Final = 4096
 #: Similar events after which further ones are combined (defaultAggregateMaxEvents).
-SIMILAR = 10
+SIMILAR: Final = 10
 #: Seconds (defaultAggregateIntervalInSeconds).
-SIMILAR_SECONDS = 600.0
+SIMILAR_SECONDS: Final = 600.0
 #: Events of one source for one object (defaultSpamBurst, defaultSpamQPS).
-BURST = 25.0
-REFILL_PER_SECOND = 1 / 300.0
+BURST: Final = 25.0
+REFILL_PER_SECOND: Final = 1 / 300.0
 #: What tokens may be short of one because of the rounding of floats.
-ROUNDING = 1e-6
-MAX_NAME = 253
-COMBINED = "(combined from similar events): "
+ROUNDING: Final = 1e-6
+MAX_NAME: Final = 253
+COMBINED: Final = "(combined from similar events): "
 
 _number = itertools.count()
-_SUBJECT = ("kind", "namespace", "name", "uid", "apiVersion")
-_REFERENCE = (*_SUBJECT, "resourceVersion", "fieldPath")
+_SUBJECT: Final = ("kind", "namespace", "name", "uid", "apiVersion")
+_REFERENCE: Final = (*_SUBJECT, "resourceVersion", "fieldPath")
 
 
 def get_reference(obj: Object) -> dict[str, str]:
@@ -88,9 +88,9 @@ class Recorder:
     """Writes the events of one component.
 
     Args:
-        client: The client of the component.
-        clock: The clock of the cluster.
-        component: The source of the events, e.g. "replicaset-controller".
+        client: the client of the component.
+        clock: the clock of the cluster.
+        component: the source of the events, e.g. "replicaset-controller".
     """
 
     def __init__(self, client: Client, clock: Clock, component: str) -> None:
@@ -105,11 +105,11 @@ class Recorder:
         """Records an event about an object.
 
         Args:
-            obj: The object, with kind and apiVersion, or a reference to it (see `get_reference`), which may have a fieldPath.
+            obj: the object, with kind and apiVersion, or a reference to it (see `get_reference`), which may have a fieldPath.
             event_type: Normal or Warning.
-            reason: The reason, in CamelCase.
-            message: The message.
-            host: The host of the source.
+            reason: the reason, in CamelCase.
+            message: the message.
+            host: the host of the source.
         """
         involved = get_reference(obj) if "metadata" in obj else {name: obj[name] for name in _REFERENCE if name in obj}
         now = self._clock.now()
@@ -160,7 +160,7 @@ class Recorder:
         return True
 
     def _take_token(self, key: tuple[str, ...]) -> bool:
-        """Whether the rate limit admits an event (EventSourceObjectSpamFilter)."""
+        """Reports whether the rate limit admits an event (EventSourceObjectSpamFilter)."""
         now = self._clock.monotonic()
         bucket = _get_or_create_recent(self._buckets, key, lambda: _TokenBucket(BURST, now))
         bucket.tokens = min(BURST, bucket.tokens + (now - bucket.at) * REFILL_PER_SECOND)

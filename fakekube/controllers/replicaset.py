@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from fakekube.apimachinery.selectors import LabelSelector, from_label_selector
 from fakekube.controllers.client import ApiError
@@ -34,7 +34,7 @@ from fakekube.controllers.reconciler import Key, Reconciler
 __all__ = ["ReplicaSetController", "ReplicationController", "slow_start_batch"]
 
 #: The maximum number of pods that a sync creates or deletes.
-BURST_REPLICAS = 500
+BURST_REPLICAS: Final = 500
 
 
 class ReplicaSetController(Reconciler):
@@ -189,7 +189,7 @@ def slow_start_batch(count: int, create: Callable[[], Any]) -> ApiError | None:
     """Calls `create` so many times, in batches of 1, 2, 4, …; stops after the first batch with an error (slowStartBatch).
 
     Returns:
-        The first error of that batch. Rejections because of a terminating namespace are ignored.
+        the first error of that batch. Rejections because of a terminating namespace are ignored.
     """
     batch = 1
     while count > 0:

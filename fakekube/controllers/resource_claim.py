@@ -8,7 +8,7 @@ Specified by: pkg/controller/resourceclaim/controller.go, k8s.io/dynamic-resourc
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_utils import is_pod_terminal
@@ -18,11 +18,11 @@ from fakekube.controllers.reconciler import Key, Reconciler
 __all__ = ["ResourceClaimController"]
 
 CLAIMS, TEMPLATES = "resourceclaims.resource.k8s.io", "resourceclaimtemplates.resource.k8s.io"
-ANNOTATION = "resource.kubernetes.io/pod-claim-name"
-FINALIZER = "resource.kubernetes.io/delete-protection"
-FIELD_MANAGER = "ResourceClaimController"
+ANNOTATION: Final = "resource.kubernetes.io/pod-claim-name"
+FINALIZER: Final = "resource.kubernetes.io/delete-protection"
+FIELD_MANAGER: Final = "ResourceClaimController"
 #: The maximum length of a generated name, without the random suffix.
-MAX_BASE = 57
+MAX_BASE: Final = 57
 
 _POD, _CLAIM = "pod:", "claim:"
 
@@ -97,7 +97,7 @@ class ResourceClaimController(Reconciler):
         """Creates the claim for an entry of spec.resourceClaims (handleClaim).
 
         Returns:
-            The name to write into the pod's status; "" if it is there already, or the pod needs no claim.
+            the name to write into the pod's status; "" if it is there already, or the pod needs no claim.
         """
         template = entry.get("resourceClaimTemplateName")
         if template is None:
@@ -189,7 +189,7 @@ def _templates_of(pod: Object) -> set[str]:
 
 
 def _is_done(pod: Object) -> bool:
-    """Whether the pod has terminated, or is deleted and never had a node."""
+    """Reports whether the pod has terminated, or is deleted and never had a node."""
     return is_pod_terminal(pod) or ("deletionTimestamp" in pod["metadata"] and not pod["spec"].get("nodeName"))
 
 

@@ -10,6 +10,7 @@ pkg/quota/v1/install/update_filter.go, k8s.io/apiserver/pkg/quota/v1/resources.g
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
 
 from fakekube.apis.core.pods.resource_requests import Amounts, amounts
 from fakekube.apis.rest.resource import Resource
@@ -20,9 +21,9 @@ from fakekube.controllers.reconciler import Key, Reconciler
 
 __all__ = ["ResourceQuotaController"]
 
-QUOTAS = "resourcequotas"
+QUOTAS: Final = "resourcequotas"
 #: Seconds between two full recalculations of a quota (--resource-quota-sync-period).
-SYNC_PERIOD = 300.0
+SYNC_PERIOD: Final = 300.0
 
 
 class ResourceQuotaController(Reconciler):
@@ -57,7 +58,7 @@ class ResourceQuotaController(Reconciler):
         yield from (_quota_key(quota) for quota in quotas if any(map(evaluator.matches_resource, _hard_limits(quota, "status"))))
 
     def _usage_changed(self, evaluator: Evaluator, obj: Object, old: Object, quotas: Iterable[Object]) -> bool:
-        """Whether the usage of an object has changed, or the quotas that match it."""
+        """Reports whether the usage of an object has changed, or the quotas that match it."""
         if not evaluator.updates:
             return False
         now = self.clock.now()

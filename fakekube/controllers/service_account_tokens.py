@@ -16,6 +16,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
+from typing import Final
 
 from fakekube.apis.core.pods.references import secret_names
 from fakekube.controllers.client import ApiError
@@ -25,10 +26,10 @@ from fakekube.controllers.reconciler import Key, Reconciler
 
 __all__ = ["LegacyTokenCleaner", "TokensController"]
 
-TYPE = "kubernetes.io/service-account-token"
-NAME = "kubernetes.io/service-account.name"
-UID = "kubernetes.io/service-account.uid"
-ISSUER = "kubernetes/serviceaccount"
+TYPE: Final = "kubernetes.io/service-account-token"
+NAME: Final = "kubernetes.io/service-account.name"
+UID: Final = "kubernetes.io/service-account.uid"
+ISSUER: Final = "kubernetes/serviceaccount"
 
 _ACCOUNT, _SECRET = "serviceaccount", "secret"
 
@@ -142,13 +143,13 @@ def _encode_base64(text: str) -> str:
     return base64.b64encode(text.encode()).decode()
 
 
-CLEAN_UP_PERIOD = timedelta(days=365)
-SYNC_PERIOD = timedelta(hours=24)
-LAST_USED = "kubernetes.io/legacy-token-last-used"
-INVALID_SINCE = "kubernetes.io/legacy-token-invalid-since"
-TRACKING = ("kube-system", "kube-apiserver-legacy-service-account-token-tracking")
+CLEAN_UP_PERIOD: Final = timedelta(days=365)
+SYNC_PERIOD: Final = timedelta(hours=24)
+LAST_USED: Final = "kubernetes.io/legacy-token-last-used"
+INVALID_SINCE: Final = "kubernetes.io/legacy-token-invalid-since"
+TRACKING: Final = ("kube-system", "kube-apiserver-legacy-service-account-token-tracking")
 
-_ALL = Key("", "")
+_ALL: Final = Key("", "")
 
 
 class LegacyTokenCleaner(Reconciler):

@@ -9,6 +9,7 @@ pkg/controller/certificates/rootcacertpublisher/publisher.go.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_utils import is_namespace_terminating
@@ -17,7 +18,7 @@ from fakekube.controllers.reconciler import Key, Reconciler
 
 __all__ = ["RootCertificatePublisher", "ServiceAccountController"]
 
-DEFAULT_SERVICE_ACCOUNT = "default"
+DEFAULT_SERVICE_ACCOUNT: Final = "default"
 
 
 class ServiceAccountController(Reconciler):
@@ -54,8 +55,8 @@ class ServiceAccountController(Reconciler):
                 raise
 
 
-ROOT_CA_CERT_CONFIG_MAP = "kube-root-ca.crt"
-_ANNOTATIONS = {
+ROOT_CA_CERT_CONFIG_MAP: Final = "kube-root-ca.crt"
+_ANNOTATIONS: Final = {
     "kubernetes.io/description": "Contains a CA bundle that can be used to verify the kube-apiserver when using internal "
     "endpoints such as the internal service IP or kubernetes.default.svc. No other usage is guaranteed across "
     "distributions of Kubernetes clusters."

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
-from typing import Any
+from typing import Any, Final
 
 from fakekube.controllers.controller_utils import parse_time
 from fakekube.controllers.objects import Object
@@ -17,13 +17,13 @@ from fakekube.controllers.reconciler import Key, Reconciler
 __all__ = ["ServiceCIDRController"]
 
 CIDRS, ADDRESSES = "servicecidrs.networking.k8s.io", "ipaddresses.networking.k8s.io"
-FINALIZER = "networking.k8s.io/service-cidr-finalizer"
+FINALIZER: Final = "networking.k8s.io/service-cidr-finalizer"
 #: The label of addresses that the API server allocates to Services.
-ALLOCATED = ("ipaddress.kubernetes.io/managed-by", "ipallocator.k8s.io")
+ALLOCATED: Final = ("ipaddress.kubernetes.io/managed-by", "ipallocator.k8s.io")
 #: Seconds for which a deleted ServiceCIDR remains, so that the allocators stop using it (deletionGracePeriod).
-DELETION_GRACE_PERIOD = 10.0
+DELETION_GRACE_PERIOD: Final = 10.0
 
-_TERMINATING = "There are still IPAddresses referencing the ServiceCIDR, please remove them or create a new ServiceCIDR"
+_TERMINATING: Final = "There are still IPAddresses referencing the ServiceCIDR, please remove them or create a new ServiceCIDR"
 
 Network = IPv4Network | IPv6Network
 
@@ -69,7 +69,7 @@ class ServiceCIDRController(Reconciler):
             self.client.strategic_patch(CIDRS, key.name, {"metadata": {"$deleteFromPrimitiveList/finalizers": [FINALIZER]}})
 
     def _can_delete(self, cidr: Object) -> bool:
-        """Whether every allocated address also belongs to another ServiceCIDR (canDeleteCIDR)."""
+        """Reports whether every allocated address also belongs to another ServiceCIDR (canDeleteCIDR)."""
         others = [other for other in self.cache.list(CIDRS) if other["metadata"]["name"] != cidr["metadata"]["name"]]
         if all(any(_cidr_contains(other, network) for other in others) for network in _parse_networks(cidr)):
             return True
@@ -115,7 +115,7 @@ def _cidr_contains(cidr: Object, network: Network) -> bool:
 
 
 def _contains_address(network: Network, address: IPv4Address | IPv6Address) -> bool:
-    """Whether a Service can have the address: it is in the network, and neither its first nor (IPv4) its last one."""
+    """Reports whether a Service can have the address: it is in the network, and neither its first nor (IPv4) its last one."""
     ends = {network.network_address, *([network.broadcast_address] if address.version == 4 else [])}
     return address in network and address not in ends
 

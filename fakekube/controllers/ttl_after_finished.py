@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
+from typing import Final
 
 from fakekube.controllers.controller_utils import parse_time
 from fakekube.controllers.job.utils import finished_condition
@@ -15,7 +16,7 @@ from fakekube.controllers.reconciler import Key, Reconciler
 
 __all__ = ["TTLAfterFinishedController"]
 
-JOBS = "jobs.batch"
+JOBS: Final = "jobs.batch"
 
 
 class TTLAfterFinishedController(Reconciler):

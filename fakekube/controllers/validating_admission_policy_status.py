@@ -5,14 +5,14 @@ Specified by: pkg/controller/validatingadmissionpolicystatus/controller.go.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from fakekube.apiserver.admission.policy.typechecking import expression_warnings
 from fakekube.controllers.reconciler import Key, Reconciler
 
 __all__ = ["ValidatingAdmissionPolicyStatusController"]
 
-_POLICIES = "validatingadmissionpolicies.admissionregistration.k8s.io"
+_POLICIES: Final = "validatingadmissionpolicies.admissionregistration.k8s.io"
 
 
 class ValidatingAdmissionPolicyStatusController(Reconciler):

@@ -12,15 +12,15 @@ import heapq
 import itertools
 from collections import deque
 from collections.abc import Iterator
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 __all__ = ["WorkQueue"]
 
 T = TypeVar("T")
 
 #: Seconds.
-BASE_DELAY = 0.005
-MAX_DELAY = 1000.0
+BASE_DELAY: Final = 0.005
+MAX_DELAY: Final = 1000.0
 
 
 class WorkQueue(Generic[T]):

@@ -17,7 +17,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from fakekube.controllers.certificates import requests
 from fakekube.controllers.certificates.requests import RESOURCE, Names
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
 __all__ = ["CSRApprovingController", "CSRCleanerController", "CSRSigningController"]
 
-SIGNER = "kubernetes.io/kube-apiserver-client-kubelet"
-RBAC = ("clusterroles.rbac.authorization.k8s.io", "clusterrolebindings.rbac.authorization.k8s.io")
-_SELF = ("selfnodeclient", "Auto approving self kubelet client certificate after SubjectAccessReview.")
-_NODE = ("nodeclient", "Auto approving kubelet client certificate after SubjectAccessReview.")
+SIGNER: Final = "kubernetes.io/kube-apiserver-client-kubelet"
+RBAC: Final = ("clusterroles.rbac.authorization.k8s.io", "clusterrolebindings.rbac.authorization.k8s.io")
+_SELF: Final = ("selfnodeclient", "Auto approving self kubelet client certificate after SubjectAccessReview.")
+_NODE: Final = ("nodeclient", "Auto approving kubelet client certificate after SubjectAccessReview.")
 
 
 class CSRApprovingController(Reconciler):
@@ -101,9 +101,9 @@ class CSRApprovingController(Reconciler):
 
 #: The maximum (--cluster-signing-duration) and the minimum lifetime of a certificate.
 MAX_DURATION, MIN_DURATION = timedelta(days=365), timedelta(minutes=10)
-BACKDATE = timedelta(minutes=5)
+BACKDATE: Final = timedelta(minutes=5)
 #: The end of a certificate with a shorter lifetime is not brought forward by BACKDATE.
-SHORT = timedelta(hours=8)
+SHORT: Final = timedelta(hours=8)
 
 Validation = Callable[[Names, set[str]], str]
 
@@ -116,7 +116,7 @@ def _validate_client(_names: Names, usages: set[str]) -> str:
 
 
 #: Signer → the validation of its requests, which returns "" for a valid one.
-SIGNERS: Mapping[str, Validation] = {
+SIGNERS: Final[Mapping[str, Validation]] = {
     "kubernetes.io/kube-apiserver-client": _validate_client,
     "kubernetes.io/kube-apiserver-client-kubelet": requests.validate_kubelet_client,
     "kubernetes.io/kubelet-serving": requests.validate_kubelet_serving,
@@ -124,7 +124,7 @@ SIGNERS: Mapping[str, Validation] = {
 }
 
 #: Usages → fields of x509.KeyUsage.
-_KEY_USAGES = {
+_KEY_USAGES: Final = {
     "signing": "digital_signature",
     "digital signature": "digital_signature",
     "content commitment": "content_commitment",
@@ -137,7 +137,7 @@ _KEY_USAGES = {
     "decipher only": "decipher_only",
 }
 #: Usages → object identifiers of extended key usages, in the order of crypto/x509.
-_EXTENDED_KEY_USAGES = {
+_EXTENDED_KEY_USAGES: Final = {
     "any": "2.5.29.37.0",
     "server auth": "1.3.6.1.5.5.7.3.1",
     "client auth": "1.3.6.1.5.5.7.3.2",
@@ -220,11 +220,11 @@ def _certificate_extensions(request: x509.CertificateSigningRequest, usages: lis
 
 
 #: How long requests are kept that were denied, have failed or were issued (deniedExpiration, approvedExpiration).
-DECIDED = timedelta(hours=1)
+DECIDED: Final = timedelta(hours=1)
 #: How long other requests are kept (pendingExpiration).
-PENDING = timedelta(hours=24)
+PENDING: Final = timedelta(hours=24)
 #: Timestamps are whole seconds, so that an object is older than a limit one second later.
-SECOND = timedelta(seconds=1)
+SECOND: Final = timedelta(seconds=1)
 
 
 class CSRCleanerController(Reconciler):

@@ -9,7 +9,7 @@ import base64
 import binascii
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from cryptography import x509
@@ -27,12 +27,12 @@ __all__ = [
     "validate_kubelet_serving",
 ]
 
-RESOURCE = "certificatesigningrequests.certificates.k8s.io"
+RESOURCE: Final = "certificatesigningrequests.certificates.k8s.io"
 
-_BEGIN = b"-----BEGIN CERTIFICATE REQUEST-----"
+_BEGIN: Final = b"-----BEGIN CERTIFICATE REQUEST-----"
 _NODE, _NODES = "system:node:", ["system:nodes"]
-_CLIENT_USAGES = {"digital signature", "key encipherment", "client auth"}
-_SERVING_USAGES = {"digital signature", "key encipherment", "server auth"}
+_CLIENT_USAGES: Final = {"digital signature", "key encipherment", "client auth"}
+_SERVING_USAGES: Final = {"digital signature", "key encipherment", "server auth"}
 
 
 @dataclass(slots=True)
@@ -83,15 +83,15 @@ def names_of(request: x509.CertificateSigningRequest) -> Names:
 Rule = tuple[Callable[[Names], bool], str]
 """Whether the names violate the rule, and the message about it."""
 
-_SUBJECT: Rule = (lambda names: names.organizations != _NODES, "subject organization is not system:nodes")
-_COMMON_NAME: Rule = (
+_SUBJECT: Final[Rule] = (lambda names: names.organizations != _NODES, "subject organization is not system:nodes")
+_COMMON_NAME: Final[Rule] = (
     lambda names: not names.common_name.startswith(_NODE),
     "subject common name does not begin with system:node:",
 )
-_EMAIL: Rule = (lambda names: bool(names.emails), "Email subjectAltNames are not allowed")
-_URI: Rule = (lambda names: bool(names.uris), "URI subjectAltNames are not allowed")
+_EMAIL: Final[Rule] = (lambda names: bool(names.emails), "Email subjectAltNames are not allowed")
+_URI: Final[Rule] = (lambda names: bool(names.uris), "URI subjectAltNames are not allowed")
 
-_CLIENT_RULES: tuple[Rule, ...] = (
+_CLIENT_RULES: Final[tuple[Rule, ...]] = (
     _SUBJECT,
     (lambda names: bool(names.dns), "DNS subjectAltNames are not allowed"),
     _EMAIL,
@@ -99,7 +99,7 @@ _CLIENT_RULES: tuple[Rule, ...] = (
     _URI,
     _COMMON_NAME,
 )
-_SERVING_RULES: tuple[Rule, ...] = (
+_SERVING_RULES: Final[tuple[Rule, ...]] = (
     _SUBJECT,
     (lambda names: not names.dns and not names.addresses, "DNS or IP subjectAltName is required"),
     _EMAIL,
@@ -133,7 +133,7 @@ def _check_usages(usages: set[str], required: set[str]) -> str:
 
 
 def has_condition(obj: Object, type_: str, *, true: bool = False) -> bool:
-    """Whether there is a condition of this type; with `true`, one whose status is True or empty."""
+    """Reports whether there is a condition of this type; with `true`, one whose status is True or empty."""
     conditions = (obj.get("status") or {}).get("conditions") or ()
     return any(one["type"] == type_ and (not true or one.get("status") in ("", None, "True")) for one in conditions)
 

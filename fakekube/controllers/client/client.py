@@ -13,7 +13,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 from urllib.parse import quote, unquote, urlencode
 
 from fakekube.apimachinery.codecs import json
@@ -57,7 +57,7 @@ class ApiError(Exception):
         return str(self.status.get("reason", ""))
 
 
-ACCEPT = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+ACCEPT: Final = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
 
 class RESTMapping(Protocol):
@@ -136,9 +136,9 @@ def resources_in(document: dict[str, Any]) -> Iterator[DiscoveredResource]:
 Application = Callable[[dict[str, Any], Callable[..., Any]], Any]
 
 #: The key in the WSGI environment that marks in-process requests.
-OWN = "fakekube.own"
+OWN: Final = "fakekube.own"
 
-JSON = "application/json"
+JSON: Final = "application/json"
 
 
 class UnknownResource(LookupError):

@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 from urllib.parse import urlencode, urlsplit
 
 from fakekube.apimachinery.codecs import yaml
@@ -36,9 +37,9 @@ from fakekube.controllers.objects import Object
 __all__ = ["KubeconfigContext", "KubeconfigError", "RemoteClient", "RemoteWatch", "read_context", "read_kubeconfig"]
 
 #: The number of objects in a page of a list.
-PAGE = 500
-JSON = "application/json"
-TIMEOUT = 60.0
+PAGE: Final = 500
+JSON: Final = "application/json"
+TIMEOUT: Final = 60.0
 """Seconds for one request."""
 
 

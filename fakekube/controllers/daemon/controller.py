@@ -8,6 +8,7 @@ Specified by: pkg/controller/daemon/daemon_controller.go.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_ref_manager import ControllerRefManager, keys_of_controllers, selector_of
@@ -37,7 +38,7 @@ from fakekube.controllers.replicaset import slow_start_batch
 
 __all__ = ["DaemonSetController"]
 
-BURST_REPLICAS = 250
+BURST_REPLICAS: Final = 250
 
 
 class DaemonSetController(Reconciler):

@@ -32,8 +32,8 @@ class Revisions:
     """The revisions of one DaemonSet.
 
     Args:
-        controller: Provides the client and the cache.
-        daemon_set: The owner of the revisions.
+        controller: provides the client and the cache.
+        daemon_set: the owner of the revisions.
     """
 
     def __init__(self, controller: Reconciler, daemon_set: Object) -> None:
@@ -45,11 +45,11 @@ class Revisions:
         """Returns the revision of the present template, which it creates if it is missing, and the other revisions.
 
         Args:
-            pods: The pods of the DaemonSet. If several revisions have the present template, one is kept, and the pods of
+            pods: the pods of the DaemonSet. If several revisions have the present template, one is kept, and the pods of
                 the others get its label.
 
         Raises:
-            ApiError: The API server rejected a request, or the name is taken; status.collisionCount has been incremented then.
+            ApiError: the API server rejected a request, or the name is taken; status.collisionCount has been incremented then.
         """
         found = history.sort_controller_revisions(self._controlled_histories())
         current = [one for one in found if one.get("data") == self._data]
@@ -143,7 +143,7 @@ def _rolling_update_strategy(daemon_set: Object) -> Object | None:
 
 
 def allows_surge(daemon_set: Object) -> bool:
-    """Whether an update may run two pods on a node."""
+    """Reports whether an update may run two pods on a node."""
     rolling = _rolling_update_strategy(daemon_set)
     return rolling is not None and get_scaled_value(rolling.get("maxSurge"), 1, round_up=True) > 0
 
@@ -162,11 +162,11 @@ def rolling_update(
     """Returns the pods to delete next, and the names of the nodes to create pods for.
 
     Args:
-        daemon_set: The DaemonSet.
-        nodes: All nodes.
-        pods_of: The pods by their target node.
-        hash_: The hash of the present template.
-        now: The time from which availability is calculated.
+        daemon_set: the DaemonSet.
+        nodes: all nodes.
+        pods_of: the pods by their target node.
+        hash_: the hash of the present template.
+        now: the time from which availability is calculated.
     """
     desired = [node["metadata"]["name"] for node in nodes if node_should_run_daemon_pod(node, daemon_set)[0]]
     rolling = _rolling_update_strategy(daemon_set) or {}

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Final
 
 from fakekube.apimachinery.selectors.nodes import required_node_affinity
 from fakekube.apimachinery.selectors.taints import untolerated
@@ -34,11 +35,11 @@ __all__ = [
     "node_should_run_daemon_pod",
 ]
 
-HASH_LABEL = "controller-revision-hash"
-GENERATION_LABEL = "pod-template-generation"
-GENERATION_ANNOTATION = "deprecated.daemonset.template.generation"
+HASH_LABEL: Final = "controller-revision-hash"
+GENERATION_LABEL: Final = "pod-template-generation"
+GENERATION_ANNOTATION: Final = "deprecated.daemonset.template.generation"
 
-_TOLERATED = (
+_TOLERATED: Final = (
     ("node.kubernetes.io/not-ready", "NoExecute"),
     ("node.kubernetes.io/unreachable", "NoExecute"),
     ("node.kubernetes.io/disk-pressure", "NoSchedule"),
@@ -46,8 +47,8 @@ _TOLERATED = (
     ("node.kubernetes.io/pid-pressure", "NoSchedule"),
     ("node.kubernetes.io/unschedulable", "NoSchedule"),
 )
-_NETWORK = ("node.kubernetes.io/network-unavailable", "NoSchedule")
-_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_NETWORK: Final = ("node.kubernetes.io/network-unavailable", "NoSchedule")
+_REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 def get_template_generation(daemon_set: Object) -> int | None:
@@ -60,7 +61,7 @@ def get_template_generation(daemon_set: Object) -> int | None:
 
 
 def is_pod_updated(pod: Object, hash_: str, generation: int | None) -> bool:
-    """Whether the pod was created from the present template."""
+    """Reports whether the pod was created from the present template."""
     labels = pod["metadata"].get("labels") or {}
     by_generation = generation is not None and labels.get(GENERATION_LABEL) == str(generation)
     return by_generation or (bool(hash_) and labels.get(HASH_LABEL) == hash_)
@@ -124,8 +125,8 @@ def get_target_node_name(pod: Object) -> str | None:
 
 
 #: Seconds.
-FIRST_BACKOFF = 1.0
-MAX_BACKOFF = 900.0
+FIRST_BACKOFF: Final = 1.0
+MAX_BACKOFF: Final = 900.0
 
 
 def node_should_run_daemon_pod(node: Object, daemon_set: Object) -> tuple[bool, bool]:
@@ -175,11 +176,11 @@ class Placement:
     """Collects the nodes that need a pod and the pods to delete.
 
     Args:
-        daemon_set: The DaemonSet.
-        hash_: The hash of its present template.
-        allows_surge: Whether an update may run two pods on a node.
-        backoff: The back-off of failed pods.
-        now: The time from which availability and back-off are calculated.
+        daemon_set: the DaemonSet.
+        hash_: the hash of its present template.
+        allows_surge: whether an update may run two pods on a node.
+        backoff: the back-off of failed pods.
+        now: the time from which availability and back-off are calculated.
     """
 
     daemon_set: Object

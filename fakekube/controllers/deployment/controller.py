@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import timedelta
+from typing import Final
 
 from fakekube.apis.validation.conditions import find_condition
 from fakekube.base.golang.quoting import go_quote
@@ -50,7 +51,7 @@ __all__ = [
 ]
 
 #: Fields that are pointers in Go: 0 is written.
-_POINTERS = frozenset({"terminatingReplicas", "collisionCount"})
+_POINTERS: Final = frozenset({"terminatingReplicas", "collisionCount"})
 
 
 def sync_deployment_status(rollout: Rollout, new: Object | None, old: list[Object]) -> None:
@@ -141,7 +142,7 @@ def _set_progressing(rollout: Rollout, status: Object, new: Object | None) -> Ob
 
 
 def _deployment_progressing(old: Object, new: Object) -> bool:
-    """Whether there are more updated, ready or available pods than before, or fewer old ones."""
+    """Reports whether there are more updated, ready or available pods than before, or fewer old ones."""
 
     def outdated_replicas(status: Object) -> int:
         return status.get("replicas", 0) - status.get("updatedReplicas", 0)  # type: ignore[no-any-return]
@@ -246,9 +247,9 @@ def rollout_recreate(rollout: Rollout, pods: dict[str, list[Object]], key: Key) 
     """Does one step of Recreate (rolloutRecreate).
 
     Args:
-        rollout: The sync of the Deployment.
-        pods: The pods of each ReplicaSet, by its uid.
-        key: The key of the Deployment.
+        rollout: the sync of the Deployment.
+        pods: the pods of each ReplicaSet, by its uid.
+        key: the key of the Deployment.
     """
     new, old = rollout.get_all_and_sync_revision(create=False)
     scaled = [rollout.scale_replica_set(one, 0)[0] for one in _filter_active_replica_sets(old)]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from fakekube.apis.validation.conditions import find_condition
 from fakekube.apis.validation.semantic_equality import same
@@ -42,9 +42,9 @@ from fakekube.controllers.reconciler import Reconciler
 
 __all__ = ["Rollout", "by_creation", "equal_ignore_hash"]
 
-HASH_LABEL = "pod-template-hash"
-_MAX_NAME = 253
-_MAX_INT32 = 2**31 - 1
+HASH_LABEL: Final = "pod-template-hash"
+_MAX_NAME: Final = 253
+_MAX_INT32: Final = 2**31 - 1
 
 
 def by_creation(replica_set: Object) -> tuple[str, str]:
@@ -53,7 +53,7 @@ def by_creation(replica_set: Object) -> tuple[str, str]:
 
 
 def equal_ignore_hash(one: Object, other: Object) -> bool:
-    """Whether two pod templates are equal but for the label with the hash (EqualIgnoreHash)."""
+    """Reports whether two pod templates are equal but for the label with the hash (EqualIgnoreHash)."""
     return same(without_hash(one), without_hash(other))
 
 
@@ -71,9 +71,9 @@ class Rollout:
     """One sync of a Deployment.
 
     Args:
-        controller: Provides the client, the cache, the clock and the recorder.
-        deployment: The Deployment; replaced when the sync changes its status or annotations.
-        replica_sets: The ReplicaSets that it controls.
+        controller: provides the client, the cache, the clock and the recorder.
+        deployment: the Deployment; replaced when the sync changes its status or annotations.
+        replica_sets: the ReplicaSets that it controls.
     """
 
     controller: Reconciler
@@ -109,7 +109,7 @@ class Rollout:
         """Returns the new ReplicaSet and the old ones, the oldest first, after the update of revisions.
 
         Args:
-            create: Creates the new ReplicaSet if there is none (getAllReplicaSetsAndSyncRevision).
+            create: creates the new ReplicaSet if there is none (getAllReplicaSetsAndSyncRevision).
         """
         new = self.find_new_replica_set()
         old = sorted((one for one in self.replica_sets if one is not new), key=by_creation)
@@ -223,7 +223,7 @@ class Rollout:
     # ---- scaling
 
     def is_scaling_event(self) -> bool:
-        """Whether spec.replicas of the Deployment has changed since its ReplicaSets were scaled."""
+        """Reports whether spec.replicas of the Deployment has changed since its ReplicaSets were scaled."""
         new, old = self.get_all_and_sync_revision(create=False)
         active = [one for one in (*old, new) if one is not None and replicas_of(one)]
         annotated = [get_desired_replicas_annotation(one) for one in active]
@@ -260,12 +260,12 @@ class Rollout:
         """Sets the size of a ReplicaSet, and the annotations with the size of the Deployment.
 
         Args:
-            replica_set: The ReplicaSet.
-            size: The new spec.replicas.
-            force: Updates the annotations also if the size is unchanged.
+            replica_set: the ReplicaSet.
+            size: the new spec.replicas.
+            force: updates the annotations also if the size is unchanged.
 
         Returns:
-            Whether the size has changed, and the updated ReplicaSet.
+            whether the size has changed, and the updated ReplicaSet.
         """
         before = replicas_of(replica_set)
         if not force and before == size:

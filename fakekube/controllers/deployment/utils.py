@@ -12,6 +12,7 @@ Specified by: pkg/controller/deployment/util/deployment_util.go.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from fakekube.apis.validation.conditions import find_condition
 from fakekube.controllers.intstr import get_scaled_value
@@ -46,11 +47,11 @@ __all__ = [
     "sum_status",
 ]
 
-_MAX_INT32 = 2**31 - 1
+_MAX_INT32: Final = 2**31 - 1
 
 
 def has_progress_deadline(deployment: Object) -> bool:
-    """Whether the Deployment has a progressDeadlineSeconds (HasProgressDeadline)."""
+    """Reports whether the Deployment has a progressDeadlineSeconds (HasProgressDeadline)."""
     return deployment["spec"].get("progressDeadlineSeconds") not in (None, _MAX_INT32)
 
 
@@ -80,16 +81,16 @@ def set_condition(status: Object, condition: Object) -> Object:
 
 Annotations = dict[str, str]
 
-REVISION = "deployment.kubernetes.io/revision"
-REVISION_HISTORY = "deployment.kubernetes.io/revision-history"
-DESIRED_REPLICAS = "deployment.kubernetes.io/desired-replicas"
-MAX_REPLICAS = "deployment.kubernetes.io/max-replicas"
-LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
-ROLLBACK_TO = "deprecated.deployment.rollback.to"
+REVISION: Final = "deployment.kubernetes.io/revision"
+REVISION_HISTORY: Final = "deployment.kubernetes.io/revision-history"
+DESIRED_REPLICAS: Final = "deployment.kubernetes.io/desired-replicas"
+MAX_REPLICAS: Final = "deployment.kubernetes.io/max-replicas"
+LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+ROLLBACK_TO: Final = "deprecated.deployment.rollback.to"
 
-_NOT_COPIED = frozenset({LAST_APPLIED, REVISION, REVISION_HISTORY, DESIRED_REPLICAS, MAX_REPLICAS, ROLLBACK_TO})
+_NOT_COPIED: Final = frozenset({LAST_APPLIED, REVISION, REVISION_HISTORY, DESIRED_REPLICAS, MAX_REPLICAS, ROLLBACK_TO})
 #: Characters of the annotation with former revisions (maxRevHistoryLengthInChars).
-_MAX_HISTORY = 2000
+_MAX_HISTORY: Final = 2000
 
 
 def annotations_of(obj: Object) -> Annotations:
@@ -145,9 +146,9 @@ def new_replica_set_annotations(deployment: Object, annotations: Annotations, ne
     """Returns the annotations of the new ReplicaSet, and whether they have changed (SetNewReplicaSetAnnotations).
 
     Args:
-        deployment: Its annotations are copied, except those that belong to the Deployment itself.
-        annotations: The present annotations of the ReplicaSet.
-        new_revision: The revision of the present template.
+        deployment: its annotations are copied, except those that belong to the Deployment itself.
+        annotations: the present annotations of the ReplicaSet.
+        new_revision: the revision of the present template.
     """
     copied = {name: value for name, value in annotations_of(deployment).items() if name not in _NOT_COPIED}
     result = {**annotations, **copied}
@@ -205,7 +206,7 @@ def sum_status(replica_sets: Iterable[Object], field: str) -> int:
 
 
 def is_rolling_update(deployment: Object) -> bool:
-    """Whether the strategy is RollingUpdate."""
+    """Reports whether the strategy is RollingUpdate."""
     return deployment["spec"].get("strategy", {}).get("type") == "RollingUpdate"  # type: ignore[no-any-return]
 
 
@@ -238,9 +239,9 @@ def new_rs_new_replicas(deployment: Object, replica_sets: Iterable[Object], new:
     """Returns the size of the new ReplicaSet, given the present sizes of the others (NewRSNewReplicas).
 
     Args:
-        deployment: The Deployment.
-        replica_sets: All of its ReplicaSets, including the new one.
-        new: The ReplicaSet of the present template.
+        deployment: the Deployment.
+        replica_sets: all of its ReplicaSets, including the new one.
+        new: the ReplicaSet of the present template.
     """
     desired = replicas_of(deployment)
     if not is_rolling_update(deployment):
@@ -257,10 +258,10 @@ def get_proportion(replica_set: Object, deployment: Object, to_add: int, added: 
     """Returns how many of the replicas to add (or to remove, if negative) one ReplicaSet gets (GetReplicaSetProportion).
 
     Args:
-        replica_set: A ReplicaSet with replicas.
-        deployment: The Deployment, which was scaled during a rollout.
-        to_add: The number for all ReplicaSets together.
-        added: The number that other ReplicaSets have got already.
+        replica_set: a ReplicaSet with replicas.
+        deployment: the Deployment, which was scaled during a rollout.
+        to_add: the number for all ReplicaSets together.
+        added: the number that other ReplicaSets have got already.
     """
     if not replicas_of(replica_set) or to_add in (0, added):
         return 0
@@ -286,7 +287,7 @@ def _round_half_away(number: float) -> int:
 
 
 def is_saturated(deployment: Object, replica_set: Object | None) -> bool:
-    """Whether the ReplicaSet has all replicas of the Deployment, and all are available (IsSaturated)."""
+    """Reports whether the ReplicaSet has all replicas of the Deployment, and all are available (IsSaturated)."""
     if replica_set is None:
         return False
     desired = replicas_of(deployment)
@@ -296,7 +297,7 @@ def is_saturated(deployment: Object, replica_set: Object | None) -> bool:
 
 
 def deployment_complete(deployment: Object, status: Object) -> bool:
-    """Whether all replicas are updated and available, and no old ones are left (DeploymentComplete)."""
+    """Reports whether all replicas are updated and available, and no old ones are left (DeploymentComplete)."""
     desired = replicas_of(deployment)
     observed = status.get("observedGeneration", 0) >= deployment["metadata"].get("generation", 0)
     counts = [status.get(name, 0) for name in ("updatedReplicas", "replicas", "availableReplicas")]

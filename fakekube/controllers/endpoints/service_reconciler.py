@@ -79,7 +79,7 @@ _TERMINAL: Final = frozenset({"Succeeded", "Failed"})
 
 
 def selects(service: StoredObject, labels: Mapping[str, str] | None) -> bool:
-    """Whether the Service selects pods with these labels. A Service without a selector selects none."""
+    """Reports whether the Service selects pods with these labels. A Service without a selector selects none."""
     selector = service["spec"].get("selector")
     if selector is None or service["spec"].get("type") == "ExternalName":
         return False
@@ -87,7 +87,7 @@ def selects(service: StoredObject, labels: Mapping[str, str] | None) -> bool:
 
 
 def should_pod_be_in_endpoints(pod: StoredObject, *, include_terminating: bool) -> bool:
-    """Whether the pod has an address and has not terminated (ShouldPodBeInEndpoints)."""
+    """Reports whether the pod has an address and has not terminated (ShouldPodBeInEndpoints)."""
     status = pod.get("status") or {}
     if status.get("phase") in _TERMINAL or not (status.get("podIP") or status.get("podIPs")):
         return False
@@ -95,12 +95,12 @@ def should_pod_be_in_endpoints(pod: StoredObject, *, include_terminating: bool) 
 
 
 def should_set_hostname(pod: StoredObject, service: StoredObject) -> bool:
-    """Whether the endpoint has the pod's hostname (ShouldSetHostname)."""
+    """Reports whether the endpoint has the pod's hostname (ShouldSetHostname)."""
     return bool(pod["spec"].get("hostname")) and pod["spec"].get("subdomain") == service["metadata"]["name"]
 
 
 def is_headless(service: StoredObject) -> bool:
-    """Whether the Service has no cluster IP."""
+    """Reports whether the Service has no cluster IP."""
     return service["spec"].get("clusterIP") in (None, "", "None") and service["spec"].get("type") != "ExternalName"
 
 

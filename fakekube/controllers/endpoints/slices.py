@@ -59,11 +59,11 @@ def new_slice(
     """Returns an EndpointSlice for a creation, with a generated name that begins with that of its owner.
 
     Args:
-        owner: The Service or the Endpoints that the slice belongs to.
-        metadata: The labels, and the annotations if there are any.
-        family: The addressType, IPv4 or IPv6.
-        ports: The ports of the slice.
-        endpoints: The endpoints of the slice.
+        owner: the Service or the Endpoints that the slice belongs to.
+        metadata: the labels, and the annotations if there are any.
+        family: the addressType, IPv4 or IPv6.
+        ports: the ports of the slice.
+        endpoints: the endpoints of the slice.
     """
     return {
         "kind": "EndpointSlice",
@@ -116,7 +116,7 @@ class SliceChanges:
         """Replaces pairs of a deletion and a creation by updates (recycleSlices).
 
         Args:
-            usable: Whether the slice to delete, the first argument, can become the new one, the second argument.
+            usable: whether the slice to delete, the first argument, can become the new one, the second argument.
         """
         for slice_ in list(self.delete):
             if self.create and usable(slice_, self.create[-1]):
@@ -136,11 +136,11 @@ def reconcile_by_port_mapping(
     """Returns the changes for the endpoints with one set of ports.
 
     Args:
-        existing: The slices with these ports.
-        desired: The desired endpoints.
-        new: Returns a new slice with endpoints.
-        with_metadata: Returns a slice with its desired labels and annotations; None if it has them.
-        limit: The maximum number of endpoints in a slice.
+        existing: the slices with these ports.
+        desired: the desired endpoints.
+        new: returns a new slice with endpoints.
+        with_metadata: returns a slice with its desired labels and annotations; None if it has them.
+        limit: the maximum number of endpoints in a slice.
     """
     wanted = dict(desired.endpoints)
     made = SliceChanges()

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum, auto
-from typing import Any
+from typing import Any, Final
 
 from fakekube.apimachinery.patch.types import MERGE_PATCH, STRATEGIC_MERGE_PATCH
 from fakekube.apis.rest.resource import Resource
@@ -30,8 +30,8 @@ from fakekube.controllers.reconciler import Key, Reconciler
 __all__ = ["GarbageCollector"]
 
 #: Resources that are not monitored (DefaultIgnoredResources): there are many of them, and they own nothing.
-IGNORED = frozenset({"events", "events.events.k8s.io"})
-DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
+IGNORED: Final = frozenset({"events", "events.events.k8s.io"})
+DEFINITIONS: Final = "customresourcedefinitions.apiextensions.k8s.io"
 
 
 class OwnerState(Enum):
@@ -238,7 +238,7 @@ class GarbageCollector(Reconciler):
         """Returns the object of a node; None if it does not exist.
 
         Args:
-            live: Reads the object from the API server, not from the cache.
+            live: reads the object from the API server, not from the cache.
         """
         if live:
             try:

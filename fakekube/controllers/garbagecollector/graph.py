@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from fakekube.apis.validation.objectmeta import DELETE_DEPENDENTS, ORPHAN_DEPENDENTS
 from fakekube.controllers.informers import DELETED
@@ -54,16 +54,16 @@ class _Dependents:
     """The dependents that block the deletion of the owner in the foreground."""
 
 
-_NONE = _Dependents()
+_NONE: Final = _Dependents()
 
 
 def is_blocking(reference: Reference) -> bool:
-    """Whether the dependent blocks the owner's deletion in the foreground."""
+    """Reports whether the dependent blocks the owner's deletion in the foreground."""
     return bool(reference.get("blockOwnerDeletion"))
 
 
 def has_finalizer(obj: StoredObject, finalizer: str) -> bool:
-    """Whether the object has this finalizer."""
+    """Reports whether the object has this finalizer."""
     return finalizer in (obj["metadata"].get("finalizers") or ())
 
 
@@ -169,7 +169,7 @@ class Graph:
 
 
 def _starts_deletion(obj: StoredObject, old: StoredObject | None, finalizer: str) -> bool:
-    """Whether this change starts the deletion with this finalizer."""
+    """Reports whether this change starts the deletion with this finalizer."""
     if "deletionTimestamp" not in obj["metadata"] or not has_finalizer(obj, finalizer):
         return False
     return old is None or "deletionTimestamp" not in old["metadata"] or not has_finalizer(old, finalizer)

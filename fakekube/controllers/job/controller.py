@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from itertools import groupby
-from typing import Any
+from typing import Any, Final
 
 from fakekube.apimachinery.selectors import parse_labels
 from fakekube.controllers.client import ApiError
@@ -52,10 +52,10 @@ from fakekube.controllers.reconciler import Key, Reconciler
 
 __all__ = ["JobController", "JobSync", "active_pods_for_removal", "new_job_pod"]
 
-_POD = "/pod/"
-_SELECTOR = "/selector/"
+_POD: Final = "/pod/"
+_SELECTOR: Final = "/selector/"
 #: The value of spec.managedBy for this controller (JobControllerName).
-CONTROLLER_NAME = "kubernetes.io/job-controller"
+CONTROLLER_NAME: Final = "kubernetes.io/job-controller"
 
 
 class JobController(Reconciler):
@@ -88,7 +88,7 @@ class JobController(Reconciler):
             yield Key(metadata["namespace"], _POD + metadata["name"])
 
     def _is_orphan(self, pod: Object, owner: Object | None) -> bool:
-        """Whether no Job exists that would count the pod."""
+        """Reports whether no Job exists that would count the pod."""
         if owner is None:
             return True
         if owner["kind"] != "Job" or not owner["apiVersion"].startswith("batch/"):
@@ -145,16 +145,16 @@ class JobController(Reconciler):
         return self.cache.get("pods", metadata["namespace"], metadata["name"]) or pod
 
 
-ENVIRONMENT = "JOB_COMPLETION_INDEX"
-_MAX_GENERATE_NAME = 58
+ENVIRONMENT: Final = "JOB_COMPLETION_INDEX"
+_MAX_GENERATE_NAME: Final = 58
 
 
 def new_job_pod(state: SyncContext, index: int | None) -> Object:
     """Returns a new pod of the Job.
 
     Args:
-        state: The state of the pass.
-        index: The completion index of the pod; None if the Job is not Indexed.
+        state: the state of the pass.
+        index: the completion index of the pod; None if the Job is not Indexed.
     """
     pod = get_pod_from_template(state.spec["template"], state.job)
     metadata, spec = pod["metadata"], pod["spec"]
@@ -217,20 +217,20 @@ def _split_duplicate_pods(pods: list[Object], completions: int, now: datetime) -
 
 
 #: The maximum number of pods that a pass creates or deletes (MaxPodCreateDeletePerSync).
-MAX_PODS_PER_SYNC = 500
+MAX_PODS_PER_SYNC: Final = 500
 #: The minimum delay of a delayed pass, in seconds (syncJobBatchPeriod).
-SYNC_BATCH = 1.0
+SYNC_BATCH: Final = 1.0
 
 
 class JobSync:
     """One pass.
 
     Args:
-        controller: Provides the client, the clock and the recorder.
-        key: The key of the Job.
-        job: The Job.
-        pods: The pods of the Job.
-        backoff: The back-off record of the Job.
+        controller: provides the client, the clock and the recorder.
+        key: the key of the Job.
+        job: the Job.
+        pods: the pods of the Job.
+        backoff: the back-off record of the Job.
     """
 
     def __init__(self, controller: Reconciler, key: Key, job: Object, pods: list[Object], backoff: BackoffRecord) -> None:
@@ -247,10 +247,10 @@ class JobSync:
         """Runs the pass.
 
         Returns:
-            The new back-off record of the Job.
+            the new back-off record of the Job.
 
         Raises:
-            ApiError: A request failed, and the pass must be repeated.
+            ApiError: a request failed, and the pass must be repeated.
         """
         state, old = self.state, self.state.job.get("status") or {}
         state.count_terminated(self._backoff)
@@ -310,7 +310,7 @@ class JobSync:
         return None
 
     def _past_backoff_limit_on_failure(self) -> bool:
-        """Whether the restarts of containers exceed backoffLimit; they count with restartPolicy OnFailure."""
+        """Reports whether the restarts of containers exceed backoffLimit; they count with restartPolicy OnFailure."""
         spec = self.state.spec
         if spec["template"]["spec"].get("restartPolicy") != "OnFailure":
             return False

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from fakekube.controllers.client import ApiError, Client
 from fakekube.controllers.controller_utils import is_pod_active, is_pod_ready, is_pod_terminating, phase_of
@@ -36,11 +36,11 @@ from fakekube.controllers.objects import Object
 __all__ = ["FINALIZER", "StatusTracker", "SyncContext", "has_job_tracking_finalizer", "remove_finalizer"]
 
 #: The finalizer of pods that are not yet counted (JobTrackingFinalizer).
-FINALIZER = "batch.kubernetes.io/job-tracking"
+FINALIZER: Final = "batch.kubernetes.io/job-tracking"
 
 
 def has_job_tracking_finalizer(pod: Object) -> bool:
-    """Whether the pod has the finalizer, and so is not yet counted."""
+    """Reports whether the pod has the finalizer, and so is not yet counted."""
     return FINALIZER in (pod["metadata"].get("finalizers") or ())
 
 
@@ -49,8 +49,8 @@ class SyncContext:
     """The state of one pass.
 
     Args:
-        job: The Job; its metadata are replaced when the status is written.
-        pods: The pods of the Job.
+        job: the Job; its metadata are replaced when the status is written.
+        pods: the pods of the Job.
     """
 
     job: Object
@@ -96,21 +96,21 @@ class SyncContext:
 
     @property
     def is_indexed(self) -> bool:
-        """Whether completionMode is Indexed."""
+        """Reports whether completionMode is Indexed."""
         return self.spec.get("completionMode") == "Indexed"
 
     @property
     def is_suspended(self) -> bool:
-        """Whether the Job is suspended."""
+        """Reports whether the Job is suspended."""
         return bool(self.spec.get("suspend"))
 
     @property
     def limits_indexes(self) -> bool:
-        """Whether the Job has a backoffLimitPerIndex."""
+        """Reports whether the Job has a backoffLimitPerIndex."""
         return self.spec.get("backoffLimitPerIndex") is not None
 
     def has_index(self, pod: Object) -> bool:
-        """Whether the pod has a valid completion index."""
+        """Reports whether the pod has a valid completion index."""
         completions: int = self.spec["completions"]
         return 0 <= get_completion_index(pod) < completions
 
@@ -167,7 +167,7 @@ class SyncContext:
         """Returns the indexes for which no pod is to be created.
 
         Args:
-            only_replace_failed: Terminating pods keep their index until they have failed.
+            only_replace_failed: terminating pods keep their index until they have failed.
         """
         busy = [*self.active, *(filter(is_pod_terminating, self.pods) if only_replace_failed else ())]
         indexes = OrderedIntervals.of({index for pod in busy if (index := get_completion_index(pod)) >= 0})
@@ -175,9 +175,9 @@ class SyncContext:
 
 
 #: The maximum number of uncounted pods in a status (MaxUncountedPods).
-MAX_UNCOUNTED = 500
+MAX_UNCOUNTED: Final = 500
 #: Fields that are pointers in Go: empty values are written.
-_POINTERS = frozenset({"ready", "terminating", "failedIndexes", "uncountedTerminatedPods"})
+_POINTERS: Final = frozenset({"ready", "terminating", "failedIndexes", "uncountedTerminatedPods"})
 
 
 def remove_finalizer(client: Client, pod: Object) -> None:
@@ -195,9 +195,9 @@ class StatusTracker:
     """Writes the status of one Job in a pass.
 
     Args:
-        client: The client of the controller.
-        recorder: The recorder of the controller.
-        state: The state of the pass.
+        client: the client of the controller.
+        recorder: the recorder of the controller.
+        state: the state of the pass.
     """
 
     def __init__(self, client: Client, recorder: Any, state: SyncContext) -> None:
@@ -210,10 +210,10 @@ class StatusTracker:
         """Counts terminated pods, and marks the Job as finished if it is.
 
         Args:
-            changed: Whether the new status already differs from the stored one.
+            changed: whether the new status already differs from the stored one.
 
         Returns:
-            Whether the status with the uncounted pods was written, after which the back-off record may be updated.
+            whether the status with the uncounted pods was written, after which the back-off record may be updated.
         """
         changed |= self._count_released()
         counted, more, changed = self._list_uncounted(changed)
@@ -236,7 +236,7 @@ class StatusTracker:
         """Adds terminated pods to the list of uncounted ones.
 
         Returns:
-            The pods whose finalizers are to be removed, whether there are more, and whether the status has changed.
+            the pods whose finalizers are to be removed, whether there are more, and whether the status has changed.
         """
         state, released = self._state, []
         uncounted = state.status["uncountedTerminatedPods"]

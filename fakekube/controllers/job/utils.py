@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from fakekube.apis.validation.conditions import find_condition
 from fakekube.controllers.controller_utils import get_pod_ready_condition, parse_time, phase_of
@@ -78,7 +78,7 @@ def finished_type(job: Object) -> str:
 
 
 def is_job_finished(job: Object) -> bool:
-    """Whether the Job is Complete or Failed (IsJobFinished)."""
+    """Reports whether the Job is Complete or Failed (IsJobFinished)."""
     return finished_condition(job) is not None
 
 
@@ -100,7 +100,7 @@ def ensure_condition_status(status: Object, condition: Object) -> bool:
 
 
 #: The annotation and the label of the pods of an Indexed Job.
-COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
+COMPLETION_INDEX: Final = "batch.kubernetes.io/job-completion-index"
 
 
 @dataclass(slots=True, frozen=True)
@@ -180,9 +180,9 @@ def first_pending_indexes(taken: OrderedIntervals, count: int, completions: int)
     return found
 
 
-FAILURE_COUNT = "batch.kubernetes.io/job-index-failure-count"
-IGNORED_FAILURE_COUNT = "batch.kubernetes.io/job-index-ignored-failure-count"
-_MAX_INT32 = 2**31 - 1
+FAILURE_COUNT: Final = "batch.kubernetes.io/job-index-failure-count"
+IGNORED_FAILURE_COUNT: Final = "batch.kubernetes.io/job-index-ignored-failure-count"
+_MAX_INT32: Final = 2**31 - 1
 
 
 class FailurePolicyMatch(NamedTuple):
@@ -197,13 +197,13 @@ class FailurePolicyMatch(NamedTuple):
 
 
 def only_replace_failed_pods(job: Object) -> bool:
-    """Whether terminating pods are replaced only after they have failed (onlyReplaceFailedPods)."""
+    """Reports whether terminating pods are replaced only after they have failed (onlyReplaceFailedPods)."""
     spec = job["spec"]
     return spec.get("podReplacementPolicy") == "Failed" or spec.get("podFailurePolicy") is not None
 
 
 def is_pod_failed(pod: Object, job: Object) -> bool:
-    """Whether the pod counts as failed for the Job (isPodFailed)."""
+    """Reports whether the pod counts as failed for the Job (isPodFailed)."""
     phase = phase_of(pod)
     if phase == "Failed":
         return True
@@ -276,7 +276,7 @@ def absolute_failure_count(pod: Object) -> int:
 
 
 def is_index_failed(job: Object, pod: Object) -> bool:
-    """Whether the index fails because of this pod (isIndexFailed)."""
+    """Reports whether the index fails because of this pod (isIndexFailed)."""
     if not is_pod_failed(pod, job):
         return False
     match = match_pod_failure_policy(job, pod)
@@ -321,8 +321,8 @@ def _is_met(rule: Object, succeeded: OrderedIntervals, completions: int) -> bool
 
 
 #: Seconds (DefaultJobPodFailureBackOff, MaxJobPodFailureBackOff).
-DEFAULT_BACKOFF = 10.0
-MAX_BACKOFF = 600.0
+DEFAULT_BACKOFF: Final = 10.0
+MAX_BACKOFF: Final = 600.0
 
 
 @dataclass(slots=True, frozen=True)

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from math import ceil
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from fakekube.apimachinery.schema.quantity import parse as parse_quantity
 from fakekube.apimachinery.selectors import LabelSelector, SelectorError, parse_labels
@@ -30,19 +30,19 @@ from fakekube.controllers.reconciler import Key, Reconciler
 __all__ = ["Bounds", "Decision", "History", "HorizontalPodAutoscalerController"]
 
 #: Seconds (--horizontal-pod-autoscaler-downscale-stabilization).
-DOWNSCALE_WINDOW = 300.0
-SCALE_UP_FACTOR = 2
-SCALE_UP_MINIMUM = 4
-_MAX_INT32 = 2**31 - 1
+DOWNSCALE_WINDOW: Final = 300.0
+SCALE_UP_FACTOR: Final = 2
+SCALE_UP_MINIMUM: Final = 4
+_MAX_INT32: Final = 2**31 - 1
 
-_LOWER = "recent recommendations were lower than current one, applying the lowest recent recommendation"
-_HIGHER = "recent recommendations were higher than current one, applying the highest recent recommendation"
-_READY = ("ReadyForNewScale", "recommended size matches current size")
-_IN_RANGE = ("DesiredWithinRange", "the desired count is within the acceptable range")
-_TOO_MANY = ("TooManyReplicas", "the desired replica count is more than the maximum replica count")
-_TOO_FEW = ("TooFewReplicas", "the desired replica count is less than the minimum replica count")
-_UP_LIMIT = ("ScaleUpLimit", "the desired replica count is increasing faster than the maximum scale rate")
-_DOWN_LIMIT = ("ScaleDownLimit", "the desired replica count is decreasing faster than the maximum scale rate")
+_LOWER: Final = "recent recommendations were lower than current one, applying the lowest recent recommendation"
+_HIGHER: Final = "recent recommendations were higher than current one, applying the highest recent recommendation"
+_READY: Final = ("ReadyForNewScale", "recommended size matches current size")
+_IN_RANGE: Final = ("DesiredWithinRange", "the desired count is within the acceptable range")
+_TOO_MANY: Final = ("TooManyReplicas", "the desired replica count is more than the maximum replica count")
+_TOO_FEW: Final = ("TooFewReplicas", "the desired replica count is less than the minimum replica count")
+_UP_LIMIT: Final = ("ScaleUpLimit", "the desired replica count is increasing faster than the maximum scale rate")
+_DOWN_LIMIT: Final = ("ScaleDownLimit", "the desired replica count is decreasing faster than the maximum scale rate")
 
 
 class Bounds(NamedTuple):
@@ -90,10 +90,10 @@ class History:
         """Stabilizes and limits a replica count (normalizeDesiredReplicas).
 
         Args:
-            desired: The replica count that the metrics recommend.
-            current: The current replica count.
+            desired: the replica count that the metrics recommend.
+            current: the current replica count.
             bounds: minReplicas and maxReplicas.
-            now: The monotonic time.
+            now: the monotonic time.
         """
         minimum, maximum = bounds
         cutoff = now - DOWNSCALE_WINDOW
@@ -179,10 +179,10 @@ class History:
 
 
 #: Seconds (--horizontal-pod-autoscaler-sync-period).
-SYNC_PERIOD = 15.0
-RESOURCE = "horizontalpodautoscalers.autoscaling"
-_ABOVE = "Current number of replicas above Spec.MaxReplicas"
-_BELOW = "Current number of replicas below Spec.MinReplicas"
+SYNC_PERIOD: Final = 15.0
+RESOURCE: Final = "horizontalpodautoscalers.autoscaling"
+_ABOVE: Final = "Current number of replicas above Spec.MaxReplicas"
+_BELOW: Final = "Current number of replicas below Spec.MinReplicas"
 
 
 class HorizontalPodAutoscalerController(Reconciler):
@@ -242,10 +242,10 @@ class _Sync:
     """One sync of an autoscaler.
 
     Args:
-        controller: Provides the client, the clock and the recorder.
-        key: The key of the autoscaler.
-        autoscaler: The autoscaler.
-        history: Its recommendations and scale events.
+        controller: provides the client, the clock and the recorder.
+        key: the key of the autoscaler.
+        autoscaler: the autoscaler.
+        history: its recommendations and scale events.
     """
 
     def __init__(self, controller: HorizontalPodAutoscalerController, key: Key, autoscaler: Object, history: History) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from math import ceil
-from typing import Any
+from typing import Any, Final
 
 from fakekube.apimachinery.schema.quantity import Format, Quantity
 from fakekube.apimachinery.selectors import from_label_selector
@@ -28,16 +28,16 @@ from fakekube.controllers.podautoscaler.replica_calculator import (
 __all__ = ["FailedMetric", "MetricSources", "Proposal"]
 
 
-_MAX_INT64 = 2**63 - 1
+_MAX_INT64: Final = 2**63 - 1
 
 
 class FailedMetric(Exception):
     """A metric could not be read or evaluated.
 
     Args:
-        reason: The reason of the condition and the event.
-        text: The message of the event.
-        whole: The text in the error about all metrics.
+        reason: the reason of the condition and the event.
+        text: the message of the event.
+        whole: the text in the error about all metrics.
     """
 
     def __init__(self, reason: str, text: str, whole: str) -> None:
@@ -62,13 +62,13 @@ class MetricSources:
     """Computes replica counts for one scale target.
 
     Args:
-        client: Reads the metrics.
-        pods: The pods of the target.
-        selector: The selector of the target.
+        client: reads the metrics.
+        pods: the pods of the target.
+        selector: the selector of the target.
         specified: spec.replicas of the Scale.
         reported: status.replicas of the Scale.
-        tolerances: The tolerances of the autoscaler.
-        now: The time of the clock.
+        tolerances: the tolerances of the autoscaler.
+        now: the time of the clock.
     """
 
     client: MetricsClient

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from math import ceil
-from typing import Any
+from typing import Any, Final
 from urllib.parse import quote
 
 from fakekube.apimachinery.schema.quantity import parse as parse_quantity
@@ -39,10 +39,10 @@ __all__ = [
     "milli_value",
 ]
 
-DEFAULT_WINDOW = timedelta(minutes=1)
+DEFAULT_WINDOW: Final = timedelta(minutes=1)
 
 #: The messages of client-go for responses that are not a Status.
-_GENERIC_MESSAGES = {
+_GENERIC_MESSAGES: Final = {
     404: "the server could not find the requested resource",
     503: "the server is currently unable to handle the request",
     401: "the server has asked for the client to provide credentials",
@@ -54,8 +54,8 @@ class MetricError(Exception):
     """A metric could not be read, or is invalid.
 
     Args:
-        text: The message of conditions and events.
-        context: The prefix of the message in the error about all metrics.
+        text: the message of conditions and events.
+        context: the prefix of the message in the error about all metrics.
     """
 
     def __init__(self, text: str, *, context: str = "") -> None:
@@ -81,8 +81,8 @@ def client_go_message(error: ApiError, request: str = "") -> str:
     """Returns the message of the error that client-go makes of a response.
 
     Args:
-        error: The error response.
-        request: The request, such as "get pods.metrics.k8s.io", which is added if the response is not a Status.
+        error: the error response.
+        request: the request, such as "get pods.metrics.k8s.io", which is added if the response is not a Status.
     """
     if error.status.get("kind") == "Status":
         return str(error)
@@ -110,8 +110,8 @@ class MetricsClient:
     """Reads metrics for one autoscaler.
 
     Args:
-        client: Sends the requests.
-        namespace: The namespace of the autoscaler.
+        client: sends the requests.
+        namespace: the namespace of the autoscaler.
     """
 
     def __init__(self, client: Client, namespace: str) -> None:
@@ -186,9 +186,9 @@ class MetricsClient:
         return f"/apis/{group['preferredVersion']['groupVersion']}/namespaces/{self.namespace}"
 
 
-CPU_INITIALIZATION = timedelta(minutes=5)
-INITIAL_READINESS_DELAY = timedelta(seconds=30)
-_MAX_INT32 = 2**31 - 1
+CPU_INITIALIZATION: Final = timedelta(minutes=5)
+INITIAL_READINESS_DELAY: Final = timedelta(seconds=30)
+_MAX_INT32: Final = 2**31 - 1
 
 
 @dataclass(slots=True, frozen=True)
@@ -199,7 +199,7 @@ class Tolerances:
     up: float = 0.1
 
     def within(self, ratio: float) -> bool:
-        """Whether the ratio is close enough to 1."""
+        """Reports whether the ratio is close enough to 1."""
         return 1.0 - self.down <= ratio <= 1.0 + self.up
 
 
@@ -251,10 +251,10 @@ class ReplicaCalculator:
     """Computes replica counts from the metrics of pods.
 
     Args:
-        pods: The pods of the scale target.
-        current: The current replica count.
-        tolerances: The tolerances of the autoscaler.
-        now: The time of the clock.
+        pods: the pods of the scale target.
+        current: the current replica count.
+        tolerances: the tolerances of the autoscaler.
+        now: the time of the clock.
     """
 
     pods: list[Object]
@@ -268,16 +268,16 @@ class ReplicaCalculator:
         """Returns the replica count for a target in percent of the pods' requests (GetResourceReplicas).
 
         Args:
-            metrics: The usage by pod; changed by the call.
-            requests: The requests by pod, in thousandths.
-            target: The target utilization in percent.
-            resource: The resource, such as "cpu" or "memory".
+            metrics: the usage by pod; changed by the call.
+            requests: the requests by pod, in thousandths.
+            target: the target utilization in percent.
+            resource: the resource, such as "cpu" or "memory".
 
         Returns:
-            The replica count, the utilization in percent, and the average usage in thousandths.
+            the replica count, the utilization in percent, and the average usage in thousandths.
 
         Raises:
-            MetricError: No metric matches a pod.
+            MetricError: no metric matches a pod.
         """
 
         def ratio(known: Mapping[str, PodMetric]) -> tuple[float, tuple[int, int]]:

@@ -94,8 +94,8 @@ def schedule_pod(cycle: Cycle, nominated: Nominated) -> tuple[str, Filters]:
     """Returns the name of the best node for a pod, and the filters.
 
     Raises:
-        NoNodesAvailable: There are no nodes.
-        FitError: No node fits; the post filter message of its diagnosis is empty.
+        NoNodesAvailable: there are no nodes.
+        FitError: no node fits; the post filter message of its diagnosis is empty.
     """
     nodes = cycle.snapshot.nodes
     if not nodes:

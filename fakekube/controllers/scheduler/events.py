@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from fakekube.apis.validation.conditions import find_condition
 from fakekube.base.clock import Clock
@@ -29,10 +29,10 @@ def condition_patch(pod: StoredObject, type_: str, content: tuple[str, str, str]
     """Returns a patch of the status that sets a condition; None if the pod has the condition already.
 
     Args:
-        pod: The pod.
-        type_: The type of the condition.
-        content: Its status, reason and message.
-        now: The time of a transition.
+        pod: the pod.
+        type_: the type of the condition.
+        content: its status, reason and message.
+        now: the time of a transition.
     """
     status, reason, message = content
     old = find_condition(pod.get("status") or {}, type_)
@@ -55,12 +55,12 @@ def patch_status(client: Client, pod: StoredObject, status: Mapping[str, Any]) -
 
 
 #: Entries of the cache.
-CACHED = 4096
+CACHED: Final = 4096
 #: Seconds after the last event of a series at which it ends (finishTime).
-SERIES_ENDS = 360.0
+SERIES_ENDS: Final = 360.0
 #: Characters of a note (noteLengthLimit).
-NOTE_LIMIT = 1024
-ELLIPSIS = " ..."
+NOTE_LIMIT: Final = 1024
+ELLIPSIS: Final = " ..."
 
 
 @dataclass(slots=True)
@@ -75,10 +75,10 @@ class SeriesRecorder:
     """Writes the events of one component.
 
     Args:
-        client: The client of the component.
-        clock: The clock of the cluster.
-        controller: The reporting controller, e.g. "default-scheduler".
-        instance: The reporting instance.
+        client: the client of the component.
+        clock: the clock of the cluster.
+        controller: the reporting controller, e.g. "default-scheduler".
+        instance: the reporting instance.
     """
 
     def __init__(self, client: Client, clock: Clock, controller: str, instance: str) -> None:

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import ClassVar, Protocol
+from typing import ClassVar, Final, Protocol
 
 from fakekube.controllers.objects import StoredObject
 from fakekube.controllers.scheduler.nodeinfo import NodeInfo, PodInfo, Snapshot
@@ -70,7 +70,7 @@ class Cycle:
         return self._namespaces[namespace]
 
 
-MAX_NODE_SCORE = 100
+MAX_NODE_SCORE: Final = 100
 
 
 class Code(Enum):

@@ -122,7 +122,7 @@ class AffinityTerm:
     weight: int = 0
 
     def matches(self, namespace: str, labels: Labels, namespace_labels: Callable[[], Labels]) -> bool:
-        """Whether the term matches a pod with these labels in this namespace."""
+        """Reports whether the term matches a pod with these labels in this namespace."""
         if namespace not in self.namespaces and (
             self.namespace_selector is None or not self.namespace_selector.matches(namespace_labels())
         ):
@@ -190,7 +190,7 @@ def _new_affinity_term(term: Mapping[str, Any], namespace: str, weight: int) -> 
 HostPort = tuple[str, str, int]
 
 #: The number of selectors whose counts are kept.
-KEPT_COUNTS = 64
+KEPT_COUNTS: Final = 64
 
 
 class PodInfo:

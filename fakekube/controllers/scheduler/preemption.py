@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from fakekube.apimachinery.selectors import SelectorError, from_label_selector
 from fakekube.apis.validation.conditions import find_condition
@@ -23,13 +24,13 @@ from fakekube.controllers.scheduler.nodeinfo import NodeInfo, PodInfo
 __all__ = ["Candidate", "PodNotEligible", "preempt"]
 
 
-NO_VICTIMS = Status(Code.UNRESOLVABLE, ("No preemption victims found for incoming pod",))
-NOT_HELPFUL = Status(Code.UNRESOLVABLE, ("Preemption is not helpful for scheduling",))
-NEVER = "not eligible due to preemptionPolicy=Never."
-TERMINATING = "not eligible due to a terminating pod on the nominated node."
+NO_VICTIMS: Final = Status(Code.UNRESOLVABLE, ("No preemption victims found for incoming pod",))
+NOT_HELPFUL: Final = Status(Code.UNRESOLVABLE, ("Preemption is not helpful for scheduling",))
+NEVER: Final = "not eligible due to preemptionPolicy=Never."
+TERMINATING: Final = "not eligible due to a terminating pod on the nominated node."
 
 #: Is added to priorities, so that sums are not negative.
-OFFSET = 2**31
+OFFSET: Final = 2**31
 
 
 class PodNotEligible(Exception):

@@ -50,7 +50,7 @@ class ClusterEvent:
         return found
 
     def has_changed(self, *path: str) -> bool:
-        """Whether the object is new, deleted, or different in this field."""
+        """Reports whether the object is new, deleted, or different in this field."""
         return self.obj is None or self.old is None or _value_at(self.obj, path) != _value_at(self.old, path)
 
 
@@ -62,7 +62,7 @@ def _value_at(obj: StoredObject, path: tuple[str, ...]) -> Any:
 
 
 def is_pod_worth_requeuing(pod: PodInfo, plugins: Collection[str], event: ClusterEvent) -> bool:
-    """Whether the event may make the pod, which these plugins rejected, schedulable (isPodWorthRequeuing)."""
+    """Reports whether the event may make the pod, which these plugins rejected, schedulable (isPodWorthRequeuing)."""
     if not plugins:
         return True
     return any(_HINTS[plugin](pod, event) for plugin in plugins if plugin in _HINTS)
@@ -181,7 +181,7 @@ def _inter_pod_affinity(pod: PodInfo, event: ClusterEvent) -> bool:
 
 
 def _may_match(terms: tuple[AffinityTerm, ...], pod: PodInfo) -> bool:
-    """Whether a term matches the pod, provided that its namespace selector does."""
+    """Reports whether a term matches the pod, provided that its namespace selector does."""
     return any(
         (pod.namespace in term.namespaces or term.namespace_selector is not None) and term.selector.matches(pod.labels)
         for term in terms

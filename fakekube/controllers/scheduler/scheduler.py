@@ -76,7 +76,7 @@ class VolumeBinder:
         self._client.patch("persistentvolumes", volume["metadata"]["name"], patch)
 
     def is_bound(self, pod: StoredObject) -> bool:
-        """Whether all claims of a pod are bound."""
+        """Reports whether all claims of a pod are bound."""
         for name, _ in claim_names(pod):
             claim = self._lister.get("persistentvolumeclaims", pod["metadata"]["namespace"], name)
             if claim is None or not is_pvc_fully_bound(claim):
@@ -318,7 +318,7 @@ class Scheduler(Reconciler):
 
 
 def _scheduling_properties_changed(new: Mapping[str, Any], old: Mapping[str, Any]) -> bool:
-    """Whether the spec, labels, annotations or deletionTimestamp have changed."""
+    """Reports whether the spec, labels, annotations or deletionTimestamp have changed."""
     return new["spec"] != old["spec"] or any(
         new["metadata"].get(field) != old["metadata"].get(field) for field in ("labels", "annotations", "deletionTimestamp")
     )

@@ -60,7 +60,7 @@ def claim_names(pod: StoredObject) -> Iterator[tuple[str, bool]]:
 
 
 def is_pvc_fully_bound(claim: StoredObject) -> bool:
-    """Whether the claim is completely bound (isPVCFullyBound)."""
+    """Reports whether the claim is completely bound (isPVCFullyBound)."""
     return bool(claim["spec"].get("volumeName")) and BIND_COMPLETED in (claim["metadata"].get("annotations") or {})
 
 
@@ -114,7 +114,7 @@ def _is_delayed(claim: StoredObject, lister: Lister) -> bool:
 
 
 def check_node_affinity(volume: StoredObject, node: StoredObject) -> bool:
-    """Whether the node affinity of the volume matches the node (CheckNodeAffinity)."""
+    """Reports whether the node affinity of the volume matches the node (CheckNodeAffinity)."""
     required = (volume["spec"].get("nodeAffinity") or {}).get("required")
     return required is None or selects_node(required, node)
 
@@ -140,9 +140,9 @@ def find_pod_volumes(claims: PodClaims, node: StoredObject, lister: Lister) -> P
     """Returns the volumes for a pod on a node (FindPodVolumes).
 
     Args:
-        claims: The claims of the pod.
-        node: The node.
-        lister: Reads claims, volumes and classes.
+        claims: the claims of the pod.
+        node: the node.
+        lister: reads claims, volumes and classes.
     """
     found = PodVolumes()
     for claim in claims.bound:

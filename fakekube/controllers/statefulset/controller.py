@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 
 from fakekube.apimachinery.schema.trees import in_order
 from fakekube.controllers import history
@@ -44,11 +45,11 @@ class StatefulSetUpdate:
     """One update of the pods of a StatefulSet.
 
     Args:
-        control: Writes pods and claims.
-        stateful_set: The StatefulSet.
-        current: The current ControllerRevision, which pods below the partition have.
-        update: The ControllerRevision of the present template.
-        now: The time from which availability is calculated.
+        control: writes pods and claims.
+        stateful_set: the StatefulSet.
+        current: the current ControllerRevision, which pods below the partition have.
+        update: the ControllerRevision of the present template.
+        now: the time from which availability is calculated.
     """
 
     control: StatefulPodControl
@@ -70,7 +71,7 @@ class StatefulSetUpdate:
         """Processes all pods of the StatefulSet.
 
         Returns:
-            The counts of the status, and the error that ended the processing.
+            the counts of the status, and the error that ended the processing.
         """
         replicas, condemned = self._replicas_and_condemned(pods)
         present = [pod for pod in replicas if is_created(pod)]
@@ -216,7 +217,7 @@ class StatefulSetUpdate:
         }
 
 
-_COMPARED_STATUS_FIELDS = (
+_COMPARED_STATUS_FIELDS: Final = (
     "replicas",
     "currentReplicas",
     "readyReplicas",

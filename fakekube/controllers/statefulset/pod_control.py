@@ -32,8 +32,8 @@ class StatefulPodControl:
     """Writes the pods and claims of one StatefulSet.
 
     Args:
-        controller: Provides the client, the cache and the recorder.
-        stateful_set: The owner of the pods, and the subject of the events.
+        controller: provides the client, the cache and the recorder.
+        stateful_set: the owner of the pods, and the subject of the events.
     """
 
     def __init__(self, controller: Reconciler, stateful_set: Object) -> None:
@@ -101,7 +101,7 @@ class StatefulPodControl:
         self.update_claim_owners(pod)
 
     def claims_match_retention_policy(self, pod: Object) -> bool:
-        """Whether the owner references of the pod's claims follow the retention policy."""
+        """Reports whether the owner references of the pod's claims follow the retention policy."""
         scaled_down = not pod_in_ordinal_range(pod, self._set)
         return all(is_claim_owner_up_to_date(claim, self._set, pod, scaled_down) for claim in self._existing_claims(pod))
 
@@ -119,7 +119,7 @@ class StatefulPodControl:
                 self._controller.client.update(update_claim_owner_refs(claim, self._set, pod, scaled_down))
 
     def pod_claim_is_stale(self, pod: Object) -> bool:
-        """Whether a former pod of this name still owns a claim, which is therefore about to be deleted."""
+        """Reports whether a former pod of this name still owns a claim, which is therefore about to be deleted."""
         if not get_persistent_volume_claim_retention_policy(self._set)[1]:
             return False
         return any(has_stale_owner_ref(claim, pod) for claim in self._existing_claims(pod))

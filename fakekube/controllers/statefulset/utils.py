@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from datetime import datetime
+from typing import Final
 
 from fakekube.controllers.controller_utils import get_pod_from_template, is_pod_available, is_pod_ready, phase_of
 from fakekube.controllers.objects import Object, new_controller_ref
@@ -69,7 +70,7 @@ def _owner_references(claim: Object) -> list[Object]:
 
 
 def _matches_ref(reference: Object, owner: Object) -> bool:
-    """Whether the reference has the owner's apiVersion, kind and name; the uid may differ."""
+    """Reports whether the reference has the owner's apiVersion, kind and name; the uid may differ."""
     identity = (owner["apiVersion"], owner["kind"], owner["metadata"]["name"])
     return (reference["apiVersion"], reference["kind"], reference["name"]) == identity
 
@@ -79,13 +80,13 @@ def _has_owner_ref(claim: Object, owner: Object) -> bool:
 
 
 def has_stale_owner_ref(claim: Object, owner: Object) -> bool:
-    """Whether a former object with the owner's name owns the claim."""
+    """Reports whether a former object with the owner's name owns the claim."""
     found = next((reference for reference in _owner_references(claim) if _matches_ref(reference, owner)), None)
     return found is not None and found["uid"] != owner["metadata"].get("uid")
 
 
 def has_unexpected_controller(claim: Object, stateful_set: Object, pod: Object) -> bool:
-    """Whether another object controls the claim, so that the retention policy cannot be applied."""
+    """Reports whether another object controls the claim, so that the retention policy cannot be applied."""
     if not any(get_persistent_volume_claim_retention_policy(stateful_set)):
         return False
     for reference in _owner_references(claim):
@@ -102,15 +103,15 @@ def _expected_owners(stateful_set: Object, scaled_down: bool) -> tuple[bool, boo
     """Returns whether the StatefulSet, and whether the pod should own the pod's claims.
 
     Args:
-        stateful_set: The StatefulSet.
-        scaled_down: The ordinal of the pod is beyond the replicas.
+        stateful_set: the StatefulSet.
+        scaled_down: the ordinal of the pod is beyond the replicas.
     """
     when_deleted, when_scaled = get_persistent_volume_claim_retention_policy(stateful_set)
     return when_deleted and not (when_scaled and scaled_down), when_scaled and scaled_down
 
 
 def is_claim_owner_up_to_date(claim: Object, stateful_set: Object, pod: Object, scaled_down: bool) -> bool:
-    """Whether the claim's owner references follow the retention policy, or must not be changed."""
+    """Reports whether the claim's owner references follow the retention policy, or must not be changed."""
     if has_stale_owner_ref(claim, stateful_set) or has_stale_owner_ref(claim, pod):
         return True
     owned = _has_owner_ref(claim, stateful_set), _has_owner_ref(claim, pod)
@@ -131,11 +132,11 @@ def update_claim_owner_refs(claim: Object, stateful_set: Object, pod: Object, sc
     return {**claim, "metadata": {**claim["metadata"], "ownerReferences": references}}
 
 
-REVISION_LABEL = "controller-revision-hash"
-NAME_LABEL = "statefulset.kubernetes.io/pod-name"
-INDEX_LABEL = "apps.kubernetes.io/pod-index"
-_NAME = re.compile(r"(.*)-([0-9]+)$")
-_MAX_INT32 = 2**31 - 1
+REVISION_LABEL: Final = "controller-revision-hash"
+NAME_LABEL: Final = "statefulset.kubernetes.io/pod-name"
+INDEX_LABEL: Final = "apps.kubernetes.io/pod-index"
+_NAME: Final = re.compile(r"(.*)-([0-9]+)$")
+_MAX_INT32: Final = 2**31 - 1
 
 
 def _get_parent_name_and_ordinal(pod: Object) -> tuple[str, int]:
@@ -153,7 +154,7 @@ def get_ordinal(pod: Object) -> int:
 
 
 def is_member_of(pod: Object, stateful_set: Object) -> bool:
-    """Whether the pod's name is that of a pod of the StatefulSet."""
+    """Reports whether the pod's name is that of a pod of the StatefulSet."""
     return bool(_get_parent_name_and_ordinal(pod)[0] == stateful_set["metadata"]["name"])
 
 
@@ -163,7 +164,7 @@ def get_start_ordinal(stateful_set: Object) -> int:
 
 
 def pod_in_ordinal_range(pod: Object, stateful_set: Object) -> bool:
-    """Whether the pod's ordinal is one of the replicas."""
+    """Reports whether the pod's ordinal is one of the replicas."""
     start = get_start_ordinal(stateful_set)
     replicas: int = stateful_set["spec"].get("replicas", 0)
     return start <= get_ordinal(pod) < start + replicas
@@ -178,17 +179,17 @@ def get_pod_revision(pod: Object) -> str:
 
 
 def is_created(pod: Object) -> bool:
-    """Whether the pod exists in the API."""
+    """Reports whether the pod exists in the API."""
     return phase_of(pod) != ""
 
 
 def is_running_and_ready(pod: Object) -> bool:
-    """Whether the pod is running and ready."""
+    """Reports whether the pod is running and ready."""
     return phase_of(pod) == "Running" and is_pod_ready(pod)
 
 
 def is_unavailable(pod: Object, min_ready_seconds: int, now: datetime) -> bool:
-    """Whether the pod is not available, or is being deleted."""
+    """Reports whether the pod is not available, or is being deleted."""
     return "deletionTimestamp" in pod["metadata"] or not is_pod_available(pod, min_ready_seconds, now)
 
 
@@ -209,7 +210,7 @@ def new_versioned_pod(stateful_set: Object, ordinal: int, revision: str) -> Obje
 
 
 def identity_matches(pod: Object, stateful_set: Object) -> bool:
-    """Whether the pod has the right name and the label with its name."""
+    """Reports whether the pod has the right name and the label with its name."""
     parent, ordinal = _get_parent_name_and_ordinal(pod)
     metadata = pod["metadata"]
     name = f"{stateful_set['metadata']['name']}-{ordinal}"
@@ -225,7 +226,7 @@ def update_identity(pod: Object) -> Object:
 
 
 def storage_matches(pod: Object, stateful_set: Object) -> bool:
-    """Whether the pod has a volume for each claim template."""
+    """Reports whether the pod has a volume for each claim template."""
     volumes = {volume["name"]: volume for volume in pod["spec"].get("volumes") or ()}
     for template in stateful_set["spec"].get("volumeClaimTemplates") or ():
         volume = volumes.get(template["metadata"]["name"]) or {}

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator
+from typing import Final
 
 from fakekube.apis.core.pods.references import claim_names
 from fakekube.controllers.client import ApiError
@@ -23,7 +24,7 @@ from fakekube.controllers.volumes.binding import uses_claim
 __all__ = ["AttachDetachController", "attachment_name"]
 
 ATTACHMENTS, DRIVERS = "volumeattachments.storage.k8s.io", "csidrivers.storage.k8s.io"
-MANAGED = "volumes.kubernetes.io/controller-managed-attach-detach"
+MANAGED: Final = "volumes.kubernetes.io/controller-managed-attach-detach"
 
 
 def attachment_name(handle: str, driver: str, node: str) -> str:
@@ -91,7 +92,7 @@ class AttachDetachController(Reconciler):
                     yield pod, volume
 
     def _is_attachable(self, driver: str) -> bool:
-        """Whether volumes of this driver have to be attached."""
+        """Reports whether volumes of this driver have to be attached."""
         found = self.cache.get(DRIVERS, "", driver)
         return found is None or found["spec"].get("attachRequired") is not False
 

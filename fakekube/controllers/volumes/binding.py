@@ -100,7 +100,7 @@ def check_provisioner(name: str) -> None:
 
 
 def is_deleted_in_tree(volume: Mapping[str, Any]) -> bool:
-    """Whether an in-tree plugin deletes the volume's storage; if not, an external deleter does.
+    """Reports whether an in-tree plugin deletes the volume's storage; if not, an external deleter does.
 
     Raises PluginError if no plugin can, or if the plugin fails.
     """
@@ -125,12 +125,12 @@ def is_deleted_in_tree(volume: Mapping[str, Any]) -> bool:
 
 
 def is_recyclable(volume: Mapping[str, Any]) -> bool:
-    """Whether there is a plugin that recycles the volume."""
+    """Reports whether there is a plugin that recycles the volume."""
     return "hostPath" in volume["spec"] or "nfs" in volume["spec"]
 
 
 def has_plugin(volume: Mapping[str, Any]) -> bool:
-    """Whether there is an in-tree plugin for the volume."""
+    """Reports whether there is an in-tree plugin for the volume."""
     return not _SOURCES.isdisjoint(volume["spec"])
 
 
@@ -150,7 +150,7 @@ def get_class_name(obj: StoredObject) -> str:
 
 
 def has_annotation(obj: StoredObject, name: str) -> bool:
-    """Whether the object has the annotation, with any value."""
+    """Reports whether the object has the annotation, with any value."""
     return name in (obj["metadata"].get("annotations") or {})
 
 
@@ -170,7 +170,7 @@ def get_volume_mode(obj: StoredObject) -> str:
 
 
 def is_volume_bound_to_claim(volume: StoredObject, claim: StoredObject) -> bool:
-    """Whether the volume is bound to or reserved for this claim (IsVolumeBoundToClaim)."""
+    """Reports whether the volume is bound to or reserved for this claim (IsVolumeBoundToClaim)."""
     reference, metadata = volume["spec"].get("claimRef"), claim["metadata"]
     if reference is None or (reference.get("name"), reference.get("namespace")) != (metadata["name"], metadata["namespace"]):
         return False
@@ -193,12 +193,12 @@ def check_volume_satisfies_claim(volume: StoredObject, claim: StoredObject) -> s
 
 
 def uses_claim(pod: StoredObject, claim: str) -> bool:
-    """Whether a pod has a volume of the claim with this name."""
+    """Reports whether a pod has a volume of the claim with this name."""
     return claim in claim_names(pod["spec"], pod["metadata"]["name"])
 
 
 def is_candidate(volume: StoredObject, claim: StoredObject) -> bool:
-    """Whether the volume is large enough, has the right mode and attributes class, and is not being deleted."""
+    """Reports whether the volume is large enough, has the right mode and attributes class, and is not being deleted."""
     return (
         not volume_capacity(volume) < requested_storage(claim)
         and get_volume_mode(volume) == get_volume_mode(claim)
@@ -208,7 +208,7 @@ def is_candidate(volume: StoredObject, claim: StoredObject) -> bool:
 
 
 def check_access_modes(volume: StoredObject, claim: StoredObject) -> bool:
-    """Whether the volume has all access modes that the claim requests (CheckAccessModes)."""
+    """Reports whether the volume has all access modes that the claim requests (CheckAccessModes)."""
     return set(claim["spec"].get("accessModes") or ()) <= set(volume["spec"].get("accessModes") or ())
 
 
@@ -216,9 +216,9 @@ def find_matching_volume(claim: StoredObject, volumes: Iterable[StoredObject], *
     """Returns the volume for a claim without volumeName; None if there is none.
 
     Args:
-        claim: The claim.
-        volumes: The volumes to choose from.
-        delayed: Only a volume that is reserved for the claim is returned; among others the scheduler chooses.
+        claim: the claim.
+        volumes: the volumes to choose from.
+        delayed: only a volume that is reserved for the claim is returned; among others the scheduler chooses.
     """
     by_modes: dict[tuple[str, ...], list[StoredObject]] = {}
     for volume in volumes:
@@ -256,7 +256,7 @@ def _attributes_class(obj: StoredObject) -> str:
     return obj["spec"].get("volumeAttributesClassName") or ""
 
 
-PRE_RESIZE_CAPACITY = "volume.alpha.kubernetes.io/pre-resize-capacity"
+PRE_RESIZE_CAPACITY: Final = "volume.alpha.kubernetes.io/pre-resize-capacity"
 
 
 def phase_of(obj: Object) -> str:
@@ -275,8 +275,8 @@ class Binding:
     """Writes bindings for one controller.
 
     Args:
-        client: The client of the controller.
-        recorder: The recorder of the controller.
+        client: the client of the controller.
+        recorder: the recorder of the controller.
     """
 
     def __init__(self, client: Client, recorder: Recorder) -> None:

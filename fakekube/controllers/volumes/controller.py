@@ -12,6 +12,7 @@ syncVolume, reclaimVolume).
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from fakekube.apiserver.admission.defaults import newest_default
 from fakekube.apiserver.admission.storage import DEFAULT_MARKS
@@ -48,8 +49,8 @@ from fakekube.controllers.volumes.binding import (
 
 __all__ = ["ClaimSync", "PersistentVolumeController", "VolumeSync"]
 
-IN_TREE_FINALIZER = "kubernetes.io/pv-controller"
-MIGRATED_TO = "pv.kubernetes.io/migrated-to"
+IN_TREE_FINALIZER: Final = "kubernetes.io/pv-controller"
+MIGRATED_TO: Final = "pv.kubernetes.io/migrated-to"
 
 
 class VolumeSync:
@@ -153,14 +154,14 @@ class VolumeSync:
         )
 
 
-PROVISIONER = "volume.kubernetes.io/storage-provisioner"
-BETA_PROVISIONER = "volume.beta.kubernetes.io/storage-provisioner"
+PROVISIONER: Final = "volume.kubernetes.io/storage-provisioner"
+BETA_PROVISIONER: Final = "volume.beta.kubernetes.io/storage-provisioner"
 
-_LOST = "Bound claim has lost its PersistentVolume. Data on the volume is lost!"
-_LOST_REFERENCE = "Bound claim has lost reference to PersistentVolume. Data on the volume is lost!"
-_MISBOUND = "Two claims are bound to the same volume, this one is bound incorrectly"
-_WAITS = "waiting for first consumer to be created before binding"
-_NOTHING = "no persistent volumes available for this claim and no storage class is set"
+_LOST: Final = "Bound claim has lost its PersistentVolume. Data on the volume is lost!"
+_LOST_REFERENCE: Final = "Bound claim has lost reference to PersistentVolume. Data on the volume is lost!"
+_MISBOUND: Final = "Two claims are bound to the same volume, this one is bound incorrectly"
+_WAITS: Final = "waiting for first consumer to be created before binding"
+_NOTHING: Final = "no persistent volumes available for this claim and no storage class is set"
 
 
 class ClaimSync:
@@ -356,7 +357,7 @@ class PersistentVolumeController(Reconciler):
 
 
 def _became_bindable(event_type: str, volume: Object, old: Object | None) -> bool:
-    """Whether an unbound claim may be bound to the volume because of this change."""
+    """Reports whether an unbound claim may be bound to the volume because of this change."""
     if event_type == DELETED:
         return False
     free = (volume.get("status") or {}).get("phase") == "Available"

@@ -9,6 +9,7 @@ pkg/controller/volume/pvprotection/pv_protection_controller.go, pkg/controller/v
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from fakekube.apis.storage.finalizers import PV_PROTECTION, PVC_PROTECTION, VAC_PROTECTION
 from fakekube.controllers.objects import Object, is_controlled_by
@@ -16,7 +17,7 @@ from fakekube.controllers.reconciler import Key, Reconciler
 
 __all__ = ["AttributesClassProtection", "ClaimProtection", "VolumeProtection"]
 
-ATTRIBUTES_CLASSES = "volumeattributesclasses.storage.k8s.io"
+ATTRIBUTES_CLASSES: Final = "volumeattributesclasses.storage.k8s.io"
 
 
 class ClaimProtection(Reconciler):
@@ -133,13 +134,13 @@ def _object_key(obj: Object) -> Key:
 
 
 def _is_deletion_candidate(obj: Object, finalizer: str) -> bool:
-    """Whether the object is being deleted and has the finalizer (IsDeletionCandidate)."""
+    """Reports whether the object is being deleted and has the finalizer (IsDeletionCandidate)."""
     metadata = obj["metadata"]
     return "deletionTimestamp" in metadata and finalizer in metadata.get("finalizers", ())
 
 
 def _needs_finalizer(obj: Object, finalizer: str) -> bool:
-    """Whether the object is not being deleted and lacks the finalizer (NeedToAddFinalizer)."""
+    """Reports whether the object is not being deleted and lacks the finalizer (NeedToAddFinalizer)."""
     metadata = obj["metadata"]
     return "deletionTimestamp" not in metadata and finalizer not in metadata.get("finalizers", ())
 
@@ -159,7 +160,7 @@ def _remove_finalizer(obj: Object, finalizer: str) -> Object:
 
 
 def _pod_uses_claim(pod: Object, claim: Object) -> bool:
-    """Whether a pod on a node uses the claim, by its name or as the claim of an ephemeral volume."""
+    """Reports whether a pod on a node uses the claim, by its name or as the claim of an ephemeral volume."""
     if not pod["spec"].get("nodeName"):
         return False
     name = claim["metadata"]["name"]
@@ -171,7 +172,7 @@ def _pod_uses_claim(pod: Object, claim: Object) -> bool:
 
 
 def _is_for_running_pod(claim: Object, pod: Object) -> bool:
-    """Whether the pod controls the claim and is not being deleted without a grace period."""
+    """Reports whether the pod controls the claim and is not being deleted without a grace period."""
     metadata = pod["metadata"]
     shut_down = "deletionTimestamp" in metadata and metadata.get("deletionGracePeriodSeconds") == 0
     return not shut_down and is_controlled_by(claim, pod)

@@ -14,7 +14,7 @@ Specified by: pkg/controller/volume/expand/expand_controller.go; sigs.k8s.io/sig
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 
 from fakekube.apis.validation.resource_lists import quantity
 from fakekube.controllers.client import ApiError
@@ -41,7 +41,7 @@ from fakekube.controllers.volumes.controller import PROVISIONER as PROVISIONER_A
 
 __all__ = ["DEFAULT_CLASS", "PROVISIONER", "ExpandController", "StorageProvisioner", "is_expansion_requested"]
 
-_WAITS = "waiting for an external controller to expand this PVC"
+_WAITS: Final = "waiting for an external controller to expand this PVC"
 
 
 class ExpandController(Reconciler):
@@ -75,14 +75,14 @@ class ExpandController(Reconciler):
 
 
 def is_expansion_requested(claim: Object) -> bool:
-    """Whether the claim is bound and requests more than its capacity."""
+    """Reports whether the claim is bound and requests more than its capacity."""
     capacity = ((claim.get("status") or {}).get("capacity") or {}).get("storage", "0")
     return phase_of(claim) == "Bound" and requested_storage(claim) > quantity(capacity)
 
 
-PROVISIONER = "fakekube.dev/host-path"
+PROVISIONER: Final = "fakekube.dev/host-path"
 
-DEFAULT_CLASS: dict[str, Any] = {
+DEFAULT_CLASS: Final[dict[str, Any]] = {
     "apiVersion": "storage.k8s.io/v1",
     "kind": "StorageClass",
     "metadata": {"name": "standard", "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}},
@@ -164,7 +164,7 @@ class StorageProvisioner(Reconciler):
 
 
 def _should_provision(claim: Object) -> bool:
-    """Whether the claim needs a volume of this provisioner."""
+    """Reports whether the claim needs a volume of this provisioner."""
     metadata = claim["metadata"]
     provisioner = (metadata.get("annotations") or {}).get(PROVISIONER_ANNOTATION)
     return provisioner == PROVISIONER and not claim["spec"].get("volumeName") and "deletionTimestamp" not in metadata

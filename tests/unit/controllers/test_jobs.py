@@ -193,11 +193,11 @@ def test_the_backoff_doubles(failures: int, wait: float) -> None:
 
 def test_a_success_resets_the_backoff() -> None:
     early, late = pod("2026-01-01T00:00:10Z"), pod("2026-01-01T00:00:30Z")
-    record = BackoffRecord().updated([], [early, late])
+    record = BackoffRecord().with_terminated_pods([], [early, late])
     assert (record.failures, record.last_failure) == (2, get_finished_time(late))
-    assert record.updated([], []) == record
-    assert record.updated([pod("2026-01-01T00:00:20Z")], [late]) == BackoffRecord(1, get_finished_time(late))
-    assert record.updated([pod("2026-01-01T00:00:40Z")], [late]) == BackoffRecord()
+    assert record.with_terminated_pods([], []) == record
+    assert record.with_terminated_pods([pod("2026-01-01T00:00:20Z")], [late]) == BackoffRecord(1, get_finished_time(late))
+    assert record.with_terminated_pods([pod("2026-01-01T00:00:40Z")], [late]) == BackoffRecord()
 
 
 @pytest.mark.parametrize(

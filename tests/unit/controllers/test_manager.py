@@ -223,7 +223,7 @@ def test_a_change_that_a_controller_cannot_handle_is_skipped(
 def test_a_controller_that_cannot_start_is_skipped(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(Probe, "started", lambda self: 1 / 0)
+    monkeypatch.setattr(Probe, "on_start", lambda self: 1 / 0)
     cluster.create(config_map("a"))
     cluster.settle()
     cluster.create(config_map("b"))

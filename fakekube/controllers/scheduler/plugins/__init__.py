@@ -5,6 +5,8 @@ Specified by: pkg/scheduler/apis/config/v1/default_plugins.go.
 
 from __future__ import annotations
 
+from typing import Final
+
 from fakekube.controllers.scheduler.framework import FilterPlugin, ScorePlugin
 from fakekube.controllers.scheduler.plugins.inter_pod_affinity import InterPodAffinity, InterPodAffinityScore
 from fakekube.controllers.scheduler.plugins.node import (
@@ -23,7 +25,7 @@ from fakekube.controllers.scheduler.plugins.volume import NodeVolumeLimits, Volu
 
 __all__ = ["FILTERS", "SCORES"]
 
-FILTERS: tuple[type[FilterPlugin], ...] = (
+FILTERS: Final[tuple[type[FilterPlugin], ...]] = (
     NodeUnschedulable,
     NodeName,
     TaintToleration,
@@ -38,7 +40,7 @@ FILTERS: tuple[type[FilterPlugin], ...] = (
     InterPodAffinity,
 )
 
-SCORES: tuple[type[ScorePlugin], ...] = (
+SCORES: Final[tuple[type[ScorePlugin], ...]] = (
     TaintTolerationScore,
     NodeAffinityScore,
     LeastAllocated,

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from fakekube.apimachinery.selectors.nodes import preferred_weight, required_node_affinity
 from fakekube.apimachinery.selectors.taints import tolerates_all, untolerated
@@ -70,7 +70,7 @@ class NodeName(FilterPlugin):
         return None if node.name == self._node_name else self.refusal
 
 
-TAINT = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
+TAINT: Final = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 
 
 class NodeUnschedulable(FilterPlugin):
@@ -87,7 +87,7 @@ class NodeUnschedulable(FilterPlugin):
         return self.refusal if (node.obj.get("spec") or {}).get("unschedulable") else None
 
 
-EVERY_ADDRESS = "0.0.0.0"
+EVERY_ADDRESS: Final = "0.0.0.0"
 
 
 class NodePorts(FilterPlugin):
@@ -183,7 +183,7 @@ class NodeAffinityScore(ScorePlugin):
         return default_normalize(scores)
 
 
-PREFER_NO_SCHEDULE = "PreferNoSchedule"
+PREFER_NO_SCHEDULE: Final = "PreferNoSchedule"
 
 Tolerations = Sequence[Mapping[str, Any]]
 
@@ -231,10 +231,10 @@ class TaintTolerationScore(ScorePlugin):
         return default_normalize(scores, reverse=True)
 
 
-MEGABYTE = 1024 * 1024
+MEGABYTE: Final = 1024 * 1024
 #: The sizes for the lowest and the highest score (minThreshold, maxContainerThreshold).
-SMALLEST = 23 * MEGABYTE
-LARGEST_OF_CONTAINER = 1000 * MEGABYTE
+SMALLEST: Final = 23 * MEGABYTE
+LARGEST_OF_CONTAINER: Final = 1000 * MEGABYTE
 
 
 class ImageLocality(ScorePlugin):

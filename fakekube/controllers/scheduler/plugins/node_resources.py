@@ -6,7 +6,7 @@ Specified by: pkg/scheduler/framework/plugins/noderesources/{fit,least_allocated
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from fakekube.controllers.scheduler.framework import MAX_NODE_SCORE, Code, Cycle, FilterPlugin, ScorePlugin, Status
 from fakekube.controllers.scheduler.nodeinfo import Amounts, NodeInfo
@@ -14,8 +14,8 @@ from fakekube.controllers.scheduler.nodeinfo import Amounts, NodeInfo
 __all__ = ["BalancedAllocation", "Fit", "InsufficientResource", "LeastAllocated", "insufficient_resources"]
 
 #: The order of reasons; other resources follow.
-NATIVE = ("cpu", "memory", "ephemeral-storage")
-SCORED = ("cpu", "memory")
+NATIVE: Final = ("cpu", "memory", "ephemeral-storage")
+SCORED: Final = ("cpu", "memory")
 
 
 class InsufficientResource(NamedTuple):
@@ -40,10 +40,10 @@ def insufficient_resources(
     """Yields the resources of a node that are insufficient for a pod.
 
     Args:
-        requests: The requests of the pod.
-        allocatable: The allocatable resources of the node.
-        requested: The sum of the requests of the pods on the node.
-        pods: The number of pods on the node.
+        requests: the requests of the pod.
+        allocatable: the allocatable resources of the node.
+        requested: the sum of the requests of the pods on the node.
+        pods: the number of pods on the node.
     """
     capacity = allocatable.get("pods", 0)
     if pods + 1 > capacity:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 from fakekube.controllers.scheduler.framework import Code, Cycle, FilterPlugin, Lister, PreFilterRejection, Status
 from fakekube.controllers.scheduler.nodeinfo import NodeInfo, PodInfo
@@ -27,7 +27,7 @@ from fakekube.controllers.scheduler.volumes import (
 
 __all__ = ["NodeVolumeLimits", "VolumeBinding", "VolumeRestrictions", "VolumeZone"]
 
-UNBOUND = "pod has unbound immediate PersistentVolumeClaims"
+UNBOUND: Final = "pod has unbound immediate PersistentVolumeClaims"
 
 
 class VolumeBinding(FilterPlugin):
@@ -185,11 +185,11 @@ def _disks_conflict(one: _Disk, other: _Disk | None) -> bool:
 
 
 #: Labels, and the deprecated labels with the same meaning.
-TOPOLOGIES = {
+TOPOLOGIES: Final = {
     "topology.kubernetes.io/zone": "failure-domain.beta.kubernetes.io/zone",
     "topology.kubernetes.io/region": "failure-domain.beta.kubernetes.io/region",
 }
-SEPARATOR = "__"
+SEPARATOR: Final = "__"
 
 
 class VolumeZone(FilterPlugin):
