@@ -62,19 +62,19 @@ def new_resource_quota_controller() -> Reconciler:
 
 
 def new_csr_approving_controller() -> Reconciler:
-    from fakekube.controllers.certificates.controllers import CSRApprovingController
+    from fakekube.controllers.certificates import CSRApprovingController
 
     return CSRApprovingController()
 
 
 def new_csr_signing_controller() -> Reconciler:
-    from fakekube.controllers.certificates.controllers import CSRSigningController
+    from fakekube.controllers.certificates import CSRSigningController
 
     return CSRSigningController()
 
 
 def new_csr_cleaner_controller() -> Reconciler:
-    from fakekube.controllers.certificates.controllers import CSRCleanerController
+    from fakekube.controllers.certificates import CSRCleanerController
 
     return CSRCleanerController()
 

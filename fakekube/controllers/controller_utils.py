@@ -5,7 +5,8 @@ if it has been ready for minReadySeconds. `sort_for_deletion` compares ages by p
 same age the one to delete is random.
 
 Specified by: pkg/controller/controller_utils.go (ActivePodsWithRanks, FindMinNextPodAvailabilityCheck, RealPodControl),
-pkg/api/v1/pod/util.go.
+pkg/api/v1/pod/util.go,
+k8s.io/apimachinery/pkg/util/intstr/intstr.go (GetScaledValueFromIntOrPercent).
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ __all__ = [
     "count_ready",
     "find_min_next_pod_availability_check",
     "get_pod_from_template",
+    "get_scaled_value",
     "is_namespace_terminating",
     "is_pod_active",
     "is_pod_available",
@@ -36,7 +38,6 @@ __all__ = [
     "phase_of",
     "sort_for_deletion",
 ]
-
 
 DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 _MAX_NAME: Final = 253
@@ -266,3 +267,24 @@ class PodControl:
                 self.recorder.event(owner, "Warning", "FailedDelete", f"Error deleting: {error}")
             raise
         self.recorder.event(owner, "Normal", "SuccessfulDelete", f"Deleted pod: {name}")
+
+
+def get_scaled_value(value: int | str | None, total: int, *, round_up: bool) -> int:
+    """Returns the number that an IntOrString stands for (GetScaledValueFromIntOrPercent).
+
+    Args:
+        value: a number, or a percentage such as "25%"; None stands for 0.
+        total: the number that a percentage refers to.
+        round_up: whether a fraction is rounded up or down.
+
+    Raises:
+        ValueError: the text is not a percentage.
+    """
+    if value is None:
+        return 0
+    if isinstance(value, int):
+        return value
+    if not value.endswith("%"):
+        raise ValueError("invalid value for IntOrString: invalid type: string is not a percentage")
+    share = int(value[:-1]) * total
+    return -(-share // 100) if round_up else share // 100

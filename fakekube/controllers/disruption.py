@@ -14,10 +14,9 @@ from datetime import timedelta
 from typing import Any, Final
 
 from fakekube.apimachinery.selectors import from_label_selector
-from fakekube.apis.validation.conditions import find_condition
+from fakekube.apis.validation.conditions import find_condition, set_status_condition
 from fakekube.controllers.client import ApiError, UnknownResource
-from fakekube.controllers.controller_utils import is_pod_ready, is_pod_terminal, parse_time
-from fakekube.controllers.intstr import get_scaled_value
+from fakekube.controllers.controller_utils import get_scaled_value, is_pod_ready, is_pod_terminal, parse_time
 from fakekube.controllers.objects import Object, get_controller_of
 from fakekube.controllers.reconciler import Key, Reconciler
 
@@ -237,14 +236,7 @@ class DisruptionController(Reconciler):
             "reason": reason,
             "message": message,
         }
-        conditions = list(status.get("conditions") or ())
-        for index, one in enumerate(conditions):
-            if one["type"] == made["type"]:
-                if one["status"] == verdict:
-                    made["lastTransitionTime"] = one["lastTransitionTime"]
-                conditions[index] = made
-                return conditions
-        return [*conditions, made]
+        return set_status_condition(status.get("conditions"), made)
 
     def _fail_safe(self, budget: Object, message: str) -> None:
         """Allows no disruptions, because the sync has failed."""

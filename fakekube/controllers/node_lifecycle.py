@@ -18,9 +18,15 @@ from enum import Enum
 from typing import ClassVar, Final
 
 from fakekube.apis.validation.conditions import find_condition
+from fakekube.apis.well_known import (
+    TAINT_EFFECT_NO_EXECUTE,
+    TAINT_NODE_NOT_READY,
+    TAINT_NODE_UNREACHABLE,
+    TAINT_NODE_UNSCHEDULABLE,
+)
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_utils import parse_time
-from fakekube.controllers.node_utils import NOT_READY, UNREACHABLE, UNSCHEDULABLE, Taint, has_kubelet, swap_taints, taint_keys
+from fakekube.controllers.node_utils import Taint, has_kubelet, swap_taints, taint_keys
 from fakekube.controllers.objects import Object
 from fakekube.controllers.reconciler import Key, Reconciler
 
@@ -37,12 +43,11 @@ LARGE_ZONE: Final = 50
 #: Share of nodes that are not ready (--unhealthy-zone-threshold).
 UNHEALTHY_SHARE: Final = 0.55
 
-NO_EXECUTE: Final = "NoExecute"
 NO_SCHEDULE: Final = "NoSchedule"
 
 #: Condition → status → the key of the taint.
 CONDITION_TAINTS: Final[Mapping[str, Mapping[str, str]]] = {
-    "Ready": {"False": NOT_READY, "Unknown": UNREACHABLE},
+    "Ready": {"False": TAINT_NODE_NOT_READY, "Unknown": TAINT_NODE_UNREACHABLE},
     "MemoryPressure": {"True": "node.kubernetes.io/memory-pressure"},
     "DiskPressure": {"True": "node.kubernetes.io/disk-pressure"},
     "NetworkUnavailable": {"True": "node.kubernetes.io/network-unavailable"},
@@ -85,13 +90,13 @@ def condition_taints(node: Object) -> list[Taint]:
         if one.get("status") in CONDITION_TAINTS.get(one.get("type", ""), {})
     ]
     if (node.get("spec") or {}).get("unschedulable"):
-        taints.append((UNSCHEDULABLE, NO_SCHEDULE))
+        taints.append((TAINT_NODE_UNSCHEDULABLE, NO_SCHEDULE))
     return taints
 
 
 def _has_stale_unschedulable_taint(node: Object) -> bool:
     """Reports whether the node has the taint for a cordoned node, but is not cordoned."""
-    return not (node.get("spec") or {}).get("unschedulable") and (UNSCHEDULABLE, NO_SCHEDULE) in taint_keys(node)
+    return not (node.get("spec") or {}).get("unschedulable") and (TAINT_NODE_UNSCHEDULABLE, NO_SCHEDULE) in taint_keys(node)
 
 
 def zone_key(node: Object) -> str:
@@ -297,13 +302,16 @@ class NodeLifecycleController(Reconciler):
         present = [
             (key, effect)
             for key, effect in taint_keys(node)
-            if effect == NO_SCHEDULE and (key == UNSCHEDULABLE or key in _CONDITION_KEYS)
+            if effect == NO_SCHEDULE and (key == TAINT_NODE_UNSCHEDULABLE or key in _CONDITION_KEYS)
         ]
         return swap_taints(self.client, node, desired, [one for one in present if one not in desired])
 
     def _reconcile_no_execute_taints(self, node: Object, ready: str) -> None:
         name = node["metadata"]["name"]
-        by_status = {"False": (NOT_READY, NO_EXECUTE), "Unknown": (UNREACHABLE, NO_EXECUTE)}
+        by_status = {
+            "False": (TAINT_NODE_NOT_READY, TAINT_EFFECT_NO_EXECUTE),
+            "Unknown": (TAINT_NODE_UNREACHABLE, TAINT_EFFECT_NO_EXECUTE),
+        }
         present = set(taint_keys(node))
         if ready == "True":
             swap_taints(self.client, node, (), by_status.values())
@@ -371,7 +379,12 @@ class NodeLifecycleController(Reconciler):
         now = self.clock.monotonic()
         for node in self._list_nodes(*newer):
             if disrupted:
-                swap_taints(self.client, node, (), ((NOT_READY, NO_EXECUTE), (UNREACHABLE, NO_EXECUTE)))
+                swap_taints(
+                    self.client,
+                    node,
+                    (),
+                    ((TAINT_NODE_NOT_READY, TAINT_EFFECT_NO_EXECUTE), (TAINT_NODE_UNREACHABLE, TAINT_EFFECT_NO_EXECUTE)),
+                )
             else:
                 if health := self._health.get(node["metadata"]["name"]):
                     health.probed = now

@@ -14,7 +14,7 @@ from typing import Any, Final
 from fakekube.controllers.client import Client
 from fakekube.controllers.objects import Object
 
-__all__ = ["LABEL", "NOT_READY", "SILENT", "UNREACHABLE", "UNSCHEDULABLE", "Taint", "has_kubelet", "swap_taints", "taint_keys"]
+__all__ = ["LABEL", "SILENT", "Taint", "has_kubelet", "swap_taints", "taint_keys"]
 
 LABEL: Final = "fakekube.dev/kubelet"
 SILENT: Final = "silent"
@@ -27,10 +27,6 @@ def has_kubelet(node: Mapping[str, Any]) -> bool:
 
 #: (key, effect), which identify a taint of a node.
 Taint = tuple[str, str]
-
-NOT_READY: Final = "node.kubernetes.io/not-ready"
-UNREACHABLE: Final = "node.kubernetes.io/unreachable"
-UNSCHEDULABLE: Final = "node.kubernetes.io/unschedulable"
 
 
 def taint_keys(node: Object) -> list[Taint]:

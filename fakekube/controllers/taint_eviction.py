@@ -6,21 +6,20 @@ Specified by: pkg/controller/tainteviction/taint_eviction.go.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 from fakekube.apimachinery.selectors.taints import tolerates
+from fakekube.apis.well_known import TAINT_EFFECT_NO_EXECUTE
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.objects import Object
 from fakekube.controllers.reconciler import Key, Reconciler
 
 __all__ = ["TaintEvictionController", "get_min_toleration_time"]
 
-NO_EXECUTE: Final = "NoExecute"
-
 
 def get_no_execute_taints(node: Object | None) -> list[Object]:
     """Returns the taints of a node with the effect NoExecute."""
-    return [one for one in ((node or {}).get("spec") or {}).get("taints") or () if one.get("effect") == NO_EXECUTE]
+    return [one for one in ((node or {}).get("spec") or {}).get("taints") or () if one.get("effect") == TAINT_EFFECT_NO_EXECUTE]
 
 
 def get_min_toleration_time(taints: Sequence[Object], tolerations: Sequence[Object]) -> float | None:

@@ -6,10 +6,10 @@ k8s.io/apimachinery/pkg/api/meta/conditions.go.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-__all__ = ["condition", "find_condition", "with_condition", "with_condition_since"]
+__all__ = ["condition", "find_condition", "set_status_condition", "with_condition", "with_condition_since"]
 
 Object = dict[str, Any]
 
@@ -22,6 +22,17 @@ def condition(obj: Object, type_: str) -> Mapping[str, str]:
 def find_condition(status: Mapping[str, Any], type_: str) -> Object | None:
     """Returns the condition of this type; None if the status has none (FindStatusCondition)."""
     return next((one for one in status.get("conditions") or () if one.get("type") == type_), None)
+
+
+def set_status_condition(conditions: Iterable[Object] | None, new: Object) -> list[Object]:
+    """Returns the conditions with this one; lastTransitionTime stays if the status does (meta.SetStatusCondition)."""
+    result = list(conditions or ())
+    for index, old in enumerate(result):
+        if old["type"] == new["type"]:
+            since = old["lastTransitionTime"] if old["status"] == new["status"] else new["lastTransitionTime"]
+            result[index] = {**new, "lastTransitionTime": since}
+            return result
+    return [*result, new]
 
 
 def with_condition(obj: Object, *, type_: str, status: str, reason: str, message: str, now: str) -> Object:

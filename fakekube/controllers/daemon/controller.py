@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from fakekube.apis.well_known import CONTROLLER_REVISION_HASH_LABEL
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_ref_manager import ControllerRefManager, keys_of_controllers, selector_of
 from fakekube.controllers.controller_utils import (
@@ -22,7 +23,6 @@ from fakekube.controllers.controller_utils import (
 )
 from fakekube.controllers.daemon.update import Revisions, allows_surge, rolling_update
 from fakekube.controllers.daemon.utils import (
-    HASH_LABEL,
     Backoff,
     Placement,
     by_creation,
@@ -89,7 +89,7 @@ class DaemonSetController(Reconciler):
             return
         revisions = Revisions(self, daemon_set)
         current, old = revisions.construct_history(self._claim_pods(daemon_set))
-        hash_ = current["metadata"]["labels"][HASH_LABEL]
+        hash_ = current["metadata"]["labels"][CONTROLLER_REVISION_HASH_LABEL]
         failure = None
         try:
             if not self._manage_pods(key, daemon_set, hash_):

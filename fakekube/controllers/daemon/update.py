@@ -15,13 +15,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from fakekube.apimachinery.schema.trees import in_order
+from fakekube.apis.well_known import CONTROLLER_REVISION_HASH_LABEL
 from fakekube.controllers import history
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_ref_manager import ControllerRefManager, selector_of
-from fakekube.controllers.controller_utils import is_pod_available
-from fakekube.controllers.daemon.utils import HASH_LABEL, get_template_generation, is_pod_updated, node_should_run_daemon_pod
+from fakekube.controllers.controller_utils import get_scaled_value, is_pod_available
+from fakekube.controllers.daemon.utils import get_template_generation, is_pod_updated, node_should_run_daemon_pod
 from fakekube.controllers.hashing import compute_hash
-from fakekube.controllers.intstr import get_scaled_value
 from fakekube.controllers.objects import Object, new_controller_ref
 from fakekube.controllers.reconciler import Reconciler
 
@@ -79,9 +79,9 @@ class Revisions:
     def _label_revision(self, revision: Object) -> Object:
         metadata = revision["metadata"]
         labels = metadata.get("labels") or {}
-        if HASH_LABEL in labels:
+        if CONTROLLER_REVISION_HASH_LABEL in labels:
             return revision
-        labels = {**labels, HASH_LABEL: metadata["name"]}
+        labels = {**labels, CONTROLLER_REVISION_HASH_LABEL: metadata["name"]}
         return self._controller.client.update({**revision, "metadata": {**metadata, "labels": labels}})
 
     def _create_snapshot(self, number: int) -> Object:
@@ -95,7 +95,7 @@ class Revisions:
             "metadata": {
                 "name": name,
                 "namespace": metadata["namespace"],
-                "labels": {**labels, HASH_LABEL: hash_},
+                "labels": {**labels, CONTROLLER_REVISION_HASH_LABEL: hash_},
                 "annotations": dict(metadata.get("annotations") or {}),
                 "ownerReferences": [new_controller_ref(self._set)],
             },
@@ -116,11 +116,15 @@ class Revisions:
 
     def _dedup_revisions(self, revision: Object, kept: Object, pods: Iterable[Object]) -> None:
         """Labels the pods of a duplicate revision with the hash of the kept one, and deletes the duplicate."""
-        client, hash_ = self._controller.client, kept["metadata"]["labels"][HASH_LABEL]
+        client, hash_ = self._controller.client, kept["metadata"]["labels"][CONTROLLER_REVISION_HASH_LABEL]
         for pod in pods:
             metadata = pod["metadata"]
-            if (metadata.get("labels") or {}).get(HASH_LABEL) == revision["metadata"]["labels"][HASH_LABEL] != hash_:
-                patch = {"metadata": {"labels": {HASH_LABEL: hash_}}}
+            if (
+                (metadata.get("labels") or {}).get(CONTROLLER_REVISION_HASH_LABEL)
+                == revision["metadata"]["labels"][CONTROLLER_REVISION_HASH_LABEL]
+                != hash_
+            ):
+                patch = {"metadata": {"labels": {CONTROLLER_REVISION_HASH_LABEL: hash_}}}
                 client.patch("pods", metadata["name"], patch, namespace=metadata["namespace"])
         self._delete_revision(revision)
 
@@ -131,8 +135,8 @@ class Revisions:
     def cleanup_history(self, old: list[Object], pods: Iterable[Object]) -> None:
         """Deletes the oldest revisions without pods, until revisionHistoryLimit is kept."""
         surplus = len(old) - self._set["spec"].get("revisionHistoryLimit", 10)
-        live = {(pod["metadata"].get("labels") or {}).get(HASH_LABEL) for pod in pods}
-        unused = [one for one in old if one["metadata"]["labels"].get(HASH_LABEL) not in live]
+        live = {(pod["metadata"].get("labels") or {}).get(CONTROLLER_REVISION_HASH_LABEL) for pod in pods}
+        unused = [one for one in old if one["metadata"]["labels"].get(CONTROLLER_REVISION_HASH_LABEL) not in live]
         for one in unused[: max(surplus, 0)]:
             self._delete_revision(one)
 

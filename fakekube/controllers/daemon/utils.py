@@ -19,11 +19,11 @@ from typing import Final
 
 from fakekube.apimachinery.selectors.nodes import required_node_affinity
 from fakekube.apimachinery.selectors.taints import untolerated
+from fakekube.apis.well_known import CONTROLLER_REVISION_HASH_LABEL
 from fakekube.controllers.controller_utils import is_pod_available, is_pod_ready, phase_of
 from fakekube.controllers.objects import Object
 
 __all__ = [
-    "HASH_LABEL",
     "Backoff",
     "Placement",
     "add_daemon_pod_tolerations",
@@ -35,7 +35,6 @@ __all__ = [
     "node_should_run_daemon_pod",
 ]
 
-HASH_LABEL: Final = "controller-revision-hash"
 GENERATION_LABEL: Final = "pod-template-generation"
 GENERATION_ANNOTATION: Final = "deprecated.daemonset.template.generation"
 
@@ -64,7 +63,7 @@ def is_pod_updated(pod: Object, hash_: str, generation: int | None) -> bool:
     """Reports whether the pod was created from the present template."""
     labels = pod["metadata"].get("labels") or {}
     by_generation = generation is not None and labels.get(GENERATION_LABEL) == str(generation)
-    return by_generation or (bool(hash_) and labels.get(HASH_LABEL) == hash_)
+    return by_generation or (bool(hash_) and labels.get(CONTROLLER_REVISION_HASH_LABEL) == hash_)
 
 
 def add_daemon_pod_tolerations(spec: Object) -> Object:
@@ -94,7 +93,7 @@ def create_pod_template(daemon_set: Object, node: str, hash_: str) -> Object:
     if generation is not None:
         labels[GENERATION_LABEL] = str(generation)
     if hash_:
-        labels[HASH_LABEL] = hash_
+        labels[CONTROLLER_REVISION_HASH_LABEL] = hash_
     spec = dict(template["spec"])
     spec["tolerations"] = [dict(one) for one in spec.get("tolerations") or ()]
     spec = add_daemon_pod_tolerations(spec)
@@ -254,7 +253,7 @@ class Placement:
         """Returns the oldest pod of the present template, and the oldest pod of a former one."""
 
         def is_new(pod: Object) -> bool:
-            return (pod["metadata"].get("labels") or {}).get(HASH_LABEL) == self.hash_
+            return (pod["metadata"].get("labels") or {}).get(CONTROLLER_REVISION_HASH_LABEL) == self.hash_
 
         new = next((pod for pod in running if is_new(pod)), None)
         return new, next((pod for pod in running if not is_new(pod)), None)

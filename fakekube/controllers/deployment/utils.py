@@ -15,7 +15,8 @@ from collections.abc import Iterable
 from typing import Final
 
 from fakekube.apis.validation.conditions import find_condition
-from fakekube.controllers.intstr import get_scaled_value
+from fakekube.apis.well_known import LAST_APPLIED_CONFIG_ANNOTATION
+from fakekube.controllers.controller_utils import get_scaled_value
 from fakekube.controllers.objects import Object
 
 __all__ = [
@@ -85,10 +86,11 @@ REVISION: Final = "deployment.kubernetes.io/revision"
 REVISION_HISTORY: Final = "deployment.kubernetes.io/revision-history"
 DESIRED_REPLICAS: Final = "deployment.kubernetes.io/desired-replicas"
 MAX_REPLICAS: Final = "deployment.kubernetes.io/max-replicas"
-LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 ROLLBACK_TO: Final = "deprecated.deployment.rollback.to"
 
-_NOT_COPIED: Final = frozenset({LAST_APPLIED, REVISION, REVISION_HISTORY, DESIRED_REPLICAS, MAX_REPLICAS, ROLLBACK_TO})
+_NOT_COPIED: Final = frozenset(
+    {LAST_APPLIED_CONFIG_ANNOTATION, REVISION, REVISION_HISTORY, DESIRED_REPLICAS, MAX_REPLICAS, ROLLBACK_TO}
+)
 #: Characters of the annotation with former revisions (maxRevHistoryLengthInChars).
 _MAX_HISTORY: Final = 2000
 

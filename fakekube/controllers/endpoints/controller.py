@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from ipaddress import ip_address
 from typing import Any, ClassVar, Final
 
+from fakekube.apis.well_known import IS_HEADLESS_SERVICE
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_utils import is_namespace_terminating, is_pod_ready
 from fakekube.controllers.endpoints.service_reconciler import (
@@ -28,7 +29,6 @@ __all__ = ["EndpointsController"]
 
 MANAGED_BY: Final = "endpoints.kubernetes.io/managed-by"
 MANAGER: Final = "endpoint-controller"
-HEADLESS: Final = "service.kubernetes.io/headless"
 OVER_CAPACITY: Final = "endpoints.kubernetes.io/over-capacity"
 #: The maximum number of addresses (maxCapacity).
 MAX_CAPACITY: Final = 1000
@@ -68,9 +68,9 @@ class EndpointsController(ServiceReconciler):
     def _write_endpoints(self, service: Object, current: Object | None, subsets: list[Object], trigger_time: str | None) -> None:
         labels = dict(service["metadata"].get("labels") or {})
         if is_headless(service):
-            labels[HEADLESS] = ""
+            labels[IS_HEADLESS_SERVICE] = ""
         else:
-            labels.pop(HEADLESS, None)
+            labels.pop(IS_HEADLESS_SERVICE, None)
         labels[MANAGED_BY] = MANAGER
         metadata = (
             dict(current["metadata"])

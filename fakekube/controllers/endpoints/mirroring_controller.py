@@ -10,6 +10,7 @@ from functools import partial
 from ipaddress import ip_address
 from typing import Any, ClassVar, Final
 
+from fakekube.apis.well_known import LAST_APPLIED_CONFIG_ANNOTATION
 from fakekube.controllers.endpoints.service_reconciler import LAST_CHANGE, repack_subsets
 from fakekube.controllers.endpoints.slices import (
     MANAGED_BY,
@@ -30,7 +31,6 @@ __all__ = ["EndpointSliceMirroringController"]
 MANAGER: Final = "endpointslicemirroring-controller.k8s.io"
 SKIP: Final = "endpointslice.kubernetes.io/skip-mirror"
 LEADER: Final = "control-plane.alpha.kubernetes.io/leader"
-LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 #: Addresses of a subset that are mirrored, and endpoints in a slice.
 LIMIT: Final = 1000
 
@@ -133,7 +133,9 @@ def _slice_metadata(endpoints: Object) -> tuple[dict[str, str], dict[str, str]]:
     metadata = endpoints["metadata"]
     labels = {**(metadata.get("labels") or {}), SERVICE_NAME: metadata["name"], MANAGED_BY: MANAGER}
     annotations = {
-        name: value for name, value in (metadata.get("annotations") or {}).items() if name not in (LAST_CHANGE, LAST_APPLIED)
+        name: value
+        for name, value in (metadata.get("annotations") or {}).items()
+        if name not in (LAST_CHANGE, LAST_APPLIED_CONFIG_ANNOTATION)
     }
     return labels, annotations
 

@@ -11,6 +11,7 @@ from functools import partial
 from ipaddress import ip_address
 from typing import Any, ClassVar, Final
 
+from fakekube.apis.well_known import IS_HEADLESS_SERVICE, LABEL_TOPOLOGY_ZONE
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_utils import is_namespace_terminating, is_pod_ready
 from fakekube.controllers.endpoints.service_reconciler import (
@@ -39,9 +40,7 @@ from fakekube.controllers.reconciler import Key
 __all__ = ["EndpointSliceController", "pod_to_endpoint"]
 
 MANAGER: Final = "endpointslice-controller.k8s.io"
-HEADLESS: Final = "service.kubernetes.io/headless"
-RESERVED: Final = frozenset({SERVICE_NAME, MANAGED_BY, HEADLESS})
-ZONE: Final = "topology.kubernetes.io/zone"
+RESERVED: Final = frozenset({SERVICE_NAME, MANAGED_BY, IS_HEADLESS_SERVICE})
 #: The maximum number of endpoints in a slice (--max-endpoints-per-slice).
 LIMIT: Final = 100
 #: Values of trafficDistribution that give hints.
@@ -221,7 +220,7 @@ def _zone_hints(distribution: str | None, endpoint: Object) -> Object | None:
 
 
 def _zone_of_node(node: Mapping[str, Any]) -> str | None:
-    return (node["metadata"].get("labels") or {}).get(ZONE)
+    return (node["metadata"].get("labels") or {}).get(LABEL_TOPOLOGY_ZONE)
 
 
 def _is_owned_by(slice_: Object, service: Object) -> bool:
@@ -235,7 +234,7 @@ def _is_owned_by(slice_: Object, service: Object) -> bool:
 def _slice_labels(service: Object) -> dict[str, str]:
     labels = {key: value for key, value in (service["metadata"].get("labels") or {}).items() if key not in RESERVED}
     if is_headless(service):
-        labels[HEADLESS] = ""
+        labels[IS_HEADLESS_SERVICE] = ""
     return labels | {SERVICE_NAME: service["metadata"]["name"], MANAGED_BY: MANAGER}
 
 

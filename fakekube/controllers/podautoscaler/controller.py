@@ -21,6 +21,7 @@ from typing import Final, NamedTuple
 from fakekube.apimachinery.schema.quantity import parse as parse_quantity
 from fakekube.apimachinery.selectors import LabelSelector, SelectorError, parse_labels
 from fakekube.apis.rest.resource import Resource
+from fakekube.apis.validation.conditions import set_status_condition
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.objects import Object
 from fakekube.controllers.podautoscaler.metric_sources import FailedMetric, MetricSources, Proposal
@@ -262,23 +263,14 @@ class _Sync:
         self._controller.recorder.event(self._autoscaler, type_, reason, message)
 
     def _set_condition(self, type_: str, verdict: bool, reason: str, message: str) -> None:
-        status, conditions = "True" if verdict else "False", list(self.status.get("conditions") or ())
         made = {
             "type": type_,
-            "status": status,
+            "status": "True" if verdict else "False",
             "lastTransitionTime": self._controller.client.now(),
             "reason": reason,
             "message": message,
         }
-        for index, one in enumerate(conditions):
-            if one["type"] == type_:
-                if one["status"] == status:
-                    made["lastTransitionTime"] = one["lastTransitionTime"]
-                conditions[index] = made
-                break
-        else:
-            conditions.append(made)
-        self.status["conditions"] = conditions
+        self.status["conditions"] = set_status_condition(self.status.get("conditions"), made)
 
     def write_status(self) -> None:
         """Writes the status if it has changed."""

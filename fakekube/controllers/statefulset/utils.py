@@ -12,6 +12,7 @@ import re
 from datetime import datetime
 from typing import Final
 
+from fakekube.apis.well_known import CONTROLLER_REVISION_HASH_LABEL
 from fakekube.controllers.controller_utils import get_pod_from_template, is_pod_available, is_pod_ready, phase_of
 from fakekube.controllers.objects import Object, new_controller_ref
 
@@ -132,7 +133,6 @@ def update_claim_owner_refs(claim: Object, stateful_set: Object, pod: Object, sc
     return {**claim, "metadata": {**claim["metadata"], "ownerReferences": references}}
 
 
-REVISION_LABEL: Final = "controller-revision-hash"
 NAME_LABEL: Final = "statefulset.kubernetes.io/pod-name"
 INDEX_LABEL: Final = "apps.kubernetes.io/pod-index"
 _NAME: Final = re.compile(r"(.*)-([0-9]+)$")
@@ -172,7 +172,7 @@ def pod_in_ordinal_range(pod: Object, stateful_set: Object) -> bool:
 
 def get_pod_revision(pod: Object) -> str:
     """Returns the name of the ControllerRevision that the pod was created from."""
-    return (pod["metadata"].get("labels") or {}).get(REVISION_LABEL, "")  # type: ignore[no-any-return]
+    return (pod["metadata"].get("labels") or {}).get(CONTROLLER_REVISION_HASH_LABEL, "")  # type: ignore[no-any-return]
 
 
 # ---------------------------------------------------------------- states
@@ -201,7 +201,7 @@ def new_versioned_pod(stateful_set: Object, ordinal: int, revision: str) -> Obje
     name = f"{stateful_set['metadata']['name']}-{ordinal}"
     pod = get_pod_from_template(stateful_set["spec"]["template"], stateful_set)
     metadata = {**pod["metadata"], "name": name}
-    metadata["labels"] = {**metadata.get("labels", {}), REVISION_LABEL: revision}
+    metadata["labels"] = {**metadata.get("labels", {}), CONTROLLER_REVISION_HASH_LABEL: revision}
     spec = {**pod["spec"], "hostname": name}
     service = stateful_set["spec"].get("serviceName")
     if service:

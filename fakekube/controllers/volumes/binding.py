@@ -23,6 +23,7 @@ from fakekube.apimachinery.schema.quantity import Quantity
 from fakekube.apimachinery.selectors import from_label_selector
 from fakekube.apis.core.pods.references import claim_names
 from fakekube.apis.validation.resource_lists import quantity
+from fakekube.apis.well_known import ANN_MIGRATED_TO
 from fakekube.controllers.objects import Object, StoredObject
 from fakekube.controllers.recorder import get_reference
 
@@ -75,7 +76,6 @@ MIGRATED: Final[Mapping[str, str]] = {
 
 
 _IN_TREE: Final = "kubernetes.io/"
-_MIGRATED_TO: Final = "pv.kubernetes.io/migrated-to"
 #: The plugins of kube-controller-manager; none of them provisions.
 _KNOWN: Final = frozenset({
     "kubernetes.io/csi", "kubernetes.io/fc", "kubernetes.io/host-path", "kubernetes.io/iscsi", "kubernetes.io/local-volume",
@@ -112,7 +112,7 @@ def is_deleted_in_tree(volume: Mapping[str, Any]) -> bool:
         if provisioner != "kubernetes.io/host-path":
             known = provisioner in _KNOWN
             raise PluginError(_NOT_DELETABLE if known else f"no volume plugin matched name: {provisioner}")
-    if _MIGRATED_TO in annotations or "csi" in volume["spec"]:
+    if ANN_MIGRATED_TO in annotations or "csi" in volume["spec"]:
         return False
     if "hostPath" not in volume["spec"]:
         known = _SOURCES & volume["spec"].keys()

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from fakekube.apis.well_known import ANN_MIGRATED_TO
 from fakekube.apiserver.admission.defaults import newest_default
 from fakekube.apiserver.admission.storage import DEFAULT_MARKS
 from fakekube.controllers.client import ApiError
@@ -50,7 +51,6 @@ from fakekube.controllers.volumes.binding import (
 __all__ = ["ClaimSync", "PersistentVolumeController", "VolumeSync"]
 
 IN_TREE_FINALIZER: Final = "kubernetes.io/pv-controller"
-MIGRATED_TO: Final = "pv.kubernetes.io/migrated-to"
 
 
 class VolumeSync:
@@ -101,7 +101,7 @@ class VolumeSync:
     def _release_volume(self, volume: Object) -> None:
         if phase_of(volume) not in ("Released", "Failed"):
             volume = self._binding.set_volume_phase(volume, "Released")
-        if has_annotation(volume, MIGRATED_TO):
+        if has_annotation(volume, ANN_MIGRATED_TO):
             return
         policy = volume["spec"].get("persistentVolumeReclaimPolicy")
         if policy == "Delete":

@@ -17,6 +17,7 @@ from typing import Any, Final
 from fakekube.apimachinery.selectors import LabelSelector, from_label_selector
 from fakekube.apimachinery.selectors.nodes import required_node_affinity
 from fakekube.apimachinery.selectors.taints import untolerated
+from fakekube.apis.well_known import LABEL_TOPOLOGY_ZONE
 from fakekube.controllers.objects import get_controller_of
 from fakekube.controllers.scheduler.framework import MAX_NODE_SCORE, Code, Cycle, FilterPlugin, Lister, ScorePlugin, Status
 from fakekube.controllers.scheduler.nodeinfo import NodeInfo, PodInfo
@@ -54,7 +55,6 @@ def default_selector(pod: Mapping[str, Any], lister: Lister) -> LabelSelector:
 
 
 HOSTNAME: Final = "kubernetes.io/hostname"
-ZONE: Final = "topology.kubernetes.io/zone"
 
 
 @dataclass(slots=True, frozen=True)
@@ -238,4 +238,4 @@ class PodTopologySpreadScore(ScorePlugin):
 
 def _default_constraints(cycle: Cycle) -> list[Constraint]:
     selector = default_selector(cycle.pod.obj, cycle.lister)
-    return [] if selector.empty else [Constraint(3, HOSTNAME, selector), Constraint(5, ZONE, selector)]
+    return [] if selector.empty else [Constraint(3, HOSTNAME, selector), Constraint(5, LABEL_TOPOLOGY_ZONE, selector)]

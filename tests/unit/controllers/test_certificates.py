@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from fakekube import Cluster
-from fakekube.controllers.certificates.requests import names_of, parse, validate_kubelet_client, validate_kubelet_serving
+from fakekube.controllers.certificates import names_of, parse, validate_kubelet_client, validate_kubelet_serving
 from fakekube.net.certificates import authority
 
 CLIENT, KUBELET, SERVING = (

@@ -1,5 +1,7 @@
 """The controllers of CertificateSigningRequests: they approve, sign and delete requests.
 
+`parse` and the functions beside it check a request against the rules of its signer.
+
 A kubelet may request its own certificate (create certificatesigningrequests/selfnodeclient), or that of a node that bootstraps
 (…/nodeclient). Requests that are not allowed are checked again when ClusterRoles or their bindings change.
 
@@ -9,25 +11,155 @@ signer gets the condition Failed. Requests of other signers are ignored.
 Old requests are deleted: one hour after a decision, 24 hours after creation, or when the certificate expires. The real cleaner
 lists all of them every hour; here each is deleted at its own time.
 
-Specified by: pkg/controller/certificates/{approver/sarapprove,signer/signer,authority/policies,cleaner/cleaner}.go.
+Specified by: pkg/controller/certificates/{approver/sarapprove,signer/signer,authority/policies,cleaner/cleaner}.go,
+pkg/apis/certificates/helpers.go, pkg/controller/certificates/certificate_controller_utils.go.
 """
 
 from __future__ import annotations
 
 import base64
+import binascii
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from fakekube.controllers.certificates import requests
-from fakekube.controllers.certificates.requests import RESOURCE, Names
 from fakekube.controllers.objects import Object
 from fakekube.controllers.reconciler import Key, Reconciler
 
 if TYPE_CHECKING:
     from cryptography import x509
 
-__all__ = ["CSRApprovingController", "CSRCleanerController", "CSRSigningController"]
+__all__ = [
+    "RESOURCE",
+    "CSRApprovingController",
+    "CSRCleanerController",
+    "CSRSigningController",
+    "Names",
+    "has_condition",
+    "names_of",
+    "new_condition",
+    "parse",
+    "validate_kubelet_client",
+    "validate_kubelet_serving",
+]
+
+RESOURCE: Final = "certificatesigningrequests.certificates.k8s.io"
+
+_BEGIN: Final = b"-----BEGIN CERTIFICATE REQUEST-----"
+_NODE_NAME_PREFIX, _NODES = "system:node:", ["system:nodes"]
+_CLIENT_USAGES: Final = {"digital signature", "key encipherment", "client auth"}
+_SERVING_USAGES: Final = {"digital signature", "key encipherment", "server auth"}
+
+
+@dataclass(slots=True)
+class Names:
+    """The names in the subject and the subjectAltNames of a request."""
+
+    common_name: str
+    organizations: list[str]
+    dns: list[str]
+    addresses: list[Any]
+    emails: list[str]
+    uris: list[str]
+
+
+def parse(obj: Object) -> x509.CertificateSigningRequest | None:
+    """Returns the X.509 request of an object; None if it is missing or malformed (ParseCSR)."""
+    from cryptography import x509
+
+    try:
+        text = base64.b64decode(obj["spec"]["request"])
+        return x509.load_pem_x509_csr(text) if text.lstrip().startswith(_BEGIN) else None
+    except (ValueError, binascii.Error):
+        return None
+
+
+def names_of(request: x509.CertificateSigningRequest) -> Names:
+    """Returns the names in the subject and the subjectAltNames of a request."""
+    from cryptography import x509
+    from cryptography.x509.oid import NameOID
+
+    def subject(oid: x509.ObjectIdentifier) -> list[str]:
+        return [str(one.value) for one in request.subject.get_attributes_for_oid(oid)]
+
+    try:
+        alternative = request.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except (x509.ExtensionNotFound, ValueError):
+        alternative = x509.SubjectAlternativeName([])
+    return Names(
+        "".join(subject(NameOID.COMMON_NAME)[-1:]),
+        subject(NameOID.ORGANIZATION_NAME),
+        alternative.get_values_for_type(x509.DNSName),
+        alternative.get_values_for_type(x509.IPAddress),
+        alternative.get_values_for_type(x509.RFC822Name),
+        alternative.get_values_for_type(x509.UniformResourceIdentifier),
+    )
+
+
+Rule = tuple[Callable[[Names], bool], str]
+"""Whether the names violate the rule, and the message about it."""
+
+_SUBJECT: Final[Rule] = (lambda names: names.organizations != _NODES, "subject organization is not system:nodes")
+_COMMON_NAME: Final[Rule] = (
+    lambda names: not names.common_name.startswith(_NODE_NAME_PREFIX),
+    "subject common name does not begin with system:node:",
+)
+_EMAIL: Final[Rule] = (lambda names: bool(names.emails), "Email subjectAltNames are not allowed")
+_URI: Final[Rule] = (lambda names: bool(names.uris), "URI subjectAltNames are not allowed")
+
+_CLIENT_RULES: Final[tuple[Rule, ...]] = (
+    _SUBJECT,
+    (lambda names: bool(names.dns), "DNS subjectAltNames are not allowed"),
+    _EMAIL,
+    (lambda names: bool(names.addresses), "IP subjectAltNames are not allowed"),
+    _URI,
+    _COMMON_NAME,
+)
+_SERVING_RULES: Final[tuple[Rule, ...]] = (
+    _SUBJECT,
+    (lambda names: not names.dns and not names.addresses, "DNS or IP subjectAltName is required"),
+    _EMAIL,
+    _URI,
+)
+
+
+def validate_kubelet_client(names: Names, usages: set[str]) -> str:
+    """Returns why a request is not for a client certificate of a kubelet; "" if it is (ValidateKubeletClientCSR)."""
+    return _first_violation(_CLIENT_RULES, names) or _check_usages(usages, _CLIENT_USAGES)
+
+
+def validate_kubelet_serving(names: Names, usages: set[str]) -> str:
+    """Returns why a request is not for a serving certificate of a kubelet; "" if it is (ValidateKubeletServingCSR)."""
+    return (
+        _first_violation(_SERVING_RULES, names)
+        or _check_usages(usages, _SERVING_USAGES)
+        or _first_violation((_COMMON_NAME,), names)
+    )
+
+
+def _first_violation(rules: tuple[Rule, ...], names: Names) -> str:
+    return next((message for violates, message in rules if violates(names)), "")
+
+
+def _check_usages(usages: set[str], required: set[str]) -> str:
+    """Returns why the usages are wrong; "" if they are right. Key encipherment is optional, because only RSA keys have it."""
+    if usages in (required, required - {"key encipherment"}):
+        return ""
+    return f"usages did not match [{' '.join(sorted(required))}]"
+
+
+def has_condition(obj: Object, type_: str, *, true: bool = False) -> bool:
+    """Reports whether there is a condition of this type; with `true`, one whose status is True or empty."""
+    conditions = (obj.get("status") or {}).get("conditions") or ()
+    return any(one["type"] == type_ and (not true or one.get("status") in ("", None, "True")) for one in conditions)
+
+
+def new_condition(type_: str, reason: str, message: str, updated: str = "") -> dict[str, str]:
+    """Returns a condition with the status True; `updated` is its lastUpdateTime, if the writer sets it."""
+    time = {"lastUpdateTime": updated} if updated else {}
+    return {"type": type_, "status": "True", "reason": reason, "message": message, **time}
+
 
 SIGNER: Final = "kubernetes.io/kube-apiserver-client-kubelet"
 RBAC: Final = ("clusterroles.rbac.authorization.k8s.io", "clusterrolebindings.rbac.authorization.k8s.io")
@@ -59,11 +191,11 @@ class CSRApprovingController(Reconciler):
         obj = self.cache.get(RESOURCE, "", key.name)
         if obj is None or obj["spec"].get("signerName") != SIGNER or (obj.get("status") or {}).get("certificate"):
             return
-        if requests.has_condition(obj, "Approved") or requests.has_condition(obj, "Denied"):
+        if has_condition(obj, "Approved") or has_condition(obj, "Denied"):
             return
-        request = requests.parse(obj)
-        names = requests.names_of(request) if request is not None else None
-        if names is None or requests.validate_kubelet_client(names, set(obj["spec"].get("usages") or ())):
+        request = parse(obj)
+        names = names_of(request) if request is not None else None
+        if names is None or validate_kubelet_client(names, set(obj["spec"].get("usages") or ())):
             return
         own = obj["spec"].get("username") == names.common_name
         for subresource, message in (_SELF, _NODE) if own else (_NODE,):
@@ -95,7 +227,7 @@ class CSRApprovingController(Reconciler):
 
     def _approve_request(self, obj: Object, message: str) -> None:
         status = obj.get("status") or {}
-        conditions = [*(status.get("conditions") or ()), requests.new_condition("Approved", "AutoApproved", message)]
+        conditions = [*(status.get("conditions") or ()), new_condition("Approved", "AutoApproved", message)]
         self.client.update({**obj, "status": {**status, "conditions": conditions}}, subresource="approval")
 
 
@@ -118,8 +250,8 @@ def _validate_client(_names: Names, usages: set[str]) -> str:
 #: Signer → the validation of its requests, which returns "" for a valid one.
 SIGNERS: Final[Mapping[str, Validation]] = {
     "kubernetes.io/kube-apiserver-client": _validate_client,
-    "kubernetes.io/kube-apiserver-client-kubelet": requests.validate_kubelet_client,
-    "kubernetes.io/kubelet-serving": requests.validate_kubelet_serving,
+    "kubernetes.io/kube-apiserver-client-kubelet": validate_kubelet_client,
+    "kubernetes.io/kubelet-serving": validate_kubelet_serving,
     "kubernetes.io/legacy-unknown": lambda _names, _usages: "",
 }
 
@@ -166,13 +298,13 @@ class CSRSigningController(Reconciler):
         validate = SIGNERS.get(obj["spec"].get("signerName", "")) if obj is not None else None
         if obj is None or validate is None or not _is_ready_to_sign(obj):
             return
-        request = requests.parse(obj)
+        request = parse(obj)
         if request is None:
             return
         status, usages = obj.get("status") or {}, list(obj["spec"].get("usages") or ())
-        problem = validate(requests.names_of(request), set(usages))
+        problem = validate(names_of(request), set(usages))
         if problem:
-            failed = requests.new_condition("Failed", "SignerValidationFailure", problem, self.client.now())
+            failed = new_condition("Failed", "SignerValidationFailure", problem, self.client.now())
             status = {**status, "conditions": [*status["conditions"], failed]}
         elif request.is_signature_valid:
             pem = self._sign_certificate(request, usages, obj["spec"].get("expirationSeconds"))
@@ -194,8 +326,8 @@ class CSRSigningController(Reconciler):
 def _is_ready_to_sign(obj: Object) -> bool:
     if (obj.get("status") or {}).get("certificate"):
         return False
-    denied = requests.has_condition(obj, "Denied") or requests.has_condition(obj, "Failed", true=True)
-    return requests.has_condition(obj, "Approved") and not denied
+    denied = has_condition(obj, "Denied") or has_condition(obj, "Failed", true=True)
+    return has_condition(obj, "Approved") and not denied
 
 
 def _certificate_extensions(request: x509.CertificateSigningRequest, usages: list[str]) -> list[tuple[x509.ExtensionType, bool]]:

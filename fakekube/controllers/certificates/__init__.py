@@ -1,4 +1,0 @@
-"""The controllers of CertificateSigningRequests (`controllers`); `requests` parses a request.
-
-Specified by: pkg/controller/certificates.
-"""
