@@ -15,7 +15,7 @@ from typing import Final
 
 from fakekube.apimachinery.codecs import json
 from fakekube.controllers.client import ApiError
-from fakekube.controllers.objects import Object
+from fakekube.controllers.objects import Object, StoredObject
 from fakekube.controllers.reconciler import Key, Reconciler
 
 __all__ = ["BootstrapSigner", "TokenCleaner", "compute_detached_signature"]
@@ -27,7 +27,7 @@ KUBECONFIG, SIGNATURE_PREFIX = "kubeconfig", "jws-kubeconfig-"
 _NAME: Final = re.compile(r"bootstrap-token-([a-z0-9]{6})")
 
 
-def _is_token(obj: Object) -> bool:
+def _is_token(obj: StoredObject) -> bool:
     return obj.get("type") == TYPE and obj["metadata"].get("namespace") == NAMESPACE
 
 
@@ -56,10 +56,10 @@ class TokenCleaner(Reconciler):
     watches = ("secrets",)
 
     @staticmethod
-    def concerns(resource: str, obj: Object, old: Object | None) -> bool:
+    def concerns(resource: str, obj: StoredObject, old: StoredObject | None) -> bool:
         return _is_token(obj)
 
-    def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
+    def keys(self, resource: str, event_type: str, obj: StoredObject, old: StoredObject | None) -> Iterable[Key]:
         return (Key(NAMESPACE, obj["metadata"]["name"]),) if event_type != "DELETED" and _is_token(obj) else ()
 
     def reconcile(self, key: Key) -> None:
@@ -86,10 +86,10 @@ class BootstrapSigner(Reconciler):
     watches = ("secrets", "configmaps")
 
     @staticmethod
-    def concerns(resource: str, obj: Object, old: Object | None) -> bool:
+    def concerns(resource: str, obj: StoredObject, old: StoredObject | None) -> bool:
         return _is_token(obj) if resource == "secrets" else obj["metadata"]["name"] == CLUSTER_INFO.name
 
-    def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
+    def keys(self, resource: str, event_type: str, obj: StoredObject, old: StoredObject | None) -> Iterable[Key]:
         if resource == "secrets":
             return (CLUSTER_INFO,) if _is_token(obj) else ()
         is_info = Key(obj["metadata"]["namespace"], obj["metadata"]["name"]) == CLUSTER_INFO

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from fakekube.controllers.objects import Object
+from fakekube.controllers.objects import Object, StoredObject
 from fakekube.controllers.reconciler import Key, Reconciler
 
 if TYPE_CHECKING:
@@ -177,7 +177,7 @@ class CSRApprovingController(Reconciler):
     def __init__(self) -> None:
         self._denied: set[Key] = set()
 
-    def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
+    def keys(self, resource: str, event_type: str, obj: StoredObject, old: StoredObject | None) -> Iterable[Key]:
         if resource != RESOURCE:
             return tuple(self._denied)
         key = Key("", obj["metadata"]["name"])

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from ipaddress import ip_address, ip_network
 from typing import Any, ClassVar, Final
 
-from fakekube.controllers.objects import Object
+from fakekube.controllers.objects import Object, StoredObject
 from fakekube.controllers.reconciler import Key, Reconciler
 
 __all__ = ["CONTROLLER", "IngressController", "ServiceLoadBalancerController"]
@@ -38,7 +38,7 @@ class IngressController(Reconciler):
         for ingress in self.cache.list(INGRESSES):
             self.enqueue(Key(ingress["metadata"]["namespace"], ingress["metadata"]["name"]))
 
-    def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
+    def keys(self, resource: str, event_type: str, obj: StoredObject, old: StoredObject | None) -> Iterable[Key]:
         if event_type == "DELETED":
             return ()
         if resource == INGRESSES:
@@ -73,7 +73,7 @@ FINALIZER: Final = "service.kubernetes.io/load-balancer-cleanup"
 ADDRESSES: Final = {"IPv4": ip_network("172.18.255.0/24"), "IPv6": ip_network("fd00:172:18:255::/112")}
 
 
-def wants_load_balancer(service: Object) -> bool:
+def wants_load_balancer(service: StoredObject) -> bool:
     """Reports whether this controller assigns an address to the Service."""
     return service["spec"].get("type") == "LoadBalancer" and not service["spec"].get("loadBalancerClass")
 
@@ -97,7 +97,7 @@ class ServiceLoadBalancerController(Reconciler):
         for service in self.cache.list("services"):
             self.enqueue(Key(service["metadata"]["namespace"], service["metadata"]["name"]))
 
-    def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
+    def keys(self, resource: str, event_type: str, obj: StoredObject, old: StoredObject | None) -> Iterable[Key]:
         handled = wants_load_balancer(obj) or FINALIZER in (obj["metadata"].get("finalizers") or ())
         if event_type == "DELETED" or not handled:
             return ()

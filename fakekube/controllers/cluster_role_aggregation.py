@@ -12,7 +12,7 @@ from operator import itemgetter
 from typing import Any, Final
 
 from fakekube.apimachinery.selectors import from_label_selector
-from fakekube.controllers.objects import Object
+from fakekube.controllers.objects import Object, StoredObject
 from fakekube.controllers.reconciler import Key, Reconciler
 
 __all__ = ["ClusterRoleAggregationController"]
@@ -27,7 +27,7 @@ class ClusterRoleAggregationController(Reconciler):
     name = "clusterrole-aggregation-controller"
     watches = (CLUSTER_ROLES,)
 
-    def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
+    def keys(self, resource: str, event_type: str, obj: StoredObject, old: StoredObject | None) -> Iterable[Key]:
         return [Key("", role["metadata"]["name"]) for role in self.cache.list(CLUSTER_ROLES) if role.get("aggregationRule")]
 
     def reconcile(self, key: Key) -> None:

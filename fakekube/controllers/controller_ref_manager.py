@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from fakekube.apimachinery.selectors import LabelSelector, from_label_selector
 from fakekube.controllers.client import ApiError, Client
-from fakekube.controllers.objects import Object, get_controller_of, new_controller_ref
+from fakekube.controllers.objects import Object, StoredObject, get_controller_of, new_controller_ref
 from fakekube.controllers.reconciler import Key
 
 if TYPE_CHECKING:
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 __all__ = ["ControllerRefManager", "keys_of_controllers", "selector_of"]
 
 
-def selector_of(owner: Object) -> LabelSelector:
+def selector_of(owner: StoredObject) -> LabelSelector:
     """Returns the label selector in the spec of a workload."""
     return from_label_selector(owner["spec"].get("selector"))
 
 
 def keys_of_controllers(
     cache: Cache,
-    obj: Object,
-    old: Object | None,
+    obj: StoredObject,
+    old: StoredObject | None,
     *,
     kind: str,
     resource: str,

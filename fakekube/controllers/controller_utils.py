@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from fakekube.apis.validation.conditions import find_condition
 from fakekube.controllers.client import ApiError, Client
-from fakekube.controllers.objects import Object, new_controller_ref
+from fakekube.controllers.objects import Object, StoredObject, new_controller_ref
 
 __all__ = [
     "PodControl",
@@ -53,12 +53,12 @@ def parse_time(text: str) -> datetime:
 # ---------------------------------------------------------------- states
 
 
-def get_pod_ready_condition(pod: Object) -> Mapping[str, Any] | None:
+def get_pod_ready_condition(pod: StoredObject) -> Mapping[str, Any] | None:
     """Returns the condition Ready; None if there is none."""
     return find_condition(pod.get("status") or {}, "Ready")
 
 
-def is_pod_ready(pod: Object) -> bool:
+def is_pod_ready(pod: StoredObject) -> bool:
     """Reports whether the condition Ready is True."""
     condition = get_pod_ready_condition(pod)
     return condition is not None and condition.get("status") == "True"
@@ -75,12 +75,12 @@ def is_pod_available(pod: Object, min_ready_seconds: int, now: datetime) -> bool
     return since is not None and parse_time(since) + timedelta(seconds=min_ready_seconds) <= now
 
 
-def phase_of(pod: Object) -> str:
+def phase_of(pod: StoredObject) -> str:
     """Returns status.phase; "" if it is absent."""
     return pod.get("status", {}).get("phase", "")  # type: ignore[no-any-return]
 
 
-def is_pod_terminal(pod: Object) -> bool:
+def is_pod_terminal(pod: StoredObject) -> bool:
     """Reports whether the pod has failed or succeeded."""
     return phase_of(pod) in ("Failed", "Succeeded")
 

@@ -18,7 +18,7 @@ from fakekube.base.golang.timestamps import print_time
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_utils import is_namespace_terminating, parse_time
 from fakekube.controllers.job.utils import finished_type
-from fakekube.controllers.objects import Object, get_controller_of, is_controlled_by, new_controller_ref
+from fakekube.controllers.objects import Object, StoredObject, get_controller_of, is_controlled_by, new_controller_ref
 from fakekube.controllers.reconciler import Key, Reconciler
 from fakekube.controllers.recorder import get_reference
 
@@ -49,7 +49,7 @@ class MostRecent(NamedTuple):
     """The number of missed scheduled times."""
 
 
-def most_recent_schedule_time(cron_job: Object, now: datetime, schedule: Schedule, *, include_deadline: bool) -> MostRecent:
+def most_recent_schedule_time(cron_job: StoredObject, now: datetime, schedule: Schedule, *, include_deadline: bool) -> MostRecent:
     """Returns the last scheduled time before now, and the number of missed ones (mostRecentScheduleTime).
 
     Args:
@@ -90,7 +90,7 @@ def _subtract_seconds(now: datetime, seconds: int) -> datetime:
         return datetime.min.replace(tzinfo=UTC)
 
 
-def next_requeue_duration(cron_job: Object, now: datetime, schedule: Schedule) -> float:
+def next_requeue_duration(cron_job: StoredObject, now: datetime, schedule: Schedule) -> float:
     """Returns the seconds until the CronJob is to be synced for its next scheduled time (nextScheduleTimeDuration)."""
     try:
         recent = most_recent_schedule_time(cron_job, now, schedule, include_deadline=False)
@@ -113,7 +113,7 @@ class CronJobController(Reconciler):
 
     # ---- events
 
-    def keys(self, resource: str, event_type: str, obj: Object, old: Object | None = None) -> Iterable[Key]:
+    def keys(self, resource: str, event_type: str, obj: StoredObject, old: StoredObject | None = None) -> Iterable[Key]:
         metadata = obj["metadata"]
         if resource == "cronjobs.batch":
             key = Key(metadata["namespace"], metadata["name"])
@@ -122,7 +122,7 @@ class CronJobController(Reconciler):
         names = {one["name"] for one in (former, owner) if one and one["kind"] == "CronJob"}
         return [Key(metadata["namespace"], name) for name in sorted(names)]
 
-    def _keys_after_change(self, key: Key, cron_job: Object) -> Iterable[Key]:
+    def _keys_after_change(self, key: Key, cron_job: StoredObject) -> Iterable[Key]:
         """Requeues the key for the next time of a changed schedule; times that the old one has missed are skipped."""
         text = _format_schedule(cron_job)
         if schedule_problem(text):
@@ -152,7 +152,7 @@ class CronJobController(Reconciler):
             raise failure
 
 
-def _timing(cron_job: Object) -> tuple[Any, Any]:
+def _timing(cron_job: StoredObject) -> tuple[Any, Any]:
     return cron_job["spec"]["schedule"], cron_job["spec"].get("timeZone")
 
 
@@ -161,7 +161,7 @@ def _is_controlled_by_name(job: Object, name: str) -> bool:
     return owner is not None and owner["name"] == name
 
 
-def _format_schedule(cron_job: Object) -> str:
+def _format_schedule(cron_job: StoredObject) -> str:
     """Returns the schedule, with the time zone as a prefix if it is valid (formatSchedule)."""
     schedule, zone = _timing(cron_job)
     if "TZ" in schedule or zone is None or time_zone_problem(zone):

@@ -17,7 +17,7 @@ from fakekube.apimachinery.selectors import from_label_selector
 from fakekube.apis.validation.conditions import find_condition, set_status_condition
 from fakekube.controllers.client import ApiError, UnknownResource
 from fakekube.controllers.controller_utils import get_scaled_value, is_pod_ready, is_pod_terminal, parse_time
-from fakekube.controllers.objects import Object, get_controller_of
+from fakekube.controllers.objects import Object, StoredObject, get_controller_of
 from fakekube.controllers.reconciler import Key, Reconciler
 
 __all__ = ["DisruptionController", "label_selector_string"]
@@ -49,7 +49,7 @@ class DisruptionController(Reconciler):
 
     # ---- events
 
-    def keys(self, resource: str, event_type: str, obj: Object, old: Object | None = None) -> Iterable[Key]:
+    def keys(self, resource: str, event_type: str, obj: StoredObject, old: StoredObject | None = None) -> Iterable[Key]:
         metadata = obj["metadata"]
         if resource != "pods":
             yield Key(metadata["namespace"], metadata["name"])
@@ -61,7 +61,7 @@ class DisruptionController(Reconciler):
         if wait is not None:
             self.requeue_after(Key(metadata["namespace"], _POD + metadata["name"]), wait)
 
-    def _get_pdb_for_pod(self, pod: Object) -> Object | None:
+    def _get_pdb_for_pod(self, pod: StoredObject) -> Object | None:
         """Returns the budget that selects the pod; if there are several, any of them, after an event."""
         metadata = pod["metadata"]
         found = [
@@ -248,7 +248,7 @@ class DisruptionController(Reconciler):
 
     # ---- stale conditions
 
-    def _seconds_until_stale(self, pod: Object) -> float | None:
+    def _seconds_until_stale(self, pod: StoredObject) -> float | None:
         """Returns the seconds until the condition DisruptionTarget of the pod is reset; None if it need not be."""
         if "deletionTimestamp" in pod["metadata"] or is_pod_terminal(pod):
             return None

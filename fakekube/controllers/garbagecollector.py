@@ -243,11 +243,11 @@ class GarbageCollector(Reconciler):
         self._unserved.clear()
 
     @staticmethod
-    def concerns(resource: str, obj: Object, old: Object | None) -> bool:
+    def concerns(resource: str, obj: StoredObject, old: StoredObject | None) -> bool:
         metadata = obj["metadata"]
         return obj is old or "ownerReferences" in metadata or "finalizers" in metadata or resource == DEFINITIONS
 
-    def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
+    def keys(self, resource: str, event_type: str, obj: StoredObject, old: StoredObject | None) -> Iterable[Key]:
         if event_type == ADDED and "ownerReferences" in obj["metadata"]:
             self._record_foreign_owners(obj)
         grace, uid = self.context.deletion_grace, obj["metadata"]["uid"]
@@ -418,7 +418,7 @@ class GarbageCollector(Reconciler):
 
     # ------------------------------------------------------------ owners in other namespaces
 
-    def _record_foreign_owners(self, obj: Object) -> None:
+    def _record_foreign_owners(self, obj: StoredObject) -> None:
         """Stores the references to owners that exist in another namespace, for an event."""
         metadata = obj["metadata"]
         for reference in metadata["ownerReferences"]:

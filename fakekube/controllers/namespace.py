@@ -22,7 +22,7 @@ from fakekube.apis.rest.resource import Resource
 from fakekube.apis.validation.conditions import find_condition
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_utils import is_pod_terminal, parse_time
-from fakekube.controllers.objects import Object
+from fakekube.controllers.objects import Object, StoredObject
 from fakekube.controllers.reconciler import Key, Reconciler
 
 __all__ = ["NamespaceController"]
@@ -55,7 +55,7 @@ class NamespaceController(Reconciler):
     def __init__(self) -> None:
         self._terminating: set[str] = set()
 
-    def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
+    def keys(self, resource: str, event_type: str, obj: StoredObject, old: StoredObject | None) -> Iterable[Key]:
         metadata = obj["metadata"]
         if resource == APISERVICES:
             return [Key("", name) for name in self._terminating]
@@ -74,7 +74,7 @@ class NamespaceController(Reconciler):
         return (key,)
 
     @staticmethod
-    def concerns(resource: str, obj: Object, old: Object | None) -> bool:
+    def concerns(resource: str, obj: StoredObject, old: StoredObject | None) -> bool:
         metadata = obj["metadata"]
         return obj is old or "deletionTimestamp" in metadata or resource == APISERVICES
 

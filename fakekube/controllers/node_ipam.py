@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from ipaddress import ip_network
 from typing import ClassVar, Final
 
-from fakekube.controllers.objects import Object
+from fakekube.controllers.objects import StoredObject
 from fakekube.controllers.reconciler import Key, Reconciler
 
 __all__ = ["NodeIPAMController"]
@@ -18,7 +18,7 @@ CLUSTER_CIDR: Final = ip_network("10.244.0.0/16")
 NODE_MASK_SIZE: Final = 24
 
 
-def pod_cidrs(node: Object) -> list[str]:
+def pod_cidrs(node: StoredObject) -> list[str]:
     """Returns the pod CIDRs of a node."""
     spec = node.get("spec") or {}
     return list(spec.get("podCIDRs") or ([spec["podCIDR"]] if spec.get("podCIDR") else ()))
@@ -36,10 +36,10 @@ class NodeIPAMController(Reconciler):
             self.enqueue(Key("", node["metadata"]["name"]))
 
     @staticmethod
-    def concerns(resource: str, obj: Object, old: Object | None) -> bool:
+    def concerns(resource: str, obj: StoredObject, old: StoredObject | None) -> bool:
         return obj is old or not pod_cidrs(obj)
 
-    def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
+    def keys(self, resource: str, event_type: str, obj: StoredObject, old: StoredObject | None) -> Iterable[Key]:
         if event_type == "DELETED":  # other nodes may get its CIDR
             return [Key("", node["metadata"]["name"]) for node in self.cache.list("nodes") if not pod_cidrs(node)]
         return () if pod_cidrs(obj) else (Key("", obj["metadata"]["name"]),)

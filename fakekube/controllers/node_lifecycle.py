@@ -27,7 +27,7 @@ from fakekube.apis.well_known import (
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_utils import parse_time
 from fakekube.controllers.node_utils import Taint, has_kubelet, swap_taints, taint_keys
-from fakekube.controllers.objects import Object
+from fakekube.controllers.objects import Object, StoredObject
 from fakekube.controllers.reconciler import Key, Reconciler
 
 __all__ = ["NodeLifecycleController", "ZoneState", "condition_taints", "zone_key", "zone_state"]
@@ -138,14 +138,14 @@ class NodeLifecycleController(Reconciler):
             self.enqueue(Key("", node["metadata"]["name"]))
 
     @staticmethod
-    def concerns(resource: str, obj: Object, old: Object | None) -> bool:
+    def concerns(resource: str, obj: StoredObject, old: StoredObject | None) -> bool:
         if resource == "pods":
             return bool(obj["spec"].get("nodeName")) and (old is None or not old["spec"].get("nodeName"))
         return True
 
     # ------------------------------------------------------------ changes
 
-    def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
+    def keys(self, resource: str, event_type: str, obj: StoredObject, old: StoredObject | None) -> Iterable[Key]:
         name = obj["metadata"]["name"]
         if resource == "nodes":
             return (Key("", name),)
@@ -155,7 +155,7 @@ class NodeLifecycleController(Reconciler):
             self._health[name].probed = self.clock.monotonic()
         return ()
 
-    def _keys_of_assigned_pod(self, event_type: str, pod: Object, old: Object | None) -> Iterable[Key]:
+    def _keys_of_assigned_pod(self, event_type: str, pod: StoredObject, old: StoredObject | None) -> Iterable[Key]:
         """Returns the key of a pod that was assigned to a node that is not ready."""
         name = pod["spec"].get("nodeName")
         if event_type == "DELETED" or not name or (old is not None and old["spec"].get("nodeName") == name):

@@ -14,7 +14,7 @@ from typing import Any, Final
 from fakekube.apis.validation.conditions import find_condition
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_utils import is_pod_terminal
-from fakekube.controllers.objects import Object
+from fakekube.controllers.objects import Object, StoredObject
 from fakekube.controllers.reconciler import Key, Reconciler
 
 __all__ = ["PodGarbageCollector"]
@@ -43,12 +43,12 @@ class PodGarbageCollector(Reconciler):
         """Node that does not exist → the time at which its quarantine ends."""
 
     @staticmethod
-    def concerns(resource: str, obj: Object, old: Object | None) -> bool:
+    def concerns(resource: str, obj: StoredObject, old: StoredObject | None) -> bool:
         if resource == "nodes":
             return obj is old or _is_out_of_service(obj)
         return old is None or "deletionTimestamp" in obj["metadata"] or is_pod_terminal(obj) != is_pod_terminal(old)
 
-    def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
+    def keys(self, resource: str, event_type: str, obj: StoredObject, old: StoredObject | None) -> Iterable[Key]:
         if resource == "pods":
             self._count_terminated(event_type, obj, old)
             garbage = event_type != "DELETED" and self._may_be_garbage(obj)
@@ -58,13 +58,13 @@ class PodGarbageCollector(Reconciler):
             self._schedule_collection()
         return ()
 
-    def _count_terminated(self, event_type: str, pod: Object, old: Object | None) -> None:
+    def _count_terminated(self, event_type: str, pod: StoredObject, old: StoredObject | None) -> None:
         if event_type == "MODIFIED" and old is not None:
             self._terminated += is_pod_terminal(pod) - is_pod_terminal(old)
         elif is_pod_terminal(pod):
             self._terminated += -1 if event_type == "DELETED" else 1
 
-    def _may_be_garbage(self, pod: Object) -> bool:
+    def _may_be_garbage(self, pod: StoredObject) -> bool:
         node = pod["spec"].get("nodeName")
         if node and self.cache.get("nodes", "", node) is None:
             return True
@@ -145,7 +145,7 @@ class PodGarbageCollector(Reconciler):
         self.client.strategic_patch("pods", metadata["name"], body, namespace=metadata["namespace"], subresource="status")
 
 
-def _is_out_of_service(node: Object | None) -> bool:
+def _is_out_of_service(node: StoredObject | None) -> bool:
     """Reports whether the node is not ready and has the taint out-of-service."""
     if node is None or not any(taint.get("key") == OUT_OF_SERVICE for taint in node["spec"].get("taints") or ()):
         return False

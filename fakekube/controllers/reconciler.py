@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from fakekube.controllers.objects import Object
+from fakekube.controllers.objects import StoredObject
 
 if TYPE_CHECKING:
     from fakekube.apis.rest.cluster_access import ClusterAccess
@@ -105,7 +105,7 @@ class Reconciler:
     def on_resources_changed(self) -> None:
         """Called when the set of served resources (`context.registry`) has changed."""
 
-    def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
+    def keys(self, resource: str, event_type: str, obj: StoredObject, old: StoredObject | None) -> Iterable[Key]:
         """The event handler: returns the keys to reconcile after a change of a watched object.
 
         By default the key of the object, unless it was deleted.
@@ -120,7 +120,7 @@ class Reconciler:
         return () if event_type == "DELETED" else (Key(metadata.get("namespace", ""), metadata["name"]),)
 
     @staticmethod
-    def concerns(resource: str, obj: Object, old: Object | None) -> bool:
+    def concerns(resource: str, obj: StoredObject, old: StoredObject | None) -> bool:
         """Reports whether the controller must run because of this change.
 
         It is called in the thread of the writer, so it must be fast. A change that concerns no controller is read when the

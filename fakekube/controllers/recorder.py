@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from fakekube.base.clock import Clock
 from fakekube.controllers.client import ApiError, Client
-from fakekube.controllers.objects import Object
+from fakekube.controllers.objects import Object, StoredObject
 
 __all__ = ["Recorder", "generate_event_name", "get_reference"]
 
@@ -45,7 +45,7 @@ _SUBJECT: Final = ("kind", "namespace", "name", "uid", "apiVersion")
 _REFERENCE: Final = (*_SUBJECT, "resourceVersion", "fieldPath")
 
 
-def get_reference(obj: Object) -> dict[str, str]:
+def get_reference(obj: StoredObject) -> dict[str, str]:
     """Returns the ObjectReference of an object (tools/reference.GetReference)."""
     metadata = obj["metadata"]
     fields = {
@@ -101,7 +101,7 @@ class Recorder:
         self._logs: OrderedDict[tuple[str, ...], _EventLog] = OrderedDict()
         self._buckets: OrderedDict[tuple[str, ...], _TokenBucket] = OrderedDict()
 
-    def event(self, obj: Object, event_type: str, reason: str, message: str, *, host: str = "") -> None:
+    def event(self, obj: StoredObject, event_type: str, reason: str, message: str, *, host: str = "") -> None:
         """Records an event about an object.
 
         Args:

@@ -28,7 +28,7 @@ from fakekube.controllers.controller_utils import (
     is_pod_terminating,
     sort_for_deletion,
 )
-from fakekube.controllers.objects import Object, get_controller_of
+from fakekube.controllers.objects import Object, StoredObject, get_controller_of
 from fakekube.controllers.reconciler import Key, Reconciler
 
 __all__ = ["ReplicaSetController", "ReplicationController", "slow_start_batch"]
@@ -47,7 +47,7 @@ class ReplicaSetController(Reconciler):
     """Whether the status has the field terminatingReplicas."""
     watches = ("replicasets.apps", "pods")
 
-    def keys(self, resource: str, event_type: str, obj: Object, old: Object | None = None) -> Iterable[Key]:
+    def keys(self, resource: str, event_type: str, obj: StoredObject, old: StoredObject | None = None) -> Iterable[Key]:
         metadata = obj["metadata"]
         if resource == self.resource:
             return (Key(metadata["namespace"], metadata["name"]),)

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_utils import is_pod_terminal
-from fakekube.controllers.objects import Object, get_controller_of, is_controlled_by
+from fakekube.controllers.objects import Object, StoredObject, get_controller_of, is_controlled_by
 from fakekube.controllers.reconciler import Key, Reconciler
 
 __all__ = ["ResourceClaimController"]
@@ -39,10 +39,10 @@ class ResourceClaimController(Reconciler):
     watches = ("pods", CLAIMS, TEMPLATES)
 
     @staticmethod
-    def concerns(resource: str, obj: Object, old: Object | None) -> bool:
+    def concerns(resource: str, obj: StoredObject, old: StoredObject | None) -> bool:
         return resource != "pods" or bool(obj["spec"].get("resourceClaims"))
 
-    def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
+    def keys(self, resource: str, event_type: str, obj: StoredObject, old: StoredObject | None) -> Iterable[Key]:
         metadata = obj["metadata"]
         namespace = metadata.get("namespace", "")
         if resource == "pods":
@@ -53,7 +53,7 @@ class ResourceClaimController(Reconciler):
         owners = [Key(namespace, _POD + one["name"]) for one in metadata.get("ownerReferences") or () if one["kind"] == "Pod"]
         return [Key(namespace, _CLAIM + metadata["name"]), *owners]
 
-    def _keys_of_pod(self, pod: Object, *, deleted: bool) -> list[Key]:
+    def _keys_of_pod(self, pod: StoredObject, *, deleted: bool) -> list[Key]:
         namespace, name = pod["metadata"]["namespace"], pod["metadata"]["name"]
         found = [] if deleted else [Key(namespace, _POD + name)]
         if deleted or is_pod_terminal(pod):
@@ -174,7 +174,7 @@ class ResourceClaimController(Reconciler):
                 self.client.delete(CLAIMS, metadata["name"], namespace=metadata["namespace"])
 
 
-def _claim_name(pod: Object, entry: Object) -> str | None:
+def _claim_name(pod: StoredObject, entry: Object) -> str | None:
     """Returns the name of a pod's claim: None if it is not known yet, "" if the pod needs none (resourceclaim.Name)."""
     if "resourceClaimName" in entry:
         return str(entry["resourceClaimName"])

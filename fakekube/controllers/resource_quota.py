@@ -10,13 +10,13 @@ pkg/quota/v1/install/update_filter.go, k8s.io/apiserver/pkg/quota/v1/resources.g
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from typing import Final, cast
 
 from fakekube.apis.core.pods.resource_requests import Amounts, amounts
 from fakekube.apis.rest.resource import Resource
 from fakekube.apiserver.quota.evaluators import NONE, Evaluator, evaluator_for, matches
 from fakekube.controllers.informers import ADDED, DELETED
-from fakekube.controllers.objects import Object
+from fakekube.controllers.objects import Object, StoredObject
 from fakekube.controllers.reconciler import Key, Reconciler
 
 __all__ = ["ResourceQuotaController"]
@@ -36,7 +36,7 @@ class ResourceQuotaController(Reconciler):
         for quota in self.cache.list(QUOTAS):
             self.enqueue(_quota_key(quota))
 
-    def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
+    def keys(self, resource: str, event_type: str, obj: StoredObject, old: StoredObject | None) -> Iterable[Key]:
         found: list[Key] = []
         if (
             resource == QUOTAS
@@ -48,7 +48,7 @@ class ResourceQuotaController(Reconciler):
             found += self._replenish_quota(resource, event_type, obj, old)
         return found
 
-    def _replenish_quota(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterator[Key]:
+    def _replenish_quota(self, resource: str, event_type: str, obj: StoredObject, old: StoredObject | None) -> Iterator[Key]:
         """Yields the quotas whose usage an update or a deletion may have reduced (replenishQuota)."""
         quotas = self.cache.list(QUOTAS, obj["metadata"].get("namespace", ""))
         plural, _, group = resource.partition(".")
@@ -57,14 +57,15 @@ class ResourceQuotaController(Reconciler):
             return
         yield from (_quota_key(quota) for quota in quotas if any(map(evaluator.matches_resource, _hard_limits(quota, "status"))))
 
-    def _usage_changed(self, evaluator: Evaluator, obj: Object, old: Object, quotas: Iterable[Object]) -> bool:
+    def _usage_changed(self, evaluator: Evaluator, obj: StoredObject, old: StoredObject, quotas: Iterable[Object]) -> bool:
         """Reports whether the usage of an object has changed, or the quotas that match it."""
         if not evaluator.updates:
             return False
-        now = self.clock.now()
-        if evaluator.usage(obj, now) != evaluator.usage(old, now):
+        # The evaluators, which only read, declare that their objects are dicts.
+        new, former, now = cast("Object", obj), cast("Object", old), self.clock.now()
+        if evaluator.usage(new, now) != evaluator.usage(former, now):
             return True
-        return any(matches(quota, evaluator, obj) != matches(quota, evaluator, old) for quota in quotas)
+        return any(matches(quota, evaluator, new) != matches(quota, evaluator, former) for quota in quotas)
 
     def reconcile(self, key: Key) -> None:
         quota = self.cache.get(QUOTAS, key.namespace, key.name)
@@ -106,11 +107,11 @@ class ResourceQuotaController(Reconciler):
         return [one for one in self.client.namespaced_resources() if {"create", "list", "delete"} <= one.verbs]
 
 
-def _quota_key(obj: Object) -> Key:
+def _quota_key(obj: StoredObject) -> Key:
     return Key(obj["metadata"]["namespace"], obj["metadata"]["name"])
 
 
-def _hard_limits(quota: Object, side: str) -> Mapping[str, str]:
+def _hard_limits(quota: StoredObject, side: str) -> Mapping[str, str]:
     """Returns the limits in the spec or the status."""
     hard: Mapping[str, str] = (quota.get(side) or {}).get("hard") or {}
     return hard

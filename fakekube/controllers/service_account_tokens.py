@@ -21,7 +21,7 @@ from typing import Final
 from fakekube.apis.core.pods.references import secret_names
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_utils import parse_time
-from fakekube.controllers.objects import Object
+from fakekube.controllers.objects import Object, StoredObject
 from fakekube.controllers.reconciler import Key, Reconciler
 
 __all__ = ["LegacyTokenCleaner", "TokensController"]
@@ -42,10 +42,10 @@ class TokensController(Reconciler):
     watches = ("secrets", "serviceaccounts")
 
     @staticmethod
-    def concerns(resource: str, obj: Object, old: Object | None) -> bool:
+    def concerns(resource: str, obj: StoredObject, old: StoredObject | None) -> bool:
         return obj is old if resource == "serviceaccounts" else obj.get("type") == TYPE
 
-    def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
+    def keys(self, resource: str, event_type: str, obj: StoredObject, old: StoredObject | None) -> Iterable[Key]:
         metadata = obj["metadata"]
         if resource == "serviceaccounts":
             return (_new_key(metadata["namespace"], _ACCOUNT, metadata["name"], metadata["uid"]),)
@@ -121,7 +121,7 @@ def _new_key(namespace: str, *parts: str) -> Key:
     return Key(namespace, "/".join(parts))
 
 
-def _account_of(secret: Object) -> tuple[str, str]:
+def _account_of(secret: StoredObject) -> tuple[str, str]:
     """Returns name and uid of the account in a Secret's annotations; the uid may be ""."""
     annotations: Mapping[str, str] = secret["metadata"].get("annotations") or {}
     return annotations.get(NAME, ""), annotations.get(UID, "")
@@ -160,10 +160,10 @@ class LegacyTokenCleaner(Reconciler):
     watches = ("secrets",)
 
     @staticmethod
-    def concerns(resource: str, obj: Object, old: Object | None) -> bool:
+    def concerns(resource: str, obj: StoredObject, old: StoredObject | None) -> bool:
         return False
 
-    def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
+    def keys(self, resource: str, event_type: str, obj: StoredObject, old: StoredObject | None) -> Iterable[Key]:
         return (_ALL,) if event_type == "ADDED" and obj.get("type") == TYPE else ()
 
     def reconcile(self, key: Key) -> None:

@@ -13,7 +13,7 @@ from typing import Final
 
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_utils import is_namespace_terminating
-from fakekube.controllers.objects import Object
+from fakekube.controllers.objects import StoredObject
 from fakekube.controllers.reconciler import Key, Reconciler
 
 __all__ = ["RootCertificatePublisher", "ServiceAccountController"]
@@ -27,7 +27,7 @@ class ServiceAccountController(Reconciler):
     name = "serviceaccount-controller"
     watches = ("namespaces", "serviceaccounts")
 
-    def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
+    def keys(self, resource: str, event_type: str, obj: StoredObject, old: StoredObject | None) -> Iterable[Key]:
         metadata = obj["metadata"]
         if resource == "namespaces":
             return () if event_type == "DELETED" else (Key("", metadata["name"]),)
@@ -36,7 +36,7 @@ class ServiceAccountController(Reconciler):
         return ()
 
     @staticmethod
-    def concerns(resource: str, obj: Object, old: Object | None) -> bool:
+    def concerns(resource: str, obj: StoredObject, old: StoredObject | None) -> bool:
         return resource == "namespaces" or (obj is old and obj["metadata"]["name"] == DEFAULT_SERVICE_ACCOUNT)
 
     def reconcile(self, key: Key) -> None:
@@ -69,14 +69,14 @@ class RootCertificatePublisher(Reconciler):
     name = "root-ca-certificate-publisher-controller"
     watches = ("namespaces", "configmaps")
 
-    def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
+    def keys(self, resource: str, event_type: str, obj: StoredObject, old: StoredObject | None) -> Iterable[Key]:
         metadata = obj["metadata"]
         if resource == "namespaces":
             return () if event_type == "DELETED" else (Key("", metadata["name"]),)
         return (Key("", metadata["namespace"]),) if metadata["name"] == ROOT_CA_CERT_CONFIG_MAP else ()
 
     @staticmethod
-    def concerns(resource: str, obj: Object, old: Object | None) -> bool:
+    def concerns(resource: str, obj: StoredObject, old: StoredObject | None) -> bool:
         return resource == "namespaces" or obj["metadata"]["name"] == ROOT_CA_CERT_CONFIG_MAP
 
     def reconcile(self, key: Key) -> None:

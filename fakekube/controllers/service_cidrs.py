@@ -11,7 +11,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 from typing import Any, Final
 
 from fakekube.controllers.controller_utils import parse_time
-from fakekube.controllers.objects import Object
+from fakekube.controllers.objects import Object, StoredObject
 from fakekube.controllers.reconciler import Key, Reconciler
 
 __all__ = ["ServiceCIDRController"]
@@ -35,10 +35,10 @@ class ServiceCIDRController(Reconciler):
     watches = (CIDRS, ADDRESSES)
 
     @staticmethod
-    def concerns(resource: str, obj: Object, old: Object | None) -> bool:
+    def concerns(resource: str, obj: StoredObject, old: StoredObject | None) -> bool:
         return resource == CIDRS or obj is old
 
-    def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
+    def keys(self, resource: str, event_type: str, obj: StoredObject, old: StoredObject | None) -> Iterable[Key]:
         if resource == ADDRESSES:
             address = _allocated_address(obj)
             containing = self._list_containing_cidrs(address) if address is not None and event_type != "MODIFIED" else ()
@@ -103,7 +103,7 @@ def _parse_networks(cidr: Mapping[str, Any]) -> Iterator[Network]:
         yield ip_network(text)
 
 
-def _networks_overlap(one: Object, other: Object) -> bool:
+def _networks_overlap(one: Object, other: StoredObject) -> bool:
     return any(a.version == b.version and a.overlaps(b) for a in _parse_networks(one) for b in _parse_networks(other))
 
 
@@ -120,7 +120,7 @@ def _contains_address(network: Network, address: IPv4Address | IPv6Address) -> b
     return address in network and address not in ends
 
 
-def _allocated_address(obj: Object) -> IPv4Address | IPv6Address | None:
+def _allocated_address(obj: StoredObject) -> IPv4Address | IPv6Address | None:
     """Returns the address of an IPAddress that is allocated to a Service; None for other ones."""
     label, value = ALLOCATED
     if (obj["metadata"].get("labels") or {}).get(label) != value:

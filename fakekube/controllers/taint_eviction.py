@@ -11,13 +11,13 @@ from typing import Any, ClassVar
 from fakekube.apimachinery.selectors.taints import tolerates
 from fakekube.apis.well_known import TAINT_EFFECT_NO_EXECUTE
 from fakekube.controllers.client import ApiError
-from fakekube.controllers.objects import Object
+from fakekube.controllers.objects import Object, StoredObject
 from fakekube.controllers.reconciler import Key, Reconciler
 
 __all__ = ["TaintEvictionController", "get_min_toleration_time"]
 
 
-def get_no_execute_taints(node: Object | None) -> list[Object]:
+def get_no_execute_taints(node: StoredObject | None) -> list[Object]:
     """Returns the taints of a node with the effect NoExecute."""
     return [one for one in ((node or {}).get("spec") or {}).get("taints") or () if one.get("effect") == TAINT_EFFECT_NO_EXECUTE]
 
@@ -34,7 +34,7 @@ def get_min_toleration_time(taints: Sequence[Object], tolerations: Sequence[Obje
     return float(min(limits)) if limits else None
 
 
-def _eviction_fields(pod: Object) -> tuple[object, object]:
+def _eviction_fields(pod: StoredObject) -> tuple[object, object]:
     """Returns the fields of a pod that its eviction depends on."""
     return pod["spec"].get("nodeName"), pod["spec"].get("tolerations")
 
@@ -54,12 +54,12 @@ class TaintEvictionController(Reconciler):
                 self.enqueue(Key(pod["metadata"]["namespace"], pod["metadata"]["name"]))
 
     @staticmethod
-    def concerns(resource: str, obj: Object, old: Object | None) -> bool:
+    def concerns(resource: str, obj: StoredObject, old: StoredObject | None) -> bool:
         if resource == "nodes":
             return bool(get_no_execute_taints(obj) or get_no_execute_taints(old))
         return old is None or obj is old or obj["spec"] != old["spec"]
 
-    def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
+    def keys(self, resource: str, event_type: str, obj: StoredObject, old: StoredObject | None) -> Iterable[Key]:
         metadata = obj["metadata"]
         if resource == "pods":
             key = Key(metadata["namespace"], metadata["name"])

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import ClassVar, Final
 
-from fakekube.controllers.objects import Object
+from fakekube.controllers.objects import StoredObject
 from fakekube.controllers.reconciler import Key, Reconciler
 
 __all__ = ["TTLController", "step_for"]
@@ -40,10 +40,10 @@ class TTLController(Reconciler):
             self.enqueue(Key("", node["metadata"]["name"]))
 
     @staticmethod
-    def concerns(resource: str, obj: Object, old: Object | None) -> bool:
+    def concerns(resource: str, obj: StoredObject, old: StoredObject | None) -> bool:
         return old is None or obj is old or ANNOTATION not in (obj["metadata"].get("annotations") or {})
 
-    def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
+    def keys(self, resource: str, event_type: str, obj: StoredObject, old: StoredObject | None) -> Iterable[Key]:
         nodes = list(self.cache.list("nodes"))
         before, self._step = self._step, step_for(len(nodes), self._step)
         if self._step != before:

@@ -11,7 +11,7 @@ from typing import Final
 
 from fakekube.controllers.controller_utils import parse_time
 from fakekube.controllers.job.utils import finished_condition
-from fakekube.controllers.objects import Object
+from fakekube.controllers.objects import StoredObject
 from fakekube.controllers.reconciler import Key, Reconciler
 
 __all__ = ["TTLAfterFinishedController"]
@@ -26,10 +26,10 @@ class TTLAfterFinishedController(Reconciler):
     watches = (JOBS,)
 
     @staticmethod
-    def concerns(resource: str, obj: Object, old: Object | None) -> bool:
+    def concerns(resource: str, obj: StoredObject, old: StoredObject | None) -> bool:
         return obj is not old and _expiration_time(obj) is not None
 
-    def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
+    def keys(self, resource: str, event_type: str, obj: StoredObject, old: StoredObject | None) -> Iterable[Key]:
         if event_type == "DELETED" or _expiration_time(obj) is None:
             return ()
         return (Key(obj["metadata"]["namespace"], obj["metadata"]["name"]),)
@@ -48,7 +48,7 @@ class TTLAfterFinishedController(Reconciler):
         )
 
 
-def _expiration_time(job: Object) -> datetime | None:
+def _expiration_time(job: StoredObject) -> datetime | None:
     """Returns the time at which a Job is to be deleted; None if it has not finished, has no TTL, or is being deleted."""
     seconds = job["spec"].get("ttlSecondsAfterFinished")
     if seconds is None or "deletionTimestamp" in job["metadata"]:

@@ -23,7 +23,7 @@ from fakekube.apiserver.http.version import git_version
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_utils import parse_time
 from fakekube.controllers.node_utils import has_kubelet
-from fakekube.controllers.objects import Object
+from fakekube.controllers.objects import Object, StoredObject
 from fakekube.controllers.reconciler import Key, Reconciler
 from fakekube.nodes.addresses import Addresses, AddressesExhausted
 from fakekube.nodes.commands import Commands
@@ -84,12 +84,12 @@ class Kubelet(Reconciler):
                 self.enqueue(key)
 
     @staticmethod
-    def concerns(resource: str, obj: Object, old: Object | None) -> bool:
+    def concerns(resource: str, obj: StoredObject, old: StoredObject | None) -> bool:
         return resource == "nodes" or bool(obj["spec"].get("nodeName"))
 
     # ------------------------------------------------------------ events
 
-    def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
+    def keys(self, resource: str, event_type: str, obj: StoredObject, old: StoredObject | None) -> Iterable[Key]:
         if resource == "pods":
             return self._pod_changed(event_type, obj)
         name = obj["metadata"]["name"]
@@ -101,7 +101,7 @@ class Kubelet(Reconciler):
             return ()
         return (Key("", name), *self._on_node.get(name, ()))
 
-    def _pod_changed(self, event_type: str, obj: Object) -> Iterable[Key]:
+    def _pod_changed(self, event_type: str, obj: StoredObject) -> Iterable[Key]:
         metadata, node = obj["metadata"], obj["spec"].get("nodeName")
         if not node:
             return ()
@@ -124,7 +124,7 @@ class Kubelet(Reconciler):
                 self._addresses.hold(metadata["uid"], ip["ip"])
         return (key, *self._running.deferred_on(node)) if status.get("phase") in _TERMINAL else (key,)
 
-    def _hold_node_addresses(self, node: Object) -> None:
+    def _hold_node_addresses(self, node: StoredObject) -> None:
         for one in (node.get("status") or {}).get("addresses") or ():
             if one["type"] == "InternalIP":
                 self._addresses.hold(f"node/{node['metadata']['name']}", one["address"])

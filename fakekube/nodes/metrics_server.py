@@ -19,6 +19,7 @@ from fakekube.apimachinery.codecs import json
 from fakekube.apimachinery.selectors import LabelSelector, SelectorError, parse_labels
 from fakekube.apimachinery.selectors.fields import parse_fields
 from fakekube.base.golang.timestamps import print_time
+from fakekube.controllers.objects import StoredObject
 from fakekube.controllers.reconciler import Key, Reconciler
 from fakekube.nodes.metrics_api import GROUP_VERSION, KINDS, VERBS
 from fakekube.nodes.runtime.usage import Used, container_usage, has_usage, running_containers
@@ -59,7 +60,7 @@ class MetricsServer(Reconciler):
     name: ClassVar[str] = "metrics-server"
     watches: ClassVar[tuple[str, ...]] = ()
 
-    def keys(self, resource: str, event_type: str, obj: dict[str, Any], old: dict[str, Any] | None) -> Iterable[Key]:
+    def keys(self, resource: str, event_type: str, obj: StoredObject, old: StoredObject | None) -> Iterable[Key]:
         return ()
 
     def reconcile(self, key: Key) -> None:

@@ -32,7 +32,7 @@ from fakekube.controllers.daemon.utils import (
     is_pod_updated,
     node_should_run_daemon_pod,
 )
-from fakekube.controllers.objects import Object
+from fakekube.controllers.objects import Object, StoredObject
 from fakekube.controllers.reconciler import Key, Reconciler
 from fakekube.controllers.replicaset import slow_start_batch
 
@@ -53,10 +53,10 @@ class DaemonSetController(Reconciler):
     # ---- events
 
     @staticmethod
-    def concerns(resource: str, obj: Object, old: Object | None) -> bool:
+    def concerns(resource: str, obj: StoredObject, old: StoredObject | None) -> bool:
         return resource != "nodes" or old is None or _scheduling_fields(obj) != _scheduling_fields(old)
 
-    def keys(self, resource: str, event_type: str, obj: Object, old: Object | None = None) -> Iterable[Key]:
+    def keys(self, resource: str, event_type: str, obj: StoredObject, old: StoredObject | None = None) -> Iterable[Key]:
         metadata = obj["metadata"]
         if resource == "nodes":
             changed = event_type == "ADDED" or (old is not None and _scheduling_fields(obj) != _scheduling_fields(old))
@@ -65,7 +65,7 @@ class DaemonSetController(Reconciler):
             return (Key(metadata["namespace"], metadata["name"]),)
         return keys_of_controllers(self.cache, obj, old, kind="DaemonSet", resource="daemonsets.apps")
 
-    def _keys_of_node(self, node: Object) -> Iterable[Key]:
+    def _keys_of_node(self, node: StoredObject) -> Iterable[Key]:
         """Yields the keys of the DaemonSets that lack a pod on the node, or have one that may not run there."""
         name = node["metadata"]["name"]
         for daemon_set in self.cache.list("daemonsets.apps"):
@@ -200,6 +200,6 @@ class DaemonSetController(Reconciler):
         }
 
 
-def _scheduling_fields(node: Object) -> tuple[object, object]:
+def _scheduling_fields(node: StoredObject) -> tuple[object, object]:
     """Returns the labels and taints of a node, which decide whether it runs daemon pods."""
     return node["metadata"].get("labels") or {}, (node.get("spec") or {}).get("taints") or []

@@ -21,7 +21,7 @@ from fakekube.apimachinery.selectors.nodes import required_node_affinity
 from fakekube.apimachinery.selectors.taints import untolerated
 from fakekube.apis.well_known import CONTROLLER_REVISION_HASH_LABEL
 from fakekube.controllers.controller_utils import is_pod_available, is_pod_ready, phase_of
-from fakekube.controllers.objects import Object
+from fakekube.controllers.objects import Object, StoredObject
 
 __all__ = [
     "Backoff",
@@ -128,7 +128,7 @@ FIRST_BACKOFF: Final = 1.0
 MAX_BACKOFF: Final = 900.0
 
 
-def node_should_run_daemon_pod(node: Object, daemon_set: Object) -> tuple[bool, bool]:
+def node_should_run_daemon_pod(node: StoredObject, daemon_set: Object) -> tuple[bool, bool]:
     """Returns whether the node should run a pod, and whether an existing pod should continue to run (NodeShouldRunDaemonPod)."""
     spec = daemon_set["spec"]["template"]["spec"]
     if spec.get("nodeName") not in (None, "", node["metadata"]["name"]):

@@ -37,7 +37,7 @@ from fakekube.controllers.deployment.utils import (
     set_condition,
     sum_status,
 )
-from fakekube.controllers.objects import Object, get_controller_of
+from fakekube.controllers.objects import Object, StoredObject, get_controller_of
 from fakekube.controllers.reconciler import Key, Reconciler
 
 __all__ = [
@@ -324,7 +324,7 @@ class DeploymentController(Reconciler):
     name = "deployment-controller"
     watches = ("deployments.apps", "replicasets.apps", "pods")
 
-    def keys(self, resource: str, event_type: str, obj: Object, old: Object | None = None) -> Iterable[Key]:
+    def keys(self, resource: str, event_type: str, obj: StoredObject, old: StoredObject | None = None) -> Iterable[Key]:
         metadata = obj["metadata"]
         if resource == "deployments.apps":
             return (Key(metadata["namespace"], metadata["name"]),)
@@ -332,7 +332,7 @@ class DeploymentController(Reconciler):
             return self._keys_of_pod(obj) if event_type == "DELETED" else ()
         return keys_of_controllers(self.cache, obj, old, kind="Deployment", resource="deployments.apps")
 
-    def _keys_of_pod(self, pod: Object) -> Iterable[Key]:
+    def _keys_of_pod(self, pod: StoredObject) -> Iterable[Key]:
         """Yields the key of a Deployment with the strategy Recreate, which waits for the deletion of its old pods."""
         owner, namespace = get_controller_of(pod), pod["metadata"]["namespace"]
         if owner is None or owner["kind"] != "ReplicaSet":

@@ -22,7 +22,7 @@ from fakekube.controllers.endpoints.service_reconciler import (
     should_pod_be_in_endpoints,
     should_set_hostname,
 )
-from fakekube.controllers.objects import Object
+from fakekube.controllers.objects import Object, StoredObject
 from fakekube.controllers.reconciler import Key
 
 __all__ = ["EndpointsController"]
@@ -47,7 +47,7 @@ class EndpointsController(ServiceReconciler):
         super().on_start()
         self._times = TriggerTimeTracker()
 
-    def keys_of_managed(self, event_type: str, obj: Object) -> Iterable[Key]:
+    def keys_of_managed(self, event_type: str, obj: StoredObject) -> Iterable[Key]:
         metadata = obj["metadata"]
         return (Key(metadata["namespace"], metadata["name"]),) if event_type == "DELETED" else ()
 

@@ -23,7 +23,7 @@ from fakekube.controllers.endpoints.slices import (
     reconcile_by_port_mapping,
     with_nil_lists,
 )
-from fakekube.controllers.objects import Object
+from fakekube.controllers.objects import Object, StoredObject
 from fakekube.controllers.reconciler import Key, Reconciler
 
 __all__ = ["EndpointSliceMirroringController"]
@@ -46,7 +46,7 @@ class EndpointSliceMirroringController(Reconciler):
         for endpoints in self.cache.list("endpoints"):
             self.enqueue(Key(endpoints["metadata"]["namespace"], endpoints["metadata"]["name"]))
 
-    def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
+    def keys(self, resource: str, event_type: str, obj: StoredObject, old: StoredObject | None) -> Iterable[Key]:
         metadata = obj["metadata"]
         if resource != SLICES:
             return (Key(metadata["namespace"], metadata["name"]),)

@@ -129,7 +129,7 @@ def _find_port(port: StoredObject, pod: StoredObject) -> int | None:
     return None
 
 
-def endpoint_fields(pod: dict[str, Any]) -> tuple[Any, ...]:
+def endpoint_fields(pod: StoredObject) -> tuple[Any, ...]:
     """Returns the fields of a pod, beside its labels, that endpoints depend on (podEndpointsChanged)."""
     status, spec = pod.get("status") or {}, pod["spec"]
     return (
@@ -192,14 +192,14 @@ class ServiceReconciler(Reconciler):
                 self.enqueue(_service_key(service))
 
     @staticmethod
-    def concerns(resource: str, obj: Object, old: Object | None) -> bool:
+    def concerns(resource: str, obj: StoredObject, old: StoredObject | None) -> bool:
         if resource != "pods" or old is None:
             return True
         if obj is old:
             return True
         return obj["metadata"].get("labels") != old["metadata"].get("labels") or endpoint_fields(obj) != endpoint_fields(old)
 
-    def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
+    def keys(self, resource: str, event_type: str, obj: StoredObject, old: StoredObject | None) -> Iterable[Key]:
         if resource == "services":
             return (_service_key(obj),)
         if resource == self.managed:
@@ -208,7 +208,7 @@ class ServiceReconciler(Reconciler):
             return self.keys_of_node(event_type, obj, old)
         return self.keys_of_pod(obj, old)
 
-    def keys_of_pod(self, obj: Object, old: Object | None) -> Iterable[Key]:
+    def keys_of_pod(self, obj: StoredObject, old: StoredObject | None) -> Iterable[Key]:
         """Returns the keys of the Services that select the pod, or selected it before."""
         metadata = obj["metadata"]
         labels = [metadata.get("labels")]
@@ -224,11 +224,11 @@ class ServiceReconciler(Reconciler):
             if any(selects(service, one) for one in labels)
         ]
 
-    def keys_of_managed(self, event_type: str, obj: Object) -> Iterable[Key]:
+    def keys_of_managed(self, event_type: str, obj: StoredObject) -> Iterable[Key]:
         """Returns the keys of the Services that a change of a managed object concerns."""
         raise NotImplementedError
 
-    def keys_of_node(self, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
+    def keys_of_node(self, event_type: str, obj: StoredObject, old: StoredObject | None) -> Iterable[Key]:
         """Returns the keys of the Services that a change of a node concerns."""
         return ()
 
@@ -250,5 +250,5 @@ class ServiceReconciler(Reconciler):
         return [pod for pod in pods if selects(service, pod["metadata"].get("labels"))]
 
 
-def _service_key(service: Object) -> Key:
+def _service_key(service: StoredObject) -> Key:
     return Key(service["metadata"]["namespace"], service["metadata"]["name"])

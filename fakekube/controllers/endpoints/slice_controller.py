@@ -34,7 +34,7 @@ from fakekube.controllers.endpoints.slices import (
     reconcile_by_port_mapping,
     with_nil_lists,
 )
-from fakekube.controllers.objects import Object
+from fakekube.controllers.objects import Object, StoredObject
 from fakekube.controllers.reconciler import Key
 
 __all__ = ["EndpointSliceController", "pod_to_endpoint"]
@@ -61,13 +61,13 @@ class EndpointSliceController(ServiceReconciler):
         self._missing_nodes: dict[Key, set[str]] = {}
         """Service → the nodes of its pods that do not exist."""
 
-    def keys_of_managed(self, event_type: str, obj: Object) -> Iterable[Key]:
+    def keys_of_managed(self, event_type: str, obj: StoredObject) -> Iterable[Key]:
         labels = obj["metadata"].get("labels") or {}
         if labels.get(MANAGED_BY) != MANAGER or not labels.get(SERVICE_NAME):
             return ()
         return (Key(obj["metadata"]["namespace"], labels[SERVICE_NAME]),)
 
-    def keys_of_node(self, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
+    def keys_of_node(self, event_type: str, obj: StoredObject, old: StoredObject | None) -> Iterable[Key]:
         """Returns the keys of Services whose pods are on a node that was created, or whose zone has changed."""
         name = obj["metadata"]["name"]
         if event_type == "ADDED":

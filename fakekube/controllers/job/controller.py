@@ -47,7 +47,7 @@ from fakekube.controllers.job.utils import (
     new_index_failure_counts,
     only_replace_failed_pods,
 )
-from fakekube.controllers.objects import Object, get_controller_of
+from fakekube.controllers.objects import Object, StoredObject, get_controller_of
 from fakekube.controllers.reconciler import Key, Reconciler
 
 __all__ = ["JobController", "JobSync", "active_pods_for_removal", "new_job_pod"]
@@ -69,10 +69,10 @@ class JobController(Reconciler):
 
     # ---- events
 
-    def keys(self, resource: str, event_type: str, obj: Object, old: Object | None = None) -> Iterable[Key]:
+    def keys(self, resource: str, event_type: str, obj: StoredObject, old: StoredObject | None = None) -> Iterable[Key]:
         return self._keys_of_job(event_type, obj) if resource == "jobs.batch" else self._keys_of_pod(event_type, obj, old)
 
-    def _keys_of_job(self, event_type: str, job: Object) -> Iterable[Key]:
+    def _keys_of_job(self, event_type: str, job: StoredObject) -> Iterable[Key]:
         metadata = job["metadata"]
         if event_type == "DELETED" or is_job_finished(job):
             yield Key(metadata["namespace"], f"{_SELECTOR}{selector_of(job)}")
@@ -81,13 +81,13 @@ class JobController(Reconciler):
         else:
             yield Key(metadata["namespace"], metadata["name"])
 
-    def _keys_of_pod(self, event_type: str, pod: Object, old: Object | None) -> Iterable[Key]:
+    def _keys_of_pod(self, event_type: str, pod: StoredObject, old: StoredObject | None) -> Iterable[Key]:
         metadata = pod["metadata"]
         yield from keys_of_controllers(self.cache, pod, old, kind="Job", resource="jobs.batch")
         if event_type != "DELETED" and has_job_tracking_finalizer(pod) and self._is_orphan(pod, get_controller_of(pod)):
             yield Key(metadata["namespace"], _POD + metadata["name"])
 
-    def _is_orphan(self, pod: Object, owner: Object | None) -> bool:
+    def _is_orphan(self, pod: StoredObject, owner: Object | None) -> bool:
         """Reports whether no Job exists that would count the pod."""
         if owner is None:
             return True

@@ -31,7 +31,7 @@ from fakekube.controllers.job.utils import (
     new_condition,
     parse_indexes,
 )
-from fakekube.controllers.objects import Object
+from fakekube.controllers.objects import Object, StoredObject
 
 __all__ = ["FINALIZER", "StatusTracker", "SyncContext", "has_job_tracking_finalizer", "remove_finalizer"]
 
@@ -39,7 +39,7 @@ __all__ = ["FINALIZER", "StatusTracker", "SyncContext", "has_job_tracking_finali
 FINALIZER: Final = "batch.kubernetes.io/job-tracking"
 
 
-def has_job_tracking_finalizer(pod: Object) -> bool:
+def has_job_tracking_finalizer(pod: StoredObject) -> bool:
     """Reports whether the pod has the finalizer, and so is not yet counted."""
     return FINALIZER in (pod["metadata"].get("finalizers") or ())
 

@@ -23,7 +23,7 @@ from typing import Any, Final, NamedTuple
 
 from fakekube.apis.validation.conditions import find_condition
 from fakekube.controllers.controller_utils import get_pod_ready_condition, parse_time, phase_of
-from fakekube.controllers.objects import Object
+from fakekube.controllers.objects import Object, StoredObject
 
 __all__ = [
     "COMPLETION_INDEX",
@@ -65,7 +65,7 @@ def find_true_condition(status: Object, type_: str) -> Object | None:
     return condition if condition is not None and condition.get("status") == "True" else None
 
 
-def finished_condition(job: Object) -> Object | None:
+def finished_condition(job: StoredObject) -> Object | None:
     """Returns the condition Complete or Failed whose status is True; None if the Job has not finished (FinishedCondition)."""
     status = job.get("status") or {}
     return find_true_condition(status, "Complete") or find_true_condition(status, "Failed")
@@ -77,7 +77,7 @@ def finished_type(job: Object) -> str:
     return "" if condition is None else str(condition["type"])
 
 
-def is_job_finished(job: Object) -> bool:
+def is_job_finished(job: StoredObject) -> bool:
     """Reports whether the Job is Complete or Failed (IsJobFinished)."""
     return finished_condition(job) is not None
 

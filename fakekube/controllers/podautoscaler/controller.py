@@ -23,7 +23,7 @@ from fakekube.apimachinery.selectors import LabelSelector, SelectorError, parse_
 from fakekube.apis.rest.resource import Resource
 from fakekube.apis.validation.conditions import set_status_condition
 from fakekube.controllers.client import ApiError
-from fakekube.controllers.objects import Object
+from fakekube.controllers.objects import Object, StoredObject
 from fakekube.controllers.podautoscaler.metric_sources import FailedMetric, MetricSources, Proposal
 from fakekube.controllers.podautoscaler.replica_calculator import MetricsClient, Tolerances, client_go_message
 from fakekube.controllers.reconciler import Key, Reconciler
@@ -199,10 +199,10 @@ class HorizontalPodAutoscalerController(Reconciler):
         """Autoscaler → the selector of its target; two of them must not select the same pod."""
 
     @staticmethod
-    def concerns(resource: str, obj: Object, old: Object | None) -> bool:
+    def concerns(resource: str, obj: StoredObject, old: StoredObject | None) -> bool:
         return resource == RESOURCE
 
-    def keys(self, resource: str, event_type: str, obj: Object, old: Object | None = None) -> Iterable[Key]:
+    def keys(self, resource: str, event_type: str, obj: StoredObject, old: StoredObject | None = None) -> Iterable[Key]:
         if resource != RESOURCE:
             return ()
         key = Key(obj["metadata"]["namespace"], obj["metadata"]["name"])

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Final
 
 from fakekube.controllers.client import ApiError, Client
-from fakekube.controllers.objects import Object, StoredObject
+from fakekube.controllers.objects import StoredObject
 from fakekube.controllers.reconciler import Key, Reconciler
 from fakekube.controllers.scheduler.algorithm import Filters, NoNodesAvailable, run_pre_filter_plugins, schedule_pod
 from fakekube.controllers.scheduler.events import SeriesRecorder, condition_patch, patch_status
@@ -124,7 +124,7 @@ class Scheduler(Reconciler):
             self.enqueue(QUEUE)
 
     @staticmethod
-    def concerns(resource: str, obj: Object, old: Object | None) -> bool:
+    def concerns(resource: str, obj: StoredObject, old: StoredObject | None) -> bool:
         if resource != "pods" or old is None or obj is old:
             return True
         # Updates of the status of a running pod do not matter.
@@ -136,7 +136,7 @@ class Scheduler(Reconciler):
 
     # ------------------------------------------------------------ event handlers
 
-    def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
+    def keys(self, resource: str, event_type: str, obj: StoredObject, old: StoredObject | None) -> Iterable[Key]:
         deleted = event_type == "DELETED"
         if resource == "nodes":
             known = self._snapshot.nodes.get(obj["metadata"]["name"])
@@ -154,7 +154,7 @@ class Scheduler(Reconciler):
                 return [Key("bind", uid) for uid in self._waiting]
         return (QUEUE,) if self._queue else ()
 
-    def _pod_changed(self, obj: Object, old: Object | None) -> None:
+    def _pod_changed(self, obj: StoredObject, old: StoredObject | None) -> None:
         uid = obj["metadata"]["uid"]
         spec = obj["spec"]
         if _is_terminal(obj):
@@ -167,7 +167,7 @@ class Scheduler(Reconciler):
             elif not spec.get("schedulingGates"):
                 self._pending_pod_changed(PodInfo(obj), old)
 
-    def _assigned_pod_changed(self, pod: PodInfo, node: str, old: Object | None) -> None:
+    def _assigned_pod_changed(self, pod: PodInfo, node: str, old: StoredObject | None) -> None:
         self._queue.remove(pod.uid)
         self._waiting.pop(pod.uid, None)
         before = old if old is not None and old["spec"].get("nodeName") else None
@@ -175,7 +175,7 @@ class Scheduler(Reconciler):
             self._snapshot.set_pod(pod, node)
             self._queue.move_all_to_active(ClusterEvent("pods", pod.obj, before))
 
-    def _pending_pod_changed(self, pod: PodInfo, old: Object | None) -> None:
+    def _pending_pod_changed(self, pod: PodInfo, old: StoredObject | None) -> None:
         if pod.uid in self._waiting:
             return
         nominated = (pod.obj.get("status") or {}).get("nominatedNodeName")
@@ -185,7 +185,7 @@ class Scheduler(Reconciler):
             return
         self._queue.add(pod)
 
-    def _pod_deleted(self, obj: Object) -> None:
+    def _pod_deleted(self, obj: StoredObject) -> None:
         uid = obj["metadata"]["uid"]
         self._queue.remove(uid)
         self._waiting.pop(uid, None)

@@ -20,7 +20,7 @@ from fakekube.controllers import history
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_ref_manager import ControllerRefManager, keys_of_controllers, selector_of
 from fakekube.controllers.controller_utils import find_min_next_pod_availability_check, is_pod_available, phase_of
-from fakekube.controllers.objects import Object, get_controller_of
+from fakekube.controllers.objects import Object, StoredObject, get_controller_of
 from fakekube.controllers.reconciler import Key, Reconciler
 from fakekube.controllers.statefulset.pod_control import StatefulPodControl
 from fakekube.controllers.statefulset.utils import (
@@ -234,7 +234,7 @@ class StatefulSetController(Reconciler):
     name = "statefulset-controller"
     watches = ("statefulsets.apps", "pods", "persistentvolumeclaims", "controllerrevisions.apps")
 
-    def keys(self, resource: str, event_type: str, obj: Object, old: Object | None = None) -> Iterable[Key]:
+    def keys(self, resource: str, event_type: str, obj: StoredObject, old: StoredObject | None = None) -> Iterable[Key]:
         metadata = obj["metadata"]
         if resource == "statefulsets.apps":
             return (Key(metadata["namespace"], metadata["name"]),)

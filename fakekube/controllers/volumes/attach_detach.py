@@ -17,7 +17,7 @@ from fakekube.apis.core.pods.references import claim_names
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_utils import is_pod_terminal
 from fakekube.controllers.informers import DELETED
-from fakekube.controllers.objects import Object
+from fakekube.controllers.objects import Object, StoredObject
 from fakekube.controllers.reconciler import Key, Reconciler
 from fakekube.controllers.volumes.binding import uses_claim
 
@@ -45,12 +45,12 @@ class AttachDetachController(Reconciler):
         """(uid of a pod, attachment or error) for which an event was recorded."""
 
     @staticmethod
-    def concerns(resource: str, obj: Object, old: Object | None) -> bool:
+    def concerns(resource: str, obj: StoredObject, old: StoredObject | None) -> bool:
         if resource == "nodes":
             return old is None
         return resource != "pods" or bool(obj["spec"].get("nodeName") and obj["spec"].get("volumes"))
 
-    def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
+    def keys(self, resource: str, event_type: str, obj: StoredObject, old: StoredObject | None) -> Iterable[Key]:
         if resource == "nodes":
             return () if event_type == DELETED else (Key("", obj["metadata"]["name"]),)
         if resource == "pods":

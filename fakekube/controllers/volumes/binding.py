@@ -259,7 +259,7 @@ def _attributes_class(obj: StoredObject) -> str:
 PRE_RESIZE_CAPACITY: Final = "volume.alpha.kubernetes.io/pre-resize-capacity"
 
 
-def phase_of(obj: Object) -> str:
+def phase_of(obj: StoredObject) -> str:
     """Returns the phase of a claim or a volume; "" if it has none."""
     phase: str = (obj.get("status") or {}).get("phase", "")
     return phase

@@ -20,7 +20,7 @@ from fakekube.apiserver.admission.storage import DEFAULT_MARKS
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_utils import is_pod_terminal
 from fakekube.controllers.informers import ADDED, DELETED
-from fakekube.controllers.objects import Object
+from fakekube.controllers.objects import Object, StoredObject
 from fakekube.controllers.reconciler import Key, Reconciler
 from fakekube.controllers.volumes.binding import (
     BIND_COMPLETED,
@@ -314,10 +314,10 @@ class PersistentVolumeController(Reconciler):
         self._volumes = VolumeSync(self, binding)
 
     @staticmethod
-    def concerns(resource: str, obj: Object, old: Object | None) -> bool:
+    def concerns(resource: str, obj: StoredObject, old: StoredObject | None) -> bool:
         return resource != CLASSES or old is None or obj is old
 
-    def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
+    def keys(self, resource: str, event_type: str, obj: StoredObject, old: StoredObject | None) -> Iterable[Key]:
         if resource == CLAIMS:
             return self._keys_of_claim(event_type, obj)
         if resource == CLASSES:
@@ -329,7 +329,7 @@ class PersistentVolumeController(Reconciler):
         keys += self._by_volume.get(name, ())
         return keys + list(self._unbound) if _became_bindable(event_type, obj, old) else keys
 
-    def _keys_of_claim(self, event_type: str, claim: Object) -> list[Key]:
+    def _keys_of_claim(self, event_type: str, claim: StoredObject) -> list[Key]:
         """Updates the indexes, and returns the keys of the claim and of its volume."""
         key = Key(claim["metadata"]["namespace"], claim["metadata"]["name"])
         volume = claim["spec"].get("volumeName")
@@ -356,7 +356,7 @@ class PersistentVolumeController(Reconciler):
                 self._volumes.sync(volume)
 
 
-def _became_bindable(event_type: str, volume: Object, old: Object | None) -> bool:
+def _became_bindable(event_type: str, volume: StoredObject, old: StoredObject | None) -> bool:
     """Reports whether an unbound claim may be bound to the volume because of this change."""
     if event_type == DELETED:
         return False

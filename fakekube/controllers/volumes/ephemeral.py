@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from fakekube.controllers.client import ApiError
-from fakekube.controllers.objects import Object, is_controlled_by, new_controller_ref
+from fakekube.controllers.objects import Object, StoredObject, is_controlled_by, new_controller_ref
 from fakekube.controllers.reconciler import Key, Reconciler
 from fakekube.controllers.volumes.binding import CLAIMS
 
@@ -23,10 +23,10 @@ class EphemeralVolumeController(Reconciler):
     watches = ("pods", CLAIMS)
 
     @staticmethod
-    def concerns(resource: str, obj: Object, old: Object | None) -> bool:
+    def concerns(resource: str, obj: StoredObject, old: StoredObject | None) -> bool:
         return obj is old if resource == CLAIMS else old is None and _has_ephemeral_volumes(obj)
 
-    def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
+    def keys(self, resource: str, event_type: str, obj: StoredObject, old: StoredObject | None) -> Iterable[Key]:
         metadata = obj["metadata"]
         if resource == "pods":
             added = event_type == "ADDED" and "deletionTimestamp" not in metadata and _has_ephemeral_volumes(obj)
@@ -65,7 +65,7 @@ class EphemeralVolumeController(Reconciler):
         self.recorder.event(pod, "Warning", "FailedBinding", f"ephemeral volume {volume['name']}: {problem}")
 
 
-def _has_ephemeral_volumes(pod: Object) -> bool:
+def _has_ephemeral_volumes(pod: StoredObject) -> bool:
     return any("ephemeral" in volume for volume in pod["spec"].get("volumes") or ())
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from fakekube.apis.storage.finalizers import PV_PROTECTION, PVC_PROTECTION, VAC_PROTECTION
-from fakekube.controllers.objects import Object, is_controlled_by
+from fakekube.controllers.objects import Object, StoredObject, is_controlled_by
 from fakekube.controllers.reconciler import Key, Reconciler
 
 __all__ = ["AttributesClassProtection", "ClaimProtection", "VolumeProtection"]
@@ -32,12 +32,12 @@ class ClaimProtection(Reconciler):
         """The deleted claims that pods use."""
 
     @staticmethod
-    def concerns(resource: str, obj: Object, old: Object | None) -> bool:
+    def concerns(resource: str, obj: StoredObject, old: StoredObject | None) -> bool:
         if resource == "pods":
             return obj is old or "deletionTimestamp" in obj["metadata"]
         return obj is not old and _needs_sync(obj, PVC_PROTECTION)
 
-    def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
+    def keys(self, resource: str, event_type: str, obj: StoredObject, old: StoredObject | None) -> Iterable[Key]:
         if resource == "pods":
             return [key for key in self._in_use if key.namespace == obj["metadata"]["namespace"]]
         key = _object_key(obj)
@@ -68,10 +68,10 @@ class VolumeProtection(Reconciler):
     watches = ("persistentvolumes",)
 
     @staticmethod
-    def concerns(resource: str, obj: Object, old: Object | None) -> bool:
+    def concerns(resource: str, obj: StoredObject, old: StoredObject | None) -> bool:
         return obj is not old and _needs_sync(obj, PV_PROTECTION)
 
-    def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
+    def keys(self, resource: str, event_type: str, obj: StoredObject, old: StoredObject | None) -> Iterable[Key]:
         return (_object_key(obj),) if event_type != "DELETED" and self.concerns(resource, obj, old) else ()
 
     def reconcile(self, key: Key) -> None:
@@ -91,12 +91,12 @@ class AttributesClassProtection(Reconciler):
     watches = (ATTRIBUTES_CLASSES, "persistentvolumeclaims", "persistentvolumes")
 
     @staticmethod
-    def concerns(resource: str, obj: Object, old: Object | None) -> bool:
+    def concerns(resource: str, obj: StoredObject, old: StoredObject | None) -> bool:
         if resource != ATTRIBUTES_CLASSES:
             return old is not None and (obj is old or _attributes_classes(obj) != _attributes_classes(old))
         return obj is not old and _needs_sync(obj, VAC_PROTECTION)
 
-    def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
+    def keys(self, resource: str, event_type: str, obj: StoredObject, old: StoredObject | None) -> Iterable[Key]:
         if resource == ATTRIBUTES_CLASSES:
             return (_object_key(obj),) if event_type != "DELETED" and self.concerns(resource, obj, old) else ()
         if event_type == "DELETED":
@@ -115,7 +115,7 @@ class AttributesClassProtection(Reconciler):
                 self.client.update(_remove_finalizer(found, VAC_PROTECTION))
 
 
-def _attributes_classes(obj: Object) -> set[str]:
+def _attributes_classes(obj: StoredObject) -> set[str]:
     """Returns the VolumeAttributesClasses of a claim or a volume: those in spec, in effect, and to be applied."""
     status = obj.get("status") or {}
     return {
@@ -129,23 +129,23 @@ def _attributes_classes(obj: Object) -> set[str]:
     }
 
 
-def _object_key(obj: Object) -> Key:
+def _object_key(obj: StoredObject) -> Key:
     return Key(obj["metadata"].get("namespace", ""), obj["metadata"]["name"])
 
 
-def _is_deletion_candidate(obj: Object, finalizer: str) -> bool:
+def _is_deletion_candidate(obj: StoredObject, finalizer: str) -> bool:
     """Reports whether the object is being deleted and has the finalizer (IsDeletionCandidate)."""
     metadata = obj["metadata"]
     return "deletionTimestamp" in metadata and finalizer in metadata.get("finalizers", ())
 
 
-def _needs_finalizer(obj: Object, finalizer: str) -> bool:
+def _needs_finalizer(obj: StoredObject, finalizer: str) -> bool:
     """Reports whether the object is not being deleted and lacks the finalizer (NeedToAddFinalizer)."""
     metadata = obj["metadata"]
     return "deletionTimestamp" not in metadata and finalizer not in metadata.get("finalizers", ())
 
 
-def _needs_sync(obj: Object, finalizer: str) -> bool:
+def _needs_sync(obj: StoredObject, finalizer: str) -> bool:
     return _is_deletion_candidate(obj, finalizer) or _needs_finalizer(obj, finalizer)
 
 

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from fakekube.apis.validation.resource_lists import quantity
 from fakekube.controllers.client import ApiError
-from fakekube.controllers.objects import Object
+from fakekube.controllers.objects import Object, StoredObject
 from fakekube.controllers.reconciler import Key, Reconciler
 from fakekube.controllers.recorder import get_reference
 from fakekube.controllers.volumes.binding import (
@@ -52,11 +52,11 @@ class ExpandController(Reconciler):
     watches = (CLAIMS,)
 
     @staticmethod
-    def concerns(resource: str, obj: Object, old: Object | None) -> bool:
+    def concerns(resource: str, obj: StoredObject, old: StoredObject | None) -> bool:
         expands = is_expansion_requested(obj)
         return obj is not old and expands and (old is None or requested_storage(obj) != requested_storage(old))
 
-    def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
+    def keys(self, resource: str, event_type: str, obj: StoredObject, old: StoredObject | None) -> Iterable[Key]:
         if event_type == "DELETED" or not is_expansion_requested(obj):
             return ()
         if old is not None and not requested_storage(obj) > requested_storage(old):
@@ -74,7 +74,7 @@ class ExpandController(Reconciler):
             self.recorder.event(claim, "Normal" if has_plugin(volume) else "Warning", "ExternalExpanding", _WAITS)
 
 
-def is_expansion_requested(claim: Object) -> bool:
+def is_expansion_requested(claim: StoredObject) -> bool:
     """Reports whether the claim is bound and requests more than its capacity."""
     capacity = ((claim.get("status") or {}).get("capacity") or {}).get("storage", "0")
     return phase_of(claim) == "Bound" and requested_storage(claim) > quantity(capacity)
@@ -102,10 +102,10 @@ class StorageProvisioner(Reconciler):
     watches = (CLAIMS, VOLUMES)
 
     @staticmethod
-    def concerns(resource: str, obj: Object, old: Object | None) -> bool:
+    def concerns(resource: str, obj: StoredObject, old: StoredObject | None) -> bool:
         return _is_provisioned_here(obj) if resource == VOLUMES else _should_provision(obj) or is_expansion_requested(obj)
 
-    def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
+    def keys(self, resource: str, event_type: str, obj: StoredObject, old: StoredObject | None) -> Iterable[Key]:
         metadata = obj["metadata"]
         if event_type == "DELETED" or not self.concerns(resource, obj, old):
             return ()
@@ -163,14 +163,14 @@ class StorageProvisioner(Reconciler):
             self.client.delete(VOLUMES, volume["metadata"]["name"])
 
 
-def _should_provision(claim: Object) -> bool:
+def _should_provision(claim: StoredObject) -> bool:
     """Reports whether the claim needs a volume of this provisioner."""
     metadata = claim["metadata"]
     provisioner = (metadata.get("annotations") or {}).get(PROVISIONER_ANNOTATION)
     return provisioner == PROVISIONER and not claim["spec"].get("volumeName") and "deletionTimestamp" not in metadata
 
 
-def _is_provisioned_here(volume: Object) -> bool:
+def _is_provisioned_here(volume: StoredObject) -> bool:
     annotations = volume["metadata"].get("annotations") or {}
     return annotations.get(PROVISIONED_BY) == PROVISIONER and "deletionTimestamp" not in volume["metadata"]
 

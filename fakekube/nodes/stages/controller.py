@@ -19,7 +19,7 @@ from fakekube.apimachinery.patch.types import APPLY_YAML
 from fakekube.apiserver.http.version import git_version
 from fakekube.controllers.client import ApiError, UnknownResource
 from fakekube.controllers.node_utils import has_kubelet
-from fakekube.controllers.objects import Object
+from fakekube.controllers.objects import Object, StoredObject
 from fakekube.controllers.reconciler import Key, Reconciler
 from fakekube.nodes.addresses import Addresses
 from fakekube.nodes.node_status import HEALTHY
@@ -68,7 +68,7 @@ class StageController(Reconciler):
         except UnknownResource:
             return
 
-    def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
+    def keys(self, resource: str, event_type: str, obj: StoredObject, old: StoredObject | None) -> Iterable[Key]:
         if resource == STAGES:
             return (RELOAD,)
         metadata = obj["metadata"]
@@ -245,6 +245,6 @@ def _node_conditions() -> list[dict[str, Any]]:
     return [found[-1], *found[:-1], network]
 
 
-def _key(resource: str, obj: Object) -> Key:
+def _key(resource: str, obj: StoredObject) -> Key:
     metadata = obj["metadata"]
     return Key(f"{resource}{SEPARATOR}{metadata.get('namespace', '')}", metadata["name"])
