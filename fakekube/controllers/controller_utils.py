@@ -21,6 +21,7 @@ from typing import Any, Final
 from fakekube.apis.validation.conditions import find_condition
 from fakekube.controllers.client import ApiError, Client
 from fakekube.controllers.objects import Object, StoredObject, new_controller_ref
+from fakekube.controllers.recorder import MAX_NAME
 
 __all__ = [
     "PodControl",
@@ -40,7 +41,6 @@ __all__ = [
 ]
 
 DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
-_MAX_NAME: Final = 253
 _PHASES: Final = {"Pending": 0, "Unknown": 1, "Running": 2}
 _MAX_INT32: Final = 2**31 - 1
 
@@ -217,7 +217,7 @@ def get_pod_from_template(template: Object, owner: Object) -> Object:
     """Returns a new pod of a template, controlled by the owner and with generateName (GetPodFromTemplate)."""
     metadata = template.get("metadata") or {}
     name = owner["metadata"]["name"]
-    prefix = f"{name}-" if len(name) < _MAX_NAME else name
+    prefix = f"{name}-" if len(name) < MAX_NAME else name
     made = {"generateName": prefix, "namespace": owner["metadata"]["namespace"]}
     for field in ("labels", "annotations"):
         if metadata.get(field):

@@ -25,6 +25,7 @@ from fakekube.apimachinery.codecs import yaml
 from fakekube.apimachinery.codecs.errors import DecodeError
 from fakekube.controllers.client.client import (
     ACCEPT,
+    JSON,
     ApiError,
     DiscoveredResource,
     RESTMapping,
@@ -38,7 +39,6 @@ __all__ = ["KubeconfigContext", "KubeconfigError", "RemoteClient", "RemoteWatch"
 
 #: The number of objects in a page of a list.
 PAGE: Final = 500
-JSON: Final = "application/json"
 TIMEOUT: Final = 60.0
 """Seconds for one request."""
 

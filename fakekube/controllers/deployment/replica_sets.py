@@ -39,11 +39,11 @@ from fakekube.controllers.deployment.utils import (
 from fakekube.controllers.hashing import compute_hash
 from fakekube.controllers.objects import Object, is_controlled_by, new_controller_ref
 from fakekube.controllers.reconciler import Reconciler
+from fakekube.controllers.recorder import MAX_NAME
 
 __all__ = ["Rollout", "by_creation", "equal_ignore_hash"]
 
 HASH_LABEL: Final = "pod-template-hash"
-_MAX_NAME: Final = 253
 _MAX_INT32: Final = 2**31 - 1
 
 
@@ -185,7 +185,7 @@ class Rollout:
             "kind": "ReplicaSet",
             "apiVersion": "apps/v1",
             "metadata": {
-                "name": f"{metadata['name'][: _MAX_NAME - 1 - len(hash_)]}-{hash_}",
+                "name": f"{metadata['name'][: MAX_NAME - 1 - len(hash_)]}-{hash_}",
                 "namespace": metadata["namespace"],
                 "labels": labels,
                 "ownerReferences": [new_controller_ref(self.deployment)],
