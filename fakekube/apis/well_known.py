@@ -1,20 +1,39 @@
-"""Labels, annotations, taints and effects that Kubernetes defines and that more than one module uses.
+"""Labels, annotations, taints, effects and types of Secrets that Kubernetes defines and that more than one module uses.
 
 The names are those of the Go constants.
 
 Specified by: k8s.io/api/core/v1/{well_known_labels,well_known_taints,annotation_key_constants,types}.go,
-k8s.io/api/apps/v1/types.go, k8s.io/component-helpers/storage/volume/helpers.go.
+k8s.io/api/apps/v1/types.go, k8s.io/component-helpers/storage/volume/helpers.go,
+k8s.io/api/{discovery,networking}/v1, k8s.io/kubernetes/pkg/serviceaccount and plugin/pkg/admission/serviceaccount.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
+ANNOTATION_INGRESS_CLASS: Final = "kubernetes.io/ingress.class"
 ANN_MIGRATED_TO: Final = "pv.kubernetes.io/migrated-to"
+BETA_STORAGE_CLASS_ANNOTATION: Final = "volume.beta.kubernetes.io/storage-class"
 CONTROLLER_REVISION_HASH_LABEL: Final = "controller-revision-hash"
+DEPRECATED_APP_ARMOR_ANNOTATION_KEY_PREFIX: Final = "container.apparmor.security.beta.kubernetes.io/"
+#: The revision of a rollback, a field of extensions/v1beta1.
+DEPRECATED_ROLLBACK_TO: Final = "deprecated.deployment.rollback.to"
+#: The templateGeneration, a field of extensions/v1beta1.
+DEPRECATED_TEMPLATE_GENERATION: Final = "deprecated.daemonset.template.generation"
+ENFORCE_MOUNTABLE_SECRETS_ANNOTATION: Final = "kubernetes.io/enforce-mountable-secrets"
+INVALID_SINCE_LABEL_KEY: Final = "kubernetes.io/legacy-token-invalid-since"
 IS_HEADLESS_SERVICE: Final = "service.kubernetes.io/headless"
+LABEL_HOSTNAME: Final = "kubernetes.io/hostname"
+LABEL_IP_ADDRESS_FAMILY: Final = "ipaddress.kubernetes.io/ip-family"
+LABEL_SERVICE_NAME: Final = "kubernetes.io/service-name"
 LABEL_TOPOLOGY_ZONE: Final = "topology.kubernetes.io/zone"
 LAST_APPLIED_CONFIG_ANNOTATION: Final = "kubectl.kubernetes.io/last-applied-configuration"
+MIRROR_POD_ANNOTATION_KEY: Final = "kubernetes.io/config.mirror"
+POD_DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
+SECCOMP_CONTAINER_ANNOTATION_KEY_PREFIX: Final = "container.seccomp.security.alpha.kubernetes.io/"
+SECCOMP_POD_ANNOTATION_KEY: Final = "seccomp.security.alpha.kubernetes.io/pod"
+SECRET_TYPE_SERVICE_ACCOUNT_TOKEN: Final = "kubernetes.io/service-account-token"
+SERVICE_ACCOUNT_NAME_KEY: Final = "kubernetes.io/service-account.name"
 TAINT_EFFECT_NO_EXECUTE: Final = "NoExecute"
 TAINT_NODE_NOT_READY: Final = "node.kubernetes.io/not-ready"
 TAINT_NODE_UNREACHABLE: Final = "node.kubernetes.io/unreachable"

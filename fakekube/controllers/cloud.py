@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from ipaddress import ip_address, ip_network
 from typing import Any, ClassVar, Final
 
+from fakekube.apis.well_known import ANNOTATION_INGRESS_CLASS
 from fakekube.controllers.objects import Object, StoredObject
 from fakekube.controllers.reconciler import Key, Reconciler
 
@@ -24,7 +25,6 @@ CONTROLLER: Final = "fakekube.dev/ingress-controller"
 ADDRESS: Final = "172.18.254.1"
 INGRESSES: Final = "ingresses.networking.k8s.io"
 CLASSES: Final = "ingressclasses.networking.k8s.io"
-CLASS_ANNOTATION: Final = "kubernetes.io/ingress.class"
 
 
 class IngressController(Reconciler):
@@ -66,7 +66,7 @@ class IngressController(Reconciler):
 
 def _class_name(ingress: Object) -> str:
     annotations = ingress["metadata"].get("annotations") or {}
-    return ingress["spec"].get("ingressClassName") or annotations.get(CLASS_ANNOTATION) or ""
+    return ingress["spec"].get("ingressClassName") or annotations.get(ANNOTATION_INGRESS_CLASS) or ""
 
 
 FINALIZER: Final = "service.kubernetes.io/load-balancer-cleanup"

@@ -19,6 +19,7 @@ from math import log2
 from typing import Any, Final
 
 from fakekube.apis.validation.conditions import find_condition
+from fakekube.apis.well_known import POD_DELETION_COST
 from fakekube.controllers.client import ApiError, Client
 from fakekube.controllers.objects import Object, StoredObject, new_controller_ref
 from fakekube.controllers.recorder import MAX_NAME
@@ -40,7 +41,6 @@ __all__ = [
     "sort_for_deletion",
 ]
 
-DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 _PHASES: Final = {"Pending": 0, "Unknown": 1, "Running": 2}
 _MAX_INT32: Final = 2**31 - 1
 
@@ -192,7 +192,7 @@ def _seconds_since(since: str | None, now: datetime) -> float | None:
 
 def _deletion_cost(pod: Object) -> int:
     """Returns the cost in the annotation; 0 if it is absent or malformed, as with a sign `+` or leading zeros."""
-    text = (pod["metadata"].get("annotations") or {}).get(DELETION_COST, "0")
+    text = (pod["metadata"].get("annotations") or {}).get(POD_DELETION_COST, "0")
     try:
         cost = int(text)
     except ValueError:

@@ -19,6 +19,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from fakekube.apis.core.pods.references import secret_names
+from fakekube.apis.well_known import INVALID_SINCE_LABEL_KEY, SECRET_TYPE_SERVICE_ACCOUNT_TOKEN, SERVICE_ACCOUNT_NAME_KEY
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_utils import parse_time
 from fakekube.controllers.objects import Object, StoredObject
@@ -26,8 +27,6 @@ from fakekube.controllers.reconciler import Key, Reconciler
 
 __all__ = ["LegacyTokenCleaner", "TokensController"]
 
-TYPE: Final = "kubernetes.io/service-account-token"
-NAME: Final = "kubernetes.io/service-account.name"
 UID: Final = "kubernetes.io/service-account.uid"
 ISSUER: Final = "kubernetes/serviceaccount"
 
@@ -43,13 +42,13 @@ class TokensController(Reconciler):
 
     @staticmethod
     def concerns(resource: str, obj: StoredObject, old: StoredObject | None) -> bool:
-        return obj is old if resource == "serviceaccounts" else obj.get("type") == TYPE
+        return obj is old if resource == "serviceaccounts" else obj.get("type") == SECRET_TYPE_SERVICE_ACCOUNT_TOKEN
 
     def keys(self, resource: str, event_type: str, obj: StoredObject, old: StoredObject | None) -> Iterable[Key]:
         metadata = obj["metadata"]
         if resource == "serviceaccounts":
             return (_new_key(metadata["namespace"], _ACCOUNT, metadata["name"], metadata["uid"]),)
-        if obj.get("type") != TYPE:
+        if obj.get("type") != SECRET_TYPE_SERVICE_ACCOUNT_TOKEN:
             return ()
         return (_new_key(metadata["namespace"], _SECRET, metadata["name"], *_account_of(obj)),)
 
@@ -65,7 +64,7 @@ class TokensController(Reconciler):
         if self._get_account(namespace, name, uid) is not None:
             return
         for secret in self.cache.list("secrets", namespace):
-            if secret.get("type") == TYPE and _account_of(secret) == (name, uid):
+            if secret.get("type") == SECRET_TYPE_SERVICE_ACCOUNT_TOKEN and _account_of(secret) == (name, uid):
                 self._delete_secret(secret)
 
     def _sync_secret(self, namespace: str, name: str, account: str, uid: str) -> None:
@@ -113,7 +112,7 @@ class TokensController(Reconciler):
         if data == secret.get("data"):
             return
         own = account["metadata"]
-        annotations = {**(metadata.get("annotations") or {}), NAME: own["name"], UID: own["uid"]}
+        annotations = {**(metadata.get("annotations") or {}), SERVICE_ACCOUNT_NAME_KEY: own["name"], UID: own["uid"]}
         self.client.update({**secret, "metadata": {**metadata, "annotations": annotations}, "data": data})
 
 
@@ -124,7 +123,7 @@ def _new_key(namespace: str, *parts: str) -> Key:
 def _account_of(secret: StoredObject) -> tuple[str, str]:
     """Returns name and uid of the account in a Secret's annotations; the uid may be ""."""
     annotations: Mapping[str, str] = secret["metadata"].get("annotations") or {}
-    return annotations.get(NAME, ""), annotations.get(UID, "")
+    return annotations.get(SERVICE_ACCOUNT_NAME_KEY, ""), annotations.get(UID, "")
 
 
 def _legacy_claims(account: Object, secret: str) -> dict[str, str]:
@@ -146,7 +145,6 @@ def _encode_base64(text: str) -> str:
 CLEAN_UP_PERIOD: Final = timedelta(days=365)
 SYNC_PERIOD: Final = timedelta(hours=24)
 LAST_USED: Final = "kubernetes.io/legacy-token-last-used"
-INVALID_SINCE: Final = "kubernetes.io/legacy-token-invalid-since"
 TRACKING: Final = ("kube-system", "kube-apiserver-legacy-service-account-token-tracking")
 
 _ALL: Final = Key("", "")
@@ -164,10 +162,10 @@ class LegacyTokenCleaner(Reconciler):
         return False
 
     def keys(self, resource: str, event_type: str, obj: StoredObject, old: StoredObject | None) -> Iterable[Key]:
-        return (_ALL,) if event_type == "ADDED" and obj.get("type") == TYPE else ()
+        return (_ALL,) if event_type == "ADDED" and obj.get("type") == SECRET_TYPE_SERVICE_ACCOUNT_TOKEN else ()
 
     def reconcile(self, key: Key) -> None:
-        tokens = [secret for secret in self.cache.list("secrets") if secret.get("type") == TYPE]
+        tokens = [secret for secret in self.cache.list("secrets") if secret.get("type") == SECRET_TYPE_SERVICE_ACCOUNT_TOKEN]
         if not tokens:
             return
         self.requeue_after(_ALL, SYNC_PERIOD.total_seconds())
@@ -188,7 +186,7 @@ class LegacyTokenCleaner(Reconciler):
         if used is not None and (_parse_date(used) is None or used >= _format_date(now - CLEAN_UP_PERIOD)):
             return False
         annotations = metadata.get("annotations") or {}
-        account = self.cache.get("serviceaccounts", metadata["namespace"], annotations.get(NAME, ""))
+        account = self.cache.get("serviceaccounts", metadata["namespace"], annotations.get(SERVICE_ACCOUNT_NAME_KEY, ""))
         if account is None or annotations.get(UID, "") not in ("", account["metadata"]["uid"]):
             return False
         if metadata["name"] not in {one.get("name") for one in account.get("secrets") or ()}:
@@ -199,9 +197,9 @@ class LegacyTokenCleaner(Reconciler):
     def _mark_or_delete(self, secret: Object, now: datetime) -> None:
         metadata = secret["metadata"]
         name, namespace = metadata["name"], metadata["namespace"]
-        marked = (metadata.get("labels") or {}).get(INVALID_SINCE, "")
+        marked = (metadata.get("labels") or {}).get(INVALID_SINCE_LABEL_KEY, "")
         if _parse_date(marked) is None:
-            labels = {"metadata": {"uid": metadata["uid"], "labels": {INVALID_SINCE: _format_date(now)}}}
+            labels = {"metadata": {"uid": metadata["uid"], "labels": {INVALID_SINCE_LABEL_KEY: _format_date(now)}}}
             self.client.patch("secrets", name, labels, namespace=namespace)
         elif marked < _format_date(now - CLEAN_UP_PERIOD):
             preconditions = {"resourceVersion": metadata["resourceVersion"]}

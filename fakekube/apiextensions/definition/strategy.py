@@ -22,8 +22,7 @@ from fakekube.apiextensions.schema.visitor import schemas_in
 from fakekube.apimachinery.codecs.json import untyped
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.schema.trees import in_order
-from fakekube.apis.rest.status_strategy import keep_all_but
-from fakekube.apis.rest.strategy import Object, Strategy, WriteContext
+from fakekube.apis.rest.strategy import Object, Strategy, WriteContext, keep_all_but
 from fakekube.apis.validation import names
 from fakekube.apis.validation.ca_bundles import has_valid_ca_bundle
 from fakekube.apis.validation.checks import immutable_field

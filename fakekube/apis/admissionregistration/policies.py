@@ -25,8 +25,7 @@ from fakekube.apis.admissionregistration.rules import (
     match_resources,
     mutating_operations,
 )
-from fakekube.apis.rest.status_strategy import StatusStrategy
-from fakekube.apis.rest.strategy import Object, WriteContext
+from fakekube.apis.rest.strategy import Object, StatusStrategy, WriteContext
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import conditions, invalid_each, label_name, one_of, required_one_of
 from fakekube.apis.validation.expressions import expression, expression_error

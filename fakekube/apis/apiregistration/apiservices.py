@@ -11,8 +11,7 @@ from collections.abc import Sequence
 
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import invalid, required
-from fakekube.apis.rest.status_strategy import StatusStrategy, restore
-from fakekube.apis.rest.strategy import Object, Strategy, WriteContext
+from fakekube.apis.rest.strategy import Object, StatusStrategy, Strategy, WriteContext, restore
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import invalid_each, one_of
 from fakekube.apis.validation.objectmeta import validate_object_meta, validate_object_meta_update

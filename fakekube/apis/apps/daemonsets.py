@@ -13,12 +13,12 @@ from fakekube.apis.apps.conversion import cannot_be_handled
 from fakekube.apis.core import pod_template_spec
 from fakekube.apis.core.pods.validation_options import ValidationOptions
 from fakekube.apis.core.pods.warnings import template_warnings
-from fakekube.apis.rest.status_strategy import StatusStrategy, restore
-from fakekube.apis.rest.strategy import Object, Strategy, WriteContext, spec_as_stored
+from fakekube.apis.rest.strategy import Object, StatusStrategy, Strategy, WriteContext, restore, spec_as_stored
 from fakekube.apis.validation import selectors
 from fakekube.apis.validation.checks import all_non_negative, at_most_one_hundred_percent, immutable_field, int_or_percent
 from fakekube.apis.validation.counts import StatusNumbers, number_of
 from fakekube.apis.validation.to_internal import printed, to_internal
+from fakekube.apis.well_known import DEPRECATED_TEMPLATE_GENERATION
 from fakekube.base.golang.integers import parse_int
 
 STATUS = StatusNumbers(
@@ -29,9 +29,6 @@ STATUS = StatusNumbers(
     ),
     within_replicas=(),
 )  # fmt: skip
-
-#: The annotation with the templateGeneration, a field of extensions/v1beta1.
-TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 
 
 class DaemonSetStrategy(Strategy):
@@ -44,7 +41,7 @@ class DaemonSetStrategy(Strategy):
         spec = obj["spec"]
         pod_template_spec.default_template(spec["template"])
         annotations = obj["metadata"].setdefault("annotations", {})
-        annotations[TEMPLATE_GENERATION] = str(template_generation(obj))
+        annotations[DEPRECATED_TEMPLATE_GENERATION] = str(template_generation(obj))
         strategy = spec["updateStrategy"]
         if strategy.get("type") == "RollingUpdate":
             rolling = strategy.setdefault("rollingUpdate", {})
@@ -55,14 +52,14 @@ class DaemonSetStrategy(Strategy):
 
     def prepare_for_create(self, context: WriteContext, obj: Object) -> None:
         pod_template_spec.drop_disabled(obj["spec"]["template"])
-        obj["metadata"]["annotations"][TEMPLATE_GENERATION] = str(max(template_generation(obj), 1))
+        obj["metadata"]["annotations"][DEPRECATED_TEMPLATE_GENERATION] = str(max(template_generation(obj), 1))
 
     def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
         pod_template_spec.drop_disabled(obj["spec"]["template"], old["spec"]["template"])
         generation = template_generation(old)
         if spec_as_stored(context, obj, old)["template"] != old["spec"]["template"]:
             generation += 1
-        obj["metadata"]["annotations"][TEMPLATE_GENERATION] = str(generation)
+        obj["metadata"]["annotations"][DEPRECATED_TEMPLATE_GENERATION] = str(generation)
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
         return _validate_spec(obj, pod_template_spec.validation_options(None))
@@ -85,7 +82,7 @@ class DaemonSetStrategy(Strategy):
 
 def template_generation(obj: Object) -> int:
     """Returns the templateGeneration of an object; 0 if it is absent. Raises StatusError 400 if it is not a number."""
-    text = (obj["metadata"].get("annotations") or {}).get(TEMPLATE_GENERATION, "0")
+    text = (obj["metadata"].get("annotations") or {}).get(DEPRECATED_TEMPLATE_GENERATION, "0")
     try:
         return parse_int(text)
     except ValueError as error:
@@ -141,7 +138,7 @@ class DaemonSetStatusStrategy(StatusStrategy):
     def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
         super().prepare_for_update(context, obj, old)
         before = old["metadata"].get("annotations") or {}
-        restore(obj["metadata"].setdefault("annotations", {}), before, TEMPLATE_GENERATION)
+        restore(obj["metadata"].setdefault("annotations", {}), before, DEPRECATED_TEMPLATE_GENERATION)
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         status, before = obj.get("status") or {}, old.get("status") or {}

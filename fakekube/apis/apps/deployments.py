@@ -12,11 +12,11 @@ from fakekube.apimachinery.errors.field import forbidden, invalid, not_supported
 from fakekube.apis.apps.conversion import cannot_be_handled
 from fakekube.apis.core import pod_template_spec
 from fakekube.apis.core.pods.validation_options import ValidationOptions
-from fakekube.apis.rest.status_strategy import StatusStrategy, restore
-from fakekube.apis.rest.strategy import Object, Strategy, WriteContext
+from fakekube.apis.rest.strategy import Object, StatusStrategy, Strategy, WriteContext, restore
 from fakekube.apis.validation.checks import at_most_one_hundred_percent, immutable_field, int_or_percent, non_negative
 from fakekube.apis.validation.counts import StatusNumbers, number_of
 from fakekube.apis.validation.to_internal import printed, to_internal
+from fakekube.apis.well_known import DEPRECATED_ROLLBACK_TO
 from fakekube.base.golang.integers import parse_int
 
 STATUS = StatusNumbers(
@@ -26,10 +26,6 @@ STATUS = StatusNumbers(
     ),
     within_replicas=("updatedReplicas", "readyReplicas", "availableReplicas"),
 )  # fmt: skip
-
-
-#: The annotation with the revision of a rollback, a field of extensions/v1beta1.
-ROLLBACK = "deprecated.deployment.rollback.to"
 
 
 class DeploymentStrategy(Strategy):
@@ -79,14 +75,14 @@ def _normalize_rollback(annotations: dict[str, str]) -> None:
 
     Raises StatusError 400 if it is not a number.
     """
-    if ROLLBACK not in annotations:
+    if DEPRECATED_ROLLBACK_TO not in annotations:
         return
-    text = annotations.pop(ROLLBACK)
+    text = annotations.pop(DEPRECATED_ROLLBACK_TO)
     if text:
         try:
-            annotations[ROLLBACK] = str(parse_int(text))
+            annotations[DEPRECATED_ROLLBACK_TO] = str(parse_int(text))
         except ValueError as error:
-            problem = f"failed to parse annotation[{ROLLBACK}]={text} as int64: {error}"
+            problem = f"failed to parse annotation[{DEPRECATED_ROLLBACK_TO}]={text} as int64: {error}"
             raise cannot_be_handled("Deployment", problem) from None
 
 

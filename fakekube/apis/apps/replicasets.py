@@ -14,8 +14,7 @@ from fakekube.apimachinery.selectors import LabelRequirement, LabelSelector, Ope
 from fakekube.apis.apps.deployments import validate_replicated
 from fakekube.apis.core import pod_template_spec
 from fakekube.apis.core.pods.validation_options import ValidationOptions
-from fakekube.apis.rest.status_strategy import StatusStrategy
-from fakekube.apis.rest.strategy import Object, Strategy, WriteContext
+from fakekube.apis.rest.strategy import Object, StatusStrategy, Strategy, WriteContext
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import immutable_field, non_negative
 from fakekube.apis.validation.counts import StatusNumbers

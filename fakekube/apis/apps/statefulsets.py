@@ -14,8 +14,7 @@ from fakekube.apis.core import pod_template_spec
 from fakekube.apis.core.pods.annotations import pod_annotations
 from fakekube.apis.core.pods.validation_options import ValidationOptions
 from fakekube.apis.core.pods.warnings import fractional_bytes
-from fakekube.apis.rest.status_strategy import StatusStrategy
-from fakekube.apis.rest.strategy import Object, Strategy, WriteContext, spec_as_stored
+from fakekube.apis.rest.strategy import Object, StatusStrategy, Strategy, WriteContext, spec_as_stored
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import at_most_one_hundred_percent, int_or_percent, invalid_each, non_negative
 from fakekube.apis.validation.counts import StatusNumbers, number_of

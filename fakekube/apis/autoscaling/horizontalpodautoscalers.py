@@ -14,8 +14,7 @@ from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import forbidden, invalid, not_supported, required
 from fakekube.apis.autoscaling.defaults import DEFAULT_CPU_UTILIZATION, default_behavior
 from fakekube.apis.autoscaling.v1_conversion import default_target, drop_annotations
-from fakekube.apis.rest.status_strategy import StatusStrategy
-from fakekube.apis.rest.strategy import Object, Strategy, WriteContext
+from fakekube.apis.rest.strategy import Object, StatusStrategy, Strategy, WriteContext
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import invalid_each, non_negative, one_of
 from fakekube.apis.validation.resource_lists import container_resource_name, non_negative_quantity, quantity

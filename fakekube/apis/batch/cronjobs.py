@@ -14,8 +14,7 @@ from fakekube.apis.batch.job_spec_validation import job_spec_warnings, validate_
 from fakekube.apis.batch.schedules import schedule_problem, time_zone_problem
 from fakekube.apis.core import pod_template_spec
 from fakekube.apis.core.pods.validation_options import ValidationOptions
-from fakekube.apis.rest.status_strategy import StatusStrategy
-from fakekube.apis.rest.strategy import Object, Strategy, WriteContext
+from fakekube.apis.rest.strategy import Object, StatusStrategy, Strategy, WriteContext
 from fakekube.apis.validation.checks import all_non_negative, required_one_of
 from fakekube.apis.validation.to_internal import printed
 

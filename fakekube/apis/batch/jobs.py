@@ -14,8 +14,7 @@ from fakekube.apis.batch.job_spec_validation import job_spec_warnings, validate_
 from fakekube.apis.batch.job_status_validation import validate_status_update
 from fakekube.apis.core import pod_template_spec
 from fakekube.apis.core.pods.validation_options import ValidationOptions
-from fakekube.apis.rest.status_strategy import StatusStrategy, restore
-from fakekube.apis.rest.strategy import Object, Strategy, WriteContext, spec_as_stored
+from fakekube.apis.rest.strategy import Object, StatusStrategy, Strategy, WriteContext, restore, spec_as_stored
 from fakekube.apis.validation import names, selectors
 from fakekube.apis.validation.checks import immutable_field
 from fakekube.apis.validation.to_internal import printed, to_internal

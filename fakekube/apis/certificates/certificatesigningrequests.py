@@ -18,8 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import duplicate, forbidden, invalid, required, too_long
-from fakekube.apis.rest.status_strategy import restore
-from fakekube.apis.rest.strategy import Object, Strategy, WriteContext
+from fakekube.apis.rest.strategy import Object, Strategy, WriteContext, restore
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import one_of
 from fakekube.base.golang.quoting import go_quote

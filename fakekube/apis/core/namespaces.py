@@ -13,8 +13,7 @@ from collections.abc import Sequence
 
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import invalid
-from fakekube.apis.rest.revalidating_strategy import RevalidatingStrategy
-from fakekube.apis.rest.strategy import Object, Strategy, WriteContext
+from fakekube.apis.rest.strategy import Object, RevalidatingStrategy, Strategy, WriteContext
 from fakekube.apis.validation import names
 from fakekube.apis.validation.objectmeta import standard_finalizer_errors, validate_finalizer_name
 

@@ -13,9 +13,7 @@ from collections.abc import Mapping, Sequence
 
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import FieldErrorType, duplicate, forbidden, internal, invalid, required
-from fakekube.apis.rest.revalidating_strategy import RevalidatingStrategy
-from fakekube.apis.rest.status_strategy import StatusStrategy, restore
-from fakekube.apis.rest.strategy import Object, WriteContext
+from fakekube.apis.rest.strategy import Object, RevalidatingStrategy, StatusStrategy, WriteContext, restore
 from fakekube.apis.validation import ip, names
 from fakekube.apis.validation.annotation_values import read_avoid_pods, read_taints
 from fakekube.apis.validation.checks import label_name, positive

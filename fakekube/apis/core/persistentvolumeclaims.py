@@ -15,8 +15,7 @@ from typing import Any
 
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import forbidden, invalid, not_supported, required
-from fakekube.apis.rest.status_strategy import StatusStrategy
-from fakekube.apis.rest.strategy import Object, Strategy, WriteContext, spec_as_stored
+from fakekube.apis.rest.strategy import Object, StatusStrategy, Strategy, WriteContext, spec_as_stored
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import immutable_annotation, immutable_field, invalid_each, one_of
 from fakekube.apis.validation.objectmeta import validate_annotations, validate_labels
@@ -30,6 +29,7 @@ from fakekube.apis.validation.resource_lists import (
 )
 from fakekube.apis.validation.selectors import label_selector
 from fakekube.apis.validation.to_internal import diff
+from fakekube.apis.well_known import BETA_STORAGE_CLASS_ANNOTATION
 from fakekube.base.golang.quoting import go_quote
 
 __all__ = [
@@ -43,7 +43,6 @@ __all__ = [
     "validate_claim_template",
 ]
 
-CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
 CROSS_NAMESPACE_GATE = "CrossNamespaceVolumeDataSource"
 ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 VOLUME_MODES = ("Block", "Filesystem")
@@ -95,9 +94,9 @@ class PersistentVolumeClaimStrategy(Strategy):
 
     def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
         warnings: list[str] = []
-        if CLASS_ANNOTATION in (obj["metadata"].get("annotations") or {}):
+        if BETA_STORAGE_CLASS_ANNOTATION in (obj["metadata"].get("annotations") or {}):
             text = 'deprecated since v1.8; use "storageClassName" attribute instead'
-            warnings.append(f"metadata.annotations[{CLASS_ANNOTATION}]: {text}")
+            warnings.append(f"metadata.annotations[{BETA_STORAGE_CLASS_ANNOTATION}]: {text}")
         return warnings + claim_spec_warnings(obj["spec"], "spec")
 
     def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
@@ -269,7 +268,7 @@ def _change(context: WriteContext, obj: Object, old: Object) -> list[FieldError]
     if _moved_from_annotation(spec, old_spec, annotations, old_annotations):
         compared.pop("storageClassName", None)
     else:
-        errors += immutable_annotation(obj["metadata"], old["metadata"], CLASS_ANNOTATION, "metadata")
+        errors += immutable_annotation(obj["metadata"], old["metadata"], BETA_STORAGE_CLASS_ANNOTATION, "metadata")
         if _sets_storage_class(spec, old_spec, old_annotations):
             compared.pop("storageClassName", None)
     if (obj.get("status") or {}).get("phase") == "Bound":
@@ -284,12 +283,12 @@ def _change(context: WriteContext, obj: Object, old: Object) -> list[FieldError]
 
 def _moved_from_annotation(spec: Object, old_spec: Object, annotations: Object, old_annotations: Object) -> bool:
     """Reports whether the class moved from the annotation to the field."""
-    named = old_annotations.get(CLASS_ANNOTATION)
+    named = old_annotations.get(BETA_STORAGE_CLASS_ANNOTATION)
     return (
         named is not None
         and old_spec.get("storageClassName") is None
         and spec.get("storageClassName") == named
-        and annotations.get(CLASS_ANNOTATION, named) == named
+        and annotations.get(BETA_STORAGE_CLASS_ANNOTATION, named) == named
     )
 
 
@@ -298,7 +297,7 @@ def _sets_storage_class(spec: Object, old_spec: Object, old_annotations: Object)
     named = spec.get("storageClassName")
     if named is None or old_spec.get("storageClassName") is not None:
         return False
-    return bool(old_annotations.get(CLASS_ANNOTATION, named) == named)
+    return bool(old_annotations.get(BETA_STORAGE_CLASS_ANNOTATION, named) == named)
 
 
 def _restore_mutable_fields(compared: Object, old_compared: Object) -> None:

@@ -16,8 +16,7 @@ from fakekube.apimachinery.schema.builtin import type_of
 from fakekube.apis.core.node_labels import node_selector_term_warnings
 from fakekube.apis.core.persistentvolume_sources import SOURCES, volume_source
 from fakekube.apis.core.persistentvolumeclaims import VOLUME_MODES, access_modes, basic_resource
-from fakekube.apis.rest.status_strategy import StatusStrategy
-from fakekube.apis.rest.strategy import Object, Strategy, WriteContext
+from fakekube.apis.rest.strategy import Object, StatusStrategy, Strategy, WriteContext
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import immutable_field, invalid_each, one_of
 from fakekube.apis.validation.resource_lists import positive_quantity

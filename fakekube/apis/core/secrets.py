@@ -14,14 +14,13 @@ from fakekube.apimachinery.errors.field import invalid, required, too_long
 from fakekube.apis.core.configmaps import MAX_SECRET_SIZE, data_keys, size_of_base64, validate_immutable
 from fakekube.apis.rest.strategy import Object, Strategy, WriteContext
 from fakekube.apis.validation.checks import immutable_field
+from fakekube.apis.well_known import SECRET_TYPE_SERVICE_ACCOUNT_TOKEN, SERVICE_ACCOUNT_NAME_KEY
 from fakekube.base.golang.json_objects import object_error
 from fakekube.base.golang.key_pairs import key_pair_problem
 from fakekube.base.golang.strings import bytes_of
 
 __all__ = ["SecretStrategy"]
 
-SERVICE_ACCOUNT_TOKEN = "kubernetes.io/service-account-token"
-SERVICE_ACCOUNT_NAME = "kubernetes.io/service-account.name"
 TLS = "kubernetes.io/tls"
 CERTIFICATE, PRIVATE_KEY = "tls.crt", "tls.key"
 
@@ -69,9 +68,9 @@ class SecretStrategy(Strategy):
 
 def _of_type(type_: str, annotations: Mapping[str, str], data: Mapping[str, str | None]) -> list[FieldError]:
     """Validates the data by the type of the secret."""
-    if type_ == SERVICE_ACCOUNT_TOKEN:
-        path = f"metadata.annotations[{SERVICE_ACCOUNT_NAME}]"
-        return [] if annotations.get(SERVICE_ACCOUNT_NAME) else [required(path)]
+    if type_ == SECRET_TYPE_SERVICE_ACCOUNT_TOKEN:
+        path = f"metadata.annotations[{SERVICE_ACCOUNT_NAME_KEY}]"
+        return [] if annotations.get(SERVICE_ACCOUNT_NAME_KEY) else [required(path)]
     if type_ in CONFIGURATIONS:
         return _configuration(data, CONFIGURATIONS[type_])
     if type_ == BASIC_AUTHENTICATION:

@@ -6,12 +6,12 @@ Specified by: pkg/registry/core/serviceaccount; ValidateServiceAccount… of pkg
 from __future__ import annotations
 
 from fakekube.apis.rest.strategy import Object, Strategy, WriteContext
+from fakekube.apis.well_known import ENFORCE_MOUNTABLE_SECRETS_ANNOTATION
 
 __all__ = ["ServiceAccountStrategy"]
 
-MOUNTABLE_SECRETS = "kubernetes.io/enforce-mountable-secrets"
 MOUNTABLE_SECRETS_TEXT = (
-    f"metadata.annotations[{MOUNTABLE_SECRETS}]: deprecated in v1.32+; "
+    f"metadata.annotations[{ENFORCE_MOUNTABLE_SECRETS_ANNOTATION}]: deprecated in v1.32+; "
     "prefer separate namespaces to isolate access to mounted secrets"
 )
 
@@ -30,7 +30,7 @@ class ServiceAccountStrategy(Strategy):
 
     def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
         annotations, before = ((o or {}).get("metadata", {}).get("annotations") or () for o in (obj, old))
-        new = MOUNTABLE_SECRETS in annotations and MOUNTABLE_SECRETS not in before
+        new = ENFORCE_MOUNTABLE_SECRETS_ANNOTATION in annotations and ENFORCE_MOUNTABLE_SECRETS_ANNOTATION not in before
         return [MOUNTABLE_SECRETS_TEXT] if new else []
 
 

@@ -13,15 +13,14 @@ from dataclasses import dataclass
 
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import forbidden, invalid, required, too_long
-from fakekube.apis.rest.status_strategy import StatusStrategy
-from fakekube.apis.rest.strategy import Object, Strategy, WriteContext
+from fakekube.apis.rest.strategy import Object, StatusStrategy, Strategy, WriteContext
 from fakekube.apis.validation import ip as addresses
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import domain_prefixed_path, immutable_field, invalid_each, one_of, port
+from fakekube.apis.well_known import ANNOTATION_INGRESS_CLASS
 
 __all__ = ["STATUS", "IngressClassStrategy", "IngressStrategy"]
 
-CLASS_ANNOTATION = "kubernetes.io/ingress.class"
 PATH_TYPES = ("Exact", "ImplementationSpecific", "Prefix")
 BAD_SEQUENCES = ("//", "/./", "/../", "%2f", "%2F")
 BAD_ENDINGS = ("/..", "/.")
@@ -47,19 +46,22 @@ class IngressStrategy(Strategy):
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
         spec = obj.get("spec") or {}
         errors = _spec(spec, ValidationOptions())
-        annotation, named = ((obj["metadata"].get("annotations") or {}).get(CLASS_ANNOTATION), spec.get("ingressClassName"))
+        annotation, named = (
+            (obj["metadata"].get("annotations") or {}).get(ANNOTATION_INGRESS_CLASS),
+            spec.get("ingressClassName"),
+        )
         if annotation is not None and named is not None and annotation != named:
             text = "must match `ingressClassName` when both are specified"
-            errors.append(invalid(f"annotations.{CLASS_ANNOTATION}", annotation, text))
+            errors.append(invalid(f"annotations.{ANNOTATION_INGRESS_CLASS}", annotation, text))
         return errors
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         return _spec(obj.get("spec") or {}, _validation_options(old.get("spec") or {}))
 
     def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
-        annotated = CLASS_ANNOTATION in (obj["metadata"].get("annotations") or {})
+        annotated = ANNOTATION_INGRESS_CLASS in (obj["metadata"].get("annotations") or {})
         if old is None and annotated and (obj.get("spec") or {}).get("ingressClassName") is None:
-            return [f"annotation \"{CLASS_ANNOTATION}\" is deprecated, please use 'spec.ingressClassName' instead"]
+            return [f"annotation \"{ANNOTATION_INGRESS_CLASS}\" is deprecated, please use 'spec.ingressClassName' instead"]
         return []
 
     def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:

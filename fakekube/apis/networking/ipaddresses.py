@@ -12,22 +12,21 @@ import uuid
 
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import immutable, required
-from fakekube.apis.rest.revalidating_strategy import RevalidatingStrategy
-from fakekube.apis.rest.strategy import Object, WriteContext
+from fakekube.apis.rest.strategy import Object, RevalidatingStrategy, WriteContext
 from fakekube.apis.validation import ip
 from fakekube.apis.validation.checks import invalid_each
 from fakekube.apis.validation.names import dns_subdomain, path_segment
 from fakekube.apis.validation.semantic_equality import same
 from fakekube.apis.validation.to_internal import to_internal
+from fakekube.apis.well_known import LABEL_IP_ADDRESS_FAMILY
 
 __all__ = ["IPAddressStrategy", "parent_reference", "service_ip_address"]
 
-FAMILY_LABEL = "ipaddress.kubernetes.io/ip-family"
 MANAGED_BY_LABEL = "ipaddress.kubernetes.io/managed-by"
 ALLOCATOR = "ipallocator.k8s.io"
 
 _OWNED_FIELDS: Object = {
-    "f:metadata": {"f:labels": {".": {}, f"f:{FAMILY_LABEL}": {}, f"f:{MANAGED_BY_LABEL}": {}}},
+    "f:metadata": {"f:labels": {".": {}, f"f:{LABEL_IP_ADDRESS_FAMILY}": {}, f"f:{MANAGED_BY_LABEL}": {}}},
     "f:spec": {"f:parentRef": {".": {}, "f:name": {}, "f:namespace": {}, "f:resource": {}}},
 }
 
@@ -84,7 +83,7 @@ def service_ip_address(context: WriteContext, address: str, service: str) -> Obj
             "name": address,
             "uid": str(uuid.uuid4()),
             "creationTimestamp": now,
-            "labels": {FAMILY_LABEL: family, MANAGED_BY_LABEL: ALLOCATOR},
+            "labels": {LABEL_IP_ADDRESS_FAMILY: family, MANAGED_BY_LABEL: ALLOCATOR},
             "managedFields": [owner],
         },
         "spec": {"parentRef": {"resource": "services", "namespace": context.namespace, "name": service}},

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import immutable, invalid, required
-from fakekube.apis.rest.status_strategy import StatusStrategy
-from fakekube.apis.rest.strategy import Object, Strategy, WriteContext
+from fakekube.apis.rest.strategy import Object, StatusStrategy, Strategy, WriteContext
 from fakekube.apis.validation import ip
 
 __all__ = ["STATUS", "ServiceCIDRStrategy"]

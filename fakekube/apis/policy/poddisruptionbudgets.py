@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import invalid
-from fakekube.apis.rest.status_strategy import StatusStrategy
-from fakekube.apis.rest.strategy import Object, Strategy, WriteContext
+from fakekube.apis.rest.strategy import Object, StatusStrategy, Strategy, WriteContext
 from fakekube.apis.validation import selectors
 from fakekube.apis.validation.checks import all_non_negative, at_most_one_hundred_percent, conditions, int_or_percent, one_of
 from fakekube.apis.validation.to_internal import to_internal

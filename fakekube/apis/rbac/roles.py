@@ -11,8 +11,7 @@ from typing import Any, ClassVar
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import invalid, not_supported, required
 from fakekube.apis.rbac import escalation
-from fakekube.apis.rest.revalidating_strategy import RevalidatingStrategy
-from fakekube.apis.rest.strategy import Object, WriteContext
+from fakekube.apis.rest.strategy import Object, RevalidatingStrategy, WriteContext
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import invalid_each, one_of
 from fakekube.apis.validation.selectors import label_selector

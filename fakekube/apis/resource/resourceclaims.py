@@ -30,9 +30,7 @@ from fakekube.apis.resource.devices import (
     selectors,
     uid,
 )
-from fakekube.apis.rest.revalidating_strategy import RevalidatingStrategy
-from fakekube.apis.rest.status_strategy import StatusStrategy
-from fakekube.apis.rest.strategy import Object, Strategy, WriteContext
+from fakekube.apis.rest.strategy import Object, RevalidatingStrategy, StatusStrategy, Strategy, WriteContext
 from fakekube.apis.validation import ip, names
 from fakekube.apis.validation.checks import conditions, invalid_each, label_name
 from fakekube.apis.validation.resource_lists import is_extended

@@ -1,4 +1,4 @@
-"""The base class of strategies: the hooks of a kind in creates, updates and deletions.
+"""Strategies: the hooks of a kind in creates, updates and deletions, and those of writes through /status.
 
 Order of a create: decode by schema (unknown fields reported, constants defaulted) → `default` → mutating admission →
 `prepare_for_create` → `validate` → `canonicalize` → validating admission → `begin_create` (allocations, undone if
@@ -8,7 +8,8 @@ Objects are plain dicts in the shape of the storage version, without kind and ap
 request's own tree and may be changed in place; the *old* one belongs to the store and is never changed (the new one
 may share parts of it). A strategy has no state: the `WriteContext` contains what it needs.
 
-Specified by: k8s.io/apiserver/pkg/registry/rest (create.go, update.go, delete.go) and pkg/registry/**/strategy.go.
+Specified by: k8s.io/apiserver/pkg/registry/rest (create.go, update.go, delete.go) and pkg/registry/**/strategy.go;
+k8s.io/apimachinery/pkg/apis/meta/v1/helpers.go (ResetObjectMetaForStatus).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from fakekube.apis.rest.cluster_access import AdmissionSnapshot
 from fakekube.apis.validation import names, objectmeta
@@ -28,7 +29,19 @@ if TYPE_CHECKING:
     from fakekube.apis.rest.resource import Resource
     from fakekube.base.clock import Clock
 
-__all__ = ["Finish", "Object", "Strategy", "WriteContext", "spec_as_stored"]
+__all__ = [
+    "Finish",
+    "KindStatusStrategy",
+    "Object",
+    "RevalidatingStrategy",
+    "StatusStrategy",
+    "Strategy",
+    "WriteContext",
+    "keep_all_but",
+    "keep_metadata",
+    "restore",
+    "spec_as_stored",
+]
 
 Object = dict[str, Any]
 """A Kubernetes object as a JSON object."""
@@ -219,3 +232,97 @@ class Strategy:
     def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
         """Returns the paths that writes of this strategy never own in managedFields."""
         return ()
+
+
+class RevalidatingStrategy(Strategy):
+    """Order of an update's checks: metadata, `validate`, the change of the metadata, `validate_change`."""
+
+    checks_metadata_update = False
+
+    def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
+        meta = obj["metadata"]
+        return [
+            *self.validate_metadata(context, meta),
+            *self.validate_changed(context, obj, old),
+            *self.validate_metadata_update(context, meta, old["metadata"]),
+            *self.validate_change(context, obj, old),
+        ]
+
+    def validate_changed(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
+        """Validates the changed object by itself; `old` may relax rules (ratcheting). Default:
+        `validate`."""
+        return self.validate(context, obj)
+
+    def validate_change(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
+        """Validates the change, for example immutable fields."""
+        return []
+
+
+#: The metadata that a write of the status cannot change, if the kind calls ResetObjectMetaForStatus.
+_KEPT_METADATA: Final = ("deletionTimestamp", "generation", "selfLink", "labels", "annotations", "finalizers", "ownerReferences")
+
+Validate = Callable[["Object", "Object"], "list[FieldError]"]
+"""(new object, old object) → the errors of the new status."""
+
+
+def keep_all_but(obj: Object, old: Object, *changing: str) -> None:
+    """Restores all fields except the metadata and the given fields."""
+    restore(obj, old, *({*obj, *old} - {"metadata", *changing}))
+
+
+def restore(part: Object, old: Object, *fields: str) -> None:
+    """Restores the given fields."""
+    for name in fields:
+        if name in old:
+            part[name] = old[name]
+        else:
+            part.pop(name, None)
+
+
+def keep_metadata(obj: Object, old: Object) -> None:
+    """Restores the metadata (ResetObjectMetaForStatus)."""
+    restore(obj["metadata"], old["metadata"], *_KEPT_METADATA)
+
+
+class StatusStrategy(Strategy):
+    """The status strategy of a kind.
+
+    Args:
+        validate: the kind's validation of a changed status.
+        keeps_metadata: labels, annotations and the like cannot be changed through /status; else metadata changes as in a
+            write of the object.
+        resets: paths that such writes never own in managedFields.
+    """
+
+    def __init__(
+        self,
+        validate: Validate = lambda _new, _old: [],
+        *,
+        keeps_metadata: bool = False,
+        resets: Sequence[tuple[str, ...]] = (("spec",),),
+    ) -> None:
+        self._validate = validate
+        self._keeps_metadata = keeps_metadata
+        self._resets = resets
+
+    def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
+        keep_all_but(obj, old, "status")
+        if self._keeps_metadata:
+            keep_metadata(obj, old)
+
+    def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
+        return self._validate(obj, old)
+
+    def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
+        return self._resets
+
+
+class KindStatusStrategy(StatusStrategy):
+    """The status strategy of a kind without its own status validation: validated as any update of the kind."""
+
+    def __init__(self, kind: Strategy) -> None:
+        super().__init__()
+        self._kind = kind
+
+    def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
+        return self._kind.validate_update(context, obj, old)

@@ -12,8 +12,7 @@ from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import duplicate, immutable, invalid, required
 from fakekube.apis.core.node_labels import node_label_selector_warnings
 from fakekube.apis.core.pods.volumes import csi_driver_name
-from fakekube.apis.rest.revalidating_strategy import RevalidatingStrategy
-from fakekube.apis.rest.strategy import Object, Strategy, WriteContext
+from fakekube.apis.rest.strategy import Object, RevalidatingStrategy, Strategy, WriteContext
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import immutable_field, invalid_each, label_name, non_negative, one_of
 from fakekube.apis.validation.resource_lists import non_negative_quantity

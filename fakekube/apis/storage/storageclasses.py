@@ -11,8 +11,7 @@ from collections.abc import Mapping, Sequence
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import duplicate, forbidden, immutable, invalid, required, too_long
 from fakekube.apis.core.node_labels import DEPRECATED
-from fakekube.apis.rest.revalidating_strategy import RevalidatingStrategy
-from fakekube.apis.rest.strategy import Object, Strategy, WriteContext
+from fakekube.apis.rest.strategy import Object, RevalidatingStrategy, Strategy, WriteContext
 from fakekube.apis.validation.checks import immutable_field, label_name, one_of
 from fakekube.apis.validation.maps import total_size
 from fakekube.apis.validation.selectors import topology_selector_term

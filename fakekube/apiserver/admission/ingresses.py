@@ -5,13 +5,13 @@ Specified by: plugin/pkg/admission/network/defaultingressclass.
 
 from __future__ import annotations
 
+from fakekube.apis.well_known import ANNOTATION_INGRESS_CLASS
 from fakekube.apiserver.admission.defaults import newest_default
 from fakekube.apiserver.admission.plugin import Attributes, Operation, Plugin
 
 __all__ = ["DefaultIngressClass"]
 
 GROUP = "networking.k8s.io"
-CLASS_ANNOTATION = "kubernetes.io/ingress.class"
 DEFAULT_MARKS = ("ingressclass.kubernetes.io/is-default-class",)
 
 
@@ -27,7 +27,7 @@ class DefaultIngressClass(Plugin):
         assert ingress is not None
         spec = ingress.setdefault("spec", {})
         annotations = ingress.get("metadata", {}).get("annotations") or {}
-        if spec.get("ingressClassName") is not None or CLASS_ANNOTATION in annotations:
+        if spec.get("ingressClassName") is not None or ANNOTATION_INGRESS_CLASS in annotations:
             return
         found = newest_default(attributes.context.services.list(GROUP, "ingressclasses"), DEFAULT_MARKS)
         if found is not None:

@@ -14,6 +14,7 @@ from typing import Any, Final
 from fakekube.apimachinery.errors import StatusError, status
 from fakekube.apis.core.pods.references import api_object_reference, claim_names
 from fakekube.apis.validation.semantic_equality import same
+from fakekube.apis.well_known import MIRROR_POD_ANNOTATION_KEY
 from fakekube.apiserver.admission.plugin import Attributes, Operation, Plugin
 from fakekube.apiserver.admission.refusals import forbidden
 from fakekube.base.golang.quoting import go_quote
@@ -22,7 +23,6 @@ __all__ = ["NodeRestriction"]
 
 _NODES: Final = "system:nodes"
 _PREFIX: Final = "system:node:"
-_MIRROR: Final = "kubernetes.io/config.mirror"
 _RESTRICTED: Final = "node-restriction.kubernetes.io"
 _NODE_LEASES: Final = "kube-node-lease"
 _CLIENT_SIGNERS: Final = ("kubernetes.io/kube-apiserver-client-kubelet", "kubernetes.io/kubelet-serving")
@@ -107,8 +107,8 @@ def _check_pod_itself(node: str, attributes: Attributes) -> None:
 def _check_mirror_pod(node: str, attributes: Attributes) -> None:
     pod = attributes.object or {}
     meta, spec, shown = pod.get("metadata") or {}, pod.get("spec") or {}, go_quote(node)
-    if _MIRROR not in (meta.get("annotations") or {}):
-        text = f"pod does not have {go_quote(_MIRROR)} annotation, node {shown} can only create mirror pods"
+    if MIRROR_POD_ANNOTATION_KEY not in (meta.get("annotations") or {}):
+        text = f"pod does not have {go_quote(MIRROR_POD_ANNOTATION_KEY)} annotation, node {shown} can only create mirror pods"
         raise forbidden(attributes, text)
     if spec.get("nodeName", "") != node:
         raise forbidden(attributes, f"node {shown} can only create pods with spec.nodeName set to itself")

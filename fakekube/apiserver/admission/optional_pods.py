@@ -13,13 +13,13 @@ from fakekube.apimachinery.errors.field import aggregate, not_supported
 from fakekube.apis.core.pods import visitor
 from fakekube.apis.rest.strategy import Object
 from fakekube.apis.validation.resource_lists import is_extended
+from fakekube.apis.well_known import LABEL_HOSTNAME
 from fakekube.apiserver.admission.plugin import Attributes, Operation, Plugin
 from fakekube.apiserver.admission.refusals import forbidden
 
 __all__ = ["AlwaysPullImages", "ExtendedResourceToleration", "LimitPodHardAntiAffinityTopology"]
 
 PODS = ("", "pods")
-HOSTNAME = "kubernetes.io/hostname"
 
 
 class PodPlugin(Plugin):
@@ -85,9 +85,9 @@ class LimitPodHardAntiAffinityTopology(PodPlugin):
         affinity = (attributes.object["spec"].get("affinity") or {}).get("podAntiAffinity") or {}
         for term in affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or ():
             key = term.get("topologyKey", "")
-            if key != HOSTNAME:
+            if key != LABEL_HOSTNAME:
                 name = attributes.object["metadata"].get("name", "")
-                problem = f"has TopologyKey {key} but only key {HOSTNAME} is allowed"
+                problem = f"has TopologyKey {key} but only key {LABEL_HOSTNAME} is allowed"
                 raise status.forbidden("", "pods", name, f"affinity.PodAntiAffinity.RequiredDuringScheduling {problem}")
 
 

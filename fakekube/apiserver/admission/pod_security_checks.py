@@ -15,6 +15,11 @@ from functools import cache, partial
 from typing import Any
 
 from fakekube.apis.rest.strategy import Object
+from fakekube.apis.well_known import (
+    DEPRECATED_APP_ARMOR_ANNOTATION_KEY_PREFIX,
+    SECCOMP_CONTAINER_ANNOTATION_KEY_PREFIX,
+    SECCOMP_POD_ANNOTATION_KEY,
+)
 from fakekube.base.golang.quoting import go_quote
 
 __all__ = ["NEWEST", "Violation", "violations"]
@@ -44,9 +49,6 @@ class _Check:
 #: The newest minor version that changes a check; later ones (and "latest") are the same.
 NEWEST = 35
 
-APP_ARMOR_PREFIX = "container.apparmor.security.beta.kubernetes.io/"
-SECCOMP_POD = "seccomp.security.alpha.kubernetes.io/pod"
-SECCOMP_PREFIX = "container.seccomp.security.alpha.kubernetes.io/"
 SAFE_PROFILES = ("RuntimeDefault", "Localhost")
 DEFAULT_CAPABILITIES = frozenset(
     {
@@ -148,7 +150,9 @@ def _app_armor(meta: Object, spec: Object) -> Violation | None:
     annotations = sorted(
         f"{key}={go_quote(value)}"
         for key, value in (meta.get("annotations") or {}).items()
-        if key.startswith(APP_ARMOR_PREFIX) and value not in ("", "runtime/default") and not value.startswith("localhost/")
+        if key.startswith(DEPRECATED_APP_ARMOR_ANNOTATION_KEY_PREFIX)
+        and value not in ("", "runtime/default")
+        and not value.startswith("localhost/")
     )
     setters = [who for who in (_setters(bool(pod), containers),) if who]
     if annotations:
@@ -255,7 +259,10 @@ def _selinux(types: Collection[str], meta: Object, spec: Object) -> Violation | 
 
 def _seccomp_annotations(meta: Object, spec: Object) -> Violation | None:
     annotations = meta.get("annotations") or {}
-    keys = [SECCOMP_POD, *(SECCOMP_PREFIX + container["name"] for container in _containers(spec))]
+    keys = [
+        SECCOMP_POD_ANNOTATION_KEY,
+        *(SECCOMP_CONTAINER_ANNOTATION_KEY_PREFIX + container["name"] for container in _containers(spec)),
+    ]
     bad = sorted(
         {
             f"{key}={go_quote(annotations[key])}"

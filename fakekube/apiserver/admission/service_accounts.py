@@ -14,6 +14,7 @@ from fakekube.apis.core.pods.references import secret_names
 from fakekube.apis.core.pods.v1_conversion import sync_service_account
 from fakekube.apis.rest.object_name import unusable_name
 from fakekube.apis.rest.strategy import Object
+from fakekube.apis.well_known import ENFORCE_MOUNTABLE_SECRETS_ANNOTATION, MIRROR_POD_ANNOTATION_KEY
 from fakekube.apiserver.admission.plugin import Attributes, Operation, Plugin
 from fakekube.apiserver.admission.refusals import forbidden
 from fakekube.base.golang.rand import random_string
@@ -23,8 +24,6 @@ __all__ = ["ServiceAccount"]
 DEFAULT = "default"
 #: Real seconds to wait for the default service account.
 PATIENCE = 1.0
-MIRROR = "kubernetes.io/config.mirror"
-ENFORCE_SECRETS = "kubernetes.io/enforce-mountable-secrets"
 TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 
 VOLUME_PREFIX = "kube-api-access-"
@@ -67,7 +66,7 @@ class ServiceAccount(Plugin):
 
 
 def _is_mirror(pod: Object) -> bool:
-    return MIRROR in (pod["metadata"].get("annotations") or {})
+    return MIRROR_POD_ANNOTATION_KEY in (pod["metadata"].get("annotations") or {})
 
 
 def _account(attributes: Attributes, name: str) -> Object:
@@ -138,7 +137,7 @@ def _check_secrets(attributes: Attributes, pod: Object) -> None:
         text = f"no service account specified for pod {attributes.namespace}/{meta.get('name', '')}"
         raise forbidden(attributes, text)
     account = _account(attributes, name)
-    if (account["metadata"].get("annotations") or {}).get(ENFORCE_SECRETS) not in TRUE:
+    if (account["metadata"].get("annotations") or {}).get(ENFORCE_MOUNTABLE_SECRETS_ANNOTATION) not in TRUE:
         return
     of_ephemeral_containers = bool(attributes.subresource)
     problem = next(_unmountable(account, spec, of_ephemeral_containers), None)

@@ -9,6 +9,7 @@ from fakekube.apimachinery.schema.quantity import Quantity
 from fakekube.apis.rest.strategy import Object
 from fakekube.apis.storage.finalizers import PV_PROTECTION, PVC_PROTECTION, VAC_PROTECTION
 from fakekube.apis.validation.resource_lists import quantity
+from fakekube.apis.well_known import BETA_STORAGE_CLASS_ANNOTATION
 from fakekube.apiserver.admission.defaults import newest_default
 from fakekube.apiserver.admission.plugin import Attributes, Operation, Plugin
 from fakekube.apiserver.admission.refusals import forbidden
@@ -20,7 +21,6 @@ VOLUMES = ("", "persistentvolumes")
 ATTRIBUTES_CLASSES = ("storage.k8s.io", "volumeattributesclasses")
 STORAGE_CLASSES = ("storage.k8s.io", "storageclasses")
 
-BETA_CLASS = "volume.beta.kubernetes.io/storage-class"
 DEFAULT_MARKS = ("storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class")
 
 
@@ -39,7 +39,7 @@ class DefaultStorageClass(Plugin):
         assert claim is not None
         spec = claim.setdefault("spec", {})
         annotations = claim.get("metadata", {}).get("annotations") or {}
-        if BETA_CLASS in annotations or spec.get("storageClassName") is not None:
+        if BETA_STORAGE_CLASS_ANNOTATION in annotations or spec.get("storageClassName") is not None:
             return
         found = newest_default(attributes.context.services.list(*STORAGE_CLASSES), DEFAULT_MARKS)
         if found is not None:
@@ -91,6 +91,6 @@ def _size(claim: Object) -> Quantity:
 
 def _class_name(claim: Object) -> str:
     annotations = claim["metadata"].get("annotations") or {}
-    if BETA_CLASS in annotations:
-        return str(annotations[BETA_CLASS])
+    if BETA_STORAGE_CLASS_ANNOTATION in annotations:
+        return str(annotations[BETA_STORAGE_CLASS_ANNOTATION])
     return (claim.get("spec") or {}).get("storageClassName") or ""

@@ -26,6 +26,7 @@ from fakekube.apimachinery.errors import StatusError
 from fakekube.apis.rest.cluster_access import ClusterAccess, Recorded
 from fakekube.apis.rest.strategy import Object
 from fakekube.apis.validation.conditions import condition, with_condition
+from fakekube.apis.well_known import LABEL_SERVICE_NAME
 from fakekube.apiserver.aggregator.availability import LOCAL, Probe, State, state_in_cluster
 from fakekube.apiserver.aggregator.locations import Locations
 from fakekube.apiserver.controlplane.control_loop import ControlLoop
@@ -43,7 +44,6 @@ _log = logging.getLogger(__name__)
 _INSTALLED = object()
 
 GROUP, PLURAL = "apiregistration.k8s.io", "apiservices"
-_SERVICE_LABEL = "kubernetes.io/service-name"
 
 _RESYNC_SECONDS = 30.0
 _FIRST_RETRY_SECONDS, _FIRST_REFRESH_RETRY_SECONDS = 0.005, 0.5
@@ -225,7 +225,7 @@ class AvailableConditionController(ControlLoop):
             record = slices.records.get(key)
             found = record.value.object if record else before.get(key)
             labels = (found["metadata"].get("labels") or {}) if found else {}
-            touched.add((key.split("/", 1)[0], labels.get(_SERVICE_LABEL, "")))
+            touched.add((key.split("/", 1)[0], labels.get(LABEL_SERVICE_NAME, "")))
             if not found:  # deleted, and its Service is unknown: check all
                 touched |= {(one.spec["service"]["namespace"], one.spec["service"]["name"]) for one in self.remotes.values()}
         for remote in self.remotes.values():

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from fakekube.apis.core.pods.references import claim_names, config_map_names, secret_names
+from fakekube.apis.well_known import MIRROR_POD_ANNOTATION_KEY
 from fakekube.apiserver.auth.observing import Observed
 
 __all__ = ["BUCKETS", "RESOURCES", "NodeGraph"]
@@ -26,7 +27,6 @@ RESOURCES: Final = (
 #: The buckets of these resources.
 BUCKETS: Final = tuple(f"{plural}.{group}" if group else plural for group, plural in RESOURCES)
 
-_MIRROR: Final = "kubernetes.io/config.mirror"
 
 _Object = tuple[str, str, str]
 """Plural, namespace and name."""
@@ -86,7 +86,7 @@ def _nodes_of_objects(objects: Observed) -> Mapping[_Object, frozenset[str]]:
 def _used_by(pod: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yields resource and name of the objects that a pod uses; mirror pods use none."""
     meta, spec, status = pod["metadata"], pod["spec"], pod.get("status") or {}
-    if _MIRROR in (meta.get("annotations") or {}):
+    if MIRROR_POD_ANNOTATION_KEY in (meta.get("annotations") or {}):
         return
     if spec.get("serviceAccountName"):
         yield "serviceaccounts", spec["serviceAccountName"]

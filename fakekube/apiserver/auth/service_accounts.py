@@ -16,6 +16,7 @@ from functools import cached_property, lru_cache
 from typing import Any, Final
 
 from fakekube.apimachinery.errors import status
+from fakekube.apis.well_known import INVALID_SINCE_LABEL_KEY
 from fakekube.apiserver.auth import identities
 from fakekube.apiserver.auth.credentials import AuthenticatedToken, BadCredentialsError, Getter, common_audiences, go_list
 from fakekube.apiserver.auth.tokens import LEGACY_ISSUER, InvalidSignatureError, MalformedTokenError, Signer, issuer_of
@@ -26,7 +27,6 @@ __all__ = ["ServiceAccountTokens"]
 
 _EXTRA: Final = "authentication.kubernetes.io/"
 _LEGACY: Final = "kubernetes.io/serviceaccount/"
-_INVALID_SINCE: Final = "kubernetes.io/legacy-token-invalid-since"
 #: The allowed clock skew between signer and verifier.
 _LEEWAY: Final = timedelta(minutes=1)
 _KEPT_TOKENS: Final = 1024
@@ -135,11 +135,11 @@ class ServiceAccountTokens:
             raise BadCredentialsError(f"ServiceAccount {namespace}/{name} has been deleted")
         if account["metadata"]["uid"] != uid:
             raise BadCredentialsError(f"ServiceAccount UID ({account['metadata']['uid']}) does not match claim ({uid})")
-        if (found["metadata"].get("labels") or {}).get(_INVALID_SINCE):
+        if (found["metadata"].get("labels") or {}).get(INVALID_SINCE_LABEL_KEY):
             raise BadCredentialsError(
                 f"the token in secret {namespace}/{secret} for service account {namespace}/{name} has been marked invalid. "
                 "Use tokens from the TokenRequest API or manually created secret-based tokens, "
-                f"or remove the '{_INVALID_SINCE}' label from the secret to temporarily allow use of this token"
+                f"or remove the '{INVALID_SINCE_LABEL_KEY}' label from the secret to temporarily allow use of this token"
             )
         return User(identities.service_account_username(namespace, name), uid, identities.service_account_groups(namespace))
 

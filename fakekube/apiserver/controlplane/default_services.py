@@ -12,12 +12,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from fakekube.apis.rest.service_ranges import ServiceRanges
+from fakekube.apis.well_known import LABEL_IP_ADDRESS_FAMILY
 
 __all__ = ["with_service_ranges"]
 
 Object = Mapping[str, Any]
-
-_FAMILY_LABEL = "ipaddress.kubernetes.io/ip-family"
 
 
 def with_service_ranges(path: str, obj: Object, ranges: ServiceRanges) -> Object:
@@ -31,7 +30,7 @@ def _service_cidr(obj: Object, ranges: ServiceRanges) -> Object:
 
 
 def _ip_address(obj: Object, ranges: ServiceRanges) -> Object:
-    labels = {**obj["metadata"]["labels"], _FAMILY_LABEL: ranges.families[0]}
+    labels = {**obj["metadata"]["labels"], LABEL_IP_ADDRESS_FAMILY: ranges.families[0]}
     return {**obj, "metadata": {**obj["metadata"], "name": ranges.first_address, "labels": labels}}
 
 

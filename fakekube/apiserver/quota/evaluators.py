@@ -17,6 +17,7 @@ from fakekube.apis.core.pods.qos import qos_class
 from fakekube.apis.core.pods.resource_requests import Amounts, amounts, pod_limits, pod_requests, with_allocated_resources
 from fakekube.apis.rest.strategy import Object
 from fakekube.apis.validation.resource_lists import is_extended, is_native, quantity
+from fakekube.apis.well_known import BETA_STORAGE_CLASS_ANNOTATION
 
 __all__ = ["Evaluator", "evaluator_for", "matches"]
 
@@ -34,7 +35,6 @@ HUGE_PAGES = "hugepages-"
 DEVICE_CLASS = "deviceclass.resource.kubernetes.io/"
 PER_STORAGE_CLASS = ".storageclass.storage.k8s.io/"
 PER_DEVICE_CLASS = ".deviceclass.resource.k8s.io/devices"
-STORAGE_CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
 MAX_DEVICES = 32
 
 
@@ -203,7 +203,7 @@ class _PersistentVolumeClaims(Evaluator):
     def usage(self, obj: Object, now: datetime) -> Amounts:
         spec = obj["spec"]
         annotations = obj["metadata"].get("annotations") or {}
-        storage_class = annotations.get(STORAGE_CLASS_ANNOTATION) or spec.get("storageClassName", "")
+        storage_class = annotations.get(BETA_STORAGE_CLASS_ANNOTATION) or spec.get("storageClassName", "")
         used = {"persistentvolumeclaims": ONE}
         requested = amounts((spec.get("resources") or {}).get("requests")).get("storage")
         if requested is not None:

@@ -16,8 +16,7 @@ from fakekube.apimachinery.schema.builtin import Builtins, builtins
 from fakekube.apimachinery.schema.model import Type
 from fakekube.apis.rest.resource import GVK, METADATA_LABELS, Resource
 from fakekube.apis.rest.selectable_fields import field_readers
-from fakekube.apis.rest.status_strategy import KindStatusStrategy
-from fakekube.apis.rest.strategy import Strategy
+from fakekube.apis.rest.strategy import KindStatusStrategy, Strategy
 from fakekube.apis.rest.subresource import Action, Projection, Subresource
 
 __all__ = ["ACTIONS", "CONVERSIONS", "STRATEGIES", "SUBRESOURCES", "resources"]

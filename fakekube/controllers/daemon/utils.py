@@ -19,7 +19,7 @@ from typing import Final
 
 from fakekube.apimachinery.selectors.nodes import required_node_affinity
 from fakekube.apimachinery.selectors.taints import untolerated
-from fakekube.apis.well_known import CONTROLLER_REVISION_HASH_LABEL
+from fakekube.apis.well_known import CONTROLLER_REVISION_HASH_LABEL, DEPRECATED_TEMPLATE_GENERATION
 from fakekube.controllers.controller_utils import is_pod_available, is_pod_ready, phase_of
 from fakekube.controllers.objects import Object, StoredObject
 
@@ -36,7 +36,6 @@ __all__ = [
 ]
 
 GENERATION_LABEL: Final = "pod-template-generation"
-GENERATION_ANNOTATION: Final = "deprecated.daemonset.template.generation"
 
 _TOLERATED: Final = (
     ("node.kubernetes.io/not-ready", "NoExecute"),
@@ -52,7 +51,7 @@ _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 
 def get_template_generation(daemon_set: Object) -> int | None:
     """Returns the generation of the template from its annotation; None if that is absent or not a number."""
-    text = (daemon_set["metadata"].get("annotations") or {}).get(GENERATION_ANNOTATION, "")
+    text = (daemon_set["metadata"].get("annotations") or {}).get(DEPRECATED_TEMPLATE_GENERATION, "")
     try:
         return int(text)
     except ValueError:

@@ -16,12 +16,12 @@ from datetime import timedelta
 from typing import Final
 
 from fakekube.apis.validation.conditions import find_condition
+from fakekube.apis.well_known import DEPRECATED_ROLLBACK_TO
 from fakekube.base.golang.quoting import go_quote
 from fakekube.controllers.controller_ref_manager import ControllerRefManager, keys_of_controllers, selector_of
 from fakekube.controllers.controller_utils import is_pod_terminal, parse_time
 from fakekube.controllers.deployment.replica_sets import Rollout, by_creation, equal_ignore_hash, without_hash
 from fakekube.controllers.deployment.utils import (
-    ROLLBACK_TO,
     annotations_of,
     deployment_complete,
     get_replica_count,
@@ -277,7 +277,7 @@ def _old_pods_running(new: Object | None, old: list[Object], pods: dict[str, lis
 
 def get_rollback_to(deployment: Object) -> int | None:
     """Returns the revision in the rollback annotation (0: the previous revision); None if there is none (getRollbackTo)."""
-    text = annotations_of(deployment).get(ROLLBACK_TO, "")
+    text = annotations_of(deployment).get(DEPRECATED_ROLLBACK_TO, "")
     try:
         return int(text) if text else None
     except ValueError:
@@ -314,7 +314,7 @@ def _refuse_rollback(rollout: Rollout, reason: str, message: str) -> None:
 
 
 def _update_and_clear_rollback(rollout: Rollout, deployment: Object, annotations: dict[str, str]) -> None:
-    kept = {name: value for name, value in annotations.items() if name != ROLLBACK_TO}
+    kept = {name: value for name, value in annotations.items() if name != DEPRECATED_ROLLBACK_TO}
     rollout.controller.client.update({**deployment, "metadata": {**deployment["metadata"], "annotations": kept}})
 
 

@@ -15,13 +15,12 @@ from collections.abc import Iterable
 from typing import Final
 
 from fakekube.apis.validation.conditions import find_condition
-from fakekube.apis.well_known import LAST_APPLIED_CONFIG_ANNOTATION
+from fakekube.apis.well_known import DEPRECATED_ROLLBACK_TO, LAST_APPLIED_CONFIG_ANNOTATION
 from fakekube.controllers.controller_utils import get_scaled_value
 from fakekube.controllers.objects import Object
 
 __all__ = [
     "REVISION",
-    "ROLLBACK_TO",
     "annotations_of",
     "deployment_complete",
     "get_desired_replicas_annotation",
@@ -86,10 +85,9 @@ REVISION: Final = "deployment.kubernetes.io/revision"
 REVISION_HISTORY: Final = "deployment.kubernetes.io/revision-history"
 DESIRED_REPLICAS: Final = "deployment.kubernetes.io/desired-replicas"
 MAX_REPLICAS: Final = "deployment.kubernetes.io/max-replicas"
-ROLLBACK_TO: Final = "deprecated.deployment.rollback.to"
 
 _NOT_COPIED: Final = frozenset(
-    {LAST_APPLIED_CONFIG_ANNOTATION, REVISION, REVISION_HISTORY, DESIRED_REPLICAS, MAX_REPLICAS, ROLLBACK_TO}
+    {LAST_APPLIED_CONFIG_ANNOTATION, REVISION, REVISION_HISTORY, DESIRED_REPLICAS, MAX_REPLICAS, DEPRECATED_ROLLBACK_TO}
 )
 #: Characters of the annotation with former revisions (maxRevHistoryLengthInChars).
 _MAX_HISTORY: Final = 2000

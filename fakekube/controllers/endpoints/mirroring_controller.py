@@ -10,11 +10,10 @@ from functools import partial
 from ipaddress import ip_address
 from typing import Any, ClassVar, Final
 
-from fakekube.apis.well_known import LAST_APPLIED_CONFIG_ANNOTATION
+from fakekube.apis.well_known import LABEL_SERVICE_NAME, LAST_APPLIED_CONFIG_ANNOTATION
 from fakekube.controllers.endpoints.service_reconciler import LAST_CHANGE, repack_subsets
 from fakekube.controllers.endpoints.slices import (
     MANAGED_BY,
-    SERVICE_NAME,
     SLICES,
     DesiredEndpoints,
     SliceChanges,
@@ -51,13 +50,13 @@ class EndpointSliceMirroringController(Reconciler):
         if resource != SLICES:
             return (Key(metadata["namespace"], metadata["name"]),)
         labels = metadata.get("labels") or {}
-        mine = labels.get(MANAGED_BY) == MANAGER and labels.get(SERVICE_NAME)
-        return (Key(metadata["namespace"], labels[SERVICE_NAME]),) if mine else ()
+        mine = labels.get(MANAGED_BY) == MANAGER and labels.get(LABEL_SERVICE_NAME)
+        return (Key(metadata["namespace"], labels[LABEL_SERVICE_NAME]),) if mine else ()
 
     def reconcile(self, key: Key) -> None:
         endpoints = self.cache.get("endpoints", key.namespace, key.name)
         service = self.cache.get("services", key.namespace, key.name)
-        slices = list(self.cache.list(SLICES, key.namespace, {SERVICE_NAME: key.name, MANAGED_BY: MANAGER}))
+        slices = list(self.cache.list(SLICES, key.namespace, {LABEL_SERVICE_NAME: key.name, MANAGED_BY: MANAGER}))
         if endpoints is None or service is None or service["spec"].get("selector") is not None or not _is_mirrored(endpoints):
             for slice_ in slices:
                 self.client.delete(SLICES, slice_["metadata"]["name"], namespace=key.namespace)
@@ -131,7 +130,7 @@ def _address_to_endpoint(address: Mapping[str, Any], ip: str, ready: bool) -> Ob
 def _slice_metadata(endpoints: Object) -> tuple[dict[str, str], dict[str, str]]:
     """Returns the labels and annotations of the slices."""
     metadata = endpoints["metadata"]
-    labels = {**(metadata.get("labels") or {}), SERVICE_NAME: metadata["name"], MANAGED_BY: MANAGER}
+    labels = {**(metadata.get("labels") or {}), LABEL_SERVICE_NAME: metadata["name"], MANAGED_BY: MANAGER}
     annotations = {
         name: value
         for name, value in (metadata.get("annotations") or {}).items()

@@ -11,7 +11,7 @@ from functools import partial
 from ipaddress import ip_address
 from typing import Any, ClassVar, Final
 
-from fakekube.apis.well_known import IS_HEADLESS_SERVICE, LABEL_TOPOLOGY_ZONE
+from fakekube.apis.well_known import IS_HEADLESS_SERVICE, LABEL_SERVICE_NAME, LABEL_TOPOLOGY_ZONE
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_utils import is_namespace_terminating, is_pod_ready
 from fakekube.controllers.endpoints.service_reconciler import (
@@ -25,7 +25,6 @@ from fakekube.controllers.endpoints.service_reconciler import (
 )
 from fakekube.controllers.endpoints.slices import (
     MANAGED_BY,
-    SERVICE_NAME,
     SLICES,
     DesiredEndpoints,
     SliceChanges,
@@ -40,7 +39,7 @@ from fakekube.controllers.reconciler import Key
 __all__ = ["EndpointSliceController", "pod_to_endpoint"]
 
 MANAGER: Final = "endpointslice-controller.k8s.io"
-RESERVED: Final = frozenset({SERVICE_NAME, MANAGED_BY, IS_HEADLESS_SERVICE})
+RESERVED: Final = frozenset({LABEL_SERVICE_NAME, MANAGED_BY, IS_HEADLESS_SERVICE})
 #: The maximum number of endpoints in a slice (--max-endpoints-per-slice).
 LIMIT: Final = 100
 #: Values of trafficDistribution that give hints.
@@ -63,9 +62,9 @@ class EndpointSliceController(ServiceReconciler):
 
     def keys_of_managed(self, event_type: str, obj: StoredObject) -> Iterable[Key]:
         labels = obj["metadata"].get("labels") or {}
-        if labels.get(MANAGED_BY) != MANAGER or not labels.get(SERVICE_NAME):
+        if labels.get(MANAGED_BY) != MANAGER or not labels.get(LABEL_SERVICE_NAME):
             return ()
-        return (Key(obj["metadata"]["namespace"], labels[SERVICE_NAME]),)
+        return (Key(obj["metadata"]["namespace"], labels[LABEL_SERVICE_NAME]),)
 
     def keys_of_node(self, event_type: str, obj: StoredObject, old: StoredObject | None) -> Iterable[Key]:
         """Returns the keys of Services whose pods are on a node that was created, or whose zone has changed."""
@@ -86,7 +85,7 @@ class EndpointSliceController(ServiceReconciler):
             return
         slices = [
             one
-            for one in self.cache.list(SLICES, key.namespace, {SERVICE_NAME: key.name, MANAGED_BY: MANAGER})
+            for one in self.cache.list(SLICES, key.namespace, {LABEL_SERVICE_NAME: key.name, MANAGED_BY: MANAGER})
             if "deletionTimestamp" not in one["metadata"]
         ]
         pods = self.pods_of(service)
@@ -235,7 +234,7 @@ def _slice_labels(service: Object) -> dict[str, str]:
     labels = {key: value for key, value in (service["metadata"].get("labels") or {}).items() if key not in RESERVED}
     if is_headless(service):
         labels[IS_HEADLESS_SERVICE] = ""
-    return labels | {SERVICE_NAME: service["metadata"]["name"], MANAGED_BY: MANAGER}
+    return labels | {LABEL_SERVICE_NAME: service["metadata"]["name"], MANAGED_BY: MANAGER}
 
 
 def _update_labels(service: Object, slice_: Object) -> Object | None:

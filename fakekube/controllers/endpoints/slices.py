@@ -20,7 +20,6 @@ from fakekube.controllers.objects import Object, new_controller_ref
 
 __all__ = [
     "MANAGED_BY",
-    "SERVICE_NAME",
     "SLICES",
     "DesiredEndpoints",
     "SliceChanges",
@@ -33,7 +32,6 @@ __all__ = [
 EndpointKey = tuple[tuple[str, ...], str, str, str]
 
 SLICES: Final = "endpointslices.discovery.k8s.io"
-SERVICE_NAME: Final = "kubernetes.io/service-name"
 MANAGED_BY: Final = "endpointslice.kubernetes.io/managed-by"
 
 

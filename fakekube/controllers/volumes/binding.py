@@ -23,7 +23,7 @@ from fakekube.apimachinery.schema.quantity import Quantity
 from fakekube.apimachinery.selectors import from_label_selector
 from fakekube.apis.core.pods.references import claim_names
 from fakekube.apis.validation.resource_lists import quantity
-from fakekube.apis.well_known import ANN_MIGRATED_TO
+from fakekube.apis.well_known import ANN_MIGRATED_TO, BETA_STORAGE_CLASS_ANNOTATION
 from fakekube.controllers.objects import Object, StoredObject
 from fakekube.controllers.recorder import get_reference
 
@@ -138,7 +138,6 @@ BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
 BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
 PROVISIONED_BY: Final = "pv.kubernetes.io/provisioned-by"
 SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
-BETA_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
 #: The volumeBindingMode of classes whose claims are bound when a pod is scheduled.
 WAIT_FOR_FIRST_CONSUMER: Final = "WaitForFirstConsumer"
 
@@ -146,7 +145,7 @@ WAIT_FOR_FIRST_CONSUMER: Final = "WaitForFirstConsumer"
 def get_class_name(obj: StoredObject) -> str:
     """Returns the storage class of a claim or a volume; "" if it has none (GetPersistentVolumeClaimClass)."""
     annotations = obj["metadata"].get("annotations") or {}
-    return annotations.get(BETA_CLASS) or obj["spec"].get("storageClassName") or ""
+    return annotations.get(BETA_STORAGE_CLASS_ANNOTATION) or obj["spec"].get("storageClassName") or ""
 
 
 def has_annotation(obj: StoredObject, name: str) -> bool:

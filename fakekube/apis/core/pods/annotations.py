@@ -10,19 +10,22 @@ from typing import Any
 
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import forbidden, invalid
-from fakekube.apis.core.pods.validation_options import DELETION_COST, ValidationOptions, is_deletion_cost
+from fakekube.apis.core.pods.validation_options import ValidationOptions, is_deletion_cost
 from fakekube.apis.core.pods.visitor import containers, containers_with_paths
 from fakekube.apis.validation.annotation_values import read_tolerations
 from fakekube.apis.validation.paths import descending
 from fakekube.apis.validation.tolerations import tolerations
+from fakekube.apis.well_known import (
+    DEPRECATED_APP_ARMOR_ANNOTATION_KEY_PREFIX,
+    MIRROR_POD_ANNOTATION_KEY,
+    POD_DELETION_COST,
+    SECCOMP_CONTAINER_ANNOTATION_KEY_PREFIX,
+    SECCOMP_POD_ANNOTATION_KEY,
+)
 from fakekube.base.golang.json_objects import JSONError
 from fakekube.base.golang.quoting import go_quote
 
-MIRROR = "kubernetes.io/config.mirror"
 TOLERATIONS = "scheduler.alpha.kubernetes.io/tolerations"
-SECCOMP = "seccomp.security.alpha.kubernetes.io/pod"
-SECCOMP_OF_CONTAINER = "container.seccomp.security.alpha.kubernetes.io/"
-APPARMOR = "container.apparmor.security.beta.kubernetes.io/"
 RUNTIME_DEFAULT = "runtime/default"
 DOCKER_DEFAULT = "docker/default"
 UNCONFINED = "unconfined"
@@ -34,15 +37,15 @@ Annotations = Mapping[str, str]
 def pod_annotations(annotations: Annotations, spec: dict[str, Any], path: str, options: ValidationOptions) -> list[FieldError]:
     """Validates the annotations of a pod or template at `path` (ValidatePodSpecificAnnotations)."""
     errors: list[FieldError] = []
-    mirror = annotations.get(MIRROR)
+    mirror = annotations.get(MIRROR_POD_ANNOTATION_KEY)
     if mirror is not None and not spec.get("nodeName"):
         text = "must set spec.nodeName if mirror pod annotation is set"
-        errors.append(invalid(f"{path}[{MIRROR}]", mirror, text))
+        errors.append(invalid(f"{path}[{MIRROR_POD_ANNOTATION_KEY}]", mirror, text))
     if annotations.get(TOLERATIONS):
         errors += _tolerations(annotations[TOLERATIONS], path, options)
-    cost = annotations.get(DELETION_COST)
+    cost = annotations.get(POD_DELETION_COST)
     if not options.deletion_cost and not is_deletion_cost(cost):
-        errors.append(invalid(f"{path}[{DELETION_COST}]", cost, "must be a 32bit integer"))
+        errors.append(invalid(f"{path}[{POD_DELETION_COST}]", cost, "must be a 32bit integer"))
     return errors + _seccomp(annotations, path) + _apparmor(annotations, spec, path)
 
 
@@ -55,7 +58,9 @@ def _tolerations(text: str, path: str, options: ValidationOptions) -> list[Field
 
 
 def _seccomp(annotations: Annotations, path: str) -> list[FieldError]:
-    keys = [key for key in annotations if key == SECCOMP or key.startswith(SECCOMP_OF_CONTAINER)]
+    keys = [
+        key for key in annotations if key == SECCOMP_POD_ANNOTATION_KEY or key.startswith(SECCOMP_CONTAINER_ANNOTATION_KEY_PREFIX)
+    ]
     return [error for key in keys for error in _seccomp_profile(annotations[key], f"{path}.{key}")]
 
 
@@ -70,9 +75,9 @@ def _seccomp_profile(profile: str, path: str) -> list[FieldError]:
 def _apparmor(annotations: Annotations, spec: dict[str, Any], path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     for key, profile in annotations.items():
-        if not key.startswith(APPARMOR):
+        if not key.startswith(DEPRECATED_APP_ARMOR_ANNOTATION_KEY_PREFIX):
             continue
-        name = key.removeprefix(APPARMOR)
+        name = key.removeprefix(DEPRECATED_APP_ARMOR_ANNOTATION_KEY_PREFIX)
         if all(container.get("name") != name for container in containers(spec)):
             errors.append(invalid(f"{path}[{key}]", name, "container not found"))
         if profile not in ("", RUNTIME_DEFAULT, UNCONFINED) and not profile.startswith(LOCALHOST):
@@ -99,16 +104,16 @@ def changed_annotations(new: Annotations, old: Annotations, path: str) -> list[F
     for key, value in old.items():
         if new.get(key) == value:
             continue
-        if key.startswith(APPARMOR):
+        if key.startswith(DEPRECATED_APP_ARMOR_ANNOTATION_KEY_PREFIX):
             errors.append(forbidden(f"{path}[{key}]", "may not remove or update AppArmor annotations"))
-        if key == MIRROR:
+        if key == MIRROR_POD_ANNOTATION_KEY:
             errors.append(forbidden(f"{path}[{key}]", "may not remove or update mirror pod annotation"))
     for key in new:
         if key in old:
             continue
-        if key.startswith(APPARMOR):
+        if key.startswith(DEPRECATED_APP_ARMOR_ANNOTATION_KEY_PREFIX):
             errors.append(forbidden(f"{path}[{key}]", "may not add AppArmor annotations"))
-        if key == MIRROR:
+        if key == MIRROR_POD_ANNOTATION_KEY:
             errors.append(forbidden(f"{path}[{key}]", "may not add mirror pod annotation"))
     return errors
 
@@ -123,12 +128,12 @@ def validate_profiles_match(annotations: Annotations, spec: dict[str, Any], path
 def _seccomp_match(annotations: Annotations, spec: dict[str, Any], path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     of_pod = (spec.get("securityContext") or {}).get("seccompProfile")
-    if of_pod is not None and SECCOMP in annotations:
+    if of_pod is not None and SECCOMP_POD_ANNOTATION_KEY in annotations:
         where = f"{path}.securityContext.seccompProfile"
-        errors += _same_profile("seccomp", annotations[SECCOMP], of_pod, where)
+        errors += _same_profile("seccomp", annotations[SECCOMP_POD_ANNOTATION_KEY], of_pod, where)
     for container, where in containers_with_paths(spec, path):
         profile = (container.get("securityContext") or {}).get("seccompProfile")
-        key = f"{SECCOMP_OF_CONTAINER}{container.get('name', '')}"
+        key = f"{SECCOMP_CONTAINER_ANNOTATION_KEY_PREFIX}{container.get('name', '')}"
         if profile is not None and key in annotations:
             errors += _same_profile("seccomp", annotations[key], profile, f"{where}.securityContext.seccompProfile")
     return errors
@@ -141,7 +146,7 @@ def _apparmor_match(annotations: Annotations, spec: dict[str, Any], path: str) -
     of_pod = (spec.get("securityContext") or {}).get("appArmorProfile")
     for container, where in containers_with_paths(spec, path):
         profile = (container.get("securityContext") or {}).get("appArmorProfile", of_pod)
-        key = f"{APPARMOR}{container.get('name', '')}"
+        key = f"{DEPRECATED_APP_ARMOR_ANNOTATION_KEY_PREFIX}{container.get('name', '')}"
         if profile is not None and key in annotations:
             errors += _same_profile("apparmor", annotations[key], profile, f"{where}.securityContext.appArmorProfile")
     return errors

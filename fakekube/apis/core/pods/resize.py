@@ -10,9 +10,9 @@ from typing import Any
 
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import forbidden, invalid
-from fakekube.apis.core.pods.annotations import MIRROR
 from fakekube.apis.core.pods.qos import qos_class
 from fakekube.apis.core.pods.visitor import NIL_PATH, is_sidecar
+from fakekube.apis.well_known import MIRROR_POD_ANNOTATION_KEY
 
 Part = dict[str, Any]
 
@@ -56,7 +56,7 @@ def _move(target: Part, source: Part, field: str) -> None:
 
 def refusal(old: Part) -> FieldError | None:
     """Returns the error of a pod that cannot be resized at all; None if the pod can be resized."""
-    if MIRROR in (old["metadata"].get("annotations") or {}):
+    if MIRROR_POD_ANNOTATION_KEY in (old["metadata"].get("annotations") or {}):
         return forbidden(NIL_PATH, "static pods cannot be resized")
     if (old["spec"].get("os") or {}).get("name") == "windows":
         return forbidden(NIL_PATH, "windows pods cannot be resized")

@@ -11,7 +11,6 @@ from typing import Any
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import duplicate, forbidden, invalid, required, too_long
 from fakekube.apis.core.pods import containers, scheduling, security_context
-from fakekube.apis.core.pods.annotations import MIRROR
 from fakekube.apis.core.pods.containers import PodContext
 from fakekube.apis.core.pods.pod_resources import pod_resources
 from fakekube.apis.core.pods.validation_options import ValidationOptions
@@ -24,6 +23,7 @@ from fakekube.apis.validation.objectmeta import validate_labels
 from fakekube.apis.validation.resource_lists import container_resource_name, requirements
 from fakekube.apis.validation.to_internal import to_internal
 from fakekube.apis.validation.tolerations import tolerations
+from fakekube.apis.well_known import MIRROR_POD_ANNOTATION_KEY
 
 Part = Mapping[str, Any]
 
@@ -157,7 +157,7 @@ def _resource_claims(claims: Sequence[Part], meta: Part | None, path: str) -> li
     """Validates the resource claims of a pod (validatePodResourceClaims)."""
     errors: list[FieldError] = []
     seen: set[str] = set()
-    mirrored = MIRROR in ((meta or {}).get("annotations") or {})
+    mirrored = MIRROR_POD_ANNOTATION_KEY in ((meta or {}).get("annotations") or {})
     for index, claim in enumerate(claims):
         if mirrored:
             errors.append(forbidden(NIL_PATH, "static pods do not support resource claims"))

@@ -12,8 +12,6 @@ from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import forbidden
 from fakekube.apis.core.pods import status_validation, update_validation
 from fakekube.apis.core.pods.annotations import (
-    APPARMOR,
-    MIRROR,
     changed_annotations,
     pod_annotations,
     profile_of_annotation,
@@ -30,10 +28,10 @@ from fakekube.apis.core.pods.v1_conversion import drop_old_annotations, raise_gr
 from fakekube.apis.core.pods.validation_options import NEW_POD, ValidationOptions, pod_affinity_terms
 from fakekube.apis.core.pods.visitor import NIL_PATH, containers
 from fakekube.apis.core.pods.warnings import pod_warnings
-from fakekube.apis.rest.status_strategy import keep_all_but, keep_metadata, restore
-from fakekube.apis.rest.strategy import Object, Strategy, WriteContext, spec_as_stored
+from fakekube.apis.rest.strategy import Object, Strategy, WriteContext, keep_all_but, keep_metadata, restore, spec_as_stored
 from fakekube.apis.validation import ip, names
 from fakekube.apis.validation.to_internal import diff
+from fakekube.apis.well_known import DEPRECATED_APP_ARMOR_ANNOTATION_KEY_PREFIX, MIRROR_POD_ANNOTATION_KEY
 
 
 class PodStrategy(Strategy):
@@ -200,7 +198,7 @@ def _profiles_from_annotations(context: WriteContext, annotations: dict[str, str
         return
     of_pod = (spec.get("securityContext") or {}).get("appArmorProfile")
     for container in containers(spec):
-        key = f"{APPARMOR}{container.get('name', '')}"
+        key = f"{DEPRECATED_APP_ARMOR_ANNOTATION_KEY_PREFIX}{container.get('name', '')}"
         security = container.get("securityContext") or {}
         if key not in annotations or "appArmorProfile" in security:
             continue
@@ -275,7 +273,7 @@ class EphemeralContainersStrategy(Strategy):
         drop_disabled_fields(obj["spec"], old["spec"])
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
-        if MIRROR in (old["metadata"].get("annotations") or {}):
+        if MIRROR_POD_ANNOTATION_KEY in (old["metadata"].get("annotations") or {}):
             return [forbidden(NIL_PATH, "static pods do not support ephemeral containers")]
         options = _validation_options(old)
         errors = validate_whole(obj, options) + _annotation_changes(obj, old, options)

@@ -18,12 +18,11 @@ from fakekube.apis.core.pods.visitor import containers, projected_sources
 from fakekube.apis.validation import selectors
 from fakekube.apis.validation.paths import non_reserved
 from fakekube.apis.validation.resource_lists import is_divisible, is_huge_page
+from fakekube.apis.well_known import POD_DELETION_COST
 
 Spec = dict[str, Any]
 
 _number_matches = re.compile("0|[1-9][0-9]*|-[0-9]+").fullmatch
-
-DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 
 
 class ValidationOptions:
@@ -44,7 +43,7 @@ class ValidationOptions:
     @cached_property
     def deletion_cost(self) -> bool:
         """Whether the annotation for the deletion cost may be invalid."""
-        return not is_deletion_cost((self._old_meta.get("annotations") or {}).get(DELETION_COST))
+        return not is_deletion_cost((self._old_meta.get("annotations") or {}).get(POD_DELETION_COST))
 
     @cached_property
     def huge_pages(self) -> bool:

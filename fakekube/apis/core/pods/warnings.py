@@ -11,11 +11,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from fakekube.apis.core import node_labels
-from fakekube.apis.core.pods.annotations import APPARMOR, SECCOMP, SECCOMP_OF_CONTAINER, profile_of_annotation
+from fakekube.apis.core.pods.annotations import profile_of_annotation
 from fakekube.apis.core.pods.validation_options import PREFERRED, REQUIRED
 from fakekube.apis.core.pods.visitor import containers_with_paths
 from fakekube.apis.validation import ip as addresses
 from fakekube.apis.validation.resource_lists import is_fractional
+from fakekube.apis.well_known import (
+    DEPRECATED_APP_ARMOR_ANNOTATION_KEY_PREFIX,
+    SECCOMP_CONTAINER_ANNOTATION_KEY_PREFIX,
+    SECCOMP_POD_ANNOTATION_KEY,
+)
 from fakekube.base.golang.quoting import go_quote
 
 Part = Mapping[str, Any]
@@ -77,8 +82,8 @@ def _warnings(spec: Spec, meta: Part, prefix: str) -> list[str]:
         ]
     if "overhead" in spec:
         texts += fractional_bytes(spec["overhead"], f"{path}.overhead", ("memory", "ephemeral-storage"))
-    if SECCOMP in annotations and "seccompProfile" not in (spec.get("securityContext") or {}):
-        texts.append(f"{prefix}metadata.annotations[{SECCOMP}]: {_USE_SECCOMP}")
+    if SECCOMP_POD_ANNOTATION_KEY in annotations and "seccompProfile" not in (spec.get("securityContext") or {}):
+        texts.append(f"{prefix}metadata.annotations[{SECCOMP_POD_ANNOTATION_KEY}]: {_USE_SECCOMP}")
     visited = list(containers_with_paths(spec, path))
     texts += _containers(visited, spec, annotations, prefix)
     texts += _ports(visited) + _port_names(visited)
@@ -178,10 +183,10 @@ def _profile_annotations(container: Part, annotations: Mapping[str, str], of_pod
     """
     security, name = container.get("securityContext") or {}, container.get("name", "")
     texts = []
-    key = f"{SECCOMP_OF_CONTAINER}{name}"
+    key = f"{SECCOMP_CONTAINER_ANNOTATION_KEY_PREFIX}{name}"
     if key in annotations and "seccompProfile" not in security:
         texts.append(f"{prefix}metadata.annotations[{key}]: {_USE_SECCOMP}")
-    key = f"{APPARMOR}{name}"
+    key = f"{DEPRECATED_APP_ARMOR_ANNOTATION_KEY_PREFIX}{name}"
     reported = prefix and key in annotations and "appArmorProfile" not in security
     if reported and (of_pod is None or of_pod != profile_of_annotation(annotations[key])):
         texts.append(f"{prefix}metadata.annotations[{key}]: {_USE_APPARMOR}")

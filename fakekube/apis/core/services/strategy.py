@@ -25,8 +25,7 @@ from fakekube.apis.core.services.types import (
     node_ports,
 )
 from fakekube.apis.core.services.validation import TOPOLOGY_HINTS, TOPOLOGY_MODE, load_balancer_status, service, service_update
-from fakekube.apis.rest.status_strategy import StatusStrategy
-from fakekube.apis.rest.strategy import Finish, Object, Strategy, WriteContext
+from fakekube.apis.rest.strategy import Finish, Object, StatusStrategy, Strategy, WriteContext
 from fakekube.apis.validation import ip as addresses
 from fakekube.apis.validation import names
 

@@ -17,7 +17,7 @@ from typing import Any, Final
 from fakekube.apimachinery.selectors import LabelSelector, from_label_selector
 from fakekube.apimachinery.selectors.nodes import required_node_affinity
 from fakekube.apimachinery.selectors.taints import untolerated
-from fakekube.apis.well_known import LABEL_TOPOLOGY_ZONE
+from fakekube.apis.well_known import LABEL_HOSTNAME, LABEL_TOPOLOGY_ZONE
 from fakekube.controllers.objects import get_controller_of
 from fakekube.controllers.scheduler.framework import MAX_NODE_SCORE, Code, Cycle, FilterPlugin, Lister, ScorePlugin, Status
 from fakekube.controllers.scheduler.nodeinfo import NodeInfo, PodInfo
@@ -52,9 +52,6 @@ def default_selector(pod: Mapping[str, Any], lister: Lister) -> LabelSelector:
     if not labels:
         return of_owner
     return LabelSelector((*from_label_selector({"matchLabels": labels}).requirements, *of_owner.requirements))
-
-
-HOSTNAME: Final = "kubernetes.io/hostname"
 
 
 @dataclass(slots=True, frozen=True)
@@ -199,7 +196,7 @@ class PodTopologySpreadScore(ScorePlugin):
         for constraint, found in zip(wanted, on_node, strict=True):
             counts: dict[str, int] = {}
             size = len(nodes) - len(ignored)
-            if constraint.key != HOSTNAME:
+            if constraint.key != LABEL_HOSTNAME:
                 counts = {node.labels.get(constraint.key, ""): 0 for node in nodes if node.name not in ignored}
                 size = len(counts)
                 for node in cycle.nodes:
@@ -221,7 +218,9 @@ class PodTopologySpreadScore(ScorePlugin):
             value = labels.get(constraint.key)
             if value is not None:
                 count = (
-                    self._on_node[index].get(node.name, 0) if constraint.key == HOSTNAME else self._values[index].get(value, 0)
+                    self._on_node[index].get(node.name, 0)
+                    if constraint.key == LABEL_HOSTNAME
+                    else self._values[index].get(value, 0)
                 )
                 total += count * self._weights[index] + (constraint.max_skew - 1)
         return math.floor(total + 0.5)
@@ -238,4 +237,4 @@ class PodTopologySpreadScore(ScorePlugin):
 
 def _default_constraints(cycle: Cycle) -> list[Constraint]:
     selector = default_selector(cycle.pod.obj, cycle.lister)
-    return [] if selector.empty else [Constraint(3, HOSTNAME, selector), Constraint(5, LABEL_TOPOLOGY_ZONE, selector)]
+    return [] if selector.empty else [Constraint(3, LABEL_HOSTNAME, selector), Constraint(5, LABEL_TOPOLOGY_ZONE, selector)]
