@@ -96,8 +96,8 @@ def _resource(definition: Object, entry: Entry, made: Mapping[str, Version], sto
         printer_columns=entry.get("additionalPrinterColumns") or (),
         custom=True,
         hidden_verbs=_LIVING_VERBS if version.ending else frozenset(),
-        from_storage=partial(_shown, version, made, convert),
-        keep=partial(_kept, made[storage], convert),
+        from_storage=partial(_from_storage, version, made, convert),
+        keep=partial(_to_storage, made[storage], convert),
         convert=convert,
         unservable="" if has_usable_ca_bundle(spec) else "error resolving resource",
         converts_by_call=(spec.get("conversion") or {}).get("strategy") == "Webhook" and len(made) > 1,
@@ -142,7 +142,7 @@ def _deprecation(gvk: GVK, entry: Entry, versions: Sequence[Entry]) -> str:
     return f"{gvk.api_version} {gvk.kind} is deprecated{use}"
 
 
-def _kept(storage: Version, convert: Convert, obj: Object) -> Object:
+def _to_storage(storage: Version, convert: Convert, obj: Object) -> Object:
     """Converts an object of a version to the stored form. Raises StatusError 500 if it cannot be converted."""
     if obj.get("apiVersion") != storage.gvk.api_version:
         obj, _ = objects.prune(storage.type, _converted(convert, obj, storage.gvk.api_version))
@@ -151,7 +151,7 @@ def _kept(storage: Version, convert: Convert, obj: Object) -> Object:
     return kept
 
 
-def _shown(version: Version, made: Mapping[str, Version], convert: Convert, obj: Object) -> Object:
+def _from_storage(version: Version, made: Mapping[str, Version], convert: Convert, obj: Object) -> Object:
     """Converts a stored object to a version; the schema of the storage version prunes and defaults it first.
 
     Raises StatusError 500 if it cannot be converted.

@@ -1,10 +1,10 @@
-"""Labels, annotations, taints, effects and types of Secrets that Kubernetes defines and that more than one module uses.
+"""Labels, annotations, taints, effects, finalizers and types of Secrets of Kubernetes that more than one module uses.
 
 The names are those of the Go constants.
 
 Specified by: k8s.io/api/core/v1/{well_known_labels,well_known_taints,annotation_key_constants,types}.go,
 k8s.io/api/apps/v1/types.go, k8s.io/component-helpers/storage/volume/helpers.go,
-k8s.io/api/{discovery,networking}/v1, k8s.io/kubernetes/pkg/serviceaccount and plugin/pkg/admission/serviceaccount.
+k8s.io/api/{discovery,networking}/v1, k8s.io/kubernetes/pkg/{serviceaccount,volume/util} and plugin/pkg/admission/serviceaccount.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ LABEL_TOPOLOGY_ZONE: Final = "topology.kubernetes.io/zone"
 LAST_APPLIED_CONFIG_ANNOTATION: Final = "kubectl.kubernetes.io/last-applied-configuration"
 MIRROR_POD_ANNOTATION_KEY: Final = "kubernetes.io/config.mirror"
 POD_DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
+PVC_PROTECTION_FINALIZER: Final = "kubernetes.io/pvc-protection"
+PV_PROTECTION_FINALIZER: Final = "kubernetes.io/pv-protection"
 SECCOMP_CONTAINER_ANNOTATION_KEY_PREFIX: Final = "container.seccomp.security.alpha.kubernetes.io/"
 SECCOMP_POD_ANNOTATION_KEY: Final = "seccomp.security.alpha.kubernetes.io/pod"
 SECRET_TYPE_SERVICE_ACCOUNT_TOKEN: Final = "kubernetes.io/service-account-token"
@@ -38,3 +40,4 @@ TAINT_EFFECT_NO_EXECUTE: Final = "NoExecute"
 TAINT_NODE_NOT_READY: Final = "node.kubernetes.io/not-ready"
 TAINT_NODE_UNREACHABLE: Final = "node.kubernetes.io/unreachable"
 TAINT_NODE_UNSCHEDULABLE: Final = "node.kubernetes.io/unschedulable"
+VAC_PROTECTION_FINALIZER: Final = "kubernetes.io/vac-protection"

@@ -200,7 +200,7 @@ TYPES: Mapping[str, str] = {
 }  # fmt: skip
 
 
-def _identifier(source: Object, path: str) -> list[FieldError]:
+def _validate_metric_identifier(source: Object, path: str) -> list[FieldError]:
     name, where = (source.get("metric") or {}).get("name", ""), f"{path}.metric.name"
     if not name:
         return [required(where, "must specify a metric name")]
@@ -226,13 +226,13 @@ def _target(target: Object, path: str) -> list[FieldError]:
 def _object_source(source: Object, path: str, options: ValidationOptions) -> list[FieldError]:
     described = source.get("describedObject") or {}
     errors = _reference(described, f"{path}.describedObject", False, options.any_object_version)
-    return errors + _valued(source, path, "must set either a target value or averageValue")
+    return errors + _validate_value_target(source, path, "must set either a target value or averageValue")
 
 
-def _valued(source: Object, path: str, detail: str) -> list[FieldError]:
+def _validate_value_target(source: Object, path: str, detail: str) -> list[FieldError]:
     """Validates a metric whose target is a value or an average value."""
     target = source.get("target") or {}
-    errors = _identifier(source, path) + _target(target, f"{path}.target")
+    errors = _validate_metric_identifier(source, path) + _target(target, f"{path}.target")
     if target.get("value") is None and target.get("averageValue") is None:
         errors.append(required(f"{path}.target.averageValue", detail))
     return errors
@@ -240,7 +240,7 @@ def _valued(source: Object, path: str, detail: str) -> list[FieldError]:
 
 def _external_source(source: Object, path: str, options: ValidationOptions) -> list[FieldError]:
     target = source.get("target") or {}
-    errors = _valued(source, path, "must set either a target value for metric or a per-pod target")
+    errors = _validate_value_target(source, path, "must set either a target value for metric or a per-pod target")
     if target.get("value") is not None and target.get("averageValue") is not None:
         text = "may not set both a target value for metric and a per-pod target"
         errors.append(forbidden(f"{path}.target.value", text))
@@ -249,7 +249,7 @@ def _external_source(source: Object, path: str, options: ValidationOptions) -> l
 
 def _pods_source(source: Object, path: str, options: ValidationOptions) -> list[FieldError]:
     target = source.get("target") or {}
-    errors = _identifier(source, path) + _target(target, f"{path}.target")
+    errors = _validate_metric_identifier(source, path) + _target(target, f"{path}.target")
     if target.get("averageValue") is None:
         errors.append(required(f"{path}.target.averageValue", "must specify a positive target averageValue"))
     return errors
@@ -257,7 +257,7 @@ def _pods_source(source: Object, path: str, options: ValidationOptions) -> list[
 
 def _resource_source(source: Object, path: str, options: ValidationOptions) -> list[FieldError]:
     errors = [] if source.get("name") else [required(f"{path}.name", "must specify a resource name")]
-    return errors + _used(source.get("target") or {}, f"{path}.target")
+    return errors + _validate_utilization_target(source.get("target") or {}, f"{path}.target")
 
 
 def _container_source(source: Object, path: str, options: ValidationOptions) -> list[FieldError]:
@@ -271,10 +271,10 @@ def _container_source(source: Object, path: str, options: ValidationOptions) -> 
         errors += invalid_each(where, container, names.dns_label(container))
     else:
         errors.append(required(where, "must specify a container"))
-    return errors + _used(source.get("target") or {}, f"{path}.target")
+    return errors + _validate_utilization_target(source.get("target") or {}, f"{path}.target")
 
 
-def _used(target: Object, path: str) -> list[FieldError]:
+def _validate_utilization_target(target: Object, path: str) -> list[FieldError]:
     """Validates a target that is a utilization or an average value."""
     errors = _target(target, path)
     share, amount = target.get("averageUtilization"), target.get("averageValue")

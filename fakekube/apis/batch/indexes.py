@@ -54,7 +54,7 @@ def count_indexes(text: str, completions: int) -> int:
 
 def overlap(completed: str, failed: str, completions: int) -> int | None:
     """Returns the first index that both texts contain; invalid intervals are skipped."""
-    done, lost = _readable(completed, completions), _readable(failed, completions)
+    done, lost = _parse_valid_intervals(completed, completions), _parse_valid_intervals(failed, completions)
     while done and lost:
         if done[0][0] <= lost[0][1] and lost[0][0] <= done[0][1]:
             return max(done[0][0], lost[0][0])
@@ -62,7 +62,7 @@ def overlap(completed: str, failed: str, completions: int) -> int | None:
     return None
 
 
-def _readable(text: str, completions: int) -> list[tuple[int, int]]:
+def _parse_valid_intervals(text: str, completions: int) -> list[tuple[int, int]]:
     found = []
     for part in text.split(",") if text else ():
         try:

@@ -140,9 +140,9 @@ def _indexes(change: _Change) -> list[FieldError]:
     done_path, lost_path = "status.completedIndexes", "status.failedIndexes"
     errors: list[FieldError] = []
     if done_changed and completions is not None:
-        errors += _readable(done, completions, done_path)
+        errors += _validate_index_format(done, completions, done_path)
     if lost_changed and completions is not None and "backoffLimitPerIndex" in spec and lost is not None:
-        errors += _readable(lost, completions, lost_path)
+        errors += _validate_index_format(lost, completions, lost_path)
     if done_changed and done and spec.get("completionMode", "NonIndexed") != "Indexed":
         text = "cannot set non-empty completedIndexes when non-indexed completion mode"
         errors.append(invalid(done_path, done, text))
@@ -157,7 +157,7 @@ def _indexes(change: _Change) -> list[FieldError]:
     return errors
 
 
-def _readable(text: str, completions: int, path: str) -> list[FieldError]:
+def _validate_index_format(text: str, completions: int, path: str) -> list[FieldError]:
     try:
         count_indexes(text, completions)
     except IntervalError as error:

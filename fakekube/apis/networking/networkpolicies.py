@@ -119,7 +119,7 @@ def _peer(peer: Object, path: str, allow_invalid_values: bool, old_cidrs: Sequen
         errors += label_selector(peer[field], f"{path}.{field}", allow_invalid_values=allow_invalid_values)
     block = peer.get("ipBlock")
     if block is not None:
-        errors += _block(block, f"{path}.ipBlock", old_cidrs)
+        errors += _validate_ip_block(block, f"{path}.ipBlock", old_cidrs)
     if block is None and not selectors:
         errors.append(required(path, "must specify a peer"))
     elif block is not None and selectors:
@@ -127,7 +127,7 @@ def _peer(peer: Object, path: str, allow_invalid_values: bool, old_cidrs: Sequen
     return errors
 
 
-def _block(block: Object, path: str, old_cidrs: Sequence[str]) -> list[FieldError]:
+def _validate_ip_block(block: Object, path: str, old_cidrs: Sequence[str]) -> list[FieldError]:
     text = block.get("cidr", "")
     if not text:
         return [required(f"{path}.cidr")]

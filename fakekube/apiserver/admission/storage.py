@@ -7,9 +7,13 @@ from __future__ import annotations
 
 from fakekube.apimachinery.schema.quantity import Quantity
 from fakekube.apis.rest.strategy import Object
-from fakekube.apis.storage.finalizers import PV_PROTECTION, PVC_PROTECTION, VAC_PROTECTION
 from fakekube.apis.validation.resource_lists import quantity
-from fakekube.apis.well_known import BETA_STORAGE_CLASS_ANNOTATION
+from fakekube.apis.well_known import (
+    BETA_STORAGE_CLASS_ANNOTATION,
+    PV_PROTECTION_FINALIZER,
+    PVC_PROTECTION_FINALIZER,
+    VAC_PROTECTION_FINALIZER,
+)
 from fakekube.apiserver.admission.defaults import newest_default
 from fakekube.apiserver.admission.plugin import Attributes, Operation, Plugin
 from fakekube.apiserver.admission.refusals import forbidden
@@ -24,7 +28,7 @@ STORAGE_CLASSES = ("storage.k8s.io", "storageclasses")
 DEFAULT_MARKS = ("storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class")
 
 
-FINALIZERS = {VOLUMES: PV_PROTECTION, CLAIMS: PVC_PROTECTION, ATTRIBUTES_CLASSES: VAC_PROTECTION}
+FINALIZERS = {VOLUMES: PV_PROTECTION_FINALIZER, CLAIMS: PVC_PROTECTION_FINALIZER, ATTRIBUTES_CLASSES: VAC_PROTECTION_FINALIZER}
 
 
 class DefaultStorageClass(Plugin):

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from fakekube.apis.storage.finalizers import PV_PROTECTION, PVC_PROTECTION, VAC_PROTECTION
+from fakekube.apis.well_known import PV_PROTECTION_FINALIZER, PVC_PROTECTION_FINALIZER, VAC_PROTECTION_FINALIZER
 from fakekube.controllers.objects import Object, StoredObject, is_controlled_by
 from fakekube.controllers.reconciler import Key, Reconciler
 
@@ -35,7 +35,7 @@ class ClaimProtection(Reconciler):
     def concerns(resource: str, obj: StoredObject, old: StoredObject | None) -> bool:
         if resource == "pods":
             return obj is old or "deletionTimestamp" in obj["metadata"]
-        return obj is not old and _needs_sync(obj, PVC_PROTECTION)
+        return obj is not old and _needs_sync(obj, PVC_PROTECTION_FINALIZER)
 
     def keys(self, resource: str, event_type: str, obj: StoredObject, old: StoredObject | None) -> Iterable[Key]:
         if resource == "pods":
@@ -44,20 +44,20 @@ class ClaimProtection(Reconciler):
         if event_type == "DELETED":
             self._in_use.discard(key)
             return ()
-        return (key,) if _needs_sync(obj, PVC_PROTECTION) else ()
+        return (key,) if _needs_sync(obj, PVC_PROTECTION_FINALIZER) else ()
 
     def reconcile(self, key: Key) -> None:
         claim = self.cache.get("persistentvolumeclaims", key.namespace, key.name)
         if claim is None:
             return
-        if _needs_finalizer(claim, PVC_PROTECTION):
-            self.client.update(_add_finalizer(claim, PVC_PROTECTION))
-        elif _is_deletion_candidate(claim, PVC_PROTECTION):
+        if _needs_finalizer(claim, PVC_PROTECTION_FINALIZER):
+            self.client.update(_add_finalizer(claim, PVC_PROTECTION_FINALIZER))
+        elif _is_deletion_candidate(claim, PVC_PROTECTION_FINALIZER):
             self.also_watch("pods")  # not earlier, because most clusters have many pods and no such claim
             if any(_pod_uses_claim(pod, claim) for pod in self.cache.list("pods", key.namespace)):
                 self._in_use.add(key)
             else:
-                self.client.update(_remove_finalizer(claim, PVC_PROTECTION))
+                self.client.update(_remove_finalizer(claim, PVC_PROTECTION_FINALIZER))
 
 
 class VolumeProtection(Reconciler):
@@ -69,7 +69,7 @@ class VolumeProtection(Reconciler):
 
     @staticmethod
     def concerns(resource: str, obj: StoredObject, old: StoredObject | None) -> bool:
-        return obj is not old and _needs_sync(obj, PV_PROTECTION)
+        return obj is not old and _needs_sync(obj, PV_PROTECTION_FINALIZER)
 
     def keys(self, resource: str, event_type: str, obj: StoredObject, old: StoredObject | None) -> Iterable[Key]:
         return (_object_key(obj),) if event_type != "DELETED" and self.concerns(resource, obj, old) else ()
@@ -78,10 +78,10 @@ class VolumeProtection(Reconciler):
         volume = self.cache.get("persistentvolumes", "", key.name)
         if volume is None:
             return
-        if _needs_finalizer(volume, PV_PROTECTION):
-            self.client.update(_add_finalizer(volume, PV_PROTECTION))
-        elif _is_deletion_candidate(volume, PV_PROTECTION) and volume.get("status", {}).get("phase") != "Bound":
-            self.client.update(_remove_finalizer(volume, PV_PROTECTION))
+        if _needs_finalizer(volume, PV_PROTECTION_FINALIZER):
+            self.client.update(_add_finalizer(volume, PV_PROTECTION_FINALIZER))
+        elif _is_deletion_candidate(volume, PV_PROTECTION_FINALIZER) and volume.get("status", {}).get("phase") != "Bound":
+            self.client.update(_remove_finalizer(volume, PV_PROTECTION_FINALIZER))
 
 
 class AttributesClassProtection(Reconciler):
@@ -94,7 +94,7 @@ class AttributesClassProtection(Reconciler):
     def concerns(resource: str, obj: StoredObject, old: StoredObject | None) -> bool:
         if resource != ATTRIBUTES_CLASSES:
             return old is not None and (obj is old or _attributes_classes(obj) != _attributes_classes(old))
-        return obj is not old and _needs_sync(obj, VAC_PROTECTION)
+        return obj is not old and _needs_sync(obj, VAC_PROTECTION_FINALIZER)
 
     def keys(self, resource: str, event_type: str, obj: StoredObject, old: StoredObject | None) -> Iterable[Key]:
         if resource == ATTRIBUTES_CLASSES:
@@ -107,12 +107,12 @@ class AttributesClassProtection(Reconciler):
         found = self.cache.get(ATTRIBUTES_CLASSES, "", key.name)
         if found is None:
             return
-        if _needs_finalizer(found, VAC_PROTECTION):
-            self.client.update(_add_finalizer(found, VAC_PROTECTION))
-        elif _is_deletion_candidate(found, VAC_PROTECTION):
+        if _needs_finalizer(found, VAC_PROTECTION_FINALIZER):
+            self.client.update(_add_finalizer(found, VAC_PROTECTION_FINALIZER))
+        elif _is_deletion_candidate(found, VAC_PROTECTION_FINALIZER):
             users = (*self.cache.list("persistentvolumes"), *self.cache.list("persistentvolumeclaims"))
             if not any(key.name in _attributes_classes(user) for user in users):
-                self.client.update(_remove_finalizer(found, VAC_PROTECTION))
+                self.client.update(_remove_finalizer(found, VAC_PROTECTION_FINALIZER))
 
 
 def _attributes_classes(obj: StoredObject) -> set[str]:

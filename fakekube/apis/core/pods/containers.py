@@ -64,7 +64,7 @@ def containers(items: Sequence[Container], path: str, pod: PodContext) -> list[F
         if name in seen:
             errors.append(duplicate(f"{where}.name", name))
         seen.add(name)
-        errors += _running(item, where, pod)
+        errors += _validate_lifecycle_and_probes(item, where, pod)
         if "restartPolicy" in item or "restartPolicyRules" in item:
             errors += _restart_policy(item, where, checks_rules=True)
     return errors + host_port_conflicts(items, path)
@@ -85,13 +85,13 @@ def init_containers(items: Sequence[Container], regular: Sequence[Container], pa
             seen.add(name)
         errors += host_port_conflicts([item], path)
         if is_sidecar(dict(item)):
-            errors += _running(item, where, pod)
+            errors += _validate_lifecycle_and_probes(item, where, pod)
         else:
-            errors += _only_of_sidecars(item, where, pod.options)
+            errors += _forbid_sidecar_fields(item, where, pod.options)
     return errors
 
 
-def _only_of_sidecars(item: Container, path: str, options: ValidationOptions) -> list[FieldError]:
+def _forbid_sidecar_fields(item: Container, path: str, options: ValidationOptions) -> list[FieldError]:
     text = "may not be set for init containers without restartPolicy=Always"
     fields = ("lifecycle", *(field for field, _ in PROBES))
     errors = [forbidden(f"{path}.{field}", text) for field in fields if field in item]
@@ -163,7 +163,7 @@ def _common(item: Container, path: str, pod: PodContext) -> list[FieldError]:
     return errors
 
 
-def _running(item: Container, path: str, pod: PodContext) -> list[FieldError]:
+def _validate_lifecycle_and_probes(item: Container, path: str, pod: PodContext) -> list[FieldError]:
     """Validates lifecycle hooks and probes, which only long-running containers have."""
     errors: list[FieldError] = []
     if "lifecycle" in item:

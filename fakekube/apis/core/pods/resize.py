@@ -76,7 +76,7 @@ def validate_resize(new: Part, old: Part) -> list[FieldError]:
         errors.append(forbidden("spec", "Pod running on node without support for resize"))
     left = dict(spec)
     if _has_resources(before.get("resources")) or _has_resources(spec.get("resources")):
-        errors += _pod_level(spec, before, left)
+        errors += _validate_pod_level_resize(spec, before, left)
     if status.get("nodeAllocatableResourceClaimStatuses"):
         errors.append(forbidden("spec", "pods with node allocatable resource claims cannot be resized"))
     disorder = _validate_order(spec, before)
@@ -107,7 +107,7 @@ def _has_resources(new: Part | None) -> bool:
     return bool(new and (new.get("requests") or new.get("limits")))
 
 
-def _pod_level(spec: Part, before: Part, left: Part) -> list[FieldError]:
+def _validate_pod_level_resize(spec: Part, before: Part, left: Part) -> list[FieldError]:
     """Validates the resize at pod level (validatePodLevelResourcesResize); restores CPU and memory in `left`."""
     new, old = spec.get("resources"), before.get("resources")
     if new is None:
