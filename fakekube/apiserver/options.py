@@ -1,8 +1,8 @@
 """The kube-apiserver flags that a cluster supports, as dataclasses by topic.
 
 Flags have the names of kube-apiserver, with underscores in Python (`token_auth_file=…`) and dashes on the command
-line (`--token-auth-file=…`). Each dataclass has a field for each of its flags; the command line, `Cluster` and the
-pytest plugin use these fields.
+line (`--token-auth-file=…`); a few are of fakekube alone, which their docstrings say. Each dataclass has a field for each of its
+flags; the command line, `Cluster` and the pytest plugin use these fields.
 
 Specified by: k8s.io/kubernetes/cmd/kube-apiserver/app/options and k8s.io/apiserver/pkg/server/options.
 """
@@ -20,7 +20,7 @@ from fakekube.apiserver.aggregator.options import AggregatorOptions
 from fakekube.apiserver.audit.options import AuditOptions
 from fakekube.apiserver.auth.options import AuthenticationOptions, AuthorizationOptions, OptionError
 
-__all__ = ["OptionError", "ServerOptions", "ServingOptions", "flags"]
+__all__ = ["OptionError", "ServerOptions", "ServingOptions", "flags", "ineffective_flags"]
 
 
 Fraction = float
@@ -96,13 +96,15 @@ class ServerOptions:
     def of(cls, given: Mapping[str, Any]) -> ServerOptions:
         """Returns the options for flags, by names with underscores. A list may be a string with commas.
 
-        Raises TypeError for an unknown flag.
+        Raises TypeError for an unknown flag, and OptionError for flags that exclude or require each other.
         """
         left = dict(given)
         parts = {part.name: _taken(_PARTS[part.name], left) for part in fields(cls)}
         if left:
             raise TypeError(f"unknown arguments or flags: {', '.join(sorted(left))}")
-        return cls(**parts)
+        options = cls(**parts)
+        _require_consistency(options, given)
+        return options
 
 
 _PARTS: Mapping[str, type[Any]] = {
@@ -114,6 +116,57 @@ _PARTS: Mapping[str, type[Any]] = {
     "audit": AuditOptions,
     "services": ServiceOptions,
 }
+
+
+def _require_consistency(options: ServerOptions, given: Mapping[str, Any]) -> None:
+    """Raises OptionError for flags that exclude or require each other, with the messages of kube-apiserver.
+
+    Specified by: pkg/kubeapiserver/options/authorization.go (Validate), apiserver pkg/server/options/serving.go.
+    """
+    authorization, serving = options.authorization, options.serving
+    if authorization.authorization_config:
+        if any(name == "authorization_mode" or name.startswith("authorization_webhook_") for name in given):
+            raise OptionError(
+                "--authorization-config can not be specified when "
+                "--authorization-mode or --authorization-webhook-* flags are defined"
+            )
+    elif authorization.authorization_webhook_config_file and "Webhook" not in authorization.authorization_mode:
+        raise OptionError("cannot specify --authorization-webhook-config-file without mode Webhook")
+    if bool(serving.tls_cert_file) != bool(serving.tls_private_key_file):
+        raise OptionError("missing filename for serving cert")
+
+
+#: Flags that have no effect without another one, as the beginning of their names → that one.
+_DEPENDENT: Mapping[str, str] = {
+    "requestheader_": "requestheader_client_ca_file",
+    "audit_webhook_": "audit_webhook_config_file",
+    "audit_log_format": "audit_log_path",
+    "authorization_webhook_": "authorization_webhook_config_file",
+}
+_OVER_TLS: frozenset[str] = frozenset({"disable_http2_serving", "http2_max_streams_per_connection", "goaway_chance"})
+
+
+def ineffective_flags(given: Mapping[str, Any], *, tls: bool, is_local: bool) -> dict[str, str]:
+    """Returns the flags that would be ignored, each with the reason.
+
+    kube-apiserver ignores some of them without a word; a cluster refuses them.
+
+    Args:
+        given: the flags, by names with underscores.
+        tls: whether the server speaks TLS.
+        is_local: whether only this machine can reach the server.
+    """
+    found: dict[str, str] = {}
+    for name in given:
+        for beginning, required in _DEPENDENT.items():
+            if name.startswith(beginning) and name != required and not given.get(required):
+                found[name] = f"has no effect without --{required.replace('_', '-')}"
+    if not tls:
+        found |= {name: "has no effect without TLS" for name in _OVER_TLS & given.keys() if given[name]}
+    if given.get("insecure_anonymous_admin") and (tls or is_local):
+        reason = "with TLS" if tls else "for a server that only this machine can reach"
+        found["insecure_anonymous_admin"] = f"has no effect {reason}"
+    return found
 
 
 def flags() -> Iterator[Field[Any]]:

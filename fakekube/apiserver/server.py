@@ -102,11 +102,12 @@ def build(
     nodes: int = 0,
     options: ServerOptions = DEFAULT_OPTIONS,
     authority: str = "",
+    listens_on: str = "127.0.0.1",
 ) -> Machinery:
     """Builds the machinery of a cluster, on a fork of the base state of its profile or on a given store.
 
     `prepare` makes the base state of the profile from that of a fresh server. Its result is cached by process, for
-    each `authority` (PEM; set for clusters with TLS), `controllers` and `nodes`.
+    each `authority` (PEM; set for clusters with TLS), `controllers` and `nodes`. `listens_on` is the host of the server.
 
     Raises OptionError for invalid flags.
     """
@@ -116,7 +117,14 @@ def build(
         origin = base(settings, profile, tls, prepare, kind=(controllers, nodes), authority=authority if has_own else "")
         store = origin.fork(now=clock.monotonic, retention=retention)
     registry = _builtins(settings.version).copy()
-    access = Access(store.bucket, clock, options=options.authentication, authorization=options.authorization, authority=authority)
+    access = Access(
+        store.bucket,
+        clock,
+        options=options.authentication,
+        authorization=options.authorization,
+        authority=authority,
+        listens_on=listens_on,
+    )
     services = StoreAccess(store, registry, settings, weakref.proxy(access))
     access.connect(services)
     resolver = ServiceResolver(services, _own_authority)

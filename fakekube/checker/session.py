@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fakekube.apimachinery.codecs import yaml
+from fakekube.base.private_files import write_private
 from fakekube.checker.default_sample import default_sample
 from fakekube.checker.expectations import Expectations
 from fakekube.checker.process import Starter
@@ -94,7 +95,7 @@ class Session:
             return path
         token = folder / "token"
         if not token.exists():
-            token.write_text("admin-token", encoding="utf-8")
+            write_private(token, "admin-token")
         cluster.write_kubeconfig(path)
         config, _ = yaml.loads(path.read_bytes())
         config["users"][0]["user"] = {"tokenFile": str(token)}

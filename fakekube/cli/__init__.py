@@ -22,6 +22,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from fakekube.base.addresses import is_loopback, reachability_warning
 from fakekube.cli.arguments import Options, UsageError, help_text, parse
 
 if TYPE_CHECKING:
@@ -83,6 +84,7 @@ def _cluster(options: Options) -> Iterator[Cluster]:
             raise UsageError(str(problem)) from None
         except OSError as error:
             raise UsageError(f"cannot listen on {options.host}:{options.port}: {error.strerror}") from None
+        _warn_of_other_hosts(options)
         _collect_seldom()
         for source in options.load:
             try:
@@ -104,6 +106,15 @@ def _cluster(options: Options) -> Iterator[Cluster]:
         yield cluster
     finally:
         cluster.stop()
+
+
+def _warn_of_other_hosts(options: Options) -> None:
+    """Prints a warning if other hosts can reach the server."""
+    warning = reachability_warning(options.host)
+    if warning and options.flags.get("insecure_anonymous_admin"):
+        warning = reachability_warning(options.host, "are administrators without any credentials (--insecure-anonymous-admin)")
+    if warning:
+        print(f"fakekube: {warning}", file=sys.stderr, flush=True)
 
 
 def _replay(cluster: Cluster, options: Options) -> None:
@@ -147,7 +158,8 @@ def _serve(options: Options) -> int:
         users = "".join(
             f"    export KUBECONFIG={_kubeconfig_of(options, cluster, name)}   # {name}\n" for name, _ in options.users
         )
-        print(_GREETING.format(url=cluster.url, profile=options.profile, path=path, users=users), flush=True)
+        token = "" if is_loopback(options.host) else f"\nThe administrator's token is {cluster.token}\n"
+        print(_GREETING.format(url=cluster.url, profile=options.profile, path=path, users=users, token=token), flush=True)
         with _ready_file(options.ready_file, cluster.url):
             if options.ready_message:
                 print(options.ready_message, flush=True)
@@ -202,7 +214,7 @@ fakekube serves a Kubernetes 1.36 API at {url} (profile {profile})
 
     export KUBECONFIG={path}
 {users}    kubectl get namespaces
-
+{token}
 Ctrl-C ends it; nothing is kept."""
 
 

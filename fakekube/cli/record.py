@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+from fakekube.base.private_files import open_private
 from fakekube.cli.arguments import UsageError
 from fakekube.controllers.client import ApiError, UnknownResource
 from fakekube.controllers.client.remote import KubeconfigError, RemoteClient
@@ -53,5 +54,5 @@ def _output(options: Options) -> Iterator[IO[bytes]]:
     if options.output is None:
         yield sys.stdout.buffer
         return
-    with options.output.open("wb") as file:
+    with open_private(options.output) as file:
         yield file

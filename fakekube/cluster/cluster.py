@@ -17,11 +17,12 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from fakekube.apiserver.options import ServerOptions
+from fakekube.apiserver.options import OptionError, ServerOptions, ineffective_flags
 from fakekube.apiserver.registry.backend import Settings
+from fakekube.base.addresses import is_loopback
 from fakekube.base.clock import Clock
 from fakekube.cluster.components import Components
-from fakekube.cluster.control import WSGI, Control, is_loopback
+from fakekube.cluster.control import WSGI, Control
 from fakekube.cluster.served import ServedCluster
 from fakekube.cluster.serving import Serving
 from fakekube.cluster.testing.aggregated_api import AggregatedAPI
@@ -108,6 +109,8 @@ class Cluster(ServedCluster):
         self._flags = flags
         self._options = ServerOptions.of(flags) if flags else ServerOptions()
         tls = tls or self._options.needs_tls
+        for name, reason in ineffective_flags(flags, tls=tls, is_local=is_loopback(host)).items():
+            raise OptionError(f"--{name.replace('_', '-')} {reason}")
         self._profile = profile
         settings = Settings(
             version=version, feature_gates=dict(feature_gates or {}), service_ranges=self._options.services.ranges()
@@ -128,6 +131,7 @@ class Cluster(ServedCluster):
             retention=self._retention,
             tls=tls,
             authority=serving.own_authority,
+            listens_on=host,
             store=store,
         )
         super().__init__(components, serving, settings, clock, keep_requests=keep_requests, strict=strict)

@@ -70,6 +70,7 @@ class Components:
         retention: Retention,
         tls: bool,
         authority: str,
+        listens_on: str,
         store: Store[Document] | None,
     ) -> None:
         switches = PROFILES[profile] if controllers is None else controllers
@@ -94,6 +95,7 @@ class Components:
             nodes=self._nodes,
             options=options,
             authority=authority,
+            listens_on=listens_on,
         )
         if runs_kubelets:
             self.machinery.backend.kubelet_of = partial(Components._kubelet_of, me)

@@ -10,14 +10,17 @@ import secrets
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Final
 
+from fakekube.apiserver.auth.identities import ADMIN
+from fakekube.base.addresses import is_loopback
 from fakekube.cluster.serving import Serving
 from fakekube.cluster.testing.kubeconfig import kubeconfig, write_kubeconfig
 
 __all__ = ["TOKEN", "Kubeconfigs"]
 
-#: The bearer token of the administrator.
-TOKEN = "admin-token"
+#: The bearer token of the administrator of a server that only this machine can reach.
+TOKEN: Final = "admin-token"
 
 AddToken = Callable[[str, str, Sequence[str]], None]
 """(token, user name, groups): makes the token authenticate that user."""
@@ -36,9 +39,17 @@ class Kubeconfigs:
         self._serving = serving
         self._url = url
         self._add_token = add_token
+        self._token = TOKEN if is_loopback(serving.host) else ""
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._of_users: dict[tuple[str, tuple[str, ...]], Path] = {}
         """User name and groups → file."""
+
+    @property
+    def token(self) -> str:
+        """A bearer token of an administrator: the well-known one, or a random one if other hosts can reach the server."""
+        if not self._token:
+            self._token = self._token_of(ADMIN.name, ADMIN.groups)
+        return self._token
 
     @property
     def admin(self) -> Path:
@@ -63,7 +74,7 @@ class Kubeconfigs:
         a token. Raises OSError, and RuntimeError if the cluster is not started."""
         serving = self._serving
         if not serving.tls:
-            config = kubeconfig(self._url(), token=self._token_of(user, groups) if user else TOKEN)
+            config = kubeconfig(self._url(), token=self._token_of(user, groups) if user else self.token)
         else:
             certificate, key = serving.credentials.client_certificate, serving.credentials.client_key
             if user:

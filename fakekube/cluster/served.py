@@ -219,6 +219,11 @@ class ServedCluster(ClusterState):
         self._kubeconfigs.write(Path(path), user, tuple(groups))
 
     @property
+    def token(self) -> str:
+        """A bearer token of an administrator: `admin-token`, or a random one if other hosts can reach the server."""
+        return self._kubeconfigs.token
+
+    @property
     def environment(self) -> dict[str, str]:
         """The environment variables for a process that uses this cluster: KUBECONFIG. Raises RuntimeError before `start`."""
         return {"KUBECONFIG": str(self.kubeconfig)}

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from fakekube.base.private_files import write_private
 from fakekube.cluster.testing.object_client import ObjectClient
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ class ClusterState(ObjectClient):
         return Past(self._client, revision)
 
     def save(self, path: Path | str, *, compact: bool = False, history: bool = False) -> None:
-        """Writes the whole state to a file, with uids and revisions.
+        """Writes the whole state to a file that only its owner may read, with uids and revisions.
 
         Args:
             path: of the file.
@@ -103,7 +104,7 @@ class ClusterState(ObjectClient):
         """
         from fakekube.powers.state import state_of, written
 
-        Path(path).write_bytes(written(state_of(self._machinery.backend, history=history), compact=compact))
+        write_private(path, written(state_of(self._machinery.backend, history=history), compact=compact))
 
     def load(self, *sources: Source | bytes) -> list[Object]:
         """Applies manifests and returns the objects, or restores a state that `save` wrote and returns an empty list.

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, TYPE_CHECKING
 
+from fakekube.base.private_files import open_private
 from fakekube.powers.change_recorder import ChangeRecorder
 from fakekube.powers.recording import NOT_RECORDED
 
@@ -66,7 +67,7 @@ def start_recording(
     ]
     resources = [one for one in wanted if namespace is None or one.namespaced]
     closes = isinstance(target, str | Path)
-    file: IO[bytes] = Path(target).open("wb") if isinstance(target, str | Path) else target  # noqa: SIM115
+    file = open_private(target) if isinstance(target, str | Path) else target
     try:
         recorder = ChangeRecorder(backend, resources, file, namespace=namespace, redact=redact)
     except BaseException:

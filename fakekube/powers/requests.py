@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, overload
 
+from fakekube.base.private_files import write_private
 from fakekube.powers.exchange import Exchange
 from fakekube.powers.matching import Criteria, ResourceName, verbs_of
 
@@ -136,12 +137,20 @@ class Requests(Sequence[Exchange]):
             missing = ", ".join((wanted, *left))
             raise AssertionError(f"no {missing} after the others of {', '.join(verbs)} with {self}:{_lines(found)}")
 
-    def save(self, path: Path | str) -> None:
-        """Writes the exchanges to a file as lines of JSON, with the members of `GET /fakekube/v1/requests`. Raises
-        OSError."""
-        from fakekube.powers.exchange_data import exchange_data, json_line
+    def save(self, path: Path | str, *, redact: bool = True) -> None:
+        """Writes the exchanges to a file as lines of JSON, with the members of `GET /fakekube/v1/requests`.
 
-        Path(path).write_bytes(b"".join(json_line(exchange_data(one)) for one in self._found()))
+        Args:
+            path: of the file, which only its owner may read.
+            redact: leave out Authorization, cookies, tokens and the data of Secrets.
+
+        Raises OSError.
+        """
+        from fakekube.powers.exchange_data import exchange_data, json_line
+        from fakekube.powers.redaction import redacted
+
+        found = map(exchange_data, self._found())
+        write_private(path, b"".join(map(json_line, map(redacted, found) if redact else found)))
 
     # ------------------------------------------------------------ waiting
 

@@ -23,7 +23,7 @@ ROOMS: Mapping[str, frozenset[str]] = {
         "__init__": "apiserver base checker cluster controllers store",
         "__main__": "cli",
         "cli": "apimachinery apiserver base checker cluster controllers net nodes powers",
-        "checker": "apimachinery apiserver cluster controllers powers",
+        "checker": "apimachinery apiserver base cluster controllers powers",
         "cluster": "apimachinery apiserver base controllers net nodes powers store",
         "powers": "apimachinery apis apiserver base controllers net store",
         "nodes": "apimachinery apis apiserver base controllers net",
@@ -97,7 +97,7 @@ CIRCLES: Mapping[frozenset[str], str] = {
     frozenset(
         {"nodes.runtime.runtime", "nodes.runtime.usage", "nodes.runtime.kubelet_server", "nodes.runtime.sandbox"}
     ): "to be untangled",
-    frozenset({"cluster.control.guard", "cluster.control.endpoints", "cluster.control.prefix"}): "to be untangled",
+    frozenset({"cluster.control.endpoints", "cluster.control.prefix"}): "to be untangled",
     frozenset({"net.http2.connection", "net.connection", "net.http2.connection_socket", "net.http2.exchange"}): "to be untangled",
     frozenset(
         {

@@ -20,6 +20,7 @@ from fakekube.apis.rest.webhook_calls import CallError
 from fakekube.apiserver.audit.context import Event
 from fakekube.apiserver.audit.options import AuditOptions
 from fakekube.base.golang.quoting import go_quote
+from fakekube.base.private_files import open_private
 
 if TYPE_CHECKING:
     from fakekube.apiserver.webhooks.transport import Endpoint, Transport
@@ -58,7 +59,7 @@ class LogBackend:
         if self._path == "-":
             return sys.stdout.buffer
         Path(self._path).parent.mkdir(parents=True, exist_ok=True)
-        return Path(self._path).open("ab")
+        return open_private(self._path, append=True)
 
     def close(self) -> None:
         """Closes the file."""

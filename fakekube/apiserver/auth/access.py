@@ -15,7 +15,8 @@ from fakekube.apiserver.auth import node_graph, reviews
 from fakekube.apiserver.auth.authentication import Authenticator, StaticTokens
 from fakekube.apiserver.auth.authorization import Attributes, Decision, attributes_of, forbidden
 from fakekube.apiserver.auth.authorizers import Factories, authorizer_of
-from fakekube.apiserver.auth.identities import MASTERS
+from fakekube.apiserver.auth.browsers import BrowserGuard
+from fakekube.apiserver.auth.identities import ADMIN, MASTERS
 from fakekube.apiserver.auth.impersonation import HeadersOfRequest, Impersonated, Impersonation
 from fakekube.apiserver.auth.node import NodeAuthorizer
 from fakekube.apiserver.auth.node_graph import NodeGraph
@@ -24,6 +25,7 @@ from fakekube.apiserver.auth.options import AuthenticationOptions, Authorization
 from fakekube.apiserver.auth.rbac import BUCKETS, GROUP, RBACAuthorizer
 from fakekube.apiserver.auth.service_accounts import ServiceAccountTokens
 from fakekube.apiserver.endpoints.request import Request, RequestInfo, User
+from fakekube.base.addresses import is_loopback
 from fakekube.base.clock import Clock
 from fakekube.net.streams import Source
 
@@ -73,6 +75,7 @@ class Access:
         options: The authentication flags. Raises OptionError for invalid files.
         authorization: The authorization flags.
         authority: The cluster's own certificate authority for clients, PEM; "" if it has none.
+        listens_on: The host on which the server listens.
     """
 
     def __init__(
@@ -83,6 +86,7 @@ class Access:
         options: AuthenticationOptions = DEFAULT_AUTHENTICATION,
         authorization: AuthorizationOptions = DEFAULT_AUTHORIZATION,
         authority: str = "",
+        listens_on: str = "127.0.0.1",
     ) -> None:
         self._bucket = bucket
         self._clock = clock
@@ -91,12 +95,15 @@ class Access:
         self.authority = authority
         self.signer = options.signer()
         audiences = tuple(options.api_audiences or self.signer.issuers)
+        is_local = is_loopback(listens_on)
         self.authenticator = Authenticator(
             clock,
             audiences,
-            StaticTokens(options.tokens(), audiences),
+            StaticTokens(options.tokens(well_known=is_local), audiences),
             certificates=options.certificates(authority),
             request_headers=options.request_headers(),
+            nobody=ADMIN if is_local or options.insecure_anonymous_admin else None,
+            guard=BrowserGuard(listens_on, options.allowed_hosts),
         )
         self._issuers, self.authenticator.anonymous = options.configured(clock, audiences)
 

@@ -4,7 +4,9 @@ Credentials are tried in the order of the real server: a front proxy's headers, 
 token, the bearer token that a WebSocket client hides in a subprotocol. One valid credential is enough; if none is
 valid and one is invalid, the request is rejected; without credentials the user is anonymous, if that is allowed for
 the path. Tests often use no credentials, so a plain HTTP request without an Authorization header has the user
-`nobody`, by default an administrator.
+`nobody`, an administrator if only this machine can reach the server.
+
+Invariant: a request that needs no secret (no credentials, or a well-known token) passes the guard against web pages.
 
 Specified by: k8s.io/kubernetes/pkg/kubeapiserver/authenticator/config.go and
 k8s.io/apiserver/pkg/authentication/request (bearertoken, websocket, anonymous, union).
@@ -18,6 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from fakekube.apimachinery.errors import status
+from fakekube.apiserver.auth.browsers import BrowserGuard
 from fakekube.apiserver.auth.certificates import CertificateVerifier, certificates_of, user_of_certificate
 from fakekube.apiserver.auth.credentials import (
     INVALID_TOKEN,
@@ -33,13 +36,15 @@ from fakekube.base.clock import Clock
 
 __all__ = ["DEFAULT_TOKENS", "IN_PROCESS_USER", "Anonymous", "Authenticator", "StaticTokens"]
 
-#: The default static tokens, which the reference server also has.
+#: The default static tokens of a server that only this machine can reach. The reference server has them, too.
 DEFAULT_TOKENS: Final[Mapping[str, User]] = {"admin-token": ADMIN, "user-token": User("alice", "alice", ("team-a",))}
 
 #: The environment key for the user of an in-process request; requests from a socket never have it.
 IN_PROCESS_USER: Final = "fakekube.user"
 
 _WEB_SOCKET_PREFIX: Final = "base64url.bearer.authorization.k8s.io."
+#: The default tokens, which everybody knows, as the whole Authorization header.
+_WELL_KNOWN: Final = frozenset(f"Bearer {token}" for token in DEFAULT_TOKENS)
 _EXTRA_SPACE: Final = "the provided Authorization header contains extra space before the bearer token, and is ignored"
 
 
@@ -91,15 +96,17 @@ class Authenticator:
     """Verifies client certificates; None: the TLS server has verified them."""
     request_headers: RequestHeaders | None = None
     anonymous: Anonymous = field(default_factory=Anonymous)
-    nobody: User = ADMIN
-    """The user of plain HTTP requests without an Authorization header."""
+    nobody: User | None = ADMIN
+    """The user of plain HTTP requests without an Authorization header; None: they are anonymous."""
+    guard: BrowserGuard = field(default_factory=BrowserGuard)
+    """Refuses web pages that send requests which need no secret."""
 
     def user_of(self, environment: MutableMapping[str, Any], warnings: list[str] | None = None) -> User:
         """Returns the user of a request; `warnings` collects the texts of Warning headers.
 
         A valid token is removed from the WebSocket subprotocols of the environment, as in the real server.
 
-        Raises StatusError 401.
+        Raises StatusError 401, or 403 if a web page may have sent a request that needs no secret.
         """
         authorization = environment.get("HTTP_AUTHORIZATION")
         if "SSL_CLIENT_CERT" not in environment:
@@ -107,6 +114,8 @@ class Authenticator:
                 return self._without_credentials(environment)
             user = self.static.by_header.get(authorization) if authorization else None
             if user is not None:
+                if authorization in _WELL_KNOWN:
+                    self.guard.require_own(environment)
                 return user
         if authorization and warnings is not None and _has_extra_space(authorization):
             warnings.append(_EXTRA_SPACE)
@@ -146,7 +155,10 @@ class Authenticator:
         user: User | None = environment.get(IN_PROCESS_USER)
         if user is not None:
             return user
-        return self.nobody if environment["wsgi.url_scheme"] == "http" else self._nameless(environment)
+        if self.nobody is None or environment["wsgi.url_scheme"] != "http":
+            return self._nameless(environment)
+        self.guard.require_own(environment)
+        return self.nobody
 
     def _nameless(self, environment: Mapping[str, Any]) -> User:
         if not self.anonymous.admits(environment.get("PATH_INFO", "")):
@@ -159,7 +171,7 @@ class Authenticator:
         ways: tuple[Callable[[], User | None], ...] = (
             lambda: self._proxied_user(environment, certificates),
             lambda: self._certificate_user(environment, certificates),
-            lambda: self._token_user(_bearer_token(authorization)),
+            lambda: self._token_user(_bearer_token(authorization), environment),
             lambda: self._web_socket_user(environment),
         )
         for way in ways:
@@ -188,11 +200,16 @@ class Authenticator:
             return None
         return user_of_certificate(certificates[0])
 
-    def _token_user(self, token: str) -> User | None:
-        return self.authenticate_token(token).user if token else None
+    def _token_user(self, token: str, environment: Mapping[str, Any]) -> User | None:
+        if not token:
+            return None
+        user = self.authenticate_token(token).user
+        if token in DEFAULT_TOKENS:
+            self.guard.require_own(environment)
+        return user
 
     def _web_socket_user(self, environment: MutableMapping[str, Any]) -> User | None:
-        user = self._token_user(_web_socket_token(environment))
+        user = self._token_user(_web_socket_token(environment), environment)
         if user is not None:
             protocols = [protocol.strip() for protocol in environment["HTTP_SEC_WEBSOCKET_PROTOCOL"].split(",")]
             spoken = [protocol for protocol in protocols if not protocol.startswith(_WEB_SOCKET_PREFIX)]

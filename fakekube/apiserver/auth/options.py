@@ -61,10 +61,17 @@ class AuthenticationOptions:
     requestheader_uid_headers: Sequence[str] = ()
     requestheader_group_headers: Sequence[str] = ("x-remote-group",)
     requestheader_extra_headers_prefix: Sequence[str] = ("x-remote-extra-",)
+    allowed_hosts: Sequence[str] = ()
+    """Further names that clients without credentials may use for the server (not a flag of kube-apiserver); `.example.com`
+    stands for all names below it. See `browsers`."""
+    insecure_anonymous_admin: bool = False
+    """Plain HTTP requests without credentials are an administrator's, although other hosts can reach the server (not a flag of
+    kube-apiserver)."""
 
-    def tokens(self) -> dict[str, User]:
-        """Returns the static tokens: the default ones, and those of the file. Raises OptionError."""
-        return {**DEFAULT_TOKENS, **(_token_file(self.token_auth_file) if self.token_auth_file else {})}
+    def tokens(self, *, well_known: bool = True) -> dict[str, User]:
+        """Returns the static tokens: the well-known ones, if they are asked for, and those of the file. Raises OptionError."""
+        given = _token_file(self.token_auth_file) if self.token_auth_file else {}
+        return {**DEFAULT_TOKENS, **given} if well_known else given
 
     def signer(self) -> Signer:
         """Returns the signer of service account tokens. Raises OptionError."""

@@ -109,11 +109,17 @@ def _started(arguments: Arguments) -> Cluster:
 
     Raises OptionError, OSError, ManifestError, ApiError and UnknownResource.
     """
+    from fakekube.apiserver.options import ineffective_flags
+    from fakekube.base.addresses import is_loopback, reachability_warning
     from fakekube.cli.envtest.serving_certificates import serving_files
     from fakekube.cluster import Cluster
 
     certificate, key = serving_files(arguments.data / "server" / "tls", arguments.names)
-    flags = {"tls_cert_file": certificate, "tls_private_key_file": key, **arguments.flags}
+    ignored = ineffective_flags(arguments.flags, tls=True, is_local=is_loopback(arguments.host))  # as k3s ignores them
+    own = {name: value for name, value in arguments.flags.items() if name not in ignored}
+    flags = {"tls_cert_file": certificate, "tls_private_key_file": key, **own}
+    if warning := reachability_warning(arguments.host):
+        print(f"fakekube server: {warning}", file=sys.stderr)
     controllers = None if arguments.scheduler else ["*", "-kube-scheduler"]
     cluster = Cluster(
         host=arguments.host,

@@ -20,6 +20,8 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from fakekube.base.addresses import is_loopback, reachability_warning
+
 if TYPE_CHECKING:
     from fakekube.cli.envtest.command_line import CommandLine
     from fakekube.cluster import Cluster
@@ -65,6 +67,8 @@ def main(
     except (FlagError, OptionError, StateError, OSError) as problem:
         print(f"Error: {problem}", file=sys.stderr)
         return 1
+    if warning := reachability_warning(line.host):
+        print(warning, file=sys.stderr)
     print(f"Serving securely on {line.host}:{line.port}", file=sys.stderr, flush=True)
     gc.freeze()  # the launcher disabled collections: a start creates little garbage, and collections make it a tenth slower
     gc.enable()
@@ -105,13 +109,14 @@ def _started(line: CommandLine, profile: str, controllers: Sequence[str] | None,
 
     Raises OptionError, also if the port is taken, StateError for a damaged state, and OSError.
     """
-    from fakekube.apiserver.options import OptionError
+    from fakekube.apiserver.options import OptionError, ineffective_flags
     from fakekube.cli.envtest.serving_certificates import serving_files
     from fakekube.cli.envtest.storage import data_folder, restore
     from fakekube.cluster import Cluster
     from fakekube.controllers import PROFILES
 
-    flags = dict(line.flags)
+    ignored = ineffective_flags(line.flags, tls=True, is_local=is_loopback(line.host))  # as the real server ignores them
+    flags = {name: value for name, value in line.flags.items() if name not in ignored}
     if line.certificates is not None:
         flags["tls_cert_file"], flags["tls_private_key_file"] = map(str, serving_files(line.certificates, [line.host]))
     cluster = Cluster(

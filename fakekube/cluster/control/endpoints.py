@@ -31,14 +31,14 @@ from werkzeug.wrappers import Request, Response
 
 from fakekube.apimachinery.errors import StatusError
 from fakekube.apiserver.auth.access import Access
-from fakekube.apiserver.endpoints.request import BODY_LIMIT, Query
+from fakekube.apiserver.auth.browsers import ForeignRequest
+from fakekube.apiserver.endpoints.request import BODY_LIMIT, Query, RequestInfo
 from fakekube.apiserver.http import responses
 from fakekube.base.golang.timestamps import print_time
 from fakekube.cluster.control import pods, powers, recordings
-from fakekube.cluster.control.guard import ForeignRequest, check_access, check_origin
 from fakekube.cluster.control.members import BadMembers, Member, anything, read, seconds, string, text
 from fakekube.cluster.control.prefix import PREFIX
-from fakekube.net.wsgi import Headers
+from fakekube.net.wsgi import Headers, path_of
 from fakekube.powers.exchange_data import json_line
 
 if TYPE_CHECKING:
@@ -213,9 +213,11 @@ class Endpoints:
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         """Serves one request."""
+        authenticator = self._access.authenticator
         try:
-            check_origin(environ, self._cluster.host)
-            check_access(environ, self._access)
+            authenticator.guard.check(environ)  # also with credentials: a browser may hold some
+            info = RequestInfo(path_of(environ), environ["REQUEST_METHOD"].lower())
+            self._access.require(info, authenticator.user_of(environ))
         except ForeignRequest as problem:
             return self._send(403, {"error": str(problem)})(environ, start_response)
         except StatusError as error:

@@ -6,7 +6,6 @@ Invariant: a request for any other path costs one comparison, and the other modu
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -14,21 +13,11 @@ if TYPE_CHECKING:
     from fakekube.cluster import Cluster
     from fakekube.cluster.control.endpoints import Endpoints
 
-__all__ = ["PREFIX", "WSGI", "Control", "is_loopback"]
+__all__ = ["PREFIX", "WSGI", "Control"]
 
 PREFIX = "/fakekube/"
 
 WSGI = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
-
-
-def is_loopback(host: str) -> bool:
-    """Reports whether a server that listens on a host is reachable from this machine only."""
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 class Control:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import base64
-import os
 from pathlib import Path
 from typing import Any
 
 from fakekube.apimachinery.codecs import yaml
+from fakekube.base.private_files import write_private
 
 __all__ = ["kubeconfig", "write_kubeconfig"]
 
@@ -45,10 +45,7 @@ def kubeconfig(url: str, *, token: str = "", authority: str = "", certificate: s
 def write_kubeconfig(path: Path, config: dict[str, Any]) -> None:
     """Writes a kubeconfig to a file that only its owner can read. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        os.fchmod(file.fileno(), 0o600)
-        file.write(yaml.dumps(config))
+    write_private(path, yaml.dumps(config))
 
 
 def _inline(text: str) -> str:

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from fakekube.apiserver.webhooks.services import ServiceResolver
+    from fakekube.base.private_files import write_private
+from fakekube.apiserver.webhooks.services import ServiceResolver
 
 __all__ = ["ForwardedServices", "ServingCertificate"]
 
@@ -38,8 +39,7 @@ class ServingCertificate:
         folder.mkdir(parents=True, exist_ok=True)
         certificate, key = folder / "tls.crt", folder / "tls.key"
         certificate.write_text(self.certificate)
-        key.touch(mode=0o600)
-        key.write_text(self.key)
+        write_private(key, self.key)
         return certificate, key
 
 
