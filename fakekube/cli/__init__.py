@@ -18,7 +18,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -153,6 +153,7 @@ def _serve(options: Options) -> int:
     """Serves until a signal arrives."""
     ended = threading.Event()
     _handle_signals(lambda _number: _end(ended))
+    _raise_file_limit()
     with _cluster(options) as cluster:
         path = options.kubeconfig or cluster.kubeconfig
         users = "".join(
@@ -182,6 +183,15 @@ def _end(ended: threading.Event) -> None:
         timer = threading.Timer(_STOP_SECONDS, os._exit, (1,))
         timer.daemon = True
         timer.start()
+
+
+def _raise_file_limit() -> None:
+    """Raises the soft limit of open files to the hard one, as Go's programs do."""
+    with suppress(ImportError, OSError, ValueError):  # there is no such limit, or it cannot be changed
+        import resource
+
+        _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 @contextmanager

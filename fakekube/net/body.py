@@ -46,7 +46,7 @@ class Body:
         request: Request,
         parser: RequestParser,
         transport: Transport,
-        waiting: Callable[[bool], None] = lambda waits: None,
+        waiting: Callable[[bool], None] | None = None,
         spool: bytearray | None = None,
     ) -> None:
         """
@@ -54,7 +54,7 @@ class Body:
             request: the request.
             parser: the parser of the connection.
             transport: the transport of the connection.
-            waiting: called with whether this thread waits for the client, before and after.
+            waiting: called with whether this thread waits for the client, before and after; until `detach`.
             spool: what was received of the body before the application was called; then `100 Continue` was sent.
         """
         self._waiting = waiting
@@ -90,9 +90,7 @@ class Body:
                 self._awaited = False
                 self._transport.send(CONTINUE)
             while (received := self._parser.body(limit)) is None:
-                self._waiting(True)
-                data = self._transport.receive()
-                self._waiting(False)
+                data = self._receive()
                 if not data:
                     raise BodyError("unexpected EOF")
                 self._parser.feed(data)
@@ -100,6 +98,19 @@ class Body:
             self._error = error
             raise
         return received
+
+    def _receive(self) -> bytes:
+        waiting = self._waiting
+        if waiting is None:
+            return self._transport.receive()
+        waiting(True)
+        data = self._transport.receive()
+        waiting(False)
+        return data
+
+    def detach(self) -> None:
+        """Forgets the connection, so that the recorder, which keeps environs, does not keep the server in memory."""
+        self._waiting = None
 
     @property
     def unread(self) -> bool:

@@ -47,6 +47,8 @@ WAITING_THREADS = 64
 """The maximum number of threads of a server that wait for clients."""
 _PARKED_BODY_BYTES = 4 << 20
 """A longer body of a parked connection gets a thread; the API accepts 3 MiB."""
+PARKED_BYTES = 256 << 20
+"""The maximum number of bytes of the bodies of parked connections of a server; beyond it the connection is closed."""
 
 Application = Callable[[dict[str, Any], Callable[..., Callable[[bytes], object]]], Iterable[bytes]]
 
@@ -88,6 +90,8 @@ class Service(Protocol):
     """The maximum number of concurrent requests on a connection with HTTP/2."""
     goaway_chance: float
     """The probability with which such a request is the last one of its connection."""
+    parked_bytes: int
+    """The number of bytes of the bodies of parked connections. Used in the loop's thread only."""
 
     def date(self) -> str:
         """Returns the value of Date for a response now."""
@@ -228,6 +232,7 @@ class Connection:
             except Disconnected:
                 data = b""
             if data == b"":
+                self._service.parked_bytes -= len(self._spool or b"")
                 self._transport.watch(self._service.pump.loop, 0, lambda events: None)
                 self.close()
                 return
@@ -235,9 +240,12 @@ class Connection:
                 self._parser.feed(data)
             is_complete = self._is_complete()
         if not is_complete:
+            if self._service.parked_bytes > PARKED_BYTES and self._spool is not None:
+                self._transport.abort()  # the loop finds the end of the connection next
             if watch is not None:
                 watch()
             return
+        self._service.parked_bytes -= len(self._spool or b"")
         if watch is None:
             self._transport.watch(self._service.pump.loop, 0, lambda events: None)
         self._transport.set_blocking(True)
@@ -252,6 +260,7 @@ class Connection:
         try:
             while piece := self._parser.body(RECEIVE_BYTES):
                 self._spool += piece
+                self._service.parked_bytes += len(piece)
         except BodyError:
             return True  # raised again to the reader of the body
         return piece is not None or len(self._spool) > _PARKED_BODY_BYTES
@@ -298,9 +307,11 @@ class Connection:
             waits = waiting.enter()
             if not waits:
                 self._spool_body(request)
+        body = Body(request, self._parser, transport, self._waits_for_body, spool)
         try:
-            return self._answer(request, Body(request, self._parser, transport, self._waits_for_body, spool))
+            return self._answer(request, body)
         finally:
+            body.detach()
             if waits:
                 waiting.leave()
 

@@ -81,6 +81,7 @@ class Server:
         self.max_streams = max_streams
         self.goaway_chance = goaway_chance
         self.waiting = WaitingThreads()
+        self.parked_bytes = 0
         self._clock = clock
         self._tls = tls
         self._connections: set[Connection] = set()

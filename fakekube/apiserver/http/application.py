@@ -14,6 +14,7 @@ Specified by: k8s.io/apiserver/pkg/server/config.go (DefaultBuildHandlerChain) a
 
 from __future__ import annotations
 
+import errno
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -107,6 +108,7 @@ _MEASURED: Final = 2048
 _WITHOUT_BODY: Final = frozenset({HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED})
 _SWITCHING_PROTOCOLS: Final = HTTPStatus.SWITCHING_PROTOCOLS.value
 _NO_QUERY: Final = Query()
+_NO_RESOURCES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 _REASONS: Final = {status.value: f"{status.value} {status.phrase}" for status in HTTPStatus}
 #: Finds impersonation headers in the joined names of all headers.
 _IMPERSONATION: Final = "HTTP_IMPERSONATE_"
@@ -184,9 +186,9 @@ class Application:
             if exchange.observation is not None:
                 exchange.observation.dropped()
             raise
-        except Exception:
+        except Exception as error:
             _log.exception("%s %s", exchange.method, exchange.path)
-            response = _panic(exchange, cbor=self._cbor)
+            response = _panic(exchange, error, cbor=self._cbor)
             if exchange.audit is not None:
                 exchange.audit.panicked("internal error")
                 exchange.audit = None
@@ -376,10 +378,16 @@ def _internal_error(environ: Environment, problem: str) -> Response:
     return responses.http_error(500, sanitised(f"Internal Server Error: {responses.go_quote(uri)}: {problem}"))
 
 
-def _panic(exchange: _Exchange, *, cbor: bool) -> Response:
+def _panic(exchange: _Exchange, problem: Exception, *, cbor: bool) -> Response:
+    """Returns the response for an unexpected error; for one that passes, such as that of too many open files, a 503."""
     message = 'an error on the server ("") has prevented the request from succeeding'
     error = StatusError(500, "InternalError", message, {})
-    return responses.error_response(error, exchange.request_headers, exchange.query, cbor=cbor)
+    if isinstance(problem, OSError) and problem.errno in _NO_RESOURCES:
+        error = StatusError(503, "ServiceUnavailable", f"the server has no resources left: {problem.strerror}", {})
+    response = responses.error_response(error, exchange.request_headers, exchange.query, cbor=cbor)
+    if error.code == HTTPStatus.SERVICE_UNAVAILABLE:
+        response.headers.append(("Retry-After", "1"))
+    return response
 
 
 def _definition(backend: Backend, resource: Resource) -> dict[str, Any] | None:

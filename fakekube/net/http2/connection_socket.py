@@ -33,6 +33,8 @@ _logger = logging.getLogger(__name__)
 _PREFACE_SECONDS = 10.0
 """The timeout for the preface and the first SETTINGS (prefaceTimeout)."""
 _IDLE_SECONDS = 90.0
+BODY_SECONDS = 60.0
+"""The time for bodies while no request of the connection is served."""
 """The idle timeout of kube-apiserver (secure_serving.go)."""
 _GOAWAY_SECONDS = 1.0
 """The time for the last frames of a connection after an error (goAwayTimeout)."""
@@ -218,7 +220,13 @@ class ConnectionSocket:
             self._set_idle_deadline()
 
     def _set_idle_deadline(self) -> None:
-        self._owner.deadline = math.inf if self._protocol.streams else time.monotonic() + _IDLE_SECONDS
+        """Sets the deadline of a connection without requests, or with nothing but incomplete ones."""
+        if not self._protocol.streams:
+            self._owner.deadline = time.monotonic() + _IDLE_SECONDS
+        elif self._protocol.only_receives:
+            self._owner.deadline = min(self._owner.deadline, time.monotonic() + BODY_SECONDS)
+        else:
+            self._owner.deadline = math.inf
 
     def _notify(self, ended: Iterable[RequestStream], has_changed: bool) -> None:
         """Notifies the watches that have ended, and those that can send more."""

@@ -19,10 +19,12 @@ from fakekube.net.http2.reader import MAX_FRAME_BYTES
 from fakekube.net.http2.sender import Sender
 from fakekube.net.http2.stream import Inflow, RequestStream
 
-__all__ = ["STREAM_BUFFER", "ConnectionState"]
+__all__ = ["MAX_AWAITED_BODY", "STREAM_BUFFER", "ConnectionState"]
 
 #: The window of a stream (resourceBody99Percentile in secure_serving.go).
 STREAM_BUFFER = 256 << 10
+MAX_AWAITED_BODY = 128 << 10
+"""Bodies up to this size are received before a thread serves the request; those of larger ones while it does."""
 
 
 class ConnectionState:
@@ -48,6 +50,8 @@ class ConnectionState:
         self._inflow = Inflow(frames.INITIAL_WINDOW)
         self._last_stream = 0
         self._waiting: deque[RequestStream] = deque()
+        self._incomplete: set[RequestStream] = set()
+        """Requests that are not served yet, because their bodies have not arrived."""
         self._answering = 0
         self._stopped: deque[int] = deque(maxlen=max_streams)
         """The latest streams that were reset with NO_ERROR because the response was complete before the request."""
@@ -163,6 +167,11 @@ class ConnectionState:
         self._waiting.clear()
 
     @property
+    def only_receives(self) -> bool:
+        """Reports whether no request is being served, though some have begun to arrive."""
+        return bool(self._incomplete) and len(self._incomplete) == len(self.streams)
+
+    @property
     def has_waiting(self) -> bool:
         """Reports whether requests wait until others are served."""
         return bool(self._waiting)
@@ -183,6 +192,7 @@ class ConnectionState:
 
     def _close(self, stream: RequestStream) -> None:
         stream.closed = True
+        self._incomplete.discard(stream)
         self._sender.forget(stream)
         self.streams.pop(stream.stream_id, None)
         self.ended.append(stream)

@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable
 
 from fakekube.net.http2 import frames
-from fakekube.net.http2.connection_state import STREAM_BUFFER, ConnectionState
+from fakekube.net.http2.connection_state import MAX_AWAITED_BODY, STREAM_BUFFER, ConnectionState
 from fakekube.net.http2.frames import ConnectionFailure, ErrorCode, Setting, StreamFailure
 from fakekube.net.http2.header_blocks import BlockDecoder, MalformedRequest, parse_request
 from fakekube.net.http2.limits import Limits
@@ -99,6 +99,8 @@ class Protocol(ConnectionState):
             stream.received += len(data)
             stream.body += data
             self._grant(stream, length - len(data))
+            if len(stream.body) >= MAX_AWAITED_BODY:
+                self._let_serve(stream)
             self._limits.useful_frame()
         elif not flags & frames.END_STREAM:
             self._limits.idle_frame()
@@ -148,7 +150,10 @@ class Protocol(ConnectionState):
             raise ConnectionFailure(ErrorCode.ENHANCE_YOUR_CALM)
         stream = RequestStream(stream_id, request, self._sender.stream_window, STREAM_BUFFER, ends)
         self.streams[stream_id] = stream
-        self._waiting.append(stream)
+        if ends or request.fields.expects_continue:
+            self._waiting.append(stream)
+        else:
+            self._incomplete.add(stream)
         self._limits.useful_frame()
 
     def _trailers(self, stream: RequestStream, has_pseudo: bool, ends: bool) -> None:
@@ -167,7 +172,14 @@ class Protocol(ConnectionState):
         if declared is not None and declared != stream.received:
             stream.body_error = f"request declared a Content-Length of {declared} but only wrote {stream.received} bytes"
         stream.remote_ended = True
+        self._let_serve(stream)
         self.changed = True
+
+    def _let_serve(self, stream: RequestStream) -> None:
+        """Lets the application serve a request whose body has arrived as far as it is waited for."""
+        if stream in self._incomplete:
+            self._incomplete.discard(stream)
+            self._waiting.append(stream)
 
     def _priority(self, flags: int, stream_id: int, payload: bytes) -> None:
         if stream_id == 0:

@@ -467,6 +467,24 @@ def test_client_of_a_parked_body_gets_100_continue_and_errors_of_the_framing(ser
     client.close()  # the fixture waits for the end of the connection
 
 
+def test_bodies_of_parked_connections_are_bounded_together(
+    serve: Serve, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "PARKED_BYTES", 2)
+    server = serve(echo)
+    server.waiting = WaitingThreads(0)
+    head = b"POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 8\r\n\r\n"
+    client = connect(server)
+    client.send(head + b"abc")
+    client.rest()  # closed by the server
+    other = connect(server)
+    other.send(head + b"ab")
+    other.close()
+    with server._none_left:
+        assert server._none_left.wait_for(lambda: not server.is_connected, TIMEOUT)
+    assert server.parked_bytes == 0
+
+
 def test_deadline_of_a_body(serve: Serve, connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "BODY_SECONDS", -1.0)
     monkeypatch.setattr("fakekube.net.server._ROUND_SECONDS", 0.01)

@@ -111,13 +111,29 @@ def test_large_request_body_with_padding_and_trailers(serve_http2: Serve, connec
 
 def test_unread_request_body_resets_the_stream_with_no_error(serve_http2: Serve, connect_http2: Connect) -> None:
     client = connect_http2(serve_http2(lazy))
-    stream_id = client.ask("/", "POST", ends=False)
+    stream_id = client.ask("/", "POST", ("expect", "100-continue"), ends=False)
     client.h2.send_data(stream_id, b"x" * 1000)
     answer = client.answer(stream_id)
     assert (answer.data, answer.ended) == (b"ok", True)
     client.until(lambda: answer.reset is not None)
     assert answer.reset == NO_ERROR
     assert client.get().data == b"ok"
+
+
+def test_request_is_served_when_its_body_has_arrived(serve_http2: Serve, connect_http2: Connect) -> None:
+    called: list[str] = []
+
+    def noting(environ: Environ, start_response: Callable[..., Any]) -> list[bytes]:
+        called.append(environ["PATH_INFO"])
+        return echo(environ, start_response)
+
+    client = connect_http2(serve_http2(noting))
+    slow = client.ask("/slow", "PUT", ends=False)
+    client.h2.send_data(slow, b"ab")
+    assert client.get().data
+    assert called == ["/"]
+    client.h2.send_data(slow, b"c", end_stream=True)
+    assert client.answer(slow).data.endswith(b" abc")
 
 
 def test_expect_100_continue_gets_a_100_response(serve_http2: Serve, connect_http2: Connect) -> None:
@@ -349,7 +365,7 @@ def test_client_disconnect_during_request_body_raises_oserror(serve_http2: Serve
         return lazy(environ, start_response)
 
     client = connect_http2(serve_http2(reading))
-    client.ask("/", "POST", ends=False)
+    client.ask("/", "POST", ("expect", "100-continue"), ends=False)
     client.flush()
     assert began.wait(TIMEOUT)
     client.socket.shutdown(socket.SHUT_RDWR)
