@@ -292,7 +292,7 @@ def upgrade(extension: Extension, *sent: bytes) -> bytes:
     connection = extension.api.connect(timeout=10)
     connection.connect()
     plain = connection.sock
-    headers = extension.api.headers({"Connection": "Upgrade", "Upgrade": "parrot/1", "Host": "x"})
+    headers = extension.api.headers({"Connection": "Upgrade", "Upgrade": "parrot/1", "Host": "localhost"})
     lines = [f"GET {extension.path()} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items()), "", ""]
     plain.sendall("\r\n".join(lines).encode())
     received = b""

@@ -7,7 +7,8 @@ same-origin policy, or by a name of its own that resolves to this machine (DNS r
 * a Host that a web site cannot own: an address, the host on which the server listens, a name of this machine, or a name that
   `--allowed-hosts` admits;
 * no Sec-Fetch-Site of another site, which all current browsers send to trustworthy origins;
-* no Origin of another host or port.
+* no Origin of another host or port. `http://localhost` without a port is what clients in Go send that must name some origin
+  (golang.org/x/net/websocket); browsers add Sec-Fetch-Site to it.
 
 Clients that are not browsers need nothing new. Containers and other hosts that use another name are told the option.
 
@@ -38,6 +39,7 @@ _OWN_NAMES: Final = frozenset(
         "kubernetes.default.svc.cluster.local",
     }
 )
+_CLIENTS_ORIGINS: Final = frozenset({"http://localhost", "https://localhost"})
 _SAME_SITE: Final = frozenset({"none", "same-origin"})
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443, "ws": 80, "wss": 443}
 #: How many values of Host are remembered.
@@ -100,12 +102,13 @@ def _check_origin(environ: Mapping[str, Any], host: str) -> None:
     if site not in _SAME_SITE:  # also of images and scripts, whose requests have no Origin
         raise ForeignRequest(f"requests of {site} web pages need credentials")
     origin = environ.get("HTTP_ORIGIN")
-    if origin is not None and ("://" not in origin or _split(origin) != _split(f"{_scheme(origin)}://{host}")):
+    if origin and origin.rstrip("/").lower() not in _CLIENTS_ORIGINS and not _is_origin_of(origin, host):
         raise ForeignRequest(f"requests of web pages of the origin {origin!r} need credentials")
 
 
-def _scheme(url: str) -> str:
-    return url.partition("://")[0].lower()
+def _is_origin_of(origin: str, host: str) -> bool:
+    scheme, separator, _ = origin.lower().partition("://")
+    return bool(separator) and _split(origin) == _split(f"{scheme}://{host}")
 
 
 def _split(url: str) -> tuple[str, int | None]:

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fakekube.base.private_files import write_private
+
 if TYPE_CHECKING:
-    from fakekube.base.private_files import write_private
-from fakekube.apiserver.webhooks.services import ServiceResolver
+    from fakekube.apiserver.webhooks.services import ServiceResolver
 
 __all__ = ["ForwardedServices", "ServingCertificate"]
 

@@ -116,7 +116,7 @@ def test_links_and_redirects_are_rewritten(cluster: Cluster) -> None:
 def test_upgraded_connections_are_forwarded(cluster: Cluster) -> None:
     host, port = cluster.url.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port)), 10) as client:
-        head = f"GET {BASE}/web/proxy/parrot HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: parrot\r\n\r\n"
+        head = f"GET {BASE}/web/proxy/parrot HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: parrot\r\n\r\n"
         client.sendall(head.encode())
         assert client.recv(4096).startswith(b"HTTP/1.1 101 ")
         client.sendall(b"hi")

@@ -75,14 +75,20 @@ def test_requests_of_the_user_and_of_the_own_page_are_admitted(site: str) -> Non
 
 @pytest.mark.parametrize(
     ("origin", "host"),
-    [("http://127.0.0.1:1", "127.0.0.1:1"), ("http://localhost", "localhost:80"), ("https://LOCALHOST:443", "localhost")],
+    [
+        ("http://127.0.0.1:1", "127.0.0.1:1"),
+        ("http://localhost", "localhost:80"),
+        ("https://LOCALHOST:443", "localhost"),
+        ("http://localhost", "127.0.0.1:1"),
+        ("", "127.0.0.1:1"),
+    ],
 )
 def test_the_own_origin_is_admitted(origin: str, host: str) -> None:
     BrowserGuard().check({"HTTP_HOST": host, "HTTP_ORIGIN": origin})
 
 
 @pytest.mark.parametrize(
-    "origin", ["http://evil.example", "null", "http://localhost:3000", "http://127.0.0.1:2", "file://", "http://[", ""]
+    "origin", ["http://evil.example", "null", "http://localhost:3000", "http://127.0.0.1:2", "file://", "http://["]
 )
 def test_other_origins_are_refused(origin: str) -> None:
     with pytest.raises(ForeignRequest, match="origin"):

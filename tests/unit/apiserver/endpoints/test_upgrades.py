@@ -47,7 +47,7 @@ def ask(cluster: Cluster, method: str, target: str, headers: str, data: bytes = 
     """Sends a request and some data, and reads until the server closes the connection."""
     host, _, port = cluster.url.rpartition("/")[2].partition(":")
     with socket.create_connection((host, int(port)), timeout=10) as connection:
-        connection.sendall(f"{method} {target} HTTP/1.1\r\nHost: x\r\n{headers}\r\n".encode() + data)
+        connection.sendall(f"{method} {target} HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n".encode() + data)
         received = b""
         while piece := connection.recv(65536):
             received += piece
@@ -276,7 +276,7 @@ def opened(cluster: Cluster, target: str, headers: str) -> socket.socket:
     """A connection that has been upgraded."""
     host, _, port = cluster.url.rpartition("/")[2].partition(":")
     connection = socket.create_connection((host, int(port)), timeout=10)
-    connection.sendall(f"GET {target} HTTP/1.1\r\nHost: x\r\n{headers}\r\n".encode())
+    connection.sendall(f"GET {target} HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n".encode())
     received = b""
     while b"\r\n\r\n" not in received:
         received += connection.recv(65536)
