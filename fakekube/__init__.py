@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from fakekube.controllers.client import ApiError, Client, UnknownResource
     from fakekube.store import Snapshot
 
-    __version__: str
-
 __all__ = [
     "ApiError",
     "Client",
@@ -40,6 +38,9 @@ __all__ = [
     "__version__",
     "check",
 ]
+
+#: The version of the distribution, too: pyproject.toml reads it from here.
+__version__ = "0.1.0"
 
 _HOMES = {
     "ApiError": "fakekube.controllers.client",
@@ -59,10 +60,6 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
-    if name == "__version__":
-        from importlib.metadata import version
-
-        return version("fakekube")
     raise AttributeError(f"module 'fakekube' has no attribute {name!r}")
 
 

@@ -1,0 +1,156 @@
+"""What is distributed: the version, the licence files, and the dependencies that pyproject.toml and docs/dependencies.md name."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import importlib.metadata
+import re
+import subprocess
+import sys
+import tomllib
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import fakekube
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+NOTICE = (ROOT / "NOTICE").read_text(encoding="utf-8")
+DEPENDENCIES = (ROOT / "docs" / "dependencies.md").read_text(encoding="utf-8")
+
+#: The import names of the packages whose import name differs from the package's.
+IMPORT_NAMES = {
+    "PyYAML": "yaml",
+    "google-re2": "re2",
+    "json-merge-patch": "json_merge_patch",
+    "kubernetes-validate": "kubernetes_validate",
+    "protobuf": "google",
+    "pykube-ng": "pykube",
+    "pytest-asyncio": "pytest_asyncio",
+    "pytest-xdist": "xdist",
+}
+
+#: Packages of the extra `test` that tests use without an import: commands, stubs and plugins.
+NOT_IMPORTED = {"mypy", "pytest-asyncio", "pytest-xdist", "ruff", "types-PyYAML", "types-protobuf"}
+
+
+def _names(requirements: list[str]) -> set[str]:
+    """Returns the names of packages, without versions."""
+    return {re.split(r"[^A-Za-z0-9_.-]", requirement)[0] for requirement in requirements}
+
+
+def _rows(heading: str) -> Iterator[list[str]]:
+    """Yields the cells of the table whose first column has this heading."""
+    table = DEPENDENCIES.partition(f"| {heading} |")[2].partition("\n\n")[0]
+    for line in table.splitlines()[2:]:
+        yield [cell.strip() for cell in line.strip("|").split(" | ")]
+
+
+@functools.cache
+def _imports(folder: str) -> Mapping[str, set[str]]:
+    """Returns the modules of each package that is not of the standard library, and the subfolders of the files that import it."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for path in (ROOT / folder).rglob("*.py"):
+        own = {file.stem for file in (*path.parent.glob("*.py"), *path.parent.iterdir())}  # scripts import their neighbours
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom) and node.level == 0:
+                names = [node.module or ""]
+            if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("importorskip", "find_spec")):
+                names = [argument.value for argument in node.args[:1] if isinstance(argument, ast.Constant)]
+            for name in {name.partition(".")[0] for name in names} - sys.stdlib_module_names - own - {"_typeshed"}:
+                found[name].add(path.relative_to(ROOT / folder).parts[0])
+    return {name: places for name, places in found.items() if name not in {"fakekube", "conftest_plugin", "tests"}}
+
+
+def _import_name(package: str) -> str:
+    return IMPORT_NAMES.get(package, package)
+
+
+def test_installed_version_is_that_of_the_package() -> None:
+    assert importlib.metadata.version("fakekube") == fakekube.__version__
+
+
+def test_version_has_one_place() -> None:
+    assert "version" not in PROJECT
+    assert PROJECT["dynamic"] == ["version"]
+
+
+def test_changelog_begins_with_the_version() -> None:
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert re.findall(r"^## \[?([0-9.]+)", changelog, re.M)[0] == fakekube.__version__
+
+
+def test_licence_files_are_there() -> None:
+    assert PROJECT["license"] == "Apache-2.0"
+    assert PROJECT["license-files"] == ["LICENSE", "NOTICE"]
+    assert "Version 2.0, January 2004" in (ROOT / "LICENSE").read_text(encoding="utf-8")
+
+
+def test_notice_says_what_every_data_file_was_made_from() -> None:
+    data = ROOT / "fakekube" / "apimachinery" / "data"
+    patterns = re.findall(r"^  (\S*v1_\*\S*) ", NOTICE, re.M)
+    named = {path for pattern in patterns for path in data.glob(pattern)}
+    assert patterns
+    assert all(list(data.glob(pattern)) for pattern in patterns)
+    files = {path for path in (ROOT / "fakekube").rglob("*") if path.is_file() and path.suffix not in {".py", ".pyc"}}
+    assert files - named == {ROOT / "fakekube" / "py.typed"}
+
+
+def test_dependencies_are_those_that_are_imported() -> None:
+    imported = dict(_imports("fakekube"))
+    optional = {
+        _import_name(name) for extra in ("clients", "descriptions") for name in _names(PROJECT["optional-dependencies"][extra])
+    }
+    assert {_import_name(name) for name in _names(PROJECT["dependencies"])} == imported.keys() - optional
+    assert _imports("conftest_plugin").keys() == {"pytest"}
+
+
+def test_dependencies_are_described_with_the_rooms_that_use_them() -> None:
+    imported = _imports("fakekube")
+    rows = {name: (module, rooms) for name, module, rooms, _ in _rows("package")}
+    assert rows == {
+        name: (f"`{_import_name(name)}`", ", ".join(sorted(imported[_import_name(name)])))
+        for name in _names(PROJECT["dependencies"])
+    }
+
+
+def test_extras_are_described() -> None:
+    described: dict[str, set[str]] = defaultdict(set)
+    for extra, packages, _ in _rows("extra"):
+        described[extra.strip("`")] |= set(packages.split(", "))
+    assert described == {extra: _names(needed) for extra, needed in PROJECT["optional-dependencies"].items()}
+
+
+def test_tests_import_what_the_extra_test_installs() -> None:
+    installed = _names(PROJECT["optional-dependencies"]["test"])
+    allowed = {_import_name(name) for name in installed | _names(PROJECT["dependencies"])}
+    optional = {_import_name(name) for name in _names(PROJECT["optional-dependencies"]["clients"])}
+    imported = _imports("tests").keys()
+    assert imported - optional <= allowed
+    assert {_import_name(name) for name in installed - NOT_IMPORTED} <= imported
+
+
+@pytest.mark.parametrize(
+    "code, imported",
+    [
+        ("import fakekube", set[str]()),
+        (
+            "import fakekube\ncluster = fakekube.Cluster(profile='apiserver').start()\n"
+            "cluster.create({'apiVersion': 'v1', 'kind': 'ConfigMap', 'metadata': {'name': 'a'}})\ncluster.stop()",
+            {"orjson"},
+        ),
+    ],
+    ids=["import", "create"],
+)
+def test_packages_are_imported_with_their_first_use(code: str, imported: set[str]) -> None:
+    result = subprocess.run(
+        [sys.executable, "-c", f"{code}\nimport sys\nprint(*sys.modules)"], capture_output=True, text=True, check=True
+    )
+    names: set[Any] = {_import_name(name) for name in _names(PROJECT["dependencies"])}
+    assert names & set(result.stdout.split()) == imported
