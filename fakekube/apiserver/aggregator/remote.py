@@ -8,27 +8,24 @@ Specified by: net/http (Transport.RoundTrip) as far as its errors are seen; k8s.
 
 from __future__ import annotations
 
-import io
 import os
 import socket
 import ssl
 import time
-import zlib
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any
 
 from fakekube.apiserver.aggregator.backends import BackendError, BackendRequest, BackendResponse, BackendTimeoutError, header
-from fakekube.apiserver.aggregator.response_head import MalformedResponseError, ResponseHead, read_head
 from fakekube.apiserver.webhooks.transport import ConnectionFailedError, Endpoint, connect
 from fakekube.base.golang.strings import bytes_of
+from fakekube.net.http1 import BodyError
+from fakekube.net.http1.responses import ConnectionEndedError, MalformedResponseError, Response, ResponseReader, decompress_gzip
 
 __all__ = ["Connection", "RemoteBackend", "serialize_head"]
 
 _PIECE = 65536
 _DIAL_SECONDS = 30.0
 """The timeout of dialing (net.Dialer of the default transport)."""
-_LONGEST_CHUNK_LINE = 4096
 _EXCEEDED = "context deadline exceeded"
 _BROKEN = "net/http: HTTP/1.x transport connection broken: "
 
@@ -78,7 +75,6 @@ class Connection:
 
     def __init__(self, endpoint: Endpoint, deadline: float | None) -> None:
         self._deadline = deadline
-        self._stopped = False
         limit = time.monotonic() + _DIAL_SECONDS
         try:
             self.socket = connect(endpoint, limit if deadline is None else min(limit, deadline))
@@ -86,7 +82,7 @@ class Connection:
             raise BackendTimeoutError(_EXCEEDED) from None
         except ConnectionFailedError as error:
             raise BackendError(str(error)) from None
-        self.reader = io.BufferedReader(_Incoming(self), _PIECE)
+        self.reader = ResponseReader(self._receive)
 
     def write(self, request: BackendRequest) -> None:
         """Sends the request. A write error is ignored: the server may have responded before it has read the whole body."""
@@ -118,41 +114,34 @@ class Connection:
             raise TimeoutError
         self.socket.settimeout(left)
 
-    def receive_into(self, buffer: Any) -> int:
-        """Receives bytes into a buffer; 0 at the end of the stream, or after `read_ahead`. Raises OSError."""
-        if self._stopped:
-            return 0
+    def _receive(self) -> bytes:
+        """Receives bytes; none at the end of the stream. Raises OSError."""
         self._apply_deadline()
-        return self.socket.recv_into(buffer)
+        return self.socket.recv(_PIECE)
 
-    def read_head(self) -> ResponseHead:
+    def read_head(self, method: str) -> Response:
         """Reads the head of the response, after informational (1xx) ones. Raises BackendError, MalformedResponseError."""
         try:
-            head = read_head(self.reader)
-            while 100 <= head.status < 200 and head.status != 101:
-                head = read_head(self.reader)
+            return self.reader.read_response(method)
         except TimeoutError:
             raise BackendTimeoutError(_EXCEEDED) from None
-        except EOFError as error:
-            raise BackendError("unexpected EOF" if error.args[0] else "EOF") from None
+        except ConnectionEndedError:
+            raise BackendError("EOF") from None
         except OSError as error:
             raise BackendError(self._error_message(error)) from None
-        return head
 
     def read_response(self, method: str, *, decompress: bool = False) -> BackendResponse:
         """Reads the head of the response and returns it with its body as a stream. Raises BackendError."""
         try:
-            return self.response_with_head(self.read_head(), method, decompress=decompress)
+            return self.response_with_head(self.read_head(method), decompress=decompress)
         except MalformedResponseError as error:
             raise BackendError(f"{_BROKEN}{error}") from None
 
-    def response_with_head(self, head: ResponseHead, method: str, *, decompress: bool = False) -> BackendResponse:
-        """Returns the response with this head. Raises MalformedResponseError."""
-        headers, length = head.headers, head.length()
-        if method == "HEAD" or head.status in (204, 304):
-            return BackendResponse(head.status, headers, _Body(self, 0), 0)
-        body = _Body(self, length, chunked=head.chunked)
-        if decompress and header(headers, "content-encoding").lower() == "gzip":
+    def response_with_head(self, head: Response, *, decompress: bool = False) -> BackendResponse:
+        """Returns the response with this head."""
+        headers, length = head.headers, head.length
+        body = _Body(self)
+        if decompress and header(headers, "content-encoding").lower() == "gzip" and length != 0:
             headers = [entry for entry in headers if entry[0].lower() not in ("content-encoding", "content-length")]
             body.compressed, length = True, None
         return BackendResponse(head.status, headers, body, length)
@@ -167,11 +156,6 @@ class Connection:
             return "EOF"
         return f"read tcp {local[0]}:{local[1]}->{peer[0]}:{peer[1]}: read: {os.strerror(error.errno).lower()}"
 
-    def read_ahead(self) -> bytes:
-        """Returns the bytes received after the head, and reads no more."""
-        self._stopped = True
-        return self.reader.read()
-
     def close(self) -> None:
         """Closes the connection. May be called from any thread."""
         with suppress(OSError):  # not SSLSocket.shutdown: it drops the TLS object that another thread may be reading from
@@ -180,90 +164,22 @@ class Connection:
             self.socket.close()
 
 
-class _Incoming(io.RawIOBase):
-    """The raw reader for `io.BufferedReader`."""
+class _Body:
+    """The body of a response."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        return self._connection.receive_into(buffer)
-
-
-class _Body:
-    """The body of a response; it ends after `length` bytes, with the last chunk, or with the connection."""
-
-    def __init__(self, connection: Connection, length: int | None, *, chunked: bool = False) -> None:
-        self._connection = connection
-        self._length = length
-        self._chunked = chunked
         self.compressed = False
         """Whether the body is gzip, and decompressed here."""
 
     def __iter__(self) -> Iterator[bytes]:
-        pieces = self._read()
-        return _decompressed(pieces) if self.compressed else pieces
-
-    def _read(self) -> Iterator[bytes]:
+        pieces = self._connection.reader.iterate_body()
         try:
-            if self._chunked:
-                yield from self._read_chunks()
-            elif self._length is None:
-                yield from self._read_until_eof()
-            else:
-                yield from self._read_exactly(self._length)
+            yield from decompress_gzip(pieces) if self.compressed else pieces
         except TimeoutError:
             raise BackendTimeoutError(_EXCEEDED) from None
-        except (OSError, ValueError) as error:  # ValueError: closed from another thread
+        except (BodyError, OSError, ValueError) as error:  # ValueError: closed from another thread
             raise BackendError(str(error)) from None
-
-    def _read_until_eof(self) -> Iterator[bytes]:
-        while piece := self._connection.reader.read1(_PIECE):
-            yield piece
-
-    def _read_exactly(self, left: int) -> Iterator[bytes]:
-        while left:
-            piece = self._connection.reader.read1(min(left, _PIECE))
-            if not piece:
-                raise BackendError("unexpected EOF")
-            left -= len(piece)
-            yield piece
-
-    def _read_chunks(self) -> Iterator[bytes]:
-        reader = self._connection.reader
-        while size := self._read_chunk_size():
-            yield from self._read_exactly(size)
-            if reader.read(2) != b"\r\n":
-                raise BackendError("malformed chunked encoding")
-        for _ in range(_LONGEST_CHUNK_LINE):  # trailers
-            if reader.readline(_LONGEST_CHUNK_LINE) in (b"\r\n", b"\n", b""):
-                return
-
-    def _read_chunk_size(self) -> int:
-        line = self._connection.reader.readline(_LONGEST_CHUNK_LINE)
-        if not line.endswith(b"\n"):
-            raise BackendError("header line too long" if len(line) == _LONGEST_CHUNK_LINE else "unexpected EOF")
-        digits = line.partition(b";")[0].strip()
-        try:
-            return int(digits, 16) if digits.isalnum() else -1
-        except ValueError:
-            raise BackendError("invalid byte in chunk length") from None
 
     def close(self) -> None:
         self._connection.close()
-
-
-def _decompressed(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Decompresses a gzip body in chunks of limited size. Raises BackendError if it is invalid."""
-    decompressor = zlib.decompressobj(wbits=31)
-    try:
-        for piece in pieces:
-            data = decompressor.decompress(piece, _PIECE)
-            while data:
-                yield data
-                data = decompressor.decompress(decompressor.unconsumed_tail, _PIECE)
-    except zlib.error:
-        raise BackendError("gzip: invalid header") from None

@@ -20,9 +20,9 @@ from typing import Any
 from fakekube.apiserver.aggregator.backends import BackendError, BackendRequest, BackendResponse, ForwardedBody
 from fakekube.apiserver.aggregator.headers import response_headers
 from fakekube.apiserver.aggregator.remote import Connection, RemoteBackend
-from fakekube.apiserver.aggregator.response_head import MalformedResponseError, ResponseHead
 from fakekube.apiserver.endpoints.request import Response
 from fakekube.base.threads import WORKERS
+from fakekube.net.http1 import responses
 from fakekube.net.streams import Notifier
 
 __all__ = ["UpgradeError", "UpgradeTunnel", "try_upgrade"]
@@ -60,11 +60,11 @@ def _request_upgrade(backend: RemoteBackend, request: BackendRequest) -> Backend
         raise UpgradeError(f"error dialing backend: {error}") from None
     try:
         connection.write(request)
-        head = connection.read_head()
+        head = connection.read_head(request.method)
         if head.status == 101:
             return UpgradeTunnel(connection, head)
-        return connection.response_with_head(head, request.method)
-    except (BackendError, MalformedResponseError) as error:
+        return connection.response_with_head(head)
+    except (BackendError, responses.MalformedResponseError) as error:
         connection.close()
         raise UpgradeError("unexpected EOF" if str(error) == "EOF" else str(error)) from None
     except BaseException:
@@ -77,8 +77,8 @@ class UpgradeTunnel:
 
     deadline: float | None = None
 
-    def __init__(self, connection: Connection, head: ResponseHead) -> None:
-        ahead = connection.read_ahead()
+    def __init__(self, connection: Connection, head: responses.Response) -> None:
+        ahead = connection.reader.take_buffered()
         self.headers = head.headers
         """The headers of the response 101."""
         self.source = Notifier()

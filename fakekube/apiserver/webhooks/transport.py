@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from urllib.parse import SplitResult, urljoin, urlsplit
 
@@ -24,9 +24,10 @@ from fakekube.apiserver.webhooks.connections import (
     TooLargeError,
     dial,
 )
-from fakekube.apiserver.webhooks.http1 import Answer, BodyError, ClosedError, HeadError, Source, read_answer
 from fakekube.base.golang.quoting import go_quote
 from fakekube.base.golang.urls import parse_url
+from fakekube.net.http1 import BodyError
+from fakekube.net.http1.responses import ConnectionEndedError, MalformedResponseError, ResponseReader, decompress_gzip
 
 __all__ = ["UNREADABLE", "Answer", "ConnectionFailedError", "Endpoint", "Transport", "connect"]
 
@@ -39,10 +40,21 @@ _HEADERS = (
     "Accept-Encoding: gzip\r\n"
 )
 _PORTS = {"https": 443, "http": 80}
+_SWITCHING_PROTOCOLS = 101
 
 UNREADABLE = "unexpected error when reading response body. Please retry. Original error: "
 _TOO_SLOW = "context deadline exceeded"
 _BROKEN = "net/http: HTTP/1.x transport connection broken: "
+
+
+@dataclass(slots=True, frozen=True)
+class Answer:
+    """A response with its body."""
+
+    status: int
+    headers: dict[str, str]
+    """By lower-case name; the values of repeated headers are joined with commas."""
+    body: bytes
 
 
 @dataclass(slots=True, frozen=True)
@@ -98,7 +110,7 @@ class Transport:
 
         def finish() -> Answer:
             try:
-                answer = self._answer(endpoint, connection)
+                answer = self._answer(endpoint, connection, "POST")
             except _ConnectionClosedError:
                 answer = self._exchange("POST", endpoint, body, deadline)
             return self._followed(endpoint, body, answer, deadline)
@@ -142,17 +154,19 @@ class Transport:
             except ConnectionFailedError as error:
                 raise _failed(endpoint.url, str(error)) from None
             try:
-                return self._answer(endpoint, connection, message, deadline)
+                return self._answer(endpoint, connection, method, message, deadline)
             except _ConnectionClosedError:
                 continue
 
-    def _answer(self, endpoint: Endpoint, connection: Connection, message: bytes = b"", deadline: float = 0.0) -> Answer:
+    def _answer(
+        self, endpoint: Endpoint, connection: Connection, method: str, message: bytes = b"", deadline: float = 0.0
+    ) -> Answer:
         """Reads the response on a connection, then returns the connection to the pool or closes it.
 
         `message` is the request if it has not been sent yet. Raises CallError, _ConnectionClosedError.
         """
         try:
-            answer, reusable = _answered(endpoint, connection, message, deadline)
+            answer, reusable = _read_answer(endpoint, connection, method, message, deadline)
         except BaseException:
             connection.close()
             raise
@@ -225,24 +239,46 @@ def _message(method: str, parts: SplitResult, body: bytes, authorization: str = 
     return f"{method} {target} HTTP/1.1\r\nHost: {parts.netloc}\r\n{_HEADERS}{length}\r\n".encode() + body
 
 
-def _answered(endpoint: Endpoint, connection: Connection, message: bytes, deadline: float) -> tuple[Answer, bool]:
-    """Reads a response. Returns it, and whether the connection can be reused. Raises CallError, _ConnectionClosedError."""
-    source = Source(connection.receive)
+def _read_answer(endpoint: Endpoint, connection: Connection, method: str, message: bytes, deadline: float) -> tuple[Answer, bool]:
+    """Sends a message, unless it is empty, and reads the response to it.
+
+    Returns it, and whether the connection can be reused. Raises CallError, _ConnectionClosedError.
+    """
+    reader = ResponseReader(connection.receive)
     try:
         if message:
             connection.send(message, deadline)
-        return read_answer(source, MAX_RESPONSE_BYTES)
-    except (TimeoutError, TooLargeError, OverflowError):  # a response without end times out in Go
-        if connection.answered and source.headed:
+        return _read_whole(reader, method)
+    except (TimeoutError, TooLargeError):  # a response without end times out in Go
+        if reader.has_head:
             raise CallTimeoutError(f"{UNREADABLE}{_TOO_SLOW}") from None
         raise _failed(endpoint.url, _TOO_SLOW, CallTimeoutError) from None
-    except (ClosedError, BrokenError) as error:
+    except (ConnectionEndedError, BrokenError) as error:
         if connection.used and not connection.answered:
             raise _ConnectionClosedError from None
-        if source.headed:
+        if reader.has_head:
             raise CallError(f"{UNREADABLE}{error}") from None
         raise _failed(endpoint.url, str(error) or "EOF") from None
-    except HeadError as error:
+    except MalformedResponseError as error:
         raise _failed(endpoint.url, f"{_BROKEN}{error}") from None
     except BodyError as error:
         raise CallError(f"{UNREADABLE}{error}") from None
+
+
+def _read_whole(reader: ResponseReader, method: str) -> tuple[Answer, bool]:
+    """Reads a response with its body. Returns it, and whether the connection can be reused. Raises TooLargeError."""
+    response = reader.read_response(method)
+    headers: dict[str, str] = {}
+    for name, value in response.headers:
+        key = name.lower()
+        headers[key] = f"{headers[key]}, {value}" if key in headers else value
+    pieces: Iterable[bytes] = () if response.status == _SWITCHING_PROTOCOLS else reader.iterate_body()
+    if headers.get("content-encoding", "").lower() == "gzip":
+        pieces = decompress_gzip(pieces)
+    parts, size = [], 0
+    for piece in pieces:
+        parts.append(piece)
+        size += len(piece)
+        if size > MAX_RESPONSE_BYTES:
+            raise TooLargeError
+    return Answer(response.status, headers, b"".join(parts)), response.keep_alive and not reader.has_buffered

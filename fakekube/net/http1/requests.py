@@ -7,8 +7,7 @@ answered with a short text and `Connection: close`; errors of a body are raised 
 Invariant: the result depends on the bytes and not on the sizes of the pieces, and bytes after a refused request are never parsed
 as another request.
 
-Specified by: net/http of Go (request.go: readRequest; server.go: readRequest of conn; transfer.go: readTransfer;
-internal/chunked.go), net/textproto (ReadMIMEHeader).
+Specified by: net/http of Go (request.go: readRequest; server.go: readRequest of conn; transfer.go: readTransfer).
 """
 
 from __future__ import annotations
@@ -17,29 +16,22 @@ import functools
 import re
 from dataclasses import dataclass, field
 
-__all__ = ["MAX_HEAD_BYTES", "BodyError", "Fields", "ProtocolError", "Request", "RequestParser", "is_valid_target"]
+from fakekube.net.http1.bodies import Body, ChunkedBody, SizedBody
+from fakekube.net.http1.headers import TOKEN, MIMEHeaderError, header_tokens, parse_content_length, parse_mime_header
+
+__all__ = ["MAX_HEAD_BYTES", "Fields", "ProtocolError", "Request", "RequestParser", "is_valid_target"]
 
 MAX_HEAD_BYTES = (1 << 20) + 4096
 """MaxHeaderBytes of kube-apiserver, and the 4096 bytes that net/http adds to it."""
 
-_MAX_LINE = 4096
-"""The maximum length of a chunk's size line and of all trailers: the size of net/http's read buffer."""
-_MAX_CHUNK_OVERHEAD = 16 * 1024
 _USUAL_BLOCK = 2048
 """Larger header blocks are not cached."""
 
 _END_OF_HEAD = re.compile(rb"\n\r?\n")
-_TOKEN = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]"
-_METHOD = re.compile(_TOKEN + "+")
-_USUAL_LINE = re.compile(rf"({_TOKEN}++) (/[!-$&-~]*+) HTTP/1\.1\r?")
+_METHOD = re.compile(TOKEN + "+")
+_USUAL_LINE = re.compile(rf"({TOKEN}++) (/[!-$&-~]*+) HTTP/1\.1\r?")
 _VERSION = re.compile(r"HTTP/([0-9])\.([0-9])")
-_PLAIN_FIELDS = re.compile(rf"(?:{_TOKEN}++:[\t -~\x80-\xff]*+\r\n)*+")
-_FIELD_NAME = re.compile(rf"(?:{_TOKEN}| )+")
-_FIELD_VALUE = re.compile(r"[\t -~\x80-\xff]*")
 _HOST = re.compile(r"[0-9A-Za-z!$%&()*+,\-.:;=\[\]'_~]*")
-_LENGTH_DIGITS = 19
-_CONTENT_LENGTH = re.compile(rf"0*[0-9]{{1,{_LENGTH_DIGITS}}}")
-_CHUNK_SIZE = re.compile(rb"[0-9A-Fa-f]*")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _HOST_AND_PORT = r"(?:\[[^\[\]/?]*\]|[^\[\]/?:@]*)(?::[0-9]*)?"
@@ -60,10 +52,6 @@ class ProtocolError(Exception):
         """The whole response, as net/http writes it."""
         head = f"HTTP/1.1 {self.status}\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"
         return (head + self.text).encode("latin-1")
-
-
-class BodyError(OSError):
-    """A body that cannot be read to its end; the text is that of net/http."""
 
 
 @dataclass(slots=True, frozen=True, eq=False)
@@ -109,7 +97,7 @@ class RequestParser:
         self._searched = 0
         self._line_checked = False
         self._tolerant = False
-        self._body: _Sized | _Chunked | None = None
+        self._body: Body | None = None
 
     def feed(self, data: bytes) -> None:
         """Adds received bytes."""
@@ -148,7 +136,7 @@ class RequestParser:
         if length == 0:
             self._body = None
         else:
-            self._body = _Chunked(buffer) if length is None else _Sized(buffer, length)
+            self._body = ChunkedBody(buffer) if length is None else SizedBody(buffer, length)
         return request
 
     def body(self, limit: int) -> bytes | None:
@@ -228,7 +216,10 @@ def _fields(block: str, is_1_1: bool) -> Fields:
 
 def _parse_block(block: str, is_1_1: bool) -> Fields:
     """Parses a header block with the blank line at its end; HTTP/1.0 has fewer fields with a meaning."""
-    pairs = _pairs(block)
+    try:
+        pairs = [(name.lower(), value) for name, value in parse_mime_header(block)]
+    except MIMEHeaderError:
+        raise ProtocolError from None
     special: dict[str, list[str]] = {name: [] for name in _SPECIAL}
     for name, value in pairs:
         if name in _SPECIAL:
@@ -242,9 +233,9 @@ def _parse_block(block: str, is_1_1: bool) -> Fields:
         fault = "400 Bad Request: malformed Host header"
     elif any(" " in name for name, _ in pairs):
         fault = "400 Bad Request: invalid header name"
-    connection = _tokens(special["connection"])
+    connection = header_tokens(special["connection"])
     expectation = special["expect"][0] if special["expect"] else ""
-    expects_continue = "100-continue" in _tokens([expectation])
+    expects_continue = "100-continue" in header_tokens([expectation])
     return Fields(
         pairs=tuple(pairs),
         length=length,
@@ -262,156 +253,17 @@ _SPECIAL = frozenset({"connection", "content-length", "expect", "host", "trailer
 _FORBIDDEN_TRAILERS = frozenset({"content-length", "trailer", "transfer-encoding"})
 
 
-def _pairs(block: str) -> list[tuple[str, str]]:
-    """The names and values of a header block."""
-    if block.endswith("\r\n") and _PLAIN_FIELDS.fullmatch(block, 0, len(block) - 2):
-        lines = block.split("\r\n")
-        del lines[-2:]
-    else:
-        lines = _unusual_lines(block)
-    pairs = [line.partition(":") for line in lines]
-    return [(name.lower(), value.strip(" \t")) for name, _, value in pairs]
-
-
-def _unusual_lines(block: str) -> list[str]:
-    """The lines of a block with bare LFs, continued lines, or faults."""
-    parts: list[list[str]] = []  # joined at the end, because a line may be continued often
-    for raw in block.split("\n")[:-2]:
-        line = raw.removesuffix("\r")
-        if line.startswith((" ", "\t")):
-            if not parts:
-                raise ProtocolError
-            parts[-1].append(line.strip(" \t"))
-        else:
-            parts.append([line.rstrip(" \t")])
-    lines = [" ".join(line) for line in parts]
-    for line in lines:
-        name, colon, value = line.partition(":")
-        if not colon or not _FIELD_NAME.fullmatch(name) or not _FIELD_VALUE.fullmatch(value):
-            raise ProtocolError
-    return lines
-
-
 def _length(special: dict[str, list[str]], is_1_1: bool) -> int | None:
     """Returns the length of the body; None for a chunked body, which takes precedence over Content-Length (RFC 9112)."""
     encodings = special["transfer-encoding"] if is_1_1 else []
     if encodings and [encoding.lower() for encoding in encodings] != ["chunked"]:
         raise ProtocolError("501 Not Implemented", "Unsupported transfer encoding")
-    lengths = set(special["content-length"])
-    if len(lengths) > 1:
-        raise ProtocolError
-    length = 0
-    for text in lengths:
-        if not _CONTENT_LENGTH.fullmatch(text) or (length := int(text[-_LENGTH_DIGITS:])) >= 1 << 63:
-            raise ProtocolError
+    try:
+        length = parse_content_length(special["content-length"])
+    except ValueError:
+        raise ProtocolError from None
     if not encodings:
-        return length
-    if _FORBIDDEN_TRAILERS & _tokens(special["trailer"]):
+        return length or 0
+    if _FORBIDDEN_TRAILERS & header_tokens(special["trailer"]):
         raise ProtocolError
     return None
-
-
-def _tokens(values: list[str]) -> set[str]:
-    return {token.strip(" \t").lower() for value in values for token in value.split(",")}
-
-
-class _Sized:
-    """A body of known length."""
-
-    __slots__ = ("_buffer", "unread")
-
-    def __init__(self, buffer: bytearray, length: int) -> None:
-        self._buffer = buffer
-        self.unread: int | None = length
-
-    def read(self, limit: int) -> bytes | None:
-        if not self.unread:
-            return b""
-        piece = bytes(self._buffer[: min(limit, self.unread)])
-        if not piece:
-            return None
-        del self._buffer[: len(piece)]
-        self.unread -= len(piece)
-        return piece
-
-
-class _Chunked:
-    """A chunked body. States: size line, data, CRLF after data, trailers, end."""
-
-    __slots__ = ("_buffer", "_excess", "_left", "_state", "unread")
-
-    def __init__(self, buffer: bytearray) -> None:
-        self._buffer = buffer
-        self._state = self._size
-        self._left = 0
-        self._excess = 0
-        self.unread: int | None = None
-
-    def read(self, limit: int) -> bytes | None:
-        while self.unread is None:
-            if self._left:
-                piece = bytes(self._buffer[: min(limit, self._left)])
-                if not piece:
-                    return None
-                del self._buffer[: len(piece)]
-                self._left -= len(piece)
-                return piece
-            if not self._state():
-                return None
-        return b""
-
-    def _size(self) -> bool:
-        end = self._buffer.find(b"\n", 0, _MAX_LINE)
-        if end < 0:
-            if len(self._buffer) >= _MAX_LINE:
-                raise BodyError("header line too long")
-            return False
-        line = bytes(self._buffer[: end + 1])
-        carriage_return = line.find(b"\r")
-        if carriage_return < 0:
-            raise BodyError("chunked line ends with bare LF")
-        if carriage_return != end - 1:
-            raise BodyError("invalid CR in chunked line")
-        size = line[:-2].rstrip(b" \t").partition(b";")[0]
-        if not size:
-            raise BodyError("empty hex number for chunk length")
-        if not _CHUNK_SIZE.fullmatch(size):
-            raise BodyError("invalid byte in chunk length")
-        if len(size) > 16:
-            raise BodyError("http chunk length too large")
-        self._left = int(size, 16)
-        self._excess = max(0, self._excess + len(line) - 16 - 2 * self._left)
-        if self._excess > _MAX_CHUNK_OVERHEAD:
-            raise BodyError("chunked encoding contains too much non-data")
-        del self._buffer[: end + 1]
-        self._state = self._end_of_data if self._left else self._trailers
-        return True
-
-    def _end_of_data(self) -> bool:
-        if len(self._buffer) < 2:
-            return False
-        if not self._buffer.startswith(b"\r\n"):
-            raise BodyError("malformed chunked encoding")
-        del self._buffer[:2]
-        self._state = self._size
-        return True
-
-    def _trailers(self) -> bool:
-        """Checks trailers and drops them, because the Kubernetes API does not use them."""
-        buffer = self._buffer
-        if len(buffer) < 2:
-            return False
-        end = 2
-        if not buffer.startswith(b"\r\n"):
-            end = buffer.find(b"\r\n\r\n", 0, _MAX_LINE) + 4
-            if end < 4:
-                if len(buffer) >= _MAX_LINE:
-                    raise BodyError("http: suspiciously long trailer after chunked body")
-                return False
-            try:
-                _pairs(buffer[:end].decode("latin-1"))
-            except ProtocolError:
-                raise BodyError("malformed MIME header") from None
-        del buffer[:end]
-        self.unread = 0
-        return True

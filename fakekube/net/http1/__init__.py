@@ -1,0 +1,10 @@
+"""HTTP/1.1 without sockets and threads, of both roles: requests as net/http's server reads them, responses as its client does.
+
+`requests` and `responses` parse what is fed to them; `headers` and `bodies` are what both messages are made of. `ResponseReader`
+reads responses from a blocking source.
+"""
+
+from fakekube.net.http1.bodies import BodyError
+from fakekube.net.http1.requests import MAX_HEAD_BYTES, Fields, ProtocolError, Request, RequestParser, is_valid_target
+
+__all__ = ["MAX_HEAD_BYTES", "BodyError", "Fields", "ProtocolError", "Request", "RequestParser", "is_valid_target"]
