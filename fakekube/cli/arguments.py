@@ -99,6 +99,8 @@ def parse(arguments: Sequence[str]) -> Options:
     if parsed.command == "serve" and rest:
         raise UsageError("serve does not run a command; did you mean run?")
     options = {name: value for name, value in vars(parsed).items() if value is not None}
+    if "speed" in options and "replay" not in options:
+        raise UsageError("--speed has no effect without --replay")
     given = {flag.name: options.pop(flag.name) for flag in flags() if flag.name in options}
     return Options(**options, flags=given, rest=list(rest))
 

@@ -29,7 +29,7 @@ __all__ = ["CompiledSchema", "cached", "compiled"]
 Schema = Mapping[str, Any]
 
 #: The limit of the total size of the schemas' texts, in bytes; derived values take about ten times as much.
-_MAXIMUM_SIZE: Final = 16 * 1024 * 1024
+_MAXIMUM_SIZE: Final = 8 * 1024 * 1024
 
 
 class CompiledSchema:

@@ -28,7 +28,7 @@ def read(body: bytes, members: Mapping[str, Member], required: tuple[str, ...] =
     try:
         value = json.loads(body) if body.strip() else {}
     except (ValueError, RecursionError) as problem:
-        raise BadMembers(f"the body is not JSON: {problem}") from None
+        raise BadMembers(f"the body is not JSON: {str(problem).partition(';')[0]}") from None  # without Python's advice
     if not isinstance(value, dict):
         raise BadMembers("the body must be a JSON object")
     unknown = sorted(set(value) - set(members))

@@ -74,6 +74,8 @@ def _of_text(text: str, origin: str) -> Iterator[Object]:
         raise ManifestError(f"{origin}: {' '.join(str(error).split())}") from None
     except RecursionError:
         raise ManifestError(f"{origin}: nested too deeply") from None
+    except ValueError:  # Python's bound on the digits of an integer, which PyYAML does not turn into an error of its own
+        raise ManifestError(f"{origin}: an integer has too many digits") from None
     for document in documents:
         if document is not None:
             yield from _expanded(document, origin)

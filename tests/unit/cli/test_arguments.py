@@ -49,6 +49,7 @@ def test_command_follows_double_dash() -> None:
     ("line", "words"),
     [
         ("serve --port x", "argument --port: 'x' is not a port"),
+        ("serve --speed 2", "--speed has no effect without --replay"),
         ("serve --port 70000", "'70000' is not a port"),
         ("serve --profile bare", "invalid choice: 'bare'"),
         ("serve --compaction-interval 5", "'5' is not a duration such as 5s or 1m30s"),

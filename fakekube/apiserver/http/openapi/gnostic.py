@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from typing import Any, Final
 
 from fakekube.apimachinery.codecs import json, yaml
+from fakekube.base.caches import cached_bytes
 
 __all__ = ["v2", "v3"]
 
@@ -342,14 +342,17 @@ def _v3_document() -> _Message:
 _V2: Final = _v2_document()
 _V3: Final = _v3_document()
 
+#: The bound of each of the two caches: documents of several clusters with built-in resources only.
+_CACHE_BYTES: Final = 16 << 20
 
-@lru_cache(maxsize=4)
+
+@cached_bytes(_CACHE_BYTES)
 def v2(document: bytes) -> bytes:
     """Encodes a v2 document (JSON data) in Protobuf."""
     return _V2(json.reread(document))
 
 
-@lru_cache(maxsize=128)
+@cached_bytes(_CACHE_BYTES)
 def v3(document: bytes) -> bytes:
     """Encodes a v3 document (JSON data) in Protobuf."""
     return _V3(json.reread(document))

@@ -138,3 +138,9 @@ def test_openapi_document_lists_the_control_paths(cluster: Cluster) -> None:
     paths = ask(cluster, "GET", "fakekube/v1/openapi.json")[1]["paths"]
     assert {"get", "post", "delete"} <= set(paths["/fakekube/v1/faults"])
     assert "/fakekube/v1/history/{resource}/{namespace}/{name}" in paths
+
+
+@pytest.mark.parametrize("text", [b'{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","generation":%s}}', b"a: %s\n"])
+def test_load_refuses_integers_with_very_many_digits_in_words(cluster: Cluster, text: bytes) -> None:
+    code, answer = ask(cluster, "POST", "fakekube/v1/load", raw=text % (b"9" * 200_000))
+    assert (code, answer["error"]) == (400, "the text: an integer has too many digits")
