@@ -60,7 +60,6 @@ _IMAGE_POLICY = "ImagePolicyWebhook"
 DEFAULT_OPTIONS = ServerOptions()
 NO_AUDIT = AuditOptions()
 
-__all__ = ["Machinery", "Prepare", "build"]
 
 OBJECT_META = "k8s.io/apimachinery/pkg/apis/meta/v1.ObjectMeta"
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from ipaddress import ip_address
 
-__all__ = ["is_address", "is_loopback", "reachability_warning"]
-
 
 def is_loopback(host: str) -> bool:
     """Reports whether a server that listens on a host is reachable from this machine only."""

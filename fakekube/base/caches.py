@@ -11,8 +11,6 @@ from collections.abc import Callable
 from functools import wraps
 from typing import TypeVar
 
-__all__ = ["BoundedCache", "cached_bytes"]
-
 K = TypeVar("K")
 V = TypeVar("V")
 

@@ -21,8 +21,6 @@ from datetime import UTC, datetime, timedelta
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-__all__ = ["Clock", "Reading", "Timer", "time_of"]
-
 
 class Reading(NamedTuple):
     """The state of a clock: offsets to the real clocks while running, fixed times while held."""

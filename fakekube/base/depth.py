@@ -18,8 +18,6 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Final, Generic, ParamSpec, TypeVar
 
-__all__ = ["allowance", "call_with_deep_stack", "with_deep_stack"]
-
 T = TypeVar("T")
 P = ParamSpec("P")
 

@@ -11,8 +11,6 @@ import tempfile
 from pathlib import Path
 from typing import IO
 
-__all__ = ["open_private", "write_private"]
-
 
 def write_private(path: Path | str, data: bytes | str) -> None:
     """Writes a file that only its owner may read. A file of that name, or a symbolic link, is replaced.

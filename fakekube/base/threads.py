@@ -14,8 +14,6 @@ import threading
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
 
-__all__ = ["WORKERS", "Workers"]
-
 _MAX_WAITING = 16
 _PATIENCE = 5.0
 

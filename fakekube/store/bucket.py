@@ -24,8 +24,6 @@ from fakekube.store.timeline import Timeline
 from fakekube.store.values import Compacted, Conflict, Event, Page, Record, Selection
 from fakekube.store.versions import Versions
 
-__all__ = ["Bucket", "Contents", "Frozen"]
-
 V = TypeVar("V")
 
 _LAST_CHARACTER = "\U0010ffff"

@@ -12,7 +12,6 @@ from fakekube.store.values import Event
 if TYPE_CHECKING:
     from fakekube.store.bucket import Bucket
 
-__all__ = ["Cursor"]
 
 V = TypeVar("V")
 

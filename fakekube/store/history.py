@@ -20,8 +20,6 @@ from fakekube.store.keys import Span
 from fakekube.store.timeline import Retention
 from fakekube.store.values import Event
 
-__all__ = ["History"]
-
 V = TypeVar("V")
 
 _revision = attrgetter("revision")

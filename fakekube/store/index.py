@@ -19,8 +19,6 @@ from fakekube.store.keys import EVERYTHING, SortedKeys, Span
 from fakekube.store.values import Event
 from fakekube.store.versions import Keys, Versions
 
-__all__ = ["Condition", "Index", "Indexes"]
-
 V = TypeVar("V")
 
 #: The maximum number of indexes of a bucket.

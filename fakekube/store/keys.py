@@ -12,8 +12,6 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import Final
 
-__all__ = ["EVERYTHING", "SortedKeys", "Span"]
-
 #: A range of keys: the start (inclusive) and the end (exclusive; None: no end).
 Span = tuple[str, str | None]
 

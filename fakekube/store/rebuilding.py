@@ -14,8 +14,6 @@ from fakekube.store.timeline import Retention
 from fakekube.store.values import Event, Record
 from fakekube.store.versions import Versions
 
-__all__ = ["rebuilt"]
-
 V = TypeVar("V")
 
 _EVERYTHING = Retention(compaction_interval=None, window_maximum=1 << 62, window_age=float("inf"))

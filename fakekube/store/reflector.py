@@ -14,8 +14,6 @@ from fakekube.store.bucket import Bucket
 from fakekube.store.cursor import Cursor
 from fakekube.store.values import Compacted, Record
 
-__all__ = ["Reflector"]
-
 V = TypeVar("V")
 
 

@@ -18,8 +18,6 @@ from fakekube.store.timeline import Retention, Timeline
 from fakekube.store.values import Event
 from fakekube.store.versions import Versions
 
-__all__ = ["Snapshot", "Store"]
-
 V = TypeVar("V")
 
 

@@ -19,8 +19,6 @@ from typing import Any, Protocol
 
 from fakekube.store.values import Compacted, FutureRevision
 
-__all__ = ["Retention", "Timeline"]
-
 
 @dataclass(frozen=True, slots=True)
 class Retention:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
-__all__ = ["Compacted", "Conflict", "Event", "FutureRevision", "Page", "Record", "Selection", "StoreError"]
-
 V = TypeVar("V")
 
 

@@ -18,8 +18,6 @@ from typing import Generic, TypeVar
 from fakekube.store.keys import SortedKeys, Span
 from fakekube.store.values import Event, Record
 
-__all__ = ["Keys", "Versions"]
-
 V = TypeVar("V")
 
 Keys = Callable[[Span, int], list[str]]

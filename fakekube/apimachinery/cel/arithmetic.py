@@ -29,8 +29,6 @@ from fakekube.apimachinery.cel.values import (
     type_of,
 )
 
-__all__ = ["OPERATORS", "checked_int", "checked_timestamp", "checked_uint", "index", "negated", "optional_index"]
-
 _MAX: Final = (1 << 63) - 1
 _MIN: Final = -(1 << 63)
 _UMAX: Final = (1 << 64) - 1

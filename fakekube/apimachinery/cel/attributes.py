@@ -18,8 +18,6 @@ from fakekube.apimachinery.cel.errors import EvaluationError
 from fakekube.apimachinery.cel.frames import Evaluator, Frame
 from fakekube.apimachinery.cel.values import ABSENT, Mapping, Opaque, Optional
 
-__all__ = ["Attribute", "Step", "constant_step", "field_step", "key_step"]
-
 #: (frame, value) → part of the value; counts the cost of the step.
 Step = Callable[[Frame, Any], Any]
 

@@ -15,8 +15,6 @@ from fakekube.apimachinery.cel.frames import Evaluator, Frame
 from fakekube.apimachinery.cel.functions import call
 from fakekube.apimachinery.cel.values import Duration, Optional, Timestamp, UInt, go_name_of, kind_of
 
-__all__ = ["ZEROS", "alternative", "binary", "decided", "function", "list_argument", "summing", "without_overload_details"]
-
 
 def binary(operator: Callable[[Any, Any], Any], one: Evaluator, other: Evaluator, rule: Rule | None) -> Evaluator:
     """Compiles a binary operator; without a cost rule it costs 1."""

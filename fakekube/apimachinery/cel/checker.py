@@ -35,8 +35,6 @@ from fakekube.apimachinery.cel.syntax import (
 from fakekube.apimachinery.cel.types import BOOL, DYN, ERROR, INT, Type, Unification, list_of, map_of, optional_of
 from fakekube.apimachinery.cel.values import TYPE_NAMES, kind_of
 
-__all__ = ["Checked", "check"]
-
 _PRINTED: Final = {"google.protobuf.Timestamp": "timestamp", "google.protobuf.Duration": "duration", "null_type": "null"}
 _LITERAL_TYPES: Final = {kind: Type(_PRINTED.get(name, name)) for kind, name in TYPE_NAMES.items()}
 #: Types that are assignable only to themselves and dyn.

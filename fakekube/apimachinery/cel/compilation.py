@@ -20,16 +20,6 @@ from fakekube.apimachinery.cel.evaluation import Program, program
 from fakekube.apimachinery.cel.parser import parse
 from fakekube.apimachinery.cel.types import BOOL, STRING, Type, optional_of
 
-__all__ = [
-    "PER_CALL_LIMIT",
-    "CompilationError",
-    "CompilationResult",
-    "Compiled",
-    "compile_message",
-    "compile_rule",
-    "compile_validation",
-]
-
 #: The cost limit of one evaluation.
 PER_CALL_LIMIT: Final = 1_000_000
 

@@ -14,8 +14,6 @@ from typing import Any
 
 from fakekube.apimachinery.cel.values import key_of
 
-__all__ = ["Correlation", "items_by_key", "key_of_item"]
-
 Schema = Mapping[str, Any]
 _SCALARS = frozenset({bool, int, float, str})
 

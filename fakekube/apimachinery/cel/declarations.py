@@ -16,8 +16,6 @@ from fakekube.apimachinery.cel.names import escape, unescape
 from fakekube.apimachinery.cel.types import BOOL, DYN, INT, STRING, Type, list_of, map_of
 from fakekube.apimachinery.cel.views import with_object_meta
 
-__all__ = ["MAX_REQUEST_SIZE", "Declaration", "declaration"]
-
 Schema = Mapping[str, Any]
 
 #: The default maximum size of a request in bytes; cost estimates use it with any flag.

@@ -11,8 +11,6 @@ from typing import Final
 
 from fakekube.base.depth import allowance
 
-__all__ = ["is_deep", "room"]
-
 _OPENING: Final = "([{?"
 #: The number of levels that the default limit always allows.
 _SHALLOW: Final = 20

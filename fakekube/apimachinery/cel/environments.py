@@ -21,21 +21,6 @@ from fakekube.apimachinery.cel.parser import parse
 from fakekube.apimachinery.cel.syntax import called
 from fakekube.apimachinery.cel.types import DYN, STRING, Type, list_of, read
 
-__all__ = [
-    "JSON_PATCH",
-    "NULL",
-    "OBJECT",
-    "Compilation",
-    "ConstantError",
-    "Environment",
-    "ExpressionError",
-    "access_review",
-    "admission",
-    "devices",
-    "token_claims",
-    "token_user",
-]
-
 NULL: Final = Type("null")
 
 #: Object type → its fields with their types; `#Name` is another of these types.

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["CompileError", "CostLimitExceeded", "EvaluationError", "InterpreterError", "Issue", "no_list", "no_such_overload"]
-
 
 class EvaluationError(Exception):
     """An error value: `&&`, `||` and some macros may ignore it."""

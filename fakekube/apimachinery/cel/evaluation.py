@@ -64,8 +64,6 @@ from fakekube.apimachinery.cel.values import (
     type_of,
 )
 
-__all__ = ["Program", "program"]
-
 #: The identifiers of types, which are values.
 _TYPES: Final = {name: CelType(name) for name in (*TYPE_NAMES.values(), "net.IP", "net.CIDR")} | {
     "timestamp": CelType("google.protobuf.Timestamp"),

@@ -19,8 +19,6 @@ from fakekube.apimachinery.cel.functions import call
 from fakekube.apimachinery.cel.texts import shown
 from fakekube.apimachinery.cel.values import Map, Mapping, go_name_of, kind_of
 
-__all__ = ["FOLDS", "SORT", "Body", "Fold", "truth"]
-
 
 class Body(NamedTuple):
     """An expression that is evaluated for each element."""

@@ -8,8 +8,6 @@ from typing import Any, Protocol
 from fakekube.apimachinery.cel.cost.ranges import MAXIMUM
 from fakekube.apimachinery.cel.errors import CostLimitExceeded
 
-__all__ = ["Bindings", "Evaluator", "Frame"]
-
 
 class Bindings(Protocol):
     """The values of variables, read when the evaluation of an expression starts."""

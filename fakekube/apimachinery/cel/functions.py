@@ -27,8 +27,6 @@ from fakekube.apimachinery.cel.libraries import (
 )
 from fakekube.apimachinery.cel.values import RECEIVERS, kind_of, type_of
 
-__all__ = ["FUNCTIONS", "call"]
-
 Function = Callable[..., Any]
 
 FUNCTIONS: Final[dict[tuple[Any, ...], Function]] = {

@@ -14,8 +14,6 @@ from typing import Any, Final
 from fakekube.apimachinery.cel.errors import Issue
 from fakekube.apimachinery.cel.values import UInt
 
-__all__ = ["RESERVED", "Token", "tokenize"]
-
 #: Keywords, which are not names of variables.
 RESERVED: Final = frozenset(
     {

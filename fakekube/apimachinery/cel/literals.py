@@ -16,8 +16,6 @@ from fakekube.apimachinery.cel.libraries.regex import compiled
 from fakekube.apimachinery.cel.syntax import Call, ListLiteral, Literal, Loop, MapLiteral, Node, descendants, parts
 from fakekube.apimachinery.cel.types import DYN, Type, equivalent
 
-__all__ = ["literal_issues"]
-
 Types = Mapping[Node, Type]
 
 

@@ -14,8 +14,6 @@ from typing import Final
 
 from fakekube.apimachinery.cel.syntax import Call, Comprehension, Identifier, ListLiteral, Literal, Loop, MapLiteral, Node
 
-__all__ = ["ACCUMULATOR", "BIND", "MACROS", "Macro", "expanded"]
-
 #: The name of the accumulator, which is not a valid identifier.
 ACCUMULATOR: Final = "@result"
 _UNUSED: Final = "#unused"

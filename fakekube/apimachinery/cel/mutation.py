@@ -21,8 +21,6 @@ from fakekube.base.golang.durations import print_duration
 from fakekube.base.golang.fmt import GoValue
 from fakekube.base.golang.quoting import go_quote, go_type
 
-__all__ = ["JSONPatch", "NotJSONError", "ObjectValue", "json_value", "maker_of", "native", "type_mismatches"]
-
 
 @dataclass(frozen=True, slots=True)
 class ObjectValue(Opaque):

@@ -11,8 +11,6 @@ from typing import Final
 
 from fakekube.apimachinery.cel.lexer import RESERVED
 
-__all__ = ["escape", "unescape"]
-
 _ESCAPES: Final = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__slash__"}
 _WORDS: Final = {"underscores": "__", "dot": ".", "dash": "-", "slash": "/"}
 _NAME = re.compile(r"[A-Za-z_./-][A-Za-z0-9_./-]*")

@@ -32,8 +32,6 @@ from fakekube.apimachinery.cel.syntax import (
 )
 from fakekube.base.golang.strings import readable
 
-__all__ = ["parse"]
-
 _RELATIONS: Final = {"<": "_<_", "<=": "_<=_", ">": "_>_", ">=": "_>=_", "==": "_==_", "!=": "_!=_", "in": "@in"}
 #: operator → (function, precedence).
 _CALCULATIONS: Final = {"+": ("_+_", 1), "-": ("_-_", 1), "*": ("_*_", 2), "/": ("_/_", 2), "%": ("_%_", 2)}

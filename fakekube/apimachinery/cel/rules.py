@@ -27,8 +27,6 @@ from fakekube.apimachinery.errors.field import OMITTED
 from fakekube.apimachinery.schema.paths import SchemaPathError, place_at
 from fakekube.base.golang.quoting import go_quote
 
-__all__ = ["Rules", "compile_rules"]
-
 Schema = Mapping[str, Any]
 Warn = Callable[[str], None]
 

@@ -11,8 +11,6 @@ from typing import Final, NamedTuple
 
 from fakekube.apimachinery.cel.types import Type, read
 
-__all__ = ["SIGNATURES", "Signature"]
-
 
 class Signature(NamedTuple):
     """An overload of a function."""

@@ -15,24 +15,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = [
-    "Call",
-    "Comprehension",
-    "Identifier",
-    "ListLiteral",
-    "Literal",
-    "Loop",
-    "MapLiteral",
-    "MessageLiteral",
-    "Node",
-    "Select",
-    "called",
-    "descendants",
-    "parts",
-    "qualified_name",
-    "references",
-]
-
 
 @dataclass(slots=True, frozen=True, eq=False)
 class Node:

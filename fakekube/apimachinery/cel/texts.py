@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any, Final
 
-__all__ = ["double_text", "shown"]
-
 
 def shown(value: Any) -> str:
     """Formats a value for an error message."""

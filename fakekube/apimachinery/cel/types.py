@@ -11,23 +11,6 @@ from dataclasses import dataclass, field
 from operator import is_
 from typing import Final
 
-__all__ = [
-    "ANY",
-    "BOOL",
-    "DYN",
-    "ERROR",
-    "INT",
-    "STRING",
-    "Type",
-    "Unification",
-    "equivalent",
-    "list_of",
-    "map_of",
-    "optional_of",
-    "read",
-]
-
-
 _DYNAMIC: Final = frozenset({"dyn", "any", "!error!"})
 
 

@@ -18,28 +18,6 @@ from typing import Any, Final
 
 from fakekube.apimachinery.cel.errors import EvaluationError, no_such_overload
 
-__all__ = [
-    "ABSENT",
-    "ORDERED",
-    "QUALIFIERS",
-    "RECEIVERS",
-    "TYPE_NAMES",
-    "CelType",
-    "Duration",
-    "Map",
-    "Mapping",
-    "Opaque",
-    "Optional",
-    "Timestamp",
-    "UInt",
-    "compared",
-    "equal",
-    "go_name_of",
-    "key_of",
-    "kind_of",
-    "type_of",
-]
-
 NANOSECONDS: Final = 1_000_000_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -24,8 +24,6 @@ from fakekube.base.golang.durations import parse_spelled_duration
 from fakekube.base.golang.quoting import go_type
 from fakekube.base.golang.timestamps import local_time_problem
 
-__all__ = ["Reader", "reader", "untyped", "with_object_meta"]
-
 Schema = Object[str, Any]
 Reader = Callable[[Any], Any]
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-__all__ = ["CHUNK_BYTES", "Chunks", "Items", "enclosed"]
-
 CHUNK_BYTES = 64 * 1024
 """The approximate length of a piece in bytes; shorter bodies are not split."""
 

@@ -14,8 +14,6 @@ from typing import Any, TypeVar
 
 from fakekube.apimachinery.codecs import json
 
-__all__ = ["Document", "Object", "encodings_of", "json_of"]
-
 Object = dict[str, Any]
 V = TypeVar("V")
 

@@ -13,8 +13,6 @@ import orjson
 
 from fakekube.base.caches import BoundedCache
 
-__all__ = ["cached_encoder"]
-
 #: The maximum JSON length of cached items in bytes, and the maximum number of items.
 _MAXIMUM_BYTES: Final = 2048
 _MAXIMUM_ITEMS: Final = 256

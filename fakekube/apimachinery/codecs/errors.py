@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["ContentError", "DecodeError", "EncodeError"]
-
 
 class DecodeError(ValueError):
     """The bytes are not a valid document of the format. The message is the real server's."""

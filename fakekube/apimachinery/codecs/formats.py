@@ -30,8 +30,6 @@ from fakekube.apimachinery.codecs.errors import EncodeError
 if TYPE_CHECKING:
     from fakekube.apimachinery.schema.model import Type
 
-__all__ = ["Format", "Kind", "format_of"]
-
 
 @dataclass(eq=False)
 class Kind:

@@ -12,8 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-__all__ = ["FRAMES", "cbor_frame", "json_frame", "protobuf_frame", "yaml_frame"]
-
 
 def json_frame(event: bytes) -> bytes:
     """Frames an event as a line."""

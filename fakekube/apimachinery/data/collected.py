@@ -14,8 +14,6 @@ from typing import Any
 
 from fakekube.apimachinery.data.shapes import schema_name
 
-__all__ = ["Collected", "Row", "short_name"]
-
 Row = dict[str, Any]
 
 _META = "k8s.io/apimachinery/pkg/apis/meta/v1."

@@ -18,8 +18,6 @@ from typing import Any, Final
 
 import orjson
 
-__all__ = ["field_text", "published"]
-
 _GROUP: Final = "fakekube.descriptions"
 
 

@@ -27,8 +27,6 @@ from typing import Any
 from fakekube.apimachinery.data.collected import Collected, Row, short_name
 from fakekube.apimachinery.data.shapes import property_schema, schema_name
 
-__all__ = ["main"]
-
 Defaults = Mapping[tuple[str, str], Any]
 """(struct, field) → default."""
 

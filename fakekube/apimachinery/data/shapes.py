@@ -12,8 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-__all__ = ["property_schema", "schema_name", "type_schema"]
-
 Row = Mapping[str, Any]
 Rows = Callable[[str], Row]
 

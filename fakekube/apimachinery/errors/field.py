@@ -16,23 +16,6 @@ from typing import Any, Final
 
 from fakekube.base.golang.quoting import go_float, go_json, go_quote
 
-__all__ = [
-    "OMITTED",
-    "FieldError",
-    "FieldErrorType",
-    "duplicate",
-    "forbidden",
-    "immutable",
-    "internal",
-    "invalid",
-    "not_found",
-    "not_supported",
-    "required",
-    "too_long",
-    "too_many",
-    "type_invalid",
-]
-
 
 class FieldErrorType(Enum):
     """The `reason` of a cause, and the text that starts its message."""

@@ -14,32 +14,6 @@ from typing import Any
 from fakekube.apimachinery.errors.field import FieldError, aggregate
 from fakekube.base.golang.quoting import go_quote
 
-__all__ = [
-    "StatusError",
-    "already_exists",
-    "bad_request",
-    "conflict",
-    "expired",
-    "expired_token",
-    "forbidden",
-    "generate_name_conflict",
-    "generic",
-    "internal",
-    "invalid",
-    "method_not_supported",
-    "not_acceptable",
-    "not_found",
-    "qualified",
-    "request_entity_too_large",
-    "server_timeout",
-    "service_unavailable",
-    "timeout",
-    "too_large_resource_version",
-    "too_many_requests",
-    "unauthorized",
-    "unsupported_media_type",
-]
-
 
 class StatusError(Exception):
     """An error with the parts of a Status.

@@ -11,8 +11,6 @@ from typing import Any
 from fakekube.apimachinery.errors import StatusError
 from fakekube.apimachinery.errors.status import generic
 
-__all__ = ["go_kind", "type_mismatch", "uninterpreted", "unprocessable"]
-
 
 def unprocessable() -> StatusError:
     """Returns a 422 without causes: the patch is well-formed but cannot be applied to the object."""

@@ -37,8 +37,6 @@ from fakekube.apimachinery.schema.strict import Strict
 from fakekube.base.golang.json_writer import written
 from fakekube.base.golang.quoting import go_quote
 
-__all__ = ["MAX_COPY_BYTES", "MAX_OPERATIONS", "Operation", "PatchRejected", "TestFailed", "apply", "decode", "perform"]
-
 #: The maximum number of operations in a patch.
 MAX_OPERATIONS: Final = 10_000
 

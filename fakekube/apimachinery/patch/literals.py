@@ -16,16 +16,6 @@ import orjson
 from fakekube.base.golang.json_writer import written
 from fakekube.base.golang.strings import json_text
 
-__all__ = [
-    "Literal",
-    "as_written",
-    "go_json",
-    "has_ambiguous_literals",
-    "literal_text",
-    "loads_with_literals",
-    "without_literals",
-]
-
 #: Escapes, characters that Go escapes, and numbers with several representations.
 _AMBIGUOUS = re.compile(rb"[\\<>&]|\xe2\x80[\xa8\xa9]|\d[.eE]|-0")
 

@@ -17,8 +17,6 @@ from typing import Any, Final
 from fakekube.apimachinery.errors.status import bad_request
 from fakekube.apimachinery.patch.errors import type_mismatch
 
-__all__ = ["INVALID", "apply", "decode"]
-
 #: The message about a body that is not a merge patch, unless strict decoding has found its own words before.
 INVALID: Final = "Invalid JSON Patch"
 

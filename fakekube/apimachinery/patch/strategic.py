@@ -44,8 +44,6 @@ from fakekube.apimachinery.schema.unstructured import from_unstructured
 from fakekube.apimachinery.schema.walk import DecodeError
 from fakekube.base.golang.fmt import go_type, plain, string_verb
 
-__all__ = ["apply", "decode", "merge", "refused"]
-
 _Object = dict[str, Any]
 
 _RETAIN_KEYS = "$retainKeys"

@@ -18,8 +18,6 @@ from fakekube.apimachinery.patch.strategic_order import DIRECTIVE
 from fakekube.apimachinery.patch.strategic_schema import Lookup, look_up_list, look_up_object
 from fakekube.apimachinery.schema.model import Type
 
-__all__ = ["create"]
-
 _Object = dict[str, Any]
 
 _ELEMENT_ORDER = "$setElementOrder/"

@@ -15,19 +15,6 @@ from typing import Any
 from fakekube.apimachinery.patch.errors import uninterpreted, unprocessable
 from fakekube.base.golang.fmt import go_type, go_type_or_nil, plain
 
-__all__ = [
-    "DIRECTIVE",
-    "element_type",
-    "found_identity",
-    "identity",
-    "in_order",
-    "is_directive",
-    "is_in_order",
-    "partition",
-    "require_merge_keys",
-    "require_type",
-]
-
 DIRECTIVE = "$patch"
 
 

@@ -11,8 +11,6 @@ from functools import lru_cache
 
 from fakekube.apimachinery.schema.model import Field, Shape, Type
 
-__all__ = ["Lookup", "look_up_list", "look_up_object"]
-
 #: The reflect.Kind of types that are not structs.
 _KINDS: dict[Shape, str] = {
     Shape.LIST: "slice",

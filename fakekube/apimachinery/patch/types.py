@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["APPLY_CBOR", "APPLY_YAML", "JSON_PATCH", "MERGE_PATCH", "STRATEGIC_MERGE_PATCH"]
-
 JSON_PATCH: Final = "application/json-patch+json"
 MERGE_PATCH: Final = "application/merge-patch+json"
 STRATEGIC_MERGE_PATCH: Final = "application/strategic-merge-patch+json"

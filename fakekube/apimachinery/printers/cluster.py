@@ -21,8 +21,6 @@ from fakekube.apimachinery.printers.texts import (  # fmt: skip
     name,
 )
 
-__all__ = ["CELLS", "flow_order"]
-
 
 def _spec(obj: Object) -> Object:
     found: Object = obj.get("spec") or {}

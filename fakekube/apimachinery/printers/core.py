@@ -10,8 +10,6 @@ from typing import Any, Final
 
 from fakekube.apimachinery.printers.texts import NONE, UNKNOWN, Ages, Cells, Object, age, condition, name, quantity, since
 
-__all__ = ["CELLS"]
-
 
 def _namespace(obj: Object, ages: Ages) -> list[Any]:
     return [name(obj), obj.get("status", {}).get("phase", ""), age(obj, ages)]

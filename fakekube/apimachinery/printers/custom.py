@@ -17,8 +17,6 @@ from fakekube.base.caches import BoundedCache
 from fakekube.base.golang.integers import go_integer
 from fakekube.base.golang.timestamps import TimeError, parse_time
 
-__all__ = ["SCALE_COLUMNS", "convertor"]
-
 Column = Mapping[str, Any]
 
 #: The columns of a definition without additionalPrinterColumns.

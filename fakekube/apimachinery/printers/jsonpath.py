@@ -18,8 +18,6 @@ from fakekube.apimachinery.codecs.yaml.scalars import float_text
 from fakekube.apimachinery.schema.trees import in_order
 from fakekube.base.golang.quoting import go_quote
 
-__all__ = ["Path", "PathError", "parse", "text"]
-
 
 class PathError(ValueError):
     """An invalid JSONPath; has the message of client-go."""

@@ -10,8 +10,6 @@ from typing import Any, Final
 
 from fakekube.apimachinery.printers.texts import NONE, UNKNOWN, Ages, Cells, Object, age, labels, more, name, selector
 
-__all__ = ["CELLS"]
-
 
 def _service(obj: Object, ages: Ages) -> list[Any]:
     spec = obj.get("spec", {})

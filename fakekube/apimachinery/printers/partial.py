@@ -18,8 +18,6 @@ from fakekube.apimachinery.codecs.formats import Kind
 from fakekube.apimachinery.schema import printing
 from fakekube.apimachinery.schema.builtin import type_of
 
-__all__ = ["kind", "list_kind", "partial", "reader"]
-
 _META = "k8s.io/apimachinery/pkg/apis/meta/v1."
 
 #: By (group, plural): the annotation that is a field in the internal version.

@@ -11,8 +11,6 @@ from typing import Any, Final
 
 from fakekube.apimachinery.printers.texts import NONE, Ages, Cells, Object, age, condition, containers, labels, name, since
 
-__all__ = ["CELLS", "pod_conditions"]
-
 _COMPLETED: Final = {"Succeeded": "The pod has completed successfully.", "Failed": "The pod failed."}
 
 

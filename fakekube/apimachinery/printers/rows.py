@@ -22,8 +22,6 @@ from fakekube.apimachinery.codecs.document import Document, Object, encodings_of
 from fakekube.apimachinery.printers.table import TableConvertor, column_definitions
 from fakekube.apimachinery.printers.texts import ages_at
 
-__all__ = ["Rows", "table_json"]
-
 Template = tuple[bytes | datetime, ...]
 """A row up to its object; a datetime is the position of an age."""
 

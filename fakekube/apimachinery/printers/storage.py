@@ -10,8 +10,6 @@ from typing import Any, Final
 
 from fakekube.apimachinery.printers.texts import NONE, UNSET, Ages, Cells, Object, age, name, quantity
 
-__all__ = ["CELLS"]
-
 _CLASS_ANNOTATION: Final = "volume.beta.kubernetes.io/storage-class"
 _DEFAULT_ANNOTATIONS: Final = (
     "storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class",

@@ -22,8 +22,6 @@ from fakekube.apimachinery.printers import cluster, core, network, pods, storage
 from fakekube.apimachinery.printers.texts import Ages, Cells, Object, ages_at
 from fakekube.base.golang.quoting import go_quote
 
-__all__ = ["DEFAULT", "Row", "TableConvertor", "convertor_for", "include_object_error", "table"]
-
 Column = Mapping[str, Any]
 
 

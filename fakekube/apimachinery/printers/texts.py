@@ -10,27 +10,6 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any, Final
 
-__all__ = [
-    "NONE",
-    "UNKNOWN",
-    "UNSET",
-    "Ages",
-    "Cells",
-    "Object",
-    "age",
-    "ages_at",
-    "between",
-    "condition",
-    "containers",
-    "human_duration",
-    "labels",
-    "more",
-    "name",
-    "quantity",
-    "selector",
-    "since",
-]
-
 Object = Mapping[str, Any]
 Ages = Callable[[datetime], str]
 """The age of a time, as a cell shows it."""

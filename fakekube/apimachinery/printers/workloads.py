@@ -25,8 +25,6 @@ from fakekube.apimachinery.printers.texts import (
     since,
 )  # fmt: skip
 
-__all__ = ["CELLS", "scale"]
-
 
 def _parts(obj: Object) -> tuple[Object, Object]:
     return obj.get("spec", {}), obj.get("status", {})

@@ -14,8 +14,6 @@ from typing import Any
 from fakekube.apimachinery import data
 from fakekube.apimachinery.schema.model import Field, ListType, MapType, Shape, Type
 
-__all__ = ["Builtins", "builtins", "kind_type", "type_of"]
-
 _META = "k8s.io/apimachinery/pkg/apis/meta/v1."
 _EXTENSIONS = "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/"
 

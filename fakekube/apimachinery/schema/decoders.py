@@ -17,8 +17,6 @@ from fakekube.base.caches import BoundedCache
 from fakekube.base.golang import base64, timestamps
 from fakekube.base.golang.quoting import json_kind
 
-__all__ = ["decoder"]
-
 #: The maximum number of cached layouts per struct.
 _MAXIMUM_PLANS: Final = 500
 

@@ -21,8 +21,6 @@ from fakekube.apimachinery.schema.builtin import builtins
 from fakekube.apimachinery.schema.model import Field, Shape, Type
 from fakekube.apimachinery.schema.quantity import rounded_up_to_milli
 
-__all__ = ["apply", "defaulter"]
-
 Defaulter = Callable[[Any], None]
 
 #: Serializes compilation: while a recursive type is being compiled, its cached defaults are incomplete.

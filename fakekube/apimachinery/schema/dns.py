@@ -12,20 +12,6 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-__all__ = [
-    "LABEL_LENGTH",
-    "SUBDOMAIN",
-    "SUBDOMAIN_LENGTH",
-    "dns_1035_label",
-    "dns_label",
-    "dns_subdomain",
-    "fits",
-    "form",
-    "long_name",
-    "regex_text",
-    "too_long_text",
-]
-
 LABEL_LENGTH: Final = 63
 SUBDOMAIN_LENGTH: Final = 253
 

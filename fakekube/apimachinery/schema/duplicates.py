@@ -11,8 +11,6 @@ from typing import Any, Final
 
 from fakekube.apimachinery.schema.model import Shape, Type
 
-__all__ = ["keep_before_null"]
-
 _KEPT: Final = frozenset({Shape.STRUCT, Shape.STRING, Shape.BOOLEAN, Shape.INTEGER, Shape.NUMBER})
 
 

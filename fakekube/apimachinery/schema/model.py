@@ -17,8 +17,6 @@ from enum import Enum
 from functools import cached_property
 from typing import Any
 
-__all__ = ["Field", "ListType", "MapType", "Shape", "Type"]
-
 
 class Shape(Enum):
     """The form of a value in JSON, and the way in which Go decodes it."""

@@ -10,8 +10,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Place", "SchemaPathError", "place_at"]
-
 Schema = Mapping[str, Any]
 
 #: A delimiter, a quoted string (which may contain delimiters and may be unterminated), or the text between delimiters.

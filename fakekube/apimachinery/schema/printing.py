@@ -22,8 +22,6 @@ from fakekube.apimachinery.schema.model import Field, ListType, Shape, Type
 from fakekube.apimachinery.schema.zero import always_printed, zero
 from fakekube.base.caches import BoundedCache
 
-__all__ = ["normalise", "surely_differ"]
-
 Normaliser = Callable[[Any], Any]
 
 

@@ -21,8 +21,6 @@ from fractions import Fraction
 from functools import lru_cache, total_ordering
 from typing import Final
 
-__all__ = ["Format", "Quantity", "QuantityError", "canonical", "parse", "rounded_up_to_milli"]
-
 FORMAT_WRONG: Final = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 NUMERIC_WRONG: Final = "unable to parse numeric part of quantity"
 SUFFIX_WRONG: Final = "unable to parse quantity's suffix"

@@ -16,8 +16,6 @@ from fakekube.apimachinery.schema.model import Shape, Type, types_below
 from fakekube.base.golang.raw_json import RawObject
 from fakekube.base.golang.strings import json_text
 
-__all__ = ["compact", "holds_raw_values", "keep_texts"]
-
 #: What Go may print in another form: fractions, exponents, escapes, and characters that it escapes.
 _AMBIGUOUS: Final = re.compile(r"\d[.eE]|-0|[\\<>&\u2028\u2029]")
 _SPACE: Final = re.compile(r"[ \t\r\n]*")

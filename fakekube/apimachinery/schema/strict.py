@@ -14,8 +14,6 @@ from typing import Any, Final
 from fakekube.apimachinery.schema.model import Shape, Type
 from fakekube.base.golang.quoting import go_quote
 
-__all__ = ["MAXIMUM_STRICT_ERRORS", "Strict"]
-
 MAXIMUM_STRICT_ERRORS: Final = 100
 
 

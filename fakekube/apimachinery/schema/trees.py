@@ -7,8 +7,6 @@ from typing import Any
 
 import orjson
 
-__all__ = ["are_equal", "copied", "copied_with_texts", "in_order", "unchanged_parts"]
-
 #: The parts of an object that are large in most kinds: to compare them costs less than to walk them.
 _PARTS = frozenset({"spec", "status"})
 

@@ -21,8 +21,6 @@ from fakekube.apimachinery.schema.zero import always_printed, zero
 from fakekube.base.golang import base64
 from fakekube.base.golang.integers import go_integer
 
-__all__ = ["from_unstructured", "holds_any_form"]
-
 #: The reflect.Kind of untyped values, and of the scalars of types.
 _KINDS: Final = {str: "string", bool: "bool", int: "int64", float: "float64", list: "slice", dict: "map"}
 _CLASSES: Final = {Shape.STRING: str, Shape.BOOLEAN: bool}

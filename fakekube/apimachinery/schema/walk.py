@@ -15,8 +15,6 @@ from fakekube.apimachinery.schema.model import Field, Type
 from fakekube.apimachinery.schema.strict import MAXIMUM_STRICT_ERRORS, Strict
 from fakekube.base.golang.quoting import json_kind
 
-__all__ = ["DecodeError", "Decoder", "Frame", "Literals", "SlowPathRequired", "Walk"]
-
 
 class DecodeError(ValueError):
     """A value does not fit the type; has the message of the real server, without the prefix of the handler."""

@@ -14,8 +14,6 @@ from typing import Any
 
 from fakekube.apimachinery.schema.model import Field, Shape, Type
 
-__all__ = ["always_printed", "zero"]
-
 #: By itself, since before Python 3.12 an attribute of an Enum class is slow.
 _STRUCT = Shape.STRUCT
 _NIL = frozenset({Shape.LIST, Shape.MAP, Shape.BYTES, Shape.ANY})

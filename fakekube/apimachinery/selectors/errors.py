@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["SelectorError"]
-
 
 class SelectorError(ValueError):
     """A selector is invalid; `str` of the error is the message of the real server."""

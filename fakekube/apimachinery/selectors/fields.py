@@ -17,8 +17,6 @@ from typing import Literal
 
 from fakekube.apimachinery.selectors.errors import SelectorError
 
-__all__ = ["FieldRequirement", "FieldSelector", "field_equals", "parse_fields"]
-
 _CLAUSE = re.compile(r"(?:[^\\,]|\\.|\\\Z)+", re.DOTALL)
 _OPERATOR = re.compile("!=|==|=")
 _ESCAPED = frozenset("\\,=")

@@ -17,8 +17,6 @@ from fakekube.apimachinery.selectors.errors import SelectorError
 from fakekube.apimachinery.selectors.syntax import label_key, label_value
 from fakekube.base.golang.integers import parse_int
 
-__all__ = ["EVERYTHING", "NOTHING", "LabelRequirement", "LabelSelector", "Operator", "requirement"]
-
 Labels = Mapping[str, str]
 
 

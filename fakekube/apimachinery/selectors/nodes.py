@@ -17,8 +17,6 @@ from fakekube.apimachinery.selectors.errors import SelectorError
 from fakekube.apimachinery.selectors.labels import LabelSelector, Operator, requirement
 from fakekube.apimachinery.selectors.structured import from_label_selector
 
-__all__ = ["NodeSelectorTerm", "node_selector_term", "preferred_weight", "required_node_affinity", "selects_node"]
-
 Node = Mapping[str, Any]
 
 _OPERATORS: Final = {

@@ -22,8 +22,6 @@ from fakekube.apimachinery.errors.field import aggregate
 from fakekube.apimachinery.selectors.errors import SelectorError
 from fakekube.apimachinery.selectors.labels import LabelRequirement, LabelSelector, Operator, key_errors, requirement
 
-__all__ = ["parse_labels"]
-
 #: Operators, the longest first, and words. A NUL ends a token; where a token should start, it ends the text.
 _TOKEN = re.compile(r"[ \t\r\n]*(==|!=|[=!(),<>]|[^ \t\r\n=!(),<>\0]+)\0?")
 

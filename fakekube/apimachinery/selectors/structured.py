@@ -13,8 +13,6 @@ from fakekube.apimachinery.selectors.errors import SelectorError
 from fakekube.apimachinery.selectors.labels import EVERYTHING, NOTHING, LabelRequirement, LabelSelector, Operator, requirement
 from fakekube.base.golang.quoting import go_quote
 
-__all__ = ["from_label_selector"]
-
 _OPERATORS = {"In": Operator.IN, "NotIn": Operator.NOT_IN, "Exists": Operator.EXISTS, "DoesNotExist": Operator.DOES_NOT_EXIST}
 
 

@@ -12,8 +12,6 @@ from functools import lru_cache
 
 from fakekube.apimachinery.schema.dns import fits, long_name
 
-__all__ = ["label_key", "label_value"]
-
 _NAME_LENGTH = 63
 
 _NAME = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"

@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-__all__ = ["tolerates", "tolerates_all", "untolerated"]
-
 Taint = Mapping[str, Any]
 Toleration = Mapping[str, Any]
 

@@ -12,8 +12,6 @@ from fakekube.apiserver.admission.plugin import Attributes, Operation, Plugin
 from fakekube.apiserver.admission.refusals import forbidden
 from fakekube.base.golang.quoting import go_quote
 
-__all__ = ["CertificateApproval", "CertificateSigning", "CertificateSubjectRestriction"]
-
 REQUESTS = ("certificates.k8s.io", "certificatesigningrequests")
 CLIENT_SIGNER = "kubernetes.io/kube-apiserver-client"
 ALMIGHTY_GROUP = "system:masters"

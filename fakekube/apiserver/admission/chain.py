@@ -16,8 +16,6 @@ from typing import NamedTuple
 
 from fakekube.apiserver.admission.plugin import Attributes, Operation, Plugin
 
-__all__ = ["Chain"]
-
 
 class Chain:
     """An ordered list of plugins."""

@@ -16,8 +16,6 @@ from fakekube.apimachinery.codecs import yaml
 from fakekube.apimachinery.codecs.errors import DecodeError
 from fakekube.base.golang.quoting import go_quote
 
-__all__ = ["ConfigurationError", "read_configuration"]
-
 _GROUP, _KIND = "apiserver.config.k8s.io", "AdmissionConfiguration"
 _VERSIONS = ("v1", "v1alpha1")
 #: Field that identifies a configuration without kind → its plugin.

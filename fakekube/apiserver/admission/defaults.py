@@ -9,8 +9,6 @@ from collections.abc import Iterable, Sequence
 
 from fakekube.apis.rest.strategy import Object
 
-__all__ = ["newest_default"]
-
 
 def newest_default(objects: Iterable[Object], annotations: Sequence[str]) -> Object | None:
     """Returns the newest object with the value "true" for one of the annotations; of equally old ones, the first by

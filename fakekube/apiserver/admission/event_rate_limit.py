@@ -20,8 +20,6 @@ from fakekube.apimachinery.errors.field import aggregate, invalid, not_supported
 from fakekube.apiserver.admission.configuration import ConfigurationError
 from fakekube.apiserver.admission.plugin import Attributes, Operation, Plugin
 
-__all__ = ["EventRateLimit"]
-
 _CACHE_SIZE = 4096
 _SOURCE = ("component", "host")
 _OBJECT = ("kind", "namespace", "name", "uid", "apiVersion")

@@ -9,8 +9,6 @@ from fakekube.apis.well_known import ANNOTATION_INGRESS_CLASS
 from fakekube.apiserver.admission.defaults import newest_default
 from fakekube.apiserver.admission.plugin import Attributes, Operation, Plugin
 
-__all__ = ["DefaultIngressClass"]
-
 GROUP = "networking.k8s.io"
 DEFAULT_MARKS = ("ingressclass.kubernetes.io/is-default-class",)
 

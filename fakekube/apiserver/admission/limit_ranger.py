@@ -15,8 +15,6 @@ from fakekube.apis.validation.resource_lists import quantity
 from fakekube.apiserver.admission.plugin import UPDATE, Attributes, Operation, Plugin
 from fakekube.apiserver.admission.refusals import forbidden
 
-__all__ = ["LimitRanger"]
-
 PODS = ("", "pods")
 CLAIMS = ("", "persistentvolumeclaims")
 ANNOTATION = "kubernetes.io/limit-ranger"

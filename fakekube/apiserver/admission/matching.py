@@ -21,8 +21,6 @@ from fakekube.apimachinery.selectors import LabelSelector, SelectorError, from_l
 from fakekube.apis.rest.resource import GVK, Resource
 from fakekube.apiserver.admission.plugin import Attributes, Operation
 
-__all__ = ["Criteria", "Match", "is_exempt", "namespace_of"]
-
 #: Resources that webhooks and policies never match: their own configuration.
 _EXEMPT_KINDS = frozenset(
     {

@@ -11,8 +11,6 @@ from fakekube.apimachinery.errors import StatusError, status
 from fakekube.apiserver.admission.namespace_lifecycle import NAMESPACES
 from fakekube.apiserver.admission.plugin import Attributes, Operation, Plugin
 
-__all__ = ["NamespaceAutoProvision", "NamespaceExists"]
-
 #: The server creates the namespace with its loopback client.
 _OWNER = {
     "manager": "kube-apiserver",

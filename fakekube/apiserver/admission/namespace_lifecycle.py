@@ -13,8 +13,6 @@ from fakekube.apimachinery.errors import status
 from fakekube.apiserver.admission.plugin import CREATE, DELETE, Attributes, Operation, Plugin
 from fakekube.apiserver.admission.refusals import forbidden
 
-__all__ = ["NamespaceLifecycle"]
-
 IMMORTAL = frozenset({"default", "kube-system", "kube-public"})
 NAMESPACES = ("", "namespaces")
 ACCESS_REVIEWS = ("authorization.k8s.io", "localsubjectaccessreviews")

@@ -18,8 +18,6 @@ from fakekube.apiserver.admission.optional_pods import PODS
 from fakekube.apiserver.admission.plugin import Attributes, Operation, Plugin
 from fakekube.base.golang.json_objects import JSONError, parse
 
-__all__ = ["PodNodeSelector", "PodTolerationRestriction"]
-
 _NODE_SELECTOR = "scheduler.alpha.kubernetes.io/node-selector"
 _DEFAULT_TOLERATIONS = "scheduler.alpha.kubernetes.io/defaultTolerations"
 _ALLOWED_TOLERATIONS = "scheduler.alpha.kubernetes.io/tolerationsWhitelist"

@@ -14,8 +14,6 @@ from fakekube.apiserver.admission.plugin import Attributes, Operation, Plugin
 from fakekube.apiserver.admission.refusals import forbidden
 from fakekube.base.golang.quoting import go_quote
 
-__all__ = ["NodeDeclaredFeatureValidator"]
-
 Spec = Mapping[str, Any]
 
 

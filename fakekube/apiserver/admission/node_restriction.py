@@ -19,8 +19,6 @@ from fakekube.apiserver.admission.plugin import Attributes, Operation, Plugin
 from fakekube.apiserver.admission.refusals import forbidden
 from fakekube.base.golang.quoting import go_quote
 
-__all__ = ["NodeRestriction"]
-
 _NODES: Final = "system:nodes"
 _PREFIX: Final = "system:node:"
 _RESTRICTED: Final = "node-restriction.kubernetes.io"

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from fakekube.apiserver.admission.plugin import Attributes, Operation, Plugin
 
-__all__ = ["TaintNodesByCondition"]
-
 NOT_READY = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
 
 

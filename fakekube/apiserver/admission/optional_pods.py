@@ -17,8 +17,6 @@ from fakekube.apis.well_known import LABEL_HOSTNAME
 from fakekube.apiserver.admission.plugin import Attributes, Operation, Plugin
 from fakekube.apiserver.admission.refusals import forbidden
 
-__all__ = ["AlwaysPullImages", "ExtendedResourceToleration", "LimitPodHardAntiAffinityTopology"]
-
 PODS = ("", "pods")
 
 

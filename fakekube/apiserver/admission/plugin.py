@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from fakekube.apis.rest.resource import GVK, Resource
     from fakekube.apis.rest.strategy import Object, WriteContext
 
-__all__ = ["CONNECT", "CREATE", "DELETE", "UPDATE", "Attributes", "Operation", "Plugin", "ReinvocationContext"]
-
 
 class Operation(StrEnum):
     """The operation of a write."""

@@ -17,8 +17,6 @@ from fakekube.apiserver.admission.configuration import ConfigurationError
 from fakekube.apiserver.admission.plugin import Attributes, Operation, Plugin
 from fakekube.apiserver.admission.pod_security_checks import NEWEST, Violation, violations
 
-__all__ = ["PodSecurity"]
-
 NAMESPACES = ("", "namespaces")
 PODS = ("", "pods")
 

@@ -22,8 +22,6 @@ from fakekube.apis.well_known import (
 )
 from fakekube.base.golang.quoting import go_quote
 
-__all__ = ["NEWEST", "Violation", "violations"]
-
 
 @dataclass(slots=True, frozen=True)
 class Violation:

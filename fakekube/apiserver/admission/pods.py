@@ -17,8 +17,6 @@ from fakekube.apiserver.admission.plugin import CREATE, Attributes, Operation, P
 from fakekube.apiserver.admission.refusals import forbidden
 from fakekube.base.golang.quoting import go_quote
 
-__all__ = ["DefaultTolerationSeconds", "PodResizeValidator", "PodTopologyLabels", "Priority", "RuntimeClass"]
-
 PODS = ("", "pods")
 PRIORITY_CLASSES = ("scheduling.k8s.io", "priorityclasses")
 

@@ -38,8 +38,6 @@ from fakekube.apiserver.admission.service_accounts import ServiceAccount
 from fakekube.apiserver.admission.storage import DefaultStorageClass, PersistentVolumeClaimResize, StorageObjectInUseProtection
 from fakekube.base.golang.quoting import go_quote
 
-__all__ = ["UnknownPluginError", "configured", "plugins"]
-
 #: All plugins of the real server, in the order in which they run.
 _ORDERED: Sequence[str] = (
     "AlwaysAdmit",

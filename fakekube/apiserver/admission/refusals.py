@@ -12,8 +12,6 @@ from fakekube.apimachinery.errors import StatusError, status
 if TYPE_CHECKING:
     from fakekube.apiserver.admission.plugin import Attributes
 
-__all__ = ["forbidden", "not_found", "shown_name"]
-
 
 def shown_name(attributes: Attributes) -> str:
     """Returns the name of the object in an error: its name, its generateName, or ""."""

@@ -19,8 +19,6 @@ from fakekube.apiserver.admission.plugin import CREATE, UPDATE, Attributes, Oper
 from fakekube.apiserver.admission.refusals import forbidden
 from fakekube.apiserver.quota.evaluators import Evaluator, evaluator_for, matches
 
-__all__ = ["ResourceQuota"]
-
 NONE = quantity("0")
 
 

@@ -13,8 +13,6 @@ from fakekube.apiserver.admission.plugin import Attributes, Operation, Plugin
 from fakekube.apiserver.admission.refusals import forbidden
 from fakekube.base.golang.quoting import go_quote
 
-__all__ = ["AlwaysDeny", "DenyServiceExternalIPs", "OwnerReferencesPermissionEnforcement"]
-
 #: Users with this permission may set blockOwnerDeletion for every owner.
 _ANYTHING = {"verb": "update", "group": "*", "version": "*", "resource": "*", "subresource": "finalizers", "name": "*"}
 

@@ -19,8 +19,6 @@ from fakekube.apiserver.admission.plugin import Attributes, Operation, Plugin
 from fakekube.apiserver.admission.refusals import forbidden
 from fakekube.base.golang.rand import random_string
 
-__all__ = ["ServiceAccount"]
-
 DEFAULT = "default"
 #: Real seconds to wait for the default service account.
 PATIENCE = 1.0

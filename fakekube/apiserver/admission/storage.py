@@ -18,8 +18,6 @@ from fakekube.apiserver.admission.defaults import newest_default
 from fakekube.apiserver.admission.plugin import Attributes, Operation, Plugin
 from fakekube.apiserver.admission.refusals import forbidden
 
-__all__ = ["DefaultStorageClass", "PersistentVolumeClaimResize", "StorageObjectInUseProtection"]
-
 CLAIMS = ("", "persistentvolumeclaims")
 VOLUMES = ("", "persistentvolumes")
 ATTRIBUTES_CLASSES = ("storage.k8s.io", "volumeattributesclasses")

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from fakekube.apis.rest.strategy import Object
     from fakekube.apiserver.admission.plugin import Attributes
 
-__all__ = ["VersionedAttributes"]
 
 _UNSET: Any = object()
 

@@ -24,8 +24,6 @@ from fakekube.apiserver.webhooks.services import ServiceResolver
 from fakekube.base.clock import Clock
 from fakekube.store import Store
 
-__all__ = ["Aggregator"]
-
 DEFAULT_OPTIONS = AggregatorOptions()
 
 Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]

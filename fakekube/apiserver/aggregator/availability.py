@@ -16,8 +16,6 @@ from fakekube.apiserver.aggregator.proxy import new_request
 from fakekube.apiserver.endpoints.request import User
 from fakekube.base.golang.quoting import go_quote
 
-__all__ = ["AGGREGATOR", "AVAILABLE", "LOCAL", "Probe", "State", "state_in_cluster"]
-
 #: The user of requests of the aggregator.
 AGGREGATOR = User("system:kube-aggregator", groups=("system:masters",))
 

@@ -13,17 +13,6 @@ from typing import Protocol
 
 from fakekube.net.streams import BrokenStreamError
 
-__all__ = [
-    "Backend",
-    "BackendBody",
-    "BackendError",
-    "BackendRequest",
-    "BackendResponse",
-    "BackendTimeoutError",
-    "ForwardedBody",
-    "header",
-]
-
 Headers = list[tuple[str, str]]
 
 

@@ -35,8 +35,6 @@ from fakekube.base.golang.timestamps import print_time
 from fakekube.base.threads import WORKERS
 from fakekube.store import Record, Reflector, Store
 
-__all__ = ["AvailableConditionController", "Remote"]
-
 _log = logging.getLogger(__name__)
 
 #: `AvailableConditionController.state` while only one installed application is known: equal in all clusters, which can share

@@ -25,8 +25,6 @@ from fakekube.apiserver.aggregator.locations import Location, Locations, Unresol
 from fakekube.apiserver.aggregator.proxy import new_request
 from fakekube.apiserver.endpoints.request import User
 
-__all__ = ["DiscoveryFetcher", "InvalidDocumentError", "facts_of", "parse_object", "read_body", "version_discovery"]
-
 _SECONDS = 5.0
 _LARGEST = 32 << 20
 _RESOURCES_TYPE = "k8s.io/apimachinery/pkg/apis/meta/v1.APIResourceList"

@@ -13,8 +13,6 @@ from fakekube.apiserver.aggregator.backends import BackendBody, BackendError
 from fakekube.base.threads import WORKERS
 from fakekube.net.streams import BrokenStreamError, Notifier
 
-__all__ = ["Following"]
-
 _AHEAD = 256 * 1024
 
 

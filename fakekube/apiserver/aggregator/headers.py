@@ -13,8 +13,6 @@ from urllib.parse import quote, quote_plus
 from fakekube.apiserver.endpoints.request import Query, User
 from fakekube.base.golang.strings import bytes_of
 
-__all__ = ["encoded_path", "encoded_query", "forwarded_uri", "identity", "is_upgrade", "request_headers", "response_headers"]
-
 Headers = list[tuple[str, str]]
 
 _HOP_BY_HOP = frozenset(

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from html import unescape
 from urllib.parse import urlsplit, urlunsplit
 
-__all__ = ["Front", "rewrite_html", "rewrite_url"]
-
 
 @dataclass(slots=True, frozen=True)
 class Front:

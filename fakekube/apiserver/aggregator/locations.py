@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from fakekube.apiserver.aggregator.mounted import MountedBackend
     from fakekube.apiserver.aggregator.remote import RemoteBackend
 
-__all__ = ["Location", "Locations", "Unreachable", "UnresolvedError"]
 
 _ROUTED = ("ClusterIP", "LoadBalancer", "NodePort")
 

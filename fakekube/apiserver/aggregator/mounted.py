@@ -18,8 +18,6 @@ from urllib.parse import unquote_to_bytes
 from fakekube.apiserver.aggregator.backends import BackendRequest, BackendResponse, header
 from fakekube.net.wsgi import environ_key
 
-__all__ = ["MountedBackend"]
-
 _log = logging.getLogger(__name__)
 
 Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]

@@ -20,8 +20,6 @@ from fakekube.apiserver.aggregator.locations import Location, Locations, Unresol
 from fakekube.apiserver.aggregator.proxy import new_request
 from fakekube.apiserver.endpoints.request import User
 
-__all__ = ["OpenAPIFetcher", "Published", "facts_without_documents", "published"]
-
 _USER = User("system:aggregator")
 _SECONDS = 60.0
 _KEY = "openapi"

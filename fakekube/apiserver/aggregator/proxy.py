@@ -40,7 +40,6 @@ from fakekube.net.streams import BrokenStreamError
 if TYPE_CHECKING:
     from fakekube.apiserver.aggregator.remote import RemoteBackend
 
-__all__ = ["Origin", "Proxy", "new_request", "proxy_response", "read_pieces", "text_error"]
 
 _DISCOVERY_SECONDS: Final = 5.0
 """The timeout of discovery requests (aggregatedDiscoveryTimeout)."""

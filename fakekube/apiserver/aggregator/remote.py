@@ -21,8 +21,6 @@ from fakekube.base.golang.strings import bytes_of
 from fakekube.net.http1 import BodyError
 from fakekube.net.http1.responses import ConnectionEndedError, MalformedResponseError, Response, ResponseReader, decompress_gzip
 
-__all__ = ["Connection", "RemoteBackend", "serialize_head"]
-
 _PIECE = 65536
 _DIAL_SECONDS = 30.0
 """The timeout of dialing (net.Dialer of the default transport)."""

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-__all__ = ["convert_v2_to_v3", "filter_paths", "merge_specs"]
-
 Json = dict[str, Any]
 
 _DEFINITIONS, _SCHEMAS = "#/definitions/", "#/components/schemas/"

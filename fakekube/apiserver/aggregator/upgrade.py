@@ -25,8 +25,6 @@ from fakekube.base.threads import WORKERS
 from fakekube.net.http1 import responses
 from fakekube.net.streams import Notifier
 
-__all__ = ["UpgradeError", "UpgradeTunnel", "try_upgrade"]
-
 _RESPONSE_SECONDS = 60.0
 _ROUND_SECONDS = 60.0
 _AHEAD = 256 * 1024

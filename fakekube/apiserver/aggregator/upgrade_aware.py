@@ -24,8 +24,6 @@ from fakekube.apiserver.endpoints.request import Request, Response
 from fakekube.apiserver.webhooks.transport import Endpoint
 from fakekube.net.streaming.kubelet_api import Destination
 
-__all__ = ["UpgradeAwareHandler"]
-
 
 class UpgradeAwareHandler:
     """Forwards requests to one server.

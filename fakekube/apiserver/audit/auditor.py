@@ -20,8 +20,6 @@ from fakekube.apiserver.auth.options import OptionError
 from fakekube.apiserver.endpoints.request import RequestInfo, User
 from fakekube.base.clock import Clock
 
-__all__ = ["Auditor", "auditor_of"]
-
 _FORMATS: Final = ("legacy", "json")
 _MODES: Final = ("batch", "blocking", "blocking-strict")
 

@@ -25,7 +25,6 @@ from fakekube.base.private_files import open_private
 if TYPE_CHECKING:
     from fakekube.apiserver.webhooks.transport import Endpoint, Transport
 
-__all__ = ["LogBackend", "WebhookBackend"]
 
 _TIMEOUT: Final = 30.0
 _TRIES: Final = 5

@@ -21,8 +21,6 @@ from fakekube.apiserver.auth.reviews import user_info
 from fakekube.apiserver.endpoints.request import User
 from fakekube.base.clock import Clock
 
-__all__ = ["AuditContext", "Event"]
-
 Event = dict[str, Any]
 """An audit.k8s.io/v1 Event as JSON."""
 

@@ -17,8 +17,6 @@ from fakekube.apiserver.auth.authorization import Attributes
 from fakekube.apiserver.auth.configuration_files import Section, loaded, refuse
 from fakekube.apiserver.auth.options import OptionError
 
-__all__ = ["STAGES", "Level", "Policy", "PolicyRule", "RequestAuditConfig", "read_policy"]
-
 STAGES: Final = ("RequestReceived", "ResponseStarted", "ResponseComplete", "Panic")
 _FLAG: Final = "audit-policy-file"
 _ALL: Final = "*"

@@ -29,8 +29,6 @@ from fakekube.base.addresses import is_loopback
 from fakekube.base.clock import Clock
 from fakekube.net.streams import Source
 
-__all__ = ["Access", "UndecidedError"]
-
 DEFAULT_AUTHENTICATION: Final = AuthenticationOptions()
 DEFAULT_AUTHORIZATION: Final = AuthorizationOptions()
 

@@ -34,8 +34,6 @@ from fakekube.apiserver.auth.request_headers import RequestHeaders
 from fakekube.apiserver.endpoints.request import User
 from fakekube.base.clock import Clock
 
-__all__ = ["DEFAULT_TOKENS", "IN_PROCESS_USER", "Anonymous", "Authenticator", "StaticTokens"]
-
 #: The default static tokens of a server that only this machine can reach. The reference server has them, too.
 DEFAULT_TOKENS: Final[Mapping[str, User]] = {"admin-token": ADMIN, "user-token": User("alice", "alice", ("team-a",))}
 

@@ -20,8 +20,6 @@ from fakekube.apiserver.auth.authentication import Anonymous
 from fakekube.apiserver.auth.configuration_files import Section, loaded, refuse
 from fakekube.apiserver.auth.jwt import ClaimMapping, Expression, JWTConfiguration
 
-__all__ = ["read_authentication_configuration"]
-
 _FLAG: Final = "authentication-config"
 _MAXIMUM: Final = 64
 _RESERVED: Final = ("kubernetes.io", "k8s.io")

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from fakekube.apiserver.auth.configuration_files import Section
     from fakekube.apiserver.auth.webhook import WebhookConfiguration
 
-__all__ = ["MODES", "Factories", "authorizer_of"]
 
 #: The supported modes. ABAC is not supported.
 MODES: Final = ("AlwaysAllow", "AlwaysDeny", "Node", "RBAC", "Webhook")

@@ -25,8 +25,6 @@ from urllib.parse import urlsplit
 from fakekube.apimachinery.errors import StatusError
 from fakekube.base.addresses import is_address, is_loopback
 
-__all__ = ["BrowserGuard", "ForeignRequest"]
-
 #: Names of this machine, and of the API server in a cluster, which no web site can have.
 _OWN_NAMES: Final = frozenset(
     {

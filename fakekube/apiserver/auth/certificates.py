@@ -25,7 +25,6 @@ from fakekube.apiserver.endpoints.request import User
 if TYPE_CHECKING:
     from cryptography.x509 import Certificate
 
-__all__ = ["CertificateVerifier", "certificates_of", "common_name", "user_of_certificate"]
 
 _LONGEST_CHAIN: Final = 8
 _KEPT: Final = 256

@@ -18,8 +18,6 @@ from fakekube.apimachinery.errors.field import aggregate
 from fakekube.apiserver.auth.options import OptionError, read_text
 from fakekube.base.golang.durations import parse_duration
 
-__all__ = ["Section", "loaded", "refuse"]
-
 GROUP = "apiserver.config.k8s.io"
 
 

@@ -12,16 +12,6 @@ from typing import Any, Final, Protocol
 from fakekube.apiserver.endpoints.request import User
 from fakekube.base.golang.quoting import go_quote
 
-__all__ = [
-    "INVALID_TOKEN",
-    "AuthenticatedToken",
-    "BadCredentialsError",
-    "Getter",
-    "TokenAuthenticator",
-    "common_audiences",
-    "go_list",
-]
-
 INVALID_TOKEN: Final = "invalid bearer token"
 
 

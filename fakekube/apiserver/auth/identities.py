@@ -10,23 +10,6 @@ from typing import Final
 from fakekube.apis.validation import names
 from fakekube.apiserver.endpoints.request import User
 
-__all__ = [
-    "ADMIN",
-    "ANONYMOUS",
-    "AUTHENTICATED",
-    "CREDENTIAL_ID",
-    "MASTERS",
-    "NODES",
-    "NODE_PREFIX",
-    "UNAUTHENTICATED",
-    "is_node_username",
-    "node_name",
-    "service_account",
-    "service_account_groups",
-    "service_account_username",
-    "with_authenticated",
-]
-
 MASTERS: Final = "system:masters"
 AUTHENTICATED: Final = "system:authenticated"
 UNAUTHENTICATED: Final = "system:unauthenticated"

@@ -26,8 +26,6 @@ from fakekube.apiserver.endpoints.request import User
 from fakekube.base.caches import BoundedCache
 from fakekube.base.golang.quoting import go_quote
 
-__all__ = ["Impersonated", "Impersonation"]
-
 _USER: Final = "impersonate-user"
 _UID: Final = "impersonate-uid"
 _GROUP: Final = "impersonate-group"

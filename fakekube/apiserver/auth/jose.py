@@ -21,19 +21,6 @@ if TYPE_CHECKING:
     PrivateKey = EllipticCurvePrivateKey | RSAPrivateKey
     PublicKey = EllipticCurvePublicKey | RSAPublicKey
 
-__all__ = [
-    "InvalidSignatureError",
-    "MalformedTokenError",
-    "Token",
-    "algorithm_of",
-    "decode_object",
-    "encode",
-    "json_web_key",
-    "key_of",
-    "parse",
-    "sign",
-    "verify",
-]
 
 #: Go skips line ends in base64.
 _not_base64url: Final = re.compile(r"[^A-Za-z0-9_\-\r\n]").search

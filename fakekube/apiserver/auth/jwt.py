@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from fakekube.apiserver.auth.jose import PublicKey
     from fakekube.apiserver.webhooks.transport import Answer, Transport
 
-__all__ = ["ClaimMapping", "Expression", "JWTAuthenticator", "JWTConfiguration"]
 
 _ALGORITHMS: Final = ("ES256", "ES384", "ES512", "PS256", "PS384", "PS512", "RS256", "RS384", "RS512")
 _DISCOVERY: Final = "/.well-known/openid-configuration"

@@ -17,8 +17,6 @@ from fakekube.apiserver.auth.node_graph import NodeGraph
 from fakekube.apiserver.auth.rbac import rule_allows
 from fakekube.apiserver.endpoints.request import User
 
-__all__ = ["NodeAuthorizer"]
-
 #: Resource → verbs that a kubelet may use on its own object.
 _OWN_OBJECT: Final = frozenset({"get", "create", "update", "patch", "delete"})
 _NODE_LEASES: Final = "kube-node-lease"

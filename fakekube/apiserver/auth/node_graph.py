@@ -15,8 +15,6 @@ from fakekube.apis.core.pods.references import claim_names, config_map_names, se
 from fakekube.apis.well_known import MIRROR_POD_ANNOTATION_KEY
 from fakekube.apiserver.auth.observing import Observed
 
-__all__ = ["BUCKETS", "RESOURCES", "NodeGraph"]
-
 #: Group and plural of the resources that define relations.
 RESOURCES: Final = (
     ("", "pods"),

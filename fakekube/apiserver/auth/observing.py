@@ -7,8 +7,6 @@ from typing import Any, Protocol
 
 from fakekube.net.streams import Source, subscribe_weakly
 
-__all__ = ["Lister", "Observed"]
-
 
 class Lister(Protocol):
     """Reads objects of a cluster; `apis.rest.cluster_access.ClusterAccess` implements it."""

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from fakekube.apiserver.auth.jose import PrivateKey, PublicKey
     from fakekube.base.clock import Clock
 
-__all__ = ["AUTHORIZATION_MODES", "AuthenticationOptions", "AuthorizationOptions", "OptionError", "read_text"]
 
 AUTHORIZATION_MODES: Final = ("AlwaysAllow", "AlwaysDeny", "ABAC", "Webhook", "RBAC", "Node")
 

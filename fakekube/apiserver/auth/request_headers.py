@@ -21,8 +21,6 @@ from fakekube.apiserver.endpoints.request import User
 from fakekube.base.golang.strings import text_of
 from fakekube.net.wsgi import Headers
 
-__all__ = ["RequestHeaders", "unescaped"]
-
 _BAD_ESCAPE: Final = re.compile("%(?![0-9A-Fa-f]{2})")
 
 

@@ -20,8 +20,6 @@ from fakekube.apiserver.auth.authorization import Attributes, Rule, RuleResolver
 from fakekube.apiserver.auth.credentials import BadCredentialsError
 from fakekube.apiserver.endpoints.request import User
 
-__all__ = ["attributes_of_spec", "rules_review_status", "token_review_status", "user_info"]
-
 _RESOURCE_RULE = ("verbs", "apiGroups", "resources", "resourceNames")
 _PATH_RULE = ("verbs", "nonResourceURLs")
 

@@ -23,8 +23,6 @@ from fakekube.apiserver.auth.tokens import LEGACY_ISSUER, InvalidSignatureError,
 from fakekube.apiserver.endpoints.request import User
 from fakekube.base.clock import Clock
 
-__all__ = ["ServiceAccountTokens"]
-
 _EXTRA: Final = "authentication.kubernetes.io/"
 _LEGACY: Final = "kubernetes.io/serviceaccount/"
 #: The allowed clock skew between signer and verifier.

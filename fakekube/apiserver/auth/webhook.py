@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from fakekube.apimachinery.cel.evaluation import Program
     from fakekube.apiserver.webhooks.transport import Transport
 
-__all__ = ["MatchConditionError", "WebhookAuthorizer", "WebhookConfiguration", "compiled_condition", "review_spec"]
 
 _GROUP: Final = "authorization.k8s.io"
 _KIND: Final = "SubjectAccessReview"

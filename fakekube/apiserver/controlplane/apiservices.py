@@ -23,8 +23,6 @@ from fakekube.base.clock import Clock
 from fakekube.base.golang.timestamps import print_time
 from fakekube.store import Reflector, Store
 
-__all__ = ["AutoRegisterController"]
-
 GROUP, PLURAL = "apiregistration.k8s.io", "apiservices"
 LABEL, ALWAYS = "kube-aggregator.kubernetes.io/automanaged", "true"
 

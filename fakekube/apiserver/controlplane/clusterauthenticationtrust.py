@@ -25,8 +25,6 @@ from fakekube.base.clock import Clock
 from fakekube.base.golang.timestamps import print_time
 from fakekube.store import Store
 
-__all__ = ["ClusterAuthenticationInfo", "ClusterAuthenticationTrustController"]
-
 NAMESPACE: Final = "kube-system"
 NAME: Final = "extension-apiserver-authentication"
 MANAGER: Final = "kube-apiserver"

@@ -14,8 +14,6 @@ from collections.abc import Iterable
 from fakekube.base.depth import with_deep_stack
 from fakekube.net.streams import Source, subscribe_weakly
 
-__all__ = ["ControlLoop"]
-
 
 class ControlLoop:
     """A control loop that runs after every change of its sources, as long as something refers to it: the sources do not."""

@@ -30,8 +30,6 @@ from fakekube.base.clock import Clock
 from fakekube.base.golang.timestamps import print_time
 from fakekube.store import Reflector, Store
 
-__all__ = ["GROUP", "PLURAL", "CustomResourceDefinitionController"]
-
 GROUP = "apiextensions.k8s.io"
 PLURAL = "customresourcedefinitions"
 

@@ -14,8 +14,6 @@ from typing import Any
 from fakekube.apis.rest.service_ranges import ServiceRanges
 from fakekube.apis.well_known import LABEL_IP_ADDRESS_FAMILY
 
-__all__ = ["with_service_ranges"]
-
 Object = Mapping[str, Any]
 
 

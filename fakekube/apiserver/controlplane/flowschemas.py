@@ -19,8 +19,6 @@ from fakekube.base.golang.quoting import go_quote
 from fakekube.base.golang.timestamps import print_time
 from fakekube.store import Store
 
-__all__ = ["DanglingConditionController"]
-
 GROUP, SCHEMAS, LEVELS = "flowcontrol.apiserver.k8s.io", "flowschemas", "prioritylevelconfigurations"
 MANAGER = "api-priority-and-fairness-config-consumer-v1"
 

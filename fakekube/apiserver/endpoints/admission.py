@@ -16,8 +16,6 @@ _INVALID_MANAGED_FIELDS = (
     "admission controller; please fix your requests"
 )
 
-__all__ = ["admit", "checker", "connect", "creation_checker", "deletion_checker"]
-
 
 def _attributes(
     scope: Scope, operation: Operation, obj: Object | None, old: Object | None, name: str, *, context: WriteContext | None = None

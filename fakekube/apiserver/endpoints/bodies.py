@@ -33,8 +33,6 @@ from fakekube.apiserver.registry.scope import Scope
 from fakekube.base.golang.quoting import go_quote, json_kind
 from fakekube.base.golang.strings import text_of
 
-__all__ = ["Problem", "decode", "decode_delete_options", "decode_patched", "form_of"]
-
 _HEAD = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
 _SUMMARY_LENGTH = 30
 

@@ -14,8 +14,6 @@ from fakekube.apiserver.registry.options import boolean, int64
 from fakekube.apiserver.registry.scope import Scope
 from fakekube.base.golang.integers import parse_uint16
 
-__all__ = ["of", "path_of"]
-
 
 def of(scope: Scope) -> Object:
     """Returns the options of a request, by the type of its subresource. Raises StatusError 400."""

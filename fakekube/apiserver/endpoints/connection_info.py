@@ -19,8 +19,6 @@ from fakekube.apiserver.registry.generic import reads
 from fakekube.apiserver.registry.scope import Scope
 from fakekube.net.streaming.kubelet_api import Kubelet
 
-__all__ = ["ConnectionInfo", "connection_info", "container_of", "find", "joined", "pod_of", "refused", "unresolvable"]
-
 _KUBELET_PORT = 10250
 _ADDRESS_TYPES = ("Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP")
 _CONTAINERS = ("initContainers", "containers", "ephemeralContainers")

@@ -11,8 +11,6 @@ from fakekube.apis.rest.strategy import Object
 from fakekube.base.golang.quoting import go_quote
 from fakekube.net.streaming.kubelet_api import KubeletError
 
-__all__ = ["require_log", "require_running", "require_running_pod", "sandbox_of", "spec_of"]
-
 _STATUSES = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
 _SPECS = ("initContainers", "containers", "ephemeralContainers")
 _WAITING = {"ErrImagePull": "image can't be pulled", "ImagePullBackOff": "trying and failing to pull image"}

@@ -30,27 +30,6 @@ if TYPE_CHECKING:
 
 from fakekube.apimachinery.patch.types import APPLY_CBOR, APPLY_YAML, JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH
 
-__all__ = [
-    "CBOR",
-    "CBOR_SEQUENCE",
-    "JSON",
-    "PATCHES",
-    "PROTOBUF",
-    "TEXT",
-    "YAML",
-    "Clause",
-    "MediaType",
-    "Offer",
-    "Target",
-    "clauses",
-    "error_output",
-    "is_pretty",
-    "offer_of",
-    "patch_input",
-    "patch_types",
-    "route",
-]
-
 JSON: Final = "application/json"
 YAML: Final = "application/yaml"
 PROTOBUF: Final = "application/vnd.kubernetes.protobuf"

@@ -22,8 +22,6 @@ from fakekube.apiserver.endpoints.request import Response
 from fakekube.apiserver.registry.generic import field_manager, versions, writes
 from fakekube.apiserver.registry.scope import Scope
 
-__all__ = ["show", "update"]
-
 
 @lru_cache(maxsize=256)
 def kind_of(subresource: Subresource) -> Kind:

@@ -22,8 +22,6 @@ from fakekube.apimachinery.errors import status
 from fakekube.base.golang.strings import text_of
 from fakekube.net.streams import Stream
 
-__all__ = ["BODY_LIMIT", "Audit", "Query", "Request", "RequestInfo", "Response", "User"]
-
 #: Bytes that a request's body may have (MaxRequestBodyBytes of the generic API server).
 BODY_LIMIT: Final = 3 * 1024 * 1024
 

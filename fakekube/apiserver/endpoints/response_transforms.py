@@ -29,7 +29,6 @@ from fakekube.apiserver.registry.scope import Scope
 if TYPE_CHECKING:
     from fakekube.apiserver.registry.generic.reads import Listing
 
-__all__ = ["EventTransform", "event_transform", "list_response", "object_response", "plain_response"]
 
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 #: The value of includeObject for rows that carry metadata only.

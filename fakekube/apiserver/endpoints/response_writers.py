@@ -31,16 +31,6 @@ from fakekube.apiserver.registry.scope import Scope
 from fakekube.base.depth import with_deep_stack
 from fakekube.store import Event, Record
 
-__all__ = [
-    "EventEncoder",
-    "UnencodableError",
-    "list_response",
-    "negotiate",
-    "negotiate_stream",
-    "object_response",
-    "plain_response",
-]
-
 STATUS = Kind("v1", "Status", type_of("k8s.io/apimachinery/pkg/apis/meta/v1.Status"), custom=True)
 
 

@@ -15,8 +15,6 @@ from fakekube.apiserver.endpoints.negotiation import MediaType
 from fakekube.apiserver.endpoints.request import Request
 from fakekube.net.streams import Source, Stream
 
-__all__ = ["Messages", "is_web_socket"]
-
 _TEXTS = ("json", "yaml")
 _LENGTH_PREFIXES = {"protobuf": 4}
 

@@ -53,7 +53,6 @@ if TYPE_CHECKING:
     from fakekube.apiserver.audit.auditor import Auditor
     from fakekube.apiserver.audit.context import AuditContext
 
-__all__ = ["Application"]
 
 StartResponse = Callable[..., Any]
 

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from fakekube.apiserver.audit.context import AuditContext
     from fakekube.net.streams import Stream
 
-__all__ = ["answered", "authentication_failure", "facts_of"]
 
 _LOOPBACK: Final = "127.0.0.1"
 

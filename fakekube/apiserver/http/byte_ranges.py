@@ -13,8 +13,6 @@ from typing import Final
 
 from fakekube.apiserver.endpoints.request import Response
 
-__all__ = ["content"]
-
 _RANGE: Final = re.compile(r"\s*(\d*)\s*-\s*(\d*)\s*", re.ASCII)
 _UNIT: Final = "bytes="
 

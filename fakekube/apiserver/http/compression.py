@@ -15,8 +15,6 @@ from fakekube.apimachinery.codecs.chunks import Chunks
 from fakekube.apiserver.endpoints import negotiation
 from fakekube.apiserver.endpoints.request import Response
 
-__all__ = ["THRESHOLD", "compress", "gzipped", "takes_gzip"]
-
 #: Bytes: larger responses are compressed.
 THRESHOLD: Final = 128 * 1024
 _LEVEL: Final = 1

@@ -15,8 +15,6 @@ from fakekube.apimachinery.errors import status
 from fakekube.apiserver.endpoints.request import Query, RequestInfo
 from fakekube.base.golang.durations import parse_duration
 
-__all__ = ["is_long_running", "timeout_of"]
-
 _LONG_VERBS: Final = frozenset({"watch", "proxy"})
 _LONG_SUBRESOURCES: Final = frozenset({"attach", "exec", "proxy", "log", "portforward"})
 _WRITES: Final = frozenset({"create", "update", "patch", "delete"})

@@ -22,8 +22,6 @@ from fakekube.apiserver.http import responses
 from fakekube.apiserver.http.version import git_version, version_info
 from fakekube.base.clock import Clock
 
-__all__ = ["PREFIXES", "endpoints"]
-
 _GROUP: Final = "config.k8s.io"
 _VERSIONS: Final = ("v1alpha1", "v1beta1")
 _DEPRECATED: Final = "v1alpha1"

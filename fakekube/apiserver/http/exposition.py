@@ -15,8 +15,6 @@ from fakekube.apimachinery.codecs.protobuf.fields import varint
 from fakekube.apiserver.endpoints import negotiation
 from fakekube.base.golang.strings import bytes_of
 
-__all__ = ["COUNTER", "GAUGE", "HISTOGRAM", "Family", "Histogram", "Sample", "encode"]
-
 COUNTER, GAUGE, HISTOGRAM = "counter", "gauge", "histogram"
 
 _PROTOBUF: Final = "application/vnd.google.protobuf"

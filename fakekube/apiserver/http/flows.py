@@ -16,8 +16,6 @@ from fakekube.apiserver.auth.observing import Lister, Observed
 from fakekube.apiserver.endpoints.request import RequestInfo, User
 from fakekube.net.streams import Source
 
-__all__ = ["Flows"]
-
 _GROUP: Final = "flowcontrol.apiserver.k8s.io"
 _SCHEMAS: Final = "flowschemas"
 _LEVELS: Final = "prioritylevelconfigurations"

@@ -15,8 +15,6 @@ from fakekube.apiserver.endpoints.request import Query, Request, Response
 from fakekube.apiserver.http import responses
 from fakekube.base.golang.quoting import go_quote
 
-__all__ = ["CHECKS", "endpoints"]
-
 _HOOKS: Final = tuple(
     f"poststarthook/{hook}"
     for hook in (

@@ -25,8 +25,6 @@ from fakekube.apiserver.http import health
 from fakekube.apiserver.http.exposition import COUNTER, GAUGE, HISTOGRAM, Family, Histogram, Sample, encode
 from fakekube.apiserver.http.version import version_info
 
-__all__ = ["Labels", "Metrics", "labels_of"]
-
 _DURATION_BUCKETS: Final = (
     0.005,
     0.025,

@@ -12,8 +12,6 @@ import orjson
 from fakekube.apiserver.auth.tokens import Signer
 from fakekube.apiserver.endpoints.request import Request, Response
 
-__all__ = ["CONFIGURATION_PATH", "KEYS_PATH", "KEYS_TYPE", "configuration", "keys"]
-
 CONFIGURATION_PATH: Final = "/.well-known/openid-configuration"
 KEYS_PATH: Final = "/openid/v1/jwks"
 KEYS_TYPE: Final = "application/jwk-set+json"

@@ -14,8 +14,6 @@ from fakekube.apimachinery import selectors
 from fakekube.apiserver.endpoints.request import Query, RequestInfo
 from fakekube.base.golang.integers import parse_int
 
-__all__ = ["UnknownTargetError", "request_info", "split_path"]
-
 _VERBS: Final = {"GET": "get", "HEAD": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 #: Segments after the version that set the verb (deprecated, but parsed).
 _VERB_SEGMENTS: Final = frozenset({"proxy", "watch"})

@@ -21,8 +21,6 @@ from fakekube.apiserver.endpoints import negotiation
 from fakekube.apiserver.endpoints.request import Request, RequestInfo
 from fakekube.apiserver.http import responses
 
-__all__ = ["ResourceRouter"]
-
 #: Verbs by HTTP method, for single objects and for collections.
 _ITEM: Final = {"get": "GET", "update": "PUT", "patch": "PATCH", "delete": "DELETE"}
 _COLLECTION: Final = {"list": "GET", "create": "POST", "deletecollection": "DELETE"}

@@ -26,8 +26,6 @@ from fakekube.apiserver.http.version import version_info
 from fakekube.base.clock import Clock
 from fakekube.base.depth import with_deep_stack
 
-__all__ = ["Site"]
-
 Handler = Callable[[Request], Response]
 
 _ROOTS: Final = ("/api", "/apis", "/apis/")

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["git_version", "user_agent", "version_info"]
-
 #: Emulated minor version → the patch release that it was compared with.
 _PATCHES: Final = {"1.36": 3}
 

@@ -13,8 +13,6 @@ import unicodedata
 from collections.abc import Iterable
 from typing import Final
 
-__all__ = ["warning_headers"]
-
 _CODE: Final = 299
 _NO_AGENT: Final = "-"
 _MAXIMUM_OF_ALL: Final = 4 * 1024

@@ -19,8 +19,6 @@ from fakekube.apis.rest.strategy import Object
 from fakekube.apis.validation.resource_lists import is_extended, is_native, quantity
 from fakekube.apis.well_known import BETA_STORAGE_CLASS_ANNOTATION
 
-__all__ = ["Evaluator", "evaluator_for", "matches"]
-
 #: Resources that no quota counts.
 IGNORED = frozenset({("", "events"), ("events.k8s.io", "events"), ("", "bindings")})
 

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from fakekube.net.streaming.kubelet_api import Kubelet
     from fakekube.store import Store
 
-__all__ = ["DEFAULT_GATES", "Backend", "Settings"]
 
 #: Feature gates with an effect here that are enabled by default in the emulated minor version.
 DEFAULT_GATES: frozenset[str] = frozenset()

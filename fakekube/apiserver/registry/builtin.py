@@ -19,8 +19,6 @@ from fakekube.apis.rest.selectable_fields import field_readers
 from fakekube.apis.rest.strategy import KindStatusStrategy, Strategy
 from fakekube.apis.rest.subresource import Action, Projection, Subresource
 
-__all__ = ["ACTIONS", "CONVERSIONS", "STRATEGIES", "SUBRESOURCES", "resources"]
-
 #: (group, plural) → the Strategy class of the resource; ("group/version", plural) for one that only a version has.
 STRATEGIES: dict[tuple[str, str], str] = {
     # -- pods, workloads, batch, configuration

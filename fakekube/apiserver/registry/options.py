@@ -23,22 +23,6 @@ from fakekube.base.golang.integers import parse_int, parse_uint
 from fakekube.base.golang.quoting import go_quote
 from fakekube.base.golang.strings import bytes_of, readable
 
-__all__ = [
-    "DeleteOptions",
-    "ListOptions",
-    "WriteOptions",
-    "boolean",
-    "create_options",
-    "delete_options_from_body",
-    "delete_options_from_query",
-    "given",
-    "int64",
-    "list_options",
-    "parse_resource_version",
-    "patch_options",
-    "update_options",
-]
-
 META_GROUP = "meta.k8s.io"
 EXACT = "Exact"
 NOT_OLDER_THAN = "NotOlderThan"

@@ -25,8 +25,6 @@ from fakekube.apiserver.registry.backend import Backend
 from fakekube.base.golang.quoting import go_quote
 from fakekube.store import Bucket
 
-__all__ = ["Scope"]
-
 
 @dataclass(eq=False)
 class Scope:

@@ -19,9 +19,6 @@ from fakekube.apiserver.registry.generic import field_manager
 from fakekube.apiserver.registry.generic.writes import same_object, stamped
 from fakekube.store import Bucket, Conflict, Store
 
-__all__ = ["AccessControl", "StoreAccess"]
-
-
 _ADMISSION_GROUP = "admissionregistration.k8s.io"
 _LIMIT_RANGES = ("", "limitranges")
 _RESOURCE_QUOTAS = ("", "resourcequotas")

@@ -28,8 +28,6 @@ from fakekube.apiserver.webhooks.transport import UNREADABLE, Answer, Endpoint, 
 from fakekube.apiserver.webhooks.type_meta import TypeMetaError, not_registered, type_meta
 from fakekube.base.golang.quoting import go_quote
 
-__all__ = ["CallObservation", "Caller", "Observe", "body_of", "review_in"]
-
 Object = dict[str, Any]
 
 #: The timeout of the REST client in seconds; an upper bound of the timeout of a webhook.

@@ -20,17 +20,6 @@ from typing import NamedTuple
 
 from fakekube.apiserver.webhooks.trust import UntrustedError, connected
 
-__all__ = [
-    "MAX_RESPONSE_BYTES",
-    "BrokenError",
-    "Connection",
-    "ConnectionFailedError",
-    "IdleConnections",
-    "Target",
-    "TooLargeError",
-    "dial",
-]
-
 #: The maximum size of a response in bytes, including headers and chunk framing.
 MAX_RESPONSE_BYTES = 32 * 1024 * 1024
 

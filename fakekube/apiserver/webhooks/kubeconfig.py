@@ -14,8 +14,6 @@ import yaml
 
 from fakekube.apiserver.webhooks.transport import Endpoint
 
-__all__ = ["KubeconfigError", "endpoint_of"]
-
 
 class KubeconfigError(ValueError):
     """A kubeconfig file is invalid."""

@@ -16,8 +16,6 @@ from fakekube.apis.rest.cluster_access import ClusterAccess
 from fakekube.apis.rest.webhook_calls import CallError
 from fakekube.base.golang.quoting import go_quote
 
-__all__ = ["Address", "ServiceResolver"]
-
 _ROUTED = ("ClusterIP", "LoadBalancer", "NodePort")
 
 Address = tuple[str, int]

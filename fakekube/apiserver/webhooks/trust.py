@@ -24,8 +24,6 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import NameOID
 
-__all__ = ["UntrustedError", "connected"]
-
 _FAILED = "tls: failed to verify certificate: x509: "
 _NO_TLS = "tls: first record does not look like a TLS handshake"
 _HTTP = "http: server gave HTTP response to HTTPS client"

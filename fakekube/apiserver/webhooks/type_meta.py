@@ -10,8 +10,6 @@ from typing import Any
 from fakekube.apimachinery.patch.errors import type_mismatch
 from fakekube.base.golang.quoting import go_quote
 
-__all__ = ["TypeMetaError", "not_registered", "type_meta"]
-
 #: The name of the scheme in error messages: the Go source line that creates it.
 _SCHEME = "pkg/runtime/scheme.go:111"
 _TYPE_META = r'struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }'

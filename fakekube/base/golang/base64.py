@@ -11,8 +11,6 @@ from __future__ import annotations
 import binascii
 from typing import Final
 
-__all__ = ["Base64Error", "canonical", "encoded"]
-
 _ALPHABET: Final = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
 _LINE_BREAKS: Final = b"\r\n"
 

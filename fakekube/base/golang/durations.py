@@ -14,8 +14,6 @@ from typing import Final
 from fakekube.base.golang.integers import parse_int
 from fakekube.base.golang.timestamps import quoted
 
-__all__ = ["parse_duration", "parse_spelled_duration", "print_duration"]
-
 _NANOSECONDS: Final = {
     "ns": 1, "us": 10**3, "µs": 10**3, "μs": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9,
 }  # fmt: skip

@@ -12,8 +12,6 @@ from typing import Any
 from fakekube.base.golang.quoting import go_float, go_quote
 from fakekube.base.golang.quoting import go_type as _type_of_json
 
-__all__ = ["GoValue", "go_syntax", "go_type", "go_type_or_nil", "plain", "string_verb"]
-
 
 @dataclass(frozen=True, slots=True)
 class GoValue:

@@ -12,8 +12,6 @@ from typing import Final
 
 from fakekube.base.golang.quoting import go_quote
 
-__all__ = ["INT64", "UINT64", "go_integer", "parse_int", "parse_uint", "parse_uint16"]
-
 INT64: Final = range(-(1 << 63), 1 << 63)
 UINT64: Final = range(1 << 64)
 _NUMBER: Final = re.compile(r"([0-9]+)(.*)", re.DOTALL)

@@ -13,8 +13,6 @@ from typing import Any
 from fakekube.base.golang.json_reader import JSONSyntaxError, Reader
 from fakekube.base.golang.quoting import json_kind
 
-__all__ = ["Fraction", "JSONError", "object_error", "parse"]
-
 
 class JSONError(ValueError):
     """A text is not valid JSON, or is JSON of another type than expected. The message is Go's."""

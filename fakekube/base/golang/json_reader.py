@@ -16,8 +16,6 @@ from typing import Any, Final
 
 from fakekube.base.golang.quoting import go_quote
 
-__all__ = ["MAXIMUM_DEPTH", "JSONSyntaxError", "Overflow", "Reader", "utf8"]
-
 #: The maximum nesting depth of objects and arrays.
 MAXIMUM_DEPTH: Final = 10_000
 

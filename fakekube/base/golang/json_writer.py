@@ -11,8 +11,6 @@ from typing import Any, Final
 
 from fakekube.base.golang.raw_json import RawObject
 
-__all__ = ["LONGEST", "written"]
-
 #: The maximum length of a document in bytes: twice that of ten thousand levels with one line each.
 LONGEST: Final = 1 << 30
 

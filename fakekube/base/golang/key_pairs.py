@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes, PublicKeyTypes
 
-__all__ = ["key_pair_problem"]
 
 _BLOCK = re.compile(rb"(?:\A|(?<=\n))-----BEGIN ([^\r\n]*?)-----[ \t]*\r?\n(.*?)-----END \1-----[ \t]*(?:\r?\n|\Z)", re.DOTALL)
 

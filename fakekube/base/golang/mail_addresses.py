@@ -12,8 +12,6 @@ from typing import Any, Final
 
 from fakekube.base.golang.netip import is_address
 
-__all__ = ["is_mail_address"]
-
 _SPACE: Final = r"[ \t]*"
 _COMMENTS: Final = rf"{_SPACE}(?:\((?:[^()\\]|\\.)*\){_SPACE})*"
 _BEYOND: Final = r"\x{80}-\x{10ffff}"

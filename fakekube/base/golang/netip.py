@@ -10,8 +10,6 @@ import re
 
 from fakekube.base.golang.quoting import go_quote
 
-__all__ = ["Address", "is_address", "parse_address"]
-
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 

@@ -11,8 +11,6 @@ from typing import Any, Final
 from fakekube.base.golang.raw_json import RawObject
 from fakekube.base.golang.strings import byte_of, json_text
 
-__all__ = ["go_float", "go_json", "go_quote", "go_type", "json_kind", "json_number"]
-
 _GO_ESCAPES = {
     '"': '\\"',
     "\\": "\\\\",

@@ -8,8 +8,6 @@ from __future__ import annotations
 import random
 from typing import Final
 
-__all__ = ["random_string", "safe_encode_string"]
-
 #: No vowels and no characters that look alike.
 _ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
 

@@ -13,8 +13,6 @@ from typing import Any, Final
 
 import orjson
 
-__all__ = ["RawObject", "plain_form"]
-
 #: A string, a bracket, a comma, a colon, or a scalar that is no string.
 _TOKENS: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{},:]|[^\s\[\]{},:"]+')
 

@@ -15,8 +15,6 @@ from typing import Any, Final
 
 from fakekube.base.golang.strings import bytes_of
 
-__all__ = ["PatternError", "compiled", "matcher"]
-
 #: The start of an RE2 error → the start of Go's error.
 _COMPLAINTS: Final = {
     "missing )": "missing closing )",

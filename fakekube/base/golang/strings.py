@@ -18,8 +18,6 @@ import orjson
 from fakekube.base.golang.json_writer import written
 from fakekube.base.golang.raw_json import plain_form
 
-__all__ = ["byte_of", "bytes_of", "json_text", "readable", "text_of", "text_of_native"]
-
 _BYTE: Final = re.compile("[\udc80-\udcff]")
 
 

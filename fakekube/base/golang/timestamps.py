@@ -16,8 +16,6 @@ from typing import Final
 
 from fakekube.base.golang.strings import bytes_of
 
-__all__ = ["TimeError", "local_time_problem", "parse_micro_time", "parse_nanosecond_time", "parse_time", "print_time", "quoted"]
-
 _RFC3339: Final = "2006-01-02T15:04:05Z07:00"
 _RFC3339_MICRO: Final = "2006-01-02T15:04:05.000000Z07:00"
 _LOCAL: Final = "2006-01-02T15:04:05"

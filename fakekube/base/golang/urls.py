@@ -18,8 +18,6 @@ from fakekube.base.golang.netip import parse_address
 from fakekube.base.golang.quoting import go_quote
 from fakekube.base.golang.strings import bytes_of, text_of
 
-__all__ = ["Url", "parse_request_uri", "parse_url", "query_values"]
-
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
 _USER: Final = re.compile(r"[A-Za-z0-9\-._:~!$&'()*+,;=%@]*")

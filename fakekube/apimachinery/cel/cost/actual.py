@@ -17,8 +17,6 @@ from fakekube.apimachinery.cel.cost.ranges import LIST_COST, PATTERN_FACTOR, STR
 from fakekube.apimachinery.cel.signatures import Signature
 from fakekube.apimachinery.cel.values import Mapping, Opaque, Optional, kind_of
 
-__all__ = ["Rule", "comparison_cost", "equality_cost", "rule_of", "size_of"]
-
 #: (arguments) → cost.
 Rule = Callable[[Sequence[Any]], int]
 

@@ -33,8 +33,6 @@ from fakekube.apimachinery.cel.syntax import (
 )
 from fakekube.apimachinery.cel.types import Type
 
-__all__ = ["estimate"]
-
 Path = tuple[str, ...]
 
 

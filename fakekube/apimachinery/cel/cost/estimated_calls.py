@@ -28,8 +28,6 @@ from fakekube.apimachinery.cel.cost.ranges import (
 from fakekube.apimachinery.cel.signatures import Signature
 from fakekube.apimachinery.cel.types import Type
 
-__all__ = ["CallEstimate", "EstimatedCall", "Operand", "estimate_call"]
-
 
 class CallEstimate(NamedTuple):
     """The cost of a call, and the size of its result, if it can be estimated."""

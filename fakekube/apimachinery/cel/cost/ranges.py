@@ -8,21 +8,6 @@ from __future__ import annotations
 import math
 from typing import Final, NamedTuple
 
-__all__ = [
-    "FREE",
-    "LIST_COST",
-    "MAP_COST",
-    "MAXIMUM",
-    "NOTHING",
-    "ONE",
-    "PATTERN_FACTOR",
-    "STRUCT_COST",
-    "TRAVERSAL_FACTOR",
-    "UNKNOWN",
-    "Range",
-    "fixed",
-]
-
 MAXIMUM: Final = (1 << 64) - 1
 #: The costs of a list, a map, and a message literal.
 LIST_COST: Final = 10

@@ -16,8 +16,6 @@ from fakekube.apimachinery.cel.values import Opaque
 from fakekube.base.golang.netip import Address, parse_address
 from fakekube.base.golang.quoting import go_quote
 
-__all__ = ["FUNCTIONS"]
-
 
 @dataclass(frozen=True, slots=True)
 class Ip(Opaque):

@@ -17,8 +17,6 @@ from fakekube.apimachinery.cel.values import Opaque
 from fakekube.apimachinery.schema.dns import dns_label, dns_subdomain
 from fakekube.apimachinery.selectors import SelectorError, parse_fields, parse_labels
 
-__all__ = ["FUNCTIONS", "Ask", "Authorizer", "Decision", "ResourceCheck"]
-
 
 @dataclass(frozen=True, slots=True)
 class Decision(Opaque):

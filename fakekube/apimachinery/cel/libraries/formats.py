@@ -20,8 +20,6 @@ from fakekube.apimachinery.schema.dns import dns_1035_label, dns_label, dns_subd
 from fakekube.apimachinery.selectors.syntax import label_key, label_value
 from fakekube.base.golang import urls
 
-__all__ = ["FUNCTIONS"]
-
 Check = Callable[[str], Sequence[str]]
 
 

@@ -20,8 +20,6 @@ from fakekube.apimachinery.cel.values import CelType, Duration, Mapping, Timesta
 from fakekube.base.golang.integers import parse_int
 from fakekube.base.golang.quoting import go_quote
 
-__all__ = ["MISFITS", "filled", "formatted"]
-
 _RAISED = str.maketrans("0123456789-+", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺")
 _PRECISION: Final = 6
 _PRECISE = re.compile(r"\.([0-9]*)")

@@ -14,8 +14,6 @@ from fakekube.apimachinery.cel.arithmetic import OPERATORS
 from fakekube.apimachinery.cel.errors import EvaluationError
 from fakekube.apimachinery.cel.values import ORDERED, Optional, compared, equal, kind_of
 
-__all__ = ["FUNCTIONS"]
-
 
 def _sum(items: list[Any]) -> Any:
     return reduce(OPERATORS["_+_"], items) if items else 0

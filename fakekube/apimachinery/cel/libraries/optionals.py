@@ -11,8 +11,6 @@ from typing import Any, Final
 from fakekube.apimachinery.cel.errors import EvaluationError, no_such_overload
 from fakekube.apimachinery.cel.values import ABSENT, Duration, Mapping, Optional, UInt, kind_of
 
-__all__ = ["FUNCTIONS"]
-
 
 def _is_zero(value: Any) -> bool:
     kind = kind_of(value)

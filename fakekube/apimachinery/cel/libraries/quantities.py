@@ -15,8 +15,6 @@ from fakekube.apimachinery.cel.values import Opaque
 from fakekube.apimachinery.schema import quantity
 from fakekube.apimachinery.schema.quantity import Format, QuantityError
 
-__all__ = ["FUNCTIONS"]
-
 
 @dataclass(frozen=True, slots=True)
 class Quantity(Opaque):

@@ -11,8 +11,6 @@ from typing import Any, Final
 from fakekube.apimachinery.cel.errors import EvaluationError
 from fakekube.base.golang import regexp
 
-__all__ = ["FUNCTIONS", "compiled"]
-
 
 def compiled(pattern: str) -> Any:
     """Compiles a pattern. Raises EvaluationError with Go's error message."""

@@ -15,8 +15,6 @@ from fakekube.apimachinery.cel.values import Opaque
 from fakekube.base.golang.integers import parse_uint
 from fakekube.base.golang.quoting import go_quote
 
-__all__ = ["FUNCTIONS"]
-
 _DIGITS = re.compile(r"[0-9]+")
 _WORD = re.compile(r"[0-9A-Za-z-]+")
 

@@ -19,8 +19,6 @@ from fakekube.apimachinery.cel.values import NANOSECONDS, Duration, Mapping, Tim
 from fakekube.base.golang import durations
 from fakekube.base.golang.integers import parse_int, parse_uint
 
-__all__ = ["FUNCTIONS", "parse_timestamp", "read_timestamp"]
-
 _TIMESTAMP = re.compile(
     r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0-9]{2})(?:[.,]([0-9]+))?(?:Z|([+-])([0-9]{2}):([0-9]{2}))"
 )

@@ -11,8 +11,6 @@ from typing import Any, Final
 from fakekube.apimachinery.cel.errors import EvaluationError, no_such_overload
 from fakekube.apimachinery.cel.libraries.formatting import formatted
 
-__all__ = ["FUNCTIONS"]
-
 _SPACE: Final = (
     "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
 )

@@ -13,8 +13,6 @@ from fakekube.apimachinery.cel.errors import EvaluationError
 from fakekube.apimachinery.cel.values import Map, Opaque
 from fakekube.base.golang import urls
 
-__all__ = ["FUNCTIONS"]
-
 
 @dataclass(frozen=True, slots=True)
 class Url(Opaque):

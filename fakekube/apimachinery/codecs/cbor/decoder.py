@@ -37,8 +37,6 @@ from fakekube.base.golang.quoting import go_quote
 from fakekube.base.golang.strings import json_text, text_of
 from fakekube.base.golang.timestamps import TimeError, parse_nanosecond_time
 
-__all__ = ["DuplicateError", "MismatchError", "Reader", "quick"]
-
 V = TypeVar("V")
 
 

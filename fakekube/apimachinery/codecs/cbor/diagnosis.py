@@ -12,8 +12,6 @@ from typing import Final
 from fakekube.apimachinery.codecs.cbor.items import FLOATS, SIZES
 from fakekube.apimachinery.codecs.json import float_text
 
-__all__ = ["diagnosis"]
-
 
 def diagnosis(body: bytes) -> str:
     """Returns the notation of a well-formed document; hexadecimal digits if it contains invalid UTF-8."""

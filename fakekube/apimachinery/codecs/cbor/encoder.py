@@ -22,8 +22,6 @@ from fakekube.apimachinery.codecs.errors import EncodeError
 from fakekube.apimachinery.schema.model import Shape, Type
 from fakekube.base.golang.strings import bytes_of
 
-__all__ = ["encoded", "holds_bytes", "with_bytes"]
-
 
 def encoded(value: Any) -> bytes:
     """Encodes a value: plain JSON data, and bytes.

@@ -13,22 +13,6 @@ import struct
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = [
-    "FLOATS",
-    "INT64_MAXIMUM",
-    "MAJOR_NAMES",
-    "MAXIMUM_DEPTH",
-    "SELF_DESCRIBED",
-    "SIZES",
-    "CBORError",
-    "Checker",
-    "check",
-    "head",
-    "not_accepted",
-    "skip",
-    "wrong_content",
-]
-
 #: Tag 55799 (self-described CBOR), with which every document begins.
 SELF_DESCRIBED: Final = b"\xd9\xd9\xf7"
 

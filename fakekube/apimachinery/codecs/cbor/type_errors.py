@@ -20,8 +20,6 @@ from fakekube.apimachinery.schema.quantity import canonical
 from fakekube.base.golang import base64
 from fakekube.base.golang.timestamps import parse_micro_time, parse_time
 
-__all__ = ["type_errors", "type_meta"]
-
 _STRING_TYPE: Final = Type(Shape.STRING, go="string")
 _TYPE_META: Final = Type(
     Shape.STRUCT, go="v1.TypeMeta", resolve=lambda: {name: Field(name, _STRING_TYPE) for name in ("apiVersion", "kind")}

@@ -22,8 +22,6 @@ from fakekube.apimachinery.schema.builtin import kind_type, type_of
 from fakekube.apimachinery.schema.model import Type
 from fakekube.base.golang.strings import text_of
 
-__all__ = ["MAGIC", "decode", "document", "encode", "encode_item", "event", "list_document", "loads", "read_event"]
-
 #: The prefix of every document.
 MAGIC: Final = b"k8s\0"
 

@@ -34,8 +34,6 @@ from fakekube.apimachinery.codecs.protobuf.wire import (
 from fakekube.apimachinery.schema.model import Field, Shape, Type
 from fakekube.base.golang.strings import text_of
 
-__all__ = ["read_struct"]
-
 Read = Callable[[Any], Any]
 """Converts the content of a field (bytes, or the number of a varint) to a value."""
 

@@ -30,8 +30,6 @@ from fakekube.base.caches import BoundedCache
 from fakekube.base.golang.raw_json import RawObject
 from fakekube.base.golang.strings import bytes_of
 
-__all__ = ["content_of"]
-
 Write = Callable[[Any], bytes]
 """Encodes a value, without or with its tag. Raises an exception for None, which is an absent value."""
 

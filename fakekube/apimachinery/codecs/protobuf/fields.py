@@ -15,8 +15,6 @@ from typing import Final
 
 from fakekube.apimachinery.schema.model import Field, Shape, Type
 
-__all__ = ["Layout", "is_wrapped", "layout", "varint"]
-
 #: Named list types that are messages with one list of strings.
 _WRAPPERS: Final = frozenset({"ExtraValue", "Verbs"})
 

@@ -11,8 +11,6 @@ from __future__ import annotations
 import re
 from typing import Final
 
-__all__ = ["go_name"]
-
 #: The first words of JSON names that Go capitalizes.
 _INITIALISMS: Final = frozenset((
     "api", "aws", "ca", "cel", "cidr", "csi", "dns", "fc", "fs", "gce", "gid", "gmsa", "grpc", "http", "id", "ip", "iqn",

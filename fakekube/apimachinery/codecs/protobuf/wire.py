@@ -14,8 +14,6 @@ from typing import Any, Final
 
 from fakekube.apimachinery.codecs.errors import DecodeError
 
-__all__ = ["ENTRY", "Member", "Table", "delimited", "scan", "signed", "signed32", "skip", "unexpected_end", "varint"]
-
 
 def unexpected_end() -> DecodeError:
     return DecodeError("unexpected EOF")

@@ -18,8 +18,6 @@ import orjson
 from fakekube.apimachinery.codecs import json
 from fakekube.apimachinery.codecs.errors import DecodeError, EncodeError
 
-__all__ = ["STRICT_ERROR", "dumps", "item", "loads", "strict_error"]
-
 #: The prefix of a strict decoding error; the messages follow, one per line.
 STRICT_ERROR: Final = "yaml: unmarshal errors:\n  "
 

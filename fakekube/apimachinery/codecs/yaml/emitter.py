@@ -24,8 +24,6 @@ from fakekube.base.caches import BoundedCache
 from fakekube.base.golang.json_writer import LONGEST
 from fakekube.base.golang.strings import bytes_of, readable
 
-__all__ = ["emit", "emit_item"]
-
 _WIDTH: Final = 80
 _INDENT: Final = 2
 _MANY: Final = 10_000

@@ -44,7 +44,6 @@ from fakekube.base.golang.quoting import go_float, go_quote, json_number
 if TYPE_CHECKING:
     from yaml.events import Event
 
-__all__ = ["as_json", "read"]
 
 _MAXIMUM_DEPTH: Final = 10_000
 _ESCAPED_SLASH: Final = rb"\/"

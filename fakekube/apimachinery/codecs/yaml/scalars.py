@@ -18,8 +18,6 @@ from typing import Any, Final
 
 from fakekube.apimachinery.codecs.errors import DecodeError
 
-__all__ = ["BINARY", "BOOLEAN", "FLOAT", "INTEGER", "MERGE", "NULL", "STRING", "TIMESTAMP", "float_text", "resolve"]
-
 PREFIX: Final = "tag:yaml.org,2002:"
 NULL: Final = PREFIX + "null"
 BOOLEAN: Final = PREFIX + "bool"

@@ -22,21 +22,6 @@ from fakekube.apimachinery.patch.apply.elements import printed
 from fakekube.apimachinery.patch.apply.fields import LEAF, Tree, union
 from fakekube.base.golang.fmt import GoValue, go_syntax, go_type, plain
 
-__all__ = [
-    "CONTAINERS",
-    "NOTHING",
-    "Atom",
-    "Choice",
-    "Difference",
-    "Place",
-    "Scalar",
-    "Typing",
-    "TypingError",
-    "difference_of",
-    "is_same",
-    "shown",
-]
-
 
 class TypingError(Exception):
     """A value does not conform to its type; has the message of the real server."""

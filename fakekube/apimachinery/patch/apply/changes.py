@@ -18,8 +18,6 @@ from fakekube.apimachinery.patch.apply.entries import Manager, Owned
 from fakekube.apimachinery.patch.apply.updater import Comparison, Owners
 from fakekube.base.caches import BoundedCache
 
-__all__ = ["Change", "Changes"]
-
 _MAX_CHANGES: Final = 1024
 
 

@@ -12,8 +12,6 @@ from fakekube.apimachinery.patch.apply.schema import atom_of, custom_atom_of
 from fakekube.apimachinery.patch.apply.updater import Typed
 from fakekube.apimachinery.schema.model import Type
 
-__all__ = ["ConfigurationError", "merged"]
-
 Object = dict[str, Any]
 
 

@@ -27,8 +27,6 @@ from fakekube.base.golang.fmt import plain
 from fakekube.base.golang.quoting import go_quote
 from fakekube.base.golang.strings import json_text
 
-__all__ = ["SELF", "ElementError", "Path", "canonical", "field", "key", "order", "printed", "printed_path", "value"]
-
 Path = tuple[str, ...]
 
 #: In a tree of elements: the parent itself is a member of the set.

@@ -23,23 +23,6 @@ from fakekube.base.golang.quoting import go_quote
 from fakekube.base.golang.strings import json_text
 from fakekube.base.golang.timestamps import print_time
 
-__all__ = [
-    "APPLY",
-    "MAX_UPDATE_MANAGERS",
-    "UPDATE",
-    "EntryError",
-    "Managed",
-    "Manager",
-    "Owned",
-    "are_readable",
-    "are_same",
-    "decode",
-    "encode",
-    "format_time",
-    "is_reset",
-    "shared",
-]
-
 APPLY: Final = "Apply"
 UPDATE: Final = "Update"
 

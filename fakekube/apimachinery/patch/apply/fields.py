@@ -17,22 +17,6 @@ from typing import Any, Final
 
 from fakekube.apimachinery.patch.apply.elements import SELF, ElementError, Path, canonical, order
 
-__all__ = [
-    "EMPTY",
-    "LEAF",
-    "FieldSet",
-    "FieldSetError",
-    "Tree",
-    "children",
-    "difference",
-    "intersection",
-    "is_member",
-    "joined",
-    "level_in_order",
-    "ordered",
-    "union",
-]
-
 Tree = dict[str, Any]
 """Path element → the tree of its children."""
 

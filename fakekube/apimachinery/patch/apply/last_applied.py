@@ -20,8 +20,6 @@ from fakekube.apimachinery.patch.apply.updater import Typed
 from fakekube.apimachinery.patch.literals import go_json
 from fakekube.base.golang.strings import bytes_of
 
-__all__ = ["KUBECTL", "annotation", "fields_taken_over", "with_annotation"]
-
 #: The only manager that is migrated.
 KUBECTL: Final = "kubectl"
 

@@ -30,8 +30,6 @@ from fakekube.apimachinery.patch.apply.atoms import (
 from fakekube.apimachinery.patch.apply.elements import SELF
 from fakekube.apimachinery.patch.apply.fields import LEAF, Tree, children, is_member, joined, level_in_order
 
-__all__ = ["AtomicList", "ItemList"]
-
 _EMPTY: list[Any] = []
 
 

@@ -33,8 +33,6 @@ from fakekube.apimachinery.schema.unstructured import from_unstructured
 from fakekube.apimachinery.schema.walk import DecodeError
 from fakekube.apimachinery.schema.zero import zero
 
-__all__ = ["FieldManager", "OtherVersion", "excluding", "including"]
-
 Object = dict[str, Any]
 
 OtherVersion = Callable[[Object, str, str], "tuple[Object, Type] | None"]

@@ -30,8 +30,6 @@ from fakekube.apimachinery.patch.apply.elements import SELF, field
 from fakekube.apimachinery.patch.apply.fields import LEAF, Tree, children, is_member, joined, level_in_order
 from fakekube.base.caches import BoundedCache
 
-__all__ = ["Map"]
-
 _EMPTY: dict[str, Any] = {}
 
 _ABSENT: Final = object()

@@ -18,8 +18,6 @@ from fakekube.apimachinery.patch.apply.elements import Path, field
 from fakekube.apimachinery.patch.apply.entries import Managed, Owned
 from fakekube.apimachinery.patch.apply.fields import FieldSet
 
-__all__ = ["ScaleMapping"]
-
 _SCALE: Final = "autoscaling/v1"
 _REPLICAS: Final[Path] = (field("spec"), field("replicas"))
 

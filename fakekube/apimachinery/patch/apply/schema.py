@@ -19,8 +19,6 @@ from fakekube.apimachinery.patch.apply.maps import Map
 from fakekube.apimachinery.schema import builtin
 from fakekube.apimachinery.schema.model import Field, ListType, MapType, Shape, Type
 
-__all__ = ["atom_of", "custom_atom_of"]
-
 _STRING = Scalar("string")
 _NUMERIC = Scalar("numeric")
 _BOOLEAN = Scalar("boolean")

@@ -25,8 +25,6 @@ from fakekube.apimachinery.patch.apply.entries import Manager, Owned
 from fakekube.apimachinery.patch.apply.fields import EMPTY, LEAF, FieldSet, Tree, union
 from fakekube.base.caches import BoundedCache
 
-__all__ = ["Comparison", "Conflicts", "Convert", "Filter", "Owners", "Typed", "UnknownVersion", "Updater"]
-
 _MAXIMUM_RECONCILED: Final = 1024
 
 Owners = Mapping[Manager, Owned]

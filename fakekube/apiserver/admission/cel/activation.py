@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from fakekube.apiserver.admission.plugin import Attributes
     from fakekube.apiserver.admission.versioned import VersionedAttributes
 
-__all__ = ["PER_CALL_LIMIT", "Activation", "Variables", "admission_request", "authorizer_of"]
 
 #: What one expression may cost.
 PER_CALL_LIMIT: Final = 1_000_000

@@ -19,8 +19,6 @@ from fakekube.apimachinery.cel.evaluation import Program
 from fakekube.apimachinery.cel.types import Type
 from fakekube.apiserver.admission.cel.activation import PER_CALL_LIMIT, Activation
 
-__all__ = ["BUDGET", "BUDGET_OF_MATCH_CONDITIONS", "Compiled", "Evaluation", "OutOfBudget", "compiled", "evaluate"]
-
 #: What all expressions of a kind may cost for one object: of a policy with one binding, of match conditions.
 BUDGET: Final = 10_000_000
 BUDGET_OF_MATCH_CONDITIONS: Final = 2_500_000

@@ -15,8 +15,6 @@ from fakekube.apimachinery.cel.environments import admission
 from fakekube.apiserver.admission.cel.activation import Activation
 from fakekube.apiserver.admission.cel.conditions import BUDGET_OF_MATCH_CONDITIONS, Compiled, OutOfBudget, compiled, evaluate
 
-__all__ = ["MatchConditionError", "MatchConditions"]
-
 
 class MatchConditionError(Exception):
     """Conditions could not be evaluated, and the failure policy is Fail."""

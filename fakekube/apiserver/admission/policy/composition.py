@@ -11,8 +11,6 @@ from typing import Any
 from fakekube.apimachinery.cel.environments import Environment
 from fakekube.apiserver.admission.cel.conditions import Compiled, compiled
 
-__all__ = ["composed"]
-
 
 def composed(environment: Environment, variables: Iterable[Mapping[str, Any]]) -> tuple[dict[str, Compiled], Environment]:
     """The compiled variables by their names, and the environment of the expressions after them."""

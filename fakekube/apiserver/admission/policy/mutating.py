@@ -31,7 +31,6 @@ from fakekube.base.golang.quoting import go_quote
 if TYPE_CHECKING:
     from fakekube.apis.rest.strategy import Object
 
-__all__ = ["Dispatcher"]
 
 _NAME: Final = "MutatingAdmissionPolicy"
 

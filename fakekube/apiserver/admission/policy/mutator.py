@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from fakekube.apis.rest.strategy import Object
     from fakekube.apiserver.admission.versioned import VersionedAttributes
 
-__all__ = ["Mutation", "Mutator", "mutator_of"]
-
 
 class Mutation(NamedTuple):
     """A compiled mutation of a policy."""

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from fakekube.apis.rest.resource import Resource
     from fakekube.apis.rest.strategy import Object
 
-__all__ = ["ConfigurationError", "collect_params", "param_resource"]
-
 
 class ConfigurationError(Exception):
     """A policy or a binding is misconfigured."""

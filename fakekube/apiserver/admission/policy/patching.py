@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from fakekube.apis.rest.strategy import Object
     from fakekube.apiserver.admission.versioned import VersionedAttributes
 
-__all__ = ["PATCHERS", "MutationError"]
-
 
 class MutationError(Exception):
     """A mutation failed; the failure policy decides about the request."""

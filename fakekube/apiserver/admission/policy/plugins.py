@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from fakekube.apiserver.admission.policy.mutating import Dispatcher as MutatingDispatcher
     from fakekube.apiserver.admission.policy.validating import Dispatcher as ValidatingDispatcher
 
-__all__ = ["MutatingAdmissionPolicy", "ValidatingAdmissionPolicy"]
 
 _GROUP: Final = "admissionregistration.k8s.io"
 

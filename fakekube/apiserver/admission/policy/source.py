@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from fakekube.apis.rest.cluster_access import ClusterAccess
     from fakekube.apis.rest.strategy import Object
 
-__all__ = ["GROUP", "Binding", "Hook", "PolicySource"]
 
 GROUP: Final = "admissionregistration.k8s.io"
 

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from fakekube.apis.rest.resource import Resource
     from fakekube.apis.rest.strategy import Object
 
-__all__ = ["expression_warnings"]
 
 _MOST_TYPES: Final = 10
 _OBJECT_META: Final = "k8s.io/apimachinery/pkg/apis/meta/v1.ObjectMeta"

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from fakekube.apimachinery.cel.libraries.authorization import Authorizer
     from fakekube.apis.rest.strategy import Object
 
-__all__ = ["Dispatcher", "namespace_object"]
 
 _CODES: Final[Mapping[str, int]] = {"Forbidden": 403, "Unauthorized": 401, "RequestEntityTooLarge": 413, "Invalid": 422}
 _FAILURE_ANNOTATION: Final = "validation.policy.admission.k8s.io/validation_failure"

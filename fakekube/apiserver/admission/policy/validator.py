@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from fakekube.apis.rest.strategy import Object
     from fakekube.apiserver.admission.versioned import VersionedAttributes
 
-__all__ = ["Action", "Annotation", "Decision", "Result", "Validator", "validator_of"]
 
 #: Bytes of a message that an expression has made.
 _LONGEST_MESSAGE: Final = 5 * 1024

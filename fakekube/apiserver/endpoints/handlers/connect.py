@@ -17,8 +17,6 @@ from fakekube.apiserver.endpoints import admission, connect_options
 from fakekube.apiserver.endpoints.request import Response
 from fakekube.apiserver.registry.scope import Scope
 
-__all__ = ["handle", "is_connection"]
-
 
 def is_connection(subresource: Subresource) -> bool:
     """Reports whether a request is one for a connect subresource."""

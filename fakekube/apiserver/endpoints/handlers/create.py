@@ -22,8 +22,6 @@ from fakekube.apiserver.registry.generic import deletion, field_manager, system_
 from fakekube.apiserver.registry.options import WriteOptions
 from fakekube.apiserver.registry.scope import Scope
 
-__all__ = ["handle"]
-
 #: Kinds of actions whose body may have uid and resourceVersion as preconditions.
 KEEPS_SYSTEM_FIELDS = frozenset({"Binding", "TokenRequest"})
 

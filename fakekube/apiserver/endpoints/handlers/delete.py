@@ -22,8 +22,6 @@ from fakekube.apiserver.registry.options import DeleteOptions, ListOptions
 from fakekube.apiserver.registry.scope import Scope
 from fakekube.store import Record
 
-__all__ = ["handle", "handle_collection"]
-
 #: The page size (objects) of deletecollection.
 PAGE = 10_000
 

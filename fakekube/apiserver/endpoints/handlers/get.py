@@ -11,8 +11,6 @@ from fakekube.apiserver.endpoints.request import Response
 from fakekube.apiserver.registry.generic import reads, versions
 from fakekube.apiserver.registry.scope import Scope
 
-__all__ = ["handle"]
-
 
 def handle(scope: Scope) -> Response:
     """Handles a GET of one object. Raises StatusError."""

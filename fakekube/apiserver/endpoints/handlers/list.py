@@ -14,8 +14,6 @@ from fakekube.apiserver.registry import options
 from fakekube.apiserver.registry.generic import reads
 from fakekube.apiserver.registry.scope import Scope
 
-__all__ = ["handle"]
-
 
 def handle(scope: Scope) -> Response:
     """Handles a GET of a collection, or a watch. Raises StatusError."""

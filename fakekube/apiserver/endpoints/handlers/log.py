@@ -24,8 +24,6 @@ from fakekube.base.golang.timestamps import TimeError, parse_time
 from fakekube.net.streaming.kubelet_api import KubeletError, LogOptions
 from fakekube.net.streams import WholeStream
 
-__all__ = ["handle"]
-
 _ZERO_TIME = "0001-01-01T00:00:00Z"
 _FLAGS = ("follow", "previous", "timestamps")
 _NUMBERS = ("tailLines", "limitBytes")

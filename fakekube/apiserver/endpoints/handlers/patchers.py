@@ -29,9 +29,6 @@ from fakekube.apiserver.registry.options import WriteOptions
 from fakekube.apiserver.registry.scope import Scope
 from fakekube.base.golang.quoting import json_kind
 
-__all__ = ["Patch", "patch_document", "patch_for"]
-
-
 Change = Callable[["Object | None"], Object]
 """(live object in the request's version, or None) → the patched one. Raises StatusError."""
 

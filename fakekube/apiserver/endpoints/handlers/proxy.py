@@ -21,8 +21,6 @@ from fakekube.apiserver.registry.scope import Scope
 from fakekube.base.golang.quoting import go_quote
 from fakekube.net.streaming.kubelet_api import Destination
 
-__all__ = ["handle"]
-
 _BROADCAST = ipaddress.IPv4Address("255.255.255.255")
 _SCHEMES = ("", "http", "https")
 _LARGEST_PORT = 65535

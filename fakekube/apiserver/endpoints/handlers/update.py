@@ -15,8 +15,6 @@ from fakekube.apiserver.registry import options
 from fakekube.apiserver.registry.generic import field_manager, system_fields, versions, writes
 from fakekube.apiserver.registry.scope import Scope
 
-__all__ = ["handle"]
-
 
 def handle(scope: Scope) -> Response:
     """Handles a PUT. Raises StatusError."""

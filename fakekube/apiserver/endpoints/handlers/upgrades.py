@@ -31,7 +31,6 @@ from fakekube.net.streaming.remotecommand import Action, Options
 if TYPE_CHECKING:
     from fakekube.base.clock import Clock
 
-__all__ = ["attach", "exec_", "port_forward"]
 
 _NO_STREAMS = "you must specify at least 1 of stdin, stdout, stderr"
 _TTY_AND_STDERR = "rpc error: code = InvalidArgument desc = tty and stderr cannot both be true"

@@ -37,7 +37,6 @@ from fakekube.store import Compacted, Cursor, Event, Record
 if TYPE_CHECKING:
     from fakekube.apimachinery.codecs.document import Document
 
-__all__ = ["WatchStream", "open_watch"]
 
 TOO_OLD_WATCH = "The resourceVersion for the provided watch is too old."
 

@@ -20,8 +20,6 @@ from fakekube.apis.rest.subresource import Subresource
 from fakekube.apis.validation.kube_aware_version import preference
 from fakekube.apiserver.http.discovery.registrations import GroupVersionPriority, Registrations, builtin_priorities
 
-__all__ = ["AGGREGATOR_GROUP", "Documents", "Snapshot"]
-
 Document = dict[str, Any]
 
 _CUSTOM_VERBS: Final = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")

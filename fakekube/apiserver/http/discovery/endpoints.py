@@ -23,8 +23,6 @@ from fakekube.apiserver.http import responses
 from fakekube.apiserver.http.discovery.documents import Documents, Snapshot
 from fakekube.apiserver.http.request_info import split_path
 
-__all__ = ["DiscoveryEndpoints"]
-
 _META: Final = "k8s.io/apimachinery/pkg/apis/meta/v1."
 _AGGREGATED: Final = Target("apidiscovery.k8s.io", "v2", "APIGroupDiscoveryList")
 _AGGREGATED_TYPE: Final = "k8s.io/api/apidiscovery/v2.APIGroupDiscoveryList"

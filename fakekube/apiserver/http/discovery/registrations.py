@@ -16,8 +16,6 @@ from fakekube.apimachinery import data
 from fakekube.apimachinery.codecs.document import Document
 from fakekube.store import Bucket
 
-__all__ = ["GroupVersionPriority", "Registrations", "RemoteVersions", "builtin_priorities"]
-
 _PATH = "/apis/apiregistration.k8s.io/v1/apiservices"
 _AGGREGATOR = ("apiregistration.k8s.io", "v1")
 

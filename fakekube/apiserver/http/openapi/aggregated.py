@@ -20,8 +20,6 @@ from fakekube.apiserver.aggregator.openapi import published
 from fakekube.apiserver.aggregator.swagger import convert_v2_to_v3, filter_paths, merge_specs
 from fakekube.apiserver.http.openapi.documents import Encoded, encoded
 
-__all__ = ["AggregatedDocuments"]
-
 _ROOT: Final = "/openapi/v3/"
 
 

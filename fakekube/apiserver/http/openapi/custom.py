@@ -16,8 +16,6 @@ from fakekube.apiserver.http.openapi import v2
 from fakekube.apiserver.http.openapi.operations import META
 from fakekube.apiserver.http.openapi.schemas import REFERENCE_PREFIX
 
-__all__ = ["definition_version", "list_type_name", "schemas", "type_name"]
-
 Json = dict[str, Any]
 
 _TEXT: Final[Json] = {"type": "string"}

@@ -9,8 +9,6 @@ from typing import Any
 from fakekube.apimachinery.data.descriptions import published
 from fakekube.apiserver.http.openapi.operations import Operation, Parameter, Paths
 
-__all__ = ["described", "operations_described"]
-
 Schema = dict[str, Any]
 
 

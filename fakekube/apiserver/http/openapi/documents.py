@@ -22,8 +22,6 @@ from fakekube.apiserver.http.openapi import custom, sources, v2, v3
 from fakekube.apiserver.http.openapi.operations import Paths
 from fakekube.apiserver.http.openapi.schemas import definitions
 
-__all__ = ["Encoded", "OpenAPIDocuments", "encoded"]
-
 Definition = Mapping[str, Any]
 Lookup = Callable[[Resource], Definition | None]
 """Returns the CustomResourceDefinition of a custom resource."""

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from fakekube.apiserver.http.openapi.aggregated import AggregatedDocuments
     from fakekube.apiserver.http.openapi.documents import Lookup, OpenAPIDocuments
 
-__all__ = ["OpenAPIEndpoints"]
 
 Handler = Callable[[Request], Response]
 Headers = list[tuple[str, str]]

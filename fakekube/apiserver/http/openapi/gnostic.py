@@ -15,8 +15,6 @@ from typing import Any, Final
 from fakekube.apimachinery.codecs import json, yaml
 from fakekube.base.caches import cached_bytes
 
-__all__ = ["v2", "v3"]
-
 Encoder = Callable[[Any], bytes]
 """Encodes a value as the fields of a message, or as the content of a scalar."""
 

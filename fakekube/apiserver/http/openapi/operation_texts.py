@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["operation_text"]
-
 _PHRASES: Final = {
     "get": "read {below}the specified {kind}",
     "put": "replace {below}the specified {kind}",

@@ -18,8 +18,6 @@ from fakekube.apis.rest.subresource import Subresource
 from fakekube.apiserver.endpoints import negotiation
 from fakekube.apiserver.http.openapi.operation_texts import operation_text
 
-__all__ = ["META", "Operation", "Parameter", "discovery_operation", "operations_of", "path_item", "tag_of"]
-
 META: Final = "k8s.io/apimachinery/pkg/apis/meta/v1."
 
 Json = dict[str, Any]

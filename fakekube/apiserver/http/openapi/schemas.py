@@ -13,8 +13,6 @@ from fakekube.apimachinery import data
 from fakekube.apimachinery.data.shapes import schema_name, type_schema
 from fakekube.apiserver.http.openapi.descriptions import described
 
-__all__ = ["Definitions", "definitions", "references"]
-
 Schema = dict[str, Any]
 
 REFERENCE_PREFIX: Final = "#/components/schemas/"

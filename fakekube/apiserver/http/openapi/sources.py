@@ -21,8 +21,6 @@ from fakekube.apiserver.http.openapi.descriptions import operations_described
 from fakekube.apiserver.http.openapi.operations import META, Operation, Paths, discovery_operation, operations_of
 from fakekube.apiserver.registry import builtin
 
-__all__ = ["beside_resources", "builtin_paths", "custom_paths", "document_name"]
-
 _JSON: Final = (negotiation.JSON,)
 
 

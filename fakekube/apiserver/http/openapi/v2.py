@@ -22,8 +22,6 @@ from fakekube.apis.rest.resource import GVK
 from fakekube.apiserver.http.openapi.operations import META, Operation, Parameter, path_item
 from fakekube.apiserver.http.openapi.schemas import Definitions, references
 
-__all__ = ["custom_schema", "document", "everywhere_in", "schema"]
-
 Json = dict[str, Any]
 
 _DEFINITIONS: Final = "#/definitions/"

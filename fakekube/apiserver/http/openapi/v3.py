@@ -15,8 +15,6 @@ from fakekube.apis.rest.resource import GVK
 from fakekube.apiserver.http.openapi.operations import Operation, Parameter, path_item
 from fakekube.apiserver.http.openapi.schemas import REFERENCE_PREFIX, Definitions, references
 
-__all__ = ["CUSTOM_INFO", "builtin_info", "document"]
-
 Json = dict[str, Any]
 
 #: Kinds that are registered in every group version; a document lists only its own.

@@ -19,8 +19,6 @@ from fakekube.apimachinery.codecs import json
 from fakekube.apimachinery.errors import StatusError, status
 from fakekube.base.golang.quoting import json_kind
 
-__all__ = ["INCONSISTENT", "Continuation", "decode", "encode"]
-
 #: The revision of a token that continues at the current revision.
 INCONSISTENT = -1
 

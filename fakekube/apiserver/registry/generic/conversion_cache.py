@@ -24,8 +24,6 @@ from fakekube.apiserver.registry.backend import Backend
 from fakekube.apiserver.registry.generic import versions
 from fakekube.store import Bucket, Compacted, Cursor, Event
 
-__all__ = ["Conversions", "ConvertedCursor", "conversions_of", "start_conversions"]
-
 #: The backoff of failed conversions (seconds): initial, and maximum.
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.8, 30.0
 

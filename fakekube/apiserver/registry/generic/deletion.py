@@ -31,8 +31,6 @@ from fakekube.apiserver.registry.scope import Scope
 from fakekube.base.golang.timestamps import print_time
 from fakekube.store import Conflict, Record
 
-__all__ = ["Removed", "remove"]
-
 Admit = Callable[[Object], None]
 """Admission of the deletion of a stored object; raises StatusError."""
 

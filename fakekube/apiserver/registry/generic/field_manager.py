@@ -27,8 +27,6 @@ from fakekube.apiserver.registry.options import FIELD_MANAGER_MAX_LENGTH
 from fakekube.apiserver.registry.scope import Scope
 from fakekube.base.golang.strings import readable
 
-__all__ = ["applied", "recorded", "scale_mapping", "updated"]
-
 #: The field manager of writes of the real server as a client.
 SERVER = "kube-apiserver"
 

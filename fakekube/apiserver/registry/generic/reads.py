@@ -25,8 +25,6 @@ from fakekube.apiserver.registry.options import EXACT, NOT_OLDER_THAN, ListOptio
 from fakekube.apiserver.registry.scope import Scope
 from fakekube.store import Compacted, FutureRevision, Record
 
-__all__ = ["Listing", "get", "list_objects", "wait_for_revision"]
-
 TOO_OLD_LIST = "The resourceVersion for the provided list is too old."
 TOO_OLD_TOKEN = (
     "The provided continue parameter is too old to display a consistent list result. You can start a new list without the "

@@ -20,8 +20,6 @@ from fakekube.apiserver.registry.options import ListOptions
 from fakekube.apiserver.registry.scope import Scope
 from fakekube.store import Condition, Page, Selection
 
-__all__ = ["Matches", "candidates", "matcher"]
-
 Matches = Callable[[Document], bool]
 """Reports whether a stored document matches."""
 

@@ -19,18 +19,6 @@ from fakekube.apimachinery.errors import status
 from fakekube.base.golang.rand import random_string
 from fakekube.base.golang.timestamps import print_time
 
-__all__ = [
-    "deduplicate_owners",
-    "fill",
-    "generate_name",
-    "keep_on_update",
-    "match_name",
-    "match_namespace",
-    "needs_generated_name",
-    "random_uuid",
-    "wipe",
-]
-
 _SUFFIX_LENGTH = 5
 _PREFIX_LENGTH = 63 - _SUFFIX_LENGTH
 

@@ -10,8 +10,6 @@ from fakekube.apimachinery.codecs.document import Document
 from fakekube.apis.rest.resource import Resource
 from fakekube.apis.rest.strategy import Object
 
-__all__ = ["all_shown", "fresh", "from_storage", "shown", "to_storage"]
-
 
 def to_storage(resource: Resource, obj: Object) -> Object:
     """Returns the object in the storage version."""

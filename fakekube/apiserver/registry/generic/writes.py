@@ -29,8 +29,6 @@ from fakekube.apiserver.registry.scope import Scope
 from fakekube.base.golang.integers import parse_uint
 from fakekube.store import Conflict, Record
 
-__all__ = ["Build", "Check", "Written", "create", "same_object", "stamped", "update"]
-
 OPTIMISTIC_LOCK = "the object has been modified; please apply your changes to the latest version and try again"
 
 #: The number of retries after a collision of a generated name.

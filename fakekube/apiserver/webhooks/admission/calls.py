@@ -27,8 +27,6 @@ from fakekube.apiserver.webhooks.admission.configurations import Webhook
 from fakekube.apiserver.webhooks.admission.reviews import InvalidResponseError, Response, response_in, review_of
 from fakekube.base.golang.quoting import go_quote
 
-__all__ = ["CallFailedError", "Calls", "matching"]
-
 _STATUS = "k8s.io/apimachinery/pkg/apis/meta/v1.Status"
 
 

@@ -20,7 +20,6 @@ from fakekube.apiserver.admission.matching import Criteria
 if TYPE_CHECKING:
     from fakekube.apiserver.admission.cel.matchconditions import MatchConditions
 
-__all__ = ["Configurations", "Webhook"]
 
 _GROUP = "admissionregistration.k8s.io"
 

@@ -22,7 +22,6 @@ from fakekube.base.caches import BoundedCache
 if TYPE_CHECKING:
     from fakekube.apiserver.webhooks.transport import Endpoint, Transport
 
-__all__ = ["ImagePolicyWebhook"]
 
 _API_VERSION, _KIND = "imagepolicy.k8s.io/v1alpha1", "ImageReview"
 _AUDIT_PREFIX = "imagepolicywebhook.image-policy.k8s.io/"

@@ -24,8 +24,6 @@ from fakekube.apiserver.webhooks.admission.calls import CallFailedError, Calls, 
 from fakekube.apiserver.webhooks.admission.configurations import Configurations, Webhook
 from fakekube.base.golang.quoting import go_json, go_quote
 
-__all__ = ["MutatingAdmissionWebhook"]
-
 _PATCH, _MUTATION = "patch.webhook.admission.k8s.io/", "mutation.webhook.admission.k8s.io/"
 
 

@@ -26,8 +26,6 @@ from fakekube.apiserver.admission.versioned import VersionedAttributes
 from fakekube.apiserver.webhooks.type_meta import TypeMetaError, not_registered, type_meta
 from fakekube.base.golang.quoting import go_quote
 
-__all__ = ["PatchDecodeError", "decoded", "patch"]
-
 
 class PatchDecodeError(Exception):
     """A patch is not a list of operations; has Go's error message."""

@@ -17,8 +17,6 @@ from fakekube.apiserver.admission.plugin import Attributes
 from fakekube.apiserver.admission.versioned import VersionedAttributes
 from fakekube.base.golang.quoting import go_quote
 
-__all__ = ["InvalidResponseError", "Response", "response_in", "review_of"]
-
 _GROUP, _KIND = "admission.k8s.io", "AdmissionReview"
 _VERIFIED = "v1"
 

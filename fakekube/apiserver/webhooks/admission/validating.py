@@ -17,8 +17,6 @@ from fakekube.apiserver.webhooks.admission.calls import CallFailedError, Calls, 
 from fakekube.apiserver.webhooks.admission.configurations import Configurations, Webhook
 from fakekube.apiserver.webhooks.admission.reviews import Response
 
-__all__ = ["ValidatingAdmissionWebhook"]
-
 _FAILED_OPEN = "failed-open.validating.webhook.admission.k8s.io/"
 
 
