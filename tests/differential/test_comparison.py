@@ -10,7 +10,7 @@ import pytest
 from fakekube import Cluster
 from tests.differential.comparison import Score, differences
 from tests.differential.normaliser import normalise
-from tests.differential.recordings import Recording, mark_unstable, play_in_process, play_to_server, score
+from tests.differential.recordings import RECORDINGS, Recording, mark_unstable, play_in_process, play_to_server, score
 
 UID, OTHER_UID = "7d8d2f5e-0000-4000-8000-000000000001", "7d8d2f5e-0000-4000-8000-000000000002"
 
@@ -97,8 +97,17 @@ def test_member_order_is_scored_separately() -> None:
 def test_unstable_exchanges_are_not_scored() -> None:
     first, second = {"s": [exchange(), exchange()]}, {"s": [exchange(), exchange(status=500)]}
     assert mark_unstable(first, second) == 1
+    assert first["s"][1]["unstable"].endswith("status: 500, want 200")
     result = score(first, second)
     assert (result.identical, result.exchanges) == (1, 1)
+
+
+@pytest.mark.parametrize("name", RECORDINGS)
+def test_an_exchange_that_is_not_scored_says_why(name: str) -> None:
+    marks = [
+        exchange["unstable"] for exchanges in RECORDINGS[name].read().values() for exchange in exchanges if "unstable" in exchange
+    ]
+    assert all(isinstance(mark, str) and len(mark) > 20 for mark in marks)
 
 
 def test_random_story_is_deterministic_for_a_seed() -> None:

@@ -42,8 +42,6 @@ def test_recorded(name: str, played: Played) -> None:
     expected = scores.read()[name]
     in_order = expected.pop("in_order")
     result = played(name)
-    if not _is_as_good(result, expected, in_order):
-        result = play(name)  # alone: on a busy machine some answers come too late
     assert _is_as_good(result, expected, in_order), f"\n{result.report(5)}"
 
 

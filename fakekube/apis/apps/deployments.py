@@ -54,11 +54,11 @@ class DeploymentStrategy(Strategy):
             meta["generation"] = before.get("generation", 0) + 1
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
-        return _validate_spec(obj["spec"], pod_template_spec.validation_options(None))
+        return _validate_spec(obj, pod_template_spec.validation_options(None))
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         spec, before = obj["spec"], old["spec"]
-        errors = _validate_spec(spec, pod_template_spec.validation_options(before["template"]))
+        errors = _validate_spec(obj, pod_template_spec.validation_options(before["template"]))
         return errors + immutable_field(spec.get("selector"), before.get("selector"), "spec.selector")
 
     def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
@@ -86,14 +86,18 @@ def _normalize_rollback(annotations: dict[str, str]) -> None:
             raise cannot_be_handled("Deployment", problem) from None
 
 
-def _validate_spec(spec: Object, options: ValidationOptions) -> list[FieldError]:
-    """Validates the spec (ValidateDeploymentSpec)."""
+def _validate_spec(obj: Object, options: ValidationOptions) -> list[FieldError]:
+    """Validates the spec, to which Go's internal type adds the revision of the rollback annotation (ValidateDeploymentSpec)."""
+    spec = obj["spec"]
     errors = non_negative(spec.get("replicas", 0), "spec.replicas")
     errors += validate_replicated(spec, options)
     errors += _validate_strategy(spec.get("strategy") or {}, "spec.strategy")
     ready = spec.get("minReadySeconds", 0)
     errors += non_negative(ready, "spec.minReadySeconds")
     errors += non_negative(spec.get("revisionHistoryLimit", 0), "spec.revisionHistoryLimit")
+    rollback = (obj["metadata"].get("annotations") or {}).get(DEPRECATED_ROLLBACK_TO)
+    if rollback is not None:
+        errors += non_negative(int(rollback), "spec.rollback.version")
     deadline = spec.get("progressDeadlineSeconds")
     if deadline is not None:
         where = "spec.progressDeadlineSeconds"

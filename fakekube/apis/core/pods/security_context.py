@@ -176,7 +176,7 @@ def _windows_options(options: Part, path: str) -> list[FieldError]:
             text = f"gmsaCredentialSpec size must be under {GMSA_KIBIBYTES} KiB"
             errors.append(invalid(where, spec, text))
     if user is not None:
-        errors += invalid_each(f"{path}.runAsUserName", user, _windows_user(user))
+        errors += [invalid(f"{path}.runAsUserName", user, text, pointed_at=True) for text in _windows_user(user)]
     return errors
 
 

@@ -79,7 +79,10 @@ def test_requests_are_authorized(cluster: Cluster) -> None:
     with pytest.raises(ApiError) as caught:
         cluster.as_user("bob").list("pods.metrics.example.com")
     assert caught.value.code == 403
-    assert all(environ["PATH_INFO"] == "/apis" for environ in metrics.seen[before:])
+    # A discovery of the group may be on its way; the refused request itself is not handed on.
+    assert f"/apis/{GROUP_VERSION}/namespaces/default/pods" not in [environ["PATH_INFO"] for environ in metrics.seen[before:]]
+    assert cluster.list("pods.metrics.example.com")
+    assert len(metrics.seen) > before
 
 
 def test_the_application_is_unmounted_after_the_context(cluster: Cluster) -> None:
