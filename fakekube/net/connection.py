@@ -1,9 +1,9 @@
 """Serves one client connection in a thread: reads requests, sends the responses of the application.
 
 The thread ends with the connection, or hands it to the pump for the duration of a streaming response. At most `WAITING_THREADS`
-threads of a server wait for clients, whatever their number: other connections whose handshake, header or body has not arrived are
-parked, and the loop receives for them. Keep-alive, and the end of
-the connection, are those of net/http's server.
+threads of a server wait for clients, and none while several of them are busy: other connections whose handshake, header or body
+has not arrived are parked, and served in turn (`leader_followers`). Keep-alive, and the end of the connection, are those of
+net/http's server.
 
 Invariant: one thread at a time owns the connection; other threads only call `abort`.
 """
@@ -11,7 +11,6 @@ Invariant: one thread at a time owns the connection; other threads only call `ab
 from __future__ import annotations
 
 import enum
-import functools
 import logging
 import math
 import threading
@@ -25,7 +24,7 @@ from fakekube.net.body import CONTINUE, Body
 from fakekube.net.environ import make_environ
 from fakekube.net.framing import Bare, Chunked, Framing, Raw, WebSocketMessages
 from fakekube.net.http1 import BodyError, ProtocolError, Request, RequestParser
-from fakekube.net.loop import READ
+from fakekube.net.leader_followers import REQUEST_THREADS
 from fakekube.net.pump import Delivery, Progress, Pump
 from fakekube.net.streams import BrokenStreamError, Stream, Tunnel
 from fakekube.net.transport import RECEIVE_BYTES, Disconnected, Transport
@@ -33,7 +32,7 @@ from fakekube.net.transport import RECEIVE_BYTES, Disconnected, Transport
 if TYPE_CHECKING:
     from fakekube.net.http2.connection import MultiplexedConnection
 
-__all__ = ["Application", "Connection", "Service", "WaitingThreads", "is_stream"]
+__all__ = ["Application", "Connection", "Service", "ServingLimits", "is_stream"]
 
 _logger = logging.getLogger(__name__)
 
@@ -53,31 +52,61 @@ PARKED_BYTES = 256 << 20
 Application = Callable[[dict[str, Any], Callable[..., Callable[[bytes], object]]], Iterable[bytes]]
 
 
-class WaitingThreads:
-    """Counts the threads that wait for clients. Thread-safe."""
+class ServingLimits:
+    """Counts what clients make a server hold: threads that wait for them, and bytes of bodies without a thread. Thread-safe."""
 
-    __slots__ = ("_left", "_lock")
+    __slots__ = ("_busy", "_lock", "_waiting_left", "parked_bytes")
 
-    def __init__(self, limit: int = WAITING_THREADS) -> None:
+    def __init__(self, waiting_threads: int = WAITING_THREADS) -> None:
         self._lock = threading.Lock()
-        self._left = limit
+        self._waiting_left = waiting_threads
+        self._busy = 0
+        self.parked_bytes = 0
+        """The number of bytes of the bodies of parked connections."""
+
+    def begin(self) -> None:
+        """Called when a thread begins to serve a connection."""
+        with self._lock:
+            self._busy += 1
+
+    def end(self) -> None:
+        """Called when it has ended."""
+        with self._lock:
+            self._busy -= 1
 
     def enter(self) -> bool:
-        """Counts the caller; returns False if there are too many. `leave` must be called after it has waited."""
+        """Reports whether the caller may wait for its client; if so, `leave` must be called afterwards.
+
+        It may not if too many threads wait, or if another thread is busy: the two would compete for the interpreter.
+        """
         with self._lock:
-            if self._left <= 0:
+            if self._waiting_left <= 0 or self._busy > 1:
                 return False
-            self._left -= 1
+            self._waiting_left -= 1
+            self._busy -= 1
             return True
 
     def leave(self) -> None:
         """Called after `enter` has returned True."""
         with self._lock:
-            self._left += 1
+            self._waiting_left += 1
+            self._busy += 1
+
+    def hold(self, size: int) -> None:
+        """Counts bytes of a body; `release` must be called with them. Raises Disconnected if the server holds too many."""
+        with self._lock:
+            self.parked_bytes += size
+            if self.parked_bytes > PARKED_BYTES:
+                raise Disconnected("too many bytes of bodies are held")
+
+    def release(self, size: int) -> None:
+        """Called when the bytes are not held any more."""
+        with self._lock:
+            self.parked_bytes -= size
 
 
 class _Parked(Exception):
-    """The thread leaves the connection to the loop, because too many threads wait."""
+    """The thread does not wait for the client; the connection is served in turn with others."""
 
 
 class Service(Protocol):
@@ -85,13 +114,11 @@ class Service(Protocol):
 
     application: Application
     pump: Pump
-    waiting: WaitingThreads
+    limits: ServingLimits
     max_streams: int
     """The maximum number of concurrent requests on a connection with HTTP/2."""
     goaway_chance: float
     """The probability with which such a request is the last one of its connection."""
-    parked_bytes: int
-    """The number of bytes of the bodies of parked connections. Used in the loop's thread only."""
 
     def date(self) -> str:
         """Returns the value of Date for a response now."""
@@ -124,6 +151,7 @@ class Connection:
         "_base",
         "_body_due",
         "_handshake_done",
+        "_is_parked",
         "_multiplexed",
         "_parked_request",
         "_parser",
@@ -146,12 +174,21 @@ class Connection:
         self._served_by = 0
         self._body_due = math.inf
         self._parked_request: Request | None = None
-        """The request whose body the loop receives into `_spool`."""
+        """The request whose body is received into `_spool`."""
+        self._is_parked = False
+        """Whether the leader waits for the client."""
         self._spool: bytearray | None = None
         self._multiplexed: MultiplexedConnection | None = None
 
     def serve(self) -> None:
         """Serves requests until the connection ends or is handed to the pump. Never raises."""
+        self._service.limits.begin()
+        try:
+            self._serve()
+        finally:
+            self._service.limits.end()
+
+    def _serve(self) -> None:
         after = _CLOSE
         self._served_by = threading.get_ident()
         try:
@@ -193,6 +230,10 @@ class Connection:
     def close(self) -> None:
         """Closes the connection; only called by its owner."""
         self.deadline = math.inf
+        self._unpark()
+        if self._spool:
+            self._service.limits.release(len(self._spool))
+            self._spool = None
         self._service.closed(self)
         self._transport.close()
 
@@ -201,58 +242,55 @@ class Connection:
             return
         if self.deadline == math.inf:
             self.deadline = time.monotonic() + HANDSHAKE_SECONDS
-        may_wait = self._service.waiting.enter()
+        may_wait = not self._is_parked and self._service.limits.enter()
         try:
             variables = self._transport.handshake(may_wait)
         finally:
             if may_wait:
-                self._service.waiting.leave()
+                self._service.limits.leave()
         if variables is None:
             raise _Parked
         self._base |= variables
         self._handshake_done = True
 
-    # ------------------------------------------------------------ parked, in the loop's thread
+    # ------------------------------------------------------------ parked
 
     def _park(self) -> None:
-        """Leaves the connection to the loop until more has arrived."""
+        """Leaves the connection to the leader until more has arrived."""
         self._served_by = 0
-        self._transport.set_blocking(False)
-        loop = self._service.pump.loop
-        watch = functools.partial(self._transport.watch, loop, READ, self._arrived)
-        if not loop.call(watch if not self._handshake_done else functools.partial(self._arrived, READ, watch)):
+        if self._is_parked:
+            return
+        self._is_parked = True
+        try:
+            REQUEST_THREADS.watch(self._transport.fileno(), self._on_readable)
+        except RuntimeError:  # no thread can be started
+            self._is_parked = False
             self.close()
 
-    def _arrived(self, _events: int, watch: Callable[[], None] | None = None) -> None:
-        """Receives for the connection, and returns it to a thread when a header or body is complete."""
-        is_complete = not self._handshake_done
-        if self._handshake_done:
-            try:
-                data = self._transport.receive_ready()
-            except Disconnected:
-                data = b""
-            if data == b"":
-                self._service.parked_bytes -= len(self._spool or b"")
-                self._transport.watch(self._service.pump.loop, 0, lambda events: None)
-                self.close()
-                return
+    def _unpark(self) -> None:
+        if self._is_parked:
+            self._is_parked = False
+            REQUEST_THREADS.forget(self._transport.fileno())
+
+    def _on_readable(self) -> bool:
+        """Receives, and serves the requests that are complete. Returns whether the connection is still parked."""
+        if not self._handshake_done:
+            self.serve()
+            return self._is_parked
+        try:
+            data = self._transport.receive_now()
             if data:
                 self._parser.feed(data)
-            is_complete = self._is_complete()
-        if not is_complete:
-            if self._service.parked_bytes > PARKED_BYTES and self._spool is not None:
-                self._transport.abort()  # the loop finds the end of the connection next
-            if watch is not None:
-                watch()
-            return
-        self._service.parked_bytes -= len(self._spool or b"")
-        if watch is None:
-            self._transport.watch(self._service.pump.loop, 0, lambda events: None)
-        self._transport.set_blocking(True)
-        self._service.serve(self)
+            if data is not None and self._is_complete():
+                self.serve()
+            elif data == b"":
+                self.close()
+        except Disconnected:
+            self.close()
+        return self._is_parked
 
     def _is_complete(self) -> bool:
-        """Reports whether the header, or the body, has arrived, or is invalid."""
+        """Reports whether the header, or the body, has arrived, or is invalid. Raises Disconnected if too much is held."""
         if self._spool is None:
             if self._parser.buffer:
                 self.deadline = min(self.deadline, time.monotonic() + HEAD_SECONDS)
@@ -260,7 +298,7 @@ class Connection:
         try:
             while piece := self._parser.body(RECEIVE_BYTES):
                 self._spool += piece
-                self._service.parked_bytes += len(piece)
+                self._service.limits.hold(len(piece))
         except BodyError:
             return True  # raised again to the reader of the body
         return piece is not None or len(self._spool) > _PARKED_BODY_BYTES
@@ -268,6 +306,7 @@ class Connection:
     def _hand_over_to_http2(self) -> None:
         from fakekube.net.http2.connection import MultiplexedConnection
 
+        self._unpark()
         self._multiplexed = MultiplexedConnection(self._transport, self._service, self._base, self)
         self._multiplexed.start()
 
@@ -279,12 +318,12 @@ class Connection:
             self.deadline = time.monotonic() + (HEAD_SECONDS if parser.buffer else IDLE_SECONDS)
         while request is None:
             has_begun = bool(parser.buffer)
-            if not self._service.waiting.enter():
+            if self._is_parked or not self._service.limits.enter():
                 raise _Parked
             try:
                 data = self._transport.receive()
             finally:
-                self._service.waiting.leave()
+                self._service.limits.leave()
             if not data:
                 return None
             parser.feed(data)
@@ -296,32 +335,35 @@ class Connection:
 
     def _exchange(self, request: Request) -> _After:
         """Serves one request. Raises _Parked if its body has not arrived, and too many threads wait."""
-        transport, waiting = self._transport, self._service.waiting
-        length, spool = request.fields.length, self._spool
+        transport, limits = self._transport, self._service.limits
+        length = request.fields.length
         waits = False
+        if self._spool is None and (length is None or length > len(self._parser.buffer)):
+            self._body_due = time.monotonic() + BODY_SECONDS
+            waits = not self._is_parked and limits.enter()
+            if not waits:
+                self._begin_spool(request)
+        spool = self._spool
         if spool is not None:
             self.deadline = math.inf
             self._parked_request = self._spool = None
-        elif length is None or length > len(self._parser.buffer):
-            self._body_due = time.monotonic() + BODY_SECONDS
-            waits = waiting.enter()
-            if not waits:
-                self._spool_body(request)
+            limits.release(len(spool))
         body = Body(request, self._parser, transport, self._waits_for_body, spool)
         try:
             return self._answer(request, body)
         finally:
             body.detach()
             if waits:
-                waiting.leave()
+                limits.leave()
 
-    def _spool_body(self, request: Request) -> None:
-        """Makes the loop receive the body. Raises _Parked."""
+    def _begin_spool(self, request: Request) -> None:
+        """Receives the body before the application is called. Raises _Parked unless it has arrived already."""
         if request.fields.expects_continue:
             self._transport.send(CONTINUE)
         self._parked_request, self._spool = request, bytearray()
         self.deadline = self._body_due
-        raise _Parked
+        if not self._is_complete():
+            raise _Parked
 
     def _waits_for_body(self, waits: bool) -> None:
         self.deadline = self._body_due if waits else math.inf
@@ -375,6 +417,7 @@ class Connection:
         try:
             begun = self._begin(environ, answer, stream)
             if begun is not None:
+                self._unpark()
                 handed_over = self._service.pump.add(begun)
                 if not handed_over:
                     begun.conclude()

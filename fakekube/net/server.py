@@ -1,8 +1,8 @@
 """The server: listens, serves every connection in a thread, enforces timeouts, and closes all connections.
 
 The thread of the loop accepts connections, serves streams and ends connections that are idle or slow; it never blocks on a
-client. A connection has a thread of its own during its handshake, and while a request is read or served. All threads belong to
-the process and outlive a server. While a server runs, the switch interval is short (`switch_interval`).
+client. A connection has a thread of its own, or waits for its turn with others (`leader_followers`). All threads belong to the
+process and outlive a server. While a server runs, the switch interval is short (`switch_interval`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from fakekube.base.threads import WORKERS
-from fakekube.net.connection import Application, Connection, WaitingThreads
+from fakekube.net.connection import Application, Connection, ServingLimits
 from fakekube.net.environ import base_environ
 from fakekube.net.loop import READ, joined_loop
 from fakekube.net.pump import Clock, Pump
@@ -80,8 +80,7 @@ class Server:
         self.port = port
         self.max_streams = max_streams
         self.goaway_chance = goaway_chance
-        self.waiting = WaitingThreads()
-        self.parked_bytes = 0
+        self.limits = ServingLimits()
         self._clock = clock
         self._tls = tls
         self._connections: set[Connection] = set()

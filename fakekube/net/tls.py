@@ -150,6 +150,13 @@ class TLSTransport(Transport):
             raise Disconnected(*error.args) from error
         return data
 
+    def receive_now(self) -> bytes | None:
+        self.set_blocking(False)
+        try:
+            return self.receive_ready()
+        finally:
+            self.set_blocking(True)
+
     def send_ready(self, data: bytes | bytearray | memoryview) -> int:
         try:
             return self._socket.send(data)

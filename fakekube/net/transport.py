@@ -91,6 +91,15 @@ class Transport:
         except OSError as error:
             raise Disconnected(*error.args) from error
 
+    def receive_now(self) -> bytes | None:
+        """Like `receive_ready`, with a socket that is blocking for all other methods."""
+        try:
+            return self._socket.recv(RECEIVE_BYTES, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return None
+        except OSError as error:
+            raise Disconnected(*error.args) from error
+
     def send_ready(self, data: bytes | bytearray | memoryview) -> int:
         """Sends the part of the data that the socket accepts without blocking; returns its length. Raises Disconnected."""
         try:

@@ -19,6 +19,7 @@ from collections import defaultdict
 from typing import NamedTuple
 
 from fakekube.apiserver.webhooks.trust import UntrustedError, connected
+from fakekube.net.leader_followers import REQUEST_THREADS
 
 #: The maximum size of a response in bytes, including headers and chunk framing.
 MAX_RESPONSE_BYTES = 32 * 1024 * 1024
@@ -70,6 +71,7 @@ class Connection:
 
     def send(self, data: bytes, deadline: float) -> None:
         """Sends a request; its response must be read before `deadline`. Raises TimeoutError, BrokenError."""
+        REQUEST_THREADS.yield_lead()  # the webhook may use the API
         self._deadline, self._left, self.answered = deadline, MAX_RESPONSE_BYTES, False
         self._socket.settimeout(_left(deadline))
         try:

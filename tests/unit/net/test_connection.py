@@ -14,7 +14,7 @@ from wsgiref.validate import validator
 import pytest
 
 from fakekube.net import Server, connection
-from fakekube.net.connection import IDLE_SECONDS, Connection, WaitingThreads
+from fakekube.net.connection import IDLE_SECONDS, Connection, ServingLimits
 
 TIMEOUT = 10.0
 TYPE = ("Content-Type", "text/plain")
@@ -437,7 +437,7 @@ def test_tcp_nodelay_is_set(serve: Serve, connect: Connect) -> None:
 
 def test_connections_that_wait_have_no_threads_beyond_the_bound(serve: Serve, connect: Connect) -> None:
     server = serve(echo)
-    server.waiting = WaitingThreads(0)
+    server.limits = ServingLimits(0)
     for pieces in (
         [b"GET /a HT", b"TP/1.1\r\nHost: a\r\n", b"\r\n"],
         [b"POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\nab", b"cd", b"ef"],
@@ -454,7 +454,7 @@ def test_connections_that_wait_have_no_threads_beyond_the_bound(serve: Serve, co
 
 def test_client_of_a_parked_body_gets_100_continue_and_errors_of_the_framing(serve: Serve, connect: Connect) -> None:
     server = serve(echo)
-    server.waiting = WaitingThreads(0)
+    server.limits = ServingLimits(0)
     client = connect(server)
     client.send(b"POST /a HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n")
     assert client.until(b"\r\n\r\n") == b"HTTP/1.1 100 Continue"
@@ -472,7 +472,7 @@ def test_bodies_of_parked_connections_are_bounded_together(
 ) -> None:
     monkeypatch.setattr(connection, "PARKED_BYTES", 2)
     server = serve(echo)
-    server.waiting = WaitingThreads(0)
+    server.limits = ServingLimits(0)
     head = b"POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 8\r\n\r\n"
     client = connect(server)
     client.send(head + b"abc")
@@ -482,15 +482,15 @@ def test_bodies_of_parked_connections_are_bounded_together(
     other.close()
     with server._none_left:
         assert server._none_left.wait_for(lambda: not server.is_connected, TIMEOUT)
-    assert server.parked_bytes == 0
+    assert server.limits.parked_bytes == 0
 
 
 def test_deadline_of_a_body(serve: Serve, connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "BODY_SECONDS", -1.0)
     monkeypatch.setattr("fakekube.net.server._ROUND_SECONDS", 0.01)
     server = serve(echo)
-    for waiting in (WaitingThreads(0), WaitingThreads(1)):
-        server.waiting = waiting
+    for limits in (ServingLimits(0), ServingLimits(1)):
+        server.limits = limits
         client = connect(server)
         client.send(b"POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\na")
         client.rest()

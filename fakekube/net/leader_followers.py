@@ -1,0 +1,245 @@
+"""Serves the requests of many connections in turn, so that they do not compete for the interpreter.
+
+A thread per connection is the quickest way to serve one client. With several busy ones, the threads take the interpreter from
+each other several times a request, which costs more than the requests. Connections that notice this wait here instead: one
+thread, the leader, waits for all of them and serves one after the other. If a request takes longer than `_TURN_SECONDS`, because
+it computes or waits, a follower takes the lead, and the former leader only ends its request. A thread that knows that it will
+wait gives up the lead itself (`yield_lead`).
+
+Invariants:
+
+* One thread at a time waits for the descriptors, and a descriptor has at most one callback running.
+* Without a descriptor there is no thread, after a few seconds; before the first one there is no selector either.
+
+Specified by: the pattern Leader/Followers (Schmidt et al., Pattern-Oriented Software Architecture 2).
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import selectors
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+
+from fakekube.base.threads import WORKERS
+
+__all__ = ["REQUEST_THREADS", "LeaderFollowers"]
+
+_logger = logging.getLogger(__name__)
+
+_TURN_SECONDS = 0.005
+"""The time after which a follower takes the lead from a thread that is still in a callback."""
+_ALERT_TURNS = 20
+"""The number of times that the follower looks after the leader was last seen in a callback; then it sleeps until it is called."""
+_PATIENCE = 5.0
+"""Seconds after which a leader without descriptors, or a sleeping follower, ends."""
+
+Callback = Callable[[], bool]
+"""Called when a descriptor is readable; returns whether it is still to be watched."""
+
+
+@dataclass(slots=True, eq=False)
+class _Turn:
+    """One callback that is running."""
+
+    fileno: int
+
+
+class _Lead:
+    """The time in which one thread leads. Only this thread changes it."""
+
+    __slots__ = ("thread", "turn", "turns")
+
+    def __init__(self) -> None:
+        self.thread = 0
+        self.turn: _Turn | None = None
+        """What is running; None while the leader waits."""
+        self.turns = 0
+        """The number of callbacks so far."""
+
+
+class LeaderFollowers:
+    """The descriptors that are watched, the leader and the follower. All methods may be called from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._selector: selectors.BaseSelector | None = None
+        self._lead: _Lead | None = None
+        self._has_follower = False
+        self._alarm = threading.Lock()
+        """Held while the follower sleeps; released to call it."""
+        self._follower_sleeps = False
+
+    def watch(self, fileno: int, callback: Callback) -> None:
+        """Calls `callback` in the leader's thread whenever a descriptor is readable, until it returns False or `forget`.
+
+        Raises:
+            RuntimeError: The system cannot start a thread.
+        """
+        with self._lock:
+            if self._selector is None:
+                self._selector = selectors.DefaultSelector()
+            self._selector.register(fileno, selectors.EVENT_READ, callback)
+            if self._lead is None:
+                self._start_lead()
+
+    def forget(self, fileno: int) -> None:
+        """Stops watching a descriptor; must be called before it is closed or used by another loop."""
+        with self._lock:
+            self._unregister(fileno)
+
+    def yield_lead(self) -> None:
+        """Gives the lead to another thread, if the caller has it: called before the caller waits for something."""
+        lead = self._lead
+        if lead is None or lead.thread != threading.get_ident() or lead.turn is None:
+            return
+        with self._lock:
+            if self._lead is lead:
+                self._unregister(lead.turn.fileno)
+                with suppress(RuntimeError):  # no thread now; a follower takes the lead
+                    self._start_lead()
+
+    def _unregister(self, fileno: int) -> None:
+        if self._selector is not None and fileno in self._selector.get_map():
+            self._selector.unregister(fileno)
+
+    def _start_lead(self) -> None:
+        """Makes another thread the leader. The caller has the lock."""
+        lead = _Lead()
+        WORKERS.run(lambda: self._run_lead(lead))
+        self._lead = lead
+
+    # ---------------------------------------------------------------- in the leader's thread
+
+    def _run_lead(self, lead: _Lead) -> None:
+        """Waits for descriptors and runs their callbacks, until another thread leads or nothing is watched."""
+        selector = self._selector
+        assert selector is not None
+        lead.thread = threading.get_ident()
+        watched = selector.get_map()
+        while True:
+            lead.turn = None
+            found = selector.select(_PATIENCE)
+            if not found and self._end_if_unused(lead):
+                return
+            if self._follower_sleeps or not self._has_follower:
+                self._call_follower()
+            for key, _ in found:
+                if watched.get(key.fd) is not key:
+                    continue  # an earlier callback has changed what is watched; what still happens is found again
+                if not self._run_turn(lead, key.fd, key.data):
+                    return
+
+    def _run_turn(self, lead: _Lead, fileno: int, callback: Callback) -> bool:
+        """Runs a callback; returns False if another thread has taken the lead meanwhile."""
+        lead.turn = _Turn(fileno)
+        lead.turns += 1
+        if self._lead is not lead:
+            return False
+        try:
+            watches = callback()
+        except Exception:
+            _logger.exception("Unexpected error in a server's thread")
+            watches = False
+        if self._lead is lead and watches:
+            return True
+        with self._lock:
+            leads = self._lead is lead
+            if not watches:
+                if leads:
+                    self._unregister_same(fileno, callback)
+            elif not leads and self._selector is not None and fileno not in self._selector.get_map():
+                self._selector.register(fileno, selectors.EVENT_READ, callback)
+            return leads
+
+    def _unregister_same(self, fileno: int, callback: Callback) -> None:
+        """Removes a descriptor, unless it was closed and stands for another connection by now."""
+        key = self._selector.get_map().get(fileno) if self._selector is not None else None
+        if key is not None and key.data == callback:
+            self._unregister(fileno)
+
+    def _end_if_unused(self, lead: _Lead) -> bool:
+        """Ends the lead if nothing is watched. Returns False if it goes on."""
+        with self._lock:
+            assert self._selector is not None
+            if self._lead is lead and not self._selector.get_map():
+                self._lead = None
+                self._selector.close()
+                self._selector = None
+                return True
+        return False
+
+    def _call_follower(self) -> None:
+        """Makes a follower look after the leader."""
+        with self._lock:
+            if self._follower_sleeps:
+                self._follower_sleeps = False
+                self._alarm.release()
+            elif not self._has_follower:
+                self._has_follower = True
+                try:
+                    WORKERS.run(self._follow)
+                except RuntimeError:  # no thread now; called again with the next request
+                    self._has_follower = False
+
+    # ---------------------------------------------------------------- in the follower's thread
+
+    def _follow(self) -> None:
+        """Looks after the leader, and takes the lead if a callback takes too long."""
+        quiet = 0
+        while True:
+            lead = self._lead
+            turn, turns = (None, 0) if lead is None else (lead.turn, lead.turns)
+            time.sleep(_TURN_SECONDS)
+            if lead is not None and turn is not None and lead.turn is turn:
+                if self._take_lead(lead, turn):
+                    return
+            elif lead is self._lead and (lead is None or lead.turns == turns):
+                quiet += 1
+                if quiet >= _ALERT_TURNS:
+                    if not self._sleep():
+                        return
+                    quiet = 0
+                continue
+            quiet = 0
+
+    def _take_lead(self, lead: _Lead, turn: _Turn) -> bool:
+        """Leads in this thread if the callback is still running; returns False if it has ended."""
+        with self._lock:
+            if self._lead is not lead or lead.turn is not turn:
+                return False
+            self._lead = successor = _Lead()
+            self._has_follower = False
+            if (current := lead.turn) is not None:  # it may have begun another one before it saw its successor
+                self._unregister(current.fileno)
+        self._run_lead(successor)
+        return True
+
+    def _sleep(self) -> bool:
+        """Waits until the leader calls; returns False if the follower is not needed any more."""
+        with self._lock:
+            self._alarm.acquire(blocking=False)
+            self._follower_sleeps = True
+        if self._alarm.acquire(timeout=_PATIENCE):
+            self._alarm.release()
+            return True
+        with self._lock:
+            if not self._follower_sleeps:  # called at the last moment
+                return True
+            self._follower_sleeps = self._has_follower = False
+            self._alarm.release()
+            return False
+
+    def _reset(self) -> None:
+        """Forgets everything in a forked process, which does not have the threads."""
+        self.__init__()  # type: ignore[misc]
+
+
+REQUEST_THREADS = LeaderFollowers()
+"""The leader and follower of this process."""
+
+os.register_at_fork(after_in_child=REQUEST_THREADS._reset)

@@ -1,0 +1,170 @@
+"""One thread serves the descriptors in turn; another takes over while a callback takes long."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from fakekube.net import leader_followers
+from fakekube.net.leader_followers import LeaderFollowers
+
+TIMEOUT = 10.0
+
+
+class Pair:
+    """A connection whose server side is watched; what arrives is recorded with the thread that received it."""
+
+    def __init__(self, threads: LeaderFollowers, respond: Callable[[bytes], object] = lambda data: None) -> None:
+        self.client, self.server = socket.socketpair()
+        self.client.settimeout(TIMEOUT)
+        self.threads = threads
+        self.respond = respond
+        self.by: list[int] = []
+        self.running = 0
+        self.closed = threading.Event()
+        threads.watch(self.server.fileno(), self.on_readable)
+
+    def on_readable(self) -> bool:
+        assert not self.running, "two callbacks of one descriptor at the same time"
+        self.running += 1
+        data = self.server.recv(100)
+        self.by.append(threading.get_ident())
+        if data:
+            self.respond(data)
+        self.running -= 1
+        if not data:
+            self.threads.forget(self.server.fileno())
+            self.server.close()
+            self.closed.set()
+            return False
+        self.server.send(data)
+        return True
+
+    def ask(self, data: bytes = b"x") -> bytes:
+        self.client.send(data)
+        return self.client.recv(100)
+
+    def close(self) -> None:
+        self.client.close()
+        assert self.closed.wait(TIMEOUT)
+
+
+@pytest.fixture
+def threads() -> LeaderFollowers:
+    return LeaderFollowers()
+
+
+@pytest.fixture
+def pair(threads: LeaderFollowers) -> Iterator[Callable[..., Pair]]:
+    pairs: list[Pair] = []
+
+    def make(respond: Callable[[bytes], object] = lambda data: None) -> Pair:
+        pairs.append(Pair(threads, respond))
+        return pairs[-1]
+
+    yield make
+    for one in pairs:
+        one.close()
+
+
+def test_one_thread_serves_all(pair: Callable[..., Pair]) -> None:
+    pairs = [pair() for _ in range(5)]
+    for _ in range(3):
+        assert [one.ask() for one in pairs] == [b"x"] * 5
+    assert len({thread for one in pairs for thread in one.by}) == 1
+
+
+def test_a_follower_takes_the_lead_while_a_callback_waits(pair: Callable[..., Pair]) -> None:
+    ended = threading.Event()
+    slow, other = pair(lambda data: ended.wait(TIMEOUT) if data == b"wait" else None), pair()
+    assert slow.ask() == b"x"
+    slow.client.send(b"wait")
+    assert other.ask() == b"x"
+    assert not ended.is_set()
+    ended.set()
+    assert slow.client.recv(100) == b"wait"
+    assert slow.ask(b"again") == b"again"  # it is watched again
+    assert slow.by[0] != other.by[0]
+
+
+def test_many_callbacks_wait_at_the_same_time(pair: Callable[..., Pair]) -> None:
+    together = threading.Barrier(4)
+    pairs = [pair(lambda data: together.wait(TIMEOUT)) for _ in range(4)]
+    for one in pairs:
+        one.client.send(b"x")
+    assert [one.client.recv(100) for one in pairs] == [b"x"] * 4
+    together.abort()
+
+
+def test_the_lead_is_yielded(pair: Callable[..., Pair], threads: LeaderFollowers, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leader_followers, "_TURN_SECONDS", TIMEOUT)  # no follower takes it
+    ended = threading.Event()
+
+    def wait(data: bytes) -> None:
+        threads.yield_lead()
+        assert ended.wait(TIMEOUT)
+
+    slow, other = pair(wait), pair()
+    slow.client.send(b"x")
+    assert other.ask() == b"x"
+    ended.set()
+    assert slow.client.recv(100) == b"x"
+
+
+def test_yielding_does_nothing_in_other_threads(threads: LeaderFollowers, pair: Callable[..., Pair]) -> None:
+    threads.yield_lead()
+    one = pair()
+    assert one.ask() == b"x"
+    threads.yield_lead()
+    assert one.ask() == b"x"
+    assert len(set(one.by)) == 1
+
+
+def test_an_exception_of_a_callback_ends_only_its_own_watch(pair: Callable[..., Pair], caplog: pytest.LogCaptureFixture) -> None:
+    def fail(data: bytes) -> None:
+        raise RuntimeError("no")
+
+    broken, other = pair(fail), pair()
+    broken.closed.set()
+    broken.client.send(b"x")
+    assert other.ask() == b"x"
+    assert other.ask() == b"x"
+    assert "Unexpected error" in caplog.text
+    broken.server.close()
+
+
+def test_threads_end_when_nothing_is_watched(
+    pair: Callable[..., Pair], threads: LeaderFollowers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leader_followers, "_PATIENCE", 0.05)
+    one = pair()
+    assert one.ask() == b"x"
+    one.close()
+    ended = threading.Event()
+    for _ in range(1000):
+        if threads._lead is None and not threads._has_follower:
+            break
+        ended.wait(0.01)
+    assert threads._lead is None
+    assert not threads._has_follower
+    assert pair().ask() == b"x"  # and begin again
+
+
+def test_followers_and_many_clients_lose_nothing(pair: Callable[..., Pair]) -> None:
+    """Callbacks that take about as long as a turn change the leader all the time."""
+    pause = threading.Event()
+    pairs = [pair(lambda data: pause.wait(0.004)) for _ in range(8)]
+    results: list[list[bytes]] = []
+
+    def use(one: Pair) -> None:
+        results.append([one.ask(b"%d" % number) for number in range(20)])
+
+    clients = [threading.Thread(target=use, args=(one,)) for one in pairs]
+    for client in clients:
+        client.start()
+    for client in clients:
+        client.join(TIMEOUT)
+    assert results == [[b"%d" % number for number in range(20)]] * 8
