@@ -14,8 +14,6 @@ from fakekube.net.response import Head, encode_head
 from fakekube.net.transport import Transport
 from fakekube.net.wsgi_response import Fields, WSGIResponse
 
-__all__ = ["Answer"]
-
 _MEASURED_BYTES = 2048
 """Bodies up to this size have a Content-Length; net/http sends longer ones in chunks (bufferBeforeChunkingSize)."""
 _LAST_CHUNK = b"\r\n0\r\n\r\n"
@@ -84,7 +82,7 @@ class Answer(WSGIResponse):
         if head.chunked:
             data += b"%x\r\n%b\r\n" % (len(piece), piece) if piece else b""
         elif head.has_body:
-            data += self._measured(piece)
+            data += self._limit_to_length(piece)
         if data:
             self._transport.send(data)
 
@@ -93,14 +91,14 @@ class Answer(WSGIResponse):
         if head.chunked:
             self._send_in_one_chunk(head, body)
             return
-        body = self._measured(body) if head.has_body else b""
+        body = self._limit_to_length(body) if head.has_body else b""
         if len(body) <= _JOINED_BYTES:
             self._transport.send(head.data + body)
         else:
             self._transport.send(head.data + body[:_JOINED_BYTES])
             self._transport.send(memoryview(body)[_JOINED_BYTES:])
 
-    def _end(self) -> None:
+    def _send_end(self) -> None:
         if self.head is not None and self.head.chunked:
             self._transport.send(b"0\r\n\r\n")
 
@@ -112,7 +110,7 @@ class Answer(WSGIResponse):
         for piece in (begin, body, _LAST_CHUNK):
             self._transport.send(piece)
 
-    def _measured(self, piece: bytes) -> bytes:
+    def _limit_to_length(self, piece: bytes) -> bytes:
         """Returns the part of a piece that does not exceed the declared length."""
         if self._left is None:
             return piece

@@ -16,7 +16,6 @@ from fakekube.net.transport import Transport
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
-__all__ = ["CONTINUE", "MAX_DISCARDED_BYTES", "Body", "Readable", "body_stream"]
 
 MAX_DISCARDED_BYTES = 256 << 10
 """The number of unread bytes that net/http discards to keep a connection (maxPostHandlerReadBytes)."""

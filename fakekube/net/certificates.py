@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from cryptography import x509
     from cryptography.hazmat.primitives.asymmetric import ec
 
-__all__ = ["ADMIN_GROUPS", "ADMIN_NAME", "Credentials", "client_credentials", "credentials"]
 
 ADMIN_NAME = "kubernetes-admin"
 ADMIN_GROUPS = ("system:masters", "kubeadm:cluster-admins")

@@ -32,9 +32,8 @@ from fakekube.net.transport import RECEIVE_BYTES, Disconnected, Transport
 if TYPE_CHECKING:
     from fakekube.net.http2.connection import MultiplexedConnection
 
-__all__ = ["Application", "Connection", "Service", "ServingLimits", "is_stream"]
 
-_logger = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 HANDSHAKE_SECONDS = 32.0
 HEAD_SECONDS = 32.0
@@ -64,12 +63,12 @@ class ServingLimits:
         self.parked_bytes = 0
         """The number of bytes of the bodies of parked connections."""
 
-    def begin(self) -> None:
+    def begin_serving(self) -> None:
         """Called when a thread begins to serve a connection."""
         with self._lock:
             self._busy += 1
 
-    def end(self) -> None:
+    def end_serving(self) -> None:
         """Called when it has ended."""
         with self._lock:
             self._busy -= 1
@@ -126,7 +125,7 @@ class Service(Protocol):
     def serve(self, connection: Connection) -> None:
         """Serves the connection again, in a thread."""
 
-    def closed(self, connection: Connection) -> None:
+    def on_connection_closed(self, connection: Connection) -> None:
         """Called when the connection is closed."""
 
 
@@ -182,11 +181,11 @@ class Connection:
 
     def serve(self) -> None:
         """Serves requests until the connection ends or is handed to the pump. Never raises."""
-        self._service.limits.begin()
+        self._service.limits.begin_serving()
         try:
             self._serve()
         finally:
-            self._service.limits.end()
+            self._service.limits.end_serving()
 
     def _serve(self) -> None:
         after = _CLOSE
@@ -208,7 +207,7 @@ class Connection:
             self._park()
             return
         except Exception:
-            _logger.exception("Unexpected error on a connection")
+            _log.exception("Unexpected error on a connection")
             after = _CLOSE
         if after is _LINGER:
             self._transport.linger()
@@ -234,7 +233,7 @@ class Connection:
         if self._spool:
             self._service.limits.release(len(self._spool))
             self._spool = None
-        self._service.closed(self)
+        self._service.on_connection_closed(self)
         self._transport.close()
 
     def _handshake(self) -> None:
@@ -405,7 +404,7 @@ class Connection:
                 raise
             raise ProtocolError from error
         except Exception:
-            _logger.exception("The application failed: %s %s", request.method, request.target)
+            _log.exception("The application failed: %s %s", request.method, request.target)
             if answer.head is not None:
                 raise Disconnected("the application failed after the header was sent") from None
             answer.send_plain("500 Internal Server Error", text=b"500 Internal Server Error")
@@ -443,14 +442,14 @@ class Connection:
                 self._transport.send(head)
                 return None
             framing = Chunked(self._parser, encoded.keep_alive) if encoded.chunked else Bare(self._parser)
-        delivery = Delivery(stream, framing, self._transport, self._released)
+        delivery = Delivery(stream, framing, self._transport, self._on_stream_end)
         self._transport.set_blocking(False)
         if delivery.begin(head) is not Progress.ENDED:
             return delivery
         self._transport.set_blocking(True)
         return None
 
-    def _released(self, reusable: bool) -> None:
+    def _on_stream_end(self, reusable: bool) -> None:
         """Called when the pump has ended the response."""
         if reusable:
             self._transport.set_blocking(True)

@@ -15,8 +15,6 @@ from urllib.parse import unquote_to_bytes
 from fakekube.net.http1 import Fields, Request
 from fakekube.net.wsgi import environ_key
 
-__all__ = ["base_environ", "make_environ"]
-
 _ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:(?://([^/?]*))?")
 
 _ONCE = frozenset({"accept", "accept-encoding", "authorization", "content-type", "if-none-match", "user-agent"})
@@ -72,11 +70,11 @@ def make_environ(base: dict[str, Any], request: Request, body: IO[bytes]) -> dic
 def _variables(fields: Fields) -> dict[str, str]:
     """Returns the variables for a header block; computed once for each block."""
     if not fields.variables:
-        fields.variables.update(_made(fields))
+        fields.variables.update(_make_variables(fields))
     return fields.variables
 
 
-def _made(fields: Fields) -> dict[str, str]:
+def _make_variables(fields: Fields) -> dict[str, str]:
     variables: dict[str, str] = {}
     repeated: dict[str, list[str]] = {}
     for name, value in fields.pairs:

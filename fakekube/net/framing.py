@@ -12,8 +12,6 @@ from fakekube.net import websocket
 from fakekube.net.http1 import RequestParser
 from fakekube.net.streams import Fragment, Tunnel
 
-__all__ = ["Bare", "Chunked", "Framing", "Raw", "WebSocketMessages"]
-
 
 class Framing(Protocol):
     """The encoding of a streaming response on one connection."""

@@ -27,9 +27,7 @@ from dataclasses import dataclass
 
 from fakekube.base.threads import WORKERS
 
-__all__ = ["REQUEST_THREADS", "LeaderFollowers"]
-
-_logger = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 _TURN_SECONDS = 0.005
 """The time after which a follower takes the lead from a thread that is still in a callback."""
@@ -143,7 +141,7 @@ class LeaderFollowers:
         try:
             watches = callback()
         except Exception:
-            _logger.exception("Unexpected error in a server's thread")
+            _log.exception("Unexpected error in a server's thread")
             watches = False
         if self._lead is lead and watches:
             return True

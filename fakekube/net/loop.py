@@ -18,12 +18,10 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 
-__all__ = ["READ", "WRITE", "Loop", "joined_loop"]
-
 READ = selectors.EVENT_READ
 WRITE = selectors.EVENT_WRITE
 
-_logger = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 _PORTION_SECONDS = 0.002
 """The time after which events, or calls, wait until the members were called again."""
@@ -170,14 +168,14 @@ class Loop:
     def _before_wait(self) -> float | None:
         if not self._members:
             return self._patience
-        waits = [wait for member in self._members if (wait := self._asked(member)) is not None]
+        waits = [wait for member in self._members if (wait := self._call_member(member)) is not None]
         return min(waits, default=None)
 
-    def _asked(self, member: Member) -> float | None:
+    def _call_member(self, member: Member) -> float | None:
         try:
             return member()
         except Exception:
-            _logger.exception("Unexpected error in the server's thread")
+            _log.exception("Unexpected error in the server's thread")
             return None
 
     def _end_if_unused(self) -> None:
@@ -198,7 +196,7 @@ class Loop:
         try:
             callback(*arguments)
         except Exception:
-            _logger.exception("Unexpected error in the server's thread")
+            _log.exception("Unexpected error in the server's thread")
 
 
 _sharing = threading.Lock()

@@ -19,8 +19,6 @@ from typing import NamedTuple
 
 from fakekube.net.streams import Notifier
 
-__all__ = ["CAPACITY", "Pipe", "TerminalSize", "TerminalSizeQueue"]
-
 #: Bytes that a pipe holds by default.
 CAPACITY = 64 * 1024
 

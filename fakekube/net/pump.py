@@ -31,9 +31,7 @@ from fakekube.net.loop import READ, WRITE, Loop
 from fakekube.net.streams import BrokenStreamError, Source, Stream
 from fakekube.net.transport import Disconnected, Transport
 
-__all__ = ["Clock", "Delivery", "FrameCache", "Progress", "Pump"]
-
-_logger = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 _MAX_REPLY_BYTES = 65536
 _ROUND_SECONDS = 0.002
@@ -318,7 +316,7 @@ class Pump:
             self._remove(delivery, reusable=False)
             return
         except Exception:
-            _logger.exception("A stream failed")
+            _log.exception("A stream failed")
             self._remove(delivery, reusable=False)
             return
         if progress is _ENDED:
@@ -336,9 +334,9 @@ class Pump:
         events = 0 if delivery.paused else READ
         if delivery.progress is _BLOCKED:
             events |= WRITE
-        delivery.transport.watch(self.loop, events, lambda events: self._happened(delivery, events))
+        delivery.transport.watch(self.loop, events, lambda events: self._on_events(delivery, events))
 
-    def _happened(self, delivery: Delivery, events: int) -> None:
+    def _on_events(self, delivery: Delivery, events: int) -> None:
         try:
             if events & READ:
                 if not delivery.receive():
@@ -350,7 +348,7 @@ class Pump:
             self._remove(delivery, reusable=False)
             return
         except Exception:
-            _logger.exception("A stream failed")
+            _log.exception("A stream failed")
             self._remove(delivery, reusable=False)
             return
         if events & WRITE or delivery.replies or delivery.framing.client_closed:
@@ -369,7 +367,7 @@ class Pump:
         try:
             delivery.stream.close()
         except Exception:
-            _logger.exception("A stream failed to close")
+            _log.exception("A stream failed to close")
         delivery.released(reusable)
 
     def _schedule(self, delivery: Delivery) -> None:

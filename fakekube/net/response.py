@@ -11,8 +11,6 @@ from dataclasses import dataclass
 
 from fakekube.net.http1 import Request
 
-__all__ = ["Head", "encode_head"]
-
 _BODILESS = frozenset({"204", "304"})
 
 

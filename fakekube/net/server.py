@@ -29,7 +29,6 @@ from fakekube.net.transport import Transport
 if TYPE_CHECKING:
     import ssl
 
-__all__ = ["DEFAULT_MAX_STREAMS", "Server"]
 
 DEFAULT_MAX_STREAMS = 100
 """The default of kube-apiserver for --http2-max-streams-per-connection (secure_serving.go)."""
@@ -111,7 +110,7 @@ class Server:
         self._clock.subscribe(self._loop.wake)
         self._running = True
         self._change_loop(self._listen_to_clients)
-        SWITCH_INTERVAL.begin()
+        SWITCH_INTERVAL.shorten()
 
     @property
     def is_connected(self) -> bool:
@@ -200,7 +199,7 @@ class Server:
             self._none_left.wait_for(lambda: all(one.served_by == me for one in self._connections), _STOP_PATIENCE)
         self._clock.unsubscribe(self._forget_date)
         self._clock.unsubscribe(self._loop.wake)
-        SWITCH_INTERVAL.end()
+        SWITCH_INTERVAL.restore()
 
     def __enter__(self) -> Self:
         self.start()
@@ -228,7 +227,7 @@ class Server:
         except RuntimeError:
             connection.close()
 
-    def closed(self, connection: Connection) -> None:
+    def on_connection_closed(self, connection: Connection) -> None:
         """Called when a connection is closed."""
         with self._none_left:
             self._connections.discard(connection)

@@ -18,17 +18,6 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 if TYPE_CHECKING:
     from fakekube.base.clock import Clock
 
-__all__ = [
-    "BrokenStreamError",
-    "Fragment",
-    "Notifier",
-    "Source",
-    "Stream",
-    "Tunnel",
-    "WholeStream",
-    "frames_of",
-    "subscribe_weakly",
-]
 
 Subscriber = TypeVar("Subscriber")
 
@@ -128,7 +117,7 @@ class Fragment(bytes):
     """Whether it is the last part of its frame."""
 
     @classmethod
-    def of(cls, data: bytes, *, begins: bool, ends: bool) -> Fragment:
+    def part_of(cls, data: bytes, *, begins: bool, ends: bool) -> Fragment:
         """Returns a part of a frame."""
         fragment = cls(data)
         fragment.begins, fragment.ends = begins, ends

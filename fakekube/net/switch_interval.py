@@ -11,8 +11,6 @@ from __future__ import annotations
 import sys
 import threading
 
-__all__ = ["SWITCH_INTERVAL", "SwitchInterval"]
-
 _SECONDS = 1e-4
 
 
@@ -24,7 +22,7 @@ class SwitchInterval:
         self._servers = 0
         self._before = self._while_serving = 0.0
 
-    def begin(self) -> None:
+    def shorten(self) -> None:
         """Called when a server starts."""
         with self._lock:
             self._servers += 1
@@ -33,7 +31,7 @@ class SwitchInterval:
                 sys.setswitchinterval(min(self._before, _SECONDS))
                 self._while_serving = sys.getswitchinterval()  # the interpreter rounds the value
 
-    def end(self) -> None:
+    def restore(self) -> None:
         """Called when a server stops."""
         with self._lock:
             self._servers -= 1

@@ -23,8 +23,6 @@ from typing import Any, cast
 
 from fakekube.net.transport import RECEIVE_BYTES, Disconnected, Transport
 
-__all__ = ["TLSTransport", "server_context"]
-
 _NOT_TLS = b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n"
 """The response of net/http to a client that sends plain HTTP."""
 

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from fakekube.net.loop import Loop
 
-__all__ = ["RECEIVE_BYTES", "Disconnected", "Transport"]
 
 RECEIVE_BYTES = 65536
 _LINGER_SECONDS = 0.5

@@ -19,20 +19,6 @@ from typing import Any, NamedTuple
 
 from fakekube.net.wsgi import Headers
 
-__all__ = [
-    "BINARY",
-    "CLOSE_NORMAL",
-    "CLOSE_PROTOCOL_ERROR",
-    "FrameReader",
-    "Piece",
-    "Refused",
-    "accept",
-    "binary",
-    "close",
-    "handshake",
-    "text",
-]
-
 CLOSE_NORMAL = 1000
 CLOSE_PROTOCOL_ERROR = 1002
 
@@ -194,7 +180,7 @@ class FrameReader:
             return False
         self._left -= size
         if self._receive is not None and not self._drops:
-            piece = _masked(bytes(buffer[:size]), self._mask)
+            piece = _apply_mask(bytes(buffer[:size]), self._mask)
             rotated = size % 4
             self._mask = self._mask[rotated:] + self._mask[:rotated]
             self._receive(Piece(self._opcode, piece, self._begins, not self._left))
@@ -261,13 +247,13 @@ class FrameReader:
         kept = min(length, _MAX_CONTROL)
         if len(buffer) < start + kept:
             return None
-        payload = _masked(bytes(buffer[start : start + kept]), bytes(buffer[start - 4 : start]))
+        payload = _apply_mask(bytes(buffer[start : start + kept]), bytes(buffer[start - 4 : start]))
         del buffer[: start + kept]
         self._left, self._drops = length - kept, True
         return _frame(_PONG, payload) if opcode == _PING else b""
 
 
-def _masked(data: bytes, mask: bytes) -> bytes:
+def _apply_mask(data: bytes, mask: bytes) -> bytes:
     """Applies a mask to data, or removes it."""
     if not data:
         return data

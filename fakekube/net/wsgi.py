@@ -14,8 +14,6 @@ from urllib.parse import quote
 
 from fakekube.base.golang.strings import text_of_native
 
-__all__ = ["Environment", "Headers", "body_reader", "environ_key", "path_of", "request_uri"]
-
 Environment = dict[str, Any]
 
 _WITHOUT_PREFIX: Final = {"content-type": "CONTENT_TYPE", "content-length": "CONTENT_LENGTH"}  # PEP 3333

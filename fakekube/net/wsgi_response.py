@@ -11,8 +11,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 
-__all__ = ["Fields", "WSGIResponse"]
-
 Fields = Sequence[tuple[str, str]]
 _ExcInfo = tuple[type[BaseException], BaseException, TracebackType]
 
@@ -51,7 +49,7 @@ class WSGIResponse(ABC):
             if piece:
                 self.write(piece)
         if self.head_sent:
-            self._end()
+            self._send_end()
         else:
             self._send_whole(b"")
 
@@ -64,5 +62,5 @@ class WSGIResponse(ABC):
         """Sends the header and the whole body."""
 
     @abstractmethod
-    def _end(self) -> None:
+    def _send_end(self) -> None:
         """Ends a body that was sent in pieces."""

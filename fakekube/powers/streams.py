@@ -178,7 +178,7 @@ class ObservedStream:
                 raise self._broken()
         self._sent_bytes += size
         self._piece_start += size
-        piece = Fragment.of(frame[start : start + size], begins=not start, ends=self._piece_start == len(frame))
+        piece = Fragment.part_of(frame[start : start + size], begins=not start, ends=self._piece_start == len(frame))
         if piece.ends:
             del self._pieces[0]
             self._piece_start = 0

@@ -12,8 +12,6 @@ from typing import Final, Protocol
 
 from fakekube.net.http1.headers import MIMEHeaderError, parse_mime_header
 
-__all__ = ["Body", "BodyError", "ChunkedBody", "SizedBody", "UnboundedBody"]
-
 _MAX_LINE: Final = 4096
 """The maximum length of a chunk's size line and of all trailers, in bytes: the size of net/http's read buffer."""
 _MAX_CHUNK_OVERHEAD: Final = 16 * 1024

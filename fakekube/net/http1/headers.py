@@ -13,8 +13,6 @@ from typing import Final
 
 from fakekube.base.golang.quoting import go_quote
 
-__all__ = ["CONTENT_LENGTH", "TOKEN", "MIMEHeaderError", "header_tokens", "parse_content_length", "parse_mime_header"]
-
 TOKEN: Final = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]"
 """The pattern of one character of a token."""
 
@@ -35,7 +33,7 @@ def parse_mime_header(block: str) -> list[tuple[str, str]]:
     """Returns the names, as sent, and the values of a header block.
 
     Args:
-        block: The lines of the block, each with its line end, and the empty line at its end. Latin-1.
+        block: the lines of the block, each with its line end, and the empty line at its end. Latin-1.
 
     Raises:
         MIMEHeaderError: The block is malformed.

@@ -19,8 +19,6 @@ from dataclasses import dataclass, field
 from fakekube.net.http1.bodies import Body, ChunkedBody, SizedBody
 from fakekube.net.http1.headers import TOKEN, MIMEHeaderError, header_tokens, parse_content_length, parse_mime_header
 
-__all__ = ["MAX_HEAD_BYTES", "Fields", "ProtocolError", "Request", "RequestParser", "is_valid_target"]
-
 MAX_HEAD_BYTES = (1 << 20) + 4096
 """MaxHeaderBytes of kube-apiserver, and the 4096 bytes that net/http adds to it."""
 

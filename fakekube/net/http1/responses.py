@@ -20,16 +20,6 @@ from fakekube.base.golang.quoting import go_quote
 from fakekube.net.http1.bodies import Body, BodyError, ChunkedBody, SizedBody, UnboundedBody
 from fakekube.net.http1.headers import MIMEHeaderError, header_tokens, parse_content_length, parse_mime_header, quote_line
 
-__all__ = [
-    "MAX_RESPONSE_HEADER_BYTES",
-    "ConnectionEndedError",
-    "MalformedResponseError",
-    "Response",
-    "ResponseParser",
-    "ResponseReader",
-    "decompress_gzip",
-]
-
 MAX_RESPONSE_HEADER_BYTES: Final = 10 << 20
 """The maximum size of status lines and headers, in bytes (the Transport's MaxResponseHeaderBytes)."""
 
@@ -93,7 +83,7 @@ class ResponseParser:
         """Returns the next response that is not informational; None if it is incomplete.
 
         Args:
-            method: The method of the request.
+            method: the method of the request.
 
         Raises:
             ConnectionEndedError: The connection ended before it.

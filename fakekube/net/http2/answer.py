@@ -16,8 +16,6 @@ from fakekube.net.http2.header_blocks import encode_block
 from fakekube.net.http2.stream import RequestStream
 from fakekube.net.wsgi_response import Fields, WSGIResponse
 
-__all__ = ["AnswerSink", "StreamAnswer"]
-
 _MEASURED_BYTES = 4096
 """Bodies up to this size have a Content-Length (handlerChunkBytes)."""
 _BODILESS = frozenset({"204", "304"})
@@ -95,7 +93,7 @@ class StreamAnswer(WSGIResponse):
             body = body[: self._left]
         self._sink.send_answer(self._stream, block, body if self._has_body and body else None)
 
-    def _end(self) -> None:
+    def _send_end(self) -> None:
         if self._has_body:
             self._sink.send_end(self._stream)
 

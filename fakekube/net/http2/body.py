@@ -9,8 +9,6 @@ from fakekube.net.body import body_stream
 from fakekube.net.http1 import BodyError
 from fakekube.net.http2.stream import RequestStream
 
-__all__ = ["BodySource", "open_body"]
-
 
 class BodySource(Protocol):
     """The part of the connection that bodies use."""

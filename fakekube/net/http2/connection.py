@@ -24,9 +24,7 @@ from fakekube.net.http2.stream_transport import StreamTransport
 from fakekube.net.loop import WRITE
 from fakekube.net.transport import Disconnected, Transport
 
-__all__ = ["MultiplexedConnection"]
-
-_logger = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 _LISTENING_MILLISECONDS = 100
 """How long a worker waits for the next request."""
@@ -59,7 +57,7 @@ class MultiplexedConnection(ConnectionSocket):
         except RuntimeError:
             with self._lock:
                 self._running -= 1
-                self._protocol.answered()
+                self._protocol.end_request()
                 self._protocol.reset(stream.stream_id, ErrorCode.REFUSED_STREAM)
                 self._call_flush()
 
@@ -71,7 +69,7 @@ class MultiplexedConnection(ConnectionSocket):
         following: RequestStream | None = stream
         while following is not None:
             goes_on = self._exchange(following)
-            following = self._answered(goes_on)
+            following = self._finish_request(goes_on)
         with self._lock:
             self._threads.discard(thread)
             self._running -= 1
@@ -85,16 +83,16 @@ class MultiplexedConnection(ConnectionSocket):
         except Disconnected:
             pass
         except Exception:
-            _logger.exception("Unexpected error on a stream")
+            _log.exception("Unexpected error on a stream")
         self.break_stream(stream)
         return False
 
-    def _answered(self, goes_on: bool) -> RequestStream | None:
+    def _finish_request(self, goes_on: bool) -> RequestStream | None:
         """Called when a request is served, or its response is handed to the pump; returns the next request for this thread."""
         protocol = self._protocol
         with self._lock:
             if not goes_on:
-                protocol.answered()
+                protocol.end_request()
             self._leave_to_loop()
             if not protocol.streams and not protocol.failed:
                 self._set_idle_deadline()
@@ -252,10 +250,10 @@ class MultiplexedConnection(ConnectionSocket):
         if stream.closed or (transport.wants_write and may_send):
             self._loop.call(transport.notify)
 
-    def released(self, stream: RequestStream, is_complete: bool) -> None:
+    def on_stream_end(self, stream: RequestStream, is_complete: bool) -> None:
         """See `exchange.Host`."""
         with self._lock:
-            self._protocol.answered()
+            self._protocol.end_request()
             if not stream.closed and is_complete:
                 self._protocol.send_data(stream, b"", ends=True)
             elif not stream.closed:

@@ -26,9 +26,7 @@ from fakekube.net.http2.stream_transport import StreamTransport
 from fakekube.net.loop import READ, WRITE
 from fakekube.net.transport import Disconnected, Transport
 
-__all__ = ["ConnectionSocket", "Owner"]
-
-_logger = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 _PREFACE_SECONDS = 10.0
 """The timeout for the preface and the first SETTINGS (prefaceTimeout)."""
@@ -79,7 +77,7 @@ class ConnectionSocket:
         """Hands the socket to the loop."""
         self._owner.deadline = time.monotonic() + _PREFACE_SECONDS
         self._transport.set_blocking(False)
-        if not self._loop.call(lambda: self._happened(READ)):
+        if not self._loop.call(lambda: self._on_events(READ)):
             self._ended = True
             self._owner.close()
 
@@ -111,11 +109,11 @@ class ConnectionSocket:
         except Disconnected:
             self._lose()
         except Exception:
-            _logger.exception("Unexpected error on a connection")
+            _log.exception("Unexpected error on a connection")
             protocol.fail(ErrorCode.INTERNAL_ERROR)
-        return self._started()
+        return self._count_new_requests()
 
-    def _started(self) -> list[RequestStream]:
+    def _count_new_requests(self) -> list[RequestStream]:
         started: list[RequestStream] = []
         while (stream := self._protocol.next_request()) is not None:
             started.append(stream)
@@ -131,7 +129,7 @@ class ConnectionSocket:
             if not sent:
                 break
             del output[:sent]
-            protocol.drained()
+            protocol.on_sent()
 
     def fall_silent(self) -> None:
         """See `exchange.Host`."""
@@ -172,18 +170,18 @@ class ConnectionSocket:
             self._loop.call(self._flush)
 
     def _watch(self, events: int) -> None:
-        """Makes the loop call `_happened` for these events only."""
+        """Makes the loop call `_on_events` for these events only."""
         if events != self._events:
             self._events = events
-            self._loop.watch(self._transport.fileno(), events, self._happened)
+            self._loop.watch(self._transport.fileno(), events, self._on_events)
 
     # ------------------------------------------------------------ in the loop's thread
 
     def _flush(self) -> None:
         self._flush_called = False
-        self._happened(0)
+        self._on_events(0)
 
-    def _happened(self, events: int) -> None:
+    def _on_events(self, events: int) -> None:
         protocol = self._protocol
         with self._lock:
             if self._ended:
@@ -191,7 +189,7 @@ class ConnectionSocket:
             if events & READ:
                 started = self._receive()
             else:
-                started = self._started()
+                started = self._count_new_requests()
                 try:
                     self._send()
                 except Disconnected:
@@ -206,7 +204,7 @@ class ConnectionSocket:
         for stream in started:
             self._serve_in_worker(stream)
         if is_gone:
-            self._end()
+            self._end_connection()
         self._notify(ended, has_changed)
 
     def _update_watch(self) -> None:
@@ -238,7 +236,7 @@ class ConnectionSocket:
             for listener in list(self._blocked.values()):
                 listener.notify()
 
-    def _end(self) -> None:
+    def _end_connection(self) -> None:
         """Ends the connection; closes the socket if no worker uses it."""
         self._owner.deadline = math.inf
         with self._lock:

@@ -19,8 +19,6 @@ from fakekube.net.http2.reader import MAX_FRAME_BYTES
 from fakekube.net.http2.sender import Sender
 from fakekube.net.http2.stream import Inflow, RequestStream
 
-__all__ = ["MAX_AWAITED_BODY", "STREAM_BUFFER", "ConnectionState"]
-
 #: The window of a stream (resourceBody99Percentile in secure_serving.go).
 STREAM_BUFFER = 256 << 10
 MAX_AWAITED_BODY = 128 << 10
@@ -44,9 +42,9 @@ class ConnectionState:
         self.ended: list[RequestStream] = []
         """Streams that have ended; the connection empties the list."""
         self._max_streams = max_streams
-        self._sender = Sender(self._completed)
+        self._sender = Sender(self._on_response_encoded)
         self.output = self._sender.output
-        """The bytes to send. The sender deletes sent bytes, and calls `drained`."""
+        """The bytes to send. The sender deletes sent bytes, and calls `on_sent`."""
         self._inflow = Inflow(frames.INITIAL_WINDOW)
         self._last_stream = 0
         self._waiting: deque[RequestStream] = deque()
@@ -82,7 +80,7 @@ class ConnectionState:
                 return stream
         return None
 
-    def answered(self) -> None:
+    def end_request(self) -> None:
         """Called when the application has served a request."""
         self._answering -= 1
 
@@ -120,10 +118,10 @@ class ConnectionState:
         if not stream.closed:
             self._sender.rest(stream, data)
 
-    def drained(self) -> None:
+    def on_sent(self) -> None:
         """Called after bytes of `output` were sent."""
         self.changed = True
-        self._sender.drained()
+        self._sender.on_sent()
 
     def may_send(self, stream: RequestStream) -> bool:
         """Reports whether `send_data` would send something."""
@@ -181,11 +179,11 @@ class ConnectionState:
         """Reports whether the connection can be closed after `output` is sent."""
         return self.failed or (self.going_away and not self.streams)
 
-    def _completed(self, stream: RequestStream) -> None:
+    def _on_response_encoded(self, stream: RequestStream) -> None:
         """Called when a response is complete; resets the stream if the client still sends its request."""
         if not stream.remote_ended:
             self._stopped.append(stream.stream_id)
-            self._sender.late(frames.rst_stream(stream.stream_id, ErrorCode.NO_ERROR))
+            self._sender.send_late(frames.rst_stream(stream.stream_id, ErrorCode.NO_ERROR))
         if stream.is_last:
             self.go_away()
         self._close(stream)

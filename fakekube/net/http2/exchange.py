@@ -23,9 +23,7 @@ from fakekube.net.pump import Delivery, Progress
 from fakekube.net.streams import BrokenStreamError, Stream
 from fakekube.net.transport import Disconnected
 
-__all__ = ["Host", "exchange"]
-
-_logger = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 _PLAIN_TEXT = (("Content-Type", "text/plain; charset=utf-8"), ("X-Content-Type-Options", "nosniff"))
 _HTML = (("Content-Type", "text/html; charset=utf-8"),)
@@ -42,7 +40,7 @@ class Host(AnswerSink, BodySource, Multiplexer, Protocol):
     def whole_body(self, stream: RequestStream) -> bytes | None:
         """Returns the body of the request if it has arrived completely, else None."""
 
-    def released(self, stream: RequestStream, is_complete: bool) -> None:
+    def on_stream_end(self, stream: RequestStream, is_complete: bool) -> None:
         """Called when the pump has ended the response on a stream."""
 
     def fall_silent(self) -> None:
@@ -88,7 +86,7 @@ def _run(host: Host, stream: RequestStream, answer: StreamAnswer) -> bool:
     except (BrokenStreamError, BodyError):
         host.break_stream(stream)
     except Exception:
-        _logger.exception("The application failed: %s %s", request.method, request.target)
+        _log.exception("The application failed: %s %s", request.method, request.target)
         host.break_stream(stream)
     return False
 
@@ -103,7 +101,7 @@ def _stream(host: Host, stream: RequestStream, answer: StreamAnswer, body: Strea
             when_silent = getattr(body, "when_silent", None)
             if when_silent is not None:
                 when_silent(host.fall_silent)
-            delivery = Delivery(body, Unframed(), StreamTransport(host, stream), functools.partial(host.released, stream))
+            delivery = Delivery(body, Unframed(), StreamTransport(host, stream), functools.partial(host.on_stream_end, stream))
             if delivery.begin(b"") is Progress.ENDED:
                 host.send_end(stream)
             else:

@@ -8,40 +8,6 @@ from __future__ import annotations
 import struct
 from enum import IntEnum
 
-__all__ = [
-    "ACK",
-    "CONTINUATION",
-    "DATA",
-    "END_HEADERS",
-    "END_STREAM",
-    "GOAWAY",
-    "HEADERS",
-    "HEADER_BYTES",
-    "INITIAL_FRAME_BYTES",
-    "INITIAL_WINDOW",
-    "LARGEST_WINDOW",
-    "PADDED",
-    "PING",
-    "PREFACE",
-    "PRIORITY",
-    "PRIORITY_FLAG",
-    "PRIORITY_UPDATE",
-    "PUSH_PROMISE",
-    "RST_STREAM",
-    "SETTINGS",
-    "WINDOW_UPDATE",
-    "ConnectionFailure",
-    "ErrorCode",
-    "Setting",
-    "StreamFailure",
-    "frame",
-    "goaway",
-    "rst_stream",
-    "settings",
-    "unpadded",
-    "window_update",
-]
-
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 """The bytes that a client sends before its first frame."""
 HEADER_BYTES = 9
@@ -135,7 +101,7 @@ def goaway(last_stream_id: int, code: int) -> bytes:
     return frame(GOAWAY, 0, 0, struct.pack(">II", last_stream_id, code))
 
 
-def unpadded(payload: bytes) -> bytes:
+def remove_padding(payload: bytes) -> bytes:
     """Returns a payload without its padding. Raises ConnectionFailure if the padding is longer than the payload."""
     if not payload or payload[0] >= len(payload):
         raise ConnectionFailure(ErrorCode.PROTOCOL_ERROR)

@@ -20,8 +20,6 @@ from hpack.table import HeaderTable
 from fakekube.net.http1 import Fields, Request, is_valid_target
 from fakekube.net.http2.frames import ConnectionFailure, ErrorCode
 
-__all__ = ["MAX_LIST_BYTES", "BlockDecoder", "MalformedRequest", "encode_block", "parse_request"]
-
 MAX_LIST_BYTES = (1 << 20) + 320
 """SETTINGS_MAX_HEADER_LIST_SIZE: MaxHeaderBytes of kube-apiserver, and the 320 bytes that Go adds to it."""
 _DECODED_BYTES = MAX_LIST_BYTES + (256 << 10)
@@ -103,15 +101,15 @@ def _is_affordable(block: bytes) -> bool:
                 return False
             first = block[place]
             if first & 0x80:
-                _, place = _prefixed(block, place, 0x7F)
+                _, place = _decode_integer(block, place, 0x7F)
                 continue
             if first & 0xE0 == 0x20:
-                _, place = _prefixed(block, place, 0x1F)
+                _, place = _decode_integer(block, place, 0x1F)
                 continue
-            index, place = _prefixed(block, place, 0x3F if first & 0x40 else 0x0F)
+            index, place = _decode_integer(block, place, 0x3F if first & 0x40 else 0x0F)
             for _ in range(1 if index else 2):
                 is_coded = block[place] & 0x80
-                length, place = _prefixed(block, place, 0x7F)
+                length, place = _decode_integer(block, place, 0x7F)
                 place += length
                 huffman += length if is_coded else 0
     except IndexError:
@@ -119,7 +117,7 @@ def _is_affordable(block: bytes) -> bool:
     return huffman <= MAX_HUFFMAN_BYTES
 
 
-def _prefixed(block: bytes, place: int, mask: int) -> tuple[int, int]:
+def _decode_integer(block: bytes, place: int, mask: int) -> tuple[int, int]:
     """Returns an integer with a prefix (RFC 7541, 5.1), and the place behind it."""
     value = block[place] & mask
     place += 1
@@ -153,7 +151,7 @@ def parse_request(block: Block, has_body: bool) -> Request:
     authority = pseudo.get(b":authority", b"")
     fields = _known_fields(regular, authority, has_body)
     if _list_bytes(block) > MAX_LIST_BYTES:
-        fields = _refused(fields, _TOO_LARGE)
+        fields = Fields(fields.pairs, fields.length, True, False, False, fields.has_host, _TOO_LARGE)
     return _request(pseudo, fields)
 
 
@@ -177,10 +175,6 @@ def _request(pseudo: dict[bytes, bytes], fields: Fields) -> Request:
 def _list_bytes(block: Block) -> int:
     """Returns the size of a header list (RFC 9113, 6.5.2)."""
     return sum([len(name) + len(value) for name, value in block]) + 32 * len(block)
-
-
-def _refused(fields: Fields, fault: str) -> Fields:
-    return Fields(fields.pairs, fields.length, True, False, False, fields.has_host, fault)
 
 
 def _parse_fields(regular: Block, authority: bytes, has_body: bool) -> Fields:

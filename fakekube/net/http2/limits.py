@@ -9,8 +9,6 @@ from collections.abc import Callable
 
 from fakekube.net.http2.frames import ConnectionFailure, ErrorCode
 
-__all__ = ["Limits"]
-
 _MAX_IDLE_FRAMES = 10_000
 _IDLE_FRAME_SECONDS = 30.0
 """A client may send `_MAX_IDLE_FRAMES` frames without effect in this time, between two with an effect."""

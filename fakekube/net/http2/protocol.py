@@ -24,8 +24,6 @@ from fakekube.net.http2.limits import Limits
 from fakekube.net.http2.reader import FrameReader
 from fakekube.net.http2.stream import RequestStream
 
-__all__ = ["Protocol"]
-
 _MAX_SETTINGS = 100
 
 
@@ -74,7 +72,7 @@ class Protocol(ConnectionState):
 
     def _data(self, flags: int, stream_id: int, payload: bytes) -> None:
         length = len(payload)
-        data = frames.unpadded(payload) if flags & frames.PADDED else payload
+        data = frames.remove_padding(payload) if flags & frames.PADDED else payload
         if self._is_ignored(stream_id):
             self._discard_data(stream_id, length)
             return

@@ -13,8 +13,6 @@ from fakekube.net.http2 import frames
 from fakekube.net.http2.frames import ConnectionFailure, ErrorCode
 from fakekube.net.http2.header_blocks import MAX_LIST_BYTES
 
-__all__ = ["MAX_FRAME_BYTES", "FrameReader"]
-
 MAX_FRAME_BYTES = 256 << 10
 """The largest frame that is accepted (resourceBody99Percentile in secure_serving.go)."""
 _MAX_CONTINUATIONS = 10_000
@@ -80,7 +78,7 @@ class FrameReader:
             if kind == frames.CONTINUATION or stream_id == 0:
                 raise ConnectionFailure(ErrorCode.PROTOCOL_ERROR)
             if flags & frames.PADDED:
-                payload = frames.unpadded(payload)
+                payload = frames.remove_padding(payload)
             if flags & frames.END_HEADERS:
                 return kind, flags, stream_id, payload
             self._block, self._continuations = bytearray(payload), 0

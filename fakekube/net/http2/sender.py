@@ -15,8 +15,6 @@ from fakekube.net.http2 import frames
 from fakekube.net.http2.frames import ConnectionFailure, ErrorCode
 from fakekube.net.http2.stream import RequestStream
 
-__all__ = ["Sender"]
-
 _OUTPUT_BYTES = 256 << 10
 """The amount of data that is encoded before the socket has accepted it."""
 _MAX_CONTROL_FRAMES = 10_000
@@ -94,7 +92,7 @@ class Sender:
         self.output += frame
         return True
 
-    def late(self, frame: bytes) -> None:
+    def send_late(self, frame: bytes) -> None:
         """Sends a frame after the output is sent: clients that receive both at once may drop the response."""
         self._late += frame
 
@@ -115,7 +113,7 @@ class Sender:
             if stream.window > frames.LARGEST_WINDOW:
                 raise ConnectionFailure(ErrorCode.FLOW_CONTROL_ERROR)
 
-    def drained(self) -> None:
+    def on_sent(self) -> None:
         """Called after bytes of `output` were sent."""
         if len(self.output) < _OUTPUT_BYTES // 4:
             self._control_frames = 0

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from fakekube.net.http1 import Request
 
-__all__ = ["Inflow", "RequestStream"]
-
 _LEAST_REFRESH = 4096
 
 

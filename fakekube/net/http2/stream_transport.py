@@ -12,8 +12,6 @@ from fakekube.net.http2.stream import RequestStream
 from fakekube.net.loop import READ, WRITE, Loop
 from fakekube.net.transport import Disconnected, Transport
 
-__all__ = ["StreamTransport", "Unframed"]
-
 
 class Multiplexer(Protocol):
     """The part of the connection that streams use."""

@@ -16,8 +16,6 @@ from typing import Protocol
 from fakekube.net.spdy import frames
 from fakekube.net.spdy.frames import Data, FrameError, GoAway, Ping, RstStream, SynReply, SynStream
 
-__all__ = ["Connection", "Handler", "Stream"]
-
 _LARGEST_ID = 0x7FFFFFFF
 _MAX_STREAMS = 10_000
 

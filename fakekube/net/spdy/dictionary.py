@@ -5,8 +5,6 @@ Specified by: the SPDY protocol, draft 3, section 2.6.10.1.
 
 from __future__ import annotations
 
-__all__ = ["DICTIONARY"]
-
 _WORDS = (
     "options head post put delete trace accept accept-charset accept-encoding accept-language accept-ranges age allow "
     "authorization cache-control connection content-base content-encoding content-language content-length "

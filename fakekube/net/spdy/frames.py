@@ -15,24 +15,6 @@ from dataclasses import dataclass
 
 from fakekube.net.spdy.dictionary import DICTIONARY
 
-__all__ = [
-    "CANCEL",
-    "PROTOCOL_ERROR",
-    "REFUSED_STREAM",
-    "Data",
-    "Frame",
-    "FrameError",
-    "FrameReader",
-    "FrameWriter",
-    "GoAway",
-    "HeaderBlock",
-    "Ping",
-    "RstStream",
-    "SynReply",
-    "SynStream",
-    "Unused",
-]
-
 PROTOCOL_ERROR, REFUSED_STREAM, CANCEL = 1, 3, 5
 
 _VERSION = 3

@@ -22,7 +22,6 @@ from fakekube.net.streams import Notifier, frames_of
 if TYPE_CHECKING:
     from fakekube.base.clock import Clock
 
-__all__ = ["ChannelConnection", "ChannelTunnel", "UnsupportedProtocolError", "handshake"]
 
 _CLOSE_CHANNEL = 255
 _STREAM_CLOSE = "v5.channel.k8s.io"
@@ -180,7 +179,7 @@ class ChannelTunnel(ABC):
     def _close_channel(self, channel: int) -> None:
         """Called with a channel that the client closes (v5)."""
 
-    def _end(self, frames: list[bytes]) -> None:
+    def _end_tunnel(self, frames: list[bytes]) -> None:
         """Ends the tunnel after these frames."""
         frames.append(websocket.close())
         self._ended = True

@@ -12,8 +12,6 @@ from contextlib import suppress
 
 from fakekube.net.pipes import Pipe
 
-__all__ = ["Inlet"]
-
 
 class Inlet:
     """The writing end of a pipe. Used by one thread at a time."""

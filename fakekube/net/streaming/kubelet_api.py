@@ -18,18 +18,6 @@ from typing import Any, Protocol
 from fakekube.net.pipes import Pipe, TerminalSizeQueue
 from fakekube.net.streams import Notifier, Stream
 
-__all__ = [
-    "Connection",
-    "Destination",
-    "Execution",
-    "ExitStatus",
-    "Kubelet",
-    "KubeletError",
-    "LogOptions",
-    "PortForwardError",
-    "Streams",
-]
-
 Object = dict[str, Any]
 
 Destination = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]] | tuple[str, int]

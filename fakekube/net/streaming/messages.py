@@ -18,7 +18,6 @@ from fakekube.net.streams import Notifier, Source, Stream, frames_of
 if TYPE_CHECKING:
     from fakekube.base.clock import Clock
 
-__all__ = ["LogMessages", "log_messages"]
 
 _PROTOCOLS = ("", "binary.k8s.io", "base64.binary.k8s.io")
 _PIECE = 2048

@@ -9,8 +9,6 @@ from collections.abc import Mapping, Sequence
 
 from fakekube.base.golang.quoting import go_quote
 
-__all__ = ["HandshakeError", "negotiate", "switching_headers"]
-
 _VERSION_HEADER = "X-Stream-Protocol-Version"
 _ACCEPTED_HEADER = "X-Accepted-Stream-Protocol-Versions"
 _SPDY = "SPDY/3.1"
@@ -48,13 +46,14 @@ def negotiate(headers: Mapping[str, str], supported: Sequence[str]) -> str:
         accepted = [(_ACCEPTED_HEADER, name) for name in supported]
         raise HandshakeError(403, f"unable to upgrade: unable to negotiate protocol: {text}", accepted)
     if _SPDY.lower() not in headers.get("upgrade", "").lower():
-        dump = ", ".join(f"{go_quote(_canonical(name))}:[]string{{{go_quote(value)}}}" for name, value in sorted(headers.items()))
+        pairs = [(_canonical_header_key(name), value) for name, value in sorted(headers.items())]
+        dump = ", ".join(f"{go_quote(name)}:[]string{{{go_quote(value)}}}" for name, value in pairs)
         text = f"unable to upgrade: missing upgrade headers in request: http.Header{{{dump}}}"
         raise HandshakeError(400, text, [(_VERSION_HEADER, chosen)])
     return chosen
 
 
-def _canonical(name: str) -> str:
+def _canonical_header_key(name: str) -> str:
     return "-".join(part.capitalize() for part in name.split("-"))
 
 

@@ -10,8 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from fakekube.net import websocket
 from fakekube.net.streams import Source, Tunnel
 
-__all__ = ["PREFIX", "TunnellingWebSocket", "handshake", "offered_protocols"]
-
 PREFIX = "SPDY/3.1+"
 _SUFFIX = ".k8s.io"
 _MAX_ANSWERS = 64 * 1024

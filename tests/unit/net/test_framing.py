@@ -39,11 +39,11 @@ def test_websocket_messages_are_text_or_binary() -> None:
 
 
 def test_fragments_become_websocket_continuation_frames() -> None:
-    parts = [Fragment.of(b"a", begins=True, ends=False), Fragment.of(b"b", begins=False, ends=False)]
-    end = Fragment.of(b"c", begins=False, ends=True)
+    parts = [Fragment.part_of(b"a", begins=True, ends=False), Fragment.part_of(b"b", begins=False, ends=False)]
+    end = Fragment.part_of(b"c", begins=False, ends=True)
     assert WebSocketMessages(False).frame(parts) == b"\x01\x01a\x00\x01b"
     assert WebSocketMessages(True).frame([*parts, end]) == b"\x02\x01a\x00\x01b\x80\x01c"
-    assert WebSocketMessages(False).frame([Fragment.of(b"a", begins=True, ends=True)]) == websocket.text(b"a")
+    assert WebSocketMessages(False).frame([Fragment.part_of(b"a", begins=True, ends=True)]) == websocket.text(b"a")
 
 
 def test_websocket_answers_ping_and_close() -> None:

@@ -14,7 +14,6 @@ from fakekube.net.streams import Notifier
 
 _log = logging.getLogger(__name__)
 
-__all__ = ["Connect", "Forward"]
 
 Connect = Callable[[int], Connection]
 """Connects to a port. Raises PortForwardError or KubeletError."""

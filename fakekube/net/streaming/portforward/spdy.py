@@ -21,7 +21,6 @@ from fakekube.net.streams import Notifier, frames_of
 if TYPE_CHECKING:
     from fakekube.base.clock import Clock
 
-__all__ = ["PROTOCOLS", "SPDYForward"]
 
 PROTOCOLS = ("portforward.k8s.io",)
 

@@ -17,7 +17,6 @@ from fakekube.net.streaming.portforward.forward import Connect, Forward
 if TYPE_CHECKING:
     from fakekube.base.clock import Clock
 
-__all__ = ["PROTOCOLS", "WebSocketForward", "ports_of"]
 
 #: "" is no subprotocol.
 PROTOCOLS = ("", "v4.channel.k8s.io", "v4.base64.channel.k8s.io")
@@ -74,7 +73,7 @@ class WebSocketForward(ChannelTunnel):
                 if forward.error:
                     frames.append(self._connection.message(2 * number + 1, forward.error.encode()))
         if self._connection.closed or not self._open:
-            self._end(frames)
+            self._end_tunnel(frames)
         return frames
 
     def close(self) -> None:

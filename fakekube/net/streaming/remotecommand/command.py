@@ -18,8 +18,6 @@ from fakekube.net.streaming.inlet import Inlet
 from fakekube.net.streaming.kubelet_api import Execution, ExitStatus, KubeletError, Streams
 from fakekube.net.streams import Notifier
 
-__all__ = ["STDERR", "STDIN", "STDOUT", "Action", "Options", "RemoteCommand"]
-
 _log = logging.getLogger(__name__)
 
 STDIN, STDOUT, STDERR = "stdin", "stdout", "stderr"

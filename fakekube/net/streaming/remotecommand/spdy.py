@@ -19,7 +19,6 @@ from fakekube.net.streams import Notifier, frames_of
 if TYPE_CHECKING:
     from fakekube.base.clock import Clock
 
-__all__ = ["PROTOCOLS", "SPDYCommand"]
 
 PROTOCOLS = ("v4.channel.k8s.io", "v3.channel.k8s.io", "v2.channel.k8s.io", "channel.k8s.io")
 

@@ -26,7 +26,6 @@ from fakekube.net.streams import Notifier
 if TYPE_CHECKING:
     from fakekube.base.clock import Clock
 
-__all__ = ["KUBELET_PROTOCOLS", "V5", "RefusedCommand", "WebSocketCommand"]
 
 V5 = "v5.channel.k8s.io"
 #: The subprotocols of the kubelet's server; "" is none.
@@ -36,7 +35,7 @@ _STDIN, _STDOUT, _STDERR, _ERROR, _RESIZE = range(5)
 _CHANNELS = {STDOUT: _STDOUT, STDERR: _STDERR}
 
 
-def _established(options: Options) -> int:
+def _confirmation_channel(options: Options) -> int:
     """Returns the channel on which an empty message shows that the connection is established."""
     return _STDOUT if options.stdout else _STDERR if options.stderr else _ERROR
 
@@ -48,7 +47,7 @@ class WebSocketCommand(ChannelTunnel):
         super().__init__(protocol, 5, clock)
         self._protocol = protocol
         self._command = RemoteCommand(options, action, self.source)
-        self._answers = [self._connection.message(_established(options), b"")]
+        self._answers = [self._connection.message(_confirmation_channel(options), b"")]
         self._command.begin()
 
     @property
@@ -63,10 +62,10 @@ class WebSocketCommand(ChannelTunnel):
         written = self._command.read_output()
         frames += [self._connection.message(_CHANNELS[name], data) for name, data in written if data]
         if self._connection.closed:
-            self._end(frames)
+            self._end_tunnel(frames)
         elif exit_status is not None and not any(data for _, data in written):
             self._write_status(exit_status, frames)
-            self._end(frames)
+            self._end_tunnel(frames)
         return frames
 
     def close(self) -> None:
@@ -105,7 +104,8 @@ class RefusedCommand:
         self.ended = False
         connection = ChannelConnection(V5, 5, lambda _channel, _data: None)
         status = encode_status(internal_error(problem), "v5")
-        self._frames = [connection.message(_established(options), b""), connection.message(_ERROR, status), websocket.close()]
+        confirmation = connection.message(_confirmation_channel(options), b"")
+        self._frames = [confirmation, connection.message(_ERROR, status), websocket.close()]
 
     def receive(self, data: bytes) -> None:
         """Ignores data of the client."""

@@ -76,7 +76,7 @@ def answer(protocol: Protocol, stream: RequestStream, body: bytes = b"ok") -> No
     protocol.send_head(stream, encode_block("200", ()), ends=not body)
     if body:
         protocol.send_rest(stream, body)
-    protocol.answered()
+    protocol.end_request()
 
 
 # ---------------------------------------------------------------- as it should be
@@ -103,7 +103,7 @@ def test_max_concurrent_streams_queues_then_rejects_requests() -> None:
     protocol.receive(frames.rst_stream(1, ErrorCode.CANCEL) + headers(5))
     assert first.closed
     assert protocol.next_request() is None
-    protocol.answered()
+    protocol.end_request()
     third = protocol.next_request()
     assert third is not None and third.stream_id == 5
     protocol.receive(headers(7))
@@ -139,7 +139,7 @@ def test_output_buffer_is_bounded_for_concurrent_large_bodies() -> None:
     total = 0
     while protocol.streams:
         total += sum(len(payload) for kind, _, _, payload in sent(protocol) if kind == frames.DATA)
-        protocol.drained()
+        protocol.on_sent()
     total += sum(len(payload) for kind, _, _, payload in sent(protocol) if kind == frames.DATA)
     assert total == 2_000_000
 
@@ -166,7 +166,7 @@ def test_data_frames_after_the_response_are_dropped() -> None:
     assert stream is not None
     answer(protocol, stream)
     assert [kind for kind, *_ in sent(protocol)] == [frames.HEADERS, frames.DATA]
-    protocol.drained()
+    protocol.on_sent()
     assert resets(protocol) == [(1, ErrorCode.NO_ERROR)]
     protocol.receive(frame(frames.DATA, 0, 1, b"x" * 5000) + frame(frames.DATA, frames.END_STREAM, 1, b"x"))
     assert sent(protocol) == [(frames.WINDOW_UPDATE, 0, 0, struct.pack(">I", 5000))]
@@ -341,7 +341,7 @@ def test_occasional_stream_resets_are_allowed() -> None:
         if number % 4 == 1:
             protocol.send_head(stream, encode_block("200", ()), ends=False)
         protocol.receive(frames.rst_stream(number, ErrorCode.CANCEL))
-        protocol.answered()
+        protocol.end_request()
         time.now += 0.02
     assert not protocol.is_finished
 
@@ -382,7 +382,7 @@ def test_flood_of_control_frames_ends_the_connection(useless: bytes) -> None:
     for _ in range(100):
         protocol.receive(useless * 50)
         protocol.output.clear()
-        protocol.drained()
+        protocol.on_sent()
         time.now += 1
     assert not protocol.is_finished
     for _ in range(600):
@@ -390,7 +390,7 @@ def test_flood_of_control_frames_ends_the_connection(useless: bytes) -> None:
         if protocol.is_finished:
             break
         protocol.output.clear()
-        protocol.drained()
+        protocol.on_sent()
     assert ending(protocol) is ErrorCode.ENHANCE_YOUR_CALM
 
 
@@ -415,7 +415,7 @@ def test_unread_responses_make_the_connection_congested() -> None:
         stream = protocol.next_request()
         assert stream is not None
         protocol.send_head(stream, encode_block("200", [("x-long", "y" * 5000)]), ends=True)
-        protocol.answered()
+        protocol.end_request()
         stream_id += 2
     assert len(protocol.output) < 600_000
 
