@@ -12,6 +12,7 @@ raises RecursionError.
 
 from __future__ import annotations
 
+import contextvars
 import sys
 import threading
 from collections.abc import Callable
@@ -77,6 +78,7 @@ class _Call(Generic[T]):
 
     def __init__(self, function: Callable[[], T]) -> None:
         self._function = function
+        self._context = contextvars.copy_context()
         self._results: list[T] = []
         self._error: BaseException | None = None
 
@@ -99,7 +101,7 @@ class _Call(Generic[T]):
         _inside.room = True
         try:
             with allowance(_CALLS):
-                self._results.append(self._function())
+                self._results.append(self._context.run(self._function))
         except RecursionError:  # without its traceback, which is as long as the stack was deep
             self._error = RecursionError("nested too deep")
         except BaseException as error:

@@ -23,7 +23,7 @@ from fakekube.base.addresses import is_loopback
 from fakekube.base.clock import Clock
 from fakekube.cluster.components import Components
 from fakekube.cluster.control import WSGI, Control
-from fakekube.cluster.served import ServedCluster
+from fakekube.cluster.seen import SeenCluster
 from fakekube.cluster.serving import Serving
 from fakekube.cluster.testing.aggregated_api import AggregatedAPI
 from fakekube.cluster.testing.clients import Clients
@@ -46,7 +46,7 @@ Object = dict[str, Any]
 MAX_FIRST_REVISION = 1 << 128
 
 
-class Cluster(ServedCluster):
+class Cluster(SeenCluster):
     """One cluster; a context manager that starts and stops it.
 
     Objects can be read and written before `start` and after `stop`; only `url`, `kubeconfig` and what else needs the

@@ -22,6 +22,7 @@ from fakekube.powers.bodies import decoded, decoded_event
 
 if TYPE_CHECKING:
     from fakekube.base.clock import Clock
+    from fakekube.powers.cause import Cause
 
 from fakekube.net.wsgi import Headers
 
@@ -60,6 +61,12 @@ class Exchange:
     ended_at: float | None = None
     """Of a watch: the time of `time.monotonic()` when it ended."""
     last_frame: bytes = b""
+    wrote: Sequence[int] = ()
+    """The revisions of the changes that it made, in order."""
+    cause: Cause | None = None
+    """What the journal knows of it; set with its first change."""
+    within: Exchange | None = None
+    """While it is in progress: the exchange in the same thread within which it was sent, such as by a fault."""
     frames: list[bytes] | None = None
     """Of a watch: all delivered frames, if the recorder keeps them (`Recorder.keep_frames`)."""
     _created_name: str | None = None

@@ -21,15 +21,21 @@ from fakekube.apiserver.endpoints.request import Request, Response
 from fakekube.apiserver.registry.backend import Backend
 from fakekube.controllers.client import Client
 from fakekube.powers.action import Action
+from fakekube.powers.actors import Actors
+from fakekube.powers.cause import Cause
+from fakekube.powers.causes import CURRENT
 from fakekube.powers.exchange import KEPT_BYTES, Exchange
 from fakekube.powers.fault import Fault, Frequency
 from fakekube.powers.faults import ActionContext, Faults
+from fakekube.powers.journal import Journal
 from fakekube.powers.matching import Criteria, ResourceName
 from fakekube.powers.recorder import Recorder
 from fakekube.powers.requests import Requests
 from fakekube.powers.streams import ObservedStream, SharedSource
 
 if TYPE_CHECKING:
+    from contextvars import Token
+
     from fakekube.apiserver.webhooks.caller import CallObservation
     from fakekube.apiserver.webhooks.transport import Endpoint
 
@@ -53,13 +59,18 @@ class Observer:
                 return client.resource(name).plural
             return name
 
-        self._clock = backend.clock
+        self.clock = backend.clock
+        self.began = time.monotonic()
+        """The time of `time.monotonic` from which the times of requests are counted."""
         self.context = ActionContext(backend, client)
         self._own: tuple[Fault, ...] = ()
         self.has_faults = False
         """Whether any fault is armed."""
         self.recorder = Recorder(keep, resolve)
         self.requests = Requests(self.recorder)
+        self.journal = Journal(self.recorder.ring, backend.store.revision)
+        self.actors = Actors()
+        backend.store.keep_journal(self.journal.committed)
         self.faults = Faults(weakref.proxy(self), backend.clock, resolve)
 
     @cached_property
@@ -73,16 +84,20 @@ class Observer:
     def observe(self, environ: Mapping[str, Any], path: str) -> Observation:
         """Called when a request arrives; returns its exchange."""
         recorder = self.recorder
-        observation = Observation(recorder.next_number(), environ, path, self._clock)
+        observation = Observation(recorder.next_number(), environ, path, self.clock)
         observation.observer = self
         recorder.keep(observation)
+        outer = CURRENT.get()
+        if outer is not None:
+            observation.within = outer if isinstance(outer, Exchange) else None
+        observation.reset = CURRENT.set(observation)
         return observation
 
     def observe_call(self, endpoint: Endpoint, body: bytes, review: Object, seconds: float) -> CallObservation:
         """Called when the API server calls a webhook; returns the exchange with the faults that happen to the call."""
         from fakekube.powers.webhook_faults import ObservedCall, exchange_of
 
-        exchange = exchange_of(self.recorder.next_number(), endpoint, body, review, self._clock)
+        exchange = exchange_of(self.recorder.next_number(), endpoint, body, review, self.clock)
         self.recorder.keep(exchange)
         hits = []
         if len(self.faults):
@@ -110,7 +125,7 @@ class Observer:
             action,
             Frequency(lasts=lasts),
             action.name,
-            self._clock,
+            self.clock,
             Random(0),
             self._forget_own,
         )
@@ -147,7 +162,7 @@ class Observer:
             source = self._sources[id(stream.source)] = SharedSource(stream.source)
         if self.recorder.keep_frames:
             exchange.frames = []
-        observed = ObservedStream(stream, exchange, source, self._clock, self._streams.discard)
+        observed = ObservedStream(stream, exchange, source, self.clock, self._streams.discard)
         self._streams.add(observed)
         return observed
 
@@ -158,6 +173,8 @@ class Observation(Exchange):
     observer: Observer
     """Removed at the end of the exchange, which the observer keeps."""
     request: Request | None = None
+    reset: Token[Exchange | Cause | None]
+    """Ends it as the cause of changes; removed with `observer`."""
     _hits: Sequence[Fault] = ()
 
     def authenticated(self, user: str) -> None:
@@ -206,7 +223,7 @@ class Observation(Exchange):
                     fault.action.after(fault, self, response)
         if observer.has_faults and self.subresource == "token" and response.status == 201:
             observer.faults.issued(self.answer)
-        del self.observer
+        self._leave()
 
     def _observe_stream(self, response: Response) -> None:
         observed = self.observer.stream(self, response.body)
@@ -219,7 +236,12 @@ class Observation(Exchange):
         self.raw_body = self.raw_body if len(self.raw_body) <= KEPT_BYTES else b""
         self.seconds = time.monotonic() - self.began
         self.observer.recorder.notify()
-        del self.observer
+        self._leave()
+
+    def _leave(self) -> None:
+        CURRENT.reset(self.reset)
+        self.within = None
+        del self.observer, self.reset
 
 
 def choose(faults: Sequence[Fault], exchange: Exchange, retire: Callable[[Fault], None]) -> list[Fault]:

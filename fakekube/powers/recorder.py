@@ -28,8 +28,9 @@ class Recorder:
         self.resolve = resolve
         self.keep_frames = False
         """Whether exchanges of watches keep all frames. Off by default, because watches may be long."""
-        self._ring: deque[Exchange] = deque(maxlen=keep)
-        self.keep = self._ring.append
+        self.ring: deque[Exchange] = deque(maxlen=keep)
+        """The exchanges, oldest first."""
+        self.keep = self.ring.append
         """Adds an exchange to the ring."""
         self.next_number = itertools.count().__next__
         """Returns the number for the next exchange."""
@@ -49,10 +50,15 @@ class Recorder:
                 self._changed.notify_all()
 
     @property
+    def is_full(self) -> bool:
+        """Reports whether exchanges may have been dropped."""
+        return len(self.ring) == self.ring.maxlen
+
+    @property
     def newest(self) -> int:
         """The number of the newest exchange; -1 before the first."""
         try:
-            return self._ring[-1].number
+            return self.ring[-1].number
         except IndexError:
             return self._cleared_at
 
@@ -60,14 +66,14 @@ class Recorder:
         """Returns the exchanges in the ring, oldest first."""
         while True:
             try:
-                return list(self._ring)
+                return list(self.ring)
             except RuntimeError:  # another thread has added one
                 continue
 
     def clear(self) -> None:
         """Removes all exchanges."""
         self._cleared_at = self.newest
-        self._ring.clear()
+        self.ring.clear()
 
     @contextmanager
     def waiting(self) -> Iterator[None]:

@@ -222,6 +222,8 @@ class Bucket(Generic[V]):
             contents.versions.apply(event)
             contents.history.append(event, timeline.retention)
             timeline.take()
+            if timeline.journal is not None:
+                timeline.journal(self.name, event)
         self.wake(event)
         return result
 

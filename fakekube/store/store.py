@@ -110,6 +110,15 @@ class Store(Generic[V]):
         with self._timeline.lock:
             self._timeline.listeners = tuple(other for other in self._timeline.listeners if other != listener)
 
+    def keep_journal(self, journal: Callable[[str, Event[V]], None] | None) -> None:
+        """Calls `journal` with the name of the bucket and the event of every change, in the order of the revisions.
+
+        It is called under the lock, in the thread that makes the change: it must be fast, not raise, and not use the store.
+        There is at most one journal; None removes it.
+        """
+        with self._timeline.lock:
+            self._timeline.journal = journal
+
     def buckets(self) -> list[Bucket[V]]:
         """All buckets, by name."""
         with self._timeline.lock:

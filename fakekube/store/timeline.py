@@ -53,7 +53,7 @@ class Timeline:
 
     __slots__ = (
         "_changed", "_marked", "_next_compaction", "_trimmed", "_waiting",
-        "compacted", "listeners", "lock", "now", "retention", "revision",
+        "compacted", "journal", "listeners", "lock", "now", "retention", "revision",
     )  # fmt: skip
 
     def __init__(self, now: Callable[[], float], retention: Retention, trimmed: Callable[[], Trimmed | None]) -> None:
@@ -61,6 +61,8 @@ class Timeline:
         self.lock = threading.Lock()
         self.listeners: tuple[Callable[[str, Any], None], ...] = ()
         """The listeners of all changes, see `Store.listen`."""
+        self.journal: Callable[[str, Any], None] | None = None
+        """Called with every change under the lock, see `Store.keep_journal`."""
         self.now = now
         self.retention = retention
         self.revision = 0

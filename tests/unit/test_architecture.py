@@ -24,7 +24,8 @@ ROOMS: Mapping[str, frozenset[str]] = {
         "__main__": "cli",
         "cli": "apimachinery apiserver base checker cluster controllers net nodes powers",
         "checker": "apimachinery apiserver base cluster controllers powers",
-        "cluster": "apimachinery apiserver base controllers net nodes powers store",
+        "cluster": "apimachinery apiserver base controllers net nodes page powers store",
+        "page": "",
         "powers": "apimachinery apis apiserver base controllers net store",
         "nodes": "apimachinery apis apiserver base controllers net",
         "controllers": "apimachinery apis apiserver base net store",
@@ -97,7 +98,6 @@ CIRCLES: Mapping[frozenset[str], str] = {
     frozenset(
         {"nodes.runtime.runtime", "nodes.runtime.usage", "nodes.runtime.kubelet_server", "nodes.runtime.sandbox"}
     ): "to be untangled",
-    frozenset({"cluster.control.endpoints", "cluster.control.prefix"}): "to be untangled",
     frozenset({"net.http2.connection", "net.connection", "net.http2.connection_socket", "net.http2.exchange"}): "to be untangled",
     frozenset(
         {

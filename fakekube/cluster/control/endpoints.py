@@ -10,6 +10,7 @@
     GET, POST snapshots; POST snapshots/NAME/restore; DELETE snapshots/NAME
     POST reset, compact, restart, outage, load
     GET  export, state, openapi.json
+    GET  info, rows/…, live, changes/REV, objects/…: `cluster.control.rows`
     POST, GET, DELETE recording; POST, GET, DELETE replay
 
 Errors have the body {"error": text}; errors of authentication and authorization are a Status, as those of the Kubernetes API.
@@ -32,17 +33,19 @@ from werkzeug.wrappers import Request, Response
 from fakekube.apimachinery.errors import StatusError
 from fakekube.apiserver.auth.access import Access
 from fakekube.apiserver.auth.browsers import ForeignRequest
-from fakekube.apiserver.endpoints.request import BODY_LIMIT, Query, RequestInfo
+from fakekube.apiserver.endpoints.request import BODY_LIMIT, Query
 from fakekube.apiserver.http import responses
 from fakekube.base.golang.timestamps import print_time
-from fakekube.cluster.control import pods, powers, recordings
+from fakekube.cluster.control import pods, powers, recordings, rows
 from fakekube.cluster.control.members import BadMembers, Member, anything, read, seconds, string, text
-from fakekube.cluster.control.prefix import PREFIX
-from fakekube.net.wsgi import Headers, path_of
+from fakekube.cluster.control.page import DATA_HEADERS, Page
+from fakekube.cluster.control.paths import PREFIX
+from fakekube.net.wsgi import Headers
 from fakekube.powers.exchange_data import json_line
 
 if TYPE_CHECKING:
     from fakekube.cluster import Cluster
+    from fakekube.powers.live import Live
 
 __all__ = ["Endpoint", "Endpoints"]
 
@@ -140,6 +143,21 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         parameters=("verb", "resource", "namespace", "name", "user", "agent", "status", "own", "since", "wait", "limit"),
     ),
     Endpoint("DELETE", "requests", powers.clear_requests),
+    Endpoint("GET", "requests/<int:number>", rows.get_request),
+    Endpoint("GET", "info", rows.get_info),
+    Endpoint("GET", "rows/requests", rows.list_requests, parameters=("since", "until", "before", "limit", "own")),
+    Endpoint(
+        "GET",
+        "rows/changes",
+        rows.list_changes,
+        parameters=("since", "until", "before", "limit", "resource", "namespace", "name", "paths"),
+    ),
+    Endpoint("GET", "rows/objects", rows.list_objects, parameters=("at", "kinds", "namespace", "after", "limit")),
+    Endpoint("GET", "changes/<int:revision>", rows.get_change),
+    Endpoint("GET", "objects/<resource>/<namespace>/<name>", rows.get_object, parameters=("at",)),
+    Endpoint("GET", "live", rows.follow, parameters=("requests", "changes", "marks")),
+    Endpoint("GET", "marks", rows.list_marks, parameters=("since",)),
+    Endpoint("POST", "marks", rows.create_mark, {"text": text}, ("text",)),
     Endpoint("GET", "history/<resource>/<namespace>/<name>", powers.object_history),
     Endpoint("GET", "snapshots", powers.list_snapshots),
     Endpoint("POST", "snapshots", powers.create_snapshot, {"name": text}, ("name",)),
@@ -206,32 +224,37 @@ class Endpoints:
 
     def __init__(self, cluster: Cluster, access: Access) -> None:
         self._cluster = cluster
-        self._access = access
+        self._page = Page(access)
         self._urls = Map(
             [Rule(f"{PREFIX}v1/{one.path}", methods=[one.method], endpoint=one) for one in ENDPOINTS], merge_slashes=False
         )
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         """Serves one request."""
-        authenticator = self._access.authenticator
         try:
-            authenticator.guard.check(environ)  # also with credentials: a browser may hold some
-            info = RequestInfo(path_of(environ), environ["REQUEST_METHOD"].lower())
-            self._access.require(info, authenticator.user_of(environ))
+            self._page.admit(environ)
         except ForeignRequest as problem:
             return self._send(403, {"error": str(problem)})(environ, start_response)
         except StatusError as error:
-            refused = responses.error_response(error, Headers(environ), Query())
-            return Response(refused.body, refused.status, refused.headers)(environ, start_response)
-        return self._respond(environ)(environ, start_response)
+            refused = self._page.refuse(environ, error)
+            if refused is None:
+                answer = responses.error_response(error, Headers(environ), Query())
+                refused = Response(answer.body, answer.status, answer.headers)
+            return refused(environ, start_response)
+        answered = self._page.answer(environ) or self._respond(environ)
+        if isinstance(answered, Response):
+            return answered(environ, start_response)
+        start_response("200 OK", [("Content-Type", "application/x-ndjson"), *DATA_HEADERS.items()])
+        return answered
 
-    def _respond(self, environ: dict[str, Any]) -> Response:
+    def _respond(self, environ: dict[str, Any]) -> Response | Live:
         request = Request(environ)
         limit = BODY_LIMIT
         try:
             endpoint, parts = self._urls.bind_to_environ(environ).match()
             limit = request.max_content_length = RAW_LIMIT if endpoint.raw else BODY_LIMIT
-            return self._send(*endpoint.answer(self._cluster, {**self._members(endpoint, request), **parts}))
+            code, value = endpoint.answer(self._cluster, {**self._members(endpoint, request), **parts})
+            return value if hasattr(value, "take") else self._send(code, value)
         except BadMembers as problem:
             return self._send(400, {"error": str(problem)})
         except NotFound:
@@ -271,7 +294,7 @@ class Endpoints:
     @staticmethod
     def _send(code: int, value: Any, headers: Mapping[str, str] | None = None) -> Response:
         if isinstance(value, powers.Raw):
-            return Response(bytes(value), code, headers, content_type=value.content_type)
+            return Response(bytes(value), code, {**DATA_HEADERS, **(headers or {})}, content_type=value.content_type)
         if isinstance(value, powers.Last):
             headers = {**(headers or {}), "Connection": "close"}
-        return Response(json_line(value), code, headers, content_type="application/json")
+        return Response(json_line(value), code, {**DATA_HEADERS, **(headers or {})}, content_type="application/json")

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
+from fakekube.cluster.control.paths import PREFIX
+
 if TYPE_CHECKING:
     from fakekube.apiserver.server import Machinery
     from fakekube.cluster import Cluster
     from fakekube.cluster.control.endpoints import Endpoints
 
-__all__ = ["PREFIX", "WSGI", "Control"]
-
-PREFIX = "/fakekube/"
+__all__ = ["WSGI", "Control"]
 
 WSGI = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 

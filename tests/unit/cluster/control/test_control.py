@@ -137,7 +137,6 @@ def test_control_api_can_be_disabled() -> None:
     "path",
     [
         "",
-        "/",
         "/v2/clock",
         "//v1/clock",
         "/../fakekube/v1/clock",

@@ -1,0 +1,7 @@
+"""The path below which the control API and the page are served."""
+
+from __future__ import annotations
+
+__all__ = ["PREFIX"]
+
+PREFIX = "/fakekube/"

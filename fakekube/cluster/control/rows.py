@@ -1,0 +1,169 @@
+"""The endpoints of the control API that the page reads: what there is, and what happened.
+
+    GET info
+    GET rows/requests          ?since=&until=&before=&limit=&own=
+    GET rows/changes           the same, and ?resource=&namespace=&name=&paths=true
+    GET rows/objects           ?at=&kinds=&namespace=&after=&limit=
+    GET requests/N             one request with bodies
+    GET changes/REV            the object before and after a change, and what differs
+    GET live                   ?requests=&changes=&marks=: what happens, as JSON lines
+    GET marks                  ?since=
+    POST marks                 {"text": "scaled to 3"}
+    GET objects/RESOURCE/NAMESPACE/NAME   ?at=
+
+Each function is the `answer` of an `Endpoint`, as in `cluster.control.powers`. Rows are columns (`powers.columns`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from fakekube.cluster.control.members import BadMembers
+from fakekube.controllers.client import UnknownResource
+from fakekube.powers.columns import revision_value
+from fakekube.store import Compacted, FutureRevision
+
+if TYPE_CHECKING:
+    from fakekube.cluster import Cluster
+
+__all__ = [
+    "create_mark",
+    "flag",
+    "follow",
+    "get_change",
+    "get_info",
+    "get_object",
+    "get_request",
+    "list_changes",
+    "list_marks",
+    "list_objects",
+    "list_requests",
+    "whole",
+]
+
+Answer = tuple[int, Any]
+Members = Mapping[str, Any]
+
+_WHOLE = re.compile(r"-?[0-9]{1,40}")
+_MAX_KINDS = 1_000
+
+
+def whole(members: Members, name: str, default: int | None = None) -> int | None:
+    """Returns a parameter that is a whole number. Raises BadMembers."""
+    text = members.get(name)
+    if text is None or text == "":
+        return default
+    if not _WHOLE.fullmatch(text):
+        raise BadMembers(f"parameter {name!r} must be a whole number")
+    return int(text)
+
+
+def flag(members: Members, name: str, default: bool = False) -> bool:
+    """Returns a parameter that is true or false. Raises BadMembers."""
+    text = members.get(name, "true" if default else "false")
+    if text not in ("true", "false"):
+        raise BadMembers(f"parameter {name!r} must be true or false")
+    return bool(text == "true")
+
+
+def _span(members: Members, first: int) -> dict[str, Any]:
+    limit = whole(members, "limit", 1_000)
+    if limit is None or limit < 0:
+        raise BadMembers("parameter 'limit' must not be negative")
+    return {
+        "since": whole(members, "since", first),
+        "until": whole(members, "until"),
+        "before": whole(members, "before"),
+        "limit": limit,
+    }
+
+
+def get_info(cluster: Cluster, _members: Members) -> Answer:
+    return 200, cluster.describe()
+
+
+def list_requests(cluster: Cluster, members: Members) -> Answer:
+    return 200, cluster.rows.requests(**_span(members, -1), own=flag(members, "own", default=True))
+
+
+def list_changes(cluster: Cluster, members: Members) -> Answer:
+    namespace = members.get("namespace")
+    return 200, cluster.rows.changes(
+        **_span(members, 0),
+        resource=members.get("resource", ""),
+        namespace="" if namespace == "-" else namespace,
+        name=members.get("name", ""),
+        with_paths=flag(members, "paths"),
+    )
+
+
+def list_objects(cluster: Cluster, members: Members) -> Answer:
+    kinds = [kind for kind in members.get("kinds", "").split(",") if kind]
+    if len(kinds) > _MAX_KINDS:
+        raise BadMembers(f"parameter 'kinds' has more than {_MAX_KINDS} names")
+    limit = whole(members, "limit", 5_000)
+    if limit is None or limit < 1:
+        raise BadMembers("parameter 'limit' must be positive")
+    try:
+        found = cluster.rows.objects(
+            whole(members, "at"),
+            kinds=kinds,
+            namespace=members.get("namespace"),
+            after=members.get("after", ""),
+            limit=min(limit, 5_000),
+        )
+    except (Compacted, FutureRevision) as problem:
+        return _not_kept(problem)
+    return 200, found
+
+
+def _not_kept(problem: Compacted | FutureRevision) -> Answer:
+    if isinstance(problem, Compacted):
+        return 410, {"error": "the revision is not kept any more", "oldest": revision_value(problem.revision)}
+    return 404, {"error": f"the newest revision is {problem.current}"}
+
+
+def get_request(cluster: Cluster, members: Members) -> Answer:
+    found = cluster.rows.request(members["number"])
+    if found is None:
+        raise LookupError(f"request {members['number']} is not recorded, or was dropped")
+    return 200, found
+
+
+def get_change(cluster: Cluster, members: Members) -> Answer:
+    found = cluster.rows.change(int(members["revision"]))
+    if found is None:
+        raise LookupError(f"revision {members['revision']} is no change of an object, or was dropped")
+    return 200, found
+
+
+def get_object(cluster: Cluster, members: Members) -> Answer:
+    namespace = members["namespace"]
+    try:
+        found = cluster.rows.object(
+            members["resource"], "" if namespace == "-" else namespace, members["name"], whole(members, "at")
+        )
+    except UnknownResource as problem:
+        raise LookupError(str(problem)) from None
+    except (Compacted, FutureRevision) as problem:
+        return _not_kept(problem)
+    if found is None:
+        raise LookupError(f"there is no {members['resource']} {namespace}/{members['name']} at this revision")
+    return 200, found
+
+
+def follow(cluster: Cluster, members: Members) -> Answer:
+    found = {name: whole(members, name, default) for name, default in (("requests", -1), ("changes", 0), ("marks", 0))}
+    return 200, cluster.live(**{name: number or 0 for name, number in found.items()})
+
+
+def list_marks(cluster: Cluster, members: Members) -> Answer:
+    since = whole(members, "since", 0)
+    return 200, cluster.mark_rows(since or 0)
+
+
+def create_mark(cluster: Cluster, members: Members) -> Answer:
+    mark = cluster.mark(members["text"])
+    return 201, {"number": mark.number, "revision": revision_value(mark.revision), "text": mark.text}

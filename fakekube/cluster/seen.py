@@ -1,0 +1,132 @@
+"""The part of `Cluster` that shows what happened: rows for the page, marks, findings, comparisons, trace files.
+
+Invariant: what shows nothing costs nothing: rows and marks are made when they are first used.
+"""
+
+from __future__ import annotations
+
+import secrets
+import weakref
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
+
+from fakekube.cluster.served import ServedCluster
+
+if TYPE_CHECKING:
+    from fakekube.powers.live import Live, LiveSource
+    from fakekube.powers.marks import Mark, Marks
+    from fakekube.powers.rows import Rows
+
+__all__ = ["SeenCluster"]
+
+
+class SeenCluster(ServedCluster):
+    """A cluster that shows what happened in it."""
+
+    _profile: str
+    test: dict[str, Any] | None = None
+    """The test that uses the cluster: `{"id", "outcome", "message"}`; set by the pytest plugin."""
+
+    @cached_property
+    def instance(self) -> str:
+        """Identifies this cluster among those at the same address."""
+        return secrets.token_hex(8)
+
+    @cached_property
+    def rows(self) -> Rows:
+        """The requests, changes and objects as rows, as the page gets them."""
+        from fakekube.powers.rows import Rows
+
+        return Rows(self._machinery.backend, self._observe())
+
+    @cached_property
+    def _marks(self) -> Marks:
+        from fakekube.powers.marks import Marks
+
+        recorder, store, clock = self._observe().recorder, self._machinery.backend.store, self.clock
+        known = weakref.ref(store)
+
+        def now() -> tuple[int, int, float]:
+            found = known()
+            return recorder.newest, 0 if found is None else found.revision, clock.now().timestamp()
+
+        return Marks(now)
+
+    def mark(self, text: str) -> Mark:
+        """Adds a mark with a text to the timeline of the page and of trace files: `mark("scaled to 3")`."""
+        return self._marks.add("mark", text)
+
+    @cached_property
+    def live_source(self) -> LiveSource:
+        """Wakes those who read `live`."""
+        from fakekube.powers.live import LiveSource
+
+        me = weakref.proxy(self)
+        clock, findings = partial(SeenCluster.describe_clock, me), partial(SeenCluster.count_findings, me)
+        return LiveSource(self._observe(), self.rows, self._marks, clock, findings)
+
+    def live(self, *, requests: int = -1, changes: int = 0, marks: int = 0) -> Live:
+        """Returns what happens from now on as a stream of JSON lines, for the page.
+
+        Args:
+            requests: the number of the newest request that the reader has.
+            changes: the revision of the newest change that it has.
+            marks: the number of the newest mark that it has.
+        """
+        from fakekube.powers.live import Live
+
+        return Live(self.live_source, self.describe(), requests=requests, changes=changes, marks=marks)
+
+    def count_findings(self) -> int:
+        """Returns the number of findings."""
+        return 0
+
+    def mark_rows(self, since: int = 0) -> dict[str, Any]:
+        """Returns the marks after a number as columns, for the page."""
+        return self._marks.rows(since, self._observe().began)
+
+    def describe(self) -> dict[str, Any]:
+        """Returns what the page shows of the cluster as a whole: version, address, revision, clock, resources."""
+        from fakekube import __version__
+        from fakekube.powers.columns import revision_value
+        from fakekube.powers.journal import KEPT_EVENTS, KEPT_ROWS
+
+        store, observer = self._machinery.backend.store, self._observe()
+        serving = self._serving.server is not None
+        changes = self.rows.journal()
+        kept = observer.recorder.kept()
+        return {
+            "name": (self.test or {}).get("id") or "fakekube",
+            "test": self.test,
+            "version": __version__,
+            "kubernetes": self._settings.version,
+            "profile": self._profile,
+            "url": self.url if serving else "",
+            "kubeconfig": str(self.kubeconfig) if serving else "",
+            "started": self.instance,
+            "revision": revision_value(store.revision),
+            "oldest": revision_value(changes[0].revision if changes else store.revision + 1),
+            "initial": revision_value(observer.journal.initial),
+            "requests": {"newest": observer.recorder.newest, "oldest": kept[0].number if kept else 0},
+            "clock": self.describe_clock(),
+            "readOnly": False,
+            "limits": {"requests": self._keep_requests, "changes": KEPT_ROWS, "objects": KEPT_EVENTS},
+            "resources": self.rows.resources(),
+        }
+
+    def describe_clock(self) -> dict[str, Any]:
+        """Returns the clock as the control API shows it."""
+        from fakekube.base.golang.timestamps import print_time
+
+        now = self.clock.now()
+        return {"now": print_time(now), "time": now.timestamp(), "held": self.clock.held}
+
+    @property
+    def marks(self) -> list[Mark]:
+        """The marks so far: those of `mark`, and what was done to the cluster outside of the Kubernetes API."""
+        return self._marks.since()
+
+    def _did(self, kind: str, text: str) -> None:
+        """Adds a mark of the cluster itself, if requests are recorded."""
+        if self._observer is not None:
+            self._marks.add(kind, text)

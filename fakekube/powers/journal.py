@@ -1,0 +1,235 @@
+"""The journal of a cluster: its changes in the order of their revisions, each with its cause.
+
+From the beginning of a cluster only the causes are noted; changes are read from the history of the store, which is as long as
+that of a real cluster. From `open` on, which the page, a trace file and `fakekube serve` call, the journal also keeps the changes
+themselves: the latest with their objects, and rows of older ones. So it reaches further back than the compaction.
+
+Invariants: changes are in the order of their revisions. Memory is bounded by the numbers of `KEPT_ROWS` and `KEPT_EVENTS`.
+"""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+
+from fakekube.powers.cause import Cause
+from fakekube.powers.causes import current_cause
+from fakekube.store.values import Event
+
+if TYPE_CHECKING:
+    from fakekube.apimachinery.codecs.document import Document
+    from fakekube.powers.exchange import Exchange
+    from fakekube.store import Store
+
+__all__ = ["KEPT_EVENTS", "KEPT_ROWS", "Change", "Journal"]
+
+Object = dict[str, Any]
+T = TypeVar("T")
+
+#: The number of latest changes whose causes, and after `open` whose rows, are kept.
+KEPT_ROWS: Final = 100_000
+#: The number of latest changes that are kept with their objects.
+KEPT_EVENTS: Final = 10_000
+
+_INITIAL: Final = Cause(-1, reason="initial")
+_UNKNOWN: Final = Cause(-1, reason="unknown")
+_ADDED, _MODIFIED, _DELETED = "ADDED", "MODIFIED", "DELETED"
+
+
+class Change(NamedTuple):
+    """One committed version of one object."""
+
+    revision: int
+    bucket: str
+    key: str
+    type: str
+    """ADDED, MODIFIED or DELETED."""
+    time: float
+    """In seconds of the monotonic clock of the cluster."""
+    uid: str
+    after: int
+    """The number of the newest request at the time of the change; -1 if there was none."""
+    cause: Cause
+    heartbeat: bool
+    """Whether it only shows that something lives: a lease, an event, the status of a node without a changed condition."""
+    event: Event[Document] | None
+    """The change with its objects; None if they are not kept any more."""
+
+    @property
+    def before(self) -> Object | None:
+        """The object before the change, as stored; None if it was created, or is not kept."""
+        return None if self.event is None or self.event.previous is None else self.event.previous.value.object
+
+    @property
+    def object(self) -> Object | None:
+        """The object after the change; None if it was deleted, or is not kept."""
+        return None if self.event is None or self.event.record is None else self.event.record.value.object
+
+
+class Journal:
+    """The journal of one cluster.
+
+    Args:
+        ring: of the recorder, for the number of the newest request.
+        initial: the revision of the cluster now; earlier changes have the reason `initial`.
+    """
+
+    def __init__(self, ring: Sequence[Exchange], initial: int = 0) -> None:
+        self._ring = ring
+        self.initial = initial
+        self._noted: deque[tuple[int, int, Cause]] = deque(maxlen=KEPT_ROWS)
+        """Revision, newest request and cause of changes, while the journal is not open."""
+        self._changes: deque[Change] = deque()
+        """The latest changes, with their objects."""
+        self._rows: deque[Change] = deque(maxlen=KEPT_ROWS - KEPT_EVENTS)
+        """Older changes, without their objects."""
+        self._opening = threading.Lock()
+        self.is_open = False
+        self.written = 0
+        """The number of changes since the journal is open, which tells readers whether there are new ones."""
+
+    def committed(self, bucket: str, event: Event[Document]) -> None:
+        """Notes a change: `Store.keep_journal` calls it under the lock of the store."""
+        revision = event.revision
+        cause = current_cause(bucket, event.key, revision)
+        ring = self._ring
+        try:
+            after = ring[-1].number
+        except IndexError:
+            after = -1
+        if not self.is_open:
+            self._noted.append((revision, after, cause))
+            return
+        self._append(_change(bucket, event, after, cause))
+
+    def _append(self, change: Change) -> None:
+        changes = self._changes
+        changes.append(change)
+        self.written += 1
+        if len(changes) > KEPT_EVENTS:
+            self._rows.append(changes.popleft()._replace(event=None))
+
+    # ------------------------------------------------------------ opening
+
+    def open(self, store: Store[Document]) -> None:
+        """Keeps changes from now on, and takes those that the store still has. Does nothing if it is open."""
+        with self._opening:
+            if self.is_open:
+                return
+            self.is_open = True
+            self._merge(self._past(store))
+            self._noted.clear()
+
+    def resume(self, store: Store[Document], reason: str) -> None:
+        """Takes the history that a restored state has brought, if the journal is open.
+
+        Args:
+            store: of the cluster.
+            reason: the cause of the changes in it.
+        """
+        with self._opening:
+            if self.is_open:
+                cause = Cause(-1, reason=reason)
+                newest = max((change.revision for change in self.changes()), default=0)
+                self._merge([change._replace(cause=cause) for change in self._past(store) if change.revision > newest])
+
+    def _past(self, store: Store[Document]) -> list[Change]:
+        events = [(bucket.name, event) for bucket in store.buckets() for event in bucket.past()[0]]
+        noted = {revision: (after, cause) for revision, after, cause in _snapshot(self._noted)}
+        found = []
+        for bucket, event in events:
+            after, cause = noted.get(event.revision, (-1, _INITIAL if event.revision <= self.initial else _UNKNOWN))
+            found.append(_change(bucket, event, after, cause))
+        return found
+
+    def _merge(self, past: list[Change]) -> None:
+        """Adds changes of the past to those that other threads have added meanwhile."""
+        known = {change.revision for change in _snapshot(self._changes)}
+        ordered = sorted((change for change in past if change.revision not in known), key=_revision)
+        self._rows.extend(change._replace(event=None) for change in ordered[:-KEPT_EVENTS])
+        for change in reversed(ordered[-KEPT_EVENTS:]):
+            self._changes.appendleft(change)
+        self.written += len(ordered)
+
+    # ------------------------------------------------------------ reading
+
+    def changes(self) -> list[Change]:
+        """Returns all changes that are kept, in the order of their revisions. The journal must be open."""
+        return [*_snapshot(self._rows), *_snapshot(self._changes)]
+
+    def since(self, revision: int, limit: int) -> list[Change]:
+        """Returns at most `limit` changes after a revision."""
+        found: list[Change] = []
+        changes = self._changes
+        try:  # mostly only the last few are wanted
+            for change in reversed(changes):
+                if change.revision <= revision:
+                    return found[::-1][:limit]
+                found.append(change)
+        except RuntimeError:  # another thread has added one
+            pass
+        every = self.changes()
+        start = bisect_right(every, revision, key=_revision)
+        return every[start : start + limit]
+
+    @property
+    def newest(self) -> int:
+        """The revision of the newest change; 0 if there is none."""
+        try:
+            return self._changes[-1].revision
+        except IndexError:
+            return 0
+
+    def find(self, revision: int) -> Change | None:
+        """Returns the change of a revision; None if there is none, or it is not kept."""
+        every = self.changes()
+        place = bisect_right(every, revision, key=_revision) - 1
+        return every[place] if place >= 0 and every[place].revision == revision else None
+
+
+def _snapshot(found: deque[T]) -> list[T]:
+    while True:
+        try:
+            return list(found)
+        except RuntimeError:  # another thread has added one
+            continue
+
+
+def _revision(change: Change) -> int:
+    return change.revision
+
+
+def _change(bucket: str, event: Event[Document], after: int, cause: Cause) -> Change:
+    record, previous = event.record, event.previous
+    shown = record or previous
+    obj: Object = {} if shown is None else shown.value.object
+    type_ = _DELETED if record is None else _ADDED if previous is None else _MODIFIED
+    uid = (obj.get("metadata") or {}).get("uid", "")
+    return Change(event.revision, bucket, event.key, type_, event.time, uid, after, cause, _is_heartbeat(bucket, event), event)
+
+
+#: Buckets of objects that only record the past, or show that something lives.
+_HEARTBEATS: Final = frozenset({"events", "leases.coordination.k8s.io"})
+
+
+def _is_heartbeat(bucket: str, event: Event[Document]) -> bool:
+    if bucket in _HEARTBEATS:
+        return True
+    if bucket != "nodes" or event.record is None or event.previous is None:
+        return False
+    return _lasting(event.record.value.object) == _lasting(event.previous.value.object)
+
+
+def _lasting(node: Object) -> Object:
+    """Returns a node without what every report of its kubelet changes."""
+    status = node.get("status") or {}
+    conditions = [
+        {name: value for name, value in condition.items() if name != "lastHeartbeatTime"}
+        for condition in status.get("conditions") or ()
+        if isinstance(condition, dict)
+    ]
+    metadata = {name: value for name, value in node["metadata"].items() if name not in ("resourceVersion", "managedFields")}
+    return {**node, "metadata": metadata, "status": {**status, "conditions": conditions}}
