@@ -34,18 +34,17 @@ from fakekube.apiserver.aggregator.aggregator import Aggregator
 from fakekube.apiserver.audit.options import AuditOptions
 from fakekube.apiserver.auth.access import Access
 from fakekube.apiserver.auth.options import AuthenticationOptions, OptionError, read_text
-from fakekube.apiserver.controlplane.apiservices import AutoRegisterController
-from fakekube.apiserver.controlplane.customresourcedefinitions import CustomResourceDefinitionController
 from fakekube.apiserver.controlplane.default_services import with_service_ranges
+from fakekube.apiserver.controlplane.definitions import AutoRegisterController, CustomResourceDefinitionController
 from fakekube.apiserver.controlplane.flowschemas import DanglingConditionController
 from fakekube.apiserver.http import Application
 from fakekube.apiserver.options import ServerOptions
 from fakekube.apiserver.registry import builtin
-from fakekube.apiserver.registry.backend import Backend, Settings
 from fakekube.apiserver.registry.generic.writes import stamped
+from fakekube.apiserver.registry.scope import Backend, Settings
 from fakekube.apiserver.registry.store_access import StoreAccess
 from fakekube.apiserver.webhooks.admission import MutatingAdmissionWebhook, ValidatingAdmissionWebhook
-from fakekube.apiserver.webhooks.services import ServiceResolver
+from fakekube.apiserver.webhooks.connections import ServiceResolver
 from fakekube.base.clock import Clock
 from fakekube.base.golang.timestamps import print_time
 from fakekube.store import Retention, Store

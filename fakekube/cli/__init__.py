@@ -288,7 +288,7 @@ def _export(options: Options) -> int:
 def _envtest(options: Options) -> int:
     """Writes the replacements for envtest's binaries, and prints the shell command that sets KUBEBUILDER_ASSETS."""
     from fakekube.apimachinery.data import NEWEST
-    from fakekube.apiserver.http.version import git_version
+    from fakekube.apiserver.http.documents import git_version
     from fakekube.cli.envtest.folder import default_folder, installed_folder, write_folder
 
     version = git_version(NEWEST)

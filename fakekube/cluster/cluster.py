@@ -18,7 +18,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from fakekube.apiserver.options import OptionError, ServerOptions, ineffective_flags
-from fakekube.apiserver.registry.backend import Settings
+from fakekube.apiserver.registry.scope import Settings
 from fakekube.base.addresses import is_loopback
 from fakekube.base.clock import Clock
 from fakekube.cluster.components import Components

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from fakekube.apiserver.http.version import user_agent
+from fakekube.apiserver.http.documents import user_agent
 from fakekube.apiserver.server import build
 from fakekube.controllers import DELETION_GRACE, PROFILES, Context, Manager, select_controllers
 from fakekube.controllers.client import Client
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fakekube.apimachinery.codecs.document import Document
     from fakekube.apiserver.endpoints.request import User
     from fakekube.apiserver.options import ServerOptions
-    from fakekube.apiserver.registry.backend import Settings
+    from fakekube.apiserver.registry.scope import Settings
     from fakekube.apiserver.server import Machinery
     from fakekube.base.clock import Clock
     from fakekube.net.certificates import Authority

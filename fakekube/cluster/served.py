@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Self, overload
 
 from fakekube.apiserver.auth.identities import with_authenticated
 from fakekube.apiserver.endpoints.request import User
-from fakekube.apiserver.registry.backend import Settings
+from fakekube.apiserver.registry.scope import Settings
 from fakekube.base.clock import Clock
 from fakekube.cluster.components import Components
 from fakekube.cluster.control import WSGI

@@ -14,7 +14,7 @@ from fakekube.cluster.testing.object_client import ObjectClient
 
 if TYPE_CHECKING:
     from fakekube.apimachinery.codecs.document import Document
-    from fakekube.apiserver.registry.backend import Settings
+    from fakekube.apiserver.registry.scope import Settings
     from fakekube.apiserver.server import Machinery
     from fakekube.base.clock import Clock
     from fakekube.cluster.testing.manifests import Source

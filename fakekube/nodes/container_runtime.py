@@ -13,7 +13,7 @@ from fakekube.nodes.pod_status import is_of_job
 from fakekube.nodes.runtime.behaviour import NOTHING, Behaviour
 
 if TYPE_CHECKING:
-    from fakekube.apiserver.registry.backend import Backend
+    from fakekube.apiserver.registry.scope import Backend
     from fakekube.controllers import Manager
     from fakekube.controllers.client import Client
     from fakekube.nodes.rules import Pods

@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Final
 
 from fakekube.apimachinery.patch.types import STRATEGIC_MERGE_PATCH
 from fakekube.apis.validation.conditions import find_condition
-from fakekube.apiserver.http.version import git_version
+from fakekube.apiserver.http.documents import git_version
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_utils import parse_time
 from fakekube.controllers.node_utils import has_kubelet

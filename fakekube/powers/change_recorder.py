@@ -22,7 +22,7 @@ from fakekube.powers.recording import Writer, plain_copy
 if TYPE_CHECKING:
     from fakekube.apimachinery.codecs.document import Document
     from fakekube.apis.rest.resource import Resource
-    from fakekube.apiserver.registry.backend import Backend
+    from fakekube.apiserver.registry.scope import Backend
     from fakekube.store import Event, Record
 
 __all__ = ["ChangeRecorder"]

@@ -29,7 +29,7 @@ from fakekube.powers.matching import Criteria, ResourceName, verbs_of
 
 if TYPE_CHECKING:
     from fakekube.apiserver.endpoints.request import RequestInfo
-    from fakekube.apiserver.registry.backend import Backend
+    from fakekube.apiserver.registry.scope import Backend
     from fakekube.base.clock import Clock
     from fakekube.powers.exchange import Exchange
     from fakekube.powers.observation import Observer

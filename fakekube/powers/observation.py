@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from fakekube.apimachinery.codecs.chunks import Chunks
 from fakekube.apiserver.endpoints.request import Request, Response
-from fakekube.apiserver.registry.backend import Backend
+from fakekube.apiserver.registry.scope import Backend
 from fakekube.controllers.client import Client
 from fakekube.powers.action import Action
 from fakekube.powers.actors import Actors

@@ -15,7 +15,7 @@ from fakekube.powers.change_recorder import ChangeRecorder
 from fakekube.powers.recording import NOT_RECORDED
 
 if TYPE_CHECKING:
-    from fakekube.apiserver.registry.backend import Backend
+    from fakekube.apiserver.registry.scope import Backend
     from fakekube.controllers.client import Client
 
 __all__ = ["Recording", "start_recording"]

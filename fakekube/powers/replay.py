@@ -29,7 +29,7 @@ from fakekube.powers.recording import Contents, ResourcePatch
 
 if TYPE_CHECKING:
     from fakekube.apis.rest.resource import Resource
-    from fakekube.apiserver.registry.backend import Backend
+    from fakekube.apiserver.registry.scope import Backend
     from fakekube.base.clock import Clock, Timer
 
 __all__ = ["Replay"]

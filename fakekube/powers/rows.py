@@ -25,7 +25,7 @@ from fakekube.store import FutureRevision
 
 if TYPE_CHECKING:
     from fakekube.apimachinery.codecs.document import Document
-    from fakekube.apiserver.registry.backend import Backend
+    from fakekube.apiserver.registry.scope import Backend
     from fakekube.powers.exchange import Exchange
     from fakekube.powers.journal import Change
     from fakekube.powers.observation import Observer

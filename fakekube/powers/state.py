@@ -38,7 +38,7 @@ from fakekube.apimachinery.codecs.errors import DecodeError
 from fakekube.store import Bucket, Contents, Record, Snapshot, rebuilt
 
 if TYPE_CHECKING:
-    from fakekube.apiserver.registry.backend import Backend
+    from fakekube.apiserver.registry.scope import Backend
 
 __all__ = ["SavedState", "StateError", "StateTooLargeError", "check_depth", "is_state_text", "read_state", "state_of", "written"]
 

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from fakekube.apiserver import server as assembly
-from fakekube.apiserver.registry.backend import Settings
+from fakekube.apiserver.registry.scope import Settings
 from fakekube.base.clock import Clock
 
 JSON = "application/json"

@@ -76,9 +76,7 @@ CIRCLES: Mapping[frozenset[str], str] = {
     frozenset(
         {"apis.rest.subresource", "apis.rest.strategy", "apis.rest.resource", "apis.rest.cluster_access"}
     ): "to be untangled",
-    frozenset(
-        {"apiserver.auth.configuration_files", "apiserver.auth.options", "apiserver.auth.authentication_configuration"}
-    ): "to be untangled",
+    frozenset({"apiserver.auth.authentication_configuration", "apiserver.auth.options"}): "to be untangled",
     frozenset({"apiserver.admission.cel.activation", "apiserver.admission.cel.conditions"}): "to be untangled",
     frozenset({"store.cursor", "store.bucket"}): "to be untangled",
     frozenset(

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from fakekube.apiserver.admission.chain import Chain
-from fakekube.apiserver.admission.configuration import ConfigurationError
-from fakekube.apiserver.admission.options import AdmissionOptions
+from fakekube.apiserver.admission.options import AdmissionOptions, ConfigurationError
 from fakekube.apiserver.admission.plugin import Attributes, Operation, Plugin
 from fakekube.apiserver.admission.profiles import UnknownPluginError, configured, plugins
 

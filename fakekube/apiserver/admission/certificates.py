@@ -8,8 +8,7 @@ from __future__ import annotations
 import base64
 
 from fakekube.apis.validation.semantic_equality import same
-from fakekube.apiserver.admission.plugin import Attributes, Operation, Plugin
-from fakekube.apiserver.admission.refusals import forbidden
+from fakekube.apiserver.admission.plugin import Attributes, Operation, Plugin, forbidden
 from fakekube.base.golang.quoting import go_quote
 
 REQUESTS = ("certificates.k8s.io", "certificatesigningrequests")

@@ -12,8 +12,7 @@ from fakekube.apimachinery.schema.quantity import Quantity
 from fakekube.apis.core.pods.resource_requests import Amounts, pod_limits, pod_requests
 from fakekube.apis.rest.strategy import Object
 from fakekube.apis.validation.resource_lists import quantity
-from fakekube.apiserver.admission.plugin import UPDATE, Attributes, Operation, Plugin
-from fakekube.apiserver.admission.refusals import forbidden
+from fakekube.apiserver.admission.plugin import UPDATE, Attributes, Operation, Plugin, forbidden
 
 PODS = ("", "pods")
 CLAIMS = ("", "persistentvolumeclaims")

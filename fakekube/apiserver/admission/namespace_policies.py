@@ -14,7 +14,7 @@ from fakekube.apimachinery.patch.errors import type_mismatch
 from fakekube.apimachinery.selectors.syntax import label_key, label_value
 from fakekube.apis.core.pods.qos import qos_class
 from fakekube.apis.rest.strategy import Object
-from fakekube.apiserver.admission.optional_pods import PODS
+from fakekube.apiserver.admission.optional_plugins import PODS
 from fakekube.apiserver.admission.plugin import Attributes, Operation, Plugin
 from fakekube.base.golang.json_objects import JSONError, parse
 

@@ -13,7 +13,7 @@ from typing import Any
 from fakekube.apimachinery.errors import FieldError, status
 from fakekube.apimachinery.errors.field import aggregate, invalid
 from fakekube.apis.rest.strategy import Object
-from fakekube.apiserver.admission.configuration import ConfigurationError
+from fakekube.apiserver.admission.options import ConfigurationError
 from fakekube.apiserver.admission.plugin import Attributes, Operation, Plugin
 from fakekube.apiserver.admission.pod_security_checks import NEWEST, Violation, violations
 

@@ -13,8 +13,7 @@ from fakekube.apis.rest.object_name import unusable_name
 from fakekube.apis.rest.strategy import Object, WriteContext
 from fakekube.apis.validation.resource_lists import quantity
 from fakekube.apis.validation.semantic_equality import same
-from fakekube.apiserver.admission.plugin import CREATE, Attributes, Operation, Plugin
-from fakekube.apiserver.admission.refusals import forbidden
+from fakekube.apiserver.admission.plugin import CREATE, Attributes, Operation, Plugin, forbidden
 from fakekube.base.golang.quoting import go_quote
 
 PODS = ("", "pods")

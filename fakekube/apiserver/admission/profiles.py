@@ -15,14 +15,10 @@ from importlib import import_module
 from typing import Any
 
 from fakekube.apiserver.admission.certificates import CertificateApproval, CertificateSigning, CertificateSubjectRestriction
-from fakekube.apiserver.admission.configuration import ConfigurationError, read_configuration
-from fakekube.apiserver.admission.ingresses import DefaultIngressClass
 from fakekube.apiserver.admission.limit_ranger import LimitRanger
-from fakekube.apiserver.admission.namespace_lifecycle import NamespaceLifecycle
-from fakekube.apiserver.admission.node_features import NodeDeclaredFeatureValidator
-from fakekube.apiserver.admission.node_restriction import NodeRestriction
-from fakekube.apiserver.admission.nodes import TaintNodesByCondition
-from fakekube.apiserver.admission.options import AdmissionOptions
+from fakekube.apiserver.admission.namespaces import NamespaceLifecycle
+from fakekube.apiserver.admission.nodes import NodeDeclaredFeatureValidator, NodeRestriction, TaintNodesByCondition
+from fakekube.apiserver.admission.options import AdmissionOptions, ConfigurationError, read_configuration
 from fakekube.apiserver.admission.plugin import Plugin
 from fakekube.apiserver.admission.pod_security import PodSecurity
 from fakekube.apiserver.admission.pods import (
@@ -35,7 +31,12 @@ from fakekube.apiserver.admission.pods import (
 from fakekube.apiserver.admission.policy.plugins import MutatingAdmissionPolicy, ValidatingAdmissionPolicy
 from fakekube.apiserver.admission.resource_quota import ResourceQuota
 from fakekube.apiserver.admission.service_accounts import ServiceAccount
-from fakekube.apiserver.admission.storage import DefaultStorageClass, PersistentVolumeClaimResize, StorageObjectInUseProtection
+from fakekube.apiserver.admission.storage import (
+    DefaultIngressClass,
+    DefaultStorageClass,
+    PersistentVolumeClaimResize,
+    StorageObjectInUseProtection,
+)
 from fakekube.base.golang.quoting import go_quote
 
 #: All plugins of the real server, in the order in which they run.
@@ -148,15 +149,15 @@ _STATEFUL: tuple[type[Plugin], ...] = (MutatingAdmissionPolicy, ValidatingAdmiss
 
 #: Plugins that are off by default, imported when they are enabled.
 _OPTIONAL: Mapping[str, str] = {
-    "AlwaysDeny": "fakekube.apiserver.admission.restrictions",
-    "AlwaysPullImages": "fakekube.apiserver.admission.optional_pods",
-    "DenyServiceExternalIPs": "fakekube.apiserver.admission.restrictions",
-    "EventRateLimit": "fakekube.apiserver.admission.event_rate_limit",
-    "ExtendedResourceToleration": "fakekube.apiserver.admission.optional_pods",
-    "LimitPodHardAntiAffinityTopology": "fakekube.apiserver.admission.optional_pods",
-    "NamespaceAutoProvision": "fakekube.apiserver.admission.namespace_existence",
-    "NamespaceExists": "fakekube.apiserver.admission.namespace_existence",
-    "OwnerReferencesPermissionEnforcement": "fakekube.apiserver.admission.restrictions",
+    "AlwaysDeny": "fakekube.apiserver.admission.optional_plugins",
+    "AlwaysPullImages": "fakekube.apiserver.admission.optional_plugins",
+    "DenyServiceExternalIPs": "fakekube.apiserver.admission.optional_plugins",
+    "EventRateLimit": "fakekube.apiserver.admission.optional_plugins",
+    "ExtendedResourceToleration": "fakekube.apiserver.admission.optional_plugins",
+    "LimitPodHardAntiAffinityTopology": "fakekube.apiserver.admission.optional_plugins",
+    "NamespaceAutoProvision": "fakekube.apiserver.admission.namespaces",
+    "NamespaceExists": "fakekube.apiserver.admission.namespaces",
+    "OwnerReferencesPermissionEnforcement": "fakekube.apiserver.admission.optional_plugins",
     "PodNodeSelector": "fakekube.apiserver.admission.namespace_policies",
     "PodTolerationRestriction": "fakekube.apiserver.admission.namespace_policies",
 }

@@ -15,8 +15,7 @@ from fakekube.apis.core.pods.resource_requests import Amounts, amounts
 from fakekube.apis.rest.cluster_access import Recorded
 from fakekube.apis.rest.strategy import Object
 from fakekube.apis.validation.resource_lists import quantity
-from fakekube.apiserver.admission.plugin import CREATE, UPDATE, Attributes, Operation, Plugin
-from fakekube.apiserver.admission.refusals import forbidden
+from fakekube.apiserver.admission.plugin import CREATE, UPDATE, Attributes, Operation, Plugin, forbidden
 from fakekube.apiserver.quota.evaluators import Evaluator, evaluator_for, matches
 
 NONE = quantity("0")

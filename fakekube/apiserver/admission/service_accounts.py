@@ -15,8 +15,7 @@ from fakekube.apis.core.pods.v1_conversion import sync_service_account
 from fakekube.apis.rest.object_name import unusable_name
 from fakekube.apis.rest.strategy import Object
 from fakekube.apis.well_known import ENFORCE_MOUNTABLE_SECRETS_ANNOTATION, MIRROR_POD_ANNOTATION_KEY
-from fakekube.apiserver.admission.plugin import Attributes, Operation, Plugin
-from fakekube.apiserver.admission.refusals import forbidden
+from fakekube.apiserver.admission.plugin import Attributes, Operation, Plugin, forbidden
 from fakekube.base.golang.rand import random_string
 
 DEFAULT = "default"

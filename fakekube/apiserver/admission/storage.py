@@ -5,25 +5,44 @@ Specified by: plugin/pkg/admission/storage.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 from fakekube.apimachinery.schema.quantity import Quantity
 from fakekube.apis.rest.strategy import Object
 from fakekube.apis.validation.resource_lists import quantity
 from fakekube.apis.well_known import (
+    ANNOTATION_INGRESS_CLASS,
     BETA_STORAGE_CLASS_ANNOTATION,
     PV_PROTECTION_FINALIZER,
     PVC_PROTECTION_FINALIZER,
     VAC_PROTECTION_FINALIZER,
 )
-from fakekube.apiserver.admission.defaults import newest_default
-from fakekube.apiserver.admission.plugin import Attributes, Operation, Plugin
-from fakekube.apiserver.admission.refusals import forbidden
+from fakekube.apiserver.admission.plugin import Attributes, Operation, Plugin, forbidden
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Selects the default object, such as the default StorageClass, among several that are marked as default.
+#
+# Specified by: pkg/volume/util/storageclass.go (GetDefaultClass),
+# plugin/pkg/admission/network/defaultingressclass.
+
+
+def newest_default(objects: Iterable[Object], annotations: Sequence[str]) -> Object | None:
+    """Returns the newest object with the value "true" for one of the annotations; of equally old ones, the first by
+    name."""
+    marked = [obj for obj in objects if any((obj["metadata"].get("annotations") or {}).get(key) == "true" for key in annotations)]
+    marked.sort(key=lambda obj: str(obj["metadata"]["name"]))
+    return max(marked, key=lambda obj: str(obj["metadata"].get("creationTimestamp", "")), default=None)
+
 
 CLAIMS = ("", "persistentvolumeclaims")
 VOLUMES = ("", "persistentvolumes")
 ATTRIBUTES_CLASSES = ("storage.k8s.io", "volumeattributesclasses")
 STORAGE_CLASSES = ("storage.k8s.io", "storageclasses")
 
-DEFAULT_MARKS = ("storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class")
+DEFAULT_STORAGE_CLASS_ANNOTATIONS = (
+    "storageclass.kubernetes.io/is-default-class",
+    "storageclass.beta.kubernetes.io/is-default-class",
+)
 
 
 FINALIZERS = {VOLUMES: PV_PROTECTION_FINALIZER, CLAIMS: PVC_PROTECTION_FINALIZER, ATTRIBUTES_CLASSES: VAC_PROTECTION_FINALIZER}
@@ -43,7 +62,7 @@ class DefaultStorageClass(Plugin):
         annotations = claim.get("metadata", {}).get("annotations") or {}
         if BETA_STORAGE_CLASS_ANNOTATION in annotations or spec.get("storageClassName") is not None:
             return
-        found = newest_default(attributes.context.services.list(*STORAGE_CLASSES), DEFAULT_MARKS)
+        found = newest_default(attributes.context.services.list(*STORAGE_CLASSES), DEFAULT_STORAGE_CLASS_ANNOTATIONS)
         if found is not None:
             spec["storageClassName"] = found["metadata"]["name"]
 
@@ -96,3 +115,32 @@ def _class_name(claim: Object) -> str:
     if BETA_STORAGE_CLASS_ANNOTATION in annotations:
         return str(annotations[BETA_STORAGE_CLASS_ANNOTATION])
     return (claim.get("spec") or {}).get("storageClassName") or ""
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# DefaultIngressClass: sets the default class of Ingresses without a class.
+#
+# Specified by: plugin/pkg/admission/network/defaultingressclass.
+
+
+GROUP = "networking.k8s.io"
+DEFAULT_INGRESS_CLASS_ANNOTATIONS = ("ingressclass.kubernetes.io/is-default-class",)
+
+
+class DefaultIngressClass(Plugin):
+    """See the module."""
+
+    name = "DefaultIngressClass"
+    operations = frozenset({Operation.CREATE})
+    resources = frozenset({(GROUP, "ingresses")})
+
+    def admit(self, attributes: Attributes) -> None:
+        ingress = attributes.object
+        assert ingress is not None
+        spec = ingress.setdefault("spec", {})
+        annotations = ingress.get("metadata", {}).get("annotations") or {}
+        if spec.get("ingressClassName") is not None or ANNOTATION_INGRESS_CLASS in annotations:
+            return
+        found = newest_default(attributes.context.services.list(GROUP, "ingressclasses"), DEFAULT_INGRESS_CLASS_ANNOTATIONS)
+        if found is not None:
+            spec["ingressClassName"] = found["metadata"]["name"]

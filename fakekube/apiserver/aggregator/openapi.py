@@ -9,14 +9,13 @@ pkg/controllers/openapi/aggregator.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fakekube.apiserver.aggregator.backends import BackendError
+from fakekube.apiserver.aggregator.backends import BackendError, Location, Locations, UnresolvedError
 from fakekube.apiserver.aggregator.controller import Remote
 from fakekube.apiserver.aggregator.discovery import InvalidDocumentError, parse_object, read_body
-from fakekube.apiserver.aggregator.locations import Location, Locations, UnresolvedError
 from fakekube.apiserver.aggregator.proxy import new_request
 from fakekube.apiserver.endpoints.request import User
 
@@ -101,3 +100,221 @@ def _document(location: Location, path: str, accept: str) -> Json | None:
     if response.status != 200:
         raise InvalidDocumentError(f"http error: {response.status}")
     return parse_object(body)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# OpenAPI v2 documents of several servers: filtered by paths, merged into one, converted to v3.
+#
+# If two servers define different schemas by one name, that of the later server is renamed (`NAME_v2`), with its references.
+#
+# Specified by: k8s.io/kube-openapi/pkg/aggregator (aggregator.go), pkg/openapiconv (convert.go).
+
+
+_DEFINITIONS, _SCHEMAS = "#/definitions/", "#/components/schemas/"
+_PARAMETERS = "#/parameters/"
+_GVK = "x-kubernetes-group-version-kind"
+_OLD_MEMBERS = frozenset({"parameters", "responses", "consumes", "produces", "schemes"})
+_METHODS = ("get", "put", "post", "delete", "options", "head", "patch")
+
+
+# ---------------------------------------------------------------- filtering
+
+
+def filter_paths(document: Json, prefix: str) -> Json:
+    """Returns the document with the paths below a prefix, without definitions that only other paths use (FilterSpecByPaths)."""
+    paths = _mapping(document.get("paths"))
+    kept = {path: item for path, item in paths.items() if path.startswith(prefix)}
+    return _with_paths(document, kept)
+
+
+def _with_paths(document: Json, kept: Json) -> Json:
+    definitions = _mapping(document.get("definitions"))
+    before, now = (
+        _referenced_definitions(_mapping(document.get("paths")), definitions),
+        _referenced_definitions(kept, definitions),
+    )
+    shown = {name: schema for name, schema in definitions.items() if name in now or name not in before}
+    return {**document, "paths": kept, "definitions": shown}
+
+
+def _referenced_definitions(paths: Json, definitions: Json) -> set[str]:
+    """Returns the names of the definitions that paths reference, directly or not."""
+    found: set[str] = set()
+    left = list(_references(paths, _DEFINITIONS))
+    while left:
+        name = left.pop()
+        if name not in found:
+            found.add(name)
+            left += _references(definitions.get(name), _DEFINITIONS)
+    return found
+
+
+def _references(value: Any, prefix: str) -> Iterator[str]:
+    pending = [value]
+    while pending:
+        one = pending.pop()
+        if isinstance(one, dict):
+            reference = one.get("$ref")
+            if isinstance(reference, str) and reference.startswith(prefix):
+                yield reference[len(prefix) :]
+            pending += one.values()
+        elif isinstance(one, list):
+            pending += one
+
+
+def _mapping(value: Any) -> Json:
+    return value if isinstance(value, dict) else {}
+
+
+# ---------------------------------------------------------------- merging
+
+
+def merge_specs(first: Json, others: Iterable[Json]) -> Json:
+    """Merges documents; the first one with a path takes precedence. The arguments are not changed."""
+    result = {**first, **{name: dict(_mapping(first.get(name))) for name in ("paths", "definitions", "parameters")}}
+    for other in others:
+        _merge(result, other)
+    return {name: value for name, value in result.items() if value or name == "paths"}
+
+
+def _merge(result: Json, source: Json) -> None:
+    paths = _mapping(source.get("paths"))
+    kept = {path: item for path, item in paths.items() if path not in result["paths"]}
+    if not kept:
+        return
+    if len(kept) < len(paths):
+        source = _with_paths(source, kept)
+    for part, prefix in (("definitions", _DEFINITIONS), ("parameters", _PARAMETERS)):
+        renames = _renames(result[part], _mapping(source.get(part)))
+        if renames:
+            source = _renamed(source, {prefix + old: prefix + new for old, new in renames.items()})
+            source[part] = {renames.get(name, name): value for name, value in _mapping(source.get(part)).items()}
+    for name, schema in _mapping(source.get("definitions")).items():
+        known = result["definitions"].get(name)
+        result["definitions"][name] = schema if known is None else _with_kinds(known, schema)
+    for name, parameter in _mapping(source.get("parameters")).items():
+        result["parameters"].setdefault(name, parameter)
+    result["paths"] |= _mapping(source.get("paths"))
+
+
+def _renames(known: Json, own: Json) -> dict[str, str]:
+    """Returns new names for the definitions of `own` that differ from the one of the same name in `known`."""
+    renames: dict[str, str] = {}
+    taken = {*known, *own}
+    for name, value in own.items():
+        if name not in known or _without_kinds(known[name]) == _without_kinds(value):
+            continue
+        number = 2
+        new = f"{name}_v{number}"
+        while new in taken and not (new in known and _without_kinds(known[new]) == _without_kinds(value)):
+            number += 1
+            new = f"{name}_v{number}"
+        renames[name] = new
+        taken.add(new)
+    return renames
+
+
+def _without_kinds(value: Any) -> Any:
+    return {name: one for name, one in value.items() if name != _GVK} if isinstance(value, dict) else value
+
+
+def _with_kinds(known: Json, other: Json) -> Json:
+    """Returns a definition with the kinds of both documents."""
+    mine, others = known.get(_GVK) or [], other.get(_GVK) or []
+    more = [kind for kind in others if kind not in mine]
+    return {**known, _GVK: [*mine, *more]} if more else known
+
+
+def _renamed(value: Any, references: Mapping[str, str]) -> Any:
+    if isinstance(value, dict):
+        return {
+            key: references.get(one, one) if key == "$ref" and isinstance(one, str) else _renamed(one, references)
+            for key, one in value.items()
+        }
+    return [_renamed(one, references) for one in value] if isinstance(value, list) else value
+
+
+# ---------------------------------------------------------------- converting
+
+
+def convert_v2_to_v3(document: Json) -> Json:
+    """Converts an OpenAPI v2 document to v3 (ConvertV2ToV3)."""
+    components: Json = {}
+    definitions, security = document.get("definitions"), document.get("securityDefinitions")
+    if isinstance(definitions, dict):
+        components["schemas"] = {name: _schema(schema) for name, schema in definitions.items()}
+    if isinstance(security, dict):
+        wanted = ("description", "type", "name", "in")
+        components["securitySchemes"] = {
+            name: {key: scheme[key] for key in wanted if key in scheme} for name, scheme in security.items()
+        }
+    paths = {path: _path(item) for path, item in _mapping(document.get("paths")).items()}
+    return {
+        "openapi": "3.0.0",
+        **{name: document[name] for name in ("info", "externalDocs") if name in document},
+        "paths": paths,
+        "components": components,
+    }
+
+
+def _path(item: Any) -> Json:
+    found = {name: value for name, value in _mapping(item).items() if name not in (*_METHODS, "parameters")}
+    for method in _METHODS:
+        if isinstance(_mapping(item).get(method), dict):
+            found[method] = _operation(item[method])
+    parameters = _mapping(item).get("parameters")
+    return {**found, "parameters": [_parameter(one) for one in parameters]} if parameters else found
+
+
+def _operation(operation: Json) -> Json:
+    found = {name: value for name, value in operation.items() if name not in _OLD_MEMBERS}
+    parameters = []
+    for parameter in operation.get("parameters") or ():
+        if parameter.get("name") == "body" and "schema" in parameter:
+            schema = _schema(parameter["schema"])
+            found["requestBody"] = {"content": {kind: {"schema": schema} for kind in operation.get("consumes") or ()}}
+        else:
+            parameters.append(_parameter(parameter))
+    if parameters:
+        found["parameters"] = parameters
+    produces = operation.get("produces") or ()
+    found["responses"] = {code: _response(response, produces) for code, response in _mapping(operation.get("responses")).items()}
+    return found
+
+
+def _response(response: Json, produces: Iterable[str]) -> Json:
+    found = {name: value for name, value in response.items() if name != "schema"}
+    if "schema" in response:
+        found["content"] = {kind: {"schema": _schema(response["schema"])} for kind in produces}
+    return found
+
+
+def _parameter(parameter: Json) -> Json:
+    if "$ref" in parameter:
+        return {"$ref": parameter["$ref"].replace(_PARAMETERS, "#/components/parameters/", 1)}
+    simple = ("type", "format", "uniqueItems")
+    found = {name: value for name, value in parameter.items() if name not in (*simple, "schema")}
+    schema = parameter.get("schema") or {name: parameter[name] for name in simple if name in parameter}
+    return {**found, "schema": _schema(schema)}
+
+
+def _schema(schema: Any) -> Any:
+    """Converts a schema; a reference has no sibling keywords."""
+    if isinstance(schema, list):
+        return [_schema(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    found = {name: _member(name, value) for name, value in schema.items()}
+    reference = found.get("$ref")
+    if isinstance(reference, str):
+        found["$ref"] = reference.replace(_DEFINITIONS, _SCHEMAS, 1)
+        if len(found) > 1:
+            rest = {name: value for name, value in found.items() if name != "$ref"}
+            return {**rest, "allOf": [{"$ref": found["$ref"]}]}
+    return found
+
+
+def _member(name: str, value: Any) -> Any:
+    if name == "properties" and isinstance(value, dict):
+        return {key: _schema(one) for key, one in value.items()}
+    return _schema(value) if name in ("items", "additionalProperties", "additionalItems", "allOf") else value

@@ -11,34 +11,328 @@ transport.go); k8s.io/apiserver/pkg/util/proxy (NewRequestForProxy); net/http/ht
 from __future__ import annotations
 
 import gzip
+import posixpath
 import re
+import selectors
+import socket
+import ssl
+import threading
 import time
 import zlib
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from fakekube.apimachinery.errors import status
 from fakekube.apis.rest.strategy import Object
 from fakekube.apis.validation.conditions import condition
-from fakekube.apiserver.aggregator import headers as proxy_headers
+from fakekube.apiserver.aggregator import proxy_rewriting
 from fakekube.apiserver.aggregator.backends import (
     BackendBody,
     BackendError,
     BackendRequest,
     BackendResponse,
     BackendTimeoutError,
+    Connection,
     ForwardedBody,
+    Location,
+    Locations,
+    MountedBackend,
+    MountedBody,
+    RemoteBackend,
+    Unreachable,
+    UnresolvedError,
     header,
 )
-from fakekube.apiserver.aggregator.links import Front, rewrite_html, rewrite_url
-from fakekube.apiserver.aggregator.locations import Location, Locations, Unreachable, UnresolvedError
-from fakekube.apiserver.aggregator.mounted import MountedBackend, MountedBody
+from fakekube.apiserver.aggregator.proxy_rewriting import Front, response_headers, rewrite_html, rewrite_url
 from fakekube.apiserver.endpoints.request import Request, Response, User
+from fakekube.apiserver.webhooks.transport import Endpoint
 from fakekube.base.golang.durations import parse_duration
-from fakekube.net.streams import BrokenStreamError
+from fakekube.base.threads import WORKERS
+from fakekube.net.http1 import responses
+from fakekube.net.streaming.kubelet_api import Destination
+from fakekube.net.streams import BrokenStreamError, Notifier
 
 if TYPE_CHECKING:
-    from fakekube.apiserver.aggregator.remote import RemoteBackend
+    from fakekube.apiserver.aggregator.backends import RemoteBackend
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The proxy of pods/proxy, services/proxy and nodes/proxy.
+#
+# The request keeps the Host of the client and has no headers about the user. Redirects and links in the response are rewritten to
+# lead through the API server. An error before the response is a Status.
+#
+# Specified by: k8s.io/apimachinery/pkg/util/proxy (upgradeaware.go, transport.go); pkg/registry/core/{pod,service,node}
+# (ProxyREST).
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Upgrade requests (SPDY, WebSocket): after the backend has switched protocols, bytes are forwarded unchanged in both directions.
+#
+# The tunnel has a thread that reads from and writes to the backend; the server reads from the tunnel and writes the bytes of the
+# client to it. The buffers of both directions are limited: a slow side makes the other one wait.
+#
+# Specified by: k8s.io/apimachinery/pkg/util/proxy/upgradeaware.go (tryUpgrade).
+
+
+_RESPONSE_SECONDS = 60.0
+_ROUND_SECONDS = 60.0
+_AHEAD = 256 * 1024
+_PIECE = 65536
+
+
+class UpgradeError(Exception):
+    """The backend does not switch protocols; has the reason."""
+
+
+def try_upgrade(backend: RemoteBackend, request: BackendRequest) -> Response:
+    """Requests another protocol from a server.
+
+    Returns a response 101 whose body is an `UpgradeTunnel`, or the error response of the server, after which the connection to
+    the client is closed. Raises UpgradeError if there is no connection, or a response below 400 other than 101.
+    """
+    response = _request_upgrade(backend, request)
+    if isinstance(response, UpgradeTunnel):
+        return Response(101, response.headers, response)
+    if response.status < 400:
+        response.body.close()
+        raise UpgradeError(f"invalid upgrade response: status code {response.status}")
+    body: Any = ForwardedBody(response.body)
+    return Response(response.status, [*response_headers(response.headers), ("Connection", "close")], body)
+
+
+def _request_upgrade(backend: RemoteBackend, request: BackendRequest) -> BackendResponse | UpgradeTunnel:
+    try:
+        connection = backend.connect(time.monotonic() + _RESPONSE_SECONDS)
+    except BackendError as error:
+        raise UpgradeError(f"error dialing backend: {error}") from None
+    try:
+        connection.write(request)
+        head = connection.read_head(request.method)
+        if head.status == 101:
+            return UpgradeTunnel(connection, head)
+        return connection.response_with_head(head)
+    except (BackendError, responses.MalformedResponseError) as error:
+        connection.close()
+        raise UpgradeError("unexpected EOF" if str(error) == "EOF" else str(error)) from None
+    except BaseException:
+        connection.close()
+        raise
+
+
+class UpgradeTunnel:
+    """The body of the response: a `streams.Tunnel`."""
+
+    deadline: float | None = None
+
+    def __init__(self, connection: Connection, head: responses.Response) -> None:
+        ahead = connection.reader.take_buffered()
+        self.headers = head.headers
+        """The headers of the response 101."""
+        self.source = Notifier()
+        self._connection = connection
+        self._lock = threading.Condition()
+        self._incoming = [ahead] if ahead else []
+        self._incoming_size = len(ahead)
+        self._outgoing = bytearray()
+        self._finished = False
+        self._wake_reader, self._wake_writer = socket.socketpair()
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self._wake_reader, selectors.EVENT_READ)
+        connection.socket.setblocking(False)
+        WORKERS.run(self._run)
+
+    # ---------------------------------------------------------------- called by the server
+
+    @property
+    def ended(self) -> bool:
+        return self._finished and not self._incoming
+
+    @property
+    def full(self) -> bool:
+        return len(self._outgoing) > _AHEAD
+
+    def take(self) -> list[bytes]:
+        with self._lock:
+            was_full = self._incoming_size > _AHEAD
+            frames, self._incoming, self._incoming_size = self._incoming, [], 0
+        if was_full:
+            self._wake()
+        return frames
+
+    def receive(self, data: bytes) -> None:
+        with self._lock:
+            self._outgoing += data
+        self._wake()
+
+    def close(self) -> None:
+        self._finished = True
+        self._wake()
+
+    def __iter__(self) -> Iterator[bytes]:
+        while not self.ended:
+            yield from self.take()
+            with self._lock:
+                self._lock.wait_for(lambda: self._incoming or self._finished)
+
+    def _wake(self) -> None:
+        with suppress(OSError):
+            self._wake_writer.send(b"x")
+
+    # ---------------------------------------------------------------- runs in the thread of the tunnel
+
+    def _run(self) -> None:
+        try:
+            while not self._finished:
+                self._wait()
+                if self._finished or not (self._read() and self._write()):
+                    return
+        except OSError:
+            return
+        finally:
+            with self._lock:
+                self._finished = True
+                self._lock.notify_all()
+            self._selector.close()
+            self._connection.close()
+            self._wake_reader.close()
+            self._wake_writer.close()
+            self.source.notify()
+
+    def _wait(self) -> None:
+        """Waits until the socket of the backend is readable or writable, or `_wake` is called."""
+        plain = self._connection.socket
+        reads = self._incoming_size <= _AHEAD
+        events = (selectors.EVENT_READ if reads else 0) | (selectors.EVENT_WRITE if self._outgoing else 0)
+        if plain in self._selector.get_map():
+            self._selector.unregister(plain)
+        if events:
+            self._selector.register(plain, events)
+        pending = reads and getattr(plain, "pending", lambda: 0)()  # bytes that TLS has decrypted already
+        for key, _ in self._selector.select(0.0 if pending else _ROUND_SECONDS):
+            if key.fileobj is self._wake_reader:
+                self._wake_reader.recv(_PIECE)
+
+    def _read(self) -> bool:
+        """Reads from the backend. Returns False at the end of the stream."""
+        while self._incoming_size <= _AHEAD:
+            try:
+                data = self._connection.socket.recv(_PIECE)
+            except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
+                return True
+            if not data:
+                return False
+            with self._lock:
+                self._incoming.append(data)
+                self._incoming_size += len(data)
+                self._lock.notify_all()
+            self.source.notify()
+        return True
+
+    def _write(self) -> bool:
+        """Writes the bytes of the client to the backend."""
+        was_full = self.full
+        while self._outgoing:
+            with self._lock:
+                piece = bytes(self._outgoing[:_PIECE])
+            try:
+                sent = self._connection.socket.send(piece)
+            except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
+                break
+            with self._lock:
+                del self._outgoing[:sent]
+        if was_full and not self.full:
+            self.source.notify()
+        return True
+
+
+class UpgradeAwareHandler:
+    """Forwards requests to one server.
+
+    Args:
+        scheme: "http" or "https". The certificate of the server is not verified.
+        host: the host and port of the server in its own links.
+        destination: the address of the server, or a WSGI application.
+    """
+
+    def __init__(self, scheme: str, host: str, destination: Destination) -> None:
+        self._host = host
+        self._backend: RemoteBackend | MountedBackend
+        if isinstance(destination, tuple):
+            self._backend = RemoteBackend(Endpoint(f"{scheme}://{host}", destination, b"", verified=False))
+        else:
+            self._backend = MountedBackend(destination)
+
+    def respond(self, request: Request, subpath: str) -> Response:
+        """Returns the response of the backend.
+
+        Args:
+            request: the request of the client.
+            subpath: the path after `proxy`; "" if the request path ends with it.
+
+        Raises:
+            StatusError: there is no response.
+        """
+        path = _join_paths("", subpath)
+        upgrade = proxy_rewriting.is_upgrade(request.headers)
+        if not path and not upgrade and request.method in ("GET", "HEAD"):
+            query = f"?{request.query.raw}" if request.query.raw else ""
+            body: Any = () if request.method == "HEAD" else b""
+            return Response(301, [("Location", f"{request.path}/{query}")], body)
+        suffix = f"{path}/" if request.path.endswith("/") and not path.endswith("/") else path
+        prefix = request.path.removesuffix(suffix)
+        sent = _new_upgrade_aware_request(request, suffix or "/", prefix, upgrade=upgrade)
+        if upgrade and isinstance(self._backend, RemoteBackend):
+            return _upgrade_or_fail(self._backend, sent)
+        try:
+            response = self._backend.send(sent, None)
+        except BackendError as error:
+            raise status.service_unavailable(f"error trying to reach service: {error}") from None
+        front = Front((request.headers.get("host", ""), self._host), prefix=prefix)
+        return proxy_response(response, request, front, long_running=True)
+
+
+def _new_upgrade_aware_request(request: Request, path: str, prefix: str, *, upgrade: bool) -> BackendRequest:
+    """Returns the request to forward."""
+    written = proxy_rewriting.encoded_path(path)
+    found = [("Host", request.headers.get("host", "")), *proxy_rewriting.request_headers(request.headers, upgrade=upgrade)]
+    before = [value for name, value in found if name == "X-Forwarded-For"]
+    found = [entry for entry in found if entry[0] not in ("X-Forwarded-For", "X-Forwarded-Uri")]
+    if request.address:
+        found.append(("X-Forwarded-For", ", ".join([*before, request.address])))
+    if upgrade and not any(name == "User-Agent" for name, _ in found):
+        found.append(("User-Agent", "Go-http-client/1.1"))
+    if not upgrade:
+        found.append(("X-Forwarded-Uri", _join_paths(prefix, written)))
+    body, length = _body_of_request(request)
+    return BackendRequest(request.method, written, request.query.raw, found, body, length)
+
+
+def _join_paths(prefix: str, path: str) -> str:
+    """Joins two paths like Go's path.Join, and keeps a trailing slash."""
+    if not prefix and not path:
+        return ""
+    joined = posixpath.normpath(f"{prefix}/{path}")
+    joined = "/" + joined.lstrip("/")
+    return f"{joined}/" if path.endswith("/") and not joined.endswith("/") else joined
+
+
+def _body_of_request(request: Request) -> tuple[Iterable[bytes], int | None]:
+    """Returns the body of a request as a stream, and its length if it is known."""
+    length = request.headers.get("content-length")
+    if length:
+        return read_pieces(request, int(length)), int(length)
+    return (read_pieces(request, None), None) if "transfer-encoding" in request.headers else ((), 0)
+
+
+def _upgrade_or_fail(backend: RemoteBackend, request: BackendRequest) -> Response:
+
+    try:
+        return try_upgrade(backend, request)
+    except UpgradeError as error:
+        raise status.generic(500, "", str(error)) from None
 
 
 _DISCOVERY_SECONDS: Final = 5.0
@@ -57,7 +351,6 @@ _REDIRECTED: Final = b"the backend attempted to redirect this request, which is 
 _FLUSH_SECONDS = 0.2
 """The maximum delay of received bytes (the FlushInterval of the proxy)."""
 _LARGEST_PAGE = 4 << 20
-_PIECE = 65536
 _BINARY: Final = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
 
 
@@ -89,7 +382,7 @@ class Proxy:
             return text_error(503, "service unavailable")
         if location.problem:
             return text_error(500, location.problem)
-        upgrade = proxy_headers.is_upgrade(request.headers)
+        upgrade = proxy_rewriting.is_upgrade(request.headers)
         sent = _new_proxy_request(request, origin, location, upgrade=upgrade)
         if upgrade and not isinstance(location.backend, MountedBackend):
             return _upgrade(location.backend, sent)
@@ -114,14 +407,14 @@ def text_error(code: int, text: str) -> Response:
 
 def new_request(path: str, location: Location, user: User, accept: str) -> BackendRequest:
     """Makes a request of the aggregator itself."""
-    found = [("Host", location.host), ("User-Agent", "Go-http-client/1.1"), *proxy_headers.identity(user)]
+    found = [("Host", location.host), ("User-Agent", "Go-http-client/1.1"), *proxy_rewriting.identity(user)]
     return BackendRequest("GET", path, "", [*found, ("Accept", accept)] if accept else found)
 
 
 def _new_proxy_request(request: Request, origin: Origin, location: Location, *, upgrade: bool) -> BackendRequest:
     """Returns the request to forward (NewRequestForProxy)."""
-    path = proxy_headers.encoded_path(request.path)
-    found = [("Host", location.host), *proxy_headers.request_headers(request.headers, upgrade=upgrade)]
+    path = proxy_rewriting.encoded_path(request.path)
+    found = [("Host", location.host), *proxy_rewriting.request_headers(request.headers, upgrade=upgrade)]
     before = [value for name, value in found if name == "X-Forwarded-For"]
     found = [entry for entry in found if not entry[0].startswith("X-Forwarded-") or entry[0] == "X-Forwarded-Port"]
     if origin.address:
@@ -129,11 +422,11 @@ def _new_proxy_request(request: Request, origin: Origin, location: Location, *, 
     if upgrade and not any(name == "User-Agent" for name, _ in found):
         found.append(("User-Agent", "Go-http-client/1.1"))
     if not upgrade:
-        forwarded = {"Uri": proxy_headers.forwarded_uri(path), "Host": location.host, "Proto": "https"}
+        forwarded = {"Uri": proxy_rewriting.forwarded_uri(path), "Host": location.host, "Proto": "https"}
         found += [(f"X-Forwarded-{name}", value) for name, value in forwarded.items()]
-    found += [("Audit-Id", origin.audit_id), *proxy_headers.identity(request.user)]
+    found += [("Audit-Id", origin.audit_id), *proxy_rewriting.identity(request.user)]
     body, length = _body(origin.environ)
-    return BackendRequest(request.method, path, proxy_headers.encoded_query(request.query), found, body, length)
+    return BackendRequest(request.method, path, proxy_rewriting.encoded_query(request.query), found, body, length)
 
 
 def _body(environ: Any) -> tuple[Iterable[bytes], int | None]:
@@ -172,7 +465,6 @@ def _timeout(request: Request, origin: Origin) -> tuple[bool, float | None]:
 def _upgrade(backend: RemoteBackend | Unreachable, request: BackendRequest) -> Response:
     if isinstance(backend, Unreachable):
         return text_error(503, f"error dialing backend: {backend.problem}")
-    from fakekube.apiserver.aggregator.upgrade import UpgradeError, try_upgrade
 
     try:
         return try_upgrade(backend, request)
@@ -196,7 +488,7 @@ def proxy_response(response: BackendResponse, request: Request, front: Front, *,
         front: how links of the response are rewritten.
         long_running: whether a thread reads the body, as for a watch.
     """
-    found = proxy_headers.response_headers(response.headers)
+    found = proxy_rewriting.response_headers(response.headers)
     if header(found, "location"):
         found = [(name, rewrite_url(value, front) if name == "Location" else value) for name, value in found]
     if any(name == "Cache-Control" for name, _ in found):  # both are sent

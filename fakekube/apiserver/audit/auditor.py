@@ -99,7 +99,7 @@ def auditor_of(options: AuditOptions, clock: Clock) -> Auditor | None:
 
 
 def _webhook(options: AuditOptions) -> WebhookBackend:
-    from fakekube.apiserver.webhooks.kubeconfig import KubeconfigError, endpoint_of
+    from fakekube.apiserver.webhooks.transport import KubeconfigError, endpoint_of
 
     if options.audit_webhook_mode not in _MODES:
         raise OptionError(f"invalid audit webhook mode {options.audit_webhook_mode}, allowed modes are {','.join(_MODES)}")

@@ -13,8 +13,8 @@ from typing import Final
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import invalid, not_supported, required
 from fakekube.apis.validation import names
+from fakekube.apiserver.auth.authentication_configuration import Section, loaded, refuse
 from fakekube.apiserver.auth.authorization import Attributes
-from fakekube.apiserver.auth.configuration_files import Section, loaded, refuse
 from fakekube.apiserver.auth.options import OptionError
 
 STAGES: Final = ("RequestReceived", "ResponseStarted", "ResponseComplete", "Panic")

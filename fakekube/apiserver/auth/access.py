@@ -10,17 +10,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from fakekube.apimachinery.errors import status
-from fakekube.apis.rest.cluster_access import ClusterAccess
-from fakekube.apiserver.auth import node_graph, reviews
+from fakekube.apis.rest.cluster_access import ClusterAccess, Decision
+from fakekube.apiserver.auth import node, reviews
 from fakekube.apiserver.auth.authentication import Authenticator, StaticTokens
-from fakekube.apiserver.auth.authorization import Attributes, Decision, attributes_of, forbidden
+from fakekube.apiserver.auth.authorization import Attributes, Observed, attributes_of, forbidden
 from fakekube.apiserver.auth.authorizers import Factories, authorizer_of
 from fakekube.apiserver.auth.browsers import BrowserGuard
 from fakekube.apiserver.auth.identities import ADMIN, MASTERS
 from fakekube.apiserver.auth.impersonation import HeadersOfRequest, Impersonated, Impersonation
-from fakekube.apiserver.auth.node import NodeAuthorizer
-from fakekube.apiserver.auth.node_graph import NodeGraph
-from fakekube.apiserver.auth.observing import Observed
+from fakekube.apiserver.auth.node import NodeAuthorizer, NodeGraph
 from fakekube.apiserver.auth.options import AuthenticationOptions, AuthorizationOptions
 from fakekube.apiserver.auth.rbac import BUCKETS, GROUP, RBACAuthorizer
 from fakekube.apiserver.auth.service_accounts import ServiceAccountTokens
@@ -28,6 +26,10 @@ from fakekube.apiserver.endpoints.request import Request, RequestInfo, User
 from fakekube.base.addresses import is_loopback
 from fakekube.base.clock import Clock
 from fakekube.net.streams import Source
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Observes the resources on which cached decisions depend, so that caches are invalidated by changes.
+
 
 DEFAULT_AUTHENTICATION: Final = AuthenticationOptions()
 DEFAULT_AUTHORIZATION: Final = AuthorizationOptions()
@@ -118,7 +120,7 @@ class Access:
         self._impersonation = Impersonation(self.authorizer)
 
     def _node_authorizer(self) -> NodeAuthorizer:
-        graph = NodeGraph(Observed(self._services, [self._bucket(name) for name in node_graph.BUCKETS]))
+        graph = NodeGraph(Observed(self._services, [self._bucket(name) for name in node.BUCKETS]))
         role = self._services.get(GROUP, "clusterroles", "", "system:node") or {}
         return NodeAuthorizer(graph, role.get("rules") or ())
 

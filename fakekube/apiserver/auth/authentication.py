@@ -21,16 +21,17 @@ from typing import Any, Final
 
 from fakekube.apimachinery.errors import status
 from fakekube.apiserver.auth.browsers import BrowserGuard
-from fakekube.apiserver.auth.certificates import CertificateVerifier, certificates_of, user_of_certificate
-from fakekube.apiserver.auth.credentials import (
+from fakekube.apiserver.auth.certificates import CertificateVerifier, RequestHeaders, certificates_of, user_of_certificate
+from fakekube.apiserver.auth.identities import (
+    ADMIN,
+    ANONYMOUS,
     INVALID_TOKEN,
     AuthenticatedToken,
     BadCredentialsError,
     TokenAuthenticator,
     common_audiences,
+    with_authenticated,
 )
-from fakekube.apiserver.auth.identities import ADMIN, ANONYMOUS, with_authenticated
-from fakekube.apiserver.auth.request_headers import RequestHeaders
 from fakekube.apiserver.endpoints.request import User
 from fakekube.base.clock import Clock
 

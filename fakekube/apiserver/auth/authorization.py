@@ -10,7 +10,7 @@ Specified by: k8s.io/apiserver/pkg/authorization (authorizer, union, authorizerf
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -22,26 +22,7 @@ from fakekube.apis.rest.cluster_access import Decision
 from fakekube.apiserver.auth.identities import MASTERS
 from fakekube.apiserver.endpoints.request import RequestInfo, User
 from fakekube.base.golang.quoting import go_quote
-
-__all__ = [
-    "ALLOWED",
-    "NO_OPINION",
-    "AlwaysAllow",
-    "AlwaysDeny",
-    "Attributes",
-    "Authorizer",
-    "Decision",
-    "PrivilegedGroup",
-    "ResolvedRules",
-    "Rule",
-    "RuleResolver",
-    "Selectors",
-    "UnionAuthorizer",
-    "aggregated",
-    "attributes_of",
-    "forbidden",
-    "sanitised",
-]
+from fakekube.net.streams import Source, subscribe_weakly
 
 ALLOWED: Final = Decision(True)
 NO_OPINION: Final = Decision(False)
@@ -247,3 +228,36 @@ def _description(attributes: Attributes) -> str:
     if attributes.namespace:
         return f"{what} in the namespace {go_quote(attributes.namespace)}"
     return f"{what} at the cluster scope"
+
+
+class Lister(Protocol):
+    """Reads objects of a cluster; `apis.rest.cluster_access.ClusterAccess` implements it."""
+
+    def list(self, group: str, plural: str, namespace: str = "") -> Iterator[dict[str, Any]]:
+        """Returns all stored objects of a resource, ordered by name."""
+
+
+class Observed:
+    """Observed resources of a cluster.
+
+    Args:
+        lister: Lists the resources.
+        sources: The buckets of the resources, which notify about changes.
+    """
+
+    def __init__(self, lister: Lister, sources: Sequence[Source]) -> None:
+        self._lister = lister
+        self._version = 0
+        subscribe_weakly(self, Observed._changed, sources)
+
+    def version(self) -> int:
+        """Returns a number that differs after every change. Read it before `list`, never after."""
+        return self._version
+
+    def list(self, group: str, plural: str) -> Iterator[dict[str, Any]]:
+        """Returns all objects of one of the resources."""
+        return self._lister.list(group, plural)
+
+    def _changed(self) -> None:
+        # Writers of different buckets may run this at once: the number only has to differ.
+        self._version += 1

@@ -18,7 +18,7 @@ from fakekube.apiserver.auth.options import AuthorizationOptions, OptionError
 from fakekube.base.clock import Clock
 
 if TYPE_CHECKING:
-    from fakekube.apiserver.auth.configuration_files import Section
+    from fakekube.apiserver.auth.authentication_configuration import Section
     from fakekube.apiserver.auth.webhook import WebhookConfiguration
 
 
@@ -83,7 +83,7 @@ def _of_type(kind: str, factories: Factories) -> RuleResolver:
 
 def _webhook(configuration: WebhookConfiguration, clock: Clock) -> RuleResolver:
     from fakekube.apiserver.auth.webhook import MatchConditionError, WebhookAuthorizer
-    from fakekube.apiserver.webhooks.kubeconfig import KubeconfigError
+    from fakekube.apiserver.webhooks.transport import KubeconfigError
 
     try:
         return WebhookAuthorizer(configuration, clock)
@@ -95,7 +95,7 @@ def _webhook(configuration: WebhookConfiguration, clock: Clock) -> RuleResolver:
 
 
 def _configured(path: str, factories: Factories, clock: Clock) -> list[RuleResolver]:
-    from fakekube.apiserver.auth.configuration_files import loaded, refuse
+    from fakekube.apiserver.auth.authentication_configuration import loaded, refuse
 
     section = loaded(path, _CONFIG, "AuthorizationConfiguration", ("v1", "v1beta1", "v1alpha1"))
     entries = section.sections("authorizers")

@@ -10,17 +10,20 @@ Specified by: k8s.io/apiserver/pkg/authentication/request/x509/x509.go and crypt
 from __future__ import annotations
 
 import hashlib
+import re
 import ssl
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote_to_bytes
 
 from fakekube.apiserver.auth import identities
-from fakekube.apiserver.auth.credentials import BadCredentialsError
-from fakekube.apiserver.auth.identities import with_authenticated
+from fakekube.apiserver.auth.identities import BadCredentialsError, with_authenticated
 from fakekube.apiserver.endpoints.request import User
+from fakekube.base.golang.strings import text_of
+from fakekube.net.wsgi import Headers
 
 if TYPE_CHECKING:
     from cryptography.x509 import Certificate
@@ -181,3 +184,62 @@ def _uid(subject: Any) -> str:
     if uids == [""]:
         raise BadCredentialsError("UID cannot be an empty string")
     return uids[0] if uids else ""
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Authenticates requests of front proxies, which authenticate users themselves and send them in headers.
+#
+# A front proxy needs a client certificate of the requestheader CA with an allowed common name.
+#
+# Specified by: k8s.io/apiserver/pkg/authentication/request/headerrequest/requestheader.go.
+
+
+_BAD_ESCAPE: Final = re.compile("%(?![0-9A-Fa-f]{2})")
+
+
+@dataclass(slots=True, frozen=True)
+class RequestHeaders:
+    """Authenticates requests of front proxies. Names of headers are those of the flags."""
+
+    verifier: CertificateVerifier
+    allowed_names: Sequence[str]
+    """Common names of the proxies' certificates; empty: any."""
+    username_headers: Sequence[str]
+    uid_headers: Sequence[str]
+    group_headers: Sequence[str]
+    extra_prefixes: Sequence[str]
+
+    def user_of(self, environment: Mapping[str, Any], certificates: tuple[str, ...], now: datetime) -> User | None:
+        """Returns the user in the headers; None without a user or a certificate. Raises BadCredentialsError."""
+        if not certificates:
+            return None
+        self.verifier.check(certificates, now)
+        name = common_name(certificates[0])
+        if self.allowed_names and name not in self.allowed_names:
+            raise BadCredentialsError(f"x509: subject with cn={name} is not in the allowed list")
+        headers = Headers(environment)
+        username = _first(headers, self.username_headers)
+        if not username:
+            return None
+        groups = tuple(value for name in self.group_headers for value in headers.all(name) if value)
+        return with_authenticated(User(username, _first(headers, self.uid_headers), groups, self._extra(headers)))
+
+    def _extra(self, headers: Headers) -> Mapping[str, Sequence[str]]:
+        extra: dict[str, list[str]] = {}
+        for prefix in map(str.lower, self.extra_prefixes):
+            for name in headers:
+                if name.startswith(prefix):
+                    extra.setdefault(unescaped(name.removeprefix(prefix)), []).extend(headers.all(name))
+        return extra
+
+
+def unescaped(key: str) -> str:
+    """Unescapes the key of an extra header; an invalid escape leaves it unchanged."""
+    if "%" not in key or _BAD_ESCAPE.search(key):
+        return key
+    return text_of(unquote_to_bytes(key))
+
+
+def _first(headers: Headers, names: Sequence[str]) -> str:
+    """Returns the first non-empty value of these headers; values may contain commas."""
+    return next((value for name in names if (value := headers.get(name))), "")

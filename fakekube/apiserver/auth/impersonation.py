@@ -21,7 +21,7 @@ from fakekube.apimachinery.errors import field as fields
 from fakekube.apis.validation import names
 from fakekube.apiserver.auth import identities
 from fakekube.apiserver.auth.authorization import Attributes, Authorizer, forbidden
-from fakekube.apiserver.auth.request_headers import unescaped
+from fakekube.apiserver.auth.certificates import unescaped
 from fakekube.apiserver.endpoints.request import User
 from fakekube.base.caches import BoundedCache
 from fakekube.base.golang.quoting import go_quote

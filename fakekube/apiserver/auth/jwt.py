@@ -22,9 +22,9 @@ from fakekube.apimachinery.cel.errors import CostLimitExceeded, EvaluationError
 from fakekube.apimachinery.cel.views import untyped
 from fakekube.apis.rest.webhook_calls import CallError
 from fakekube.apiserver.auth import identities, jose
-from fakekube.apiserver.auth.credentials import AuthenticatedToken, BadCredentialsError, common_audiences, go_list
+from fakekube.apiserver.auth.identities import AuthenticatedToken, BadCredentialsError, common_audiences, go_list
 from fakekube.apiserver.auth.jose import InvalidSignatureError, Token
-from fakekube.apiserver.auth.tokens import issuer_of
+from fakekube.apiserver.auth.service_accounts import issuer_of
 from fakekube.apiserver.endpoints.request import User
 from fakekube.base.clock import Clock
 from fakekube.base.golang.quoting import go_quote, json_kind
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from fakekube.apiserver.webhooks.transport import Answer, Transport
 
 
-_ALGORITHMS: Final = ("ES256", "ES384", "ES512", "PS256", "PS384", "PS512", "RS256", "RS384", "RS512")
+SIGNING_ALGORITHMS: Final = ("ES256", "ES384", "ES512", "PS256", "PS384", "PS512", "RS256", "RS384", "RS512")
 _DISCOVERY: Final = "/.well-known/openid-configuration"
 _TIMEOUT: Final = 30.0
 #: Seconds of clock skew that `nbf` allows.
@@ -115,8 +115,8 @@ class JWTAuthenticator:
         if parsed is None:
             raise BadCredentialsError("oidc: verify token: oidc: malformed jwt")
         algorithm = str(parsed.header.get("alg", ""))
-        if algorithm not in _ALGORITHMS:
-            text = f"id token signed with unsupported algorithm, expected {go_list(_ALGORITHMS)} got {go_quote(algorithm)}"
+        if algorithm not in SIGNING_ALGORITHMS:
+            text = f"id token signed with unsupported algorithm, expected {go_list(SIGNING_ALGORITHMS)} got {go_quote(algorithm)}"
             raise BadCredentialsError(f"oidc: verify token: oidc: {text}")
         self._keys.verify(parsed)
         claims = parsed.claims

@@ -17,10 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from fakekube.apiserver.auth.authentication import DEFAULT_TOKENS, Anonymous
-from fakekube.apiserver.auth.certificates import CertificateVerifier
-from fakekube.apiserver.auth.credentials import TokenAuthenticator
-from fakekube.apiserver.auth.request_headers import RequestHeaders
-from fakekube.apiserver.auth.tokens import DEFAULT_ISSUER, Signer
+from fakekube.apiserver.auth.certificates import CertificateVerifier, RequestHeaders
+from fakekube.apiserver.auth.identities import TokenAuthenticator
+from fakekube.apiserver.auth.service_accounts import DEFAULT_ISSUER, Signer
 from fakekube.apiserver.endpoints.request import User
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from fakekube.apimachinery.errors import status
+from fakekube.apis.rest.cluster_access import Decision
 from fakekube.apiserver.auth import identities
-from fakekube.apiserver.auth.authorization import Attributes, Decision, ResolvedRules, Rule, aggregated
-from fakekube.apiserver.auth.observing import Observed
+from fakekube.apiserver.auth.authorization import Attributes, Observed, ResolvedRules, Rule, aggregated
 from fakekube.apiserver.endpoints.request import User
 from fakekube.base.golang.quoting import go_quote
 

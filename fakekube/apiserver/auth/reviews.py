@@ -17,7 +17,7 @@ from fakekube.apimachinery.selectors.fields import FieldRequirement
 from fakekube.apimachinery.selectors.labels import LabelRequirement
 from fakekube.apiserver.auth.authentication import Authenticator
 from fakekube.apiserver.auth.authorization import Attributes, Rule, RuleResolver, Selectors
-from fakekube.apiserver.auth.credentials import BadCredentialsError
+from fakekube.apiserver.auth.identities import BadCredentialsError
 from fakekube.apiserver.endpoints.request import User
 
 _RESOURCE_RULE = ("verbs", "apiGroups", "resources", "resourceNames")

@@ -19,8 +19,9 @@ import orjson
 from fakekube.apimachinery.cel.environments import ExpressionError, access_review
 from fakekube.apimachinery.cel.errors import CostLimitExceeded, EvaluationError
 from fakekube.apimachinery.cel.views import untyped
+from fakekube.apis.rest.cluster_access import Decision
 from fakekube.apis.rest.webhook_calls import CallError
-from fakekube.apiserver.auth.authorization import NO_OPINION, Attributes, Decision, ResolvedRules, aggregated
+from fakekube.apiserver.auth.authorization import NO_OPINION, Attributes, ResolvedRules, aggregated
 from fakekube.apiserver.endpoints.request import User
 from fakekube.base.clock import Clock
 from fakekube.base.golang.quoting import go_quote
@@ -74,7 +75,7 @@ class WebhookAuthorizer:
     """
 
     def __init__(self, configuration: WebhookConfiguration, clock: Clock) -> None:
-        from fakekube.apiserver.webhooks.kubeconfig import endpoint_of
+        from fakekube.apiserver.webhooks.transport import endpoint_of
 
         self._configuration = configuration
         self._clock = clock

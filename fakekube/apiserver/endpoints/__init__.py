@@ -11,23 +11,22 @@ from functools import partial
 
 from fakekube.apimachinery.codecs.errors import EncodeError
 from fakekube.apimachinery.errors import StatusError, status
-from fakekube.apiserver.endpoints.handlers import connect, create, delete, get, list, patch, update
+from fakekube.apiserver.endpoints.handlers import connect, create, delete, get, patch, update
 from fakekube.apiserver.endpoints.request import Request, Response
-from fakekube.apiserver.registry.backend import Backend, Settings
-from fakekube.apiserver.registry.generic import conversion_cache
-from fakekube.apiserver.registry.scope import Scope
+from fakekube.apiserver.registry.generic import versions
+from fakekube.apiserver.registry.scope import Backend, Scope, Settings
 from fakekube.base.depth import call_with_deep_stack
 
 __all__ = ["Backend", "Settings", "handle"]
 
 _HANDLERS: dict[str, Callable[[Scope], Response]] = {
-    "get": get.handle,
-    "list": list.handle,
-    "watch": list.handle,
-    "create": create.handle,
-    "update": update.handle,
-    "patch": patch.handle,
-    "delete": delete.handle,
+    "get": get.get,
+    "list": get.list_or_watch,
+    "watch": get.list_or_watch,
+    "create": create.create,
+    "update": update.update,
+    "patch": patch.patch,
+    "delete": delete.delete,
     "deletecollection": delete.handle_collection,
 }
 
@@ -62,7 +61,7 @@ def _handled(request: Request, backend: Backend) -> Response:
         if request.audit is not None:
             request.audit.deprecated()
     if resource.converts_by_call:
-        conversion_cache.start_conversions(backend, resource)
+        versions.start_conversions(backend, resource)
     subresource = resource.subresources[info.subresource] if info.subresource else None
     namespace = info.namespace if resource.namespaced else ""
     scope = Scope(request, backend, resource, subresource, namespace, info.name)

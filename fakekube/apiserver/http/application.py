@@ -33,18 +33,17 @@ from fakekube.apiserver.auth.access import Access, UndecidedError
 from fakekube.apiserver.auth.authorization import sanitised
 from fakekube.apiserver.endpoints.request import Query, Request, RequestInfo, Response, User
 from fakekube.apiserver.http import auditing, responses
-from fakekube.apiserver.http.compression import THRESHOLD, compress
-from fakekube.apiserver.http.deadline import is_long_running, timeout_of
 from fakekube.apiserver.http.discovery import DiscoveryEndpoints, Documents, Registrations
 from fakekube.apiserver.http.flows import Flows
 from fakekube.apiserver.http.metrics import Metrics, labels_of
 from fakekube.apiserver.http.openapi import OpenAPIEndpoints
-from fakekube.apiserver.http.request_info import UnknownTargetError, request_info
+from fakekube.apiserver.http.request_info import UnknownTargetError, is_long_running, request_info, timeout_of
+from fakekube.apiserver.http.responses import THRESHOLD, compress, warning_headers
 from fakekube.apiserver.http.routing import ResourceRouter
 from fakekube.apiserver.http.site import Site
-from fakekube.apiserver.http.warnings import warning_headers
-from fakekube.apiserver.registry.backend import Backend
-from fakekube.apiserver.registry.generic.system_fields import random_uuid
+from fakekube.apiserver.registry.generic.writes import random_uuid
+from fakekube.apiserver.registry.scope import Backend
+from fakekube.base.golang.quoting import go_quote
 from fakekube.net.streams import BrokenStreamError
 from fakekube.net.websocket import Refused
 from fakekube.net.wsgi import Environment, Headers, body_reader, path_of, request_uri
@@ -374,7 +373,7 @@ def _unknown_target(environ: Environment) -> Response:
 def _internal_error(environ: Environment, problem: str) -> Response:
     """Returns the response for a filter that fails."""
     uri = request_uri(environ)
-    return responses.http_error(500, sanitised(f"Internal Server Error: {responses.go_quote(uri)}: {problem}"))
+    return responses.http_error(500, sanitised(f"Internal Server Error: {go_quote(uri)}: {problem}"))
 
 
 def _panic(exchange: _Exchange, problem: Exception, *, cbor: bool) -> Response:

@@ -17,7 +17,7 @@ from fakekube.apimachinery.codecs import cbor, json, yaml
 from fakekube.apimachinery.codecs.chunks import Chunks
 from fakekube.apimachinery.codecs.errors import DecodeError
 from fakekube.apiserver.endpoints.request import Query, RequestInfo, Response
-from fakekube.apiserver.http.deadline import is_long_running
+from fakekube.apiserver.http.request_info import is_long_running
 from fakekube.net.wsgi import Environment, request_uri
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from fakekube.apiserver.endpoints import negotiation
 from fakekube.apiserver.endpoints.negotiation import MediaType, Offer, Target
 from fakekube.apiserver.endpoints.request import Request, Response
 from fakekube.apiserver.http import responses
-from fakekube.apiserver.http.version import git_version, version_info
+from fakekube.apiserver.http.documents import git_version, version_info
 from fakekube.base.clock import Clock
 
 _GROUP: Final = "config.k8s.io"

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from fakekube.apiserver.auth.authorization import Lister, Observed
 from fakekube.apiserver.auth.identities import service_account_username
-from fakekube.apiserver.auth.observing import Lister, Observed
 from fakekube.apiserver.endpoints.request import RequestInfo, User
 from fakekube.net.streams import Source
 

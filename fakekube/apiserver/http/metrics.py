@@ -22,8 +22,8 @@ from typing import Final, NamedTuple
 from fakekube.apimachinery import data
 from fakekube.apiserver.endpoints.request import RequestInfo, Response
 from fakekube.apiserver.http import health
+from fakekube.apiserver.http.documents import version_info
 from fakekube.apiserver.http.exposition import COUNTER, GAUGE, HISTOGRAM, Family, Histogram, Sample, encode
-from fakekube.apiserver.http.version import version_info
 
 _DURATION_BUCKETS: Final = (
     0.005,

@@ -6,11 +6,14 @@ Specified by: k8s.io/apiserver/pkg/endpoints/handlers/responsewriters (writers.g
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import unicodedata
+import zlib
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any, Final
 
 from fakekube.apimachinery.codecs import formats, json
+from fakekube.apimachinery.codecs.chunks import Chunks
 from fakekube.apimachinery.codecs.document import Document
 from fakekube.apimachinery.codecs.errors import EncodeError
 from fakekube.apimachinery.codecs.formats import Kind
@@ -20,23 +23,7 @@ from fakekube.apimachinery.schema.builtin import type_of
 from fakekube.apiserver.endpoints import negotiation
 from fakekube.apiserver.endpoints.negotiation import MediaType
 from fakekube.apiserver.endpoints.request import Query, Request, Response
-from fakekube.base.golang.quoting import go_quote
 from fakekube.base.golang.strings import bytes_of
-
-__all__ = [
-    "NO_SNIFFING",
-    "encoded",
-    "error_response",
-    "go_quote",
-    "http_error",
-    "indented_json",
-    "method_not_allowed",
-    "negotiated",
-    "not_found",
-    "page_not_found",
-    "plain_text",
-    "wants_pretty",
-]
 
 NO_SNIFFING: Final = ("X-Content-Type-Options", "nosniff")
 _TEXT: Final = "text/plain; charset=utf-8"
@@ -122,3 +109,88 @@ def encoded(obj: dict[str, Any], go_type: str, chosen: MediaType) -> bytes:
 @cache
 def _kind(api_version: str, kind: str, go_type: str) -> Kind:
     return Kind(api_version, kind, type_of(go_type) if go_type else None, custom=True)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Compresses large responses for clients that accept gzip.
+#
+# Only objects (bodies with the media type of a serializer) of more than 128 KiB are compressed. Watches are not, nor
+# responses which already have Content-Encoding or Content-Length.
+#
+# Specified by: k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/writers.go.
+
+
+#: Bytes: larger responses are compressed.
+THRESHOLD: Final = 128 * 1024
+_LEVEL: Final = 1
+#: Makes zlib write a gzip header.
+_GZIP_WINDOW: Final = 16 + zlib.MAX_WBITS
+_COMPRESSED: Final = frozenset({negotiation.JSON, negotiation.YAML, negotiation.PROTOBUF, negotiation.CBOR})
+
+
+def compress(response: Response, body: bytes | Chunks, accept_encoding: str) -> bytes | Chunks:
+    """Returns the body to send; sets Content-Encoding if it is compressed."""
+    media_type = next((value for name, value in response.headers if name == "Content-Type"), "")
+    if media_type.partition(";")[0] not in _COMPRESSED or not takes_gzip(accept_encoding):
+        return body
+    if any(name in ("Content-Encoding", "Content-Length") for name, _ in response.headers):
+        return body
+    response.headers += [("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding")]
+    return gzipped(body)
+
+
+def gzipped(body: bytes | Chunks) -> bytes:
+    """Compresses a body with gzip, at the fastest level."""
+    compressor = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP_WINDOW)
+    pieces = (body,) if isinstance(body, bytes) else body
+    return b"".join([*map(compressor.compress, pieces), compressor.flush()])
+
+
+def takes_gzip(accept_encoding: str) -> bool:
+    """Reports whether the client accepts gzip."""
+    return any(token.strip() == "gzip" for token in accept_encoding.split(","))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Encodes Warning headers: deduplicates and truncates the texts.
+#
+# Texts with control characters are omitted. If the texts exceed 4,096 characters in total, each is truncated to 256,
+# and no more are added once the truncated ones reach 4,096.
+#
+# Specified by: k8s.io/apiserver/pkg/endpoints/filters/warning.go, k8s.io/apimachinery/pkg/util/net
+# (NewWarningHeader).
+
+
+_CODE: Final = 299
+_NO_AGENT: Final = "-"
+_MAXIMUM_OF_ALL: Final = 4 * 1024
+_MAXIMUM_OF_ONE_WHEN_CUT: Final = 256
+
+
+def warning_headers(texts: Iterable[str]) -> list[tuple[str, str]]:
+    """Returns the headers for these texts, in order."""
+    unique = [text for text in dict.fromkeys(texts) if text]
+    sendable = [text for text in unique if _sendable(text)]
+    if sum(map(len, sendable)) > _MAXIMUM_OF_ALL:
+        sendable = _cut(sendable)
+    return [("Warning", _header(text)) for text in sendable]
+
+
+def _sendable(text: str) -> bool:
+    """Reports whether a text has no control characters and is valid UTF-8 (no surrogates: see `base.golang.strings`)."""
+    return text.isprintable() or not any(unicodedata.category(character) in ("Cc", "Cs") for character in text)
+
+
+def _cut(texts: list[str]) -> list[str]:
+    kept, written = [], 0
+    for text in texts:
+        if written >= _MAXIMUM_OF_ALL:
+            break
+        kept.append(text[:_MAXIMUM_OF_ONE_WHEN_CUT])
+        written += len(kept[-1])
+    return kept
+
+
+def _header(text: str) -> str:
+    quoted = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'{_CODE} {_NO_AGENT} "{quoted}"'.encode().decode("latin-1")

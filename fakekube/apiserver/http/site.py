@@ -14,15 +14,15 @@ from datetime import datetime
 from functools import partial
 from typing import Final
 
-from fakekube.apiserver.auth.tokens import Signer
+from fakekube.apiserver.auth.service_accounts import Signer
 from fakekube.apiserver.endpoints import negotiation
 from fakekube.apiserver.endpoints.request import Request, Response
-from fakekube.apiserver.http import debug, health, openid, responses
-from fakekube.apiserver.http.compression import gzipped, takes_gzip
+from fakekube.apiserver.http import debug, health, responses
 from fakekube.apiserver.http.discovery import DiscoveryEndpoints, Documents
+from fakekube.apiserver.http.documents import CONFIGURATION_PATH, KEYS_PATH, KEYS_TYPE, configuration, keys, version_info
 from fakekube.apiserver.http.metrics import Metrics
 from fakekube.apiserver.http.openapi import OpenAPIEndpoints
-from fakekube.apiserver.http.version import version_info
+from fakekube.apiserver.http.responses import gzipped, takes_gzip
 from fakekube.base.clock import Clock
 from fakekube.base.depth import with_deep_stack
 
@@ -60,8 +60,8 @@ class Site:
         self._discovery = discovery
         self._services: Mapping[str, _Service] = {
             "/version": _Service(lambda _: responses.indented_json(version_info(version))),
-            openid.CONFIGURATION_PATH: _Service(lambda request: openid.configuration(signer, request)),
-            openid.KEYS_PATH: _Service(lambda _: openid.keys(signer), (openid.KEYS_TYPE,)),
+            CONFIGURATION_PATH: _Service(lambda request: configuration(signer, request)),
+            KEYS_PATH: _Service(lambda _: keys(signer), (KEYS_TYPE,)),
         }
         self._listed: Mapping[str, Handler] = {
             **health.endpoints(),

@@ -14,9 +14,9 @@ from fakekube.apis.rest.cluster_access import AdmissionSnapshot, Decision, Recor
 from fakekube.apis.rest.resource import Registry, Resource
 from fakekube.apis.rest.service_ranges import ServiceRanges
 from fakekube.apis.rest.strategy import Object
-from fakekube.apiserver.registry.backend import Settings
 from fakekube.apiserver.registry.generic import field_manager
 from fakekube.apiserver.registry.generic.writes import same_object, stamped
+from fakekube.apiserver.registry.scope import Settings
 from fakekube.store import Bucket, Conflict, Store
 
 _ADMISSION_GROUP = "admissionregistration.k8s.io"

@@ -23,9 +23,9 @@ from fakekube.apimachinery.schema import decode as schema_decode
 from fakekube.apimachinery.schema.builtin import builtins
 from fakekube.apis.rest.webhook_calls import CallError, CallTimeoutError
 from fakekube.apis.validation.webhooks import SERVICE_PORT
-from fakekube.apiserver.webhooks.services import ServiceResolver
+from fakekube.apiserver.webhooks.admission.reviews import TypeMetaError, not_registered, type_meta
+from fakekube.apiserver.webhooks.connections import ServiceResolver
 from fakekube.apiserver.webhooks.transport import UNREADABLE, Answer, Endpoint, Transport
-from fakekube.apiserver.webhooks.type_meta import TypeMetaError, not_registered, type_meta
 from fakekube.base.golang.quoting import go_quote
 
 Object = dict[str, Any]

@@ -24,6 +24,12 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import NameOID
 
+# ---------------------------------------------------------------------------------------------------------------------
+# Loads the endpoint of a webhook from a kubeconfig file, as kube-apiserver does for its flags.
+#
+# Specified by: k8s.io/apiserver/pkg/util/webhook/webhook.go (LoadKubeconfig), k8s.io/client-go/tools/clientcmd.
+
+
 _FAILED = "tls: failed to verify certificate: x509: "
 _NO_TLS = "tls: first record does not look like a TLS handshake"
 _HTTP = "http: server gave HTTP response to HTTPS client"

@@ -142,7 +142,7 @@ def _started(line: CommandLine, profile: str, controllers: Sequence[str] | None,
 
 def _print_version() -> int:
     from fakekube.apimachinery.data import NEWEST
-    from fakekube.apiserver.http.version import git_version
+    from fakekube.apiserver.http.documents import git_version
 
     print(f"Kubernetes {git_version(NEWEST)}")
     return 0

@@ -282,7 +282,7 @@ def _delete(words: Sequence[str], flags: Flags) -> int:
 
 def _version(words: Sequence[str], flags: Flags) -> int:
     from fakekube.apimachinery.data import NEWEST
-    from fakekube.apiserver.http.version import version_info
+    from fakekube.apiserver.http.documents import version_info
 
     own = version_info(NEWEST)
     found = {"clientVersion": own, "kustomizeVersion": "v0.0.0"}

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from fakekube.base.private_files import write_private
 
 if TYPE_CHECKING:
-    from fakekube.apiserver.webhooks.services import ServiceResolver
+    from fakekube.apiserver.webhooks.connections import ServiceResolver
 
 __all__ = ["ForwardedServices", "ServingCertificate"]
 

@@ -15,8 +15,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from fakekube.apis.well_known import ANN_MIGRATED_TO
-from fakekube.apiserver.admission.defaults import newest_default
-from fakekube.apiserver.admission.storage import DEFAULT_MARKS
+from fakekube.apiserver.admission.storage import DEFAULT_STORAGE_CLASS_ANNOTATIONS, newest_default
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_utils import is_pod_terminal
 from fakekube.controllers.informers import ADDED, DELETED
@@ -226,7 +225,7 @@ class ClaimSync:
         """Sets the default class of a claim without storageClassName. Returns whether there is a default class."""
         if get_class_name(claim) or "storageClassName" in claim["spec"]:
             return False
-        found = newest_default(self._controller.cache.list(CLASSES), DEFAULT_MARKS)
+        found = newest_default(self._controller.cache.list(CLASSES), DEFAULT_STORAGE_CLASS_ANNOTATIONS)
         if found is None:
             return False
         spec = {**claim["spec"], "storageClassName": found["metadata"]["name"]}

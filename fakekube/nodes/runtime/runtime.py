@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from fakekube.apiserver.registry.backend import Backend
+from fakekube.apiserver.registry.scope import Backend
 from fakekube.base.clock import Clock
 from fakekube.controllers.client import ApiError, Client
 from fakekube.net.streaming.kubelet_api import (

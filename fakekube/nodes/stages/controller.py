@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 from fakekube.apimachinery.patch.types import APPLY_YAML
-from fakekube.apiserver.http.version import git_version
+from fakekube.apiserver.http.documents import git_version
 from fakekube.controllers.client import ApiError, UnknownResource
 from fakekube.controllers.node_utils import has_kubelet
 from fakekube.controllers.objects import Object, StoredObject

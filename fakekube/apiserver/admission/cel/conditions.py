@@ -9,11 +9,11 @@ Specified by: k8s.io/apiserver/pkg/admission/plugin/cel/{compile,condition,activ
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from fakekube.apimachinery.cel.environments import Environment, ExpressionError
+from fakekube.apimachinery.cel.environments import Environment, ExpressionError, admission
 from fakekube.apimachinery.cel.errors import CostLimitExceeded, EvaluationError
 from fakekube.apimachinery.cel.evaluation import Program
 from fakekube.apimachinery.cel.types import Type
@@ -155,3 +155,66 @@ def _evaluated(expression: Compiled, activation: Activation, budget: int) -> tup
     if isinstance(value, EvaluationError):
         return Evaluation(None, f"expression '{expression.source}' resulted in error: {value}"), budget - cost
     return Evaluation(value), budget - cost
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The variables of a policy, compiled in their order: each is known to the expressions after it.
+#
+# Specified by: k8s.io/apiserver/pkg/admission/plugin/cel/composition.go.
+
+
+def composed(environment: Environment, variables: Iterable[Mapping[str, Any]]) -> tuple[dict[str, Compiled], Environment]:
+    """The compiled variables by their names, and the environment of the expressions after them."""
+    made: dict[str, Compiled] = {}
+    for variable in variables:
+        name = variable.get("name", "")
+        made[name] = compiled(environment, variable.get("expression", ""))
+        environment = environment.with_variable(name, made[name].type)
+    return made, environment
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Evaluates match conditions, which decide whether a webhook or a policy is called for a write.
+#
+# One false condition excludes the webhook or policy, even if others fail. If none is false, the failure policy decides about an
+# error: it denies the request, or excludes the webhook or policy.
+#
+# Specified by: k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions/matcher.go.
+
+
+class MatchConditionError(Exception):
+    """Conditions could not be evaluated, and the failure policy is Fail."""
+
+
+class MatchConditions:
+    """The conditions of one webhook or policy.
+
+    Args:
+        conditions: matchConditions as the API has them.
+        failure_policy: `Fail` or `Ignore`.
+        params: may the conditions name the parameters of a policy?
+    """
+
+    __slots__ = ("_expressions", "_fails")
+
+    def __init__(self, conditions: Sequence[Mapping[str, Any]], failure_policy: str, *, params: bool = False) -> None:
+        environment = admission(params=params)
+        self._expressions: Sequence[Compiled] = [compiled(environment, each.get("expression", "")) for each in conditions]
+        self._fails = failure_policy != "Ignore"
+
+    def match(self, activation: Activation) -> bool:
+        """Reports whether all conditions are true. Raises MatchConditionError."""
+        try:
+            results, _ = evaluate(self._expressions, activation, BUDGET_OF_MATCH_CONDITIONS)
+        except OutOfBudget as error:
+            return self._failed([str(error)])
+        if any(result is not None and result.value is False for result in results):
+            return False
+        errors = [result.error for result in results if result is not None and result.error is not None]
+        return self._failed(errors) if errors else True
+
+    def _failed(self, errors: Sequence[str]) -> bool:
+        if not self._fails:
+            return False
+        told = list(dict.fromkeys(errors))
+        raise MatchConditionError(told[0] if len(told) == 1 else f"[{', '.join(told)}]")

@@ -13,9 +13,15 @@ from collections.abc import Callable
 from fakekube.apimachinery.errors import status
 from fakekube.apis.rest.strategy import Object
 from fakekube.apis.rest.subresource import Subresource
-from fakekube.apiserver.endpoints import admission, connect_options
+from fakekube.apiserver.endpoints import admission
+from fakekube.apiserver.endpoints.connection_info import connect_options
 from fakekube.apiserver.endpoints.request import Response
 from fakekube.apiserver.registry.scope import Scope
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Decodes the query of a connect request (exec, attach, portforward, proxy) into an options object for admission.
+#
+# Specified by: k8s.io/apiserver/pkg/endpoints/handlers/rest.go (getRequestOptions).
 
 
 def is_connection(subresource: Subresource) -> bool:
@@ -32,7 +38,7 @@ def handle(scope: Scope) -> Response:
         return log.handle(scope)
     if "dryRun" in scope.request.query:
         raise status.bad_request("dryRun is not supported")
-    options = connect_options.of(scope)
+    options = connect_options(scope)
     admission.connect(scope, options)
     return _HANDLERS[scope.subresource.name](scope, options)
 

@@ -18,7 +18,7 @@ from fakekube.apiserver.endpoints import admission, bodies, response_writers
 from fakekube.apiserver.endpoints.negotiation import MediaType
 from fakekube.apiserver.endpoints.request import Response
 from fakekube.apiserver.registry import options
-from fakekube.apiserver.registry.generic import deletion, field_manager, system_fields, versions, writes
+from fakekube.apiserver.registry.generic import deletion, field_manager, versions, writes
 from fakekube.apiserver.registry.options import WriteOptions
 from fakekube.apiserver.registry.scope import Scope
 
@@ -26,7 +26,7 @@ from fakekube.apiserver.registry.scope import Scope
 KEEPS_SYSTEM_FIELDS = frozenset({"Binding", "TokenRequest"})
 
 
-def handle(scope: Scope) -> Response:
+def create(scope: Scope) -> Response:
     """Handles a POST. Raises StatusError."""
     subresource = scope.subresource
     if subresource is None and scope.resource.action is None:
@@ -41,13 +41,13 @@ def _create(scope: Scope) -> Response:
     representation, chosen, body = _read(scope)
     meta = body.setdefault("metadata", {})
     scope = scope.for_write(dry_run=chosen.dry_run, options=chosen.raw, name=meta.get("name", ""))
-    system_fields.wipe(meta)
-    system_fields.match_namespace(meta, scope.namespace)
-    system_fields.deduplicate_owners(meta, scope.request.warnings, after_admission=False)
+    writes.wipe(meta)
+    writes.match_namespace(meta, scope.namespace)
+    writes.deduplicate_owners(meta, scope.request.warnings, after_admission=False)
     tracked = field_manager.updated(scope, None, body, chosen.field_manager)
     obj = versions.to_storage(scope.resource, tracked)
     admission.admit(scope, CREATE, obj, None)
-    system_fields.deduplicate_owners(obj["metadata"], scope.request.warnings, after_admission=True)
+    writes.deduplicate_owners(obj["metadata"], scope.request.warnings, after_admission=True)
     written = writes.create(scope, obj, admission.checker(scope, CREATE))
     return response_writers.object_response(scope, representation, 201, written.document)
 
@@ -69,8 +69,8 @@ def _act(scope: Scope, action: Action) -> Response:
     meta = body.get("metadata")
     if meta is not None:
         if scope.kind.kind not in KEEPS_SYSTEM_FIELDS:
-            system_fields.wipe(meta)
-        system_fields.match_namespace(meta, scope.namespace)
+            writes.wipe(meta)
+        writes.match_namespace(meta, scope.namespace)
     body = field_manager.updated(scope, None, {"metadata": {}, **body}, chosen.field_manager)
     scope = scope.for_write(dry_run=chosen.dry_run, options=chosen.raw, name=scope.name or body["metadata"].get("name", ""))
     admission.admit(scope, CREATE, body, None)

@@ -26,7 +26,7 @@ from fakekube.store import Record
 PAGE = 10_000
 
 
-def handle(scope: Scope) -> Response:
+def delete(scope: Scope) -> Response:
     """Handles a DELETE of one object. Raises StatusError."""
     representation = response_writers.negotiate(scope)
     chosen = _options(scope)

@@ -6,13 +6,15 @@ Specified by: k8s.io/apiserver/pkg/endpoints/handlers/get.go.
 from __future__ import annotations
 
 from fakekube.apimachinery.errors import status
-from fakekube.apiserver.endpoints import projection, response_writers
+from fakekube.apiserver.endpoints import projection, response_transforms, response_writers
+from fakekube.apiserver.endpoints.handlers.watch import Messages, is_web_socket, open_watch
 from fakekube.apiserver.endpoints.request import Response
+from fakekube.apiserver.registry import options
 from fakekube.apiserver.registry.generic import reads, versions
 from fakekube.apiserver.registry.scope import Scope
 
 
-def handle(scope: Scope) -> Response:
+def get(scope: Scope) -> Response:
     """Handles a GET of one object. Raises StatusError."""
     representation = response_writers.negotiate(scope)
     subresource = scope.subresource
@@ -25,3 +27,28 @@ def handle(scope: Scope) -> Response:
     if subresource is not None and subresource.projection is not None:
         return projection.show(scope, representation, 200, document)
     return response_writers.object_response(scope, representation, 200, document)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Handles list and watch, which are both a GET of a collection.
+#
+# Specified by: k8s.io/apiserver/pkg/endpoints/handlers/get.go (ListResource), watch.go.
+
+
+def list_or_watch(scope: Scope) -> Response:
+    """Handles a GET of a collection, or a watch. Raises StatusError."""
+    representation = response_writers.negotiate(scope)
+    forced = scope.request.info.verb == "watch"  # a deprecated /watch/ path is a watch, even with watch=false in the query
+    chosen = options.list_options(scope.request.query, scope.resource, name=scope.name, watch=forced)
+    if not chosen.watch:
+        return response_writers.list_response(scope, representation, reads.list_objects(scope, chosen))
+    if "watch" not in scope.resource.verbs:
+        raise status.method_not_supported(scope.resource.group, scope.resource.plural, "watch")
+    # The transformation is negotiated before the format of the stream.
+    transform = response_transforms.event_transform(scope, representation) if representation.target is not None else None
+    stream_form = response_writers.negotiate_stream(scope)
+    reused = transform if stream_form.target == representation.target else None
+    stream = open_watch(scope, chosen, response_writers.EventEncoder(scope, stream_form, reused))
+    if is_web_socket(scope.request):
+        return Response(101, [], Messages(stream, stream_form))
+    return Response(200, [("Content-Type", stream_form.media_type)], stream)

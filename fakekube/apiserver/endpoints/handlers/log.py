@@ -13,10 +13,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from fakekube.apimachinery.errors import FieldError, StatusError, field, status
-from fakekube.apiserver.endpoints import kubelet_server, response_writers
-from fakekube.apiserver.endpoints.connection_info import connection_info, container_of, pod_of, refused
+from fakekube.apiserver.endpoints import response_writers
+from fakekube.apiserver.endpoints.connection_info import connection_info, container_of, pod_of, refused, require_log
+from fakekube.apiserver.endpoints.handlers.watch import is_web_socket
 from fakekube.apiserver.endpoints.request import Query, Response
-from fakekube.apiserver.endpoints.websocket import is_web_socket
 from fakekube.apiserver.registry.options import boolean, given, int64
 from fakekube.apiserver.registry.scope import Scope
 from fakekube.base.golang.quoting import go_quote
@@ -63,7 +63,7 @@ def handle(scope: Scope) -> Response:
         limit_bytes=numbers["limitBytes"],
     )
     try:
-        kubelet_server.require_log(pod, container, previous=options.previous)
+        require_log(pod, container, previous=options.previous)
         body = info.kubelet.container_logs(pod, container, options)
     except KubeletError as error:
         raise _refusal(error, scope.name) from None

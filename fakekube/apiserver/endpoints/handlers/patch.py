@@ -9,18 +9,297 @@ Specified by: k8s.io/apiserver/pkg/endpoints/handlers/patch.go.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from fakekube.apiextensions.instances import objects
+from fakekube.apimachinery.codecs import cbor, json, yaml
 from fakekube.apimachinery.codecs.document import Document
+from fakekube.apimachinery.codecs.errors import DecodeError
+from fakekube.apimachinery.errors import field, status
+from fakekube.apimachinery.patch import json_patch, merge_patch, strategic
+from fakekube.apimachinery.patch.literals import as_written, has_ambiguous_literals, loads_with_literals
+from fakekube.apimachinery.patch.types import APPLY_CBOR, APPLY_YAML, JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH
+from fakekube.apimachinery.schema.trees import copied_with_texts
 from fakekube.apis.rest.strategy import Object
 from fakekube.apiserver.admission.plugin import CREATE, UPDATE
-from fakekube.apiserver.endpoints import admission, negotiation, projection, response_writers
-from fakekube.apiserver.endpoints.handlers.patchers import Patch, patch_document, patch_for
+from fakekube.apiserver.endpoints import admission, bodies, negotiation, projection, response_writers
 from fakekube.apiserver.endpoints.request import Response
 from fakekube.apiserver.registry import options
-from fakekube.apiserver.registry.generic import system_fields, versions, writes
+from fakekube.apiserver.registry.generic import field_manager, versions, writes
+from fakekube.apiserver.registry.options import WriteOptions
 from fakekube.apiserver.registry.scope import Scope
+from fakekube.base.golang.quoting import json_kind
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Implements the patch types as functions from the current object to the patched one.
+#
+# A `Patch` is decoded once and may be called several times, each time with the current object in the version of the
+# request. It returns a new tree, with managedFields updated.
+#
+# Specified by: k8s.io/apiserver/pkg/endpoints/handlers/patch.go.
 
 
-def handle(scope: Scope) -> Response:
+Change = Callable[["Object | None"], Object]
+"""(live object in the request's version, or None) → the patched one. Raises StatusError."""
+
+
+@dataclass(slots=True)
+class Patch:
+    """A patch that is decoded on its first call, so that NotFound is reported before a malformed patch."""
+
+    read: Callable[[], Change]
+    creates: bool = False
+    """The patch creates an object that does not exist."""
+    _change: Change | None = None
+
+    def __call__(self, live: Object | None) -> Object:
+        if self._change is None:
+            self._change = self.read()
+        return self._change(live)
+
+
+def patch_document(content_type: str, body: bytes) -> Any:
+    """Returns the patch in a body as a document; None if it cannot be decoded."""
+    try:
+        if content_type.endswith("+cbor"):
+            return cbor.load_map(body)
+        return yaml.loads(body)[0] if content_type.endswith("+yaml") else json.loads(body)[0]
+    except DecodeError:
+        return None
+
+
+def patch_for(scope: Scope, content_type: str, body: bytes, options: WriteOptions) -> Patch:
+    """Returns the patch in a body."""
+    creates = content_type in _APPLIES and (scope.subresource is None or scope.strategy.create_on_update)
+    return Patch(partial(_READERS[content_type], scope, body, options), creates)
+
+
+# ---------------------------------------------------------------- patches of the JSON text
+
+
+def _read_json_patch(scope: Scope, body: bytes, options: WriteOptions) -> Change:
+    strict = options.field_validation != "Ignore"
+    value, duplicates = _parsed(body, "error decoding patch: {}" if strict else "{}")
+    operations, findings = json_patch.decode(value, strict=strict, duplicates=duplicates, members=partial(json.members, body))
+    return _json_patch(scope, options, findings, lambda whole: json_patch.apply(whole, operations, body))
+
+
+def _read_merge_patch(scope: Scope, body: bytes, options: WriteOptions) -> Change:
+    strict = options.field_validation != "Ignore"
+    value, duplicates = _parsed(body, "error decoding patch: {}" if strict else merge_patch.INVALID)
+    document = merge_patch.decode(value, strict=strict)
+
+    def text(whole: Object) -> str:
+        return as_written(merge_patch.apply(whole, loads_with_literals(body)))
+
+    edit = partial(_merged, document)
+    return _json_patch(scope, options, _messages(duplicates), edit, text if has_ambiguous_literals(body) else None)
+
+
+def _merged(document: Any, whole: Object) -> Any:
+    return merge_patch.apply(whole, document)
+
+
+def _json_patch(
+    scope: Scope,
+    options: WriteOptions,
+    findings: Sequence[str],
+    edit: Callable[[Object], Any],
+    text: Callable[[Object], str] | None = None,
+) -> Change:
+    """Returns a patch of the object's JSON; its result is decoded like a request body.
+
+    `text`: encodes the result for error messages, where that differs from the encoding of the server.
+    """
+    strict = options.field_validation != "Ignore"
+
+    def change(live: Object | None) -> Object:
+        live = _present(scope, live)
+        present = whole(scope, live)
+        patched = edit(present)
+        try:
+            obj, unknown = bodies.decode_patched(scope, patched, live, wants_strict=strict)
+            _report(scope, [*findings, *unknown] if strict else [], options)
+        except bodies.Problem as problem:
+            shown = text(present) if text is not None else json.dumps(patched).decode()
+            raise status.invalid("", "", "", [field.invalid("patch", shown, problem.message)]) from None
+        return _finished(scope, live, obj, options)
+
+    return change
+
+
+def _read_strategic(scope: Scope, body: bytes, options: WriteOptions) -> Change:
+    value, duplicates = _parsed(body, "{}", untyped=True)
+    parsed = [strategic.decode(value)]
+    strict = options.field_validation != "Ignore"
+
+    def patch() -> Object:
+        """Returns a patch that may be used up; the body is parsed again only for another attempt."""
+        return parsed.pop() if parsed else strategic.decode(_parsed(body, "{}", untyped=True)[0])
+
+    def change(live: Object | None) -> Object:
+        live = _present(scope, live)
+        original = whole(scope, live)
+        unknown: list[str] = []
+        obj = strategic.apply(scope.type, original, patch(), unknown)
+        findings = [*_messages(duplicates), *unknown] if strict else []
+        if findings and options.field_validation == "Strict":
+            raise strategic.refused(scope.type, original, patch(), f"strict decoding error: {', '.join(findings)}")
+        scope.request.warnings.extend(findings)
+        return _finished(scope, live, _without_kind(obj), options)
+
+    return change
+
+
+# ---------------------------------------------------------------- apply
+
+#: Matches numbers, in any base, that may not fit into an int64.
+_LARGE_NUMBER = re.compile(rb"[0-9A-Fa-f_]{16}").search
+
+
+def _read_apply_yaml(scope: Scope, body: bytes, options: WriteOptions) -> Change:
+    try:
+        value, duplicates = yaml.loads(body)
+        if _LARGE_NUMBER(body):
+            value = json.untyped(value)
+    except DecodeError as error:
+        raise status.bad_request(f"error decoding YAML: error converting YAML to JSON: {error}") from None
+    return _apply(scope, value, duplicates, options)
+
+
+def _read_apply_cbor(scope: Scope, body: bytes, options: WriteOptions) -> Change:
+    try:
+        value = cbor.load_map(body)
+    except DecodeError as error:
+        raise status.bad_request(f"error decoding YAML: {error}") from None
+    return _apply(scope, value, (), options)
+
+
+def _apply(scope: Scope, value: Any, problems: Sequence[str], options: WriteOptions) -> Change:
+    if value is not None and not isinstance(value, dict):
+        problem = f"json: cannot unmarshal {json_kind(value)} into Go value of type map[string]interface {{}}"
+        raise status.bad_request(f"error decoding YAML: error unmarshaling JSON: while decoding JSON: {problem}")
+
+    configuration = value or {}
+
+    def change(live: Object | None) -> Object:
+        merged = field_manager.applied(scope, live, configuration, options.field_manager, force=bool(options.force))
+        if scope.is_custom:
+            obj = _copied({**merged, "metadata": objects.readable_metadata(merged.get("metadata") or {})})
+        else:
+            obj = _copied(merged) if live is not None and _is_shared(merged, live) else merged
+        scope.default(obj)
+        if problems and options.field_validation == "Strict":
+            what = f"error converting YAML to JSON: {yaml.strict_error(problems)}"
+            raise status.bad_request(f"error strict decoding YAML: {what}")
+        if problems and options.field_validation == "Warn":
+            scope.request.warnings.extend(problems)
+        uid = obj.setdefault("metadata", {}).get("uid")
+        if live is None and uid:
+            raise scope.conflict(f"uid mismatch: the provided object specified uid {uid}, and no existing object was found")
+        return _named(scope, obj)
+
+    return change
+
+
+# ---------------------------------------------------------------- shared steps
+
+
+def _parsed(body: bytes, problem: str, *, untyped: bool = False) -> tuple[Any, list[str]]:
+    """Returns the document, and the paths of duplicate members (the last one counts).
+
+    `problem`: the message for a body that is not JSON; `{}` stands for the error of the decoder.
+    `untyped`: the document is first decoded into untyped values, so that large integers become floats.
+    """
+    try:
+        value, doubled = json.loads(body, merge=False)
+        if untyped:
+            value = json.untyped(value)
+        return value, doubled
+    except DecodeError as error:
+        raise status.bad_request(problem.format(error)) from None
+
+
+def _messages(duplicates: Sequence[str]) -> list[str]:
+    return [f'duplicate field "{path}"' for path in duplicates]
+
+
+def _present(scope: Scope, live: Object | None) -> Object:
+    if live is None:
+        raise scope.not_found()
+    return live
+
+
+def whole(scope: Scope, live: Object) -> Object:
+    """Returns the object with kind and apiVersion, as patches are applied to it."""
+    if scope.is_custom:
+        return live
+    return {"kind": scope.kind.kind, "apiVersion": scope.kind.api_version, **live}
+
+
+def _is_shared(obj: Object, live: Object) -> bool:
+    """Reports whether an applied object shares everything but managedFields with the live one."""
+    return all(item is live.get(name) for name, item in obj.items() if name != "metadata")
+
+
+def _copied(obj: Object) -> Object:
+    """Returns a copy of the object that shares managedFields, which are never changed in place."""
+    metadata = obj.get("metadata") or {}
+    managed_fields = metadata.get("managedFields")
+    if managed_fields is None:
+        return dict(copied_with_texts(obj))
+    copy: Object = copied_with_texts({**obj, "metadata": {**metadata, "managedFields": None}})
+    copy["metadata"]["managedFields"] = managed_fields
+    return copy
+
+
+def _without_kind(obj: Object) -> Object:
+    """Removes kind and apiVersion, which built-in objects are stored without."""
+    obj.pop("kind", None)
+    obj.pop("apiVersion", None)
+    return obj
+
+
+def _report(scope: Scope, findings: Sequence[str], options: WriteOptions) -> None:
+    """Reports strict decoding errors. Raises Problem if fieldValidation is Strict."""
+    if not findings:
+        return
+    if options.field_validation == "Strict":
+        raise bodies.Problem(f"strict decoding error: {', '.join(findings)}")
+    scope.request.warnings.extend(findings)
+
+
+def _finished(scope: Scope, live: Object, obj: Object, options: WriteOptions) -> Object:
+    if obj:  # else it has no name, and is refused below
+        scope.default(obj)
+    obj.setdefault("metadata", {})
+    return _named(scope, field_manager.updated(scope, live, obj, options.field_manager))
+
+
+def _named(scope: Scope, obj: Object) -> Object:
+    """Checks that the patched object still has the name and namespace of the path."""
+    meta = obj.setdefault("metadata", {})
+    writes.match_namespace(meta, scope.namespace)
+    writes.match_name(meta, scope.name)
+    return obj
+
+
+_READERS: dict[str, Callable[[Scope, bytes, WriteOptions], Change]] = {
+    JSON_PATCH: _read_json_patch,
+    MERGE_PATCH: _read_merge_patch,
+    STRATEGIC_MERGE_PATCH: _read_strategic,
+    APPLY_YAML: _read_apply_yaml,
+    APPLY_CBOR: _read_apply_cbor,
+}
+
+_APPLIES = frozenset({APPLY_YAML, APPLY_CBOR})
+
+
+def patch(scope: Scope) -> Response:
     """Handles a PATCH. Raises StatusError."""
     types = negotiation.patch_types(strategic=not scope.resource.custom, cbor=negotiation.offer_of(scope).cbor)
     content_type = negotiation.patch_input(scope.request.headers.get("content-type", ""), types)
@@ -45,7 +324,7 @@ def _patch_object(scope: Scope, representation: negotiation.MediaType, patch: Pa
         live = None if stored is None else versions.shown(scope.resource, versions.fresh(scope.resource, stored)).object
         obj = versions.to_storage(scope.resource, patch(live))
         admission.admit(scope, CREATE if old is None else UPDATE, obj, live if scope.resource.custom else old)
-        system_fields.deduplicate_owners(obj["metadata"], scope.request.warnings, after_admission=True)
+        writes.deduplicate_owners(obj["metadata"], scope.request.warnings, after_admission=True)
         return obj
 
     written = writes.update(

@@ -14,8 +14,7 @@ from typing import Any
 from fakekube.apimachinery.errors import StatusError, status
 from fakekube.apis.rest.strategy import Object
 from fakekube.apis.validation.ip import parse_ip
-from fakekube.apiserver.endpoints import connect_options
-from fakekube.apiserver.endpoints.connection_info import connection_info, find, joined, refused, unresolvable
+from fakekube.apiserver.endpoints.connection_info import connection_info, find, joined, path_of, refused, unresolvable
 from fakekube.apiserver.endpoints.request import Response
 from fakekube.apiserver.registry.scope import Scope
 from fakekube.base.golang.quoting import go_quote
@@ -124,9 +123,9 @@ _PROXIES: dict[str, Callable[[Scope], Response]] = {"pods": _pod, "nodes": _node
 
 
 def _passed(scope: Scope, scheme: str, host: str, destination: Destination) -> Response:
-    from fakekube.apiserver.aggregator.upgrade_aware import UpgradeAwareHandler
+    from fakekube.apiserver.aggregator.proxy import UpgradeAwareHandler
 
-    return UpgradeAwareHandler(scheme or "http", host, destination).respond(scope.request, connect_options.path_of(scope))
+    return UpgradeAwareHandler(scheme or "http", host, destination).respond(scope.request, path_of(scope))
 
 
 def _target(scope: Scope, what: str) -> tuple[str, str, str]:

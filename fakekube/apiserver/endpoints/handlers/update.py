@@ -12,11 +12,11 @@ from fakekube.apiserver.admission.plugin import CREATE, UPDATE
 from fakekube.apiserver.endpoints import admission, bodies, projection, response_writers
 from fakekube.apiserver.endpoints.request import Response
 from fakekube.apiserver.registry import options
-from fakekube.apiserver.registry.generic import field_manager, system_fields, versions, writes
+from fakekube.apiserver.registry.generic import field_manager, versions, writes
 from fakekube.apiserver.registry.scope import Scope
 
 
-def handle(scope: Scope) -> Response:
+def update(scope: Scope) -> Response:
     """Handles a PUT. Raises StatusError."""
     scope.require_name()
     representation = response_writers.negotiate(scope)
@@ -26,9 +26,9 @@ def handle(scope: Scope) -> Response:
     form = bodies.form_of(scope)
     body = bodies.decode(scope, form, data, chosen.field_validation, _live(scope))
     meta = body.setdefault("metadata", {})
-    system_fields.match_namespace(meta, scope.namespace)
-    system_fields.match_name(meta, scope.name)
-    system_fields.deduplicate_owners(meta, scope.request.warnings, after_admission=False)
+    writes.match_namespace(meta, scope.namespace)
+    writes.match_name(meta, scope.name)
+    writes.deduplicate_owners(meta, scope.request.warnings, after_admission=False)
     uid = meta.get("uid", "")
     if scope.subresource is not None and scope.subresource.projection is not None:
         return projection.update(
@@ -42,10 +42,10 @@ def handle(scope: Scope) -> Response:
         live = None if stored is None else versions.shown(scope.resource, versions.fresh(scope.resource, stored)).object
         # The write path changes its argument in place: a retry starts from the object that the client sent.
         fresh = attempts.pop() if attempts else bodies.decode(scope, form, data, "Ignore")
-        system_fields.match_namespace(fresh["metadata"], scope.namespace)
+        writes.match_namespace(fresh["metadata"], scope.namespace)
         obj = versions.to_storage(scope.resource, field_manager.updated(scope, live, fresh, chosen.field_manager))
         admission.admit(scope, CREATE if old is None else UPDATE, obj, live if scope.resource.custom else old)
-        system_fields.deduplicate_owners(obj["metadata"], scope.request.warnings, after_admission=True)
+        writes.deduplicate_owners(obj["metadata"], scope.request.warnings, after_admission=True)
         return obj
 
     written = writes.update(

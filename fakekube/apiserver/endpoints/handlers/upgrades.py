@@ -16,10 +16,19 @@ from typing import TYPE_CHECKING, NoReturn
 
 from fakekube.apimachinery.errors import status
 from fakekube.apis.rest.strategy import Object
-from fakekube.apiserver.endpoints import kubelet_server
-from fakekube.apiserver.endpoints.connection_info import ConnectionInfo, connection_info, container_of, pod_of, refused
+from fakekube.apiserver.endpoints.connection_info import (
+    ConnectionInfo,
+    connection_info,
+    container_of,
+    pod_of,
+    refused,
+    require_running,
+    require_running_pod,
+    sandbox_of,
+    spec_of,
+)
+from fakekube.apiserver.endpoints.handlers.watch import is_web_socket
 from fakekube.apiserver.endpoints.request import Request, Response
-from fakekube.apiserver.endpoints.websocket import is_web_socket
 from fakekube.apiserver.registry.scope import Scope
 from fakekube.base.golang.quoting import go_quote
 from fakekube.net import websocket
@@ -66,7 +75,7 @@ def port_forward(scope: Scope, options: Object) -> Response:
                 ports = ports_of([told] if told else [])
             except ValueError as error:
                 raise KubeletError(400, str(error)) from None
-        kubelet_server.require_running_pod(pod)
+        require_running_pod(pod)
     except KubeletError as error:
         return _kubelet_answer(error)
     return _forwarded(scope, kubelet, pod, ports, tunnels=tunnels)
@@ -106,7 +115,7 @@ def _dialled(request: Request, info: ConnectionInfo) -> Kubelet:
 
 def _forwarded_headers(request: Request) -> dict[str, str]:
     """Returns the headers of an upgrade as the kubelet gets them: names in lower case."""
-    from fakekube.apiserver.aggregator.headers import request_headers
+    from fakekube.apiserver.aggregator.proxy_rewriting import request_headers
 
     found = {name.lower(): value for name, value in request_headers(request.headers, upgrade=True)}
     if "content-length" in request.headers:
@@ -205,12 +214,12 @@ def _begun(kubelet: Kubelet, command: _Command) -> tuple[Options, Action]:
         streams = replace(streams, stderr=False)
     if not (streams.stdin or streams.stdout or streams.stderr):
         raise KubeletError(400, _NO_STREAMS)
-    kubelet_server.require_running(pod, container, attaches=words is None)
+    require_running(pod, container, attaches=words is None)
     if words is not None:
         description = f"error executing command [{' '.join(words)}], "
         failure = "error executing command in container"
         return streams, Action(lambda pipes: kubelet.exec(pod, container, words, pipes), failure, description)
-    streams = replace(streams, tty=bool(kubelet_server.spec_of(pod, container).get("tty")))
+    streams = replace(streams, tty=bool(spec_of(pod, container).get("tty")))
     if streams.tty and streams.stderr:
         raise KubeletError(500, _TTY_AND_STDERR)
     return streams, Action(lambda pipes: kubelet.attach(pod, container, pipes), "error attaching to container")
@@ -237,7 +246,7 @@ def _translated(request: Request, info: ConnectionInfo, command: _Command, clock
 
 def _forwarded(scope: Scope, kubelet: Kubelet, pod: Object, ports: Sequence[int], *, tunnels: bool) -> Response:
     request, clock = scope.request, scope.backend.clock
-    where = kubelet_server.sandbox_of(pod)
+    where = sandbox_of(pod)
 
     def connect(port: int) -> Connection:
         return kubelet.port_forward(pod, port)

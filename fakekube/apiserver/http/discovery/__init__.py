@@ -5,8 +5,7 @@
 
 from __future__ import annotations
 
-from fakekube.apiserver.http.discovery.documents import Documents
+from fakekube.apiserver.http.discovery.documents import Documents, Registrations
 from fakekube.apiserver.http.discovery.endpoints import DiscoveryEndpoints
-from fakekube.apiserver.http.discovery.registrations import Registrations
 
 __all__ = ["DiscoveryEndpoints", "Documents", "Registrations"]

@@ -12,15 +12,95 @@ Specified by: k8s.io/apiserver/pkg/endpoints/discovery, k8s.io/apiextensions-api
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
-from typing import Any, Final
+from functools import cache, cached_property
+from typing import Any, Final, NamedTuple, Protocol
 
+from fakekube.apimachinery import data
+from fakekube.apimachinery.codecs.document import Document
 from fakekube.apis.rest.resource import Registry, Resource
 from fakekube.apis.rest.subresource import Subresource
 from fakekube.apis.validation.kube_aware_version import preference
-from fakekube.apiserver.http.discovery.registrations import GroupVersionPriority, Registrations, builtin_priorities
+from fakekube.store import Bucket
 
-Document = dict[str, Any]
+# ---------------------------------------------------------------------------------------------------------------------
+# Provides the APIServices for discovery: group, version and priorities, and the resources of other servers.
+#
+# Invariant: `state` changes whenever something in discovery changes; reading it does not read any object.
+#
+# Specified by: k8s.io/kube-aggregator/pkg/apis/apiregistration/v1/helper (SortedByGroupAndVersion);
+# pkg/controlplane/apiserver/aggregator.go (DefaultGenericAPIServicePriorities).
+
+
+_PATH = "/apis/apiregistration.k8s.io/v1/apiservices"
+_AGGREGATOR = ("apiregistration.k8s.io", "v1")
+
+
+class GroupVersionPriority(NamedTuple):
+    """A group version with its priorities; greater ones come first."""
+
+    group: str
+    version: str
+    group_priority: int
+    version_priority: int
+
+
+class RemoteVersions(Protocol):
+    """The interface of the aggregator: the discovery of other servers."""
+
+    @property
+    def state(self) -> object: ...
+
+    def versions(self) -> Mapping[tuple[str, str], dict[str, Any]]:
+        """Returns the versions of other servers as in the aggregated document, by group and version."""
+
+
+class Registrations:
+    """The APIServices of one cluster."""
+
+    def __init__(self, bucket: Bucket[Document], remotes: RemoteVersions) -> None:
+        self._bucket = bucket
+        self._remotes = remotes
+
+    @property
+    def state(self) -> tuple[int, object]:
+        """A value that is equal as long as nothing changes."""
+        return self._bucket.end, self._remotes.state
+
+    def services(self) -> tuple[GroupVersionPriority, ...]:
+        """Returns all APIServices, sorted by group priority."""
+        found = [(record.key, _priority(record.value.object["spec"])) for record in self._bucket.page().records]
+        return tuple(entry for _, entry in sorted(found, key=lambda one: (-one[1].group_priority, one[0])))
+
+    def unavailable(self) -> Mapping[str, bool]:
+        """Returns the names of all APIServices, and whether each is unavailable."""
+        objects = [record.value.object for record in self._bucket.page().records]
+        return {obj["metadata"]["name"]: _is_unavailable(obj) for obj in objects}
+
+    def remotes(self) -> Mapping[tuple[str, str], dict[str, Any]]:
+        """See `RemoteVersions.versions`."""
+        return self._remotes.versions()
+
+
+@cache
+def builtin_priorities(version: str) -> Mapping[tuple[str, str], GroupVersionPriority]:
+    """Returns the default priorities of the group versions of this server, independent of its APIServices."""
+    found = [_priority(obj["spec"]) for obj in data.minor(version).bootstrap.get(_PATH, ())]
+    first = GroupVersionPriority(*_AGGREGATOR, 20001, 0)
+    return {(entry.group, entry.version): entry for entry in [*found, first]}
+
+
+def _priority(spec: Mapping[str, Any]) -> GroupVersionPriority:
+    return GroupVersionPriority(
+        spec.get("group", ""), spec["version"], spec.get("groupPriorityMinimum", 0), spec.get("versionPriority", 0)
+    )
+
+
+def _is_unavailable(obj: Mapping[str, Any]) -> bool:
+    conditions = obj.get("status", {}).get("conditions") or ()
+    return any(condition["type"] == "Available" and condition["status"] == "False" for condition in conditions)
+
+
+DiscoveryDocument = dict[str, Any]
 
 _CUSTOM_VERBS: Final = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 _CUSTOM_SUBRESOURCES: Final = ("status", "scale")
@@ -61,7 +141,7 @@ _newest: list[Snapshot] = []
 def _snapshot(
     served: tuple[Resource, ...],
     services: tuple[GroupVersionPriority, ...],
-    remotes: Mapping[tuple[str, str], Document],
+    remotes: Mapping[tuple[str, str], DiscoveryDocument],
     builtin: Mapping[tuple[str, str], GroupVersionPriority],
 ) -> Snapshot:
     """Returns the documents of a state: those that another cluster has built, if it has the same state."""
@@ -81,7 +161,7 @@ class Snapshot:
         self,
         served: tuple[Resource, ...],
         services: tuple[GroupVersionPriority, ...],
-        remotes: Mapping[tuple[str, str], Document],
+        remotes: Mapping[tuple[str, str], DiscoveryDocument],
         builtin: Mapping[tuple[str, str], GroupVersionPriority],
     ) -> None:
         self.served = served
@@ -118,7 +198,7 @@ class Snapshot:
     # ------------------------------------------------------------ unaggregated
 
     @cached_property
-    def groups(self) -> Document:
+    def groups(self) -> DiscoveryDocument:
         """Returns the APIGroupList of /apis: the group of the aggregator, and those of the APIServices."""
         listed = [self._group(AGGREGATOR_GROUP, list(self._by_group.get(AGGREGATOR_GROUP, ())))]
         listed += [self._group(name, versions) for name, versions in self._registered.items() if name]
@@ -128,14 +208,14 @@ class Snapshot:
         """Reports whether the group has an APIService."""
         return group in self._registered
 
-    def group(self, name: str) -> Document | None:
+    def group(self, name: str) -> DiscoveryDocument | None:
         """Returns the APIGroup of /apis/NAME; None if there is none. A group without an APIService may be served, too."""
         versions = self._registered.get(name) or self._ordered(name)
         if not name or not versions:
             return None
         return {"kind": "APIGroup", "apiVersion": "v1", **self._group(name, versions)}
 
-    def _group(self, name: str, versions: Sequence[str]) -> Document:
+    def _group(self, name: str, versions: Sequence[str]) -> DiscoveryDocument:
         shown = [{"groupVersion": f"{name}/{version}", "version": version} for version in versions]
         return {"name": name, "versions": shown, **({"preferredVersion": shown[0]} if shown else {})}
 
@@ -156,7 +236,7 @@ class Snapshot:
             return GroupVersionPriority(group, version, *_CUSTOM_PRIORITIES)
         return self.builtin.get((group, version)) or GroupVersionPriority(group, version, *_DEFAULT_PRIORITIES)
 
-    def resources(self, group: str, version: str) -> Document | None:
+    def resources(self, group: str, version: str) -> DiscoveryDocument | None:
         """Returns the APIResourceList of a group version; None if it is not served. That of v1 has no apiVersion."""
         resources = self._by_group.get(group, {}).get(version)
         if resources is None:
@@ -182,7 +262,7 @@ class Snapshot:
         here = {(group, version): None for group, versions in self._by_group.items() for version in versions}
         return {**here, **dict.fromkeys(self.remotes)}
 
-    def aggregated(self, groups: Iterable[str]) -> Document:
+    def aggregated(self, groups: Iterable[str]) -> DiscoveryDocument:
         """Returns the APIGroupDiscoveryList of these groups."""
         items = [
             {
@@ -198,7 +278,7 @@ class Snapshot:
         ]
         return {"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items}
 
-    def _version(self, group: str, version: str) -> Document:
+    def _version(self, group: str, version: str) -> DiscoveryDocument:
         remote = self.remotes.get((group, version))
         if remote is not None:
             return remote
@@ -218,9 +298,9 @@ def _subresources(resource: Resource) -> list[Subresource]:
     return [resource.subresources[name] for name in sorted(resource.subresources)]
 
 
-def _names(resource: Resource) -> Document:
+def _names(resource: Resource) -> DiscoveryDocument:
     """Returns the optional names of a resource: short names and categories."""
-    found: Document = {}
+    found: DiscoveryDocument = {}
     if resource.short_names:
         found["shortNames"] = list(resource.short_names)
     if resource.categories:
@@ -228,7 +308,7 @@ def _names(resource: Resource) -> Document:
     return found
 
 
-def _listed(resource: Resource) -> list[Document]:
+def _listed(resource: Resource) -> list[DiscoveryDocument]:
     """Returns the APIResources of a resource and its subresources."""
     main = {
         "name": resource.plural,
@@ -243,15 +323,19 @@ def _listed(resource: Resource) -> list[Document]:
     return [main, *(_listed_subresource(resource, subresource) for subresource in _subresources(resource))]
 
 
-def _listed_subresource(resource: Resource, subresource: Subresource) -> Document:
-    entry: Document = {"name": f"{resource.plural}/{subresource.name}", "singularName": "", "namespaced": resource.namespaced}
+def _listed_subresource(resource: Resource, subresource: Subresource) -> DiscoveryDocument:
+    entry: DiscoveryDocument = {
+        "name": f"{resource.plural}/{subresource.name}",
+        "singularName": "",
+        "namespaced": resource.namespaced,
+    }
     if _foreign(resource, subresource):
         entry |= {"group": subresource.gvk.group, "version": subresource.gvk.version}
     return entry | {"kind": subresource.gvk.kind, "verbs": sorted(subresource.verbs)}
 
 
-def _aggregated(resource: Resource) -> Document:
-    entry: Document = {
+def _aggregated(resource: Resource) -> DiscoveryDocument:
+    entry: DiscoveryDocument = {
         "resource": resource.plural,
         "responseKind": _response_kind(resource.gvk.group, resource.gvk.version, resource.kind, told=resource.custom),
         "scope": "Namespaced" if resource.namespaced else "Cluster",
@@ -275,7 +359,7 @@ def _aggregated(resource: Resource) -> Document:
     return entry | {"subresources": below} if below else entry
 
 
-def _response_kind(group: str, version: str, kind: str, *, told: bool) -> Document:
+def _response_kind(group: str, version: str, kind: str, *, told: bool) -> DiscoveryDocument:
     return {"group": group if told else "", "version": version if told else "", "kind": kind}
 
 

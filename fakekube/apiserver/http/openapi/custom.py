@@ -14,7 +14,7 @@ from fakekube.apimachinery.data.shapes import schema_name
 from fakekube.apis.rest.resource import Resource
 from fakekube.apiserver.http.openapi import v2
 from fakekube.apiserver.http.openapi.operations import META
-from fakekube.apiserver.http.openapi.schemas import REFERENCE_PREFIX
+from fakekube.apiserver.http.openapi.v3 import REFERENCE_PREFIX
 
 Json = dict[str, Any]
 

@@ -19,14 +19,13 @@ from wsgiref.handlers import format_date_time
 from fakekube.apis.rest.resource import Registry
 from fakekube.apiserver.endpoints import negotiation
 from fakekube.apiserver.endpoints.request import Request, Response
-from fakekube.apiserver.http import byte_ranges
-from fakekube.apiserver.http.compression import gzipped, takes_gzip
+from fakekube.apiserver.http import documents
+from fakekube.apiserver.http.responses import gzipped, takes_gzip
 from fakekube.base.clock import Clock
 
 if TYPE_CHECKING:
     from fakekube.apiserver.aggregator.aggregator import Aggregator
-    from fakekube.apiserver.http.openapi.aggregated import AggregatedDocuments
-    from fakekube.apiserver.http.openapi.documents import Lookup, OpenAPIDocuments
+    from fakekube.apiserver.http.openapi.documents import AggregatedDocuments, Lookup, OpenAPIDocuments
 
 
 Handler = Callable[[Request], Response]
@@ -80,7 +79,7 @@ class OpenAPIEndpoints:
 
     @cached_property
     def _aggregated(self) -> AggregatedDocuments:
-        from fakekube.apiserver.http.openapi.aggregated import AggregatedDocuments
+        from fakekube.apiserver.http.openapi.documents import AggregatedDocuments
 
         return AggregatedDocuments(self._aggregator)
 
@@ -151,7 +150,7 @@ class OpenAPIEndpoints:
         if etag and _matches(request.headers.get("if-none-match", ""), etag):
             kept = [header for header in headers if header[0] not in ("Content-Type", "Last-Modified", "Accept-Ranges")]
             return Response(304, kept, b"")
-        response = byte_ranges.content(body, headers, request.headers.get("range", ""))
+        response = documents.content(body, headers, request.headers.get("range", ""))
         if isinstance(response.body, bytes):
             response.headers += _length(response.body)
         return response

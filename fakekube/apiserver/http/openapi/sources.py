@@ -16,7 +16,7 @@ from typing import Final
 from fakekube.apimachinery import data
 from fakekube.apis.rest.resource import Resource
 from fakekube.apiserver.endpoints import negotiation
-from fakekube.apiserver.http import openid
+from fakekube.apiserver.http import documents
 from fakekube.apiserver.http.openapi.descriptions import operations_described
 from fakekube.apiserver.http.openapi.operations import META, Operation, Paths, discovery_operation, operations_of
 from fakekube.apiserver.registry import builtin
@@ -32,11 +32,11 @@ def document_name(group: str, version: str = "") -> str:
 
 def beside_resources(groups: Iterable[str]) -> dict[str, Paths]:
     """Returns the documents of paths without resources: discovery, the OpenID issuer, the version."""
-    configuration, keys, version = openid.CONFIGURATION_PATH, openid.KEYS_PATH, "/version"
+    configuration, keys, version = documents.CONFIGURATION_PATH, documents.KEYS_PATH, "/version"
     info = "k8s.io/apimachinery/pkg/version.Info"
     found: dict[str, Paths] = {
         configuration[1:]: {f"{configuration}/": [_get("getServiceAccountIssuerOpenIDConfiguration", "WellKnown", "", _JSON)]},
-        keys[1:]: {f"{keys}/": [_get("getServiceAccountIssuerOpenIDKeyset", "openid", "", (openid.KEYS_TYPE,))]},
+        keys[1:]: {f"{keys}/": [_get("getServiceAccountIssuerOpenIDKeyset", "openid", "", (documents.KEYS_TYPE,))]},
         version[1:]: {f"{version}/": [replace(_get("getCodeVersion", "version", info, _JSON), consumes=_JSON)]},
         "api": {"/api/": [discovery_operation("", "", META + "APIVersions", "APIVersions")]},
         "apis": {"/apis/": [_apis()]},

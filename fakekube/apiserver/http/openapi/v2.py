@@ -20,7 +20,7 @@ from fakekube.apimachinery.data import Facts
 from fakekube.apimachinery.data.shapes import schema_name
 from fakekube.apis.rest.resource import GVK
 from fakekube.apiserver.http.openapi.operations import META, Operation, Parameter, path_item
-from fakekube.apiserver.http.openapi.schemas import Definitions, references
+from fakekube.apiserver.http.openapi.v3 import Definitions, references
 
 Json = dict[str, Any]
 

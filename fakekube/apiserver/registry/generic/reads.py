@@ -12,18 +12,190 @@ k8s.io/apiserver/pkg/storage/{cacher,etcd3}, cacher/delegator.
 
 from __future__ import annotations
 
+import base64
+import binascii
+import posixpath
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeVar
 
+from fakekube.apimachinery.codecs import json
 from fakekube.apimachinery.codecs.document import Document
 from fakekube.apimachinery.errors import StatusError, status
+from fakekube.apis.rest.resource import Resource
+from fakekube.apis.rest.selectable_fields import FieldReader
 from fakekube.apis.rest.strategy import Object
-from fakekube.apiserver.registry.generic import continue_token
-from fakekube.apiserver.registry.generic.selection import Matches, candidates, matcher
+from fakekube.apiserver.registry.generic import versions
 from fakekube.apiserver.registry.options import EXACT, NOT_OLDER_THAN, ListOptions, parse_resource_version
 from fakekube.apiserver.registry.scope import Scope
-from fakekube.store import Compacted, FutureRevision, Record
+from fakekube.base.golang.quoting import json_kind
+from fakekube.store import Compacted, Condition, FutureRevision, Page, Record, Selection
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Encodes and decodes continue tokens, which contain the start key and the revision of the next page of a list.
+#
+# A token is base64url of {"v":"meta.k8s.io/v1","rv":REVISION,"start":KEY}; KEY is relative to the collection (the
+# namespace, if the list has one) and is the last key of the page with a NUL after it. Revision -1 is the
+# current one. As in the real server, keys from the watch cache have a leading slash, those from storage have none.
+#
+# Specified by: k8s.io/apiserver/pkg/storage/continue.go (EncodeContinue, DecodeContinue).
+
+
+#: The revision of a token that continues at the current revision.
+INCONSISTENT = -1
+
+_VERSION = "meta.k8s.io/v1"
+
+
+@dataclass(slots=True, frozen=True)
+class Continuation:
+    """A position in a collection: items from `start` on (relative to the collection), at `revision`."""
+
+    start: str
+    revision: int
+
+
+def encode(start: str, revision: int, *, leading_slash: bool) -> str:
+    """Returns the token for a page that starts at the key `start`."""
+    content = json.dumps({"v": _VERSION, "rv": revision, "start": f"/{start}" if leading_slash else start})
+    return base64.urlsafe_b64encode(content).rstrip(b"=").decode()
+
+
+def decode(token: str) -> Continuation:
+    """Decodes a token. Raises StatusError 400 with the message of the real server."""
+    content = _content(token)
+    version, revision, start = content.get("v", ""), content.get("rv", 0), content.get("start", "")
+    if version != _VERSION:
+        raise _refused(f"server does not recognize this encoded version {version}")
+    if revision == 0:
+        raise _refused(f"incorrect encoded start resourceVersion (version {_VERSION})")
+    if not start:
+        raise _refused(f"encoded start key empty (version {_VERSION})")
+    key = start if start.startswith("/") else f"/{start}"
+    if key.startswith("//") or posixpath.normpath(key) != key:  # a key cannot leave the collection
+        raise _refused(start)
+    return Continuation(key[1:], revision)
+
+
+def _content(token: str) -> dict[str, Any]:
+    try:
+        data = _decode_base64(token)
+        content, _ = json.loads(data)
+    except ValueError as problem:
+        raise _refused(str(problem)) from None
+    if content is None:
+        return {}
+    if not isinstance(content, dict):
+        raise _refused(f"json: cannot unmarshal {json_kind(content)} into Go value of type storage.continueToken")
+    for name, kind, go_type in (("v", str, "string"), ("rv", int, "int64"), ("start", str, "string")):
+        value = content.get(name)
+        if value is None:
+            content.pop(name, None)
+        elif not isinstance(value, kind) or isinstance(value, bool):
+            number = f" {value}" if isinstance(value, float) else ""
+            raise _refused(
+                f"json: cannot unmarshal {json_kind(value)}{number} into Go struct field continueToken.{name} of type {go_type}"
+            )
+    return content
+
+
+def _decode_base64(token: str) -> bytes:
+    """Decodes unpadded base64url, strictly; raises ValueError with Go's message."""
+    alphabet = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")
+    data = token.replace("\n", "").replace("\r", "")
+    for offset, character in enumerate(data):
+        if character not in alphabet:
+            raise ValueError(f"illegal base64 data at input byte {offset}")
+    if len(data) % 4 == 1:
+        raise ValueError(f"illegal base64 data at input byte {len(data) - 1}")
+    try:
+        return base64.urlsafe_b64decode(data + "=" * (-len(data) % 4))
+    except binascii.Error:  # pragma: no cover - the checks above leave nothing to complain of
+        raise ValueError(f"illegal base64 data at input byte {len(data)}") from None
+
+
+def _refused(problem: str) -> StatusError:
+    return status.bad_request(f"invalid continue token: continue key is not valid: {problem}")
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Evaluates selectors over stored objects, and derives index conditions for the store from them.
+#
+# A requirement that a label or field has one of some values is a condition; the store has an index for each attribute
+# that was selected by. Other requirements (`!=`, `notin`, `exists` …) are evaluated on each object.
+#
+# Specified by: k8s.io/apiserver/pkg/storage/selection_predicate.go.
+
+
+Matches = Callable[[Document], bool]
+"""Reports whether a stored document matches."""
+
+
+def matcher(resource: Resource, options: ListOptions) -> Matches | None:
+    """Returns the predicate of the selectors; None if there are none.
+
+    Custom resources are matched in the version of the request.
+    """
+    labels, fields = options.labels, options.fields
+    if not options.selects:
+        return None
+    read = resource.read_field
+    if fields.empty and not resource.converts_by_call:
+        return lambda document: labels.matches(document.object["metadata"].get("labels"))
+
+    def matches(document: Document) -> bool:
+        obj = versions.shown(resource, document).object if resource.custom else document.object
+        return labels.matches(obj["metadata"].get("labels")) and fields.matches(lambda name: read(name, obj))
+
+    return matches
+
+
+@dataclass(frozen=True, slots=True)
+class _Label:
+    """Reads one label of a stored document."""
+
+    key: str
+
+    def __call__(self, document: Document) -> str | None:
+        labels: dict[str, str] | None = document.object["metadata"].get("labels")
+        return labels.get(self.key) if labels else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Field:
+    """Reads one field of a stored document."""
+
+    read: FieldReader
+
+    def __call__(self, document: Document) -> str:
+        return self.read(document.object)
+
+
+def candidates(scope: Scope, options: ListOptions) -> Callable[..., Page[Document] | Selection[Document]]:
+    """Returns the store's read (`page` or `select`) that finds all matching objects, and few others."""
+    conditions = _conditions(scope.resource, options)
+    return partial(scope.bucket.select, conditions, scope.prefix) if conditions else partial(scope.bucket.page, scope.prefix)
+
+
+def _conditions(resource: Resource, options: ListOptions) -> list[Condition[Document]]:
+    """Returns the conditions that every matching stored document meets; may be empty.
+
+    There are none for documents that a webhook converts; for custom resources only those of labels.
+    """
+    if resource.converts_by_call:
+        return []
+    labels = [Condition(_Label(one.key), one.allowed_values) for one in options.labels.requirements if one.allowed_values]
+    if resource.custom:
+        return labels
+    readers = resource.field_readers
+    fields = [
+        Condition(_Field(readers[one.field]), (one.value,))
+        for one in options.fields.requirements
+        if one.operator == "=" and one.field in readers
+    ]
+    return [*labels, *fields]
+
 
 TOO_OLD_LIST = "The resourceVersion for the provided list is too old."
 TOO_OLD_TOKEN = (
@@ -145,7 +317,7 @@ def list_objects(scope: Scope, options: ListOptions) -> Listing:
     except Compacted:
         if options.token:
             start = view.start.removeprefix(scope.prefix)
-            again = continue_token.encode(start, continue_token.INCONSISTENT, leading_slash=False)
+            again = encode(start, INCONSISTENT, leading_slash=False)
             raise status.expired_token(TOO_OLD_TOKEN, again) from None
         raise status.expired(TOO_OLD_LIST) from None
     except FutureRevision as future:
@@ -162,7 +334,7 @@ def _view(scope: Scope, options: ListOptions) -> View:
     single = _single_name(scope, options) is not None
     limit = 0 if single or (options.resource_version == "0" and cached) else max(options.limit, 0)
     if options.token:
-        place = continue_token.decode(options.token)
+        place = decode(options.token)
         if options.resource_version not in ("", "0"):
             raise status.bad_request("specifying resource version is not allowed when using continue")
         revision = None if place.revision < 0 else place.revision
@@ -247,4 +419,4 @@ def _token_if_more(scope: Scope, key: str, revision: int) -> str:
 
 def _token_after(scope: Scope, key: str, revision: int) -> str:
     relative = key.removeprefix(scope.prefix) + "\0"
-    return continue_token.encode(relative, revision, leading_slash=scope.resource.strategy.cached)
+    return encode(relative, revision, leading_slash=scope.resource.strategy.cached)

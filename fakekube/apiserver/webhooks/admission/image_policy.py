@@ -14,9 +14,8 @@ import orjson
 
 from fakekube.apis.rest.strategy import Object
 from fakekube.apis.rest.webhook_calls import CallError
-from fakekube.apiserver.admission.configuration import ConfigurationError
-from fakekube.apiserver.admission.plugin import Attributes, Operation, Plugin
-from fakekube.apiserver.admission.refusals import forbidden
+from fakekube.apiserver.admission.options import ConfigurationError
+from fakekube.apiserver.admission.plugin import Attributes, Operation, Plugin, forbidden
 from fakekube.base.caches import BoundedCache
 
 if TYPE_CHECKING:
@@ -58,7 +57,7 @@ class ImagePolicyWebhook(Plugin):
     @classmethod
     def configured(cls, configuration: Any) -> ImagePolicyWebhook:
         """Creates the plugin from its configuration. Raises ConfigurationError."""
-        from fakekube.apiserver.webhooks.kubeconfig import KubeconfigError, endpoint_of
+        from fakekube.apiserver.webhooks.transport import KubeconfigError, endpoint_of
 
         given: Mapping[str, Any] = (configuration or {}).get("imagePolicy") or {}
         if configuration is None:

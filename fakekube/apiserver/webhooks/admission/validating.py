@@ -13,8 +13,7 @@ from fakekube.apis.rest.webhook_calls import Call
 from fakekube.apiserver.admission.matching import is_exempt
 from fakekube.apiserver.admission.plugin import Attributes, Operation, Plugin
 from fakekube.apiserver.admission.versioned import VersionedAttributes
-from fakekube.apiserver.webhooks.admission.calls import CallFailedError, Calls, matching
-from fakekube.apiserver.webhooks.admission.configurations import Configurations, Webhook
+from fakekube.apiserver.webhooks.admission.configurations import CallFailedError, Calls, Configurations, Webhook, matching
 from fakekube.apiserver.webhooks.admission.reviews import Response
 
 _FAILED_OPEN = "failed-open.validating.webhook.admission.k8s.io/"

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fakekube.apimachinery.codecs.chunks import CHUNK_BYTES, Chunks, Items, enclosed
-from fakekube.apiserver.http.compression import gzipped
+from fakekube.apiserver.http.responses import gzipped
 
 
 @given(

@@ -9,7 +9,7 @@ import pytest
 
 from fakekube.apimachinery.errors import StatusError
 from fakekube.apis.rest.resource import Registry
-from fakekube.apiserver.admission.node_features import NodeDeclaredFeatureValidator
+from fakekube.apiserver.admission.nodes import NodeDeclaredFeatureValidator
 from fakekube.apiserver.admission.plugin import Attributes, Operation
 from fakekube.apiserver.registry import builtin
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 from fakekube.apiserver import server as assembly
-from fakekube.apiserver.registry.backend import Settings
+from fakekube.apiserver.registry.scope import Settings
 from fakekube.base.clock import Clock
 from tests.unit import stories
 

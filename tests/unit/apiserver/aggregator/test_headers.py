@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from fakekube.apiserver.aggregator.headers import (
+from fakekube.apiserver.aggregator.proxy_rewriting import (
+    Front,
     encoded_path,
     encoded_query,
     forwarded_uri,
     identity,
     request_headers,
     response_headers,
+    rewrite_html,
+    rewrite_url,
 )
-from fakekube.apiserver.aggregator.links import Front, rewrite_html, rewrite_url
 from fakekube.apiserver.endpoints.request import Query, User
 
 HOST = "10.0.0.1:443"

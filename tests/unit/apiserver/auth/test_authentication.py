@@ -10,10 +10,8 @@ import pytest
 
 from fakekube.apimachinery.errors import StatusError
 from fakekube.apiserver.auth.authentication import DEFAULT_TOKENS, Authenticator, StaticTokens
-from fakekube.apiserver.auth.credentials import BadCredentialsError
-from fakekube.apiserver.auth.identities import ADMIN, ANONYMOUS
-from fakekube.apiserver.auth.service_accounts import ServiceAccountTokens
-from fakekube.apiserver.auth.tokens import Signer
+from fakekube.apiserver.auth.identities import ADMIN, ANONYMOUS, BadCredentialsError
+from fakekube.apiserver.auth.service_accounts import ServiceAccountTokens, Signer
 from fakekube.apiserver.endpoints.request import User
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)

@@ -13,9 +13,8 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from fakekube.apiserver.auth.certificates import CertificateVerifier, certificates_of
-from fakekube.apiserver.auth.credentials import BadCredentialsError
-from fakekube.apiserver.auth.request_headers import RequestHeaders
+from fakekube.apiserver.auth.certificates import CertificateVerifier, RequestHeaders, certificates_of
+from fakekube.apiserver.auth.identities import BadCredentialsError
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 DAY = timedelta(days=1)

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from fakekube.apimachinery.errors import StatusError
-from fakekube.apiserver.auth.authorization import Attributes, Decision, attributes_of
+from fakekube.apis.rest.cluster_access import Decision
+from fakekube.apiserver.auth.authorization import Attributes, attributes_of
 from fakekube.apiserver.auth.impersonation import Impersonation
 from fakekube.apiserver.endpoints.request import RequestInfo, User
 from fakekube.net.wsgi import Headers

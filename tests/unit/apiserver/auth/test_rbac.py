@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from fakekube.apiserver.auth.authorization import Attributes, PrivilegedGroup, UnionAuthorizer, attributes_of, forbidden
+from fakekube.apiserver.auth.authorization import Attributes, Observed, PrivilegedGroup, UnionAuthorizer, attributes_of, forbidden
 from fakekube.apiserver.auth.identities import ADMIN
-from fakekube.apiserver.auth.observing import Observed
 from fakekube.apiserver.auth.rbac import RBACAuthorizer, rule_allows
 from fakekube.apiserver.endpoints.request import RequestInfo, User
 

@@ -6,10 +6,9 @@ import pytest
 
 from fakekube.apiserver.auth import reviews
 from fakekube.apiserver.auth.authentication import DEFAULT_TOKENS, Authenticator, StaticTokens
-from fakekube.apiserver.auth.observing import Observed
+from fakekube.apiserver.auth.authorization import Observed
 from fakekube.apiserver.auth.rbac import RBACAuthorizer
-from fakekube.apiserver.auth.service_accounts import ServiceAccountTokens
-from fakekube.apiserver.auth.tokens import Signer
+from fakekube.apiserver.auth.service_accounts import ServiceAccountTokens, Signer
 from fakekube.apiserver.endpoints.request import User
 from fakekube.base.clock import Clock
 

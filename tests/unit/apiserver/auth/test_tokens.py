@@ -7,7 +7,7 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 
 import pytest
 
-from fakekube.apiserver.auth.tokens import LEGACY_ISSUER, InvalidSignatureError, Signer, issuer_of
+from fakekube.apiserver.auth.service_accounts import LEGACY_ISSUER, InvalidSignatureError, Signer, issuer_of
 
 
 def _decoded(part: str) -> dict[str, object]:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from fakekube.apiserver.http.byte_ranges import content
+from fakekube.apiserver.http.documents import content
 
 BODY = b"0123456789"
 HEADERS = [("Content-Type", "application/json"), ("Vary", "Accept")]

@@ -7,7 +7,7 @@ import gzip
 import pytest
 
 from fakekube.apiserver.endpoints.request import Response
-from fakekube.apiserver.http.compression import compress, gzipped, takes_gzip
+from fakekube.apiserver.http.responses import compress, gzipped, takes_gzip
 
 BODY = b"x" * 200_000
 

@@ -8,7 +8,7 @@ import pytest
 
 from fakekube.apimachinery.errors import StatusError
 from fakekube.apiserver.endpoints.request import Query, RequestInfo
-from fakekube.apiserver.http.deadline import timeout_of
+from fakekube.apiserver.http.request_info import timeout_of
 
 GOOD = ["", "0", "%2B0", "-0", "1s", "-1s", "1.5h", ".5s", "1.s", "1h30m", "10ns", "3us", "3%C2%B5s"]
 BAD = {

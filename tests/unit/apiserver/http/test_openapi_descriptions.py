@@ -14,7 +14,7 @@ import pytest
 from fakekube.apimachinery import data
 from fakekube.apimachinery.data import descriptions as source
 from fakekube.apiserver.http.openapi import descriptions, sources, v2, v3
-from fakekube.apiserver.http.openapi.schemas import Definitions
+from fakekube.apiserver.http.openapi.v3 import Definitions
 
 POD = "io.k8s.api.core.v1.Pod"
 PODS = "/api/v1/namespaces/{namespace}/pods"

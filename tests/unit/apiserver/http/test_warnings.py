@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fakekube.apiserver.http.warnings import warning_headers
+from fakekube.apiserver.http.responses import warning_headers
 
 
 def _values(texts: list[str]) -> list[str]:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from fakekube.apiserver import server as assembly
-from fakekube.apiserver.registry.backend import Settings
+from fakekube.apiserver.registry.scope import Settings
 from fakekube.base.clock import Clock
 from tests.unit import stories
 

@@ -10,8 +10,14 @@ import pytest
 
 from fakekube.apimachinery.cel.environments import admission
 from fakekube.apiserver.admission.cel.activation import Activation
-from fakekube.apiserver.admission.cel.conditions import Compiled, OutOfBudget, compiled, evaluate
-from fakekube.apiserver.admission.cel.matchconditions import MatchConditionError, MatchConditions
+from fakekube.apiserver.admission.cel.conditions import (
+    Compiled,
+    MatchConditionError,
+    MatchConditions,
+    OutOfBudget,
+    compiled,
+    evaluate,
+)
 
 OBJECT = {"metadata": {"name": "x"}, "data": {"a": "1", "text": "y" * 20_000, "pattern": "z" * 400}}
 #: Costs 200,000.

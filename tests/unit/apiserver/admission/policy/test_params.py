@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fakekube.apis.rest.resource import Resource
-from fakekube.apiserver.admission.policy.params import ConfigurationError, collect_params, param_resource
+from fakekube.apiserver.admission.policy.source import ParamsError, collect_params, param_resource
 from fakekube.apiserver.registry import builtin
 
 RESOURCES = {resource.plural: resource for resource in builtin.resources() if not resource.group}
@@ -92,12 +92,12 @@ def test_params_are_converted_to_the_param_version() -> None:
     ],
 )
 def test_invalid_param_references(reference: Mapping[str, Any], resource: Resource, namespace: str, problem: str) -> None:
-    with pytest.raises(ConfigurationError) as raised:
+    with pytest.raises(ParamsError) as raised:
         names(reference, resource, namespace)
     assert str(raised.value) == problem
 
 
 def test_param_kind_must_be_served() -> None:
-    with pytest.raises(ConfigurationError) as raised:
+    with pytest.raises(ParamsError) as raised:
         param_resource(CLUSTER, {"apiVersion": "example.com/v1", "kind": "Nothing"})
     assert str(raised.value) == "failed to find resource referenced by paramKind: 'example.com/v1, Kind=Nothing'"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fakekube.apiserver.admission.policy.validator import Action, Result, Validator, validator_of
+from fakekube.apiserver.admission.policy.validating import Action, Result, Validator, validator_of
 
 OBJECT = {"metadata": {"name": "x"}, "data": {"a": "1", "text": "y" * 20_000, "pattern": "z" * 400}}
 #: Costs 200,000 of the 10,000,000 of a policy.

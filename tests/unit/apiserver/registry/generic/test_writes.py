@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from fakekube.apiserver import server as assembly
-from fakekube.apiserver.registry.backend import Settings
 from fakekube.apiserver.registry.generic import writes
+from fakekube.apiserver.registry.scope import Settings
 from fakekube.base.clock import Clock
 from tests.unit import stories
 
