@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from fakekube.base.clock import Clock
     from fakekube.net.certificates import Authority
     from fakekube.net.streaming.kubelet_api import Kubelet
+    from fakekube.nodes.images.image import Images
     from fakekube.nodes.inside import PodInside
     from fakekube.nodes.rules import Pods
     from fakekube.nodes.runtime.runtime import Runtime
@@ -131,6 +132,9 @@ class Components:
         if origin.stages:
             self.stages.update(origin.stages)
             self.stages_changed()
+        if "images" in origin._shared:
+            self.images.update(origin.images)
+            self.images.missing.extend(origin.images.missing)
         if "pods" in origin._shared:
             self.pods.adopt(origin.pods)
 
@@ -170,6 +174,20 @@ class Components:
             client = self.client(user_agent("kubelet", self._settings.version))
             made = container_runtime(self.machinery.backend, client, self._shared, self.manager)
             found = self._shared.setdefault("runtime", made)
+        return found
+
+    @property
+    def images(self) -> Images:
+        """The images of containers; made on first use."""
+        if "images" not in self._shared:
+            from fakekube.nodes.images.image import Images
+            from fakekube.nodes.rules import RULES
+
+            made = Images(lambda: self.manager.enqueue("kubelet", RULES))
+            self._shared.setdefault("images", made)
+            if "runtime" in self._shared:
+                self._shared["runtime"].images = self._shared["images"]
+        found: Images = self._shared["images"]
         return found
 
     def _pod_inside(self, namespace: str, name: str) -> PodInside:

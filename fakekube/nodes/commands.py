@@ -1,7 +1,7 @@
-"""Runs the commands and hooks of containers for which a rule says `runs_command`.
+"""Runs the commands and hooks of containers whose image and program are known, or for which a rule says `runs_command`.
 
-Such containers terminate with their command, and its exit code. A command that the shell does not have does nothing: the
-container runs on, except where it would succeed at once without the rule (init containers, pods of Jobs).
+Such containers terminate with their command, and its exit code. With a rule, a command that the shell does not have does nothing:
+the container runs on, except where it would succeed at once without the rule (init containers, pods of Jobs).
 
 Invariant: a command is started once for each run of its container.
 
@@ -15,9 +15,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from fakekube.controllers.objects import Object
-from fakekube.nodes.runtime.probing import run_handler
+from fakekube.nodes.images.image import DEFAULT
 
 if TYPE_CHECKING:
+    from fakekube.nodes.images.image import Images
     from fakekube.nodes.kubelet import Kubelet
     from fakekube.nodes.rules import Pods
     from fakekube.nodes.runtime.container import Container
@@ -49,12 +50,13 @@ class Commands:
 
     def _followed(self, pod: Object) -> Iterator[tuple[str, Object]]:
         """Returns the containers that terminate with their command, each with its field of the spec."""
-        rules: Pods | None = self._kubelet.context.shared.get("pods")
-        if rules is None or not rules.run_commands:
-            return
+        shared = self._kubelet.context.shared
+        rules: Pods | None = shared.get("pods")
+        images: Images = shared.get("images") or DEFAULT
         for field in _FIELDS:
             for spec in pod["spec"].get(field) or ():
-                if rules.behaviour_of(pod, spec).follows_command:
+                follows = rules.behaviour_of(pod, spec).follows_command if rules is not None else None
+                if images.runs(spec) if follows is None else follows:
                     yield field, spec
 
     def container(self, pod: Object, name: str) -> Container:
@@ -89,6 +91,8 @@ class Commands:
             self._kubelet.record(pod, "Warning", "FailedPostStartHook", "PostStartHook failed", field)
             container.exited(_HOOK_FAILED)
 
+        from fakekube.nodes.runtime.probing import run_handler
+
         if "exec" in hook:
             container.run_hook(hook["exec"].get("command") or (), failed)
         elif run_handler(container, hook, math.inf).failure is not None:
@@ -107,6 +111,8 @@ class Commands:
             hook = (spec.get("lifecycle") or {}).get("preStop")
             if not hook or field != "containers":
                 continue
+            from fakekube.nodes.runtime.probing import run_handler
+
             grace = float(pod["metadata"].get("deletionGracePeriodSeconds") or 0)
             result = run_handler(self.container(pod, spec["name"]), hook, grace)
             took[spec["name"]] = result.seconds

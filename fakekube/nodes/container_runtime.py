@@ -65,7 +65,7 @@ def container_runtime(backend: Backend, client: Client, shared: MutableMapping[s
         )
         manager.enqueue("kubelet", Key(metadata["namespace"], metadata["name"]), start=True)
 
-    return Runtime(backend, client, behaviour, on_exit)
+    return Runtime(backend, client, behaviour, on_exit, shared.get("images"))
 
 
 def _completes(pod: Mapping[str, Any], name: str) -> bool:

@@ -28,6 +28,7 @@ from fakekube.controllers.reconciler import Key, Reconciler
 from fakekube.nodes.addresses import Addresses, AddressesExhausted
 from fakekube.nodes.commands import Commands
 from fakekube.nodes.container_runtime import EXITS, Exit
+from fakekube.nodes.images.image import DEFAULT, Images
 from fakekube.nodes.node_status import healthy_conditions, initial_status, is_ready
 from fakekube.nodes.plans import PlanError, PodPlan, plan_from_annotations
 from fakekube.nodes.pod_status import completed_status, is_of_job, observed_status, ready_status
@@ -264,7 +265,10 @@ class Kubelet(Reconciler):
             plan = None
         rules: Pods | None = self.context.shared.get("pods")
         if plan is None and rules is not None:
-            plan = rules.plan_for(pod) or (PodPlan() if self._commands.followed(pod) else None)
+            plan = rules.plan_for(pod)
+        if plan is None:
+            images: Images = self.context.shared.get("images") or DEFAULT
+            plan = images.plan_without(pod) or (PodPlan() if self._commands.followed(pod) else None)
         return plan
 
     def _run(self, pod: Object, node: Object) -> None:

@@ -1,4 +1,4 @@
-"""The probes of containers for which a rule says `runs_command`.
+"""The probes of containers that end with their command (`commands`).
 
 The startup probe runs until it succeeds, then the others; each of them when its initialDelaySeconds have passed and then every
 periodSeconds. A result counts when it has occurred as often in a row as its threshold says. If the shell does not have the
@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 from fakekube.controllers.objects import Object
 from fakekube.nodes.pod_state import PROBES
-from fakekube.nodes.runtime.probing import run_handler
 
 if TYPE_CHECKING:
     from fakekube.nodes.commands import Commands
@@ -98,6 +97,8 @@ class Probes:
         running = self._commands.container(pod, container.name)
         if running.main.absent:
             return True
+        from fakekube.nodes.runtime.probing import run_handler
+
         failure = run_handler(running, spec, float(spec.get("timeoutSeconds") or 1)).failure
         if failure is None:
             return True

@@ -247,6 +247,11 @@ class Client:
         resources."""
         return "/".join(part for part in (collection_path(resource, namespace), quote(name), subresource) if part)
 
+    @property
+    def application(self) -> Callable[..., Any]:
+        """The WSGI application of the API server."""
+        return self._application
+
     # ---- requests
 
     def request(

@@ -10,6 +10,7 @@ Specified by: pkg/kubelet/kuberuntime/kuberuntime_container.go.
 
 from __future__ import annotations
 
+import inspect
 import posixpath
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +24,7 @@ from fakekube.nodes.runtime.commands import command as applet
 from fakekube.nodes.runtime.descriptors import Capture, Descriptor, Null
 from fakekube.nodes.runtime.environment import expand
 from fakekube.nodes.runtime.filesystem import File, FileSystem
-from fakekube.nodes.runtime.images import APPLET
+from fakekube.nodes.runtime.images import APPLET, PROGRAM, hostname_of
 from fakekube.nodes.runtime.logs import ContainerLog
 from fakekube.nodes.runtime.program import Command, Program, Usage
 from fakekube.nodes.runtime.scheduling import DEFAULT_MEMORY, SIGKILL, Scheduler, Task, running
@@ -32,7 +33,9 @@ from fakekube.nodes.runtime.shell.programs import ProgramNotFound, find_program,
 
 if TYPE_CHECKING:
     from fakekube.nodes.runtime.main_program import MainProgram
+    from fakekube.nodes.images.image import Image
     from fakekube.nodes.runtime.network import Network
+    from fakekube.nodes.runtime.runtime import Runtime
 
 __all__ = ["Container", "ContainerContext", "Ended", "Run"]
 
@@ -79,6 +82,7 @@ class ContainerContext:
     make_environment: Callable[[], dict[str, str]]
     network: Network
     """The network of the pod."""
+    runtime: Runtime
     on_exit: Callable[[Container, int | None], None]
     """Called with the exit code when the main program has ended; with None if the shell does not have it."""
 
@@ -104,6 +108,8 @@ class Container:
         self._files: FileSystem | None = None
         self._environment: dict[str, str] | None = None
         self._making = threading.RLock()
+        self.consumed: list[tuple[float, str, float]] = []
+        """What programs use in addition: until when, the resource and the amount."""
         self._last_pid = 1
         self._main: MainProgram | None = None
 
@@ -127,8 +133,12 @@ class Container:
     @property
     def hostname(self) -> str:
         """See `program.Host`."""
-        spec = self.pod["spec"]
-        return str(spec.get("hostname") or self.pod["metadata"]["name"])
+        return hostname_of(self.pod)
+
+    @property
+    def image(self) -> Image | None:
+        """The image of the container; None if it is not known."""
+        return self._context.runtime.images.find(self.spec.get("image") or "")
 
     @property
     def node_name(self) -> str:
@@ -142,12 +152,27 @@ class Container:
     @property
     def uid(self) -> int:
         """See `program.Host`."""
-        return int(self._security("runAsUser") or 0)
+        given = self._security("runAsUser")
+        return int(given) if given is not None else self._image_user()[0]
 
     @property
     def gid(self) -> int:
         """See `program.Host`."""
-        return int(self._security("runAsGroup") or 0)
+        given = self._security("runAsGroup")
+        return int(given) if given is not None else self._image_user()[1]
+
+    def _image_user(self) -> tuple[int, int]:
+        """Returns user and group of the image."""
+        image = self.image
+        user, _, group = (image.user if image is not None else "").partition(":")
+        return int(user or 0), int(group or 0)
+
+    @property
+    def groups(self) -> list[int]:
+        """See `program.Host`."""
+        security = self.pod["spec"].get("securityContext") or {}
+        found = [*(security.get("supplementalGroups") or ()), security.get("fsGroup")]
+        return list(dict.fromkeys([self.gid, *(int(one) for one in found if one is not None)]))
 
     @property
     def memory_limit(self) -> int:
@@ -206,8 +231,11 @@ class Container:
         return self._main
 
     def arguments(self) -> list[str]:
-        """Returns the command and arguments in the container's spec; an empty list if it has none."""
+        """Returns the command and arguments in the container's spec, or those of its image; an empty list if there are none."""
         words = [*(self.spec.get("command") or ()), *(self.spec.get("args") or ())]
+        image = self.image
+        if image is not None:
+            words = image.argv(self.spec)
         return [expand(word, self.environment) for word in words]
 
     def exited(self, code: int | None) -> None:
@@ -227,6 +255,18 @@ class Container:
             self.tasks = {pid: one for pid, one in self.tasks.items() if one.exit_code is None}
         self.tasks[task.pid] = task
 
+    def write_log(self, text: str, stream: str = "stdout") -> None:
+        """See `program.Host`."""
+        self.log.write(text.encode(), self.clock.now(), stream)
+
+    def call_api(self, path: str, token: str) -> tuple[int, bytes]:
+        """See `program.Host`."""
+        return self._context.runtime.call_api_server(path, token)
+
+    def use(self, resource: str, amount: float, seconds: float) -> None:
+        """See `program.Host`."""
+        self.consumed.append((self.clock.monotonic() + seconds, resource, amount))
+
     def command_for(self, name: str) -> Command | None:
         """See `program.Host`."""
         handler = self.behaviour().commands.get(posixpath.basename(name))
@@ -244,7 +284,8 @@ class Container:
         env = dict(self.environment)
         if tty:
             env.setdefault("TERM", "xterm")
-        cwd = str(self.spec.get("workingDir") or "/")
+        image = self.image
+        cwd = str(self.spec.get("workingDir") or (image.working_directory if image is not None else "") or "/")
         if not self.files.exists(cwd):
             self.files.make_directories(cwd)
         return Program(argv[0], argv[1:], env, cwd, descriptors, self, self.execute)
@@ -280,6 +321,10 @@ class Container:
             raise ProgramNotFound(f"{name}: not found", 127)
         node = self.files.node(path, program.cwd)
         content = bytes(node.content) if isinstance(node, File) else b""
+        if content.startswith(PROGRAM) and self.image is not None:
+            own = self.image.program(content.removeprefix(PROGRAM).strip().decode())
+            if own is not None:
+                return _command_of(own)
         if content.startswith(APPLET):
             found = applet(content.removeprefix(APPLET).strip().decode())
             if found is not None:
@@ -341,6 +386,16 @@ class Container:
         for task in list(self.tasks.values()):
             task.kill(SIGKILL)
         self.log.close(run.finished or self.clock.now())
+
+
+def _command_of(program: Any) -> Command:
+    """Returns the command of a program of an image."""
+    if inspect.iscoroutinefunction(program):
+        command: Command = program
+        return command
+    from fakekube.nodes.runtime.handler_commands import handler_command
+
+    return handler_command(program)
 
 
 def _script(path: str, interpreter: list[str] | None) -> Command:

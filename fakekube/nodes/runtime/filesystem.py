@@ -112,6 +112,8 @@ class Directory(Node):
 
     own: dict[str, Node] = field(default_factory=dict)
     mode: int = 0o755
+    kind: str = ""
+    """The type of a file system of its own, such as tmpfs."""
     source: Callable[[], dict[str, Node]] | None = None
     """Computes the entries for each access; None if they are `own`."""
 
@@ -220,6 +222,17 @@ class FileSystem:
         if found is None:
             raise oserror(errno.ENOENT, path)
         return found
+
+    def kind_of(self, path: str, cwd: str = "/") -> str:
+        """Returns the type of the file system at a path. Raises OSError."""
+        place = self.place(path, cwd)
+        if place.node is None:
+            raise oserror(errno.ENOENT, path)
+        at = place.path
+        while at not in self.mounts:
+            at = posixpath.dirname(at)
+        node = self.mounts[at].node
+        return (node.kind if isinstance(node, Directory) else "") or ("overlay" if at == "/" else "ext4")
 
     def directory(self, path: str, cwd: str = "/") -> Directory:
         """Returns the directory at a path. Raises OSError."""

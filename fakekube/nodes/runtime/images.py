@@ -5,36 +5,32 @@ Specified by: the images busybox, nginx and httpd; pkg/kubelet/kubelet_pods.go (
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from fakekube.nodes.runtime.commands import APPLETS
 from fakekube.nodes.runtime.filesystem import Device, Directory, File, FileSystem, Node, Symlink
+from fakekube.nodes.runtime.resolver import resolver_of
 
-__all__ = ["APPLET", "DEFAULT_COMMANDS", "WEB_ROOTS", "base_name", "install", "page"]
+if TYPE_CHECKING:
+    from fakekube.nodes.images.image import Image
+
+__all__ = ["APPLET", "PROGRAM", "START_LINES", "WEB_ROOTS", "base_name", "hostname_of", "install", "page"]
 
 Object = Mapping[str, Any]
 
 #: The content of a program file is this and the name of the command.
 APPLET: Final = b"\x7fELF fakekube "
+#: The content of the file of an image's own program is this and its name.
+PROGRAM: Final = b"\x7fELF fakekube program "
 _FOLDERS: Final = ("bin", "dev", "dev/pts", "etc", "home", "proc", "root", "run", "sbin", "sys", "tmp", "usr",
                    "usr/bin", "usr/local", "usr/local/bin", "usr/sbin", "var", "var/log", "var/run", "var/tmp", "opt", "mnt",
                    "srv")  # fmt: skip
 _DEVICES: Final = {"null": "null", "zero": "zero", "random": "random", "urandom": "random", "stdin": "fd0", "stdout": "fd1",
                    "stderr": "fd2", "tty": "tty"}  # fmt: skip
-_BASH_LESS: Final = frozenset({"busybox", "alpine"})
-_CURL_LESS: Final = frozenset({"busybox"})
 _PASSWD: Final = "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/home:/bin/false\n"
 _GROUP: Final = "root:x:0:\nnobody:x:65534:\n"
-
-#: The default command of an image, by the last part of its name.
-DEFAULT_COMMANDS: Final[Mapping[str, Sequence[str]]] = {
-    "busybox": ("sh",),
-    "alpine": ("/bin/sh",),
-    "bash": ("bash",),
-    "ubuntu": ("/bin/bash",),
-    "debian": ("bash",),
-}
 
 _NGINX_LINES: Final = (
     "/docker-entrypoint.sh: /docker-entrypoint.d/ is not empty, will attempt to perform configuration",
@@ -65,62 +61,83 @@ def page(image: str) -> bytes:
     ).encode()
 
 
-def root_of(image: str, now: float) -> Directory:
-    """Returns the root directory of a new container."""
+def root_of(name: str, now: float, image: Image | None = None) -> Directory:
+    """Returns the root directory of a new container.
+
+    Args:
+        name: The name of the image.
+        now: The time of its files, in seconds since 1970.
+        image: The image, if it is known.
+    """
     root = Directory(mtime=now)
     files = FileSystem(root, lambda: now)
     for folder in _FOLDERS:
         files.make_directory(f"/{folder}", mode=0o1777 if folder in ("tmp", "var/tmp") else 0o755)
-    base = base_name(image)
-    absent = ({"bash", "dash"} if base in _BASH_LESS else set()) | ({"curl"} if base in _CURL_LESS else set())
-    programs = files.directory("/bin").own
-    for name in APPLETS:
-        if name not in absent:
-            programs[name] = File(0o755, mtime=now, data=bytearray(APPLET + name.encode() + b"\n"))
-    files.add("/usr/bin/env", Symlink(target="/bin/env", mtime=now))
+    base = base_name(name)
+    if image is None or image.shell:
+        _install_shell(files, frozenset() if image is None else image.lacks)
     for name, device in _DEVICES.items():
         files.add(f"/dev/{name}", Device(0o666, mtime=now, name=device))
     files.write("/etc/passwd", _PASSWD.encode())
     files.write("/etc/group", _GROUP.encode())
-    files.write("/etc/os-release", f'NAME="fakekube"\nID={base or "fakekube"}\nPRETTY_NAME="{image}"\n'.encode())
+    files.write("/etc/os-release", f'NAME="fakekube"\nID={base or "fakekube"}\nPRETTY_NAME="{name}"\n'.encode())
     if base in WEB_ROOTS:
         files.make_directories(WEB_ROOTS[base])
-        files.write(f"{WEB_ROOTS[base]}/index.html", page(image))
+        files.write(f"{WEB_ROOTS[base]}/index.html", page(name))
     if base == "nginx":
         files.make_directories("/etc/nginx/conf.d")
         files.write("/etc/nginx/nginx.conf", b"events {}\nhttp { include /etc/nginx/conf.d/*.conf; }\n")
+    if image is not None:
+        _install_image(files, image)
     return root
+
+
+def _install_shell(files: FileSystem, lacks: frozenset[str]) -> None:
+    """Writes the applets of the shell, except those that an image lacks."""
+    programs, now = files.directory("/bin").own, files.now()
+    for name in APPLETS:
+        if name not in lacks:
+            programs[name] = File(0o755, mtime=now, data=bytearray(APPLET + name.encode() + b"\n"))
+    files.add("/usr/bin/env", Symlink(target="/bin/env", mtime=now))
+
+
+def _install_image(files: FileSystem, image: Image) -> None:
+    """Writes the programs and files of an image."""
+    for name in image.programs:
+        path = name if name.startswith("/") else f"/usr/local/bin/{name}"
+        files.make_directories(posixpath.dirname(path))
+        files.write(path, PROGRAM + name.encode() + b"\n", mode=0o755)
+    for path, content in image.files.items():
+        files.make_directories(posixpath.dirname(path))
+        files.write(path, content.encode() if isinstance(content, str) else content)
+
+
+def hostname_of(pod: Object) -> str:
+    """Returns the host name of a pod's containers."""
+    spec = pod["spec"]
+    if spec.get("hostNetwork"):
+        return str(spec.get("nodeName", ""))
+    if spec.get("hostnameOverride"):
+        return str(spec["hostnameOverride"])
+    hostname = str(spec.get("hostname") or pod["metadata"]["name"])[:63].rstrip("-.")
+    if spec.get("setHostnameAsFQDN") and spec.get("subdomain"):
+        return f"{hostname}.{spec['subdomain']}.{pod['metadata']['namespace']}.svc.cluster.local"
+    return hostname
 
 
 def install(pod: Object, files: FileSystem) -> None:
     """Writes the files that a kubelet adds: /etc/hosts, /etc/hostname, /etc/resolv.conf."""
-    spec, name, namespace = pod["spec"], pod["metadata"]["name"], pod["metadata"]["namespace"]
-    hostname, address = spec.get("hostname") or name, (pod.get("status") or {}).get("podIP", "")
+    spec, namespace = pod["spec"], pod["metadata"]["namespace"]
+    hostname, address = hostname_of(pod), (pod.get("status") or {}).get("podIP", "")
     full = f"{hostname}.{spec['subdomain']}.{namespace}.svc.cluster.local" if spec.get("subdomain") else ""
-    hosts = "# Kubernetes-managed hosts file.\n127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n"
+    managed = " (host network)" if spec.get("hostNetwork") else ""
+    hosts = f"# Kubernetes-managed hosts file{managed}.\n127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n"
     hosts += f"{address}\t{full + chr(9) if full else ''}{hostname}\n" if address else ""
     aliases = [f"{one['ip']}\t{chr(9).join(one.get('hostnames') or ())}\n" for one in spec.get("hostAliases") or ()]
     hosts += ("\n# Entries added by HostAliases.\n" + "".join(aliases)) if aliases else ""
-    for path, text in (("/etc/hosts", hosts), ("/etc/hostname", f"{hostname}\n"), ("/etc/resolv.conf", _resolv_conf(pod))):
+    for path, text in (("/etc/hosts", hosts), ("/etc/hostname", f"{hostname}\n"), ("/etc/resolv.conf", str(resolver_of(pod)))):
         if not isinstance(_node(files, path), File):
             files.write(path, text.encode())
-
-
-def _resolv_conf(pod: Object) -> str:
-    """Returns the resolver configuration: that of the cluster, unless dnsPolicy is None, with the pod's dnsConfig
-    (GetPodDNS)."""
-    searches, servers, options = list[str](), list[str](), dict[str, str]()
-    if pod["spec"].get("dnsPolicy") != "None":
-        searches = [f"{pod['metadata']['namespace']}.svc.cluster.local", "svc.cluster.local", "cluster.local"]
-        servers, options = ["10.96.0.10"], {"ndots": "5"}
-    own = pod["spec"].get("dnsConfig") or {}
-    searches += own.get("searches") or ()
-    servers += own.get("nameservers") or ()
-    options |= {one["name"]: one.get("value") or "" for one in own.get("options") or ()}
-    lines = [f"search {' '.join(dict.fromkeys(searches))}\n"] if searches else []
-    lines += [f"nameserver {server}\n" for server in dict.fromkeys(servers)]
-    shown = [f"{name}:{value}" if value else name for name, value in options.items()]
-    return "".join(lines) + (f"options {' '.join(shown)}\n" if shown else "")
 
 
 def _node(files: FileSystem, path: str) -> Node | None:

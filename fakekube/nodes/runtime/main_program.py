@@ -20,7 +20,7 @@ from fakekube.net.streaming.kubelet_api import ExitStatus, Streams
 from fakekube.net.streams import Notifier
 from fakekube.nodes.runtime.behaviour import LogPlan
 from fakekube.nodes.runtime.descriptors import Descriptor, Null, PipeReader
-from fakekube.nodes.runtime.images import DEFAULT_COMMANDS, START_LINES, base_name
+from fakekube.nodes.runtime.images import START_LINES, base_name
 from fakekube.nodes.runtime.scheduling import SIGKILL, Scheduler, Task, sleep, until
 from fakekube.nodes.runtime.shell.programs import ProgramNotFound
 from fakekube.nodes.runtime.terminal import Terminal
@@ -161,9 +161,9 @@ class MainProgram:
 
     def _argv(self) -> Sequence[str]:
         container, image = self.container, base_name(self.container.spec.get("image", ""))
-        if not container.spec.get("command") and image in ENTRYPOINTS:
+        if not container.spec.get("command") and not container.spec.get("args") and image in ENTRYPOINTS:
             return ()
-        return container.arguments() or DEFAULT_COMMANDS.get(image, ())
+        return container.arguments()
 
     async def _body(self) -> int:
         code = 0

@@ -1,31 +1,237 @@
 """The network between containers: names, addresses and ports inside the cluster.
 
-Names resolve as with cluster DNS. A connection to the address of a pod or a Service is served by the server of the pod's port
-(`ports`); no connection leaves the cluster.
+A connection to the address of a pod, a Service or a node is served by a port of a pod (`sandbox`); no connection leaves the
+cluster. Traffic for a Service goes to its endpoints that are ready, in turn, or with session affinity to the one of before.
 
-Specified by: the specification of DNS-based service discovery for Kubernetes; pkg/proxy.
+Invariant: what a client in a pod, the API server, a probe and port-forward reach at a port is the same.
+
+Specified by: pkg/proxy (iptables/proxier.go, topology.go), pkg/kubelet/network/dns, resolv.conf(5).
 """
 
 from __future__ import annotations
 
 import errno
+import threading
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from fakekube.apis.rest.cluster_access import ClusterAccess
 from fakekube.apis.validation.ip import parse_ip
 from fakekube.net.streaming.kubelet_api import Connection
+from fakekube.nodes.runtime.dns import DOMAIN, Record, endpoints_of, lookup
 from fakekube.nodes.runtime.filesystem import oserror
+from fakekube.nodes.runtime.listeners import Listeners, Peer
 
-__all__ = ["Network", "NoSuchHost", "endpoints_of"]
+if TYPE_CHECKING:
+    from fakekube.nodes.runtime.runtime import Runtime
+
+__all__ = ["Network", "NoSuchHost", "Routes", "Target", "endpoints_of"]
 
 Object = Mapping[str, Any]
 
-DOMAIN: Final = "cluster.local"
+#: The seconds for which a client stays with its endpoint, if the Service does not say so.
+_AFFINITY: Final = 10_800
+#: The first of the ports from which connections come.
+_FIRST_PORT: Final = 32_768
 
 
 class NoSuchHost(OSError):
     """A name does not resolve."""
+
+
+class Target(NamedTuple):
+    """A port of a pod."""
+
+    pod: Object
+    port: int
+
+
+class Routes:
+    """Finds the pods behind addresses of pods, Services and nodes, for one cluster.
+
+    Args:
+        runtime: The container runtime.
+    """
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._cluster: ClusterAccess = runtime.cluster
+        self._lock = threading.Lock()
+        self._turns: dict[tuple[str, int], int] = {}
+        self._kept: dict[tuple[str, str], tuple[str, float]] = {}
+        """Uid of a Service and address of a client → address of its endpoint, and the time until which it applies."""
+        self._last_port = _FIRST_PORT
+
+    def peer(self, pod: Object) -> Peer:
+        """Returns the source of a connection from a pod."""
+        with self._lock:
+            self._last_port = self._last_port + 1 if self._last_port < 60_999 else _FIRST_PORT
+            return Peer(address_of(pod), self._last_port)
+
+    def target(self, client: Object | None, address: str, port: int, protocol: str = "TCP") -> Target | None:
+        """Returns the port of a pod that an address and a port lead to; None if it is the API server.
+
+        Args:
+            client: The pod that connects; None for the API server.
+            address: Of a pod, a Service or a node.
+            port: The port.
+            protocol: TCP or UDP.
+
+        Raises:
+            OSError: Nothing listens there.
+        """
+        if client is not None and (address.startswith("127.") or address in ("::1", address_of(client))):
+            return self._local(client, address, port, protocol)
+        for service in self._cluster.list("", "services"):
+            if address in _addresses_of(service):
+                return self._behind(service, client, port, protocol, "port")
+        node = self._node_at(address)
+        if node is not None:
+            return self._at_node(node, client, address, port, protocol)
+        for pod in self._cluster.list("", "pods"):
+            status = pod.get("status") or {}
+            if any(one["ip"] == address for one in status.get("podIPs") or ()) and status.get("phase") == "Running":
+                return Target(pod, port)
+        raise oserror(errno.EHOSTUNREACH, address)
+
+    def _local(self, client: Object, address: str, port: int, protocol: str) -> Target | None:
+        if not client["spec"].get("hostNetwork"):
+            return Target(client, port)
+        node = self._cluster.get("", "nodes", "", client["spec"].get("nodeName", ""))
+        if node is None or self._runtime.sandbox(client).listens(port, protocol):
+            return Target(client, port)
+        return self._at_node(node, client, address, port, protocol)
+
+    # ------------------------------------------------------------ Services
+
+    def _behind(self, service: Object, client: Object | None, port: int, protocol: str, field: str) -> Target | None:
+        """Returns an endpoint of a port of a Service.
+
+        Args:
+            service: The Service.
+            client: The pod that connects.
+            port: A port, or a node port.
+            protocol: TCP or UDP.
+            field: `port` or `nodePort`.
+        """
+        metadata = service["metadata"]
+        wanted = next(
+            (
+                one
+                for one in service["spec"].get("ports") or ()
+                if one.get(field) == port and one.get("protocol", "TCP") == protocol
+            ),
+            None,
+        )
+        if wanted is None:
+            raise oserror(errno.ECONNREFUSED, metadata["name"])
+        if (metadata["namespace"], metadata["name"]) == ("default", "kubernetes"):
+            return None
+        found = list(self._endpoints(service, wanted, client, local=field == "port"))
+        if not found:
+            raise oserror(errno.ECONNREFUSED, metadata["name"])
+        return self._pod_at(*self._chosen(service, port, client, found))
+
+    def _endpoints(self, service: Object, wanted: Object, client: Object | None, *, local: bool) -> Iterator[tuple[str, int]]:
+        """Yields address and port of the endpoints that traffic goes to: those that are ready, else terminating ones that
+        serve."""
+        metadata, spec = service["metadata"], service["spec"]
+        ready, serving = list[tuple[str, int]](), list[tuple[str, int]]()
+        policy = spec.get("internalTrafficPolicy") if local else None
+        node = client["spec"].get("nodeName") if client is not None and policy == "Local" else None
+        for piece in endpoints_of(self._cluster, metadata["name"], metadata["namespace"]):
+            for target in piece.get("ports") or ():
+                named = (target.get("name") or "") == (wanted.get("name") or "")
+                if not named or (target.get("protocol") or "TCP") != wanted.get("protocol", "TCP"):
+                    continue
+                for one in piece.get("endpoints") or ():
+                    if node is not None and one.get("nodeName") != node:
+                        continue
+                    conditions = one.get("conditions") or {}
+                    if conditions.get("ready") is not False:
+                        ready.append((one["addresses"][0], target["port"]))
+                    elif conditions.get("serving") and conditions.get("terminating"):
+                        serving.append((one["addresses"][0], target["port"]))
+        yield from ready or serving
+
+    def _chosen(
+        self, service: Object, port: int, client: Object | None, found: list[tuple[str, int]]
+    ) -> tuple[str, int]:
+        uid, now = service["metadata"]["uid"], self._runtime.clock.monotonic()
+        with self._lock:
+            if service["spec"].get("sessionAffinity") != "ClientIP" or client is None:
+                turn = self._turns[uid, port] = self._turns.get((uid, port), -1) + 1
+                return found[turn % len(found)]
+            key = (uid, address_of(client))
+            kept, until = self._kept.get(key, ("", 0.0))
+            chosen = next((one for one in found if one[0] == kept and now < until), None)
+            if chosen is None:
+                turn = self._turns[uid, port] = self._turns.get((uid, port), -1) + 1
+                chosen = found[turn % len(found)]
+            config = (service["spec"].get("sessionAffinityConfig") or {}).get("clientIP") or {}
+            self._kept[key] = (chosen[0], now + (config.get("timeoutSeconds") or _AFFINITY))
+            return chosen
+
+    def service(self, namespace: str, name: str, port: int) -> Target:
+        """Returns an endpoint of a Service's port, for the API server. Raises OSError if there is none."""
+        service = self._cluster.get("", "services", namespace, name)
+        found = None if service is None else self._behind(service, None, port, "TCP", "port")
+        if found is None:
+            raise oserror(errno.ECONNREFUSED, name)
+        return found
+
+    def _pod_at(self, address: str, port: int) -> Target:
+        """Returns the running pod with an address, in the network of the pods or of the nodes."""
+        for pod in self._cluster.list("", "pods"):
+            status = pod.get("status") or {}
+            if status.get("phase") != "Running" or not any(one["ip"] == address for one in status.get("podIPs") or ()):
+                continue
+            if not pod["spec"].get("hostNetwork") or self._runtime.sandbox(pod).listens(port, "TCP"):
+                return Target(pod, port)
+        raise oserror(errno.EHOSTUNREACH, address)
+
+    # ------------------------------------------------------------ nodes
+
+    def _node_at(self, address: str) -> Object | None:
+        for node in self._cluster.list("", "nodes"):
+            for one in (node.get("status") or {}).get("addresses") or ():
+                if one["address"] == address and one["type"] in ("InternalIP", "ExternalIP"):
+                    return node
+        return None
+
+    def _at_node(self, node: Object, client: Object | None, address: str, port: int, protocol: str) -> Target | None:
+        """Returns what a port of a node leads to: a pod in its network, a hostPort, or a node port."""
+        name = node["metadata"]["name"]
+        for pod in self._cluster.list("", "pods"):
+            if pod["spec"].get("nodeName") != name or (pod.get("status") or {}).get("phase") != "Running":
+                continue
+            if pod["spec"].get("hostNetwork"):
+                if self._runtime.sandbox(pod).listens(port, protocol):
+                    return Target(pod, port)
+                continue
+            for container in pod["spec"]["containers"]:
+                for one in container.get("ports") or ():
+                    same = one.get("hostPort") == port and one.get("protocol", "TCP") == protocol
+                    if same and one.get("hostIP") in (None, "", "0.0.0.0", "::", address):  # noqa: S104
+                        return Target(pod, one["containerPort"])
+        for service in self._cluster.list("", "services"):
+            for one in service["spec"].get("ports") or ():
+                if one.get("nodePort") == port and one.get("protocol", "TCP") == protocol:
+                    return self._behind(service, client, port, protocol, "nodePort")
+        raise oserror(errno.ECONNREFUSED, address)
+
+
+def address_of(pod: Object) -> str:
+    """Returns the address of a pod."""
+    return str((pod.get("status") or {}).get("podIP") or "127.0.0.1")
+
+
+def _addresses_of(service: Object) -> list[str]:
+    """Returns the addresses at which nodes accept traffic for a Service."""
+    spec = service["spec"]
+    balancer = ((service.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ()
+    found = [*(spec.get("clusterIPs") or [spec.get("clusterIP")]), *(spec.get("externalIPs") or ())]
+    return [one for one in [*found, *(one.get("ip") for one in balancer)] if one not in (None, "", "None")]
 
 
 class Network:
@@ -33,26 +239,43 @@ class Network:
 
     Args:
         pod: returns the pod.
-        cluster: access to Services, EndpointSlices and pods.
-        connect_pod: connects to a port of a pod; raises OSError.
+        runtime: the container runtime.
     """
 
-    def __init__(
-        self, pod: Callable[[], Object], cluster: ClusterAccess, connect_pod: Callable[[Object, int], Connection], listeners: Any
-    ) -> None:
-        self._pod, self._cluster, self._connect_pod = pod, cluster, connect_pod
-        self.listeners = listeners
-        """Port → functions that connect to a program that listens there."""
+    def __init__(self, pod: Callable[[], Object], runtime: Runtime) -> None:
+        self._pod, self._runtime = pod, runtime
+        self.listeners = Listeners()
+        """The ports at which programs of the pod listen."""
 
     def own_address(self) -> str:
         """Returns the address of the pod."""
-        return str((self._pod().get("status") or {}).get("podIP") or "127.0.0.1")
+        return address_of(self._pod())
 
     def connect(self, host: str, port: int) -> Connection:
         """Connects to a name or an address. Raises OSError, NoSuchHost."""
-        for address in self.resolve(host):
-            return self._connect_address(address, port)
+        pod = self._pod()
+        for address in self._resolved(host):
+            target = self._runtime.routes.target(pod, address, port)
+            if target is None:
+                return self._runtime.connect_api_server()
+            return self._runtime.connect(target.pod, target.port, self._runtime.routes.peer(pod))
         raise NoSuchHost(-2, "Name or service not known", host)
+
+    def send(self, host: str, port: int, data: bytes) -> bytes | None:
+        """Sends a datagram. Returns its answer; None if there is none. Raises OSError, NoSuchHost."""
+        pod = self._pod()
+        for address in self._resolved(host):
+            target = self._runtime.routes.target(pod, address, port, "UDP")
+            if target is None:
+                raise oserror(errno.ECONNREFUSED, host)
+            return self._runtime.send(target.pod, target.port, data, self._runtime.routes.peer(pod))
+        raise NoSuchHost(-2, "Name or service not known", host)
+
+    def _resolved(self, host: str) -> list[str]:
+        found = self.resolve(host)
+        if not found:
+            raise NoSuchHost(-2, "Name or service not known", host)
+        return found
 
     # ------------------------------------------------------------ names
 
@@ -60,103 +283,51 @@ class Network:
         """Returns the addresses of a name; none if it does not exist."""
         if parse_ip(name) is not None:
             return [name]
+        return self.hosts(name) or [one.data for one in self.lookup(name, "A", search=True) if one.type in ("A", "AAAA")]
+
+    def hosts(self, name: str) -> list[str]:
+        """Returns the addresses of a name in /etc/hosts."""
         pod = self._pod()
         if name in ("localhost", "localhost.localdomain"):
             return ["127.0.0.1"]
-        if name == (pod["spec"].get("hostname") or pod["metadata"]["name"]):
+        hostname = pod["spec"].get("hostname") or pod["metadata"]["name"]
+        names = [hostname]
+        if pod["spec"].get("subdomain"):
+            names.append(f"{hostname}.{pod['spec']['subdomain']}.{pod['metadata']['namespace']}.svc.{DOMAIN}")
+        if name in names:
             return [self.own_address()]
         for alias in pod["spec"].get("hostAliases") or ():
             if name in (alias.get("hostnames") or ()):
                 return [alias["ip"]]
-        return self._in_cluster(name.rstrip("."), pod["metadata"]["namespace"])
+        return []
+
+    def searches(self) -> list[str]:
+        """Returns the search list of the pod."""
+        from fakekube.nodes.runtime.resolver import resolver_of
+
+        return resolver_of(self._pod()).searches
+
+    def lookup(self, name: str, kind: str, *, search: bool = True) -> list[Record]:
+        """Returns the records of a name.
+
+        Args:
+            name: The name; with a final dot, it is fully qualified.
+            kind: A, AAAA, CNAME, SRV or PTR.
+            search: Whether the search list applies.
+        """
+        full = name.rstrip(".")
+        candidates = [full]
+        if search and not name.endswith("."):
+            candidates = [f"{full}.{domain}" for domain in self.searches()]
+            candidates.insert(0 if full.count(".") >= 5 else len(candidates), full)
+        for candidate in candidates:
+            found = lookup(self._runtime.cluster, candidate, kind)
+            if found is not None:
+                return found
+        return []
 
     def full_name(self, name: str) -> str:
         """Returns the fully qualified name of a Service's name."""
         parts = name.rstrip(".").removesuffix(f".{DOMAIN}").removesuffix(".svc").split(".")
         namespace = parts[1] if len(parts) > 1 else self._pod()["metadata"]["namespace"]
         return f"{parts[0]}.{namespace}.svc.{DOMAIN}"
-
-    def _in_cluster(self, name: str, namespace: str) -> list[str]:
-        short = name.removesuffix(f".{DOMAIN}").removesuffix(".svc")
-        parts = short.split(".")
-        for candidate in ((parts[0], parts[1]) if len(parts) == 2 else None, (short, namespace) if len(parts) == 1 else None):
-            if candidate is not None and (found := self._cluster.get("", "services", candidate[1], candidate[0])) is not None:
-                return self._addresses_of(found)
-        if len(parts) in (2, 3):  # a pod of a headless Service
-            service, where = parts[1], parts[2] if len(parts) == 3 else namespace
-            if self._cluster.get("", "services", where, service) is not None:
-                return [
-                    address
-                    for one in self._endpoints(service, where)
-                    if one.get("hostname") == parts[0]
-                    for address in one["addresses"]
-                ]
-        if len(parts) == 3 and parts[2] == "pod":
-            return [parts[0].replace("-", ".")]
-        return []
-
-    def _addresses_of(self, service: Object) -> list[str]:
-        spec, metadata = service["spec"], service["metadata"]
-        if spec.get("type") == "ExternalName":
-            return self.resolve(spec["externalName"])
-        if spec.get("clusterIP") not in (None, "", "None"):
-            return [spec["clusterIP"]]
-        return [
-            address
-            for one in self._endpoints(metadata["name"], metadata["namespace"])
-            if (one.get("conditions") or {}).get("ready") is not False
-            for address in one["addresses"]
-        ]
-
-    def _endpoints(self, service: str, namespace: str) -> Iterator[Object]:
-        for piece in endpoints_of(self._cluster, service, namespace):
-            yield from piece.get("endpoints") or ()
-
-    # ------------------------------------------------------------ addresses
-
-    def _connect_address(self, address: str, port: int) -> Connection:
-        if address.startswith("127.") or address == self.own_address():
-            return self._connect_pod(self._pod(), port)
-        pod = self._pod_at(address)
-        if pod is not None:
-            return self._connect_pod(pod, port)
-        for service in self._cluster.list("", "services"):
-            if address in (service["spec"].get("clusterIPs") or [service["spec"].get("clusterIP")]):
-                return self._connect_service(service, port)
-        raise oserror(errno.EHOSTUNREACH, address)
-
-    def _pod_at(self, address: str) -> dict[str, Any] | None:
-        """Returns the running pod with this address; None if there is none."""
-        for pod in self._cluster.list("", "pods"):
-            status = pod.get("status") or {}
-            if status.get("podIP") == address and status.get("phase") == "Running" and not pod["spec"].get("hostNetwork"):
-                return pod
-        return None
-
-    def _connect_service(self, service: Object, port: int) -> Connection:
-        wanted = next((one for one in service["spec"].get("ports") or () if one["port"] == port), None)
-        metadata = service["metadata"]
-        if wanted is None:
-            raise oserror(errno.ECONNREFUSED, metadata["name"])
-        for piece in endpoints_of(self._cluster, metadata["name"], metadata["namespace"]):
-            for target in piece.get("ports") or ():
-                if (target.get("name") or "") != (wanted.get("name") or ""):
-                    continue
-                for one in piece.get("endpoints") or ():
-                    reference = one.get("targetRef") or {}
-                    if (one.get("conditions") or {}).get("ready") is False:
-                        continue
-                    if reference.get("kind") == "Pod":
-                        found = self._cluster.get("", "pods", metadata["namespace"], reference["name"])
-                    else:
-                        found = self._pod_at(one["addresses"][0])
-                    if found is not None:
-                        return self._connect_pod(found, target["port"])
-        raise oserror(errno.ECONNREFUSED, metadata["name"])
-
-
-def endpoints_of(cluster: ClusterAccess, service: str, namespace: str) -> Iterator[Object]:
-    """Yields the EndpointSlices of a Service."""
-    for piece in cluster.list("discovery.k8s.io", "endpointslices", namespace):
-        if (piece["metadata"].get("labels") or {}).get("kubernetes.io/service-name") == service:
-            yield piece

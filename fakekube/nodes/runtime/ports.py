@@ -25,6 +25,7 @@ from fakekube.net.wsgi import environ_key
 from fakekube.nodes.runtime.behaviour import PortHandler
 from fakekube.nodes.runtime.filesystem import FileSystem
 from fakekube.nodes.runtime.images import WEB_ROOTS, base_name, page
+from fakekube.nodes.runtime.listeners import Peer
 
 __all__ = ["default_application", "is_application", "over_connection", "serve"]
 
@@ -47,13 +48,13 @@ def is_application(served: Destination | PortHandler) -> bool:
     return len(names) < 2 or names[1] in ("start_response", "start", "respond")
 
 
-def serve(served: Destination | PortHandler) -> Connection:
+def serve(served: Destination | PortHandler, peer: Peer | None = None) -> Connection:
     """Returns a new connection to a server of a port. Raises OSError."""
     connection = Connection(Pipe(), Pipe())
     if isinstance(served, tuple):
         _connect_to_machine(connection, *served)
     elif is_application(served):
-        _HTTPConnection(connection, served).begin()  # type: ignore[arg-type]
+        _HTTPConnection(connection, served, peer or Peer()).begin()  # type: ignore[arg-type]
     else:
         _call(connection, served)  # type: ignore[arg-type]
     return connection
@@ -110,8 +111,8 @@ def _connect_to_machine(connection: Connection, host: str, port: int) -> None:
 class _HTTPConnection:
     """Serves HTTP/1.1 on a connection with a WSGI application."""
 
-    def __init__(self, connection: Connection, application: Application) -> None:
-        self._connection, self._application = connection, application
+    def __init__(self, connection: Connection, application: Application, peer: Peer) -> None:
+        self._connection, self._application, self._peer = connection, application, peer
         self._lock = threading.Lock()
         self._busy = False
         self._buffer = bytearray()
@@ -205,8 +206,10 @@ class _HTTPConnection:
 
     def _answer(self, method: str, target: str, version: str, headers: list[tuple[str, str]], body: bytes) -> bool:
         started: list[tuple[str, list[tuple[str, str]]]] = []
+        environ = environ_of(method, target, version, headers, body)
+        environ |= {"REMOTE_ADDR": self._peer.address, "REMOTE_PORT": str(self._peer.port)}
         result = self._application(
-            environ_of(method, target, version, headers, body), lambda line, found, error=None: started.append((line, found))
+            environ, lambda line, found, error=None: started.append((line, found))
         )
         try:
             parts = iter(result)

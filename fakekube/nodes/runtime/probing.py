@@ -50,7 +50,9 @@ def run_handler(container: Container, handler: Object, limit: float) -> Result:
         return _run_command(container, handler["exec"].get("command") or (), limit)
     if "sleep" in handler:
         return Result(None, min(float(handler["sleep"]["seconds"]), limit))
-    for kind in ("httpGet", "tcpSocket", "grpc"):
+    if "grpc" in handler:
+        return Result(_check_health(container, handler["grpc"]))
+    for kind in ("httpGet", "tcpSocket"):
         if kind in handler:
             return Result(_connect(container, kind, handler[kind], limit))
     return Result()
@@ -88,6 +90,18 @@ def _connect(container: Container, kind: str, action: Object, limit: float) -> s
         connection.from_client.close()
         connection.to_client.abandon()
     return None if status in _SUCCEEDED else f"HTTP probe failed with statuscode: {status}"
+
+
+def _check_health(container: Container, action: Object) -> str | None:
+    """Asks a gRPC server for its health. Returns why it is not healthy."""
+    port = int(action["port"])
+    check = container.network.listeners.health.get(port)
+    if check is None:
+        return _connect(container, "tcpSocket", action, 1.0)
+    healthy = check(action.get("service") or "")
+    if healthy is None:
+        return "error: health rpc probe failed: rpc error: code = NotFound desc = unknown service"
+    return None if healthy else "service unhealthy (responded with \"NOT_SERVING\")"
 
 
 def _port(container: Container, port: int | str) -> int:

@@ -15,6 +15,10 @@ from fakekube.nodes.runtime.filesystem import Device, Directory, File, FileSyste
 from fakekube.nodes.runtime.scheduling import Task, current
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
+    from fakekube.base.clock import Clock
+    from fakekube.nodes.runtime.container import Ended
     from fakekube.nodes.runtime.network import Network
 
 __all__ = ["Command", "Host", "Program", "Usage"]
@@ -52,6 +56,18 @@ class Host(Protocol):
         """The group of the container's processes."""
 
     @property
+    def groups(self) -> Sequence[int]:
+        """The group and the supplemental groups of the container's processes."""
+
+    @property
+    def spec(self) -> Mapping[str, Any]:
+        """The container's item in the pod's spec."""
+
+    @property
+    def clock(self) -> Clock:
+        """The clock of the cluster."""
+
+    @property
     def network(self) -> Network:
         """The network of the container."""
 
@@ -65,6 +81,18 @@ class Host(Protocol):
 
     def started_seconds(self) -> float:
         """Returns for how many seconds the container has been running."""
+
+    def run_to_end(self, command: Sequence[str], limit: float) -> Ended:
+        """Runs a command to its end, from any thread."""
+
+    def write_log(self, text: str, stream: str = "stdout") -> None:
+        """Writes to the log of the container, from any thread."""
+
+    def call_api(self, path: str, token: str) -> tuple[int, bytes]:
+        """Sends a GET request with a token to the API server. Returns status and body."""
+
+    def use(self, resource: str, amount: float, seconds: float) -> None:
+        """Uses so much of cpu (millicores) or memory (bytes) for so many seconds."""
 
     def command_for(self, name: str) -> Command | None:
         """Returns the command of a test's handler; None if there is none."""
@@ -126,6 +154,21 @@ class Program:
     def task(self) -> Task:
         """The task that runs the command."""
         return current()
+
+    def task_time(self) -> datetime:
+        """Returns the time of the cluster; from any thread."""
+        return self.host.clock.now()
+
+    def read_file(self, path: str) -> bytes:
+        """Returns the content of a file. Raises OSError."""
+        return self.files.read(path, self.cwd)
+
+    def write_file(self, path: str, data: bytes, *, mode: int = 0o644) -> None:
+        """Writes a file; a new one has this mode, and the user and group of the program. Raises OSError."""
+        existed = self.files.exists(path, self.cwd)
+        file = self.files.write(path, data, self.cwd, mode=mode)
+        if not existed:
+            file.uid, file.gid = self.host.uid, self.host.gid
 
     async def write(self, text: str | bytes) -> None:
         """Writes to stdout."""

@@ -28,9 +28,12 @@ from fakekube.net.streaming.kubelet_api import (
     Streams,
 )
 from fakekube.net.streams import Stream
+from fakekube.nodes.images.image import DEFAULT, Images
 from fakekube.nodes.runtime.behaviour import NOTHING, Behaviour
 from fakekube.nodes.runtime.container import Container, Run
+from fakekube.nodes.runtime.listeners import Peer
 from fakekube.nodes.runtime.logs import LogStream, read_log
+from fakekube.nodes.runtime.network import Routes
 from fakekube.nodes.runtime.sandbox import Sandbox
 from fakekube.nodes.runtime.sessions import attach, exec_handler, exec_program
 
@@ -51,6 +54,7 @@ class Runtime:
         behaviour: returns the behaviour that tests have set for a container of a pod.
         on_exit: called with pod, container and exit code when a main program ends that determines the end of its container;
             with None if the shell does not have the program.
+        images: the images of the cluster.
     """
 
     def __init__(
@@ -59,9 +63,12 @@ class Runtime:
         client: Client,
         behaviour: Callable[[Object, Object], Behaviour] | None = None,
         on_exit: Callable[[Object, Container, int | None], None] | None = None,
+        images: Images | None = None,
     ) -> None:
         self.cluster = backend.services
         self._client = client
+        self.images = images or DEFAULT
+        self.routes = Routes(self)
         self.clock: Clock = backend.clock
         self._behaviour = behaviour or (lambda _pod, _container: NOTHING)
         self._on_exit = on_exit
@@ -131,7 +138,7 @@ class Runtime:
         the end of its container."""
         decides = container.behaviour().follows_command
         if decides is None:
-            decides = bool(container.spec.get("stdin"))
+            decides = bool(container.spec.get("stdin")) or self.images.runs(container.spec)
         if decides and self._on_exit is not None:
             self._on_exit(pod, container, code)
 
@@ -180,9 +187,31 @@ class Runtime:
                 f"IPv6 dial tcp6: address localhost: no suitable address found "
             ) from None
 
-    def connect(self, pod: Object, port: int) -> Connection:
+    def connect(self, pod: Object, port: int, peer: Peer | None = None) -> Connection:
         """Connects to a port of a pod. Raises OSError."""
-        return self.sandbox(pod).connect(port)
+        return self.sandbox(pod).connect(port, peer)
+
+    def send(self, pod: Object, port: int, data: bytes, peer: Peer) -> bytes | None:
+        """Sends a datagram to a port of a pod. Returns its answer; None if there is none. Raises OSError."""
+        return self.sandbox(pod).send(port, data, peer)
+
+    def connect_api_server(self) -> Connection:
+        """Connects to the API server, which serves TLS."""
+        from fakekube.net.certificates import credentials
+        from fakekube.nodes.runtime.ports import serve
+        from fakekube.nodes.runtime.tls import secured
+
+        return secured(lambda: serve(self._client.application), credentials().context)
+
+    def call_api_server(self, path: str, token: str) -> tuple[int, bytes]:
+        """Sends a GET request with a token to the API server. Returns status and body."""
+        from fakekube.nodes.runtime.ports import environ_of
+
+        started: list[str] = []
+        headers = [("authorization", f"Bearer {token}"), ("accept", "*/*")]
+        environ = environ_of("GET", path, "HTTP/1.1", headers, b"")
+        body = self._client.application(environ, lambda line, found, error=None: started.append(line))
+        return int(started[0].partition(" ")[0]), b"".join(body)
 
     def pod_destination(self, pod: Object, port: int) -> Destination | None:
         """See `kubelet_api.Kubelet`."""

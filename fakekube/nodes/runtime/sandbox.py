@@ -20,6 +20,7 @@ from fakekube.nodes.runtime.container import Container, ContainerContext, Run
 from fakekube.nodes.runtime.environment import environment
 from fakekube.nodes.runtime.filesystem import File, FileSystem, Space, oserror
 from fakekube.nodes.runtime.images import base_name, install, root_of
+from fakekube.nodes.runtime.listeners import Peer
 from fakekube.nodes.runtime.network import Network
 from fakekube.nodes.runtime.volumes import Volumes
 
@@ -49,12 +50,10 @@ class Sandbox:
         self._lock = threading.RLock()
         self._runs: dict[str, dict[int, Container]] = {}
         """Name of the container → attempt → run; the last two runs are kept."""
-        self.listeners: dict[int, list[Any]] = {}
-        """Port → functions that connect to a program of a container that listens there."""
         self._tokens: dict[tuple[str, int], tuple[str, float]] = {}
         """Audience and lifetime → token, and the time at which it is renewed."""
         self.volumes = Volumes(lambda: self.pod, runtime.cluster, self._now, self._token, lambda: self.node)
-        self.network = Network(lambda: self.pod, runtime.cluster, runtime.connect, self.listeners)
+        self.network = Network(lambda: self.pod, runtime)
 
     def _now(self) -> float:
         return self._runtime.clock.now().timestamp()
@@ -109,12 +108,13 @@ class Sandbox:
             self._make_files,
             lambda: environment(self.pod, spec, runtime.cluster, self.node),
             self.network,
+            runtime,
             lambda container, code: runtime.exited(self.pod, container, code),
         )
         return Container(spec, run, context)
 
     def _make_files(self, container: Container) -> FileSystem:
-        root = root_of(container.spec.get("image", ""), container.run.started.timestamp())
+        root = root_of(container.spec.get("image", ""), container.run.started.timestamp(), container.image)
         writable = FileSystem(root, self._now, Space(container.memory_bound))
         install(self.pod, writable)
         mount_cgroup(writable, lambda: self._resources_of(container))
@@ -180,10 +180,18 @@ class Sandbox:
                 if served is None:
                     raise oserror(errno.ECONNREFUSED)
                 return served
+        images = [(spec, self._runtime.images.find(spec.get("image") or "")) for spec, _ in found]
+        for _, image in images:
+            if image is not None and port in image.serves:
+                served = image.serves[port]
+                if served is None:
+                    raise oserror(errno.ECONNREFUSED)
+                return served
+        found = [(spec, behaviour) for spec, behaviour in found if not self._runtime.images.runs(spec)]
         declared = {one["containerPort"]: spec for spec, _ in found for one in spec.get("ports") or ()}
         declared |= {_WELL_KNOWN[name]: spec for spec, _ in found if (name := base_name(spec.get("image", ""))) in _WELL_KNOWN}
         has_rules = any(behaviour.ports for _, behaviour in found)
-        if (declared or has_rules) and port not in declared:
+        if not found or ((declared or has_rules) and port not in declared):
             raise oserror(errno.ECONNREFUSED)
         from fakekube.nodes.runtime.ports import default_application
 
@@ -193,7 +201,7 @@ class Sandbox:
     def destination(self, port: int) -> Destination | None:
         """Returns the destination of HTTP requests to a port; None if nothing listens there."""
         try:
-            if not self._listener(port):
+            if not self.listens(port):
                 served = self._served(port)
                 if isinstance(served, tuple):
                     return served
@@ -207,22 +215,29 @@ class Sandbox:
 
         return over_connection(lambda: self.connect(port))
 
-    def _listener(self, port: int) -> bool:
+    def listens(self, port: int, protocol: str = "TCP") -> bool:
         """Reports whether a program of a container listens at a port; first runs the programs up to now."""
+        if self.network.listeners.has(port, protocol):
+            return True
         if (self.pod.get("status") or {}).get("phase") == "Running":
             for one in self.pod["spec"]["containers"]:
-                if one.get("command") or one.get("args"):
+                if one.get("command") or one.get("args") or self._runtime.images.runs(one):
                     self._runtime.container(self.pod, one["name"]).main.catch_up()
-        return bool(self.listeners.get(port))
+        return self.network.listeners.has(port, protocol)
 
-    def connect(self, port: int) -> Connection:
+    def send(self, port: int, data: bytes, peer: Peer) -> bytes | None:
+        """Sends a datagram to a port. Returns its answer; None if there is none. Raises OSError if nothing listens there."""
+        self.listens(port, "UDP")
+        return self.network.listeners.send(port, data, peer)
+
+    def connect(self, port: int, peer: Peer | None = None) -> Connection:
         """Connects to a port. Raises OSError if nothing listens there."""
-        if self._listener(port):
-            connection: Connection = self.listeners[port].pop(0)()
-            return connection
+        peer = peer or Peer()
+        if self.listens(port):
+            return self.network.listeners.connect(port, peer)
         from fakekube.nodes.runtime.ports import serve
 
         served = self._served(port)
         if served is None:
             raise oserror(errno.ECONNREFUSED)
-        return serve(served)
+        return serve(served, peer)

@@ -16,6 +16,7 @@ from fakekube.net.streaming.kubelet_api import Connection
 from fakekube.net.streams import Notifier
 from fakekube.nodes.runtime.commands.options import options
 from fakekube.nodes.runtime.descriptors import Descriptor, PipeReader, PipeWriter
+from fakekube.nodes.runtime.listeners import Peer
 from fakekube.nodes.runtime.network import NoSuchHost
 from fakekube.nodes.runtime.program import Command, Program, Usage
 from fakekube.nodes.runtime.scheduling import sleep, until
@@ -200,24 +201,22 @@ class _Listener:
     """Listens at a port of the pod for one connection."""
 
     def __init__(self, program: Program, port: int) -> None:
-        self._waiting = program.host.network.listeners.setdefault(port, [])
+        self._listeners, self._port = program.host.network.listeners, port
         self._notifier = Notifier()
         self._found: Connection | None = None
 
-    def _connected(self) -> Connection:
+    def _connected(self, peer: Peer) -> Connection:
+        self._listeners.stop(self._port, self._connected)
         found = self._found = Connection(Pipe(), Pipe())
         self._notifier.notify()  # `accept` may take it at once, in another thread
         return found
 
     async def accept(self) -> Connection:
-        accept = self._connected
-        self._waiting.append(accept)
-        try:
-            return await until(lambda: self._found, self._notifier)
-        finally:
-            if accept in self._waiting:
-                self._waiting.remove(accept)
-            self._found = None
+        with self._listeners.tcp(self._port, self._connected, shared=True):
+            try:
+                return await until(lambda: self._found, self._notifier)
+            finally:
+                self._found = None
 
 
 async def _nc(program: Program) -> int:

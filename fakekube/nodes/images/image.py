@@ -1,0 +1,168 @@
+"""What a container image has: programs, an entry point, servers of ports, files.
+
+A container whose image is known, and whose command is a program of the image or an applet of its shell, runs that program and
+ends with it. A container of another image runs for ever, or succeeds at once if it is an init container or belongs to a Job.
+
+Invariant: an image is immutable.
+
+Specified by: the OCI image configuration (Entrypoint, Cmd, Env, User, WorkingDir).
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any, Final
+
+from fakekube.nodes.plans import ContainerPlan, PodPlan
+
+if TYPE_CHECKING:
+    from fakekube.net.streaming.kubelet_api import Destination
+    from fakekube.nodes.runtime.behaviour import PortHandler
+    from fakekube.nodes.runtime.handlers import Handler
+    from fakekube.nodes.runtime.program import Command
+
+__all__ = ["Image", "Images", "names_of"]
+
+Object = Mapping[str, Any]
+
+#: Why an image that does not exist cannot be pulled.
+NOT_FOUND: Final = "failed to resolve reference: not found"
+
+
+@dataclass(slots=True, frozen=True)
+class Image:
+    """A container image."""
+
+    programs: Mapping[str, Handler | Command | Callable[..., Any]] = field(default_factory=dict)
+    """Name or path → program: a function of a `Context`, or a coroutine of a `Program`."""
+    serves: Mapping[int, Destination | PortHandler | None] = field(default_factory=dict)
+    """Port → its server: a WSGI application, a function of two pipes, or host and port of this machine."""
+    entrypoint: Sequence[str] = ()
+    command: Sequence[str] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    user: str = ""
+    """`UID` or `UID:GID`; root if it is empty."""
+    working_directory: str = ""
+    files: Mapping[str, bytes | str] = field(default_factory=dict)
+    """Path → content."""
+    lacks: frozenset[str] = frozenset()
+    """Applets that its shell does not have."""
+    shell: bool = True
+    """Whether it has a shell with its applets."""
+    daemon: bool = False
+    """Whether its entry point runs for ever and needs no process: it only serves ports."""
+
+    def program(self, name: str) -> Any:
+        """Returns the program with a name or path; None if it has none."""
+        return self.programs.get(name) or self.programs.get(posixpath.basename(name))
+
+    def argv(self, container: Object) -> list[str]:
+        """Returns the words of the main program of a container: its command and args, or those of the image."""
+        command, args = list(container.get("command") or ()), list(container.get("args") or ())
+        if command:
+            return command + args
+        return [*self.entrypoint, *(args or self.command)]
+
+    def runs(self, container: Object) -> bool:
+        """Reports whether the main program of a container is known, so that it decides how the container ends."""
+        given = container.get("command") or container.get("args")
+        argv = self.argv(container)
+        if not argv:
+            return False
+        if not given and (self.daemon or not self.program(argv[0])):
+            return bool(self.daemon and _is_observed(container))
+        return self.program(argv[0]) is not None or (self.shell and self._has_applet(argv[0]))
+
+    def _has_applet(self, name: str) -> bool:
+        from fakekube.nodes.runtime.commands import APPLETS
+
+        base = posixpath.basename(name)
+        return base in APPLETS and base not in self.lacks
+
+
+def _is_observed(container: Object) -> bool:
+    """Whether something asks a container that runs for ever: a probe or a hook."""
+    return any(container.get(one) for one in ("livenessProbe", "readinessProbe", "startupProbe", "lifecycle"))
+
+
+def names_of(image: str) -> tuple[str, ...]:
+    """Returns the names under which an image is looked up: as it is, without the tag, and their last parts."""
+    untagged = image.partition("@")[0]
+    if untagged.rfind(":") > untagged.rfind("/"):
+        untagged = untagged[: untagged.rfind(":")]
+    return image, untagged, image.rpartition("/")[2], untagged.rpartition("/")[2]
+
+
+class Images(MutableMapping[str, Image]):
+    """The images of a cluster: `cluster.images["ghcr.io/me/app"] = Image(…)`.
+
+    A name is that of an image with or without its tag, or its last part. Names that are not set are those of `known`.
+
+    Args:
+        changed: Called after each change.
+    """
+
+    def __init__(self, changed: Callable[[], None] = lambda: None) -> None:
+        self._changed = changed
+        self._own: dict[str, Image] = {}
+        self.missing: list[str] = []
+        """Patterns of names of images that do not exist, with `*` and `?`."""
+
+    def __setitem__(self, name: str, image: Image) -> None:
+        self._own[name] = image
+        self._changed()
+
+    def __delitem__(self, name: str) -> None:
+        del self._own[name]
+        self._changed()
+
+    def __getitem__(self, name: str) -> Image:
+        found = self.find(name)
+        if found is None:
+            raise KeyError(name)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(dict(self._own))
+
+    def __len__(self) -> int:
+        return len(self._own)
+
+    def find(self, image: str) -> Image | None:
+        """Returns the image with this name; None if it is not known."""
+        if self._own:
+            for name in names_of(image):
+                if name in self._own:
+                    return self._own[name]
+        from fakekube.nodes.images.known import known
+
+        return known(image)
+
+    def runs(self, container: Object) -> bool:
+        """Reports whether the main program of a container is known."""
+        found = self.find(container.get("image") or "")
+        return found is not None and found.runs(container)
+
+    def plan_without(self, pod: Object) -> PodPlan | None:
+        """Returns the plan of a pod of whose images some cannot be pulled; None if all can."""
+        missing = {
+            one["name"]: ContainerPlan(pull_error=NOT_FOUND)
+            for kind in ("initContainers", "containers")
+            for one in pod["spec"].get(kind) or ()
+            if self.is_missing(one.get("image") or "")
+        }
+        return PodPlan(containers=missing) if missing else None
+
+    def is_missing(self, image: str) -> bool:
+        """Reports whether an image cannot be pulled: its registry is below `invalid.`, or a pattern of `missing` matches."""
+        registry = image.partition("/")[0]
+        if "/" in image and (registry.startswith("invalid.") or registry.endswith(".invalid")):
+            return True
+        return bool(self.missing) and any(fnmatchcase(name, pattern) for name in names_of(image) for pattern in self.missing)
+
+
+#: The images of a cluster whose user has set none.
+DEFAULT: Final = Images()

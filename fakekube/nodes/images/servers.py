@@ -1,0 +1,171 @@
+"""Servers in programs of images: HTTP over TCP or TLS, and UDP, at ports of the pod.
+
+A program listens with `serve_http` or the listeners of its pod, and waits in `until_exit`. Requests are handled in threads of
+the process, one for each request, as those of a test's WSGI application.
+
+Invariant: a port is free again when the program ends.
+
+Specified by: net/http of Go, as far as agnhost uses it.
+"""
+
+from __future__ import annotations
+
+import json
+import ssl
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import parse_qs, urlsplit
+
+from fakekube.net.streaming.kubelet_api import Connection
+from fakekube.net.streams import Notifier
+from fakekube.nodes.runtime.listeners import Peer
+from fakekube.nodes.runtime.ports import serve
+from fakekube.nodes.runtime.scheduling import until
+
+if TYPE_CHECKING:
+    from fakekube.nodes.runtime.program import Program
+
+__all__ = ["Answer", "Exit", "Request", "application", "as_json", "fetch", "listen_http", "tls_context"]
+
+_TEXT: Final = "text/plain; charset=utf-8"
+#: The real seconds for which a server is waited for.
+_PATIENCE: Final = 5.0
+
+
+@dataclass(slots=True, frozen=True)
+class Request:
+    """An HTTP request."""
+
+    method: str
+    path: str
+    query: Mapping[str, str]
+    headers: Mapping[str, str]
+    """Names are those of the CGI environment, such as HTTP_HOST."""
+    body: bytes
+    peer: str
+    """Address and port of the client."""
+
+    @property
+    def form(self) -> Mapping[str, str]:
+        """The values of the query and of a form in the body."""
+        if self.headers.get("CONTENT_TYPE", "").startswith("application/x-www-form-urlencoded"):
+            return {**_first(self.body.decode("utf-8", "replace")), **self.query}
+        return self.query
+
+
+@dataclass(slots=True, frozen=True)
+class Answer:
+    """An HTTP response."""
+
+    body: str | bytes = b""
+    code: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+class Exit:
+    """The end of a program, which a request may cause."""
+
+    def __init__(self) -> None:
+        self._notifier = Notifier()
+        self._code: int | None = None
+
+    def set(self, code: int) -> None:
+        """Ends the program with this code; from any thread."""
+        self._code = code
+        self._notifier.notify()
+
+    async def wait(self) -> int:
+        """Waits for the end of the program. Returns its exit code."""
+        return await until(lambda: self._code, self._notifier)
+
+
+def _first(query: str) -> dict[str, str]:
+    return {name: values[0] for name, values in parse_qs(query, keep_blank_values=True).items()}
+
+
+def application(handle: Callable[[Request], Answer]) -> Callable[..., Iterable[bytes]]:
+    """Returns a WSGI application that calls a function."""
+
+    def respond(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        request = Request(
+            environ["REQUEST_METHOD"],
+            environ["PATH_INFO"],
+            _first(environ.get("QUERY_STRING", "")),
+            {name: value for name, value in environ.items() if name.startswith("HTTP_") or name == "CONTENT_TYPE"},
+            environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0)),
+            environ.get("REMOTE_ADDR", "127.0.0.1") + ":" + environ.get("REMOTE_PORT", "0"),
+        )
+        answer = handle(request)
+        body = answer.body.encode() if isinstance(answer.body, str) else answer.body
+        headers = {"Content-Type": _TEXT, **answer.headers, "Content-Length": str(len(body))}
+        phrase = HTTPStatus(answer.code).phrase if answer.code in HTTPStatus._value2member_map_ else "status code"
+        start_response(f"{answer.code} {phrase}", list(headers.items()))
+        return [body]
+
+    return respond
+
+
+@contextmanager
+def listen_http(
+    program: Program, port: int, handle: Callable[[Request], Answer], context: ssl.SSLContext | None = None
+) -> Iterator[None]:
+    """Serves HTTP at a port of the pod; over TLS if a context is given. Raises OSError if the port is taken."""
+    served = application(handle)
+
+    def accept(peer: Peer) -> Connection:
+        if context is None:
+            return serve(served, peer)
+        from fakekube.nodes.runtime.tls import secured
+
+        return secured(lambda: serve(served, peer), context)
+
+    with program.host.network.listeners.tcp(port, accept):
+        yield
+
+
+def tls_context(program: Program, certificate: str, key: str) -> ssl.SSLContext:
+    """Returns the context of a server with a certificate and a key in files of the container. Raises OSError, SSLError."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.set_alpn_protocols(["http/1.1"])
+    with tempfile.TemporaryDirectory() as folder:  # the ssl module reads keys from files only
+        paths = []
+        for name, path in (("crt", certificate), ("key", key)):
+            paths.append(Path(folder) / name)
+            paths[-1].touch(0o600)
+            paths[-1].write_bytes(program.files.read(path, program.cwd))
+        context.load_cert_chain(*paths)
+    return context
+
+
+def fetch(program: Program, url: str, timeout: float = _PATIENCE) -> tuple[int, bytes]:
+    """Sends a GET request from the pod, and blocks until it is answered. Returns status and body. Raises OSError."""
+    parts = urlsplit(url)
+    connection = program.host.network.connect(parts.hostname or "", parts.port or 80)
+    target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    head = f"GET {target} HTTP/1.0\r\nHost: {parts.netloc}\r\nUser-Agent: Go-http-client/1.1\r\n\r\n"
+    data = bytearray()
+    try:
+        connection.from_client.write_all(head.encode())
+        while part := connection.to_client.read_blocking(timeout=timeout):
+            data += part
+    finally:
+        connection.from_client.close()
+        connection.to_client.abandon()
+    top, _, body = bytes(data).partition(b"\r\n\r\n")
+    words = top.split(b" ", 2)
+    if len(words) < 2 or not words[1].isdigit():
+        raise OSError(104, "EOF")
+    return int(words[1]), body
+
+
+def as_json(value: object) -> str:
+    """Returns a value as Go's encoding/json prints it."""
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    for character, escaped in (("&", "\\u0026"), ("<", "\\u003c"), (">", "\\u003e")):
+        text = text.replace(character, escaped)
+    return text

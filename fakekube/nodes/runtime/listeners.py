@@ -1,0 +1,101 @@
+"""The ports of a pod at which programs of its containers listen.
+
+A listener of TCP makes a connection when it is called; a listener of UDP returns the datagram that answers another one.
+
+Invariant: a port is free again when its program ends.
+
+Specified by: listen(2), udp(7).
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from fakekube.net.streaming.kubelet_api import Connection
+from fakekube.nodes.runtime.filesystem import oserror
+
+__all__ = ["Accept", "Listeners", "Peer", "Receive"]
+
+
+class Peer(NamedTuple):
+    """The other side of a connection."""
+
+    address: str = "127.0.0.1"
+    port: int = 0
+
+    def __str__(self) -> str:
+        return f"[{self.address}]:{self.port}" if ":" in self.address else f"{self.address}:{self.port}"
+
+
+Accept = Callable[[Peer], Connection]
+"""Returns a new connection."""
+Receive = Callable[[bytes, Peer], bytes | None]
+"""Returns the answer to a datagram; None if there is none."""
+
+
+class Listeners:
+    """The listeners of one pod. Every method may be called from any thread."""
+
+    def __init__(self) -> None:
+        self._tcp: dict[int, list[Accept]] = {}
+        self._udp: dict[int, Receive] = {}
+        self.health: dict[int, Callable[[str], bool | None]] = {}
+        """Port → whether the gRPC service with a name is healthy; None if there is no such service."""
+
+    @contextmanager
+    def tcp(self, port: int, accept: Accept, *, shared: bool = False) -> Iterator[None]:
+        """Listens at a TCP port.
+
+        Args:
+            port: The port.
+            accept: Returns a new connection.
+            shared: Whether other programs may wait for a connection at the port as well.
+
+        Raises:
+            OSError: Another program listens at the port.
+        """
+        found = self._tcp.setdefault(port, [])
+        if found and not shared:
+            raise oserror(errno.EADDRINUSE)
+        found.append(accept)
+        try:
+            yield
+        finally:
+            self.stop(port, accept)
+
+    def stop(self, port: int, accept: Accept) -> None:
+        """Ends a listener of TCP; unknown ones are ignored."""
+        found = self._tcp.get(port, [])
+        if accept in found:
+            found.remove(accept)
+
+    @contextmanager
+    def udp(self, port: int, receive: Receive) -> Iterator[None]:
+        """Listens at a UDP port. Raises OSError if another program listens there."""
+        if port in self._udp:
+            raise oserror(errno.EADDRINUSE)
+        self._udp[port] = receive
+        try:
+            yield
+        finally:
+            del self._udp[port]
+
+    def has(self, port: int, protocol: str = "TCP") -> bool:
+        """Reports whether a program listens at a port."""
+        return port in self._udp if protocol == "UDP" else bool(self._tcp.get(port))
+
+    def connect(self, port: int, peer: Peer) -> Connection:
+        """Returns a connection to the program at a TCP port. Raises OSError if there is none."""
+        for accept in list(self._tcp.get(port, ())):
+            return accept(peer)
+        raise oserror(errno.ECONNREFUSED)
+
+    def send(self, port: int, data: bytes, peer: Peer) -> bytes | None:
+        """Sends a datagram. Returns the answer; None if there is none. Raises OSError if no program listens at the port."""
+        receive = self._udp.get(port)
+        if receive is None:
+            raise oserror(errno.ECONNREFUSED)
+        return receive(data, peer)

@@ -1,0 +1,139 @@
+"""TLS on connections inside the cluster, by the state machines of the ssl module.
+
+The bytes of the client are decrypted for an inner connection, and those of its server encrypted. Nothing here has a thread: a
+change of a pipe makes a worker move what can be moved.
+
+Invariant: one thread at a time uses the state machine of a connection.
+
+Specified by: RFC 8446; ssl.SSLObject.
+"""
+
+from __future__ import annotations
+
+import ssl
+import threading
+from collections.abc import Callable
+
+from fakekube.base.threads import WORKERS
+from fakekube.net.pipes import Pipe
+from fakekube.net.streaming.kubelet_api import Connection
+
+__all__ = ["secured"]
+
+
+def secured(connect: Callable[[], Connection], context: ssl.SSLContext) -> Connection:
+    """Returns the outer side of a connection whose inner side is plain.
+
+    Args:
+        connect: Returns the inner connection; called after the handshake.
+        context: Of the server.
+    """
+    made = _Secured(connect, context)
+    return made.outer
+
+
+class _Secured:
+    def __init__(self, connect: Callable[[], Connection], context: ssl.SSLContext) -> None:
+        self.outer = Connection(Pipe(), Pipe(1 << 20))
+        self._connect = connect
+        self._inner: Connection | None = None
+        self._received, self._sent = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._object = context.wrap_bio(self._received, self._sent, server_side=True)
+        self._pending = b""
+        self._lock = threading.Lock()
+        self._busy = self._again = self._over = False
+        self.outer.from_client.subscribe(self._changed)
+        self.outer.to_client.subscribe(self._changed)
+
+    def _changed(self) -> None:
+        with self._lock:
+            if self._over:
+                return
+            if self._busy:
+                self._again = True
+                return
+            self._busy = True
+        WORKERS.run(self._work)
+
+    def _work(self) -> None:
+        while True:
+            try:
+                self._move()
+            except (ssl.SSLError, BrokenPipeError):
+                self._end()
+            with self._lock:
+                if not self._again or self._over:
+                    self._busy = False
+                    return
+                self._again = False
+
+    def _move(self) -> None:
+        """Moves the bytes that can be moved. Raises SSLError, BrokenPipeError."""
+        while data := self.outer.from_client.read():
+            self._received.write(data)
+        closed = data == b""
+        try:
+            if self._inner is None:
+                self._object.do_handshake()
+                self._begin()
+            self._receive()
+            self._send()
+        except ssl.SSLWantReadError:
+            pass
+        finally:
+            self._flush()
+        if closed and not self._received.pending:
+            self._end()
+
+    def _begin(self) -> None:
+        self._inner = inner = self._connect()
+        inner.to_client.subscribe(self._changed)
+        inner.from_client.subscribe(self._changed)
+
+    def _receive(self) -> None:
+        assert self._inner is not None
+        while True:
+            if not self._pending:
+                try:
+                    self._pending = self._object.read(65536)
+                except ssl.SSLWantReadError:
+                    return
+                except ssl.SSLZeroReturnError:
+                    self._pending = b""
+                if not self._pending:
+                    self._inner.from_client.close()
+                    return
+            written = self._inner.from_client.write(self._pending)
+            self._pending = self._pending[written:]
+            if not written:
+                return
+
+    def _send(self) -> None:
+        assert self._inner is not None
+        while self.outer.to_client.free > 65536 + 4096:
+            data = self._inner.to_client.read()
+            if data is None:
+                return
+            if not data:
+                self._flush()
+                self._end()
+                return
+            self._object.write(data)
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._sent.pending and not self.outer.to_client.closed:
+            self.outer.to_client.write_all(self._sent.read())
+
+    def _end(self) -> None:
+        with self._lock:
+            self._over = True
+        self.outer.from_client.unsubscribe(self._changed)
+        self.outer.to_client.unsubscribe(self._changed)
+        self.outer.from_client.abandon()
+        self.outer.to_client.close()
+        if self._inner is not None:
+            self._inner.to_client.unsubscribe(self._changed)
+            self._inner.from_client.unsubscribe(self._changed)
+            self._inner.from_client.close()
+            self._inner.to_client.abandon()
