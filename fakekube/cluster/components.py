@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from fakekube.base.clock import Clock
     from fakekube.net.certificates import Authority
     from fakekube.net.streaming.kubelet_api import Kubelet
-    from fakekube.nodes.images.image import Images
+    from fakekube.nodes.images.registry import Images
     from fakekube.nodes.inside import PodInside
     from fakekube.nodes.rules import Pods
     from fakekube.nodes.runtime.runtime import Runtime
@@ -180,7 +180,7 @@ class Components:
     def images(self) -> Images:
         """The images of containers; made on first use."""
         if "images" not in self._shared:
-            from fakekube.nodes.images.image import Images
+            from fakekube.nodes.images.registry import Images
             from fakekube.nodes.rules import RULES
 
             made = Images(lambda: self.manager.enqueue("kubelet", RULES))

@@ -11,15 +11,16 @@ Specified by: pkg/kubelet/kuberuntime/kuberuntime_container.go (startContainer, 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
 
 from fakekube.controllers.objects import Object
-from fakekube.nodes.images.image import DEFAULT
+from fakekube.nodes.images.registry import DEFAULT
 
 if TYPE_CHECKING:
-    from fakekube.nodes.images.image import Images
+    from fakekube.nodes.images.registry import Images
     from fakekube.nodes.kubelet import Kubelet
+    from fakekube.nodes.pod_workers import Obstacles
     from fakekube.nodes.rules import Pods
     from fakekube.nodes.runtime.container import Container
     from fakekube.nodes.runtime.runtime import Runtime
@@ -58,6 +59,25 @@ class Commands:
                 follows = rules.behaviour_of(pod, spec).follows_command if rules is not None else None
                 if images.runs(spec) if follows is None else follows:
                     yield field, spec
+
+    def obstacles(self, pod: Object) -> Obstacles:
+        """Returns the functions that find out what keeps a pod or one of its containers from starting."""
+        from fakekube.nodes.creation import creation_error, mount_error
+        from fakekube.nodes.runtime.environment import environment
+
+        namespace, name = pod["metadata"]["namespace"], pod["metadata"]["name"]
+        runtime: Runtime = self._kubelet.context.shared["runtime of"]()
+
+        def current() -> Object:
+            return self._kubelet.cache.get("pods", namespace, name) or pod
+
+        def of_container(spec: Mapping[str, Any]) -> str:
+            found = current()
+            variables = environment(found, spec, runtime.cluster, None) if spec.get("volumeMounts") else {}
+            image = runtime.images.find(spec.get("image") or "")
+            return creation_error(found, spec, runtime.cluster, image, variables)
+
+        return of_container, lambda: mount_error(current(), runtime.cluster)
 
     def container(self, pod: Object, name: str) -> Container:
         """Returns the current run of a container."""

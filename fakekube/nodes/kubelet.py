@@ -28,7 +28,7 @@ from fakekube.controllers.reconciler import Key, Reconciler
 from fakekube.nodes.addresses import Addresses, AddressesExhausted
 from fakekube.nodes.commands import Commands
 from fakekube.nodes.container_runtime import EXITS, Exit
-from fakekube.nodes.images.image import DEFAULT, Images
+from fakekube.nodes.images.registry import DEFAULT, Images
 from fakekube.nodes.node_status import healthy_conditions, initial_status, is_ready
 from fakekube.nodes.plans import PlanError, PodPlan, plan_from_annotations
 from fakekube.nodes.pod_status import completed_status, is_of_job, observed_status, ready_status
@@ -73,7 +73,9 @@ class Kubelet(Reconciler):
         self._on_node: dict[str, set[Key]] = {}
         self._intervals: dict[str, tuple[float, float]] = {}
         self._commands = Commands(self)
-        self._workers = PodWorkers(self.clock, self.recorder, self._write_planned_status, self._commands.followed)
+        self._workers = PodWorkers(
+            self.clock, self.recorder, self._write_planned_status, self._commands.followed, self._commands.obstacles
+        )
         self._probes = Probes(self, self._commands, self._workers)
         self._running = RunningPods(self, self._workers, self._on_node)
         self._staged: Container[str] = self.context.shared.get("staged", ())

@@ -15,7 +15,7 @@ pkg/kubelet/kuberuntime/kuberuntime_container.go, pkg/kubelet/images/image_manag
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
@@ -27,6 +27,8 @@ __all__ = ["PROBES", "ContainerEvent", "PodState"]
 #: Seconds.
 BACK_OFF: Final = 10.0
 MAX_BACK_OFF: Final = 300.0
+#: Seconds after which a pod or a container that could not be started is tried again.
+RETRY: Final = 5.0
 #: The fields of a container with probes, in the order in which they run.
 PROBES: Final = ("startupProbe", "livenessProbe", "readinessProbe")
 #: A run of at least so many seconds resets the back-off.
@@ -34,6 +36,7 @@ LONG_RUN: Final = 600.0
 
 KILLED: Final = 137
 CRASH_LOOP: Final = "CrashLoopBackOff"
+CONFIG_ERROR: Final = "CreateContainerConfigError"
 CREATING: Final = "ContainerCreating"
 INITIALIZING: Final = "PodInitializing"
 PULL_FAILED: Final = "ErrImagePull"
@@ -53,6 +56,10 @@ class ContainerEvent(NamedTuple):
     message: str
 
 
+def _none(*_: object) -> str:
+    return ""
+
+
 @dataclass(slots=True)
 class PodState:
     """The containers of a pod on a node.
@@ -63,6 +70,7 @@ class PodState:
         since: The time when the pod was assigned to the node.
         completes: Containers without a plan succeed at once, as those of a Job.
         followed: The names of containers that terminate with their command, and not at once.
+        creation_error, mount_error: What keeps the pod from starting.
     """
 
     spec: Mapping[str, Any]
@@ -70,12 +78,18 @@ class PodState:
     since: float
     completes: bool = False
     followed: frozenset[str] = frozenset()
+    creation_error: Callable[[Mapping[str, Any]], str] = _none
+    """Returns why a container with this spec cannot be created; "" if it can."""
+    mount_error: Callable[[], str] = _none
+    """Returns why the volumes cannot be mounted; "" if they can."""
     containers: list[Container] = field(default_factory=list)
     events: list[ContainerEvent] = field(default_factory=list)
     sandbox: bool = False
     failed: tuple[str, str] | None = None
     """Reason and message if the pod as a whole has failed."""
     terminating: bool = False
+    mounted_at: float | None = None
+    """The time at which volumes that could not be mounted are tried again."""
 
     def __post_init__(self) -> None:
         policy = self.spec.get("restartPolicy") or "Always"
@@ -131,7 +145,7 @@ class PodState:
             return None
         times = [time for one in self.containers for time in one.steps.values()]
         if not self.sandbox and not self.terminating and self.plan.start_seconds is not None:
-            times.append(self.since + self.plan.start_seconds)
+            times.append(max(self.since + self.plan.start_seconds, self.mounted_at or 0.0))
         if self.plan.failure is not None and self.phase not in ("Failed", "Succeeded"):
             times.append(self.since + self.plan.failure[0])
         return min(times, default=None)
@@ -147,6 +161,11 @@ class PodState:
             self.fail(due, *self.plan.failure[1:])
             return True
         if not self.sandbox:
+            if problem := self.mount_error():
+                if self.mounted_at is None:
+                    self.events.append(ContainerEvent("", "Warning", "FailedMount", problem))
+                self.mounted_at = now + RETRY
+                return True
             self.sandbox = True
             self._progress(due)
         written = self._fire(due, written_before=True)
@@ -244,6 +263,12 @@ class PodState:
 
     def _start(self, one: Container, now: float) -> None:
         image = one.spec.get("image", "")
+        if problem := self.creation_error(one.spec):
+            if one.message != problem:
+                self._record(one, "Warning", "Failed", f"Error: {problem}")
+            one.state, one.reason, one.message = State.WAITING, CONFIG_ERROR, problem
+            one.steps[Step.START] = now + RETRY
+            return
         if one.plan.pull_seconds and one.attempt == 0:
             took = f"{one.plan.pull_seconds:g}s"
             pulled = f'Successfully pulled image "{image}" in {took} ({took} including waiting). Image size: 0 bytes.'
@@ -316,6 +341,14 @@ class PodState:
                 self._schedule(one, one.started_at)
                 if one.plan.ready_after is None:
                     one.ready = False
+
+    def retry(self, now: float) -> None:
+        """Tries to start what could not be started before; called when the pod has changed."""
+        if self.mounted_at is not None:
+            self.mounted_at = now
+        for one in self.containers:
+            if one.reason == CONFIG_ERROR and Step.START in one.steps:
+                one.steps[Step.START] = now
 
     def adopt(self, name: str, status: Mapping[str, Any], now: float) -> None:
         """Takes over the state of a container from its status; its plan applies from now."""

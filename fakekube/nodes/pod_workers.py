@@ -26,6 +26,8 @@ __all__ = ["PodWorkers"]
 
 Object = dict[str, Any]
 Addresses = tuple[str, list[str]]
+#: The functions `creation_error` and `mount_error` of a `PodState`.
+Obstacles = tuple[Callable[[Mapping[str, Any]], str], Callable[[], str]]
 #: Writes a status; returns the updated pod.
 Write = Callable[[Object, dict[str, Any]], Object]
 
@@ -34,6 +36,8 @@ Write = Callable[[Object, dict[str, Any]], Object]
 class _Worker:
     state: PodState
     plan: PodPlan
+    seen: str | None = None
+    """The resourceVersion of the pod when what could not be started was tried last."""
 
 
 class PodWorkers:
@@ -44,10 +48,19 @@ class PodWorkers:
         recorder: The recorder of the kubelet.
         write: Writes the status of a pod.
         followed: Returns the names of a pod's containers that terminate with their command.
+        obstacles: Returns the functions `creation_error` and `mount_error` of a pod, see `PodState`.
     """
 
-    def __init__(self, clock: Clock, recorder: Recorder, write: Write, followed: Callable[[Object], frozenset[str]]) -> None:
-        self._clock, self._recorder, self._write, self._followed = clock, recorder, write, followed
+    def __init__(
+        self,
+        clock: Clock,
+        recorder: Recorder,
+        write: Write,
+        followed: Callable[[Object], frozenset[str]],
+        obstacles: Callable[[Object], Obstacles],
+    ) -> None:
+        self._clock, self._recorder, self._write = clock, recorder, write
+        self._followed, self._obstacles = followed, obstacles
         self._workers: dict[str, _Worker] = {}
 
     def __contains__(self, uid: str) -> bool:
@@ -77,6 +90,9 @@ class PodWorkers:
             worker.state.replan(plan)
             pod = self._write_state(pod, worker.state, addresses, now)
         state = worker.state
+        if worker.seen != pod["metadata"].get("resourceVersion"):
+            worker.seen = pod["metadata"].get("resourceVersion")
+            state.retry(now)
         if "deletionTimestamp" in pod["metadata"] and not state.terminating:
             state.terminate(now, float(pod["metadata"].get("deletionGracePeriodSeconds") or 0))
             self._record_events(pod, state)
@@ -137,7 +153,10 @@ class PodWorkers:
         return worker is None or (worker.state.terminating and worker.state.is_done)
 
     def _begin(self, pod: Object, plan: PodPlan, now: float) -> _Worker:
-        state = PodState(pod["spec"], plan, now, is_of_job(pod), self._followed(pod))
+        followed = self._followed(pod)
+        state = PodState(pod["spec"], plan, now, is_of_job(pod), followed)
+        if followed:
+            state.creation_error, state.mount_error = self._obstacles(pod)
         status = pod.get("status") or {}
         for field in ("initContainerStatuses", "containerStatuses"):
             for one in status.get(field) or ():
@@ -155,6 +174,7 @@ class PodWorkers:
         inits = {one["name"] for one in pod["spec"].get("initContainers") or ()}
         for one in state.events:
             field = "initContainers" if one.container in inits else "containers"
+            path = f"spec.{field}{{{one.container}}}" if one.container else ""
             full = f"{metadata['name']}_{metadata['namespace']}({metadata['uid']})"
             about = {
                 "kind": "Pod",
@@ -163,7 +183,7 @@ class PodWorkers:
                 "name": metadata["name"],
                 "uid": metadata["uid"],
                 "resourceVersion": metadata["resourceVersion"],
-                "fieldPath": f"spec.{field}{{{one.container}}}",
+                **({"fieldPath": path} if path else {}),
             }
             message = one.message.replace("$POD", full)
             self._recorder.event(about, one.type, one.reason, message, host=pod["spec"].get("nodeName", ""))

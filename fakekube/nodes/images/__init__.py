@@ -1,6 +1,6 @@
 """Container images: the programs that they have, what they run and what they serve.
 
-`image.Image` is an image, `image.Images` has those of a cluster, by name. `known` lists the images that every cluster has.
+`image.Image` is an image, `registry.Images` has those of a cluster, by name. `known` lists the images that every cluster has.
 A program is a coroutine (`runtime.program.Command`), or a function of a test (`runtime.handlers.Handler`).
 """
 

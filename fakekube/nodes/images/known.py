@@ -67,12 +67,8 @@ _IMAGES: Final[Mapping[str, Image]] = {
     ),
     "kitten": _picture("kitten"),
     "nautilus": _picture("nautilus"),
-    "nonewprivs": Image(
-        programs={"/nnp": _later("programs", "nonewprivs")}, entrypoint=("/nnp",), user="1000", shell=False
-    ),
-    "nonroot": Image(
-        programs={"/nnp": _later("programs", "nonewprivs")}, entrypoint=("/nnp",), user="1234", shell=False
-    ),
+    "nonewprivs": Image(programs={"/nnp": _later("programs", "nonewprivs")}, entrypoint=("/nnp",), user="1000", shell=False),
+    "nonroot": Image(programs={"/nnp": _later("programs", "nonewprivs")}, entrypoint=("/nnp",), user="1234", shell=False),
     "glibc-dns-testing": Image(command=("bash",)),
     "jessie-dnsutils": Image(command=("bash",)),
     "regression-issue-74839": Image(

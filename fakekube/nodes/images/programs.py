@@ -14,7 +14,12 @@ _PI = re.compile(r"bpi\((\d+)\)")
 
 async def wait(program: Program) -> int:
     """Waits until it is killed."""
-    return await until(lambda: None)
+    code: int = await until(_never)
+    return code
+
+
+def _never() -> int | None:
+    return None
 
 
 async def nonewprivs(program: Program) -> int:
@@ -35,7 +40,7 @@ async def perl(program: Program) -> int:
 
 def _pi(digits: int) -> str:
     """Returns π with so many digits (Machin's formula)."""
-    one = 10 ** (digits + 10)
+    one: int = 10 ** (digits + 10)
 
     def arctan(inverse: int) -> int:
         term = total = one // inverse

@@ -138,7 +138,7 @@ def tls_context(program: Program, certificate: str, key: str) -> ssl.SSLContext:
             paths.append(Path(folder) / name)
             paths[-1].touch(0o600)
             paths[-1].write_bytes(program.files.read(path, program.cwd))
-        context.load_cert_chain(*paths)
+        context.load_cert_chain(paths[0], paths[1])
     return context
 
 

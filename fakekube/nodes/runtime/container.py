@@ -16,7 +16,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from fakekube.base.clock import Clock
 from fakekube.nodes.runtime.behaviour import Behaviour
@@ -26,18 +26,17 @@ from fakekube.nodes.runtime.environment import expand
 from fakekube.nodes.runtime.filesystem import File, FileSystem
 from fakekube.nodes.runtime.images import APPLET, PROGRAM, hostname_of
 from fakekube.nodes.runtime.logs import ContainerLog
-from fakekube.nodes.runtime.program import Command, Program, Usage
+from fakekube.nodes.runtime.program import Command, Ended, Program, Usage
 from fakekube.nodes.runtime.scheduling import DEFAULT_MEMORY, SIGKILL, Scheduler, Task, running
 from fakekube.nodes.runtime.shell.interpreter import Shell
 from fakekube.nodes.runtime.shell.programs import ProgramNotFound, find_program, shebang
 
 if TYPE_CHECKING:
-    from fakekube.nodes.runtime.main_program import MainProgram
     from fakekube.nodes.images.image import Image
+    from fakekube.nodes.runtime.main_program import MainProgram
     from fakekube.nodes.runtime.network import Network
-    from fakekube.nodes.runtime.runtime import Runtime
 
-__all__ = ["Container", "ContainerContext", "Ended", "Run"]
+__all__ = ["Container", "ContainerContext", "Run"]
 
 Object = Mapping[str, Any]
 
@@ -58,17 +57,6 @@ class Run:
     exit_code: int = 0
 
 
-class Ended(NamedTuple):
-    """A command that was run to its end."""
-
-    code: int | None
-    """The exit code; None if it was killed because it took too long."""
-    seconds: float
-    """The time that it would have taken."""
-    output: bytes
-    """What it wrote to stdout and stderr."""
-
-
 @dataclass(slots=True, frozen=True)
 class ContainerContext:
     """The functions of the pod that a container uses."""
@@ -82,7 +70,10 @@ class ContainerContext:
     make_environment: Callable[[], dict[str, str]]
     network: Network
     """The network of the pod."""
-    runtime: Runtime
+    image: Callable[[], Image | None]
+    """Returns the image of the container; None if it is not known."""
+    call_api: Callable[[str, str], tuple[int, bytes]]
+    """Sends a GET request with a token to the API server."""
     on_exit: Callable[[Container, int | None], None]
     """Called with the exit code when the main program has ended; with None if the shell does not have it."""
 
@@ -138,7 +129,7 @@ class Container:
     @property
     def image(self) -> Image | None:
         """The image of the container; None if it is not known."""
-        return self._context.runtime.images.find(self.spec.get("image") or "")
+        return self._context.image()
 
     @property
     def node_name(self) -> str:
@@ -261,7 +252,7 @@ class Container:
 
     def call_api(self, path: str, token: str) -> tuple[int, bytes]:
         """See `program.Host`."""
-        return self._context.runtime.call_api_server(path, token)
+        return self._context.call_api(path, token)
 
     def use(self, resource: str, amount: float, seconds: float) -> None:
         """See `program.Host`."""

@@ -17,12 +17,12 @@ from fakekube.apimachinery.schema.quantity import parse as parse_quantity
 from fakekube.apis.rest.cluster_access import ClusterAccess
 from fakekube.base.golang.quoting import go_quote
 
-__all__ = ["environment", "expand", "field_value", "resource_value"]
+__all__ = ["REFERENCE", "environment", "expand", "field_value", "resource_value"]
 
 Object = Mapping[str, Any]
 
 PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-_REFERENCE: Final = re.compile(r"\$(\$|\(([^()]*)\))")
+REFERENCE: Final = re.compile(r"\$(\$|\(([^()]*)\))")
 _MASTER_SERVICE: Final = "kubernetes"
 _SUBSCRIPT: Final = re.compile(r"(metadata\.(?:labels|annotations))\['(.+)'\]")
 
@@ -57,7 +57,7 @@ def environment(pod: Object, container: Object, cluster: ClusterAccess, node: Ob
 
 def expand(text: str, values: Mapping[str, str]) -> str:
     """Replaces `$(NAME)` by the value of a variable; `$$` is a dollar sign, and references to unknown variables are kept."""
-    return _REFERENCE.sub(lambda found: "$" if found[1] == "$" else values.get(found[2], found[0]), text)
+    return REFERENCE.sub(lambda found: "$" if found[1] == "$" else values.get(found[2], found[0]), text)
 
 
 # ---------------------------------------------------------------- Services

@@ -10,16 +10,18 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from fakekube.nodes.runtime.commands import APPLETS
-from fakekube.nodes.runtime.filesystem import Device, Directory, File, FileSystem, Node, Symlink
+from fakekube.nodes.runtime.filesystem import Device, Directory, File, FileSystem, Node, Space, Symlink
 from fakekube.nodes.runtime.resolver import resolver_of
 
 if TYPE_CHECKING:
     from fakekube.nodes.images.image import Image
 
-__all__ = ["APPLET", "PROGRAM", "START_LINES", "WEB_ROOTS", "base_name", "hostname_of", "install", "page"]
+__all__ = ["APPLET", "PROGRAM", "START_LINES", "WEB_ROOTS", "base_name", "hostname_of", "install", "node_root", "page"]
 
 Object = Mapping[str, Any]
 
+#: The bytes that the files of a node may have.
+NODE_CAPACITY: Final = 256 * 1024 * 1024
 #: The content of a program file is this and the name of the command.
 APPLET: Final = b"\x7fELF fakekube "
 #: The content of the file of an image's own program is this and its name.
@@ -76,8 +78,8 @@ def root_of(name: str, now: float, image: Image | None = None) -> Directory:
     base = base_name(name)
     if image is None or image.shell:
         _install_shell(files, frozenset() if image is None else image.lacks)
-    for name, device in _DEVICES.items():
-        files.add(f"/dev/{name}", Device(0o666, mtime=now, name=device))
+    for device_name, device in _DEVICES.items():
+        files.add(f"/dev/{device_name}", Device(0o666, mtime=now, name=device))
     files.write("/etc/passwd", _PASSWD.encode())
     files.write("/etc/group", _GROUP.encode())
     files.write("/etc/os-release", f'NAME="fakekube"\nID={base or "fakekube"}\nPRETTY_NAME="{name}"\n'.encode())
@@ -110,6 +112,16 @@ def _install_image(files: FileSystem, image: Image) -> None:
     for path, content in image.files.items():
         files.make_directories(posixpath.dirname(path))
         files.write(path, content.encode() if isinstance(content, str) else content)
+
+
+def node_root(node: str, now: float) -> FileSystem:
+    """Returns the files of a node."""
+    files = FileSystem(Directory(mtime=now, kind="ext4"), lambda: now, Space(NODE_CAPACITY))
+    for path in ("/etc", "/tmp", "/var/lib", "/var/log", "/run"):
+        files.make_directories(path)
+    files.write("/etc/hosts", f"127.0.0.1\tlocalhost\n127.0.1.1\t{node}\n".encode())
+    files.write("/etc/hostname", f"{node}\n".encode())
+    return files
 
 
 def hostname_of(pod: Object) -> str:

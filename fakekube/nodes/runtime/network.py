@@ -13,17 +13,15 @@ from __future__ import annotations
 import errno
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 from fakekube.apis.rest.cluster_access import ClusterAccess
 from fakekube.apis.validation.ip import parse_ip
+from fakekube.base.clock import Clock
 from fakekube.net.streaming.kubelet_api import Connection
 from fakekube.nodes.runtime.dns import DOMAIN, Record, endpoints_of, lookup
 from fakekube.nodes.runtime.filesystem import oserror
 from fakekube.nodes.runtime.listeners import Listeners, Peer
-
-if TYPE_CHECKING:
-    from fakekube.nodes.runtime.runtime import Runtime
 
 __all__ = ["Network", "NoSuchHost", "Routes", "Target", "endpoints_of"]
 
@@ -33,6 +31,34 @@ Object = Mapping[str, Any]
 _AFFINITY: Final = 10_800
 #: The first of the ports from which connections come.
 _FIRST_PORT: Final = 32_768
+
+
+class PodNetworks(Protocol):
+    """What the network uses of the container runtime."""
+
+    @property
+    def cluster(self) -> ClusterAccess:
+        """Access to Services, EndpointSlices, nodes and pods."""
+
+    @property
+    def clock(self) -> Clock:
+        """The clock of the cluster."""
+
+    @property
+    def routes(self) -> Routes:
+        """The routes of the cluster."""
+
+    def listens(self, pod: Object, port: int, protocol: str) -> bool:
+        """Reports whether a program of a pod listens at a port."""
+
+    def connect(self, pod: Object, port: int, peer: Peer | None = None) -> Connection:
+        """Connects to a port of a pod. Raises OSError."""
+
+    def send(self, pod: Object, port: int, data: bytes, peer: Peer) -> bytes | None:
+        """Sends a datagram to a port of a pod. Returns its answer. Raises OSError."""
+
+    def connect_api_server(self) -> Connection:
+        """Connects to the API server."""
 
 
 class NoSuchHost(OSError):
@@ -53,7 +79,7 @@ class Routes:
         runtime: The container runtime.
     """
 
-    def __init__(self, runtime: Runtime) -> None:
+    def __init__(self, runtime: PodNetworks) -> None:
         self._runtime = runtime
         self._cluster: ClusterAccess = runtime.cluster
         self._lock = threading.Lock()
@@ -98,7 +124,7 @@ class Routes:
         if not client["spec"].get("hostNetwork"):
             return Target(client, port)
         node = self._cluster.get("", "nodes", "", client["spec"].get("nodeName", ""))
-        if node is None or self._runtime.sandbox(client).listens(port, protocol):
+        if node is None or self._runtime.listens(client, port, protocol):
             return Target(client, port)
         return self._at_node(node, client, address, port, protocol)
 
@@ -154,9 +180,7 @@ class Routes:
                         serving.append((one["addresses"][0], target["port"]))
         yield from ready or serving
 
-    def _chosen(
-        self, service: Object, port: int, client: Object | None, found: list[tuple[str, int]]
-    ) -> tuple[str, int]:
+    def _chosen(self, service: Object, port: int, client: Object | None, found: list[tuple[str, int]]) -> tuple[str, int]:
         uid, now = service["metadata"]["uid"], self._runtime.clock.monotonic()
         with self._lock:
             if service["spec"].get("sessionAffinity") != "ClientIP" or client is None:
@@ -186,7 +210,7 @@ class Routes:
             status = pod.get("status") or {}
             if status.get("phase") != "Running" or not any(one["ip"] == address for one in status.get("podIPs") or ()):
                 continue
-            if not pod["spec"].get("hostNetwork") or self._runtime.sandbox(pod).listens(port, "TCP"):
+            if not pod["spec"].get("hostNetwork") or self._runtime.listens(pod, port, "TCP"):
                 return Target(pod, port)
         raise oserror(errno.EHOSTUNREACH, address)
 
@@ -206,13 +230,13 @@ class Routes:
             if pod["spec"].get("nodeName") != name or (pod.get("status") or {}).get("phase") != "Running":
                 continue
             if pod["spec"].get("hostNetwork"):
-                if self._runtime.sandbox(pod).listens(port, protocol):
+                if self._runtime.listens(pod, port, protocol):
                     return Target(pod, port)
                 continue
             for container in pod["spec"]["containers"]:
                 for one in container.get("ports") or ():
                     same = one.get("hostPort") == port and one.get("protocol", "TCP") == protocol
-                    if same and one.get("hostIP") in (None, "", "0.0.0.0", "::", address):  # noqa: S104
+                    if same and one.get("hostIP") in (None, "", "0.0.0.0", "::", address):
                         return Target(pod, one["containerPort"])
         for service in self._cluster.list("", "services"):
             for one in service["spec"].get("ports") or ():
@@ -242,7 +266,7 @@ class Network:
         runtime: the container runtime.
     """
 
-    def __init__(self, pod: Callable[[], Object], runtime: Runtime) -> None:
+    def __init__(self, pod: Callable[[], Object], runtime: PodNetworks) -> None:
         self._pod, self._runtime = pod, runtime
         self.listeners = Listeners()
         """The ports at which programs of the pod listen."""

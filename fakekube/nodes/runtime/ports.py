@@ -208,9 +208,7 @@ class _HTTPConnection:
         started: list[tuple[str, list[tuple[str, str]]]] = []
         environ = environ_of(method, target, version, headers, body)
         environ |= {"REMOTE_ADDR": self._peer.address, "REMOTE_PORT": str(self._peer.port)}
-        result = self._application(
-            environ, lambda line, found, error=None: started.append((line, found))
-        )
+        result = self._application(environ, lambda line, found, error=None: started.append((line, found)))
         try:
             parts = iter(result)
             first = next(parts, b"")

@@ -101,7 +101,7 @@ def _check_health(container: Container, action: Object) -> str | None:
     healthy = check(action.get("service") or "")
     if healthy is None:
         return "error: health rpc probe failed: rpc error: code = NotFound desc = unknown service"
-    return None if healthy else "service unhealthy (responded with \"NOT_SERVING\")"
+    return None if healthy else 'service unhealthy (responded with "NOT_SERVING")'
 
 
 def _port(container: Container, port: int | str) -> int:

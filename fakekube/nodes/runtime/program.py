@@ -8,7 +8,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from fakekube.nodes.runtime.descriptors import Descriptor, Flags, Null, OpenFile, open_device
 from fakekube.nodes.runtime.filesystem import Device, Directory, File, FileSystem, oserror
@@ -18,10 +18,9 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from fakekube.base.clock import Clock
-    from fakekube.nodes.runtime.container import Ended
     from fakekube.nodes.runtime.network import Network
 
-__all__ = ["Command", "Host", "Program", "Usage"]
+__all__ = ["Command", "Ended", "Host", "Program", "Usage"]
 
 
 class Host(Protocol):
@@ -102,6 +101,17 @@ class Host(Protocol):
 
     def register(self, task: Task) -> None:
         """Adds a task to the processes of the container."""
+
+
+class Ended(NamedTuple):
+    """A command that was run to its end."""
+
+    code: int | None
+    """The exit code; None if it was killed because it took too long."""
+    seconds: float
+    """The time that it would have taken."""
+    output: bytes
+    """What it wrote to stdout and stderr."""
 
 
 class Usage(Exception):

@@ -28,9 +28,11 @@ from fakekube.net.streaming.kubelet_api import (
     Streams,
 )
 from fakekube.net.streams import Stream
-from fakekube.nodes.images.image import DEFAULT, Images
+from fakekube.nodes.images.registry import DEFAULT, Images
 from fakekube.nodes.runtime.behaviour import NOTHING, Behaviour
 from fakekube.nodes.runtime.container import Container, Run
+from fakekube.nodes.runtime.filesystem import FileSystem
+from fakekube.nodes.runtime.images import node_root
 from fakekube.nodes.runtime.listeners import Peer
 from fakekube.nodes.runtime.logs import LogStream, read_log
 from fakekube.nodes.runtime.network import Routes
@@ -74,6 +76,7 @@ class Runtime:
         self._on_exit = on_exit
         self._lock = threading.RLock()
         self._sandboxes: dict[str, Sandbox] = {}
+        self._node_files: dict[str, FileSystem] = {}
         self._bucket = backend.store.bucket("pods")
         self._seen = 0
         self._watching = False
@@ -115,6 +118,14 @@ class Runtime:
             what = "previous terminated container" if previous else "container"
             raise KubeletError(400, f'{what} "{name}" in pod "{metadata["name"]}" not found')
         return self.sandbox(pod).container(spec, run)
+
+    def node_files(self, node: str) -> FileSystem:
+        """Returns the files of a node, which hostPath volumes mount; made on first use."""
+        with self._lock:
+            found = self._node_files.get(node)
+            if found is None:
+                found = self._node_files[node] = node_root(node, self.clock.now().timestamp())
+        return found
 
     def behaviour_of(self, pod: Object, container: Object) -> Behaviour:
         """Returns the behaviour that tests have set for a container."""
@@ -190,6 +201,10 @@ class Runtime:
     def connect(self, pod: Object, port: int, peer: Peer | None = None) -> Connection:
         """Connects to a port of a pod. Raises OSError."""
         return self.sandbox(pod).connect(port, peer)
+
+    def listens(self, pod: Object, port: int, protocol: str) -> bool:
+        """Reports whether a program of a pod listens at a port."""
+        return self.sandbox(pod).listens(port, protocol)
 
     def send(self, pod: Object, port: int, data: bytes, peer: Peer) -> bytes | None:
         """Sends a datagram to a port of a pod. Returns its answer; None if there is none. Raises OSError."""

@@ -52,8 +52,13 @@ class Sandbox:
         """Name of the container → attempt → run; the last two runs are kept."""
         self._tokens: dict[tuple[str, int], tuple[str, float]] = {}
         """Audience and lifetime → token, and the time at which it is renewed."""
-        self.volumes = Volumes(lambda: self.pod, runtime.cluster, self._now, self._token, lambda: self.node)
+        self.volumes = Volumes(
+            lambda: self.pod, runtime.cluster, self._now, self._token, lambda: self.node, node_files=self._node_files
+        )
         self.network = Network(lambda: self.pod, runtime)
+
+    def _node_files(self) -> FileSystem:
+        return self._runtime.node_files(self.pod["spec"].get("nodeName", ""))
 
     def _now(self) -> float:
         return self._runtime.clock.now().timestamp()
@@ -108,7 +113,8 @@ class Sandbox:
             self._make_files,
             lambda: environment(self.pod, spec, runtime.cluster, self.node),
             self.network,
-            runtime,
+            lambda: runtime.images.find(spec.get("image") or ""),
+            runtime.call_api_server,
             lambda container, code: runtime.exited(self.pod, container, code),
         )
         return Container(spec, run, context)
@@ -187,7 +193,7 @@ class Sandbox:
                 if served is None:
                     raise oserror(errno.ECONNREFUSED)
                 return served
-        found = [(spec, behaviour) for spec, behaviour in found if not self._runtime.images.runs(spec)]
+        found = [(spec, behaviour) for spec, behaviour in found if not self._serves_nothing(spec)]
         declared = {one["containerPort"]: spec for spec, _ in found for one in spec.get("ports") or ()}
         declared |= {_WELL_KNOWN[name]: spec for spec, _ in found if (name := base_name(spec.get("image", ""))) in _WELL_KNOWN}
         has_rules = any(behaviour.ports for _, behaviour in found)
@@ -197,6 +203,10 @@ class Sandbox:
 
         spec = declared.get(port) or found[0][0]
         return default_application(self.pod, spec, port, lambda: self._runtime.container(self.pod, spec["name"]).files)
+
+    def _serves_nothing(self, spec: Object) -> bool:
+        """Whether only the programs of a container listen at its ports: their image is known, and no web server."""
+        return self._runtime.images.runs(spec) and base_name(spec.get("image", "")) not in _WELL_KNOWN
 
     def destination(self, port: int) -> Destination | None:
         """Returns the destination of HTTP requests to a port; None if nothing listens there."""

@@ -41,6 +41,7 @@ class Volumes:
         now: returns the seconds since 1970.
         token: returns a service account token for an audience and a lifetime in seconds.
         node: returns the node of the pod.
+        node_files: returns the files of the node.
     """
 
     def __init__(
@@ -50,8 +51,11 @@ class Volumes:
         now: Callable[[], float],
         token: Callable[[str, int], str],
         node: Callable[[], Object | None],
+        *,
+        node_files: Callable[[], FileSystem],
     ) -> None:
         self._pod, self._cluster, self._now, self._token, self._node = pod, cluster, now, token, node
+        self._node_files = node_files
         self._directories: dict[str, Node] = {}
         self._stamp = "..2026_01_01_00_00_00.0"
 
@@ -85,11 +89,31 @@ class Volumes:
 
     def _directory(self, volume: Object) -> Node:
         found = self._directories.get(volume["name"])
+        if found is None and "hostPath" in volume:
+            found = self._directories[volume["name"]] = self._on_node(volume["hostPath"])
         if found is None:
             contents = self._contents_of(volume)
-            found = Directory(0o777, mtime=self._now()) if contents is None else self._made(contents)
+            found = self._empty(volume) if contents is None else self._made(contents)
             self._directories[volume["name"]] = found
         return found
+
+    def _on_node(self, source: Object) -> Node:
+        """Returns the file or directory of the node at the path of a hostPath; it is created if it does not exist."""
+        files = self._node_files()
+        path = source["path"]
+        if files.exists(path):
+            return files.node(path)
+        if (source.get("type") or "").startswith("File"):
+            files.make_directories(posixpath.dirname(path))
+            return files.write(path, b"")
+        return files.make_directories(path)
+
+    def _empty(self, volume: Object) -> Directory:
+        """Returns the directory of a volume without content, which belongs to the pod's fsGroup."""
+        group = (self._pod()["spec"].get("securityContext") or {}).get("fsGroup")
+        kind = "tmpfs" if (volume.get("emptyDir") or {}).get("medium") == "Memory" else "ext4"
+        mode = 0o777 if group is None else 0o2777
+        return Directory(mode, gid=int(group or 0), mtime=self._now(), kind=kind)
 
     def _contents_of(self, volume: Object) -> Callable[[], dict[str, _Content]] | None:
         """Returns the function that computes the content of a volume; None for an empty directory."""
@@ -121,14 +145,14 @@ class Volumes:
                 at.own[name] = File(content.mode, mtime=born, data=bytearray(content.data), source=lambda data=content.data: data)  # type: ignore[misc]
             return made.own
 
-        inner = Directory(0o755, mtime=born, source=data)
+        inner = Directory(0o755, mtime=born, source=data, kind="tmpfs")
 
         def entries() -> dict[str, Node]:
             tops = {path.partition("/")[0] for path in contents()}
             links: dict[str, Node] = {top: Symlink(0o777, mtime=born, target=f"..data/{top}") for top in sorted(tops)}
             return {self._stamp: inner, "..data": Symlink(0o777, mtime=born, target=self._stamp), **links}
 
-        return Directory(0o777, mtime=born, source=entries)
+        return Directory(0o777, mtime=born, source=entries, kind="tmpfs")
 
     # ------------------------------------------------------------ sources
 

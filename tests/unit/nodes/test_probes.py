@@ -137,7 +137,7 @@ def test_a_probe_of_a_closed_port_fails(cluster: Cluster, handler: dict[str, Any
 
 
 def test_a_probe_of_an_open_port_succeeds(cluster: Cluster) -> None:
-    start(cluster, ports=[{"containerPort": 80}], readinessProbe={"tcpSocket": {"port": 80}})
+    start(cluster, image="nginx", command=[], readinessProbe={"tcpSocket": {"port": 80}})
     assert is_ready(cluster)
 
 

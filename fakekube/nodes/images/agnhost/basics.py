@@ -49,13 +49,11 @@ async def _etc_hosts(program: Program) -> int:
 
 
 async def _logs_generator(program: Program) -> int:
-    given, _ = flags(
-        program, {"log-lines-total": "0", "run-duration": "0"}, {"t": "log-lines-total", "d": "run-duration"}
-    )
+    given, _ = flags(program, {"log-lines-total": "0", "run-duration": "0"}, {"t": "log-lines-total", "d": "run-duration"})
     total, seconds = int(given["log-lines-total"]), duration(given["run-duration"])
     if total <= 0 or seconds <= 0:
         raise Usage(f"Invalid total number of lines: {total}" if total <= 0 else f"Invalid duration: {seconds:g}s", 255)
-    chosen = random.Random(program.host.hostname)  # noqa: S311
+    chosen = random.Random(program.host.hostname)
     for number in range(total):
         now = program.task.scheduler.now()
         head = f"I{now:%m%d %H:%M:%S.%f}       1 logs_generator.go:76]"

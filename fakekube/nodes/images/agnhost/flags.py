@@ -14,7 +14,9 @@ _UNITS: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m":
 _TERM: Final = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h)")
 
 
-def flags(program: Program, defaults: Mapping[str, str], short: Mapping[str, str] | None = None) -> tuple[dict[str, str], list[str]]:
+def flags(
+    program: Program, defaults: Mapping[str, str], short: Mapping[str, str] | None = None
+) -> tuple[dict[str, str], list[str]]:
     """Returns the flags of a subcommand, by name, and its operands.
 
     Args:

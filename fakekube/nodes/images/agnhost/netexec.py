@@ -134,7 +134,8 @@ class _NetExec:
         for part in message.iter_parts() if message.is_multipart() else ():
             if part.get_param("name", header="content-disposition") == "file":
                 name = f"/uploads/upload{time.monotonic_ns() % 10**9}"
-                self._program.files.write(name, part.get_payload(decode=True) or b"", mode=0o700)
+                content = part.get_payload(decode=True)
+                self._program.files.write(name, content if isinstance(content, bytes) else b"", mode=0o700)
                 return Answer(as_json({"output": name}), 201)
         return Answer(as_json({"error": "Unable to upload file."}))
 
@@ -160,7 +161,7 @@ class _NetExec:
             except NoSuchHost:
                 return Answer(f"host and/or port param are invalid. lookup {host}: no such host\n", 400)
             except (OSError, TimeoutError) as error:
-                errors.append(f'dial {host}:{port}: {error.strerror or "i/o timeout"}')
+                errors.append(f"dial {host}:{port}: {error.strerror or 'i/o timeout'}")
         output = {"errors": errors} if errors else {}
         return Answer(as_json({**output, "responses": responses} if responses else output))
 

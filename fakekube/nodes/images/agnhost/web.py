@@ -92,7 +92,9 @@ async def _porter(program: Program) -> int:
 
             def handle(request: Request, value: str = value) -> Answer:
                 if is_true(given["json-response"]):
-                    return Answer(as_json({"Method": request.method, "Body": value}), headers={"Content-Type": "application/json"})
+                    return Answer(
+                        as_json({"Method": request.method, "Body": value}), headers={"Content-Type": "application/json"}
+                    )
                 return Answer(value)
 
             if kind in ("PORT", "TCP_PORT"):
@@ -130,7 +132,9 @@ async def _port_forward_tester(program: Program) -> int:
             await program.write(f"Expected to read {len(expected)} bytes from client, but got {len(received)} instead. err=EOF\n")
             return 2
         if received != expected:
-            await program.write(f'Expect to read "{expected.decode()}", but got "{received.decode("utf-8", "replace")}". err=<nil>\n')
+            await program.write(
+                f'Expect to read "{expected.decode()}", but got "{received.decode("utf-8", "replace")}". err=<nil>\n'
+            )
             return 3
         await program.write("Received expected client data\n")
     chunks = int(env["CHUNKS"])
@@ -147,9 +151,7 @@ async def _port_forward_tester(program: Program) -> int:
 
 async def _grpc_health_checking(program: Program) -> int:
     """Serves grpc.health.v1.Health for probes; it is not healthy after --delay-unhealthy-sec seconds."""
-    given, _ = flags(
-        program, {"port": "5000", "http-port": "8080", "delay-unhealthy-sec": "-1", "service": ""}
-    )
+    given, _ = flags(program, {"port": "5000", "http-port": "8080", "delay-unhealthy-sec": "-1", "service": ""})
     delay, state = float(given["delay-unhealthy-sec"]), dict[str, bool]()
 
     def is_healthy() -> bool:
@@ -184,9 +186,7 @@ async def _tcp_reset(program: Program) -> int:
 
 async def _nettest(program: Program) -> int:
     """Serves /status, which passes: every pod reaches its peers."""
-    given, _ = flags(
-        program, {"port": "8080", "peers": "8", "service": "nettest", "namespace": "default", "delay-shutdown": "0"}
-    )
+    given, _ = flags(program, {"port": "8080", "peers": "8", "service": "nettest", "namespace": "default", "delay-shutdown": "0"})
     with listen_http(program, int(given["port"]), lambda request: Answer("pass" if request.path == "/status" else "{}")):
         return await wait(program)
 

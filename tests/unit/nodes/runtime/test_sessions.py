@@ -156,7 +156,8 @@ def test_pod_ports_serve_pages_applications_and_functions(cluster: Cluster) -> N
 
 
 def test_service_dns_names_reach_pods(cluster: Cluster) -> None:
-    spec = {"selector": {"app": "web"}, "ports": [{"port": 8000, "targetPort": 80}]}
+    cluster._client.patch("pods", "web", {"metadata": {"labels": {"served": "yes"}}}, namespace="default")
+    spec = {"selector": {"served": "yes"}, "ports": [{"port": 8000, "targetPort": 80}]}
     cluster.create({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "svc"}, "spec": spec})
     cluster.settle()
     inside = cluster.pods.get("web")
