@@ -6,14 +6,17 @@ report.require_ok()
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fakekube.checker.baseline import BaselineFailed
 from fakekube.checker.expectations import Expectations
+from fakekube.checker.policy import Policy, parse_accepted
 from fakekube.checker.process import starter_of
 from fakekube.checker.report import Report
-from fakekube.checker.rules import UnknownRule, all_rules, chosen
+from fakekube.checker.rule import Outcome, Rule
+from fakekube.checker.rules import UnknownRule, all_rules, chosen, find_provocation, known_ids
 from fakekube.checker.runner import Progress, run
 from fakekube.checker.sample import Sample
 from fakekube.checker.session import Session, parse_names
@@ -21,7 +24,12 @@ from fakekube.checker.session import Session, parse_names
 if TYPE_CHECKING:
     from fakekube.cluster.testing.manifests import Source
 
-__all__ = ["BaselineFailed", "UnknownRule", "all_rules", "check"]
+__all__ = ["BaselineFailed", "UnknownRule", "all_rules", "check", "parse_profile"]
+
+#: The profiles of rules, and the seconds for which each provokes repeated failures.
+DEPTHS = {"full": 10.0, "fast": 5.0}
+#: The profiles of clusters.
+_CLUSTERS = ("apiserver", "envtest", "cluster")
 
 
 def check(
@@ -29,14 +37,22 @@ def check(
     *,
     sample: Source | None = None,
     rules: str | Sequence[str] | None = None,
+    excluded: str | Sequence[str] | None = None,
+    again: str | None = None,
     legality: str | Sequence[str] = "A,C",
     idle: float | None = None,
-    seconds: float = 10.0,
+    seconds: float | None = None,
     expect: Iterable[str] = (),
     seed: int = 0,
-    profile: str = "cluster",
+    profile: str = "full,cluster",
     quiet: float = 0.8,
     timeout: float | None = None,
+    accept: str | Mapping[str, str] | None = None,
+    require: str | Sequence[str] | None = None,
+    min_exercised: int | None = None,
+    strict: bool = False,
+    allow_timeout: bool = False,
+    keep: Path | str | None = None,
     progress: Progress | None = None,
 ) -> Report:
     """Runs a client against clusters that behave in every way a server may behave, and reports which rules it breaks.
@@ -49,16 +65,25 @@ def check(
         sample: manifests. CustomResourceDefinitions are prerequisites; all other objects are copied under new names, and the
         client has to react to the copies. By default, a small object of each built-in resource that the client watches.
         rules: ids of rules, which run with all their provocations. By default all rules.
+        excluded: ids of rules that do not run.
+        again: one provocation, such as "W8/slices", to run alone.
         legality: the classes of provocations that run if `rules` is None.
         idle: seconds without data after which the client closes a watch; None if it does not, or if this is unknown.
-        seconds: how long repeated failures are provoked, in real seconds.
+        seconds: how long repeated failures are provoked, in real seconds; by default 10, and 5 in the profile fast.
         expect: objects or fields that show the client's reaction, RESOURCE/NAME[:PATH[=VALUE]] with {name}, in addition to the
         effects that the baseline run finds.
         seed: the seed of all random choices.
-        profile: the profile of the clusters.
+        profile: "fast", the provocations that find most, or "full"; and the profile of the clusters, "cluster", "envtest" or
+        "apiserver"; both separated by a comma.
         quiet: seconds without a request after which the baseline run considers the client's reaction complete. Increase it for a
         client that waits before it acts.
         timeout: seconds for the whole check; rules without a verdict by then are "not exercised". None for no limit.
+        accept: ids of rules whose failure is accepted, a file with a line `W7: reason` for each, or a mapping of ids to reasons.
+        require: ids of rules that must be exercised.
+        min_exercised: how many rules must be exercised.
+        strict: warnings are failures.
+        allow_timeout: a timeout that leaves rules unexercised is no failure.
+        keep: a folder in which the trace and the output of each run are kept.
         progress: called with a line of text for each step.
 
     Raises:
@@ -66,21 +91,78 @@ def check(
         UnknownRule: there is no such rule.
         ValueError: another argument is invalid; ManifestError for the sample.
     """
-    selected = chosen(parse_names(rules), parse_names(legality) or [])
+    depth, cluster = parse_profile(profile)
+    policy = Policy(
+        accepted=_accepted(accept),
+        required=known_ids(parse_names(require) or []),
+        min_exercised=min_exercised,
+        strict=strict,
+        allow_timeout=allow_timeout,
+    )
+    selected, skipped = _select(parse_names(rules), parse_names(excluded) or [], again, parse_names(legality) or [], depth)
     session = Session(
         starter_of(start),
         Sample.of(sample) if sample is not None else Sample([], []),
-        profile=profile,
+        profile=cluster,
         seed=seed,
         idle=idle,
-        seconds=seconds,
+        seconds=DEPTHS[depth] if seconds is None else seconds,
         expects=Expectations.parse(expect),
         quiet=quiet,
         timeout=timeout,
+        depth=depth,
+        kept=Path(keep) if keep is not None else None,
     )
-    exercised = {rule.id for rule in selected}
-    skipped = [] if rules is not None else [rule for rule in all_rules() if rule.id not in exercised]
     try:
-        return run(session, selected, progress or (lambda line: None), skipped)
+        report = run(session, selected, progress or (lambda line: None), skipped)
     finally:
         session.close()
+    cut_short = [
+        rule.id
+        for rule in report.rules
+        if rule.verdict == Outcome.NOT_EXERCISED and any(session.TIME_IS_UP in line for line in rule.evidence)
+    ]
+    return policy.apply(report, cut_short=cut_short)
+
+
+def parse_profile(text: str) -> tuple[str, str]:
+    """Returns the profile of rules and that of clusters; by default full and cluster. Raises ValueError."""
+    depth, cluster = "full", "cluster"
+    for name in (part.strip() for part in text.split(",") if part.strip()):
+        if name in DEPTHS:
+            depth = name
+        elif name in _CLUSTERS:
+            cluster = name
+        else:
+            raise ValueError(f"there is no profile {name}; there are {', '.join((*DEPTHS, *_CLUSTERS))}")
+    return depth, cluster
+
+
+def _accepted(accept: str | Mapping[str, str] | None) -> dict[str, str]:
+    found = parse_accepted(accept) if isinstance(accept, str) else dict(accept or {})
+    return dict(zip(known_ids(list(found)), found.values(), strict=True))
+
+
+def _select(
+    ids: Sequence[str] | None, excluded: Sequence[str], again: str | None, legality: Sequence[str], depth: str
+) -> tuple[list[Rule], list[tuple[Rule, str]]]:
+    """Returns the rules to run, and those that are not selected, with the reasons. Raises UnknownRule."""
+    if again is not None:
+        return [find_provocation(again)], []
+    named = chosen(ids, legality)
+    left_out = set(known_ids(excluded))
+    if ids is not None:
+        return [rule for rule in named if rule.id not in left_out], []
+    classes = {rule.legality for rule in named}
+    selected: list[Rule] = []
+    skipped: list[tuple[Rule, str]] = []
+    for rule in all_rules():
+        if rule.id in left_out:
+            continue
+        if rule.legality not in classes:
+            skipped.append((rule, f"its provocation is of class {rule.legality}, which was not selected"))
+        elif depth == "fast" and not rule.fast:
+            skipped.append((rule, "the profile fast leaves it out"))
+        else:
+            selected.append(rule)
+    return selected, skipped

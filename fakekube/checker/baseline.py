@@ -10,11 +10,12 @@ Invariant: only an effect that both copies have is part of the reaction.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from fakekube.checker.client_writes import is_finalized, is_written
 from fakekube.checker.delivery import has_delivered
 from fakekube.checker.reaction import Copy, Reaction, children_of, effects_of, written_fields
 from fakekube.checker.rule import NotExercised
@@ -23,9 +24,12 @@ from fakekube.checker.trial import Trial
 from fakekube.checker.waits import await_quiet
 
 if TYPE_CHECKING:
+    from fakekube.checker.sample import Sample
     from fakekube.checker.session import Session
 
 __all__ = ["Baseline", "BaselineFailed", "learn"]
+
+Object = dict[str, Any]
 
 #: Seconds after which the client has finished its reaction to the copy that is not deleted.
 _AFTER_CONTROL = 3.0
@@ -67,6 +71,19 @@ class Baseline:
     other runs."""
     idle_from: float
     """When the client became idle, in seconds of the trial."""
+
+    written: frozenset[int]
+    """The positions in the sample of the objects that the client writes to."""
+    finalized: frozenset[int]
+    """The positions in the sample of the objects to which the client adds a finalizer."""
+
+    @property
+    def session(self) -> Session:
+        return self.trial.session
+
+    @property
+    def sample(self) -> Sample:
+        return self.session.sample
 
     @property
     def agent(self) -> str:
@@ -138,8 +155,31 @@ def _learn(trial: Trial) -> Baseline:
         raise problem
     agents = list(dict.fromkeys(call.exchange.agent for call in trial.trace))
     idle_from = trial.now + _AFTER_CONTROL + 3 * reaction_seconds
-    reactions = (reaction, deletion, deleted_children, adds_finalizer)
-    return Baseline(trial, agents, streams, watches, delivering, *reactions, start_seconds, reaction_seconds, control, idle_from)
+    found = Baseline(
+        trial=trial,
+        agents=agents,
+        streams=streams,
+        watches=watches,
+        delivering=delivering,
+        reaction=reaction,
+        deletion=deletion,
+        deleted_children=deleted_children,
+        adds_finalizer=adds_finalizer,
+        start_seconds=start_seconds,
+        reaction_seconds=reaction_seconds,
+        control=control,
+        idle_from=idle_from,
+        written=frozenset(),
+        finalized=frozenset(),
+    )
+    found.written = _positions(control, lambda resource, obj: is_written(found, control, resource, obj))
+    found.finalized = _positions(control, lambda resource, obj: is_finalized(found, control, resource, obj))
+    return found
+
+
+def _positions(copy: Copy, wanted: Callable[[str, Object], bool]) -> frozenset[int]:
+    pairs = zip(copy.resources, copy.objects, strict=True)
+    return frozenset(number for number, (resource, obj) in enumerate(pairs) if wanted(resource, obj))
 
 
 def _printed(trial: Trial) -> str:

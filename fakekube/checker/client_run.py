@@ -147,15 +147,9 @@ class ClientRun:
             process.kill()
 
     def restart_client(self) -> None:
-        """Kills the client and starts it again. Raises NotExercised for a function."""
-        self.require_restartable()
+        """Kills the client and starts it again; a rule that does this sets `restarts`."""
         self.kill_client()
         self.start_client()
-
-    def require_restartable(self) -> None:
-        """Raises NotExercised if the client cannot be killed because it is a function in this process."""
-        if not self.session.starter.restartable:
-            raise NotExercised("a function cannot be killed and started again; check a command")
 
     def close(self) -> None:
         """Stops the client and the cluster. May be called twice."""
@@ -165,6 +159,19 @@ class ClientRun:
         self.cluster.stop()
         if self.process is not None:
             self.process.join()
+
+    def has_ended(self) -> bool:
+        """Returns whether the client has ended by itself."""
+        return self.process is not None and self.process.exit_code() is not None
+
+    def output_kept(self) -> str:
+        """Returns all that the client has printed, as far as it was not truncated."""
+        file = self.folder / "output.txt"
+        return file.read_text(encoding="utf-8", errors="replace") if file.exists() else self.output()
+
+    def output(self) -> str:
+        """Returns the last part of the client's output, "" if it was not started."""
+        return self.process.output() if self.process is not None else ""
 
     # ------------------------------------------------------------ waiting
 
@@ -185,7 +192,7 @@ class ClientRun:
             if self.session.stopping.is_set():
                 raise NotExercised("the check was aborted")
             if self.session.time_is_up():
-                raise NotExercised("the timeout of the check had passed")
+                raise NotExercised(self.session.TIME_IS_UP)
             if waited >= allowed:
                 allowed = seconds(since) if callable(seconds) else allowed
                 if waited >= allowed:

@@ -5,20 +5,22 @@ Invariant: a rule applies only to behavior that the baseline run has shown; `req
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from fakekube.checker.reaction import Copy, Effect, EffectKind, is_event
 from fakekube.checker.rule import NotExercised
 from fakekube.checker.trace import LEASES
 
 if TYPE_CHECKING:
+    from fakekube.checker.baseline import Baseline
     from fakekube.checker.trace import Call
-    from fakekube.checker.trial import Trial
 
 __all__ = [
     "generated_children",
     "is_apply",
+    "is_finalized",
+    "is_written",
     "learned_writes",
     "named_children",
     "names_of_children",
@@ -29,48 +31,72 @@ __all__ = [
 _WRITES = ("create", "update", "patch", "delete")
 
 
-def learned_writes(trial: Trial, *verbs: str) -> list[tuple[str, str]]:
+def learned_writes(baseline: Baseline, *verbs: str) -> list[tuple[str, str]]:
     """Returns (verb, resource) of the writes that are part of the reaction to a copy, in the order in which the client sent
     them; without those of Events."""
     known = {
         (effect.detail[0], effect.resource)
-        for effect in trial.baseline.reaction.effects
+        for effect in baseline.reaction.effects
         if effect.kind is EffectKind.REQUEST and effect.detail[0] in (verbs or _WRITES) and not is_event(effect.resource)
     }
-    order = {(call.verb, call.resource): call.number for call in reversed(trial.baseline.trial.trace.since())}
+    order = {(call.verb, call.resource): call.number for call in reversed(baseline.trial.trace.since())}
     return sorted(known, key=lambda pair: order.get(pair, 0))
 
 
-def require_writes(trial: Trial, *verbs: str) -> list[tuple[str, str]]:
+def require_writes(baseline: Baseline, *verbs: str) -> list[tuple[str, str]]:
     """Returns `learned_writes`. Raises NotExercised if there are none."""
-    found = learned_writes(trial, *verbs)
+    found = learned_writes(baseline, *verbs)
     if not found:
         raise NotExercised(f"the client's reaction has no {' or '.join(verbs) or 'write'}")
     return found
 
 
-def generated_children(trial: Trial) -> dict[str, int]:
+def generated_children(baseline: Baseline) -> dict[str, int]:
     """Returns how many children with generated names the client creates for a copy, by resource."""
-    return _children(trial, lambda effect: not effect.has_name)
+    return _children(baseline, lambda effect: not effect.has_name)
 
 
-def named_children(trial: Trial) -> dict[str, int]:
+def named_children(baseline: Baseline) -> dict[str, int]:
     """Returns how many children with fixed names the client creates for a copy, by resource."""
-    return _children(trial, lambda effect: effect.has_name)
+    return _children(baseline, lambda effect: effect.has_name)
 
 
-def names_of_children(trial: Trial, copy: Copy) -> set[tuple[str, str]]:
+def names_of_children(baseline: Baseline, copy: Copy) -> set[tuple[str, str]]:
     """Returns (resource, name) of the children with fixed names that the client creates for a copy."""
-    effects = trial.baseline.reaction.effects
+    effects = baseline.reaction.effects
     return {(one.resource, one.name_for(copy)) for one in effects if one.kind is EffectKind.CHILD and one.has_name}
 
 
-def _children(trial: Trial, wanted: Callable[[Effect], bool]) -> dict[str, int]:
+def _children(baseline: Baseline, wanted: Callable[[Effect], bool]) -> dict[str, int]:
     found: dict[str, int] = {}
-    for effect, count in trial.baseline.reaction.effects.items():
+    for effect, count in baseline.reaction.effects.items():
         if effect.kind is EffectKind.CHILD and wanted(effect):
             found[effect.resource] = found.get(effect.resource, 0) + count
     return found
+
+
+def is_written(baseline: Baseline, copy: Copy, resource: str, obj: Mapping[str, Any]) -> bool:
+    """Returns whether the baseline run shows that the client writes to this object of the sample."""
+    return _has_effect(baseline, copy, resource, obj, _is_write)
+
+
+def is_finalized(baseline: Baseline, copy: Copy, resource: str, obj: Mapping[str, Any]) -> bool:
+    """Returns whether the baseline run shows that the client adds a finalizer to this object of the sample."""
+    return _has_effect(baseline, copy, resource, obj, lambda effect: effect.detail[:2] == ("metadata", "finalizers"))
+
+
+def _is_write(effect: Effect) -> bool:
+    return effect.kind is EffectKind.FIELD or (effect.kind is EffectKind.REQUEST and effect.detail[0] in ("update", "patch"))
+
+
+def _has_effect(baseline: Baseline, copy: Copy, resource: str, obj: Mapping[str, Any], wanted: Callable[[Effect], bool]) -> bool:
+    name = obj["metadata"]["name"]
+    return any(
+        effect.resource.partition("/")[0] == resource
+        and (not effect.has_name or effect.name_for(copy) == name)
+        and wanted(effect)
+        for effect in baseline.reaction.effects
+    )
 
 
 def writes_of(calls: Iterable[Call]) -> list[Call]:

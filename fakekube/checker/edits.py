@@ -10,7 +10,7 @@ from fakekube.controllers.client import ApiError
 if TYPE_CHECKING:
     from fakekube.checker.trial import Trial
 
-__all__ = ["EDITOR", "delete_children", "drop_finalizers", "edited", "own_objects", "remove"]
+__all__ = ["EDITOR", "delete_children", "drop_finalizers", "edited", "own_object", "own_objects", "remove"]
 
 Object = dict[str, Any]
 
@@ -29,6 +29,13 @@ def own_objects(trial: Trial, copy: Copy) -> list[tuple[str, Object]]:
             if error.code != 404:
                 raise
     return found
+
+
+def own_object(trial: Trial, copy: Copy, number: int) -> Object | None:
+    """Returns the present state of one object of a copy; None if it is deleted, or another one has its name."""
+    metadata = copy.objects[number]["metadata"]
+    found = [one for _, one in own_objects(trial, copy) if one["metadata"]["uid"] == metadata["uid"]]
+    return found[0] if found else None
 
 
 def edited(obj: Object, value: str) -> Object:

@@ -5,14 +5,15 @@ Invariant: a failure is visible in the trace. Only `judge_convergence` depends o
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from fakekube.checker.reaction import children_of
-from fakekube.checker.rule import Verdict
-from fakekube.checker.trace import LEASES, Call, Stream, StreamKey, excerpt, failed
+from fakekube.checker.rule import Symptom, Verdict
+from fakekube.checker.trace import CLOSED, LEASES, Call, Stream, StreamKey, excerpt, failed
 
 if TYPE_CHECKING:
     from fakekube.checker.trial import Trial
@@ -28,6 +29,9 @@ __all__ = [
     "judge_misread_status",
     "judge_process",
     "judge_resumption",
+    "judge_start_of_watch",
+    "judge_stuck_revision",
+    "judge_unfollowed_lists",
     "judge_unknown_revision",
     "revision_of",
 ]
@@ -50,12 +54,9 @@ def revision_of(call: Call) -> int:
     return int(call.asked_revision) if call.asked_revision.isdigit() else 0
 
 
-def judge_expired(trial: Trial) -> Verdict | None:
-    """Judges whether the client watches from a revision again after a 410 for this revision.
-
-    `trial.memory["oldest"]` is the oldest revision that is not expired.
-    """
-    oldest: int = trial.memory.get("oldest", 0)
+def judge_expired(trial: Trial, oldest: int) -> Verdict | None:
+    """Judges whether the client watches from a revision again after a 410 for this revision; `oldest` is the oldest revision that
+    is not expired."""
     for stream in trial.streams_since().values():
         stale = [call for call in stream.calls if call.resumes and revision_of(call) < oldest]
         for refused in filter(reports_expired, stale):
@@ -95,7 +96,9 @@ def judge_backoff(streams: Sequence[Stream]) -> Verdict | None:
             continue
         shown = f"{len(calls)} attempts in {length:.1f} s on {stream.key}, {len(late)} of them in the second half"
         if len(late) >= _LEAST_CALLS and len(late) / (length / 2) > _HOT:
-            return Verdict.failed(f"no backoff: {shown}", *excerpt(stream.calls))
+            return Verdict.failed(
+                f"no backoff: {shown}", *excerpt(stream.calls), symptom=Symptom.NO_PAUSE, likeness=str(stream.key)
+            )
         before, after = _attempts(calls, first.at, half), _attempts(calls, half, last.at + 1.0)
         if after >= _LEAST_ATTEMPTS and after >= _FLAT * before:
             suspicion = Verdict.warned(f"the pauses do not grow: {shown}", *excerpt(stream.calls))
@@ -162,6 +165,76 @@ def judge_unknown_revision(trial: Trial) -> Verdict | None:
             f"watches {call.stream} from resourceVersion {asked}, {what}", *excerpt(trial.trace.streams()[call.stream].calls)
         )
     return None
+
+
+def judge_start_of_watch(trial: Trial) -> Verdict | None:
+    """Judges whether the client watches after a list without a revision, or from 0: it misses what was deleted in between."""
+    for stream in trial.trace.streams().values():
+        for listed, call in pairwise(stream.calls):
+            if not (listed.is_list and listed.succeeded and listed.number + _BETWEEN > call.number):
+                continue
+            if call.is_watch and not call.resumes and not call.sends_initial_events and not trial.baseline.is_shared(stream.key):
+                return Verdict.failed(
+                    f"watches {stream.key} after its list from resourceVersion {call.asked_revision or 'unset'}: it misses what "
+                    "is deleted in between",
+                    *trial.excerpt([listed, call]),
+                )
+    return None
+
+
+#: A watch belongs to the list before it if fewer other requests than this came in between.
+_BETWEEN = 10
+
+
+def judge_stuck_revision(trial: Trial) -> Verdict | None:
+    """Judges whether the client watches from one revision again and again, and closes each watch although it has delivered newer
+    events."""
+    for stream in trial.trace.streams().values():
+        if trial.baseline.is_shared(stream.key):
+            continue
+        rejected: dict[str, list[Call]] = {}
+        for call in stream.watches:
+            if call.resumes and call.ended == CLOSED and call.delivered() > revision_of(call):
+                rejected.setdefault(call.asked_revision, []).append(call)
+        for revision, calls in rejected.items():
+            if len(calls) >= _STUCK:
+                return Verdict.failed(
+                    f"watches {stream.key} from resourceVersion {revision} {len(calls)} times and closes each watch after it has "
+                    f"delivered newer events, up to {calls[-1].delivered()}",
+                    *trial.excerpt(calls),
+                )
+    return None
+
+
+#: How many times a client closes a watch from one revision before it is stuck.
+_STUCK = 4
+
+
+def judge_unfollowed_lists(trial: Trial) -> Verdict | None:
+    """Judges whether the client repeats a whole list of a stream that it watches, without a watch after any of these lists."""
+    for key, stream in trial.trace.streams().items():
+        if key not in trial.baseline.streams or trial.baseline.is_shared(key):
+            continue
+        row: list[Call] = []
+        for call in stream.calls:
+            if call.is_watch:
+                row = []
+            elif call.status == 200 and not call.query.get("continue") and not _has_open_watch(stream, call):
+                row.append(call)
+            if len(row) >= _UNFOLLOWED:
+                return Verdict.failed(
+                    f"lists {key} {len(row)} times within {row[-1].at - row[0].at:.1f} s, and watches after none of these lists",
+                    *trial.excerpt(row),
+                )
+    return None
+
+
+#: How many lists without a watch are a failure.
+_UNFOLLOWED = 6
+
+
+def _has_open_watch(stream: Stream, call: Call) -> bool:
+    return any(one.at <= call.at and (one.end is None or one.end > call.at) for one in stream.watches)
 
 
 def judge_extra_children(trial: Trial, resources: Mapping[str, int]) -> Verdict | None:
@@ -236,12 +309,21 @@ _READS_FOR_A_WRITE = 3
 def judge_process(trial: Trial) -> Verdict | None:
     """Judges whether the client has ended by itself, or sends requests without a pause."""
     if trial.ended:
-        if trial.session.ends_by_itself:
-            return Verdict.not_exercised("the client also ends by itself in the baseline run", trial.ended)
         if _has_lost_its_lease(trial):
             return Verdict.not_exercised("the client could not renew its lease in time, and ended as a leader must", trial.ended)
-        return Verdict.failed(trial.ended, *trial.excerpt(), *(f"printed: {line}" for line in trial.printed))
-    return Verdict.failed(f"hot loop: {trial.loop}", *trial.excerpt()) if trial.loop else None
+        printed = [f"printed: {line}" for line in trial.printed]
+        likeness = _without_numbers(trial.ended) if printed else ""
+        return Verdict.failed(
+            trial.ended, *trial.excerpt(), *printed, symptom=Symptom.ENDED, likeness=likeness, calm=trial.calm()
+        )
+    if trial.loop:
+        return Verdict.failed(f"hot loop: {trial.loop}", *trial.excerpt(), symptom=Symptom.LOOP, likeness="loop")
+    return None
+
+
+def _without_numbers(text: str) -> str:
+    """Returns a text without what differs between equal failures: numbers, and the tokens of copies."""
+    return re.sub(r"\b\w*\d\w*\b", "…", text)
 
 
 def _has_lost_its_lease(trial: Trial) -> bool:
@@ -285,7 +367,7 @@ def judge_convergence(trial: Trial) -> Verdict | None:
         text = f"an --expect for {copy.names()[0]} is not met after {trial.now - copy.created_at:.0f} s"
     else:
         return None
-    return Verdict.failed(text, *trial.excerpt(), by_time=not _has_given_up(trial))
+    return Verdict.failed(text, *trial.excerpt(), by_time=not _has_given_up(trial), symptom=Symptom.NO_REACTION)
 
 
 def _has_given_up(trial: Trial) -> bool:

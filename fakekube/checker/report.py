@@ -1,70 +1,30 @@
-"""The report of a check: Python values, a table for the terminal, JSON, and JUnit XML.
+"""The report of a check: Python values, a table for the terminal, and report.json. Other forms are in `report_files`.
 
-Invariant: `report.json` has exactly the members client and rules, and each rule has id, verdict, legality, evidence, source.
+Invariant: the reason of a verdict is never shortened.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
+from fakekube.checker import report_files
+from fakekube.checker.report_data import CheckResult, ProvocationReport, RuleReport
 from fakekube.checker.rule import Outcome
 
-__all__ = ["Report", "RuleReport"]
+__all__ = ["ProvocationReport", "Report", "RuleReport"]
 
 _WIDTH = 118
+#: Where the reasons begin in the table.
+_INDENT = 21
 
 
 @dataclass(slots=True, frozen=True)
-class RuleReport:
-    """The result for one rule id: the worst verdict of its provocations."""
-
-    id: str
-    verdict: str
-    """pass, fail, warn or not exercised."""
-    legality: str
-    """The class of the provocation with this verdict: A, B or C."""
-    evidence: Sequence[str]
-    """The reason first, then lines of the trace."""
-    source: str
-    obligation: str
-    advice: str
-
-    def as_json(self) -> dict[str, Any]:
-        """Returns the rule's member of report.json."""
-        return {
-            "id": self.id,
-            "verdict": self.verdict,
-            "legality": self.legality,
-            "evidence": list(self.evidence),
-            "source": self.source,
-        }
-
-
-@dataclass(slots=True, frozen=True)
-class Report:
-    """The result of a check."""
-
-    client: str
-    rules: Sequence[RuleReport]
-
-    @property
-    def ok(self) -> bool:
-        """Whether no rule is broken."""
-        return not self.failures
-
-    @property
-    def failures(self) -> list[RuleReport]:
-        """The rules that are broken."""
-        return self.of(Outcome.FAIL)
-
-    def of(self, verdict: str) -> list[RuleReport]:
-        """Returns the rules with a verdict."""
-        return [rule for rule in self.rules if rule.verdict == verdict]
+class Report(CheckResult):
+    """The result of a check, in all its forms."""
 
     def __getitem__(self, rule: str) -> RuleReport:
         """Returns the result for a rule id. Raises KeyError for a rule that was not checked."""
@@ -74,7 +34,7 @@ class Report:
         raise KeyError(rule)
 
     def require_ok(self) -> None:
-        """Raises AssertionError with the table if a rule is broken."""
+        """Raises AssertionError with the table if a rule is broken, or not enough was exercised."""
         if not self.ok:
             raise AssertionError(f"{len(self.failures)} obligations are broken\n{self}")
 
@@ -82,53 +42,70 @@ class Report:
 
     def as_json(self) -> dict[str, Any]:
         """Returns the content of report.json."""
-        return {"client": self.client, "rules": [rule.as_json() for rule in self.rules]}
+        from fakekube import __version__
+
+        return {
+            "client": self.client,
+            "version": __version__,
+            "seed": self.seed,
+            "profile": self.profile,
+            "seconds": round(self.seconds, 1),
+            "exit_code": self.exit_code,
+            "remarks": list(self.remarks),
+            "rules": [rule.as_json() for rule in self.rules],
+        }
 
     def write_json(self, path: Path | str) -> None:
         """Writes report.json. Raises OSError."""
         Path(path).write_text(json.dumps(self.as_json(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
     def write_junit(self, path: Path | str) -> None:
-        """Writes JUnit XML with a test case for each rule; a warning passes and has its reason in system-out. Raises OSError."""
-        suite = ElementTree.Element(
-            "testsuite",
-            name="fakekube check",
-            tests=str(len(self.rules)),
-            failures=str(len(self.failures)),
-            errors="0",
-            skipped=str(len(self.of(Outcome.NOT_EXERCISED))),
-        )
-        for rule in self.rules:
-            case = ElementTree.SubElement(
-                suite, "testcase", classname=_valid_xml(self.client), name=f"{rule.id} {rule.obligation}"
-            )
-            first, text = (rule.evidence or ("",))[0], "\n".join(rule.evidence)
-            if rule.verdict == Outcome.FAIL:
-                ElementTree.SubElement(case, "failure", message=_valid_xml(first)).text = _valid_xml(text)
-            elif rule.verdict == Outcome.NOT_EXERCISED:
-                ElementTree.SubElement(case, "skipped", message=_valid_xml(first))
-            elif text:
-                ElementTree.SubElement(case, "system-out").text = _valid_xml(f"{rule.verdict}: {text}")
-        ElementTree.ElementTree(suite).write(path, encoding="utf-8", xml_declaration=True)
+        """Writes JUnit XML with a test case for each provocation. Raises OSError."""
+        report_files.write_junit(self, Path(path))
+
+    def write_sarif(self, path: Path | str) -> None:
+        """Writes SARIF 2.1.0 with a result for each failure and warning. Raises OSError."""
+        report_files.write_sarif(self, Path(path))
+
+    def write_summary(self, path: Path | str) -> None:
+        """Appends a summary in Markdown to a file, as GitHub expects it. Raises OSError."""
+        with Path(path).open("a", encoding="utf-8") as file:
+            file.write(report_files.markdown(self))
 
     def table(self) -> str:
-        """Returns a line for each rule; broken and suspected rules also have the obligation, the advice and the source."""
+        """Returns the verdict and the reason for each rule; broken and suspected rules also have what to do.
+
+        Rules with the cause of another one follow it.
+        """
         lines = [f"client: {self.client}", ""]
+        followers = {rule.same_as for rule in self.rules if rule.same_as}
         for rule in self.rules:
-            first = rule.evidence[0] if rule.evidence else rule.obligation
-            lines.append(_cut(f"{rule.id:<4}{rule.verdict:<14}{rule.legality:<3}{first}"))
-            if rule.verdict in (Outcome.FAIL, Outcome.WARN):
-                lines.append(f"{'':<21}rule:   {rule.obligation}")
-                lines.append(f"{'':<21}fix:    {rule.advice}")
-                lines.append(f"{'':<21}source: {rule.source}")
+            if rule.same_as:
+                continue
+            lines += self._lines(rule)
+            if rule.id in followers:
+                for one in self.rules:
+                    if one.same_as == rule.id:
+                        lines += _wrapped(f"  {one.id}", one.verdict, one.legality, f"same cause as {rule.id}: {_first(one)}")
         counts = ", ".join(f"{len(self.of(outcome))} {outcome}" for outcome in Outcome)
-        return "\n".join([*lines, "", counts])
+        return "\n".join([*lines, "", *self.remarks, f"{counts}; seed {self.seed}, {self.seconds:.0f} s"])
+
+    @staticmethod
+    def _lines(rule: RuleReport) -> list[str]:
+        verdict = "accepted" if rule.accepted is not None and rule.verdict == Outcome.FAIL else rule.verdict
+        lines = _wrapped(rule.id, verdict, rule.legality, _first(rule))
+        if rule.verdict in (Outcome.FAIL, Outcome.WARN):
+            if rule.accepted:
+                lines += _wrapped("", "", "", f"accepted: {rule.accepted}")
+            for word, text in (("rule:   ", rule.obligation), ("fix:    ", rule.advice), ("source: ", rule.source)):
+                lines += _wrapped("", "", "", word + text)
+        return lines
 
     def details(self) -> str:
         """Returns the evidence of broken and suspected rules, with the trace."""
         parts = []
         for rule in self.rules:
-            if rule.verdict in (Outcome.FAIL, Outcome.WARN):
+            if rule.verdict in (Outcome.FAIL, Outcome.WARN) and not rule.same_as:
                 shown = "\n".join(f"    {line}" for line in rule.evidence)
                 parts.append(f"{rule.id} {rule.verdict}: {rule.obligation}\n{shown}")
         return "\n\n".join(parts)
@@ -137,10 +114,12 @@ class Report:
         return "\n\n".join(part for part in (self.table(), self.details()) if part)
 
 
-def _cut(line: str) -> str:
-    return line if len(line) <= _WIDTH else f"{line[: _WIDTH - 1]}…"
+def _first(rule: RuleReport) -> str:
+    return rule.evidence[0] if rule.evidence else rule.obligation
 
 
-def _valid_xml(text: str) -> str:
-    """Replaces the characters that XML cannot represent."""
-    return "".join(letter if letter >= " " or letter in "\t\n\r" else "\ufffd" for letter in text)
+def _wrapped(name: str, verdict: str, legality: str, text: str) -> list[str]:
+    """Returns the lines of a row; a long text continues on lines of its own."""
+    parts = textwrap.wrap(text, _WIDTH - _INDENT, break_long_words=False) or [""]
+    begin = f"{name:<4}{verdict:<14}{legality:<3}"
+    return [begin + parts[0], *(" " * _INDENT + part for part in parts[1:])]

@@ -1,21 +1,23 @@
 """The base class of rules: an obligation of clients, a provocation, and a verdict.
 
-Several rules may have the same id and different provocations. They are one row of the report, with the worst of their verdicts.
+Several rules may have the same id and different provocations. They are one row of the report.
 
-Invariant: a rule has no state of its own; the state of one run is in its `Trial`.
+Invariant: each run has a rule of its own, made from the class. What a run has to remember between `provoke` and `judge` are
+attributes of this object, and nothing else.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 if TYPE_CHECKING:
+    from fakekube.checker.baseline import Baseline
     from fakekube.checker.trial import Trial
 
-__all__ = ["NotExercised", "Outcome", "Rule", "Verdict"]
+__all__ = ["NotExercised", "Outcome", "Rule", "Symptom", "Verdict"]
 
 
 class NotExercised(Exception):
@@ -31,31 +33,53 @@ class Outcome(StrEnum):
     NOT_EXERCISED = "not exercised"
 
 
+class Symptom(StrEnum):
+    """What a failure looks like if any rule may show it. A failure with a symptom may be due to a step of the provocation, and
+    equal failures of several rules may have one cause."""
+
+    ENDED = "the client ended"
+    LOOP = "it sends requests without a pause"
+    NO_PAUSE = "no backoff"
+    NO_REACTION = "it does not react any more"
+
+
 @dataclass(slots=True, frozen=True)
 class Verdict:
-    """The result of one run of a rule.
-
-    `by_time`: the verdict depends on a timeout, so that a second run has to confirm it.
-    """
+    """The result of one run of a rule."""
 
     outcome: Outcome
     evidence: Sequence[str] = ()
     """The reason first, then lines of the trace."""
     by_time: bool = False
+    """The verdict depends on a timeout, so that a second run has to confirm it."""
     by_chance: bool = False
     """The random choices of a correct client may look like this failure, so that only the second run counts."""
+    symptom: Symptom | None = None
+    """None if the evidence is specific to the rule."""
+    likeness: str = ""
+    """Equal for failures with the same symptom and the same cause, such as the last words of a client that ended."""
+    calm: float | None = None
+    """For a client that ended: for how many seconds nothing had happened before."""
 
     @classmethod
     def passed(cls, *evidence: str) -> Verdict:
         return cls(Outcome.PASS, evidence)
 
     @classmethod
-    def failed(cls, *evidence: str, by_time: bool = False, by_chance: bool = False) -> Verdict:
-        return cls(Outcome.FAIL, evidence, by_time or by_chance, by_chance)
+    def failed(
+        cls,
+        *evidence: str,
+        by_time: bool = False,
+        by_chance: bool = False,
+        symptom: Symptom | None = None,
+        likeness: str = "",
+        calm: float | None = None,
+    ) -> Verdict:
+        return cls(Outcome.FAIL, evidence, by_time or by_chance, by_chance, symptom, likeness, calm)
 
     @classmethod
-    def warned(cls, *evidence: str) -> Verdict:
-        return cls(Outcome.WARN, evidence)
+    def warned(cls, *evidence: str, symptom: Symptom | None = None) -> Verdict:
+        return cls(Outcome.WARN, evidence, symptom=symptom)
 
     @classmethod
     def not_exercised(cls, *evidence: str) -> Verdict:
@@ -63,7 +87,7 @@ class Verdict:
 
     def suspected(self) -> Verdict:
         """Returns a warning instead of a failure; other verdicts unchanged."""
-        return Verdict.warned(*self.evidence) if self.outcome is Outcome.FAIL else self
+        return replace(self, outcome=Outcome.WARN, by_time=False, by_chance=False) if self.outcome is Outcome.FAIL else self
 
 
 class Rule:
@@ -76,6 +100,8 @@ class Rule:
 
     id: ClassVar[str]
     """The id in docs/client-rules.md."""
+    name: ClassVar[str]
+    """A word that tells the provocation from the others of the same id: `--again W8/slices`."""
     provocation: ClassVar[str]
     """A short description, different for each rule with the same id. The seed of the rule's random choices depends on it."""
     obligation: ClassVar[str]
@@ -86,10 +112,26 @@ class Rule:
     legality: ClassVar[str] = "A"
     """A: kube-apiserver does it, B: the contract allows it, C: the network does it."""
 
+    fast: ClassVar[bool] = False
+    """Whether the rule belongs to the profile fast."""
+    decisive: ClassVar[bool] = False
+    """Whether the row of the id is "not exercised" if this provocation is, although others passed."""
+    steps: ClassVar[Sequence[str]] = ()
+    """The ids of the rules whose faults this provocation uses as steps, such as W5 for the normal end of a watch."""
+    is_step: ClassVar[bool] = False
+    """Whether this provocation is the one that tells whether a client survives the step with its id."""
+    watches: ClassVar[bool] = False
+    """Whether the rule is about a client that watches."""
+    restarts: ClassVar[bool] = False
+    """Whether the provocation kills the client and starts it again, which is impossible for a function."""
     at_start: ClassVar[bool] = False
     """Whether the provocation begins before the client starts. Otherwise it begins after the client has reacted to a copy."""
     converges: ClassVar[bool] = True
     """Whether the client must react to a fresh copy afterwards."""
+    in_every_run: ClassVar[bool] = False
+    """Whether the rule provokes nothing and inspects the traces of the runs of all rules."""
+    distorts: ClassVar[bool] = False
+    """Whether the provocation answers what a trace cannot be judged by, so that no rule inspects its run."""
     on_baseline: ClassVar[bool] = False
     """Whether the rule provokes nothing and judges the baseline run."""
     expected_seconds: ClassVar[float] = 5.0
@@ -100,9 +142,22 @@ class Rule:
     fallback: ClassVar[type[Rule] | None] = None
     """The rule to run instead of this one if the client does not react before the provocation."""
 
+    @property
+    def key(self) -> str:
+        """The id and the name, such as W8/slices."""
+        return f"{self.id}/{self.name}"
+
+    def fresh(self) -> Self:
+        """Returns a rule of the same class for another run."""
+        return type(self)()
+
     def cluster_arguments(self) -> Mapping[str, Any]:
         """Returns arguments of `Cluster` for this rule."""
         return {}
+
+    def require(self, baseline: Baseline) -> None:
+        """Called before anything is started. Raises NotExercised if the baseline run or the sample already shows that the rule
+        does not apply to the client."""
 
     def prepare(self, trial: Trial) -> None:
         """Called before the client starts. Raises NotExercised."""
@@ -118,6 +173,10 @@ class Rule:
     def judge(self, trial: Trial) -> Verdict:
         """Returns the verdict: that of `find_failure`, else of the process and of convergence, else of `judge_trace`."""
         return self.find_failure(trial) or trial.common_verdict() or self.judge_trace(trial)
+
+    def inspect(self, trial: Trial) -> Verdict | None:
+        """Returns a failure that the trace of a run of any rule shows; None if there is none. Called if `in_every_run`."""
+        return None
 
     def judge_trace(self, trial: Trial) -> Verdict:
         """Returns the verdict for a client that still runs and has converged."""

@@ -14,12 +14,14 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from fakekube.apimachinery.codecs import yaml
 from fakekube.base.private_files import write_private
 from fakekube.checker.default_sample import default_sample
 from fakekube.checker.expectations import Expectations
+from fakekube.checker.inspections import Inspections
+from fakekube.checker.kept_runs import keep_run
 from fakekube.checker.process import Starter
 from fakekube.checker.sample import Sample
 from fakekube.checker.stalls import Stalls
@@ -27,6 +29,7 @@ from fakekube.cluster.testing.kubeconfig import write_kubeconfig
 
 if TYPE_CHECKING:
     from fakekube.checker.baseline import Baseline
+    from fakekube.checker.rule import Verdict
     from fakekube.checker.trial import Trial
     from fakekube.cluster import Cluster
 
@@ -51,7 +54,12 @@ class Session:
         quiet: seconds without a request after which the baseline run considers a reaction complete.
         start_timeout: how many seconds a client may take until its first request.
         timeout: seconds after which the remaining rules are not exercised; None for no limit.
+        depth: the profile of rules, fast or full.
+        kept: the folder in which the trace and the output of each run are kept; None if they are not.
     """
+
+    #: Why a rule has no verdict if the timeout has passed.
+    TIME_IS_UP: ClassVar[str] = "the timeout of the check had passed"
 
     starter: Starter
     sample: Sample
@@ -63,6 +71,8 @@ class Session:
     quiet: float = 0.8
     start_timeout: float = START_TIMEOUT
     timeout: float | None = None
+    depth: str = "full"
+    kept: Path | None = None
 
     def __post_init__(self) -> None:
         self.baseline: Baseline | None = None
@@ -70,9 +80,11 @@ class Session:
         self.stopping = threading.Event()
         """Set when the check is aborted."""
         self.stalls = Stalls()
+        self.inspections = Inspections()
         self.baseline_requests = 0
         """How many requests the client sent for the copies of the baseline run."""
-        self.starting = threading.BoundedSemaphore(max(os.cpu_count() or 1, 1))
+        self.processors = max(os.cpu_count() or 1, 1)
+        self.starting = threading.BoundedSemaphore(self.processors)
         self._folder = tempfile.TemporaryDirectory(prefix="fakekube-check-", ignore_cleanup_errors=True)
         self._folders = 0
         self._numbering = threading.Lock()
@@ -113,21 +125,21 @@ class Session:
         """Returns whether the timeout of the check has passed."""
         return self.timeout is not None and time.monotonic() - self._begun > self.timeout
 
-    @property
-    def ends_by_itself(self) -> bool:
-        """Whether the client of the baseline run has ended, although nothing was provoked."""
-        baseline = self.baseline
-        return baseline is not None and baseline.trial.process is not None and baseline.trial.process.exit_code() is not None
-
     def default_sample(self, trial: Trial) -> Sample:
         """Returns a sample of the resources that the client watches. Raises NotExercised if there is none for them."""
         watched = [(call.collection, call) for call in trial.trace if call.is_watch or call.is_list]
         return default_sample(watched)
 
+    def keep(self, trial: Trial, verdict: Verdict | None) -> None:
+        """Writes the trace and the output of a run into the folder of the user, if there is one. Raises OSError."""
+        if self.kept is not None:
+            keep_run(self.kept, trial, verdict)
+
     def close(self) -> None:
         """Stops the client of the baseline run and deletes all files."""
         if self.baseline is not None:
             self.baseline.trial.close()
+            self.keep(self.baseline.trial, None)
         self.starter.close()
         self._folder.cleanup()
 

@@ -19,10 +19,12 @@ if TYPE_CHECKING:
     from fakekube.cluster import Cluster
     from fakekube.powers.exchange import Exchange
 
-__all__ = ["LEASES", "WRITES", "Call", "Event", "Stream", "StreamKey", "Trace", "excerpt", "failed"]
+__all__ = ["CLOSED", "LEASES", "WRITES", "Call", "Event", "Stream", "StreamKey", "Trace", "excerpt", "failed", "lines_of"]
 
 WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 LEASES = "leases.coordination.k8s.io"
+#: How a watch ended whose connection the client has closed.
+CLOSED = "closed by the client"
 #: The status codes of watches that deliver events: over HTTP, and over a WebSocket.
 _STREAMS = frozenset({200, 101})
 #: Query parameters that evidence does not show.
@@ -182,7 +184,7 @@ class Call:
     @property
     def may_be_unread(self) -> bool:
         """Whether this is a watch whose connection broke, so that the client need not have read the last events."""
-        return self.ended in ("closed by the client", "cut by a fault")
+        return self.ended in (CLOSED, "cut by a fault")
 
     @property
     def is_open(self) -> bool:
@@ -313,7 +315,7 @@ def failed(call: Call) -> bool:
     if call.dropped or (call.status is not None and call.status >= 400):
         return True
     end = call.end
-    if not call.is_watch or end is None or call.ended == "closed by the client":
+    if not call.is_watch or end is None or call.ended == CLOSED:
         return False
     has_events = any(event.type not in ("ERROR", "BOOKMARK") for event in call.events)
     return bool((call.ended or "").startswith("error")) or (end - call.at < 1.0 and not has_events)
@@ -378,13 +380,34 @@ class Trace:
 _EXCERPT = 12
 
 
-def excerpt(calls: Sequence[Call]) -> list[str]:
-    """Returns lines of evidence for calls: the first and the last ones; equal calls in a row share a line."""
+def excerpt(calls: Sequence[Call], begins: int | None = None) -> list[str]:
+    """Returns lines of evidence for calls: the first and the last ones; equal calls in a row share a line.
+
+    `begins`: the mark at which the provocation began; a line shows where this is.
+    """
     lines = []
-    for _, group in groupby(calls, lambda call: str(call).partition(" s  ")[2]):
+    for (after, _), group in groupby(
+        calls, lambda call: (begins is not None and call.number > begins, str(call).partition(" s  ")[2])
+    ):
         same = list(group)
+        if after and _BEGINS not in lines:
+            lines.append(_BEGINS)
         lines.append(f"{same[0]} ({len(same)} times until {same[-1].at:.2f} s)" if len(same) > 1 else str(same[0]))
     if len(lines) > _EXCERPT:
         half = _EXCERPT // 2
         return [*lines[:half], f"          … {len(lines) - 2 * half} more …", *lines[-half:]]
     return lines
+
+
+def lines_of(calls: Sequence[Call], begins: int | None = None) -> list[str]:
+    """Returns a line for each call, and one where the provocation began."""
+    lines = []
+    for call in calls:
+        if begins is not None and call.number > begins and _BEGINS not in lines:
+            lines.append(_BEGINS)
+        lines.append(str(call))
+    return lines
+
+
+#: The line of evidence that shows where the provocation began.
+_BEGINS = "          ---- the provocation begins ----"

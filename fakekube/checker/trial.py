@@ -5,7 +5,7 @@ Invariant: only copies that are not deleted, and calls since the provocation, ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from fakekube.checker.reaction import Copy, Effect
 from fakekube.checker.rule import NotExercised, Rule, Verdict
 from fakekube.checker.sample import changes_of_texts, new_token
 from fakekube.checker.timeouts import reaction_timeout
-from fakekube.checker.trace import Call, Stream, StreamKey, excerpt
+from fakekube.checker.trace import CLOSED, Call, Stream, StreamKey, excerpt, lines_of
 from fakekube.controllers.client import ApiError, UnknownResource
 
 if TYPE_CHECKING:
@@ -59,16 +59,17 @@ class Trial(ClientRun):
         """A copy for which an expectation of the user is not met."""
         self.notes: list[str] = []
         """Evidence for a passed rule."""
-        self.memory: dict[str, Any] = {}
-        """Values that a rule passes from `provoke` to `judge`."""
 
     # ------------------------------------------------------------ stimuli
 
-    def stimulate(self, change: Callable[[Object], None] | None = None, *, token: str = "") -> Copy:
+    def stimulate(
+        self, change: Callable[[Object], None] | None = None, *, token: str = "", only: Container[int] | None = None
+    ) -> Copy:
         """Creates a fresh copy of the sample.
 
         Args:
             change: changes each object before it is created.
+            only: the positions in the sample of the objects to change; all by default.
             token: the token of a deleted copy, to use its names again.
 
         Raises NotExercised if the API refuses the copy.
@@ -77,8 +78,8 @@ class Trial(ClientRun):
         mark = self.trace.mark()
         made: list[Object] = []
         resources: list[str] = []
-        for obj in self.sample.copies(token):
-            if change is not None:
+        for number, obj in enumerate(self.sample.copies(token)):
+            if change is not None and (only is None or number in only):
                 change(obj)
             try:
                 created = self.cluster.create(obj)
@@ -194,11 +195,27 @@ class Trial(ClientRun):
 
     def excerpt(self, calls: Sequence[Call] | None = None) -> list[str]:
         """Returns lines of the trace as evidence: of the given calls, else the last watches before the provocation and all calls
-        since."""
+        since. A line marks where the provocation began."""
+        begins = self.provoked_at if self.provoked and self.rule is not None else None
         if calls is not None:
-            return excerpt(calls)
+            return excerpt(calls, begins)
         begun = [call for call in self.trace.since() if call.is_watch and call.number <= self.provoked_at][-_WATCHES_BEFORE:]
-        return excerpt([*begun, *self.trace.since(self.provoked_at)])
+        return excerpt([*begun, *self.trace.since(self.provoked_at)], begins)
+
+    def whole_trace(self) -> list[str]:
+        """Returns a line for each request of the client, and one where the provocation began."""
+        begins = self.provoked_at if self.provoked and self.rule is not None else None
+        return lines_of(self.trace.since(), begins)
+
+    def calm(self) -> float:
+        """Returns for how many seconds nothing had happened before the client ended: no request, and no change or fault."""
+        watches = [call for call in self.trace.since() if call.is_watch]
+        closed = [call.end for call in watches if call.end is not None and call.ended == CLOSED]
+        ended = self.ended_at or max(closed, default=self.now)
+        times = [call.at for call in self.trace.since()]
+        times += [call.end for call in watches if call.end is not None and call.ended != CLOSED]
+        times += [copy.created_at for copy in self.copies]
+        return ended - max((at for at in times if at <= ended), default=self.started_at)
 
     # ------------------------------------------------------------ provocations
 

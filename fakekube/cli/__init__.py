@@ -1,8 +1,8 @@
 """The command line: `fakekube serve`, `run`, `check`, `export`, `record`, `server` and `envtest`.
 
 Exit codes: 0 if a signal ended a served cluster, the exit code of the command for `run`, 2 for errors before a cluster is ready
-(an invalid flag, a port in use, an invalid manifest), which are reported in one line. `check` exits with 0 if no rule is broken,
-with 1 if one is, and with 3 if the client sent no requests or did not finish its run without faults.
+(an invalid flag, a port in use, an invalid manifest), which are reported in one line. The exit codes of `check` are in its
+module.
 """
 
 from __future__ import annotations
@@ -11,12 +11,10 @@ import gc
 import os
 import re
 import shlex
-import shutil
 import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -301,55 +299,14 @@ def _envtest(options: Options) -> int:
     return 0
 
 
-# ---------------------------------------------------------------- check
+# ---------------------------------------------------------------- check and record
 
 
 def _check(options: Options) -> int:
-    """Checks a client and prints the report."""
-    from fakekube.checker import BaselineFailed, UnknownRule, check
-    from fakekube.cluster.testing.manifests import ManifestError
+    from fakekube.cli.check import check
 
-    if shutil.which(options.rest[0]) is None:
-        raise UsageError(f"{options.rest[0]}: no such command")
-    started = time.monotonic()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends all clients, as Ctrl-C does
     _collect_seldom()
-
-    def progress(line: str) -> None:
-        print(f"{time.monotonic() - started:6.1f} s  {line}", file=sys.stderr, flush=True)
-
-    try:
-        report = check(
-            options.rest,
-            sample=options.sample,
-            rules=options.rules,
-            legality=options.legality,
-            idle=options.idle,
-            seconds=options.seconds,
-            expect=options.expect,
-            seed=options.seed,
-            profile=options.profile,
-            timeout=options.timeout,
-            progress=progress,
-        )
-    except (UnknownRule, ManifestError, ValueError) as problem:
-        raise UsageError(str(problem)) from None
-    except OSError as problem:
-        raise UsageError(f"{problem.filename or options.rest[0]}: {problem.strerror}") from None
-    except BaselineFailed as problem:
-        print(f"fakekube: {problem}", file=sys.stderr)
-        return 3
-    except KeyboardInterrupt:
-        return 130
-    print(report)
-    try:
-        if options.report is not None:
-            report.write_json(options.report)
-        if options.junit is not None:
-            report.write_junit(options.junit)
-    except OSError as problem:
-        raise UsageError(f"{problem.filename}: {problem.strerror}") from None
-    return 0 if report.ok else 1
+    return check(options)
 
 
 def _record(options: Options) -> int:

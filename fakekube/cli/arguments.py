@@ -69,7 +69,7 @@ class Options:
     legality: str = "A,C"
     idle: float | None = None
     """Seconds."""
-    seconds: float = 10.0
+    seconds: float | None = None
     """How long `check` provokes repeated failures."""
     timeout: float | None = None
     """Seconds."""
@@ -77,6 +77,16 @@ class Options:
     seed: int = 0
     report: Path | None = None
     junit: Path | None = None
+    sarif: Path | None = None
+    summary: Path | None = None
+    keep: Path | None = None
+    again: str | None = None
+    accept: str | None = None
+    excluded: str | None = None
+    require: str | None = None
+    min_exercised: int | None = None
+    strict: bool = False
+    allow_timeout: bool = False
 
 
 _PARTS_OF_NAMES = {"system:serviceaccount": 4, "system:node": 3}
@@ -256,6 +266,9 @@ def _add_check(check: argparse.ArgumentParser) -> None:
         "(an object of each resource that the client watches)",
     )
     which = check.add_mutually_exclusive_group()
+    which.add_argument(
+        "--again", metavar="W8/slices", help="only this provocation, as the report names it; give the --seed of that report, too"
+    )
     which.add_argument("--rules", metavar="W1,R2", help="check only these rules, with all their provocations (all rules)")
     which.add_argument("--all", action="store_const", const="A,B,C", dest="legality", help="provocations of all classes")
     which.add_argument(
@@ -264,7 +277,9 @@ def _add_check(check: argparse.ArgumentParser) -> None:
     check.add_argument(
         "--idle", type=_seconds, metavar="SECONDS", help="the time without events after which the client ends a watch"
     )
-    check.add_argument("--seconds", type=_seconds, metavar="N", help="how long to provoke repeated failures (10)")
+    check.add_argument(
+        "--seconds", type=_seconds, metavar="N", help="how long to provoke repeated failures (10; 5 in the profile fast)"
+    )
     check.add_argument(
         "--timeout", type=_seconds, metavar="SECONDS", help="the time for the whole check; what is left then is not exercised"
     )
@@ -275,9 +290,31 @@ def _add_check(check: argparse.ArgumentParser) -> None:
         help="an object or field that shows the client's reaction, with {name} for the name of a copy; may be repeated",
     )
     check.add_argument("--seed", type=int, metavar="N", help="the seed of random choices (0)")
-    check.add_argument("--profile", choices=PROFILES, help="cluster runs all controllers, apiserver none (cluster)")
-    check.add_argument("--report", type=Path, metavar="FILE", help="write report.json")
-    check.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit XML")
+    check.add_argument(
+        "--profile",
+        metavar="fast|full",
+        help="fast: the provocations that find most, in less than a minute; full: all (fast if CI is set, else full). "
+        "apiserver or envtest, after a comma or alone: the controllers of the clusters (cluster, all)",
+    )
+    demands = check.add_argument_group("demands")
+    demands.add_argument(
+        "--accept", metavar="W7,N2|FILE", help="rules whose failure is accepted, or a file with a line `W7: reason` for each"
+    )
+    demands.add_argument("--except", metavar="W7,N2", dest="excluded", help="rules that do not run")
+    demands.add_argument("--require", metavar="W1,W5", help="exit with 4 if one of these rules is not exercised")
+    demands.add_argument("--min-exercised", type=int, metavar="N", help="exit with 4 if fewer rules are exercised")
+    demands.add_argument("--strict", action="store_true", default=None, help="warnings are failures")
+    demands.add_argument(
+        "--allow-timeout", action="store_true", default=None, help="rules that --timeout leaves unexercised are no failure"
+    )
+    results = check.add_argument_group("results")
+    results.add_argument("--report", type=Path, metavar="FILE", help="write report.json")
+    results.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit XML with a case for each provocation")
+    results.add_argument("--sarif", type=Path, metavar="FILE", help="write SARIF for code scanning")
+    results.add_argument(
+        "--summary", type=Path, metavar="FILE", help="append a summary in Markdown (also to $GITHUB_STEP_SUMMARY if it is set)"
+    )
+    results.add_argument("--keep", type=Path, metavar="DIR", help="keep the trace and the client's output of each provocation")
 
 
 def _add_server_flags(command: argparse.ArgumentParser) -> None:

@@ -100,6 +100,9 @@ CIRCLES: Mapping[frozenset[str], str] = {
     frozenset(
         {
             "checker.baseline",
+            "checker.kept_runs",
+            "checker.inspections",
+            "checker.client_writes",
             "checker.judges",
             "checker.client_run",
             "checker.session",

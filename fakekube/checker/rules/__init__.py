@@ -12,6 +12,7 @@ from fakekube.checker.rules import (
     credentials,
     deletions,
     discovery,
+    every_run,
     identity,
     idle,
     initial_events,
@@ -26,7 +27,7 @@ from fakekube.checker.rules import (
     watch_events,
 )
 
-__all__ = ["UnknownRule", "all_rules", "chosen", "in_order"]
+__all__ = ["UnknownRule", "all_rules", "chosen", "find_provocation", "in_order", "known_ids", "step_rule"]
 
 _FAMILIES = (
     watch_errors.RULES,
@@ -47,6 +48,7 @@ _FAMILIES = (
     user_agent.RULES,
     idle.RULES,
     sieve.RULES,
+    every_run.RULES,
 )
 
 #: The first letters of ids, in the order of docs/client-rules.md.
@@ -67,14 +69,37 @@ def in_order(rules: Sequence[Rule]) -> list[Rule]:
     return sorted(rules, key=lambda rule: (_ORDER.index(rule.id[0]), int(rule.id[1:])))
 
 
+def known_ids(ids: Sequence[str]) -> list[str]:
+    """Returns ids in capital letters. Raises UnknownRule for one that no rule has."""
+    known, wanted = _ids(all_rules()), [one.upper() for one in ids]
+    unknown = sorted({one for one in wanted if one not in known})
+    if unknown:
+        raise UnknownRule(f"there is no rule {', '.join(unknown)}; there are {', '.join(known)}")
+    return wanted
+
+
+def step_rule(step: str) -> Rule:
+    """Returns the rule that tells whether a client survives the step with this id. Raises LookupError."""
+    return next(made() for family in _FAMILIES for made in family if made.is_step and made.id == step)
+
+
+def find_provocation(key: str) -> Rule:
+    """Returns the rule for a key such as W8/slices; the id alone is enough if it has one provocation. Raises UnknownRule."""
+    id_, _, name = key.partition("/")
+    rules = [rule for rule in all_rules() if rule.id == known_ids([id_])[0]]
+    found = [rule for rule in rules if rule.name == name.lower()] if name else rules
+    if len(found) != 1:
+        raise UnknownRule(f"{key} is not a provocation; there are {', '.join(rule.key for rule in rules)}")
+    return found[0]
+
+
 def chosen(ids: Sequence[str] | None, legality: Sequence[str]) -> list[Rule]:
     """Returns the rules with the given ids; without ids, the rules of the given classes. Raises UnknownRule."""
     known = all_rules()
     if ids is not None:
-        wanted = {one.upper() for one in ids}
-        unknown = wanted - {rule.id for rule in known}
-        if unknown or not wanted:
-            raise UnknownRule(f"there is no rule {', '.join(sorted(unknown))}; there are {', '.join(_ids(known))}")
+        wanted = known_ids(ids)
+        if not wanted:
+            raise UnknownRule(f"no rule is named; there are {', '.join(_ids(known))}")
         return [rule for rule in known if rule.id in wanted]
     classes = {one.upper() for one in legality}
     if not classes or not classes <= {"A", "B", "C"}:

@@ -12,6 +12,7 @@ from fakekube.checker.rule import NotExercised, Rule, Verdict
 from fakekube.controllers.client import ApiError
 
 if TYPE_CHECKING:
+    from fakekube.checker.baseline import Baseline
     from fakekube.checker.trace import Call
     from fakekube.checker.trial import Trial
     from fakekube.powers.exchange import Exchange
@@ -25,7 +26,10 @@ class AppliedByOthers(Rule):
     """Another field manager owns the fields that the client applies."""
 
     id = "C7"
+    name = "others"
+    decisive = True
     provocation = "another manager has applied the same fields"
+    fast = True
     obligation = "server-side apply: a controller forces conflicts, and does not repeat a conflicting apply unchanged"
     advice = "apply only the client's own fields, with force=true and a constant fieldManager"
     source = "Kubernetes docs, server-side apply, conflicts"
@@ -33,16 +37,22 @@ class AppliedByOthers(Rule):
 
     MANAGER = "check-another-manager"
 
+    def __init__(self) -> None:
+        self.met: set[str] = set()
+        """The paths that another manager has applied, too."""
+
+    def require(self, baseline: Baseline) -> None:
+        _applies(baseline)
+
     def provoke(self, trial: Trial) -> None:
-        met: set[str] = set()
-        for resource in _applies(trial):
+        met = self.met
+        for resource in _applies(trial.baseline):
 
             def take(exchange: Exchange, resource: str = resource) -> None:
                 if exchange.path not in met and _applied_by_other(trial, exchange, self.MANAGER):
                     met.add(exchange.path)
 
             trial.faults.on("patch", resource).intercept(take, label="applied by another manager")
-        trial.memory["met"] = met
         trial.stimulate(_labelled)
 
     def judge(self, trial: Trial) -> Verdict:
@@ -66,7 +76,23 @@ class AppliedByOthers(Rule):
         return super().judge(trial)
 
     def judge_trace(self, trial: Trial) -> Verdict:
-        return Verdict.passed() if trial.memory["met"] else Verdict.not_exercised("the client applied no object that existed")
+        given_up = self._given_up(trial)
+        if given_up is not None:
+            return given_up
+        return Verdict.passed() if self.met else Verdict.not_exercised("the client applied no object that existed")
+
+    def _given_up(self, trial: Trial) -> Verdict | None:
+        """Judges whether the client leaves a conflict of managers as it is: it forces no apply, and has not done so later."""
+        applied = [call for call in trial.trace.since(trial.provoked_at) if is_apply(call)]
+        for call in applied:
+            if call.status == 409 and not any(
+                one.path == call.path and one.succeeded and one.number > call.number for one in applied
+            ):
+                return Verdict.failed(
+                    f"apply of {call.path} was refused because of another manager, and the client gave it up",
+                    *trial.excerpt([one for one in applied if one.path == call.path]),
+                )
+        return None
 
 
 #: A label that another client has set.
@@ -77,10 +103,10 @@ def _labelled(obj: Object) -> None:
     obj["metadata"].setdefault("labels", {})[_OTHER] = "kept"
 
 
-def _applies(trial: Trial) -> list[str]:
+def _applies(baseline: Baseline) -> list[str]:
     """Returns the resources that the client applies. Raises NotExercised if there are none."""
-    known = learned_writes(trial, "patch")
-    applied = {call.resource for call in trial.baseline.trial.trace.since() if is_apply(call)}
+    known = learned_writes(baseline, "patch")
+    applied = {call.resource for call in baseline.trial.trace.since() if is_apply(call)}
     found = [resource for _, resource in known if resource in applied]
     if not found:
         raise NotExercised("the client does not use server-side apply")
@@ -96,22 +122,28 @@ def _applied_by_other(trial: Trial, exchange: Exchange, manager: str) -> bool:
     if not isinstance(body, dict):
         return False
     other = copy.deepcopy(body)
-    metadata = {"name": exchange.name, **({"namespace": exchange.namespace} if exchange.namespace else {})}
-    other["metadata"] = {
-        **metadata,
-        **{key: other.get("metadata", {})[key] for key in ("labels",) if key in other.get("metadata", {})},
-    }
-    texts = [part for part in ("data", "stringData", "spec", "status") if isinstance(other.get(part), dict)]
-    if not any(_alter(other[part]) for part in texts):
+    given = other.get("metadata") or {}
+    place = {"name": exchange.name, **({"namespace": exchange.namespace} if exchange.namespace else {})}
+    other["metadata"] = {**place, **{key: given[key] for key in ("labels", "annotations") if key in given}}
+    if not any(_alter(other[part]) for part in _TEXTS if isinstance(other.get(part), dict)) and not _alter_metadata(other):
         return False
     suffix = f"/{exchange.subresource}" if exchange.subresource else ""
-    plain = exchange.path.removesuffix(suffix)
     try:
-        trial.cluster.request("GET", plain)
-        trial.cluster.apply(other, field_manager=manager, force=True)
+        trial.cluster.request("GET", exchange.path.removesuffix(suffix))
+        trial.cluster.apply(other, field_manager=manager, force=True, subresource=exchange.subresource)
     except ApiError:
         return False
     return True
+
+
+#: The parts of an object whose texts another manager changes.
+_TEXTS = ("data", "stringData", "spec", "status")
+
+
+def _alter_metadata(obj: Object) -> bool:
+    """Changes an annotation, or else a label: a client may apply metadata only."""
+    metadata = obj["metadata"]
+    return _alter(metadata.get("annotations") or {}) or _alter(metadata.get("labels") or {})
 
 
 def _alter(value: Object) -> bool:
@@ -129,23 +161,31 @@ class ConstantManager(Rule):
     """The client is restarted."""
 
     id = "C7"
+    name = "restart"
     provocation = "the client applies, is started again, and applies again"
     obligation = "server-side apply: the field manager is the same after a restart"
     advice = "name the field manager after the controller, without a process id, host name or random part"
     source = "Kubernetes docs, server-side apply, managers"
     expected_seconds = 6.0
 
+    restarts = True
+    managers: Sequence[tuple[str, set[str], set[str]]] = ()
+    """The resources, with the field managers before and after the restart."""
+
+    def require(self, baseline: Baseline) -> None:
+        _applies(baseline)
+
     def provoke(self, trial: Trial) -> None:
-        resources = _applies(trial)
+        resources = _applies(trial.baseline)
         before = _managers(trial.trace.since(), resources)
         trial.restart_client()
-        trial.memory["mark"] = mark = trial.trace.mark()
+        mark = trial.trace.mark()
         trial.converge()
         after = _managers(trial.trace.since(mark), resources)
-        trial.memory["managers"] = [(one, before[one], after[one]) for one in resources if one in before and one in after]
+        self.managers = [(one, before[one], after[one]) for one in resources if one in before and one in after]
 
     def judge_trace(self, trial: Trial) -> Verdict:
-        managers = trial.memory.get("managers") or ()
+        managers = self.managers
         for resource, before, after in managers:
             if not before & after:
                 return Verdict.failed(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from fakekube.checker.client_writes import learned_writes, require_writes
-from fakekube.checker.edits import EDITOR, drop_finalizers, edited, own_objects
+from fakekube.checker.client_writes import require_writes
+from fakekube.checker.edits import EDITOR, drop_finalizers, edited, own_object, own_objects
 from fakekube.checker.reaction import Copy, EffectKind, children_of
 from fakekube.checker.rule import NotExercised, Rule, Verdict
 from fakekube.checker.sample import new_token
@@ -16,6 +16,7 @@ from fakekube.checker.trace import LEASES
 from fakekube.controllers.client import ApiError
 
 if TYPE_CHECKING:
+    from fakekube.checker.baseline import Baseline
     from fakekube.checker.trace import Call
     from fakekube.checker.trial import Trial
 
@@ -35,7 +36,9 @@ class Conflicts(Rule):
     """Another editor writes the objects just before the client writes them."""
 
     id = "C1"
+    name = "conflict"
     provocation = "another editor writes just before the client's update"
+    fast = True
     obligation = "409 Conflict: read the object again, apply the change to it, and retry with a growing pause"
     advice = "use a helper like RetryOnConflict around read, change and update; never send the same body again"
     source = f"{_CONVENTIONS}; client-go util/retry"
@@ -43,6 +46,9 @@ class Conflicts(Rule):
 
     every: ClassVar[int] = 2
     """Every nth write of the client has a conflict."""
+
+    def require(self, baseline: Baseline) -> None:
+        require_writes(baseline, "update", "patch")
 
     def provoke(self, trial: Trial) -> None:
         self.meet(trial)
@@ -54,7 +60,7 @@ class Conflicts(Rule):
         def edit(obj: Object) -> Object:
             return edited(obj, str(next(values)))
 
-        for verb, resource in require_writes(trial, "update", "patch"):
+        for verb, resource in require_writes(trial.baseline, "update", "patch"):
             if resource == LEASES:
                 continue
             trial.faults.on(verb, resource).conflict(edit, times=2, every=self.every, label="another editor")
@@ -82,6 +88,7 @@ class LostUpdates(Conflicts):
     """Another editor writes the objects before the client's updates, as for C1; its change must survive."""
 
     id = "C2"
+    name = "update"
     provocation = "another editor writes between the client's read and its update"
     obligation = "an update has the resourceVersion that the client read, so that no change of others is lost"
     every = 1
@@ -136,7 +143,11 @@ class ForeignFields(Rule):
     """Copies have fields that the client does not know, and labels and annotations of others."""
 
     id = "C3"
+    name = "objects"
+    decisive = True
     provocation = "objects with labels, annotations and fields of others"
+    steps = ("W8",)
+    fast = True
     obligation = "a read-modify-write keeps fields that the client does not know"
     advice = "change the object as received, not a typed model of it; or patch or apply the client's own fields only"
     source = "API conventions, compatibility of unknown fields; kubernetes#111703"
@@ -145,13 +156,15 @@ class ForeignFields(Rule):
     #: A field that the client's version of the definition does not have.
     FIELD = "checkOfNewerVersion"
 
+    def require(self, baseline: Baseline) -> None:
+        require_writes(baseline, "update", "patch")
+
     def prepare(self, trial: Trial) -> None:
         for definition in trial.sample.definitions:
             _add_field(trial, definition["metadata"]["name"], self.FIELD)
         trial.cluster.settle(timeout=20.0)
 
     def provoke(self, trial: Trial) -> None:
-        require_writes(trial, "update", "patch")
         trial.stimulate(self._foreign)
 
     def _foreign(self, obj: Object) -> None:
@@ -233,32 +246,38 @@ class ForeignFieldsOfChildren(Rule):
     """Another client labels and annotates the children that the client has created."""
 
     id = "C3"
+    name = "children"
     provocation = "labels and annotations of others on what the client has made"
     obligation = ForeignFields.obligation
     advice = ForeignFields.advice
     source = ForeignFields.source
     expected_seconds = 6.0
 
+    children: Sequence[tuple[str, Object]] = ()
+    """The children of a copy with their resources, with labels and annotations of others."""
+
+    def require(self, baseline: Baseline) -> None:
+        if not baseline.reaction.children:
+            raise NotExercised("the client creates no children")
+
     def provoke(self, trial: Trial) -> None:
         subject = trial.copies[0]
         children = [
             (one, child) for one in trial.baseline.reaction.children for child in children_of(trial.cluster, subject, one)
         ]
-        if not children:
-            raise NotExercised("the client creates no children")
         change = {"metadata": {"labels": {_OTHER: "kept"}, "annotations": {EDITOR: "kept"}}}
         for resource, child in children:
             metadata = child["metadata"]
             with suppress(ApiError):
                 trial.cluster.patch(resource, metadata["name"], change, namespace=metadata.get("namespace"))
-        trial.memory["children"] = children
+        self.children = children
         touch = {"metadata": {"annotations": {"check.fakekube.dev/touched": "yes"}}}
         for resource, obj in own_objects(trial, subject):
             trial.cluster.patch(resource, obj["metadata"]["name"], touch, namespace=obj["metadata"].get("namespace"))
         trial.wait(1.0 + 4 * trial.baseline.reaction_seconds)
 
     def judge_trace(self, trial: Trial) -> Verdict:
-        for resource, child in trial.memory["children"]:
+        for resource, child in self.children:
             for now in children_of(trial.cluster, trial.copies[0], resource):
                 metadata = now["metadata"]
                 kept = _OTHER in (metadata.get("labels") or {}) and EDITOR in (metadata.get("annotations") or {})
@@ -272,10 +291,13 @@ class ForeignFieldsOfChildren(Rule):
 
 
 class Finalizers(Rule):
-    """The objects have another finalizer before the client's own."""
+    """The objects that the client writes to have another finalizer before the client's own."""
 
     id = "C4"
+    name = "kept"
+    decisive = True
     provocation = "objects with a finalizer of somebody else"
+    fast = True
     obligation = "add and remove only the client's own finalizer, guarded by resourceVersion or a JSON patch test"
     advice = "read, change metadata.finalizers and update with the resourceVersion; retry on conflict"
     source = "Kubernetes docs, finalizers; kubernetes#111643"
@@ -283,52 +305,72 @@ class Finalizers(Rule):
 
     FINALIZER = "check.fakekube.dev/other"
 
+    copy: Copy
+    lost: str = ""
+    """What the client did with the finalizer of somebody else; "" if nothing."""
+
+    def require(self, baseline: Baseline) -> None:
+        if not baseline.written:
+            raise NotExercised("the client does not write to the objects of the sample")
+
     def provoke(self, trial: Trial) -> None:
-        if not learned_writes(trial, "update", "patch"):
-            raise NotExercised("the client's reaction has no update or patch")
-        subject = trial.stimulate(self._foreign)
-        trial.memory["copy"] = subject
-        trial.memory["reacted"] = trial.await_reaction(subject)
-        self._judge_kept(trial, subject, "before its deletion")
-        if not trial.baseline.adds_finalizer or trial.memory.get("lost"):
+        baseline = trial.baseline
+        subject = self.copy = trial.stimulate(self._foreign, only=baseline.written)
+        trial.await_reaction(subject)
+        self._judge_kept(trial, subject, baseline.written, "before its deletion")
+        if not baseline.finalized or self.lost:
             return
+        before = self._present(trial, subject, baseline.finalized)
+        own = {name for _, names in before for name in names} - {self.FINALIZER}
         trial.delete(subject)
-        own = {name for _, names in self._finalizers(trial, subject) for name in names} - {self.FINALIZER}
         trial.await_until(
-            lambda: not any(own & set(names) for _, names in self._finalizers(trial, subject)), trial.reaction_timeout
+            lambda: not any(own & set(names) for _, names in self._present(trial, subject, baseline.finalized)),
+            trial.reaction_timeout,
         )
-        self._judge_kept(trial, subject, "when the client removed its own")
+        self._judge_kept(trial, subject, baseline.finalized, "when the client removed its own")
         for resource, obj in own_objects(trial, subject):
             drop_finalizers(trial, resource, obj)
 
     def _foreign(self, obj: Object) -> None:
         obj["metadata"].setdefault("finalizers", []).insert(0, self.FINALIZER)
 
-    def _finalizers(self, trial: Trial, subject: Copy) -> list[tuple[str, Sequence[str]]]:
-        return [(obj["metadata"]["name"], obj["metadata"].get("finalizers") or ()) for _, obj in own_objects(trial, subject)]
+    @staticmethod
+    def _present(trial: Trial, subject: Copy, positions: Iterable[int]) -> list[tuple[str, Sequence[str]]]:
+        """Returns the existing objects at some positions of the sample, with their finalizers."""
+        found = []
+        for number in sorted(positions):
+            obj = own_object(trial, subject, number)
+            if obj is not None:
+                found.append((f"{subject.resources[number]}/{obj['metadata']['name']}", obj["metadata"].get("finalizers") or ()))
+        return found
 
-    def _judge_kept(self, trial: Trial, subject: Copy, when: str) -> None:
-        found = self._finalizers(trial, subject)
-        lost = not all(self.FINALIZER in names for _, names in found)
-        if len(found) < len(subject.objects) or lost:
-            trial.memory["lost"] = f"{subject.names()[0]} lost the finalizer {self.FINALIZER} of another client {when}"
+    def _judge_kept(self, trial: Trial, subject: Copy, positions: Iterable[int], when: str) -> None:
+        """Notes which object at these positions has lost the finalizer of somebody else, or is gone although it had one."""
+        kept = {name for name, finalizers in self._present(trial, subject, positions) if self.FINALIZER in finalizers}
+        for number in sorted(positions):
+            name = f"{subject.resources[number]}/{subject.objects[number]['metadata']['name']}"
+            if name not in kept and not self.lost:
+                self.lost = f"{name} lost the finalizer {self.FINALIZER} of another client {when}"
 
     def judge(self, trial: Trial) -> Verdict:
-        if trial.memory.get("lost"):
-            calls = [call for call in trial.trace.since(trial.memory["copy"].mark) if call.is_write]
-            return Verdict.failed(trial.memory["lost"], *trial.excerpt(calls))
+        if self.lost:
+            calls = [call for call in trial.trace.since(self.copy.mark) if call.is_write]
+            return Verdict.failed(self.lost, *trial.excerpt(calls))
         return super().judge(trial)
 
 
 class AddedFinalizer(Finalizers):
     """Another finalizer is added between the client's read and its write."""
 
+    name = "added"
+    decisive = False
     provocation = "somebody else adds a finalizer just before the client adds its own"
 
-    def provoke(self, trial: Trial) -> None:
-        if not trial.baseline.adds_finalizer:
+    def require(self, baseline: Baseline) -> None:
+        if not baseline.finalized:
             raise NotExercised("the client adds no finalizer")
 
+    def provoke(self, trial: Trial) -> None:
         added: set[str] = set()
 
         def add(obj: Object) -> Object | None:
@@ -340,34 +382,38 @@ class AddedFinalizer(Finalizers):
             return obj
 
         token = new_token(trial.random)
+        copies = trial.sample.copies(token)
         faults = [
-            trial.faults.on("update,patch", name=obj["metadata"]["name"]).conflict(add, label="another finalizer is added")
-            for obj in trial.sample.copies(token)
+            trial.faults.on("update,patch", trial.resource_of(copies[number]), name=copies[number]["metadata"]["name"]).conflict(
+                add, label="another finalizer is added"
+            )
+            for number in trial.baseline.finalized
         ]
-        subject = trial.memory["copy"] = trial.stimulate(token=token)
+        subject = self.copy = trial.stimulate(token=token)
         trial.await_reaction(subject)
         for fault in faults:
             fault.remove()
-        if any(fault.hits for fault in faults):
-            self._judge_kept(trial, subject, "when the client added its own")
+        met = [number for number in trial.baseline.finalized if subject.objects[number]["metadata"]["uid"] in added]
+        if met:
+            self._judge_kept(trial, subject, met, "when the client added its own")
         for resource, obj in own_objects(trial, subject):
             metadata = obj["metadata"]
             kept = [name for name in metadata.get("finalizers") or () if name != self.FINALIZER]
-            trial.cluster.patch(
-                resource, metadata["name"], {"metadata": {"finalizers": kept}}, namespace=metadata.get("namespace")
-            )
+            if kept != metadata.get("finalizers", []):
+                change = {"metadata": {"finalizers": kept}}
+                trial.cluster.patch(resource, metadata["name"], change, namespace=metadata.get("namespace"))
 
 
-class RemovedFinalizer(Finalizers):
+class RemovedFinalizer(AddedFinalizer):
     """The other finalizer is removed just before the client removes its own."""
 
+    name = "removed"
     provocation = "the finalizer of somebody else is removed in between"
+    fast = False
 
     def provoke(self, trial: Trial) -> None:
-        if not trial.baseline.adds_finalizer:
-            raise NotExercised("the client adds no finalizer")
-        subject = trial.stimulate(self._foreign)
-        trial.memory["copy"] = subject
+        finalized = trial.baseline.finalized
+        subject = self.copy = trial.stimulate(self._foreign, only=finalized)
         trial.await_reaction(subject)
 
         def without(obj: Object) -> Object:
@@ -376,12 +422,20 @@ class RemovedFinalizer(Finalizers):
                 metadata["finalizers"] = [name for name in metadata.get("finalizers") or () if name != self.FINALIZER]
             return obj
 
-        for name in subject.names():
-            trial.faults.on("update,patch", name=name).conflict(without, label="another finalizer is removed")
+        faults = [
+            trial.faults.on("update,patch", subject.resources[number], name=subject.objects[number]["metadata"]["name"]).conflict(
+                without, label="another finalizer is removed"
+            )
+            for number in finalized
+        ]
         trial.delete(subject)
-        gone = trial.await_until(lambda: not own_objects(trial, subject), trial.reaction_timeout)
-        if not gone:
-            trial.memory["lost"] = f"{subject.names()[0]} still exists: the client did not remove its finalizer after a conflict"
+        if trial.await_until(lambda: not self._present(trial, subject, finalized), trial.reaction_timeout):
+            return
+        left = ", ".join(name for name, _ in self._present(trial, subject, finalized))
+        if any(fault.hits for fault in faults):
+            self.lost = f"{left} still exists: the client did not remove its finalizer after a conflict"
+        else:
+            raise NotExercised("the client did not write to the deleted object")
 
 
 RULES = (Conflicts, LostUpdates, ForeignFields, ForeignFieldsOfChildren, Finalizers, AddedFinalizer, RemovedFinalizer)

@@ -12,6 +12,7 @@ from fakekube.checker.rules.watch_errors import expire
 from fakekube.checker.waits import await_long_watches, await_requests, require_resumption
 
 if TYPE_CHECKING:
+    from fakekube.checker.baseline import Baseline
     from fakekube.checker.trace import Call
     from fakekube.checker.trial import Trial
     from fakekube.powers.exchange import Exchange
@@ -39,7 +40,9 @@ class Content(Rule):
 class Warnings(Content):
     """Answers have Warning headers: a policy warns about each write, and versions are deprecated."""
 
+    name = "warnings"
     provocation = "Warning headers"
+    fast = True
     at_start = True
 
     def prepare(self, trial: Trial) -> None:
@@ -71,7 +74,11 @@ class Warnings(Content):
 class UnknownEvent(Content):
     """A watch delivers an event of an unknown type."""
 
+    name = "event"
     provocation = "an event of an unknown type"
+    distorts = True
+    watches = True
+    steps = ("W5",)
     legality = "B"
 
     def provoke(self, trial: Trial) -> None:
@@ -108,12 +115,19 @@ def _future_event(exchange: Exchange) -> tuple[int, Any] | None:
 class CompressedLists(Content):
     """A list is so large that the server compresses it for clients that accept gzip."""
 
+    name = "gzip"
     provocation = "a list beyond 128 KiB is compressed"
+    watches = True
+    steps = ("W9", "W14", "W1")
+
+    def require(self, baseline: Baseline) -> None:
+        reads = [call for call in baseline.trial.trace if call.is_list or call.is_watch]
+        if not any("gzip" in call.headers.get("accept-encoding", "") for call in reads):
+            raise NotExercised("the client does not accept compressed answers")
 
     def provoke(self, trial: Trial) -> None:
-        if not any("gzip" in call.headers.get("accept-encoding", "") for call in trial.trace if call.is_list or call.is_watch):
-            raise NotExercised("the client does not accept compressed answers")
-        trial.stimulate(_enlarged)
+        for _ in range(_LARGE_COPIES):
+            trial.stimulate(_enlarged)
         trial.await_all()
         require_lists(trial)
         trial.require_watch()
@@ -125,7 +139,11 @@ class CompressedLists(Content):
 
 
 def _enlarged(obj: dict[str, Any]) -> None:
-    obj["metadata"].setdefault("annotations", {})["check.fakekube.dev/large"] = "large " * 40_000
+    obj["metadata"].setdefault("annotations", {})["check.fakekube.dev/large"] = "large " * 9_000
+
+
+#: How many copies make a list larger than 128 KiB. Each is so small that a client may keep it in another annotation.
+_LARGE_COPIES = 3
 
 
 def _is_compressed(call: Call) -> bool:
@@ -135,7 +153,10 @@ def _is_compressed(call: Call) -> bool:
 class UnknownFields(Content):
     """A Status has unknown fields."""
 
+    name = "status"
     provocation = "a Status with unknown fields"
+    watches = True
+    steps = ("W5",)
     legality = "B"
 
     STATUS: ClassVar[dict[str, Any]] = {

@@ -31,7 +31,9 @@ class RotatedToken(Rule):
     """The token file is replaced, and the old token expires."""
 
     id = "A1"
+    name = "rotated"
     provocation = "the token file is written anew and the old token expires"
+    steps = ("W5",)
     obligation = "the client reads a token file again within a minute, or after a 401"
     advice = "read tokenFile again when it is a minute old, and at once after a 401"
     source = "kubernetes#68164; client-go transport/token_source.go"
@@ -43,6 +45,11 @@ class RotatedToken(Rule):
     #: The token is rotated up to `TIMES` times, as long as the client has used the new one within `SOON` seconds.
     TIMES, SOON = 3, 5.0
 
+    def __init__(self) -> None:
+        self.expired: set[str] = set()
+        self.expired_at: float | None = None
+        """When the last token expired, in seconds of the trial."""
+
     def cluster_arguments(self) -> Mapping[str, Any]:
         return {"tls": True}
 
@@ -52,7 +59,7 @@ class RotatedToken(Rule):
         if not any(_token(call.headers) == old for call in trial.trace.since()):
             raise NotExercised("the client does not send the token of its tokenFile")
         require_resumption(trial)
-        expired = trial.memory["expired"] = set[str]()
+        expired = self.expired
 
         def check(exchange: Exchange) -> tuple[int, Any] | None:
             return (401, _UNAUTHORIZED) if _token(exchange.headers) in expired else None
@@ -67,13 +74,12 @@ class RotatedToken(Rule):
             if not trial.await_reaction(trial.copies[-1], self.MINUTE + 45.0) or trial.now - begun > self.SOON:
                 return
 
-    @classmethod
-    def _rotate(cls, trial: Trial, path: Path) -> None:
+    def _rotate(self, trial: Trial, path: Path) -> None:
         """Writes a new token into the file, makes the old ones expire, and ends the watches."""
         old = path.read_text(encoding="utf-8").strip()
-        path.write_text(cls._new_token(trial), encoding="utf-8")
-        trial.memory["expired"].add(old)
-        trial.memory["expired_at"] = trial.now
+        path.write_text(self._new_token(trial), encoding="utf-8")
+        self.expired.add(old)
+        self.expired_at = trial.now
         trial.faults.on("watch").end(label="ended").remove()
 
     @staticmethod
@@ -98,12 +104,14 @@ class RotatedToken(Rule):
 
     def find_failure(self, trial: Trial) -> Verdict | None:
         """Judges whether the client still sends the old token more than a minute after the file was replaced."""
-        late = trial.memory.get("expired_at", trial.now) + self.MINUTE + 10.0
+        if self.expired_at is None:
+            return None
+        late = self.expired_at + self.MINUTE + 10.0
         calls = trial.trace.since(trial.provoked_at)
-        if not calls or calls[-1].at < late or _token(calls[-1].headers) not in trial.memory["expired"]:
+        if not calls or calls[-1].at < late or _token(calls[-1].headers) not in self.expired:
             return None
         return Verdict.failed(
-            f"still sends the expired token {calls[-1].at - trial.memory['expired_at']:.0f} s after the token file was replaced",
+            f"still sends the expired token {calls[-1].at - self.expired_at:.0f} s after the token file was replaced",
             *trial.excerpt(),
         )
 

@@ -12,6 +12,7 @@ from fakekube.checker.waits import await_delivery, await_long_watches, await_req
 from fakekube.controllers.client import ApiError
 
 if TYPE_CHECKING:
+    from fakekube.checker.baseline import Baseline
     from fakekube.checker.trial import Trial
 
 __all__ = ["RULES"]
@@ -21,19 +22,28 @@ class MissedDeletions(Rule):
     """An object is deleted while the client is disconnected, and the history is compacted."""
 
     id = "W12"
+    name = "offline"
     provocation = "an object is deleted while the client cannot watch, and the history is compacted"
+    watches = True
+    steps = ("W8", "R2")
+    fast = True
     obligation = "an object that is missing in a new list was deleted: the client reacts as to a DELETED event"
     advice = "when a list replaces the cache, handle objects that are no longer in it as deleted"
     source = "client-go tools/cache (Reflector Replace, DeltaFIFO)"
 
-    def provoke(self, trial: Trial) -> None:
-        if trial.baseline.adds_finalizer:
+    lost: Copy
+    mark: int = -1
+
+    def require(self, baseline: Baseline) -> None:
+        if baseline.adds_finalizer:
             raise NotExercised("the client adds a finalizer to objects, so that it cannot miss a deletion")
-        if not any(one.kind is EffectKind.REQUEST for one in trial.baseline.deletion.effects):
+        if not any(one.kind is EffectKind.REQUEST for one in baseline.deletion.effects):
             raise NotExercised("the client sends nothing when an object is deleted")
+
+    def provoke(self, trial: Trial) -> None:
         trial.require_watch()
-        lost = trial.memory["lost"] = trial.copies[0]
-        trial.memory["mark"] = trial.trace.mark()
+        lost = self.lost = trial.copies[0]
+        self.mark = trial.trace.mark()
         self.miss(trial, lost)
         trial.await_until(lambda: not self._missing(trial), trial.reaction_timeout)
 
@@ -45,14 +55,14 @@ class MissedDeletions(Rule):
             trial.compact()
 
     def _missing(self, trial: Trial) -> list[Effect]:
-        calls = trial.trace.since(trial.memory["mark"])
-        return trial.baseline.deletion.missing(trial.cluster, trial.memory["lost"], calls)
+        calls = trial.trace.since(self.mark)
+        return trial.baseline.deletion.missing(trial.cluster, self.lost, calls)
 
     def judge_trace(self, trial: Trial) -> Verdict:
         missing = self._missing(trial)
         if missing:
             return Verdict.failed(
-                f"no reaction to the deletion of {trial.memory['lost'].names()[0]}: in the baseline run the client {missing[0]}",
+                f"no reaction to the deletion of {self.lost.names()[0]}: in the baseline run the client {missing[0]}",
                 *trial.excerpt(),
                 by_time=True,
             )
@@ -62,7 +72,10 @@ class MissedDeletions(Rule):
 class DeletionsBehindExpiry(MissedDeletions):
     """An object is deleted while a watch reconnects; the client receives only that its revision has expired."""
 
+    name = "expiry"
     provocation = "an object is deleted while a watch reconnects, and its revision has expired then"
+    fast = False
+    steps = ("W5", "W1")
 
     def miss(self, trial: Trial, lost: Copy) -> None:
         await_long_watches(trial)
@@ -76,10 +89,16 @@ class DeletionsBehindExpiry(MissedDeletions):
 class MissedDeletionsOfChildren(MissedDeletions):
     """The children that the client has created are deleted while it is disconnected."""
 
+    name = "children"
     provocation = "what the client has made is deleted while it cannot watch, and the history is compacted"
+    fast = False
+    steps = ("W8", "R2")
+
+    def require(self, baseline: Baseline) -> None:
+        _watched_children(baseline)
 
     def provoke(self, trial: Trial) -> None:
-        kinds = _watched_children(trial)
+        kinds = _watched_children(trial.baseline)
         lost = trial.copies[0]
         repaired = [resource for resource in kinds if self._is_repaired(trial, lost, resource)]
         if not repaired:
@@ -110,13 +129,20 @@ class RemovedOwners(Rule):
     """
 
     id = "W12"
+    name = "owner"
     provocation = "an object is removed while the client cannot watch; later a child of it is made and deleted"
+    steps = ("W8", "R2")
     obligation = MissedDeletions.obligation
     advice = MissedDeletions.advice
     source = MissedDeletions.source
 
+    mark: int | None = None
+
+    def require(self, baseline: Baseline) -> None:
+        _watched_children(baseline)
+
     def provoke(self, trial: Trial) -> None:
-        kinds = _watched_children(trial)
+        kinds = _watched_children(trial.baseline)
         lost = trial.copies[0]
         children = [(one, child) for one in kinds for child in children_of(trial.cluster, lost, one)]
         with trial.disconnected():
@@ -128,7 +154,7 @@ class RemovedOwners(Rule):
                 self._remove(trial, resource, child)
             trial.compact()
         trial.converge()
-        trial.memory["mark"] = trial.trace.mark()
+        self.mark = trial.trace.mark()
         for resource, child in children:
             self._make(trial, child)
             trial.wait(0.3)
@@ -148,12 +174,12 @@ class RemovedOwners(Rule):
             remove(trial, resource, child)
 
     def find_failure(self, trial: Trial) -> Verdict | None:
-        if "mark" not in trial.memory:
+        if self.mark is None:
             return None
         lost = trial.copies[0]
         made = [
             call
-            for call in trial.trace.since(trial.memory["mark"])
+            for call in trial.trace.since(self.mark)
             if call.verb == "create" and call.succeeded and call.mentions(lost.token)
         ]
         if not made:
@@ -165,10 +191,10 @@ class RemovedOwners(Rule):
 _KEPT = ("name", "namespace", "labels", "annotations", "ownerReferences")
 
 
-def _watched_children(trial: Trial) -> list[str]:
+def _watched_children(baseline: Baseline) -> list[str]:
     """Returns the resources of the children that the client creates and watches. Raises NotExercised if there are none."""
-    watched = set(trial.baseline.streams.values())
-    found = [resource for resource in trial.baseline.reaction.children if resource in watched]
+    watched = set(baseline.streams.values())
+    found = [resource for resource in baseline.reaction.children if resource in watched]
     if not found:
         raise NotExercised("the client does not watch the children that it creates")
     return found

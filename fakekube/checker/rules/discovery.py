@@ -15,6 +15,7 @@ from fakekube.checker.waits import require_resumption
 from fakekube.controllers.client import ApiError, UnknownResource
 
 if TYPE_CHECKING:
+    from fakekube.checker.baseline import Baseline
     from fakekube.checker.trial import Trial
 
 __all__ = ["RULES"]
@@ -34,20 +35,21 @@ class Definitions(Rule):
     source = "kubernetes#47977; client-go restmapper (DeferredDiscoveryRESTMapper)"
     expected_seconds = 12.0
 
-    def require_definitions(self, trial: Trial) -> None:
-        """Raises NotExercised if the sample has no definitions."""
-        if not trial.sample.definitions:
+    def require(self, baseline: Baseline) -> None:
+        if not baseline.sample.definitions:
             raise NotExercised("the sample has no definitions")
 
 
 class LateDefinitions(Definitions):
     """The client starts before the definitions of the sample are installed."""
 
+    name = "late"
+    decisive = True
     provocation = "the definitions are installed after the client has started"
+    fast = True
     at_start = True
 
     def prepare(self, trial: Trial) -> None:
-        self.require_definitions(trial)
         remove_definitions(trial)
 
     def provoke(self, trial: Trial) -> None:
@@ -58,15 +60,20 @@ class LateDefinitions(Definitions):
 class ReinstalledDefinitions(Definitions):
     """The definitions of the sample are deleted and installed again."""
 
+    name = "again"
+    decisive = True
     provocation = "the definitions are deleted and installed again"
+    fast = False
+    steps = ("W5",)
     expected_seconds = 14.0
+
+    installed: int = -1
 
     def cluster_arguments(self) -> Mapping[str, Any]:
         # While a definition is missing, the garbage collector would delete the children that a client still creates.
         return {"profile": "apiserver"}
 
     def provoke(self, trial: Trial) -> None:
-        self.require_definitions(trial)
         require_resumption(trial)
         for subject in trial.copies:
             subject.deleted = True
@@ -76,7 +83,7 @@ class ReinstalledDefinitions(Definitions):
         self._await_refusals(trial)
         trial.compact()  # otherwise a paginated list from an old revision would return deleted objects
         install_definitions(trial)
-        trial.memory["installed"] = trial.trace.mark()
+        self.installed = trial.trace.mark()
 
     @staticmethod
     def _await_refusals(trial: Trial) -> None:
@@ -98,24 +105,25 @@ class ReinstalledDefinitions(Definitions):
             )
         return verdict if trial.ended else verdict.suspected()
 
-    @staticmethod
-    def _asks(trial: Trial) -> bool:
+    def _asks(self, trial: Trial) -> bool:
         """Returns whether the client has listed or watched custom resources, or asked for discovery, since the definitions were
         installed again."""
         names = {definition["metadata"]["name"] for definition in trial.sample.definitions}
-        calls = trial.trace.since(trial.memory.get("installed", -1))
+        calls = trial.trace.since(self.installed)
         return any(not call.resource or (call.collection in names and (call.is_list or call.is_watch)) for call in calls)
 
 
 class ChangedScope(ReinstalledDefinitions):
     """The definitions of the sample are installed again with another scope."""
 
+    name = "scope"
+    decisive = False
     provocation = "the definitions come back with another scope"
+    steps = ("W5",)
     expected_seconds = Definitions.expected_seconds
     converges = False
 
     def provoke(self, trial: Trial) -> None:
-        self.require_definitions(trial)
         require_resumption(trial)
         remove_definitions(trial)
         trial.faults.on("watch").end(label="ended").remove()
@@ -165,7 +173,9 @@ class UnavailableGroup(Rule):
     """The server of an aggregated group does not answer."""
 
     id = "D2"
+    name = "dead"
     provocation = "an APIService whose server does not answer"
+    fast = True
     obligation = "one unavailable group does not make discovery fail: the client uses the others"
     advice = "use the groups that discovery returned (ErrGroupDiscoveryFailed of client-go), and skip stale groups"
     source = "Kubernetes API concepts, aggregated discovery (freshness Stale); client-go discovery"
@@ -173,6 +183,10 @@ class UnavailableGroup(Rule):
     expected_seconds = 5.0
 
     GROUP, VERSION = "dead.check.fakekube.dev", "v1"
+
+    def require(self, baseline: Baseline) -> None:
+        if not any(call.path.startswith("/apis") and not call.resource for call in baseline.trial.trace):
+            raise NotExercised("the client does not ask for discovery")
 
     def prepare(self, trial: Trial) -> None:
         service = {"name": "dead", "namespace": "default", "port": 443}

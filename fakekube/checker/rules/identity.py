@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from fakekube.checker.sample import new_token
 from fakekube.controllers.client import ApiError
 
 if TYPE_CHECKING:
+    from fakekube.checker.baseline import Baseline
     from fakekube.checker.trace import Call
     from fakekube.checker.trial import Trial
     from fakekube.powers.exchange import Exchange
@@ -33,14 +35,21 @@ class Recreated(Rule):
     """Another client deletes and recreates a child just before the client deletes it."""
 
     id = "C5"
+    name = "child"
     provocation = "a child is deleted and created again by somebody else, just before the client deletes it"
     obligation = "another object may have the same name by now: delete with preconditions.uid"
     advice = "send DeleteOptions with preconditions.uid of the object that the client has read"
     source = f"{_GC}; meta/v1 Preconditions"
     expected_seconds = 6.0
 
+    replaced: Sequence[tuple[str, Object]] = ()
+    """The new objects with their resources."""
+
+    def require(self, baseline: Baseline) -> None:
+        _deleted_children(baseline)
+
     def provoke(self, trial: Trial) -> None:
-        resources = _deleted_children(trial)
+        resources = _deleted_children(trial.baseline)
         subject = trial.copies[0]
         replaced: list[tuple[str, Object]] = []
 
@@ -60,10 +69,10 @@ class Recreated(Rule):
             trial.faults.on("delete", resource).intercept(replace, times=1, label="created again by somebody else")
         trial.delete(subject)
         trial.await_until(lambda: len(replaced) == len(resources) and not own_objects(trial, subject), trial.reaction_timeout)
-        trial.memory["replaced"] = replaced
+        self.replaced = replaced
 
     def judge(self, trial: Trial) -> Verdict:
-        for resource, obj in trial.memory.get("replaced", ()):
+        for resource, obj in self.replaced:
             metadata = obj["metadata"]
             try:
                 now = trial.cluster.get(resource, metadata["name"], namespace=metadata.get("namespace"))
@@ -83,16 +92,16 @@ class Recreated(Rule):
         return super().judge(trial)
 
     def judge_trace(self, trial: Trial) -> Verdict:
-        return Verdict.passed() if trial.memory.get("replaced") else Verdict.not_exercised("the client deleted nothing")
+        return Verdict.passed() if self.replaced else Verdict.not_exercised("the client deleted nothing")
 
 
 def _resource_of(exchange: Exchange) -> str:
     return f"{exchange.resource}.{exchange.group}" if exchange.group else exchange.resource
 
 
-def _deleted_children(trial: Trial) -> list[str]:
+def _deleted_children(baseline: Baseline) -> list[str]:
     """Returns the resources of the children that the client itself deletes with a copy. Raises NotExercised."""
-    sent = {effect.resource for effect in trial.baseline.deletion.effects if effect.detail[:1] == ("delete",)}
+    sent = {effect.resource for effect in baseline.deletion.effects if effect.detail[:1] == ("delete",)}
     if not sent:
         raise NotExercised("the client deletes nothing when a copy is deleted")
     return sorted(sent)
@@ -102,7 +111,10 @@ class RecreatedOwner(Rule):
     """A copy is deleted and created again while the client is disconnected; the old children still exist."""
 
     id = "C5"
+    name = "owner"
     provocation = "an object is deleted and created again under its name while the client is disconnected"
+    steps = ("W8", "R2")
+    fast = True
     obligation = "children belong to the owner's uid: children of an older object with the same name belong to that object"
     advice = "compare ownerReferences[].uid with metadata.uid, and adopt only objects without a controller"
     source = _GC
@@ -111,6 +123,19 @@ class RecreatedOwner(Rule):
 
     #: How many seconds the children of the old object exist besides the new one.
     KEPT = 5.0
+
+    new: Copy
+    lacks: Sequence[str] = ()
+    """The resources of which the new object has no children."""
+    verdict: Verdict | None = None
+
+    def __init__(self) -> None:
+        self.old: dict[str, tuple[str, Object]] = {}
+        """The children of the old object with their resources, by uid."""
+
+    def require(self, baseline: Baseline) -> None:
+        if not baseline.reaction.children:
+            raise NotExercised("the client creates no children")
 
     def cluster_arguments(self) -> dict[str, Any]:
         return {"profile": "apiserver"}  # without the garbage collector, so that the old children still exist
@@ -122,29 +147,28 @@ class RecreatedOwner(Rule):
         children = {one: _owned_by(children_of(trial.cluster, old, one), uids) for one in resources}
         if not any(children.values()):
             raise NotExercised("the client creates no children with ownerReferences")
-        trial.memory["old"] = {child["metadata"]["uid"]: (one, child) for one, some in children.items() for child in some}
+        self.old = {child["metadata"]["uid"]: (one, child) for one, some in children.items() for child in some}
         with trial.disconnected():
             trial.delete(old)
             for resource, obj in own_objects(trial, old):
                 drop_finalizers(trial, resource, obj)
             new = trial.stimulate(token=old.token)
             trial.compact()
-        generated = [one for one in generated_children(trial) if children.get(one)]
-        trial.memory["new"] = new
-        trial.memory["lacks"] = []
+        generated = [one for one in generated_children(trial.baseline) if children.get(one)]
+        self.new = new
+        self.lacks = []
         trial.await_until(lambda: bool(trial.trace.open_watches()), trial.reaction_timeout)
         trial.wait(self.KEPT)
-        trial.memory["verdict"] = self._judge_children(trial)
+        self.verdict = self._judge_children(trial)
         if generated:
             self._collect_named(trial, new)
             trial.await_until(lambda: not self._lacking(trial, new, generated), trial.reaction_timeout)
-            trial.memory["lacks"] = self._lacking(trial, new, generated)
+            self.lacks = self._lacking(trial, new, generated)
 
-    @staticmethod
-    def _collect_named(trial: Trial, new: Copy) -> None:
+    def _collect_named(self, trial: Trial, new: Copy) -> None:
         """Deletes old children with fixed names, as the garbage collector would: a client may wait until their names are free."""
-        names = names_of_children(trial, new)
-        for resource, child in trial.memory["old"].values():
+        names = names_of_children(trial.baseline, new)
+        for resource, child in self.old.values():
             now = [one for one in children_of(trial.cluster, new, resource) if _same(one, child)]
             if (resource, child["metadata"]["name"]) in names and _owned_by(now, _owners(child)):
                 with suppress(ApiError):
@@ -156,26 +180,24 @@ class RecreatedOwner(Rule):
         return [one for one in resources if not _owned_by(children_of(trial.cluster, new, one), uids)]
 
     def judge(self, trial: Trial) -> Verdict:
-        verdict: Verdict | None = trial.memory.get("verdict") or self._judge_children(trial)
+        verdict = self.verdict or self._judge_children(trial)
         if verdict is not None:
             return verdict
         if trial.ended or trial.loop:
             return super().judge(trial)
-        lacks = trial.memory.get("lacks")
+        lacks = self.lacks
         if lacks:
-            name = trial.memory["new"].names()[0]
+            name = self.new.names()[0]
             return Verdict.failed(
                 f"creates no {lacks[0]} for the new {name}: it uses the children of the old one", *trial.excerpt(), by_time=True
             )
         return Verdict.passed()
 
-    @classmethod
-    def _judge_children(cls, trial: Trial) -> Verdict | None:
-        old = trial.memory.get("old", {}).values()
-        return next(filter(None, (cls._judge_child(trial, resource, child) for resource, child in old)), None)
+    def _judge_children(self, trial: Trial) -> Verdict | None:
+        old = self.old.values()
+        return next(filter(None, (self._judge_child(trial, resource, child) for resource, child in old)), None)
 
-    @staticmethod
-    def _judge_child(trial: Trial, resource: str, child: Object) -> Verdict | None:
+    def _judge_child(self, trial: Trial, resource: str, child: Object) -> Verdict | None:
         """Judges whether the client has changed a child of the old object; it may delete or adopt it."""
         metadata = child["metadata"]
         revisions = [
@@ -190,12 +212,10 @@ class RecreatedOwner(Rule):
                 and call.name == metadata["name"]
                 and call.exchange.revision in revisions
             ):
-                after = trial.memory["new"].mark < call.number
+                after = self.new.mark < call.number
                 if after:
-                    now = next(
-                        (one for one in children_of(trial.cluster, trial.memory["new"], resource) if _same(one, child)), None
-                    )
-                    uids = {obj["metadata"]["uid"] for obj in trial.memory["new"].objects}
+                    now = next((one for one in children_of(trial.cluster, self.new, resource) if _same(one, child)), None)
+                    uids = {obj["metadata"]["uid"] for obj in self.new.objects}
                     if now is None or _owned_by([now], uids):
                         continue  # adopted or deleted since
                     return Verdict.failed(
@@ -224,14 +244,21 @@ class AlreadyGone(Rule):
     """A child is deleted just before the client deletes it."""
 
     id = "C6"
+    name = "gone"
     provocation = "a child is gone just before the client deletes it"
+    fast = True
     obligation = "404 for a delete means that the object is already deleted"
     advice = "ignore NotFound when deleting"
     source = "API conventions; client.IgnoreNotFound of controller-runtime"
     expected_seconds = 6.0
 
+    gone: bool | None = None
+
+    def require(self, baseline: Baseline) -> None:
+        _deleted_children(baseline)
+
     def provoke(self, trial: Trial) -> None:
-        resources = _deleted_children(trial)
+        resources = _deleted_children(trial.baseline)
         subject = trial.copies[0]
 
         def take_away(exchange: Exchange) -> None:
@@ -243,10 +270,10 @@ class AlreadyGone(Rule):
         for resource in resources:
             trial.faults.on("delete", resource).intercept(take_away, times=2, label="gone already")
         trial.delete(subject)
-        trial.memory["gone"] = trial.await_until(lambda: not own_objects(trial, subject), trial.reaction_timeout)
+        self.gone = trial.await_until(lambda: not own_objects(trial, subject), trial.reaction_timeout)
 
     def judge(self, trial: Trial) -> Verdict:
-        if not (trial.ended or trial.loop) and trial.memory.get("gone") is False:
+        if not (trial.ended or trial.loop) and self.gone is False:
             return Verdict.failed(
                 f"{trial.copies[0].names()[0]} still exists: the client did not continue after a delete was answered with 404",
                 *trial.excerpt(),
@@ -262,17 +289,25 @@ class AlreadyThere(Rule):
     """A child is created just before the client creates it."""
 
     id = "C6"
+    name = "there"
     provocation = "a child is there just before the client creates it"
+    fast = True
     obligation = "409 AlreadyExists for a create: read the existing object, and continue"
     advice = "read the object, compare its owner, and treat it as created if the owner is right"
     source = "API conventions"
     expected_seconds = 6.0
 
-    def provoke(self, trial: Trial) -> None:
-        created = {resource for _, resource in learned_writes(trial, "create")}
-        resources = [one for one in named_children(trial) if one in created]
-        if not resources:
+    def require(self, baseline: Baseline) -> None:
+        if not self._resources(baseline):
             raise NotExercised("the client creates no objects with fixed names")
+
+    @staticmethod
+    def _resources(baseline: Baseline) -> list[str]:
+        created = {resource for _, resource in learned_writes(baseline, "create")}
+        return [one for one in named_children(baseline) if one in created]
+
+    def provoke(self, trial: Trial) -> None:
+        resources = self._resources(trial.baseline)
 
         def create(exchange: Exchange) -> None:
             try:
@@ -291,19 +326,25 @@ class VanishedMeanwhile(Rule):
     """An object is deleted just before the client updates it."""
 
     id = "C6"
+    name = "vanished"
     provocation = "an object is gone just before the client updates it"
+    fast = True
     obligation = "404 for an update: the object was deleted, and the client stops working on it"
     advice = "drop the key when the object is gone; neither exit nor retry forever"
     source = "API conventions"
     expected_seconds = 6.0
 
-    def provoke(self, trial: Trial) -> None:
-        own = {resource for copy in trial.copies for resource in copy.resources}
-        pairs = [pair for pair in learned_writes(trial, "update", "patch") if pair[1].partition("/")[0] in own]
-        if not pairs:
+    def require(self, baseline: Baseline) -> None:
+        if not self._pairs(baseline):
             raise NotExercised("the client does not write to the objects of the sample")
 
-        for verb, resource in pairs:
+    @staticmethod
+    def _pairs(baseline: Baseline) -> list[tuple[str, str]]:
+        own = set(baseline.control.resources)
+        return [pair for pair in learned_writes(baseline, "update", "patch") if pair[1].partition("/")[0] in own]
+
+    def provoke(self, trial: Trial) -> None:
+        for verb, resource in self._pairs(trial.baseline):
             self._remove_before(trial, verb, resource)
         trial.wait(1.0)
 
@@ -353,16 +394,20 @@ class StaleCacheAfterCreate(Rule):
     """The watches of children deliver no events for some time after a create."""
 
     id = "C8"
+    name = "late"
     provocation = "the watch that would tell of a created child is late"
+    steps = ("W8",)
     obligation = "no second create until the cache contains the first object"
     advice = "remember created objects until the watch delivers them, or derive their names from the owner"
     source = "KEP-5647; controller expectations of kube-controller-manager"
     expected_seconds = 12.0
 
-    def provoke(self, trial: Trial) -> None:
-        resources = list(generated_children(trial))
-        if not resources:
+    def require(self, baseline: Baseline) -> None:
+        if not generated_children(baseline):
             raise NotExercised("the client creates no children with generated names")
+
+    def provoke(self, trial: Trial) -> None:
+        resources = list(generated_children(trial.baseline))
         faults = [trial.faults.on("watch", resource).silence(label="late") for resource in resources]
         subject = trial.stimulate()
         trial.await_until(
@@ -383,7 +428,7 @@ class StaleCacheAfterCreate(Rule):
             trial.cluster.patch(resource, obj["metadata"]["name"], annotations, namespace=obj["metadata"].get("namespace"))
 
     def find_failure(self, trial: Trial) -> Verdict | None:
-        return judge_extra_children(trial, generated_children(trial))
+        return judge_extra_children(trial, generated_children(trial.baseline))
 
 
 RULES = (Recreated, RecreatedOwner, AlreadyGone, AlreadyThere, VanishedMeanwhile, StaleCacheAfterCreate)

@@ -21,7 +21,10 @@ class IdleRequests(Rule):
     """Observes the client of the baseline run while nothing changes, and after it has reacted to one more copy."""
 
     id = "N3"
+    name = "idle"
+    decisive = True
     provocation = "idleness"
+    fast = True
     obligation = "no unnecessary requests: watch instead of polling, and no writes without a change"
     advice = "watch instead of polling; compare before each write; list with a limit or resourceVersion=0"
     source = "API conventions; API Priority and Fairness"
@@ -38,7 +41,7 @@ class IdleRequests(Rule):
     REOPENS = 6.0
 
     def judge(self, trial: Trial) -> Verdict:
-        if trial.session.ends_by_itself:
+        if trial.has_ended():
             return Verdict.not_exercised("the client ends by itself")
         before = [call for call in trial.trace.since() if call.at >= trial.baseline.idle_from]
         length_before = max(trial.now - trial.baseline.idle_from, 0.0)

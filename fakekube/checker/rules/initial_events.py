@@ -8,8 +8,10 @@ from fakekube.checker.provocations import PlainBookmarkFirst, arm, status_object
 from fakekube.checker.rule import NotExercised, Rule
 
 if TYPE_CHECKING:
+    from fakekube.checker.baseline import Baseline
     from fakekube.checker.trial import Trial
     from fakekube.powers.exchange import Exchange
+    from fakekube.powers.fault import Fault
 
 __all__ = ["RULES", "require_lists"]
 
@@ -38,7 +40,11 @@ class RefusedInitialEvents(Rule):
     """The server does not support sendInitialEvents."""
 
     id = "W14"
+    name = "422"
+    decisive = True
     provocation = "sendInitialEvents is refused with 422"
+    is_step = True
+    fast = True
     obligation = "if a server refuses sendInitialEvents, the client lists"
     advice = "on 400, 403 or 422 for a watch with sendInitialEvents fall back to a list, then watch from its revision"
     source = "KEP-3157 (watch-list); client-go tools/cache/reflector.go (fallback to list)"
@@ -46,9 +52,11 @@ class RefusedInitialEvents(Rule):
     code = 422
     reason = "Invalid"
 
-    def prepare(self, trial: Trial) -> None:
-        if not any(call.sends_initial_events for call in trial.baseline.trial.trace):
+    def require(self, baseline: Baseline) -> None:
+        if not any(call.sends_initial_events for call in baseline.trial.trace):
             raise NotExercised("the client does not use sendInitialEvents")
+
+    def prepare(self, trial: Trial) -> None:
         trial.stimulate()
         refuse_initial_events(trial, self.code, self.reason)
 
@@ -56,7 +64,11 @@ class RefusedInitialEvents(Rule):
 class BadInitialEvents(RefusedInitialEvents):
     """Another server refuses sendInitialEvents with another code."""
 
+    name = "400"
+    decisive = False
     provocation = "sendInitialEvents is refused with 400"
+    is_step = False
+    fast = False
     legality = "B"
     code = 400
     reason = "BadRequest"
@@ -65,15 +77,21 @@ class BadInitialEvents(RefusedInitialEvents):
 class EarlyBookmark(RefusedInitialEvents):
     """The first event is a bookmark without the annotation, and the watch ends."""
 
+    name = "bookmark"
+    decisive = False
     provocation = "a plain bookmark comes before the initial events, and the watch ends"
+    is_step = False
+    fast = False
+    steps = ("W5",)
     obligation = "only the bookmark with the annotation k8s.io/initial-events-end completes the initial events"
     advice = "look for the annotation; start again, or list, if the watch ends before it"
     legality = "B"
 
+    times: int = 0
+    fault: Fault
+
     def prepare(self, trial: Trial) -> None:
         using = {call.stream for call in trial.baseline.trial.trace if call.sends_initial_events}
-        if not using:
-            raise NotExercised("the client does not use sendInitialEvents")
         trial.stimulate()
         self.disturb(trial, len(using))
 
@@ -83,8 +101,8 @@ class EarlyBookmark(RefusedInitialEvents):
 
     def disturb(self, trial: Trial, times: int) -> None:
         """Makes the first watches with initial events end early."""
-        trial.memory["times"] = times
-        trial.memory["fault"] = arm(trial.faults.on("watch"), PlainBookmarkFirst(), label=self.LABEL, times=times)
+        self.times = times
+        self.fault = arm(trial.faults.on("watch"), PlainBookmarkFirst(), label=self.LABEL, times=times)
 
     def provoke(self, trial: Trial) -> None:
         """Ends each disturbed watch; a client may open the next ones only then."""
@@ -96,13 +114,15 @@ class EarlyBookmark(RefusedInitialEvents):
             if call.is_open and trial.now - call.at >= self.OPEN:
                 trial.faults.on("watch", call.resource).end(label="ended").remove()
         ended = sum(call.ended is not None for call in disturbed)  # one that is being answered is neither open nor ended
-        return bool(ended >= max(trial.memory["fault"].hits, trial.memory["times"]))
+        return bool(ended >= max(self.fault.hits, self.times))
 
 
 class EarlyEnd(EarlyBookmark):
     """The watch ends between initial events."""
 
+    name = "end"
     provocation = "the watch ends before the initial events are complete"
+    fast = False
     legality = "C"
 
     def provoke(self, trial: Trial) -> None:

@@ -10,6 +10,8 @@ from fakekube.checker.rule import NotExercised, Rule, Verdict
 from fakekube.checker.trace import LEASES
 
 if TYPE_CHECKING:
+    from fakekube.checker.baseline import Baseline
+    from fakekube.checker.reaction import Copy
     from fakekube.checker.trace import Call
     from fakekube.checker.trial import Trial
 
@@ -46,10 +48,16 @@ class Election(Rule):
     source = "client-go tools/leaderelection (package comment)"
     expected_seconds = 25.0
 
+    lease: Object
+    """The lease that another candidate has created."""
+
+    def require(self, baseline: Baseline) -> None:
+        self.lease_of(baseline)
+
     @staticmethod
-    def lease_of(trial: Trial) -> Object:
+    def lease_of(baseline: Baseline) -> Object:
         """Returns the lease that the client acquires in the baseline run. Raises NotExercised if there is none."""
-        for call in reversed(trial.baseline.trial.trace.since()):
+        for call in reversed(baseline.trial.trace.since()):
             if call.collection != LEASES or not call.is_write or not call.succeeded or not isinstance(call.answer, dict):
                 continue
             if ((call.answer.get("spec") or {}).get("leaseDurationSeconds") or 0) > 1:
@@ -76,7 +84,7 @@ class Election(Rule):
         body = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": {**spec, **times}}
         trial.cluster.load({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": metadata["namespace"]}})
         trial.cluster.create(body)
-        trial.memory["lease"] = body
+        self.lease = body
 
 
 def _takeovers(trial: Trial, name: str) -> list[Call]:
@@ -91,15 +99,19 @@ def _takeovers(trial: Trial, name: str) -> list[Call]:
 class SkewedClock(Election):
     """Another candidate holds the lease and renews it; its clock is an hour behind."""
 
+    name = "behind"
     provocation = "the holder's clock is an hour behind"
     at_start = True
 
+    held: bool = True
+    taken: bool = False
+
     def prepare(self, trial: Trial) -> None:
-        lease = self.lease_of(trial)
+        lease = self.lease_of(trial.baseline)
         self.create(trial, lease, duration=int(lease["spec"]["leaseDurationSeconds"]), renewed_ago=3600.0)
 
     def provoke(self, trial: Trial) -> None:
-        lease = trial.memory["lease"]
+        lease = self.lease
         seen = trial.await_until(lambda: any(call.collection == LEASES for call in trial.trace.since()), trial.reaction_timeout)
         if not seen:
             raise NotExercised("the client did not ask for its lease")
@@ -107,20 +119,19 @@ class SkewedClock(Election):
         while trial.now < end and not self.find_failure(trial):
             self.hold(trial, lease, renewTime=_time(3600.0))
             trial.wait(0.5)
-        trial.memory["held"] = False
+        self.held = False
         self.hold(trial, lease, holderIdentity="", leaseDurationSeconds=1)
 
     def find_failure(self, trial: Trial) -> Verdict | None:
-        if trial.memory.get("taken"):
+        if self.taken:
             return self._failure(trial)
-        if trial.memory.get("held", True) and self.holder(trial, trial.memory["lease"]) != _OTHER:
-            trial.memory["taken"] = True
+        if self.held and self.holder(trial, self.lease) != _OTHER:
+            self.taken = True
             return self._failure(trial)
         return None
 
-    @staticmethod
-    def _failure(trial: Trial) -> Verdict:
-        name = trial.memory["lease"]["metadata"]["name"]
+    def _failure(self, trial: Trial) -> Verdict:
+        name = self.lease["metadata"]["name"]
         return Verdict.failed(
             f"took the lease {name}, which its holder renewed every 0.5 s: it trusts renewTime",
             *trial.excerpt(_takeovers(trial, name)),
@@ -130,21 +141,22 @@ class SkewedClock(Election):
 class LongerDuration(Election):
     """A dead candidate holds the lease with a longer duration than the client's own; its clock was an hour ahead."""
 
+    name = "ahead"
     provocation = "the record of a dead holder says a longer duration than the client's own, and its clock was an hour ahead"
     at_start = True
     expected_seconds = 35.0
 
     def prepare(self, trial: Trial) -> None:
-        lease = self.lease_of(trial)
+        lease = self.lease_of(trial.baseline)
         self.create(trial, lease, duration=int(lease["spec"]["leaseDurationSeconds"]) + _LONGER, renewed_ago=-_AHEAD)
 
     def provoke(self, trial: Trial) -> None:
-        lease = trial.memory["lease"]
+        lease = self.lease
         name, duration = lease["metadata"]["name"], lease["spec"]["leaseDurationSeconds"]
         trial.await_until(lambda: bool(_takeovers(trial, name)), lambda since: duration * 2.5 + trial.reaction_timeout(since))
 
     def find_failure(self, trial: Trial) -> Verdict | None:
-        lease = trial.memory["lease"]
+        lease = self.lease
         name, duration = lease["metadata"]["name"], lease["spec"]["leaseDurationSeconds"]
         taken = _takeovers(trial, name)
         seen = [call for call in trial.trace.since() if call.collection == LEASES and call.status == 200 and not call.is_write]
@@ -162,20 +174,24 @@ class LongerDuration(Election):
 class LostLease(Election):
     """The lease cannot be renewed, and another candidate takes it when it has expired."""
 
+    name = "errors"
     provocation = "renewing fails until another candidate has the lease"
     converges = False
 
     #: After how many durations of the lease the other candidate takes it.
     DURATIONS = 1.0
 
+    mark: int = -1
+    copy: Copy | None = None
+
     def provoke(self, trial: Trial) -> None:
-        lease = self.lease_of(trial)
+        lease = self.lease_of(trial.baseline)
         duration = lease["spec"]["leaseDurationSeconds"]
         self.disturb(trial)
         trial.wait(self.DURATIONS * duration + 1.0)
         self.hold(trial, lease, holderIdentity=_OTHER, renewTime=_time(), leaseDurationSeconds=3600)
-        trial.memory["mark"] = trial.trace.mark()
-        trial.memory["copy"] = trial.stimulate()
+        self.mark = trial.trace.mark()
+        self.copy = trial.stimulate()
         trial.wait(4.0 + 2 * trial.baseline.reaction_seconds)
 
     def disturb(self, trial: Trial) -> None:
@@ -185,9 +201,9 @@ class LostLease(Election):
         )
 
     def judge(self, trial: Trial) -> Verdict:
-        if "copy" in trial.memory:
-            token = trial.memory["copy"].token
-            written = [call for call in writes_of(trial.trace.since(trial.memory["mark"])) if call.mentions(token)]
+        if self.copy is not None:
+            token = self.copy.token
+            written = [call for call in writes_of(trial.trace.since(self.mark)) if call.mentions(token)]
             if written:
                 return Verdict.failed(
                     "two leaders: the client still writes after another candidate has taken its lease", *trial.excerpt(written)
@@ -204,6 +220,7 @@ class HangingRenewal(LostLease):
     duration of the lease.
     """
 
+    name = "hangs"
     provocation = "renewing hangs until another candidate has the lease"
     expected_seconds = 40.0
     DURATIONS = 2.0
@@ -215,11 +232,17 @@ class HangingRenewal(LostLease):
 class GuardedUpdate(Election):
     """Another candidate writes the lease just before the client renews it."""
 
+    name = "taken"
     provocation = "another candidate takes the lease just before it is renewed"
     converges = False
 
+    taken_at: float | None = None
+    duration: int = 1
+    mark: int = -1
+    idle: str = ""
+
     def provoke(self, trial: Trial) -> None:
-        lease = self.lease_of(trial)
+        lease = self.lease_of(trial.baseline)
         duration = int(lease["spec"]["leaseDurationSeconds"])
 
         def take(obj: Object) -> Object:
@@ -229,26 +252,27 @@ class GuardedUpdate(Election):
                 "acquireTime": _time(),
                 "leaseDurationSeconds": duration,
             }
-            trial.memory.setdefault("taken_at", trial.now)
+            if self.taken_at is None:
+                self.taken_at = trial.now
             return obj
 
         name = lease["metadata"]["name"]
         fault = trial.faults.on("update,patch", LEASES, name=name).conflict(take, times=1, label="another candidate")
         if not trial.await_until(lambda: fault.hits > 0, duration * 2.0):
-            trial.memory["idle"] = (
+            self.idle = (
                 f"leads, but has not renewed the lease {name} for {duration * 2.0:.0f} s; leaseDurationSeconds is {duration}"
             )
             return
-        trial.memory["duration"] = duration
-        trial.memory["mark"] = trial.trace.mark()
+        self.duration = duration
+        self.mark = trial.trace.mark()
         trial.wait(min(duration - 2 * _TOLERANCE, 5.0))
 
     def judge(self, trial: Trial) -> Verdict:
-        if "idle" in trial.memory:
-            return Verdict.failed(trial.memory["idle"], *trial.excerpt(), by_time=True)
-        if "taken_at" not in trial.memory:
+        if self.idle:
+            return Verdict.failed(self.idle, *trial.excerpt(), by_time=True)
+        if self.taken_at is None:
             return super().judge(trial)
-        taken_at, duration = trial.memory["taken_at"], trial.memory.get("duration", 1)
+        taken_at, duration = self.taken_at, self.duration
         for call in trial.trace.since(trial.provoked_at):
             end = call.end
             if call.collection != LEASES or not call.is_write or not call.succeeded or end is None:

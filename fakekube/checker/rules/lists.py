@@ -13,6 +13,8 @@ from fakekube.checker.rules.watch_errors import expire
 from fakekube.checker.trace import excerpt
 
 if TYPE_CHECKING:
+    from fakekube.checker.baseline import Baseline
+    from fakekube.checker.reaction import Copy
     from fakekube.checker.trace import Call
     from fakekube.checker.trial import Trial
     from fakekube.powers.exchange import Exchange
@@ -26,21 +28,32 @@ class StaleList(Rule):
     """After a restart of the client, an API server with an old cache answers its first list."""
 
     id = "W16"
+    name = "list"
     provocation = "after a restart the client is shown an older state"
+    distorts = True
+    steps = ("W14",)
     obligation = "a client does not treat an old list as the present state"
     advice = "delete with preconditions (uid, resourceVersion), or read the object again before an irreversible write"
     source = "kubernetes/kubernetes#83520; KEP-5647; Sieve, stale states"
     legality = "B"
 
+    again: Copy | None = None
+
+    restarts = True
+
+    def require(self, baseline: Baseline) -> None:
+        calls = list(baseline.trial.trace)
+        if not any(call.sends_initial_events or (call.is_list and call.asked_revision == "0") for call in calls):
+            raise NotExercised("the client does not list with resourceVersion=0, which may return a stale list")
+
     def provoke(self, trial: Trial) -> None:
-        trial.require_restartable()
         first = trial.copies[0]
         trial.delete(first)
         revision = trial.advance_revisions(1)
         trial.await_until(lambda: all(self._is_gone(trial, first, number) for number in range(len(first.objects))), 20.0)
         again = trial.stimulate(token=first.token)
         trial.await_all()
-        trial.memory["again"] = again
+        self.again = again
         trial.kill_client()
         require_lists(trial)
         trial.begin_provocation()
@@ -55,7 +68,7 @@ class StaleList(Rule):
         return all(obj["metadata"]["name"] != metadata["name"] for obj in found)
 
     def find_failure(self, trial: Trial) -> Verdict | None:
-        again = trial.memory.get("again")
+        again = self.again
         if again is None:
             return None
         for call in trial.trace.since(trial.provoked_at):
@@ -77,11 +90,17 @@ class ExpiredContinue(Rule):
     """A continue token expires between two pages."""
 
     id = "P1"
+    name = "token"
     provocation = "the history is compacted between two pages of a list"
+    steps = ("W14",)
+    fast = True
     obligation = "410 for a continue token: list again from the start, or continue with the token in the Status"
     advice = "on 410 take metadata.continue of the Status for the rest of an inconsistent list, or list again without limit"
     source = f"{_CHUNKS}; client-go tools/pager"
     at_start = True
+
+    def require(self, baseline: Baseline) -> None:
+        require_limit(baseline)
 
     def prepare(self, trial: Trial) -> None:
         require_lists(trial)
@@ -108,6 +127,14 @@ class ExpiredContinue(Rule):
         if not any(call.is_list and call.status == 410 for call in trial.trace.since(trial.provoked_at)):
             raise NotExercised("the client did not continue a list")
         return Verdict.passed()
+
+
+def require_limit(baseline: Baseline) -> None:
+    """Raises NotExercised if the baseline run shows that the client lists without a limit; one that gets initial events may list
+    with a limit when they are refused."""
+    calls = list(baseline.trial.trace)
+    if not any(call.sends_initial_events or (call.is_list and "limit" in call.query) for call in calls):
+        raise NotExercised("the client lists without a limit")
 
 
 def require_pages(trial: Trial) -> None:
@@ -144,11 +171,17 @@ class ShortPagesOfList(Rule):
     """Pages are shorter than the limit and have no remainingItemCount."""
 
     id = "P2"
+    name = "short"
     provocation = "pages are shorter than their limit, without remainingItemCount"
+    steps = ("W14", "W1")
+    fast = True
     obligation = "a list is complete when it has no continue token; a request with one has neither resourceVersion nor its match"
     advice = "continue while metadata.continue is set, even after an empty page; send only limit and continue"
     source = f"{_CHUNKS}; kubernetes/kubernetes#85221"
     at_start = True
+
+    def require(self, baseline: Baseline) -> None:
+        require_limit(baseline)
 
     def prepare(self, trial: Trial) -> None:
         require_lists(trial)
@@ -182,8 +215,13 @@ class ShortPagesOfList(Rule):
 class EmptyPage(ShortPagesOfList):
     """A page has no items but a continue token."""
 
+    name = "empty"
     provocation = "a page is empty, and not the last one"
+    distorts = True
+    fast = False
     legality = "B"
+
+    emptied: bool = False
 
     def provoke(self, trial: Trial) -> None:
         """Does nothing: the first list already has the empty page."""
@@ -193,9 +231,9 @@ class EmptyPage(ShortPagesOfList):
 
         def answer(exchange: Exchange) -> tuple[int, Any] | None:
             token = exchange.query.get("continue")
-            if not token or trial.memory.get("emptied") or "protobuf" in exchange.headers.get("accept", "").split(",")[0]:
+            if not token or self.emptied or "protobuf" in exchange.headers.get("accept", "").split(",")[0]:
                 return None
-            trial.memory["emptied"] = True
+            self.emptied = True
             page = trial.cluster.request("GET", exchange.path, query={"limit": "1"})
             metadata = {"resourceVersion": page["metadata"]["resourceVersion"], "continue": _same_place(token)}
             return 200, {**page, "metadata": metadata, "items": []}

@@ -17,9 +17,11 @@ from fakekube.checker.waits import await_requests, require_resumption
 from fakekube.controllers.client import ApiError
 
 if TYPE_CHECKING:
+    from fakekube.checker.baseline import Baseline
     from fakekube.checker.trace import Call, StreamKey
     from fakekube.checker.trial import Trial
     from fakekube.powers.exchange import Exchange
+    from fakekube.powers.fault import Fault
 
 __all__ = ["RULES"]
 
@@ -115,27 +117,35 @@ def _is_shared(trial: Trial, call: Call) -> bool:
 class RetryAfterAtStart(RetryAfter):
     """The watch cache is not initialized when the client starts."""
 
+    name = "start"
+    decisive = True
     provocation = "lists and watches are refused with 429 at the start"
+    fast = True
     at_start = True
 
     retry_after = _RETRY_AFTER
     #: How many seconds after the client's start lists and watches are refused.
     seconds = 2.0
 
+    refusing: Fault
+
     def prepare(self, trial: Trial) -> None:
         message = "storage is (re)initializing"
         refusing = trial.faults.on("list,watch").status(429, message=message, retry_after=self.retry_after, label="initializing")
-        trial.memory["refusing"] = refusing
+        self.refusing = refusing
 
     def provoke(self, trial: Trial) -> None:
         trial.wait(self.seconds)
-        trial.memory["refusing"].remove()
+        self.refusing.remove()
 
 
 class RetryAfterAgainAndAgain(RetryAfterAtStart):
     """Lists and watches are refused for longer than a client with limited retries tries."""
 
+    name = "again"
+    decisive = False
     provocation = "lists and watches are refused with 429 again and again"
+    fast = False
     retry_after = 1
     seconds = 8.0
 
@@ -143,7 +153,12 @@ class RetryAfterAgainAndAgain(RetryAfterAtStart):
 class RetryAfterOnWatch(RetryAfter):
     """A watch ends and is refused: with a Status, and with a text, as API Priority and Fairness does it."""
 
+    name = "watch"
+    decisive = True
     provocation = "a watch that reconnects is refused with 429 and 503"
+    watches = True
+    steps = ("W5",)
+    fast = True
 
     def provoke(self, trial: Trial) -> None:
         require_resumption(trial)
@@ -163,10 +178,15 @@ _TEXT = "Too many requests, please try again later.\n"
 class RetryAfterOnWrite(RetryAfter):
     """A write is refused, with a Status and with a text."""
 
+    name = "write"
     provocation = "a write is refused with 429 and 503"
+    fast = True
+
+    def require(self, baseline: Baseline) -> None:
+        require_writes(baseline)
 
     def provoke(self, trial: Trial) -> None:
-        writes = require_writes(trial)[:2]
+        writes = require_writes(trial.baseline)[:2]
         for verb, resource in writes:
             trial.faults.on(verb, resource).status(
                 429, message="too many requests", retry_after=_RETRY_AFTER, times=1, label="too many requests"
@@ -181,7 +201,11 @@ class ServerErrors(Rule):
     """All lists and watches fail for some time."""
 
     id = "R2"
+    name = "spell"
     provocation = "a spell of 500 and 503 without Retry-After"
+    watches = True
+    steps = ("W5",)
+    fast = True
     obligation = "server errors without Retry-After: retry without limit, with exponential backoff and jitter"
     advice = "double the pause between attempts from about a second up to half a minute, and add a random part"
     source = "client-go tools/cache/reflector.go (backoff 800 ms to 30 s, jitter 1.0)"
@@ -213,7 +237,10 @@ _UNAVAILABLE = "the server is currently unable to handle the request"
 class ProxyErrors(ServerErrors):
     """A proxy answers with HTML pages."""
 
+    name = "proxy"
     provocation = "a proxy answers 502 and 504 with a page of HTML"
+    fast = False
+    steps = ("W5",)
     legality = "C"
     expected_seconds = 20.0
     TIMES = 0.6
@@ -228,7 +255,11 @@ class ProxyErrors(ServerErrors):
 class RefusedConnections(ServerErrors):
     """Connections are dropped before an answer, as during a restart of the server."""
 
+    name = "dropped"
     provocation = "connections drop before an answer"
+    is_step = True
+    fast = False
+    steps = ("W5",)
     legality = "C"
     expected_seconds = 20.0
     TIMES = 0.6
@@ -247,18 +278,23 @@ class LostAnswer(Rule):
     """A create is performed and its answer is lost."""
 
     id = "R3"
+    name = "lost"
     provocation = "the connection breaks after a create was performed"
+    fast = True
     obligation = "a create without an answer may have succeeded: look for the object before creating it again"
     advice = "after a broken connection or a 504 look for the object by label or owner, or use fixed names"
     source = "kubernetes#55860; KEP-4420 (generateName)"
     expected_seconds = 10.0
 
+    def require(self, baseline: Baseline) -> None:
+        _require_creates(baseline)
+
     def provoke(self, trial: Trial) -> None:
-        for resource in _require_creates(trial):
+        for resource in _require_creates(trial.baseline):
             trial.faults.on("create", resource).lose(times=1, label="answer lost")
 
     def find_failure(self, trial: Trial) -> Verdict | None:
-        return judge_extra_children(trial, generated_children(trial))
+        return judge_extra_children(trial, generated_children(trial.baseline))
 
     def judge_trace(self, trial: Trial) -> Verdict:
         if not any(call.exchange.fault for call in writes_of(trial.trace.since(trial.provoked_at))):
@@ -269,10 +305,12 @@ class LostAnswer(Rule):
 class TimedOutCreate(LostAnswer):
     """A create is performed and answered with 504."""
 
+    name = "timeout"
     provocation = "a create was performed and is answered with 504"
+    fast = False
 
     def provoke(self, trial: Trial) -> None:
-        for resource in _require_creates(trial):
+        for resource in _require_creates(trial.baseline):
 
             def perform(exchange: Exchange) -> tuple[int, Any] | None:
                 body = exchange.body
@@ -285,8 +323,8 @@ class TimedOutCreate(LostAnswer):
             trial.faults.on("create", resource).intercept(perform, times=1, label="timed out")
 
 
-def _require_creates(trial: Trial) -> list[str]:
-    found = [resource for _, resource in require_writes(trial, "create")]
+def _require_creates(baseline: Baseline) -> list[str]:
+    found = [resource for _, resource in require_writes(baseline, "create")]
     found = [resource for resource in found if "/" not in resource]
     if not found:
         raise NotExercised("the client creates nothing")
@@ -302,7 +340,10 @@ class ConnectionDrops(Rule):
     time."""
 
     id = "R4"
+    name = "resets"
     provocation = "all connections are reset, again and again"
+    watches = True
+    steps = ("W8",)
     obligation = "after a connection drop clients resume their watches, or pause for a partly random time before they list"
     advice = "resume the watch, or add a random part to each pause before a reconnect, the first one included"
     source = "kubernetes#6770; client-go reflector (jitter 1.0)"
@@ -315,9 +356,13 @@ class ConnectionDrops(Rule):
     #: pauses between 1 s and 2 s do so by chance about once in 500 times.
     AT_ONCE, EQUAL = 0.1, 0.14
 
+    pauses: Sequence[Sequence[float]] = ()
+    relists: Sequence[Call] = ()
+
+    restarts = True
+
     def provoke(self, trial: Trial) -> None:
         trial.require_watch()
-        trial.require_restartable()
         pauses: list[list[float]] = []
         relists: list[Call] = []
         for number in range(self.ROUNDS):
@@ -335,14 +380,14 @@ class ConnectionDrops(Rule):
             pauses.append([found[key].calls[0].at - dropped_at for key in streams if key in found])
             first = [found[key].calls[0] for key in streams if key in found]
             relists += [call for call in first if not call.resumes and call.at - dropped_at < self.AT_ONCE][:1]
-        trial.memory["pauses"], trial.memory["relists"] = pauses, relists
+        self.pauses, self.relists = pauses, relists
 
     def judge_trace(self, trial: Trial) -> Verdict:
-        pauses = [pause for some in trial.memory.get("pauses", ()) for pause in some[:1]]
+        pauses = [pause for some in self.pauses for pause in some[:1]]
         if len(pauses) < self.ROUNDS:
             return Verdict.not_exercised("the client did not reconnect often enough to be judged")
         shown = ", ".join(f"{pause:.2f}" for pause in pauses)
-        relists: list[Call] = trial.memory["relists"]
+        relists = self.relists
         if len(relists) >= self.ROUNDS:
             return Verdict.warned(
                 f"lists again at once after each drop (after {shown} s): many clients would do it together", *excerpt(relists)

@@ -20,7 +20,10 @@ class LargeRevisions(Rule):
     """Revisions are too large for a floating point number."""
 
     id = "V1"
+    name = "2^53"
     provocation = "revisions beyond 2^53"
+    steps = ("W5",)
+    fast = True
     obligation = "a resourceVersion is a string to send back unchanged; since 1.35 clients may compare it as a decimal number"
     advice = "keep resourceVersion as a string; compare only by equality, or as an integer of unlimited size"
     source = "Kubernetes API concepts, resource versions; KEP-5504"
@@ -72,7 +75,10 @@ class LargerRevisions(LargeRevisions):
     """Revisions are too large for a signed 64-bit integer. Revisions beyond 2^64 are impossible: the server refuses them in an
     update."""
 
+    name = "2^63"
     provocation = "revisions beyond 2^63"
+    fast = False
+    steps = ("W5",)
     legality = "B"
     FIRST = (1 << 63) + 1
 
@@ -80,7 +86,11 @@ class LargerRevisions(LargeRevisions):
 class MoreDigits(LargeRevisions):
     """Revisions grow by one digit."""
 
+    name = "digits"
     provocation = "revisions get one digit more"
+    fast = False
+    watches = True
+    steps = ("W5",)
     at_start = False
 
     #: The largest number of writes to get close to the power of ten.

@@ -6,6 +6,8 @@ A controller restarts with an old view of the cluster, is killed between two wri
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from fakekube.checker.client_run import ClientEnded, HotLoop
@@ -15,11 +17,12 @@ from fakekube.checker.judges import judge_extra_children
 from fakekube.checker.reaction import Copy, Effect, EffectKind, Reaction, children_of, effects_of
 from fakekube.checker.rule import NotExercised, Rule, Verdict
 from fakekube.checker.rules.initial_events import require_lists
-from fakekube.checker.sample import new_token
+from fakekube.checker.sample import changes_of_texts, new_token
 from fakekube.checker.trace import LEASES, WRITES
 from fakekube.checker.waits import await_delivery, await_quiet
 
 if TYPE_CHECKING:
+    from fakekube.checker.baseline import Baseline
     from fakekube.checker.trial import Trial
     from fakekube.powers.exchange import Exchange
 
@@ -40,7 +43,10 @@ class StaleRestart(Rule):
     """The client restarts and sees the cluster as it was before a copy was created."""
 
     id = "W16"
+    name = "restart"
     provocation = "started again on a list of before a copy was made"
+    distorts = True
+    steps = ("W8",)
     obligation = "after a restart a list may be older than the state that the client saw before: delete nothing because of it"
     advice = "read from storage (no resourceVersion) before a delete, and delete with preconditions"
     source = f"kubernetes PR #83520; KEP-5647; {_SIEVE}: stale state"
@@ -50,15 +56,22 @@ class StaleRestart(Rule):
     #: How many seconds the client sees the old state.
     SECONDS = 4.0
 
+    copy: Copy
+    children: Mapping[str, tuple[str, str]] = MappingProxyType({})
+
+    restarts = True
+
+    def require(self, baseline: Baseline) -> None:
+        self.stale_resources(baseline)
+
     def provoke(self, trial: Trial) -> None:
-        resources = self.stale_resources(trial)
-        trial.require_restartable()
+        resources = self.stale_resources(trial.baseline)
         before = trial.advance_revisions(15)
         trial.advance_revisions(15)
         subject = trial.stimulate()
         trial.await_reaction(subject)
-        trial.memory["copy"] = subject
-        trial.memory["children"] = {
+        self.copy = subject
+        self.children = {
             child["metadata"]["uid"]: (one, child["metadata"]["name"])
             for one in trial.baseline.reaction.children
             for child in children_of(trial.cluster, subject, one)
@@ -77,14 +90,14 @@ class StaleRestart(Rule):
             fault.remove()
         trial.faults.on("watch").cut(label="the view is new again").remove()
 
-    def stale_resources(self, trial: Trial) -> list[str]:
+    def stale_resources(self, baseline: Baseline) -> list[str]:
         """Returns the resources whose old state the client sees: those of the sample. Raises NotExercised if there are none."""
-        if not trial.baseline.reaction.children:
+        if not baseline.reaction.children:
             raise NotExercised("the client creates no children that it could delete by mistake")
-        return sorted({resource for copy in trial.copies for resource in copy.resources})
+        return sorted(set(baseline.control.resources))
 
     def find_failure(self, trial: Trial) -> Verdict | None:
-        children = trial.memory.get("children", {})
+        children = self.children
         names = {name for _, name in children.values()}
         deleted = [
             call
@@ -102,25 +115,29 @@ class StaleChildren(StaleRestart):
     """The client restarts and sees its children as they were before it created the last ones."""
 
     id = "S1"
+    name = "stale"
     provocation = "started again on a list of before its children were made"
+    steps = ("W8",)
     obligation = "after a restart the cache may lack objects that the client has created: look before creating them again"
     advice = "read from storage before a create with generateName, or derive names from the owner"
 
-    def stale_resources(self, trial: Trial) -> list[str]:
-        found = sorted(generated_children(trial))
+    def stale_resources(self, baseline: Baseline) -> list[str]:
+        found = sorted(generated_children(baseline))
         if not found:
             raise NotExercised("the client creates no children with generated names")
         return found
 
     def find_failure(self, trial: Trial) -> Verdict | None:
-        return judge_extra_children(trial, generated_children(trial))
+        return judge_extra_children(trial, generated_children(trial.baseline))
 
 
 class KilledBetweenWrites(Rule):
     """The client is killed after each of its writes for a copy, and restarted."""
 
     id = "S2"
+    name = "killed"
     provocation = "killed between two of its writes, and started again"
+    fast = True
     obligation = "a client finishes interrupted work after a restart, and does nothing twice"
     advice = "derive the remaining work from the cluster's state; write the completion mark last"
     source = f"{_SIEVE}: intermediate state"
@@ -130,11 +147,14 @@ class KilledBetweenWrites(Rule):
     #: The largest number of writes after which the client is killed.
     PLACES = 5
 
-    def provoke(self, trial: Trial) -> None:
-        count = len(learned_writes(trial))
-        trial.require_restartable()
-        if count < 2:
+    restarts = True
+
+    def require(self, baseline: Baseline) -> None:
+        if len(learned_writes(baseline)) < 2:
             raise NotExercised("the client's reaction has fewer than two writes")
+
+    def provoke(self, trial: Trial) -> None:
+        count = len(learned_writes(trial.baseline))
         places = range(1, count)
         if len(places) > self.PLACES:
             places = range(1, self.PLACES + 1)
@@ -171,24 +191,29 @@ class KilledBetweenWrites(Rule):
         return trial.await_reaction(subject, lambda since: trial.reaction_timeout(since) + lease_seconds(trial))
 
     def find_failure(self, trial: Trial) -> Verdict | None:
-        return judge_extra_children(trial, generated_children(trial))
+        return judge_extra_children(trial, generated_children(trial.baseline))
 
 
 class MissedChildDeletion(Rule):
     """A child is deleted while the client is disconnected, and the history is compacted."""
 
     id = "S3"
+    name = "child"
     provocation = "a child is deleted while the client is disconnected, and the events are compacted"
+    steps = ("W8", "R2")
+    fast = True
     obligation = "act on the present state, not on events: the client may miss any event"
     advice = "compare desired and present state in each reconcile, and reconcile all objects after a list"
     source = f"{_SIEVE}: unobserved state; client-go reflector (Replace)"
     expected_seconds = 12.0
 
+    def require(self, baseline: Baseline) -> None:
+        if not baseline.reaction.children:
+            raise NotExercised("the client creates no children")
+
     def provoke(self, trial: Trial) -> None:
         subject = trial.copies[0]
         resources = trial.baseline.reaction.children
-        if not resources:
-            raise NotExercised("the client creates no children")
         mended = [one for one in resources if self._makes_again(trial, subject, one)]
         if not mended:
             raise NotExercised("the client does not recreate deleted children")
@@ -214,21 +239,29 @@ class MissedDeletion(Rule):
     """A copy is deleted while the client is disconnected, and the history is compacted."""
 
     id = "S3"
+    name = "deletion"
     provocation = "an object is deleted while the client is disconnected, and the events are compacted"
+    steps = ("W8", "R2")
+    fast = True
     obligation = MissedChildDeletion.obligation
     advice = MissedChildDeletion.advice
     source = MissedChildDeletion.source
     expected_seconds = 10.0
 
-    def provoke(self, trial: Trial) -> None:
-        if not trial.baseline.deleted_children and not trial.baseline.adds_finalizer:
+    gone: bool | None = None
+    left: Sequence[str] = ()
+
+    def require(self, baseline: Baseline) -> None:
+        if not baseline.deleted_children and not baseline.adds_finalizer:
             raise NotExercised("the client does not clean up when a copy is deleted")
+
+    def provoke(self, trial: Trial) -> None:
         subject = trial.copies[0]
         with trial.disconnected():
             trial.delete(subject)
             trial.compact()
-        trial.memory["gone"] = trial.await_until(lambda: not self._left(trial, subject), trial.reaction_timeout)
-        trial.memory["left"] = self._left(trial, subject)
+        self.gone = trial.await_until(lambda: not self._left(trial, subject), trial.reaction_timeout)
+        self.left = self._left(trial, subject)
 
     @staticmethod
     def _left(trial: Trial, subject: Copy) -> list[str]:
@@ -238,8 +271,8 @@ class MissedDeletion(Rule):
         return left
 
     def judge(self, trial: Trial) -> Verdict:
-        if not (trial.ended or trial.loop) and trial.memory.get("gone") is False:
-            shown = ", ".join(trial.memory["left"][:3])
+        if not (trial.ended or trial.loop) and self.gone is False:
+            shown = ", ".join(self.left[:3])
             return Verdict.failed(f"not cleaned up after the deletion of the copy: {shown}", *trial.excerpt(), by_time=True)
         return super().judge(trial)
 
@@ -248,15 +281,28 @@ class MissedChange(Rule):
     """A copy is changed while the client is disconnected, and the history is compacted."""
 
     id = "S3"
+    name = "change"
     provocation = "an object is changed while the client is disconnected, and the events are compacted"
+    steps = ("W8", "R2")
+    fast = True
     obligation = MissedChildDeletion.obligation
     advice = MissedChildDeletion.advice
     source = MissedChildDeletion.source
     expected_seconds = 10.0
 
+    reaction: Reaction
+    """The writes of the client after a change of a copy."""
+    mark: int = -1
+
+    def require(self, baseline: Baseline) -> None:
+        if not learned_writes(baseline):
+            raise NotExercised("the client writes nothing")
+        if not any(changes_of_texts(obj, "changed") for obj in baseline.control.objects):
+            raise NotExercised("the sample has no string that can be changed")
+
     def provoke(self, trial: Trial) -> None:
-        trial.memory["reaction"] = self._learn(trial)
-        trial.memory["mark"] = trial.trace.mark()
+        self.reaction = self._learn(trial)
+        self.mark = trial.trace.mark()
         with trial.disconnected():
             self._alter(trial, trial.copies[0])
             trial.compact()
@@ -287,10 +333,8 @@ class MissedChange(Rule):
         if not trial.alter(copy):
             raise NotExercised("the sample has no string that can be changed")
 
-    @staticmethod
-    def _missing(trial: Trial) -> list[Effect]:
-        reaction: Reaction = trial.memory["reaction"]
-        return reaction.missing(trial.cluster, trial.copies[0], trial.trace.since(trial.memory["mark"]))
+    def _missing(self, trial: Trial) -> list[Effect]:
+        return self.reaction.missing(trial.cluster, trial.copies[0], trial.trace.since(self.mark))
 
     def judge_trace(self, trial: Trial) -> Verdict:
         missing = self._missing(trial)

@@ -62,7 +62,9 @@ class UserAgent(Rule):
     """Reads the client's User-Agents in the baseline run."""
 
     id = "N2"
+    name = "agent"
     provocation = "nothing: its User-Agent is read"
+    fast = True
     obligation = "a User-Agent of its own identifies the client in audit logs, flow schemas and managedFields"
     advice = "set User-Agent to program/version"
     source = "API Priority and Fairness; managedFields (the default manager is the User-Agent's first part)"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fakekube.checker.edits import own_objects
 from fakekube.checker.judges import judge_backoff, judge_resumption, judge_unknown_revision
+from fakekube.checker.process import fatal_line
 from fakekube.checker.provocations import JoinEvents, arm
 from fakekube.checker.rule import NotExercised, Rule, Verdict
 from fakekube.checker.rules.watch_errors import CONCEPTS, REFLECTOR, judge_only_failures
@@ -14,6 +15,7 @@ from fakekube.checker.trace import excerpt
 from fakekube.checker.waits import SHORT, await_long_watches, await_requests, require_resumption
 
 if TYPE_CHECKING:
+    from fakekube.checker.baseline import Baseline
     from fakekube.checker.trace import Call
     from fakekube.checker.trial import Trial
 
@@ -24,10 +26,17 @@ class NormalEnd(Rule):
     """The server ends a watch, as after timeoutSeconds or --min-request-timeout."""
 
     id = "W5"
+    name = "ends"
+    decisive = True
     provocation = "the server ends the watches"
+    is_step = True
+    watches = True
+    fast = True
     obligation = "a client resumes a watch that ended normally from the last revision that the watch delivered"
     advice = "keep the resourceVersion of every event and watch again from it; list again only after a 410"
     source = f"{CONCEPTS}; kube-apiserver --min-request-timeout"
+
+    ended: Sequence[Call] = ()
 
     def provoke(self, trial: Trial) -> None:
         ended: list[Call] = []
@@ -36,16 +45,14 @@ class NormalEnd(Rule):
             trial.stimulate()
             trial.await_all()
             ended += trial.end_watches()
-            trial.memory["ended"] = ended
+            self.ended = ended
 
     def find_failure(self, trial: Trial) -> Verdict | None:
-        return judge_resumption(trial, trial.memory.get("ended", ()), bookmarks=False) or judge_unknown_revision(trial)
+        return judge_resumption(trial, self.ended, bookmarks=False) or judge_unknown_revision(trial)
 
     def judge_trace(self, trial: Trial) -> Verdict:
         relisted: list[Call] = []
-        ended = [
-            one for one in trial.memory["ended"] if (one.end or one.at) - one.at > SHORT and one.ended != "closed by the client"
-        ]
+        ended = [one for one in self.ended if (one.end or one.at) - one.at > SHORT and one.ended != "closed by the client"]
         for one in ended:
             following = trial.trace.streams()[one.stream].after(one)
             if following is not None and not following.resumes and one.delivered(bookmarks=False):
@@ -59,11 +66,44 @@ class NormalEnd(Rule):
         return Verdict.passed()
 
 
+class Calm(Rule):
+    """Observes whether the client of the baseline run ends by itself when nothing happens any more."""
+
+    id = "W5"
+    name = "calm"
+    provocation = "nothing happens for some time"
+    obligation = NormalEnd.obligation
+    advice = NormalEnd.advice
+    source = NormalEnd.source
+    watches = True
+    fast = True
+    on_baseline = True
+
+    def judge(self, trial: Trial) -> Verdict:
+        if not trial.has_ended():
+            return Verdict.passed()
+        assert trial.process is not None
+        code, calm = trial.process.exit_code(), trial.calm()
+        said = f"; it printed: {fatal_line(trial.output())}" if trial.output() else ""
+        return Verdict.failed(
+            f"the client ended by itself (exit code {code}) after {calm:.0f} s in which nothing happened{said}",
+            *trial.excerpt(trial.trace.since()[-_LAST:]),
+        )
+
+
+#: How many of the last requests of a client that ended are evidence.
+_LAST = 4
+
+
 class ImmediateEnds(Rule):
     """Every watch is closed immediately."""
 
     id = "W6"
+    name = "at-once"
     provocation = "every watch is closed at once"
+    watches = True
+    steps = ("W5",)
+    fast = True
     obligation = "the pauses before reopening watches that end at once grow"
     advice = "wait about 1 s after a watch without events, twice as long each time, up to 30 s, with jitter"
     source = f"{REFLECTOR} (backoff 800 ms to 30 s, jitter 1.0)"
@@ -86,7 +126,9 @@ class HalfOpenPlain(Rule):
     """No more data arrives, but the connection stays open."""
 
     id = "W7"
+    name = "silent-plain"
     provocation = "the watches fall silent, and their connections stay"
+    watches = True
     obligation = "the client detects a dead connection by an idle timeout of its own"
     advice = "set a read timeout a little above timeoutSeconds, or HTTP/2 pings; then watch again from the last revision"
     source = "kubernetes/kubernetes#107266; nolar/kopf#1267; golang.org/x/net/http2 ReadIdleTimeout"
@@ -94,36 +136,50 @@ class HalfOpenPlain(Rule):
     expected_seconds = 60.0
     converges = False
 
+    silenced: Sequence[Call] = ()
+    back: bool = False
+
+    def require(self, baseline: Baseline) -> None:
+        if baseline.session.idle is not None:
+            return
+        asked = [timeout_of(call) for call in baseline.trial.trace if call.is_watch]
+        if asked and min(asked) > _GUESS:  # a good client waits a little longer than that
+            raise NotExercised(f"the client asks for watches of {min(asked)} s, and may wait as long; pass --idle")
+
     def provoke(self, trial: Trial) -> None:
-        trial.memory["silenced"] = trial.require_watch()
+        self.silenced = trial.require_watch()
         trial.faults.on("watch").silence(connection=True, label="silent").remove()
         trial.stimulate()
-        idle_timeout = trial.session.idle
-        limit = _GUESS if idle_timeout is None else 2 * idle_timeout + 5.0
-        trial.memory["back"] = trial.await_until(lambda: trial.has_reacted(trial.copies[-1]), limit)
-        if trial.memory["back"]:
+        limit = self._limit(trial)
+        self.back = trial.await_until(lambda: trial.has_reacted(trial.copies[-1]), limit)
+        if self.back:
             trial.converge()
 
-    def judge_trace(self, trial: Trial) -> Verdict:
-        if trial.memory.get("back"):
-            return Verdict.passed()
+    def _limit(self, trial: Trial) -> float:
+        """Returns the seconds within which the client has to notice the silence: by --idle, or by what it asks of the server."""
         idle = trial.session.idle
-        silenced: list[Call] = trial.memory["silenced"]
-        if idle is None and all(_timeout_of(call) > _GUESS for call in silenced):
-            # a good client waits a little longer than that
-            raise NotExercised(f"the client asks for watches of {_timeout_of(silenced[0])} s; pass --idle")
-        if idle is None:
+        if idle is not None:
+            return 2 * idle + 5.0
+        asked = [timeout_of(call) for call in self.silenced]
+        return max(max(asked) + _LATE, _GUESS) if asked and min(asked) > 0 else _GUESS
+
+    def judge_trace(self, trial: Trial) -> Verdict:
+        if self.back:
+            return Verdict.passed()
+        idle, asked = trial.session.idle, [timeout_of(call) for call in self.silenced]
+        if idle is None and not min(asked, default=0):
             return Verdict.warned(
                 f"{_GUESS:.0f} s after its watches fell silent the client has not reconnected; pass --idle", *trial.excerpt()
             )
+        why = f"--idle is {idle:.0f}" if idle is not None else f"it asked the server to end its watches after {max(asked)} s"
         return Verdict.failed(
-            f"the client did not close a silent watch within {2 * idle + 5:.0f} s, though --idle is {idle:.0f}",
+            f"the client did not close a silent watch within {self._limit(trial):.0f} s, though {why}",
             *trial.excerpt(),
             by_time=True,
         )
 
 
-def _timeout_of(watch: Call) -> int:
+def timeout_of(watch: Call) -> int:
     """Returns the seconds after which the server ends a watch at the client's request; 0 if the client requests nothing."""
     text = watch.query.get("timeoutSeconds", "")
     return int(text) if text.isdigit() else 0
@@ -132,6 +188,8 @@ def _timeout_of(watch: Call) -> int:
 #: Seconds of silence after which a client without --idle is suspected: client-go sends a PING after 30 s and waits 15 s for its
 #: answer.
 _GUESS = 55.0
+#: How many seconds later than the server a client may notice that a watch should have ended.
+_LATE = 15.0
 
 
 class HalfOpen(HalfOpenPlain):
@@ -147,7 +205,12 @@ class BrokenFrames(Rule):
     """The connection is cut within an event and within a character, and later events arrive in small slices."""
 
     id = "W8"
+    name = "slices"
+    decisive = True
     provocation = "watches arrive in slices and are cut in mid-event"
+    is_step = True
+    watches = True
+    fast = True
     obligation = "an event is complete at the end of its line, however the bytes arrive; a cut watch is resumed"
     advice = "buffer bytes up to the newline (only \\n), decode the whole line as UTF-8, drop what is incomplete"
     source = "RFC 9112 (chunked transfer coding); kubernetes-client/python#1325 and #2087"
@@ -220,16 +283,21 @@ class BatchedEvents(Rule):
     """Several events are waiting when a watch is resumed, and arrive together: in one chunk each, and all in one chunk."""
 
     id = "W8"
+    name = "together"
     provocation = "several events and a bookmark arrive at once"
+    watches = True
+    steps = ("W5",)
     obligation = "one read from the connection may return several events"
     advice = "process every complete line in the buffer before the next read"
     source = "RFC 9112 (chunked transfer coding); kube-apiserver flushes when no event is waiting"
 
     EVENTS = 3
 
+    ended: Sequence[Call] = ()
+
     def provoke(self, trial: Trial) -> None:
         """Ends the watches after each batch: the revision at which the client resumes shows whether it has read all events."""
-        ended = trial.memory["ended"] = []
+        ended = self.ended = []
         for together in (False, True):
             require_resumption(trial)
             if together:
@@ -243,7 +311,7 @@ class BatchedEvents(Rule):
             ended += trial.end_watches()
 
     def find_failure(self, trial: Trial) -> Verdict | None:
-        return judge_resumption(trial, trial.memory.get("ended", ()), bookmarks=False)
+        return judge_resumption(trial, self.ended, bookmarks=False)
 
 
-RULES = (NormalEnd, ImmediateEnds, HalfOpen, BrokenFrames, BatchedEvents)
+RULES = (NormalEnd, Calm, ImmediateEnds, HalfOpen, BrokenFrames, BatchedEvents)

@@ -24,22 +24,29 @@ class ExpiredInStream(Rule):
     """An open watch ends with 410 after a compaction of the history."""
 
     id = "W1"
+    name = "open"
     provocation = "an open watch ends with 410"
+    is_step = True
+    watches = True
+    fast = True
     obligation = "an ERROR event 410 in a watch: list again and watch from the new revision"
     advice = "on code 410 drop the revision, list, replace the cache and watch from the list's resourceVersion"
     source = f"{CONCEPTS} (410 Gone); {REFLECTOR}"
 
+    oldest: int = 0
+    """The oldest revision that is not expired."""
+
     def provoke(self, trial: Trial) -> None:
         """Expires the watches twice, because some clients handle only the first 410."""
         trial.require_watch()
-        trial.memory["oldest"] = expire(trial)
+        self.oldest = expire(trial)
         trial.stimulate()
         trial.await_all()
         trial.require_watch()
-        trial.memory["oldest"] = expire(trial)
+        self.oldest = expire(trial)
 
     def find_failure(self, trial: Trial) -> Verdict | None:
-        return judge_expired(trial)
+        return judge_expired(trial, self.oldest)
 
     def judge_trace(self, trial: Trial) -> Verdict:
         return judge_duplicate_watches(trial) or super().judge_trace(trial)
@@ -52,8 +59,9 @@ def expire(trial: Trial) -> int:
     return newest + 1
 
 
-def end_expired(trial: Trial, prepare: Callable[[int], object] = lambda oldest: None) -> None:
-    """Compacts the history and ends the open watches, until the client watches from an expired revision.
+def end_expired(trial: Trial, prepare: Callable[[int], object] = lambda oldest: None) -> int:
+    """Compacts the history and ends the open watches, until the client watches from an expired revision; returns the oldest
+    revision that is not expired.
 
     Waits until watches are open for some time before it ends them, because many clients list after a short watch.
 
@@ -67,10 +75,10 @@ def end_expired(trial: Trial, prepare: Callable[[int], object] = lambda oldest: 
         trial.stimulate()
         trial.await_all()
         await_long_watches(trial)
-        oldest = trial.memory["oldest"] = trial.compact()
+        oldest = trial.compact()
         prepare(oldest)
         if any(call.resumes and revision_of(call) < oldest for call in await_requests(trial, trial.end_watches())):
-            return
+            return oldest
     raise NotExercised("the client does not resume an ended watch from its last revision")
 
 
@@ -81,17 +89,27 @@ _ROUNDS = 3
 class ExpiredOnReconnect(ExpiredInStream):
     """The history is compacted while a watch reconnects."""
 
+    name = "reconnect"
     provocation = "the revision of a watch has expired when it reconnects"
+    is_step = False
+    steps = ("W5",)
+    fast = True
 
     def provoke(self, trial: Trial) -> None:
-        end_expired(trial)
+        end_expired(trial, self.remember)
+
+    def remember(self, oldest: int) -> None:
+        self.oldest = oldest
 
 
-class ExpiredByStatus(ExpiredInStream):
+class ExpiredByStatus(ExpiredOnReconnect):
     """The answer to a watch from an expired revision is an HTTP status 410."""
 
     id = "W2"
+    name = "status"
     provocation = "a watch is answered with HTTP status 410"
+    fast = False
+    steps = ("W5",)
     obligation = "HTTP status 410 for a watch: list again and watch from the new revision"
     advice = "treat HTTP status 410 as the ERROR event with code 410"
     source = f"{CONCEPTS} (410 Gone)"
@@ -99,21 +117,24 @@ class ExpiredByStatus(ExpiredInStream):
 
     def provoke(self, trial: Trial) -> None:
         def answer(exchange: Exchange) -> tuple[int, Any] | None:
-            oldest = trial.memory["oldest"]
+            oldest = self.oldest
             if 0 < asked_revision(exchange) < oldest and exchange.query.get("sendInitialEvents") not in ("true", "1"):
                 return 410, status_object(410, "Expired", f"too old resource version: {asked_revision(exchange)} ({oldest})")
             return None
 
-        trial.memory["oldest"] = 0
         trial.faults.on("watch").intercept(answer, label="HTTP 410")
-        end_expired(trial)
+        end_expired(trial, self.remember)
 
 
 class ExpiredSilently(Rule):
     """A watch from an expired revision is opened and closed without an error."""
 
     id = "W3"
+    name = "empty"
     provocation = "a watch from an expired revision is answered with 200 and ends at once"
+    watches = True
+    steps = ("W5",)
+    fast = True
     obligation = "a watch that ends again and again without an event: list again, the revision may be expired"
     advice = "after a watch that lasted less than a second and had no events, list before the next one"
     source = f"{REFLECTOR} (VeryShortWatchError); kubernetes/kubernetes#104171"
@@ -137,7 +158,10 @@ class ErrorsInStream(Rule):
     """Watches end with ERROR events with other codes than 410."""
 
     id = "W4"
+    name = "errors"
     provocation = "watches end with ERROR events 500 and 504"
+    watches = True
+    fast = True
     obligation = "an ERROR event with another code is neither an object nor fatal: try again, with backoff"
     advice = "check for ERROR events first; pause, then watch again or list"
     source = f"{REFLECTOR} (apierrors.FromObject, IsInternalError)"
@@ -161,10 +185,15 @@ class FutureRevision(Rule):
     """The server has not reached the revision of a list."""
 
     id = "W15"
+    name = "future"
     provocation = "every list at a revision is answered with 504 Too large resource version"
+    watches = True
+    steps = ("W1",)
     obligation = '504 "Too large resource version": try again, or list without a revision'
     advice = "after this 504 pause, and list with resourceVersion unset"
     source = f"{REFLECTOR} (isTooLargeResourceVersionError); kubernetes/kubernetes#107133"
+
+    refused: bool = False
 
     def provoke(self, trial: Trial) -> None:
         trial.require_watch()
@@ -174,7 +203,7 @@ class FutureRevision(Rule):
             initial = exchange.query.get("sendInitialEvents") in ("true", "1")
             if not revision or (exchange.verb == "watch" and not initial) or exchange.query.get("continue"):
                 return None
-            trial.memory["refused"] = True
+            self.refused = True
             message = f"Timeout: Too large resource version: {revision}, current: {revision - 1}"
             cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
             return 504, status_object(504, "Timeout", message, {"causes": [cause], "retryAfterSeconds": 1})
@@ -190,7 +219,7 @@ class FutureRevision(Rule):
         return judge_only_failures(trial)
 
     def judge(self, trial: Trial) -> Verdict:
-        if not trial.memory.get("refused"):
+        if not self.refused:
             raise NotExercised("the client lists without a revision, or with 0")
         return super().judge(trial)
 

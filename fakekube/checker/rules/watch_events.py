@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from fakekube.checker.edits import own_objects
 from fakekube.checker.judges import (
@@ -22,6 +22,7 @@ from fakekube.checker.trace import excerpt
 from fakekube.checker.waits import SHORT, await_quiet
 
 if TYPE_CHECKING:
+    from fakekube.checker.baseline import Baseline
     from fakekube.checker.trace import Call
     from fakekube.checker.trial import Trial
     from fakekube.powers.exchange import Exchange
@@ -33,10 +34,17 @@ class LargeEvents(Rule):
     """An event is larger than 1 MiB."""
 
     id = "W9"
+    name = "large"
     provocation = "an event of more than a MiB"
+    is_step = True
+    watches = True
+    fast = True
     obligation = "an event is one line, which may be large"
     advice = "read lines without a limit, or with one of 16 MiB; set the buffer of the HTTP library"
     source = "kube-apiserver --max-request-bytes, escaping of encoding/json; nolar/kopf#275"
+
+    reacted: bool = False
+    closed: Sequence[Call] = ()
 
     def provoke(self, trial: Trial) -> None:
         before = trial.require_watch()
@@ -54,7 +62,7 @@ class LargeEvents(Rule):
         # A client with an idle timeout may have been close to it when the first event was sent.
         sent = begun if trial.session.idle is not None else trial.now
         trial.await_until(lambda: trial.has_received(large), 10.0)
-        trial.memory["reacted"] = trial.await_reaction(large)
+        self.reacted = trial.await_reaction(large)
         trial.wait(0.5)
         carrying = {resource for resource, _ in targets}
         oldest = min(int(obj["metadata"]["resourceVersion"]) for _, obj in targets)
@@ -72,10 +80,10 @@ class LargeEvents(Rule):
 
         if closed():  # does it watch again, and does it close that watch, too?
             trial.await_until(lambda: len(closed()) >= _CLOSES or _watches_again(trial, closed()[0]), trial.reaction_timeout)
-        trial.memory["closed"] = closed()
+        self.closed = closed()
 
     def judge_trace(self, trial: Trial) -> Verdict:
-        closed: list[Call] = trial.memory["closed"]
+        closed = self.closed
         if len(closed) >= _CLOSES and not _closes_by_itself(trial):
             return Verdict.failed(
                 f"the client closes its watch whenever a large event is sent ({len(closed)} times): {closed[0].path}",
@@ -92,7 +100,7 @@ class LargeEvents(Rule):
                 f"the client closed its watch while a large event was sent, and recovered in another way: {closed[0].path}",
                 *trial.excerpt(),
             )
-        if not trial.memory["reacted"]:
+        if not self.reacted:
             return Verdict.warned("no reaction to an object whose event has 1.4 MB", *trial.excerpt())
         return Verdict.passed()
 
@@ -125,10 +133,18 @@ class FrequentBookmarks(Rule):
     """Bookmarks are frequent and much newer than the last event; then the watch ends."""
 
     id = "W10"
+    name = "often"
     provocation = "bookmarks come often, and far ahead of the last event"
+    steps = ("W5",)
+    fast = True
     obligation = "a BOOKMARK updates the revision and is not an object; a client must not rely on bookmarks"
     advice = "on BOOKMARK store metadata.resourceVersion, and ignore the rest"
     source = f"{CONCEPTS} (watch bookmarks); KEP-956"
+
+    ended: Sequence[Call] = ()
+
+    def require(self, baseline: Baseline) -> None:
+        _require_bookmarks(baseline)
 
     def provoke(self, trial: Trial) -> None:
         asking = [call for call in trial.require_watch() if call.wants_bookmarks]
@@ -144,11 +160,11 @@ class FrequentBookmarks(Rule):
             lambda: all(not one.is_open or (one.events[-1:] and one.events[-1].type in ("BOOKMARK", "")) for one in watches), 5.0
         )
         trial.wait(0.5)
-        trial.memory["ended"] = [one for one in trial.end_watches() if one in watches]
+        self.ended = [one for one in trial.end_watches() if one in watches]
 
     def find_failure(self, trial: Trial) -> Verdict | None:
         misread = judge_misread_status(trial.trace.since(trial.provoked_at), "k8s.io/initial-events-end")
-        return misread or judge_resumption(trial, trial.memory.get("ended", ()), bookmarks=True)
+        return misread or judge_resumption(trial, self.ended, bookmarks=True)
 
     def judge_trace(self, trial: Trial) -> Verdict:
         closed = [
@@ -169,14 +185,27 @@ def _ends_in_bookmark(watch: Call) -> bool:
     return bool(watch.events) and watch.events[-1].type in ("BOOKMARK", "")
 
 
+def _require_bookmarks(baseline: Baseline) -> None:
+    """Raises NotExercised if the client asks for no bookmarks."""
+    if not any(call.is_watch and call.wants_bookmarks for call in baseline.trial.trace):
+        raise NotExercised("the client does not ask for bookmarks (allowWatchBookmarks)")
+
+
 class NoBookmarks(Rule):
     """The server sends no bookmarks."""
 
     id = "W10"
+    name = "none"
     provocation = "no bookmark comes"
+    steps = ("W5",)
     obligation = FrequentBookmarks.obligation
     advice = FrequentBookmarks.advice
     source = FrequentBookmarks.source
+
+    ended: Sequence[Call] = ()
+
+    def require(self, baseline: Baseline) -> None:
+        _require_bookmarks(baseline)
 
     def provoke(self, trial: Trial) -> None:
         if not any(call.wants_bookmarks for call in trial.require_watch()):
@@ -184,17 +213,22 @@ class NoBookmarks(Rule):
         trial.faults.on("watch").bookmarks("never", label="no bookmarks")
         trial.stimulate()
         trial.await_all()
-        trial.memory["ended"] = trial.end_watches()
+        self.ended = trial.end_watches()
 
     def find_failure(self, trial: Trial) -> Verdict | None:
-        return judge_resumption(trial, trial.memory.get("ended", ()), bookmarks=False)
+        return judge_resumption(trial, self.ended, bookmarks=False)
 
 
 class RevisionOfList(Rule):
     """A list has a newer revision than all its items."""
 
     id = "W11"
+    name = "deleted"
+    decisive = True
     provocation = "the newest object was deleted before the list"
+    steps = ("W14",)
+    watches = True
+    fast = True
     obligation = "the watch after a list starts from the list's resourceVersion, not from that of an item"
     advice = "take metadata.resourceVersion of the list; the revisions of the items are unordered and may be older"
     source = f"{CONCEPTS} (resource versions)"
@@ -256,38 +290,51 @@ class RepeatedAfterRelist(Rule):
     """The client lists all objects again after a 410."""
 
     id = "W13"
+    name = "relist"
     provocation = "everything is listed again after a 410"
+    steps: ClassVar[Sequence[str]] = ("W1",)
     obligation = "repeated events change nothing: handlers are idempotent"
     advice = "compare with the present state before acting; use fixed names, or look for the child by its owner first"
     source = f"{CONCEPTS} (resourceVersion 0); nolar/kopf#42"
 
-    def provoke(self, trial: Trial) -> None:
-        if not trial.baseline.reaction.children:
-            raise NotExercised("the client creates no children that could be created twice")
-        self.remember(trial)
-        trial.memory["oldest"] = expire(trial)
+    copy: Copy
+    before: Mapping[str, tuple[str, dict[str, Any]]]
+    """The objects of the copy and its children before they are delivered again."""
 
-    @staticmethod
-    def remember(trial: Trial) -> None:
+    def require(self, baseline: Baseline) -> None:
+        if not baseline.reaction.children:
+            raise NotExercised("the client creates no children that could be created twice")
+
+    def provoke(self, trial: Trial) -> None:
+        self.remember(trial)
+        expire(trial)
+
+    def remember(self, trial: Trial) -> None:
         """Stores the state of a copy and its children after the reaction of the client."""
-        copy = trial.memory["copy"] = trial.stimulate()
+        copy = self.copy = trial.stimulate()
         trial.await_all()
         await_quiet(trial, copy.mark, [copy.token])
         _await_unchanged(trial, copy)
-        trial.memory["before"] = _state(trial, copy)
+        self.before = _state(trial, copy)
 
     def judge_trace(self, trial: Trial) -> Verdict:
-        return judge_extra_children(trial, trial.baseline.reaction.children) or _judge_changes(trial) or Verdict.passed()
+        return (
+            judge_extra_children(trial, trial.baseline.reaction.children)
+            or _judge_changes(trial, self.copy, self.before)
+            or Verdict.passed()
+        )
 
 
 class RepeatedAfterRestart(RepeatedAfterRelist):
     """The client restarts and lists all objects."""
 
+    name = "restart"
     provocation = "the client starts again"
+    restarts = True
+    steps = ()
+    fast = True
 
     def provoke(self, trial: Trial) -> None:
-        if not trial.baseline.reaction.children:
-            raise NotExercised("the client creates no children that could be created twice")
         self.remember(trial)
         trial.restart_client()
 
@@ -320,12 +367,12 @@ def _await_unchanged(trial: Trial, copy: Copy) -> None:
 _UNCHANGED = 2.0
 
 
-def _judge_changes(trial: Trial) -> Verdict | None:
+def _judge_changes(trial: Trial, copy: Copy, before: Mapping[str, tuple[str, dict[str, Any]]]) -> Verdict | None:
     """Judges whether the client changed objects after it received them again: a failure if a counter grew, else a warning.
 
     Fields that the idle client of the baseline run changes, such as heartbeats, do not count.
     """
-    before, after = trial.memory["before"], _state(trial, trial.memory["copy"])
+    after = _state(trial, copy)
     periodic = trial.baseline.periodic_fields()
     for uid, (resource, old) in before.items():
         _, new = after.get(uid, (resource, old))

@@ -112,7 +112,13 @@ class ObjectClient:
         return self._client.create(obj, namespace=namespace)
 
     def apply(
-        self, obj: Object, *, field_manager: str = FIELD_MANAGER, force: bool = True, namespace: str | None = None
+        self,
+        obj: Object,
+        *,
+        field_manager: str = FIELD_MANAGER,
+        force: bool = True,
+        namespace: str | None = None,
+        subresource: str = "",
     ) -> Object:
         """Applies an object (server-side apply), and returns it as stored.
 
@@ -121,10 +127,11 @@ class ObjectClient:
             field_manager: the name of the field manager.
             force: take over fields of other managers; False raises ApiError (409) for a conflict.
             namespace: by default that of the object, else `default`.
+            subresource: such as "status".
 
         Raises ApiError and UnknownResource.
         """
-        return self._client.apply(obj, field_manager=field_manager, force=force, namespace=namespace)
+        return self._client.apply(obj, field_manager=field_manager, force=force, namespace=namespace, subresource=subresource)
 
     def get(self, resource: str, name: str, *, namespace: str | None = None) -> Object:
         """Gets one object; the default namespace is `default`. Raises ApiError (404 if it does not exist) and UnknownResource."""

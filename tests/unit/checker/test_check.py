@@ -114,10 +114,17 @@ def test_the_reports_of_a_run(tmp_path: Path) -> None:
     report.write_json(tmp_path / "report.json")
     written = json.loads((tmp_path / "report.json").read_text())
     assert written["client"] == report.client
-    assert [sorted(rule) for rule in written["rules"]] == [["evidence", "id", "legality", "source", "verdict"]] * 2
+    assert (written["seed"], written["profile"], written["exit_code"]) == (0, "full", 0)
+    assert {"id", "verdict", "legality", "obligation", "advice", "source", "evidence", "provocations"} <= set(written["rules"][0])
+    assert [one["key"] for one in written["rules"][1]["provocations"]] == ["N2/agent"]
     assert [(rule["id"], rule["verdict"]) for rule in written["rules"]] == [("W12", "not exercised"), ("N2", "pass")]
     report.write_junit(tmp_path / "junit.xml")
     suite = ElementTree.parse(tmp_path / "junit.xml").getroot()
-    assert suite.attrib["tests"] == "2"
-    assert suite.attrib["skipped"] == "1"
+    cases = suite.findall("testcase")
+    assert [case.attrib["name"].partition(":")[0] for case in cases] == [
+        *(f"W12/{name}" for name in ("offline", "expiry", "children", "owner")),
+        "N2/agent",
+    ]
+    assert all(float(case.attrib["time"]) >= 0.0 for case in cases)
+    assert suite.attrib["skipped"] == "4"
     assert "W12 not exercised" in " ".join(str(report).split())

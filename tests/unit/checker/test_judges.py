@@ -18,9 +18,8 @@ def ended(*renewed_before: float) -> Any:
     """A run whose client has ended, so many seconds after it renewed a lease of ten seconds."""
     renewal = {"collection": "leases.coordination.k8s.io", "is_write": True, "succeeded": True, "answer": LEASE}
     renewals = [SimpleNamespace(**renewal, at=100.0 - before) for before in renewed_before]
-    session = SimpleNamespace(ends_by_itself=False)
     end = {"ended": "the client ended", "ended_at": 100.0, "started_at": 50.0, "printed": []}
-    return SimpleNamespace(**end, loop="", trace=renewals, session=session, excerpt=list)
+    return SimpleNamespace(**end, loop="", trace=renewals, excerpt=list, calm=lambda: 0.0)
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from fakekube.checker.execution import Run
 from fakekube.checker.expectations import Expectation
-from fakekube.checker.rule import Outcome, Verdict
-from fakekube.checker.rules import all_rules, chosen
-from fakekube.checker.runner import rows
+from fakekube.checker.report import RuleReport
+from fakekube.checker.rows import rows_of
+from fakekube.checker.rule import Rule, Symptom, Verdict
+from fakekube.checker.rules import UnknownRule, all_rules, chosen, find_provocation, step_rule
 
 CATALOGUE = [
     *(f"W{number}" for number in range(1, 17)),
@@ -49,12 +53,54 @@ def test_a_named_rule_has_all_its_provocations_and_a_class_only_its_own() -> Non
     assert {rule.legality for rule in chosen(None, ["C"])} == {"C"}
 
 
+def test_a_provocation_is_found_by_its_key() -> None:
+    keys = [rule.key for rule in all_rules()]
+    assert len(set(keys)) == len(keys)
+    assert find_provocation("w8/slices").key == "W8/slices"
+    assert find_provocation("W4").key == "W4/errors"
+    with pytest.raises(UnknownRule, match="there are W8/slices, W8/together"):
+        find_provocation("W8/none")
+
+
+def row_of(id_: str, *verdicts: Verdict) -> RuleReport:
+    rules = chosen([id_], [])[: len(verdicts)]
+    (row,) = rows_of(rules, {rule: Run(verdict, 1.0) for rule, verdict in zip(rules, verdicts, strict=True)})
+    return row
+
+
 def test_the_worst_verdict_of_a_row_counts() -> None:
-    one, other = chosen(["W1"], [])
-    (row,) = rows([one, other], {one: Verdict.passed(), other: Verdict(Outcome.FAIL, ["what happened"])})
-    assert (row.verdict, row.evidence) == ("fail", [f"{other.provocation}: what happened"])
-    (row,) = rows([one, other], {one: Verdict.passed(), other: Verdict.not_exercised("why")})
-    assert row.verdict == "pass"
+    row = row_of("W1", Verdict.passed(), Verdict.failed("what happened"))
+    assert (row.verdict, row.evidence) == (
+        "fail",
+        ["reconnect (the revision of a watch has expired when it reconnects): what happened"],
+    )
+    assert [(one.key, one.verdict) for one in row.provocations] == [("W1/open", "pass"), ("W1/reconnect", "fail")]
+
+
+def test_a_row_says_which_provocations_were_not_exercised() -> None:
+    row = row_of("W1", Verdict.passed(), Verdict.not_exercised("why"))
+    assert (row.verdict, row.evidence) == ("pass", ["1 of 2 provocations (open); not exercised: reconnect: why"])
+
+
+def test_a_row_whose_deciding_provocation_was_not_exercised_is_not_exercised() -> None:
+    rules = chosen(["D1"], [])
+    decisive = [rule for rule in rules if rule.decisive]
+    assert decisive
+    runs = {rule: Run(Verdict.not_exercised("why") if rule in decisive else Verdict.passed(), 1.0) for rule in rules}
+    assert rows_of(rules, runs)[0].verdict == "not exercised"
+
+
+def test_rows_with_one_cause_are_grouped_under_the_rule_that_names_it() -> None:
+    rules = [chosen([one], [])[0] for one in ("W3", "W6", "W9")]
+    loop = Verdict.failed("no backoff", symptom=Symptom.NO_PAUSE, likeness="/api/v1/pods")
+    found = rows_of(rules, {rules[0]: Run(loop, 1.0), rules[1]: Run(loop, 1.0), rules[2]: Run(Verdict.failed("other"), 1.0)})
+    assert [row.same_as for row in found] == ["W6", "", ""]
+
+
+def test_each_step_has_a_rule() -> None:
+    for rule in all_rules():
+        for step in rule.steps:
+            assert isinstance(step_rule(step), Rule)
 
 
 def test_signs_are_read() -> None:

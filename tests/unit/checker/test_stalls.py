@@ -41,6 +41,7 @@ FAILED, LATE = Verdict.failed("broken"), Verdict.failed("late", by_time=True)
         (LATE, LATE, False, Outcome.FAIL),
         (LATE, Verdict.passed(), False, Outcome.WARN),
         (LATE, Verdict.passed(), True, Outcome.PASS),
+        (LATE, Verdict.not_exercised("aborted"), False, Outcome.FAIL),
         (FAILED, Verdict.passed(), True, Outcome.PASS),
         (FAILED, FAILED, True, Outcome.FAIL),
         (Verdict.warned("perhaps"), Verdict.passed(), True, Outcome.PASS),

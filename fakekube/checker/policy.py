@@ -1,0 +1,106 @@
+"""What the owner of a client demands of a check: accepted failures, required rules, how much must be exercised.
+
+Invariant: a policy changes no verdict. It says which failures are accepted, and which exit code the check has.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fakekube.checker.rule import Outcome
+
+if TYPE_CHECKING:
+    from fakekube.checker.report import Report, RuleReport
+
+__all__ = ["NOT_ENOUGH", "Policy", "parse_accepted"]
+
+#: The exit code of a check that broke no rule and exercised too little.
+NOT_ENOUGH = 4
+
+#: A line of a file with accepted failures: an id, and the reason.
+_LINE = re.compile(r"(?P<id>[A-Za-z]\d+)\s*[:=\s]\s*(?P<reason>.*)|(?P<alone>[A-Za-z]\d+)")
+_IDS = re.compile(r"[A-Za-z]\d+(\s*,\s*[A-Za-z]\d+)*,?")
+
+
+@dataclass(slots=True, frozen=True)
+class Policy:
+    """The demands.
+
+    Args:
+        accepted: the ids of rules whose failure is accepted, with the reasons.
+        required: the ids of rules that must be exercised.
+        min_exercised: how many rules must be exercised; None if any number is enough.
+        strict: whether warnings are failures.
+        allow_timeout: whether a timeout may leave rules unexercised.
+    """
+
+    accepted: Mapping[str, str] = field(default_factory=dict)
+    required: Sequence[str] = ()
+    min_exercised: int | None = None
+    strict: bool = False
+    allow_timeout: bool = False
+
+    def apply(self, report: Report, *, cut_short: Sequence[str]) -> Report:
+        """Returns the report with accepted failures, remarks and the exit code; `cut_short`: the ids of the rules for which the
+        timeout left no time."""
+        rules = [self._accept(rule) for rule in report.rules]
+        remarks, too_little = self._remarks(rules), self._too_little(rules, cut_short)
+        code = NOT_ENOUGH if too_little else None
+        if self.strict:
+            suspected = [rule.id for rule in rules if rule.verdict == Outcome.WARN and rule.id not in self.accepted]
+            if suspected:
+                remarks.append(f"--strict: the warnings of {', '.join(suspected)} are failures")
+                code = 1
+        return replace(report, rules=rules, remarks=[*report.remarks, *remarks, *too_little], code=code)
+
+    def _accept(self, rule: RuleReport) -> RuleReport:
+        if rule.id not in self.accepted or rule.verdict not in (Outcome.FAIL, Outcome.WARN):
+            return rule
+        return replace(rule, accepted=self.accepted[rule.id])
+
+    def _remarks(self, rules: Sequence[RuleReport]) -> list[str]:
+        by_id = {rule.id: rule for rule in rules}
+        passing = [one for one in self.accepted if one in by_id and by_id[one].verdict == Outcome.PASS]
+        return [f"{one} is accepted as broken, and passes now: remove it from --accept" for one in passing]
+
+    def _too_little(self, rules: Sequence[RuleReport], cut_short: Sequence[str]) -> list[str]:
+        by_id = {rule.id: rule for rule in rules}
+        exercised = [rule for rule in rules if rule.verdict != Outcome.NOT_EXERCISED]
+        found = []
+        for one in self.required:
+            rule = by_id.get(one)
+            if rule is None or rule.verdict == Outcome.NOT_EXERCISED:
+                reason = rule.evidence[0] if rule is not None and rule.evidence else "it was not selected"
+                found.append(f"--require: {one} was not exercised: {reason}")
+        if self.min_exercised is not None and len(exercised) < self.min_exercised:
+            found.append(f"--min-exercised: {len(exercised)} rules were exercised, fewer than {self.min_exercised}")
+        if cut_short and not self.allow_timeout:
+            found.append(f"--timeout: the time was up before {', '.join(cut_short)} had a verdict; --allow-timeout accepts this")
+        return found
+
+
+def parse_accepted(text: str) -> dict[str, str]:
+    """Parses the value of `--accept`: ids, separated by commas, or the name of a file with a line `W7: reason` for each.
+
+    In the file, empty lines and lines that begin with # are ignored. Raises ValueError.
+    """
+    if _IDS.fullmatch(text.strip()):
+        return {one.strip().upper(): "accepted" for one in text.split(",") if one.strip()}
+    try:
+        lines = Path(text).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as problem:
+        raise ValueError(f"--accept: {text} is neither a list of rules nor a file that can be read: {problem}") from None
+    found = {}
+    for number, written in enumerate(lines, 1):
+        line = written.strip().removeprefix("- ").strip()
+        if not line or line.startswith("#"):
+            continue
+        match = _LINE.fullmatch(line)
+        if match is None:
+            raise ValueError(f"--accept: line {number} of {text} is not `RULE: reason`")
+        found[(match["id"] or match["alone"]).upper()] = (match["reason"] or "").strip() or "accepted"
+    return found

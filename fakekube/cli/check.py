@@ -1,0 +1,104 @@
+"""The command `fakekube check`: runs a check, prints the report, and writes it in the forms that are asked for.
+
+Exit codes: 0 all is well, 1 a rule is broken (or suspected, with --strict), 2 the command line is invalid, 3 the client did not
+finish its baseline run, 4 too little was exercised.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fakekube.cli.arguments import UsageError
+
+if TYPE_CHECKING:
+    from fakekube.checker.report import Report
+    from fakekube.cli.arguments import Options
+
+__all__ = ["check"]
+
+
+def check(options: Options) -> int:
+    """Checks a client and prints the report; returns the exit code. Raises UsageError."""
+    from fakekube.checker import BaselineFailed, UnknownRule
+    from fakekube.checker import check as check_client
+    from fakekube.cluster.testing.manifests import ManifestError
+
+    if shutil.which(options.rest[0]) is None:
+        raise UsageError(f"{options.rest[0]}: no such command")
+    started = time.monotonic()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends all clients, as Ctrl-C does
+
+    def progress(line: str) -> None:
+        print(f"{time.monotonic() - started:6.1f} s  {line}", file=sys.stderr, flush=True)
+
+    try:
+        report = check_client(
+            options.rest,
+            sample=options.sample,
+            rules=options.rules,
+            excluded=options.excluded,
+            again=options.again,
+            legality=options.legality,
+            idle=options.idle,
+            seconds=options.seconds,
+            expect=options.expect,
+            seed=options.seed,
+            profile=_profile(options),
+            timeout=options.timeout,
+            accept=options.accept,
+            require=options.require,
+            min_exercised=options.min_exercised,
+            strict=options.strict,
+            allow_timeout=options.allow_timeout,
+            keep=options.keep,
+            progress=progress,
+        )
+    except (UnknownRule, ManifestError, ValueError) as problem:
+        raise UsageError(str(problem)) from None
+    except OSError as problem:
+        raise UsageError(f"{problem.filename or options.rest[0]}: {problem.strerror}") from None
+    except BaselineFailed as problem:
+        print(f"fakekube: {problem}", file=sys.stderr)
+        return 3
+    except KeyboardInterrupt:
+        return 130
+    print(report)
+    try:
+        _write(report, options)
+    except OSError as problem:
+        raise UsageError(f"{problem.filename}: {problem.strerror}") from None
+    return report.exit_code
+
+
+def _profile(options: Options) -> str:
+    """Returns the profiles: those of the command line, and fast in CI environments if it names neither a depth nor rules."""
+    named = options.profile.split(",")
+    chosen = options.rules is not None or options.again is not None or options.legality == "A,B,C"
+    if os.environ.get("CI") and not chosen and not {"fast", "full"} & set(named):
+        return f"fast,{options.profile}"
+    return options.profile
+
+
+def _write(report: Report, options: Options) -> None:
+    """Writes the report to the files of the command line, and where GitHub expects it. Raises OSError."""
+    from fakekube.checker.report_files import github_annotations
+
+    if options.report is not None:
+        report.write_json(options.report)
+    if options.junit is not None:
+        report.write_junit(options.junit)
+    if options.sarif is not None:
+        report.write_sarif(options.sarif)
+    summaries = [options.summary] if options.summary is not None else []
+    if os.environ.get("GITHUB_STEP_SUMMARY"):
+        summaries.append(Path(os.environ["GITHUB_STEP_SUMMARY"]))
+    for path in summaries:
+        report.write_summary(path)
+    if os.environ.get("GITHUB_ACTIONS"):
+        print("\n".join(github_annotations(report)))
