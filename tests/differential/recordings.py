@@ -53,6 +53,8 @@ class Recording:
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
     compaction_interval: float | None = None
     """Seconds; of fakekube, beside `profile` and `feature_gates`."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Other options of fakekube's Cluster: what `flags` say to kube-apiserver."""
 
     @property
     def path(self) -> Path:
@@ -83,7 +85,9 @@ class Recording:
             with Cluster(profile=self.profile, **_trusting(folder)) as cluster:
                 yield HttpTransport(cluster.url.replace("://", f"://{TOKEN}@"), folder)
             return
-        cluster = Cluster(profile=self.profile, feature_gates=self.feature_gates, compaction_interval=self.compaction_interval)
+        cluster = Cluster(
+            profile=self.profile, feature_gates=self.feature_gates, compaction_interval=self.compaction_interval, **self.options
+        )
         cluster.clock.hold()
         cluster._settings.too_large_resource_version_wait = _REVISION_WAIT
         if self.profile == "cluster":
@@ -130,7 +134,9 @@ _COMPACTS: dict[str, Any] = {
 _CONTROLLED: dict[str, Any] = {"word": "controlled", "features": frozenset({"controllers"}), "profile": "cluster"}
 
 #: Modules of tables (`rule_tables`): `scenarios/rules_….py`.
-_RULES = ("batch", "pods", "core", "groups")
+_RULES = ("batch", "pods", "core", "groups", "actions", "extensions")
+
+_PLUGINS = "NodeRestriction,OwnerReferencesPermissionEnforcement"
 
 RECORDINGS = {
     recording.name: recording
@@ -140,6 +146,7 @@ RECORDINGS = {
             "cel", "negotiation", "discovery", "access", "identities", "webhooks", "policies", "aggregation", "corners", "seams",
         )),
         *(Recording(f"rules/{name}", f"rules_{name}") for name in _RULES),
+        Recording("rules/admission", "rules_admission", flags=f"--enable-admission-plugins={_PLUGINS}", options={"enable_admission_plugins": _PLUGINS}),
         Recording("random-open", "random:open:250"),
         Recording(
             "cbor/negotiation", "negotiation", flags="--feature-gates=CBORServingAndStorage=true",

@@ -41,7 +41,7 @@ class State:
     status_update: Sequence[Edit] = ()
     """Edits of the object, sent to its status."""
     calls: Sequence[tuple[str, str, Any]] = ()
-    """Requests to subresources: method, subresource (with a query if it has one), and the edits of what GET answers (PUT) or the body."""
+    """Requests to subresources: method, subresource (with a query if it has one), and the edits of what GET answers (PUT), a merge patch (PATCH) or the body."""
     then: Sequence[Edit] = ()
     """Edits that are stored before the others are sent."""
 
@@ -143,15 +143,14 @@ def _play_state(client: Client, path: str, state: State, filled: Callable[[Any],
         client.put(path, filled(edited(client.get(path, silent=True).json, edit)))
     if state.status:
         client.put(f"{path}/status", filled(edited(client.get(path, silent=True).json, state.status)))
-    stored = client.get(path, silent=True).json
-    for edit in state.update:
-        client.put(path, filled(edited(stored, edit)), DRY, headers=headers)
-    for edit in state.status_update:
-        client.put(f"{path}/status", filled(edited(stored, edit)), DRY, headers=headers)
+    for edits, target in ((state.update, path), (state.status_update, f"{path}/status")):
+        for edit in edits:  # of what is stored now: the server's own controllers write to some kinds
+            client.put(target, filled(edited(client.get(path, silent=True).json, edit)), DRY, headers=headers)
     for method, subresource, change in state.calls:
         subresource, _, query = subresource.partition("?")
         target = f"{path}/{subresource}" if subresource else path
         sent = change
         if method == "PUT":
             sent = edited(client.get(target, silent=True).json, change)
-        client.request(method, target, None if sent is None else filled(sent), query or DRY, headers=headers)
+        ctype = MERGE if method == "PATCH" else None
+        client.request(method, target, None if sent is None else filled(sent), query or DRY, ctype=ctype, headers=headers)

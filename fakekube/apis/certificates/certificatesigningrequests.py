@@ -166,7 +166,7 @@ def _request_errors(obj: Object, old: Object | None) -> list[FieldError]:
     spec, status = obj.get("spec") or {}, obj.get("status") or {}
     old_spec, old_status = (old or {}).get("spec") or {}, (old or {}).get("status") or {}
     errors: list[FieldError] = []
-    problem = _problem_with_request(spec.get("request") or "")
+    problem = problem_with_request(spec.get("request") or "")
     if problem:
         errors.append(invalid("spec.request", spec.get("request", ""), problem))
     errors += _usages(spec.get("usages") or (), old_spec.get("usages") or ())
@@ -265,7 +265,7 @@ def _blocks(text: str) -> list[tuple[str, bool, bytes]]:
     return blocks
 
 
-def _problem_with_request(text: str) -> str:
+def problem_with_request(text: str) -> str:
     """Returns the error text of a PEM request, as the real server words it; "" if it is valid."""
     blocks = _blocks(text)
     if not blocks or blocks[0][0] != "CERTIFICATE REQUEST":
@@ -318,7 +318,7 @@ def _problem_with_length(digits: bytes, announced: int) -> str:
 
 
 def _problem_with_der(content: bytes, struct: str) -> str:
-    """Returns the error text of Go's decoder about the outermost element."""
+    """Returns the error text of Go's decoder about the outermost element, and about the first one in it."""
     if not content:
         return "asn1: syntax error: sequence truncated"
     if len(content) < 2:
@@ -339,4 +339,6 @@ def _problem_with_der(content: bytes, struct: str) -> str:
             "stringType:0 timeType:0 set:false omitEmpty:false"
         )
         return f"asn1: structure error: tags don't match (16 vs {{{parts}}}) {{{options}}} {struct} @{header}"
+    if struct == "certificateRequest":
+        return _problem_with_der(content[header : header + length], "tbsCertificateRequest")
     return "x509: malformed certificate request"

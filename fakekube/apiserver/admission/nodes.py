@@ -12,6 +12,7 @@ from fakekube.apimachinery.errors import StatusError, status
 from fakekube.apis.core.pods import visitor
 from fakekube.apis.core.pods.references import api_object_reference, claim_names
 from fakekube.apis.validation.semantic_equality import same
+from fakekube.apis.validation.to_internal import diff
 from fakekube.apis.well_known import MIRROR_POD_ANNOTATION_KEY
 from fakekube.apiserver.admission.plugin import Attributes, Operation, Plugin, forbidden
 from fakekube.base.golang.quoting import go_quote
@@ -310,7 +311,7 @@ def _check_claim(node: str, attributes: Attributes) -> None:
     new, old = _without_sizes(attributes.object or {}), _without_sizes(attributes.old or {})
     if not same(new, old):
         text = f"node {go_quote(node)} is not allowed to update fields other than status.quantity and status.conditions"
-        raise forbidden(attributes, text)
+        raise forbidden(attributes, f"{text}: {diff('PersistentVolumeClaim', old, new)}")
 
 
 def _without_sizes(claim: Object) -> Object:
@@ -450,10 +451,13 @@ def _check_signing_request(node: str, attributes: Attributes) -> None:
     from cryptography import x509
     from cryptography.x509.oid import NameOID
 
-    try:
-        request = x509.load_pem_x509_csr(b64decode(spec.get("request") or ""))
-    except ValueError as error:
-        raise forbidden(attributes, f"unable to parse csr: {error}") from None
+    from fakekube.apis.certificates.certificatesigningrequests import problem_with_request
+
+    text = spec.get("request") or ""
+    problem = problem_with_request(text)
+    if problem:
+        raise forbidden(attributes, f"unable to parse csr: {problem}")
+    request = x509.load_pem_x509_csr(b64decode(text))
     names = request.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
     name = str(names[-1].value) if names else ""
     if name != attributes.context.user:

@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.differential.rule_tables import State, tell
 
-# fmt: off (tables: a row is a line)
+# fmt: off
 tell_of = functools.partial(tell, module="rules_batch")
 
 POD = {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}], "initContainers": [{"name": "i", "image": "i"}]}
@@ -35,18 +35,7 @@ CREATE: list[dict[str, Any]] = [
     {"spec.template.spec.restartPolicy": "Always"},
     {"spec.template.spec.restartPolicy": None},
     {"spec.template.spec.restartPolicy": "Nope"},
-    *(
-        {f"spec.{name}": -1}
-        for name in (
-            "parallelism",
-            "completions",
-            "activeDeadlineSeconds",
-            "backoffLimit",
-            "ttlSecondsAfterFinished",
-            "backoffLimitPerIndex",
-            "maxFailedIndexes",
-        )
-    ),
+    *({f"spec.{name}": -1} for name in ("parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished", "backoffLimitPerIndex", "maxFailedIndexes")),
     *({**INDEXED, f"spec.{name}": -1} for name in ("backoffLimitPerIndex", "maxFailedIndexes")),
     {"spec.backoffLimitPerIndex": 1},
     {"spec.maxFailedIndexes": 1},
@@ -118,10 +107,7 @@ CREATE: list[dict[str, Any]] = [
     succeeding({"succeededCount": -1}),
     succeeding({"succeededCount": 4}),
     succeeding({"succeededCount": 5}),
-    *(
-        succeeding({"succeededIndexes": text})
-        for text in ("0,1", "0-3", "x", "1-2-3", "2-1", "1-1", "1,1", "2,1", "4", "", "0-", "-1", "1,", "0-4", "0-x")
-    ),
+    *(succeeding({"succeededIndexes": text}) for text in ("0,1", "0-3", "x", "1-2-3", "2-1", "1-1", "1,1", "2,1", "4", "", "0-", "-1", "1,", "0-4", "0-x")),
     succeeding({"succeededIndexes": "0,1", "succeededCount": 2}),
     succeeding({"succeededIndexes": "0,1", "succeededCount": 3}),
     succeeding({"succeededIndexes": "0," * 32_769}),
@@ -192,18 +178,7 @@ STATUS: list[dict[str, Any]] = [
 INDEXES = [
     *({"status.completedIndexes": text} for text in ("0,2", "4", "x", "1-0", "1-2-3", "1,0", "")),
     *({"status.failedIndexes": text} for text in ("0,2", "4", "x", "1-0", "1-2-3", "1,0", "")),
-    *(
-        {"status.completedIndexes": done, "status.failedIndexes": lost}
-        for done, lost in (
-            ("0,2", "1,3"),
-            ("0,2", "2,3"),
-            ("0-2", "1"),
-            ("2", "0-3"),
-            ("x,1", "1"),
-            ("0-1", "2-3"),
-            ("1-3", "0-1"),
-        )
-    ),
+    *({"status.completedIndexes": done, "status.failedIndexes": lost} for done, lost in (("0,2", "1,3"), ("0,2", "2,3"), ("0-2", "1"), ("2", "0-3"), ("x,1", "1"), ("0-1", "2-3"), ("1-3", "0-1"))),
     {"status.failed": 1},
     holding("Failed", failedIndexes="0", startTime=START),
     {"spec.completions": 2, "status.succeeded": 2},
@@ -216,14 +191,8 @@ STATES = [
     State(status_update=STATUS),
     State(base=INDEXED, status_update=INDEXES),
     State(base={"spec.completionMode": "Indexed"}, status_update=[{"status.failedIndexes": "1"}, {"status.failedIndexes": ""}]),
-    State(
-        base={"spec.suspend": True, "spec.completions": 0},
-        status_update=[holding("SuccessCriteriaMet", "Complete", completionTime=END), {**holding("FailureTarget", "Failed")}],
-    ),
-    State(
-        base={"spec.completionMode": "Indexed", "spec.successPolicy.rules": [{"succeededCount": 1}]},
-        status_update=[holding("Complete", startTime=START, completionTime=END), COMPLETE],
-    ),
+    State(base={"spec.suspend": True, "spec.completions": 0}, status_update=[holding("SuccessCriteriaMet", "Complete", completionTime=END), {**holding("FailureTarget", "Failed")}]),
+    State(base={"spec.completionMode": "Indexed", "spec.successPolicy.rules": [{"succeededCount": 1}]}, status_update=[holding("Complete", startTime=START, completionTime=END), COMPLETE]),
     State(
         status={**COMPLETE, "status.succeeded": 3, "status.failed": 2},
         status_update=[
@@ -259,34 +228,17 @@ STATES = [
             {"status.conditions[2]": {**CONDITION, "type": "Complete"}, "status.completionTime": END},
         ],
     ),
-    State(
-        status=holding("SuccessCriteriaMet", startTime=START),
-        status_update=[
-            {"status.conditions": []},
-            {"status.conditions[0].status": "False"},
-            {"status.startTime": EARLY},
-            {"status.startTime": None},
-        ],
-    ),
+    State(status=holding("SuccessCriteriaMet", startTime=START), status_update=[{"status.conditions": []}, {"status.conditions[0].status": "False"}, {"status.startTime": EARLY}, {"status.startTime": None}]),
     State(
         base={"spec.completionMode": "Indexed", "spec.completions": 2},
         status={"status.succeeded": 2, "status.failed": 1, "status.completedIndexes": "0,1"},
         status_update=[{"status.succeeded": 1}, {"status.failed": 0}, {"status.completedIndexes": "9"}],
-        update=[
-            {"spec.completions": 3},
-            {"spec.completions": 3, "spec.parallelism": 3},
-            {"spec.completions": None},
-            {"spec.parallelism": 0, "spec.completions": 0},
-        ],
+        update=[{"spec.completions": 3}, {"spec.completions": 3, "spec.parallelism": 3}, {"spec.completions": None}, {"spec.parallelism": 0, "spec.completions": 0}],
     ),
     State(
         base={"spec.suspend": True},
         status={"status.startTime": START, "status.conditions": [{**CONDITION, **SUSPENDED}]},
-        status_update=[
-            {"status.startTime": END},
-            {"status.startTime": END, "status.conditions[0].status": "False"},
-            {"status.startTime": None},
-        ],
+        status_update=[{"status.startTime": END}, {"status.startTime": END, "status.conditions[0].status": "False"}, {"status.startTime": None}],
         update=[
             {f"{TEMPLATE}.nodeSelector": {"a": "b"}},
             {f"{TEMPLATE}.tolerations": [{"operator": "Exists"}]},
@@ -303,11 +255,7 @@ STATES = [
             {"spec.suspend": False, f"{TEMPLATE}.nodeSelector": {"a": "b"}},
         ],
     ),
-    State(
-        base={"spec.suspend": True},
-        status={"status.startTime": START, "status.active": 1},
-        update=[{f"{TEMPLATE}.nodeSelector": {"a": "b"}}],
-    ),
+    State(base={"spec.suspend": True}, status={"status.startTime": START, "status.active": 1}, update=[{f"{TEMPLATE}.nodeSelector": {"a": "b"}}]),
     State(
         base={"spec.podFailurePolicy.rules": [codes()], **INDEXED, "spec.managedBy": "a.b/c"},
         update=[
@@ -392,21 +340,7 @@ SCHEDULES = (
     "CRON_TZ= * * * * *",
     "TZ=Local * * * * *",
 )
-ZONES = (
-    "",
-    "Etc/UTC",
-    "local",
-    "Local",
-    "UTC",
-    "Nope/Zone",
-    "../etc",
-    "a/./b",
-    "-a/b",
-    "A b",
-    "Europe/Berlin",
-    "Etc/GMT+12",
-    "a" * 15,
-)
+ZONES = ("", "Etc/UTC", "local", "Local", "UTC", "Nope/Zone", "../etc", "a/./b", "-a/b", "A b", "Europe/Berlin", "Etc/GMT+12", "a" * 15)
 
 tell_of(
     "cronjobs",
@@ -427,11 +361,7 @@ tell_of(
         {"spec.jobTemplate.spec.template.spec.restartPolicy": "Always"},
         {"spec.jobTemplate.spec.parallelism": -1},
         {"spec.jobTemplate.spec.completionMode": "Indexed"},
-        {
-            "spec.jobTemplate.spec.completionMode": "Indexed",
-            "spec.jobTemplate.spec.completions": 100_001,
-            "spec.jobTemplate.spec.parallelism": 10_001,
-        },
+        {"spec.jobTemplate.spec.completionMode": "Indexed", "spec.jobTemplate.spec.completions": 100_001, "spec.jobTemplate.spec.parallelism": 10_001},
         {"spec.jobTemplate.metadata.labels": {"no key": "x"}},
         {"spec.jobTemplate": None},
         {"spec.schedule": None},
@@ -446,17 +376,9 @@ tell_of(
                 {"spec.concurrencyPolicy": "Nope"},
                 {"spec.jobTemplate.spec.template.spec.containers[0].image": ""},
                 {"spec.successfulJobsHistoryLimit": -1},
-                {
-                    "spec.jobTemplate.spec.completionMode": "Indexed",
-                    "spec.jobTemplate.spec.completions": 100_001,
-                    "spec.jobTemplate.spec.parallelism": 10_001,
-                },
+                {"spec.jobTemplate.spec.completionMode": "Indexed", "spec.jobTemplate.spec.completions": 100_001, "spec.jobTemplate.spec.parallelism": 10_001},
             ],
-            status_update=[
-                {"status.active": [{"name": ""}]},
-                {"status.lastScheduleTime": "2026-01-01T00:00:00Z"},
-                {"spec.schedule": "x"},
-            ],
+            status_update=[{"status.active": [{"name": ""}]}, {"status.lastScheduleTime": "2026-01-01T00:00:00Z"}, {"spec.schedule": "x"}],
         )
     ],
 )

@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.differential.rule_tables import State, tell
 
-# fmt: off (tables: a row is a line)
+# fmt: off
 tell_of = functools.partial(tell, module="rules_core")
 
 Edit = dict[str, Any]
@@ -45,20 +45,10 @@ tell_of(
         {"spec.limits[0]": {"type": "PersistentVolumeClaim", "max": {"cpu": "1"}}},
         {"spec.limits[0]": {"type": "PersistentVolumeClaim", "min": {"storage": "1"}}},
         {"spec.limits[0]": {"type": "Container", "default": {"example.com/x": "1"}, "defaultRequest": {"example.com/x": "2"}}},
-        {
-            "spec.limits[0]": {
-                "type": "Container",
-                "default": {"hugepages-2Mi": "2Mi"},
-                "defaultRequest": {"hugepages-2Mi": "4Mi"},
-            }
-        },
+        {"spec.limits[0]": {"type": "Container", "default": {"hugepages-2Mi": "2Mi"}, "defaultRequest": {"hugepages-2Mi": "4Mi"}}},
         {"spec.limits[0].max.a b": "1"},
         {"spec.limits[0].max.nope": "1"},
-        {
-            "spec.limits[0].min": {"memory": "9223372036854775807"},
-            "spec.limits[0].max": {"memory": "9223372036854775807"},
-            "spec.limits[0].maxLimitRequestRatio": {"memory": "9"},
-        },
+        {"spec.limits[0].min": {"memory": "9223372036854775807"}, "spec.limits[0].max": {"memory": "9223372036854775807"}, "spec.limits[0].maxLimitRequestRatio": {"memory": "9"}},
         {"metadata.name": "A_"},
     ],
     states=[State(update=[{"spec.limits[0].min.cpu": "3"}])],
@@ -84,16 +74,7 @@ tell_of(
             {"services": "1.5"},
             {"limits.hugepages-2Mi": "1"},
         ),
-        *each(
-            "spec.scopes",
-            ["Nope"],
-            ["BestEffort", "NotBestEffort"],
-            ["Terminating", "NotTerminating"],
-            ["BestEffort", "BestEffort"],
-            ["BestEffort"],
-            ["PriorityClass"],
-            ["CrossNamespacePodAffinity"],
-        ),
+        *each("spec.scopes", ["Nope"], ["BestEffort", "NotBestEffort"], ["Terminating", "NotTerminating"], ["BestEffort", "BestEffort"], ["BestEffort"], ["PriorityClass"], ["CrossNamespacePodAffinity"]),
         {"spec.scopes": ["BestEffort"], "spec.hard": {"requests.cpu": "1"}},
         *each(
             "spec.scopeSelector.matchExpressions",
@@ -107,12 +88,7 @@ tell_of(
             [{"scopeName": "VolumeAttributesClass", "operator": "Exists"}],
         ),
     ],
-    states=[
-        State(
-            update=[{"spec.scopes": ["BestEffort"]}, {"spec.hard.pods": "-1"}],
-            status_update=[{"status.hard.pods": "-1"}, {"status.used.pods": "1.5"}, {"status.used": {"a b": "1"}}],
-        )
-    ],
+    states=[State(update=[{"spec.scopes": ["BestEffort"]}, {"spec.hard.pods": "-1"}], status_update=[{"status.hard.pods": "-1"}, {"status.used.pods": "1.5"}, {"status.used": {"a b": "1"}}])],
 )
 
 # ---------------------------------------------------------------- volumes
@@ -151,27 +127,10 @@ tell_of(
             {"required": {"nodeSelectorTerms": []}},
             {"required": {"nodeSelectorTerms": [{"matchExpressions": [{"key": "a b", "operator": "Exists"}]}]}},
             {"required": {"nodeSelectorTerms": [{"matchExpressions": [{"key": "beta.kubernetes.io/os", "operator": "Exists"}]}]}},
-            {
-                "required": {
-                    "nodeSelectorTerms": [
-                        {
-                            "matchExpressions": [
-                                {"key": "app.kubernetes.io/created-by", "operator": "Exists"},
-                                {"key": "scheduler.alpha.kubernetes.io/preferAvoidPods", "operator": "Exists"},
-                                {"key": "node-role.kubernetes.io/master", "operator": "Exists"},
-                            ]
-                        }
-                    ]
-                }
-            },
+            {"required": {"nodeSelectorTerms": [{"matchExpressions": [{"key": "app.kubernetes.io/created-by", "operator": "Exists"}, {"key": "scheduler.alpha.kubernetes.io/preferAvoidPods", "operator": "Exists"}, {"key": "node-role.kubernetes.io/master", "operator": "Exists"}]}]}},
         ),
         {**source(local={"path": "/a"})},
-        {
-            **source(local={"path": "../a"}),
-            "spec.nodeAffinity": {
-                "required": {"nodeSelectorTerms": [{"matchExpressions": [{"key": "a", "operator": "Exists"}]}]}
-            },
-        },
+        {**source(local={"path": "../a"}), "spec.nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [{"key": "a", "operator": "Exists"}]}]}}},
         {**source(local={"path": ""})},
         {"metadata.annotations[volume.beta.kubernetes.io/mount-options]": "x"},
         {"metadata.annotations[volume.beta.kubernetes.io/mount-options]": "x", **source(nfs={"server": "a", "path": "/b"})},
@@ -179,17 +138,7 @@ tell_of(
         *(source(glusterfs={"endpoints": "a", "path": "b", "endpointsNamespace": name}) for name in ("", "A_", "ok")),
         *(
             source(iscsi={**ISCSI, **more})
-            for more in (
-                {"iqn": "nope"},
-                {"iqn": "iqn.x"},
-                {"targetPortal": ""},
-                {"initiatorName": "iqn.2001-04.com.example:y", "targetPortal": "p" * 64},
-                {"initiatorName": "iqn.2001-04.com.example:y", "targetPortal": ""},
-                {"initiatorName": "nope"},
-                {"secretRef": {}},
-                {"chapAuthSession": True},
-                {"lun": 256},
-            )
+            for more in ({"iqn": "nope"}, {"iqn": "iqn.x"}, {"targetPortal": ""}, {"initiatorName": "iqn.2001-04.com.example:y", "targetPortal": "p" * 64}, {"initiatorName": "iqn.2001-04.com.example:y", "targetPortal": ""}, {"initiatorName": "nope"}, {"secretRef": {}}, {"chapAuthSession": True}, {"lun": 256})
         ),
         *(source(rbd=given) for given in ({}, {"monitors": ["a"], "image": "b", "secretRef": {}})),
         *(source(cephfs=given) for given in ({}, {"monitors": ["a"], "secretRef": {}})),
@@ -216,17 +165,7 @@ tell_of(
                 {"driver": ""},
                 {"driver": "A_"},
                 {"volumeHandle": ""},
-                *(
-                    {field: reference}
-                    for field in (
-                        "controllerPublishSecretRef",
-                        "nodeStageSecretRef",
-                        "nodePublishSecretRef",
-                        "controllerExpandSecretRef",
-                        "nodeExpandSecretRef",
-                    )
-                    for reference in ({}, {"name": "A_", "namespace": "b"}, {"name": "a", "namespace": ""})
-                ),
+                *({field: reference} for field in ("controllerPublishSecretRef", "nodeStageSecretRef", "nodePublishSecretRef", "controllerExpandSecretRef", "nodeExpandSecretRef") for reference in ({}, {"name": "A_", "namespace": "b"}, {"name": "a", "namespace": ""})),
             )
         ),
         {"metadata.name": "A_"},
@@ -234,19 +173,7 @@ tell_of(
     ],
     states=[
         State(
-            base={
-                "spec.nodeAffinity": {
-                    "required": {
-                        "nodeSelectorTerms": [
-                            {
-                                "matchExpressions": [
-                                    {"key": "failure-domain.beta.kubernetes.io/zone", "operator": "In", "values": ["a"]}
-                                ]
-                            }
-                        ]
-                    }
-                }
-            },
+            base={"spec.nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [{"key": "failure-domain.beta.kubernetes.io/zone", "operator": "In", "values": ["a"]}]}]}}},
             update=[
                 {"spec.hostPath.path": "/b"},
                 {"spec.hostPath": None, "spec.nfs": {"server": "a", "path": "/b"}},
@@ -262,17 +189,7 @@ tell_of(
         ),
         State(
             base={**source(csi=CSI), "spec.volumeAttributesClassName": "a"},
-            update=[
-                {"spec.volumeAttributesClassName": None},
-                {"spec.volumeAttributesClassName": "b"},
-                {"spec.csi.controllerExpandSecretRef": REF},
-                {"spec.csi.nodeExpandSecretRef": REF},
-                {
-                    "spec.nodeAffinity": {
-                        "required": {"nodeSelectorTerms": [{"matchExpressions": [{"key": "a b", "operator": "Exists"}]}]}
-                    }
-                },
-            ],
+            update=[{"spec.volumeAttributesClassName": None}, {"spec.volumeAttributesClassName": "b"}, {"spec.csi.controllerExpandSecretRef": REF}, {"spec.csi.nodeExpandSecretRef": REF}, {"spec.nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [{"key": "a b", "operator": "Exists"}]}]}}}],
         ),
     ],
 )
@@ -291,27 +208,10 @@ tell_of(
         *each("spec.volumeName", "A_", "x"),
         *each("spec.volumeAttributesClassName", "A_", "", "a"),
         *each("spec.selector", {"matchLabels": {"a b": "c"}}, {"matchExpressions": [{"key": "a", "operator": "Nope"}]}),
-        *each(
-            "spec.dataSource",
-            {"kind": "", "name": ""},
-            {"kind": "PersistentVolumeClaim", "name": "a"},
-            {"apiGroup": "a b", "kind": "X", "name": "a"},
-            {"kind": "Pod", "name": "a"},
-        ),
-        *each(
-            "spec.dataSourceRef",
-            {"kind": "", "name": ""},
-            {"apiGroup": "a.b", "kind": "X", "name": "a", "namespace": "A_"},
-            {"apiGroup": "a.b", "kind": "X", "name": "a", "namespace": "b"},
-        ),
-        {
-            "spec.dataSource": {"kind": "PersistentVolumeClaim", "name": "a"},
-            "spec.dataSourceRef": {"kind": "PersistentVolumeClaim", "name": "b"},
-        },
-        {
-            "spec.dataSource": {"kind": "PersistentVolumeClaim", "name": "a"},
-            "spec.dataSourceRef": {"kind": "PersistentVolumeClaim", "name": "a", "namespace": "c"},
-        },
+        *each("spec.dataSource", {"kind": "", "name": ""}, {"kind": "PersistentVolumeClaim", "name": "a"}, {"apiGroup": "a b", "kind": "X", "name": "a"}, {"kind": "Pod", "name": "a"}),
+        *each("spec.dataSourceRef", {"kind": "", "name": ""}, {"apiGroup": "a.b", "kind": "X", "name": "a", "namespace": "A_"}, {"apiGroup": "a.b", "kind": "X", "name": "a", "namespace": "b"}),
+        {"spec.dataSource": {"kind": "PersistentVolumeClaim", "name": "a"}, "spec.dataSourceRef": {"kind": "PersistentVolumeClaim", "name": "b"}},
+        {"spec.dataSource": {"kind": "PersistentVolumeClaim", "name": "a"}, "spec.dataSourceRef": {"kind": "PersistentVolumeClaim", "name": "a", "namespace": "c"}},
         {"metadata.annotations[volume.beta.kubernetes.io/storage-class]": "x"},
         {"metadata.name": "A_"},
     ],
@@ -342,20 +242,9 @@ tell_of(
         State(
             base={"spec.storageClassName": "x", "spec.volumeName": "v", "spec.volumeAttributesClassName": "a"},
             status={"status.phase": "Bound", "status.capacity": {"storage": "1Gi"}, "status.accessModes": ["ReadWriteOnce"]},
-            update=[
-                {"spec.resources.requests.storage": "2Gi"},
-                {"spec.resources.requests.storage": "1Mi"},
-                {"spec.volumeAttributesClassName": None},
-                {"spec.volumeAttributesClassName": "b"},
-                {"spec.volumeName": None},
-                {"spec.storageClassName": None},
-            ],
+            update=[{"spec.resources.requests.storage": "2Gi"}, {"spec.resources.requests.storage": "1Mi"}, {"spec.volumeAttributesClassName": None}, {"spec.volumeAttributesClassName": "b"}, {"spec.volumeName": None}, {"spec.storageClassName": None}],
         ),
-        State(
-            base={"spec.storageClassName": "x"},
-            status={"status.phase": "Pending"},
-            update=[{"spec.resources.requests.storage": "2Gi"}],
-        ),
+        State(base={"spec.storageClassName": "x"}, status={"status.phase": "Pending"}, update=[{"spec.resources.requests.storage": "2Gi"}]),
     ],
 )
 
@@ -386,17 +275,8 @@ tell_of(
         {"spec.ports[0].nodePort": 30000},
         {"spec.type": "NodePort", "spec.ports[0].nodePort": 1},
         {"spec.type": "NodePort", "spec.ports[0].nodePort": 30100},
-        {
-            "spec.type": "NodePort",
-            "spec.ports": [{"port": 80, "name": "a", "nodePort": 30101}, {"port": 81, "name": "b", "nodePort": 30101}],
-        },
-        {
-            "spec.type": "NodePort",
-            "spec.ports": [
-                {"port": 80, "name": "a", "nodePort": 30101},
-                {"port": 80, "protocol": "UDP", "name": "b", "nodePort": 30102},
-            ],
-        },
+        {"spec.type": "NodePort", "spec.ports": [{"port": 80, "name": "a", "nodePort": 30101}, {"port": 81, "name": "b", "nodePort": 30101}]},
+        {"spec.type": "NodePort", "spec.ports": [{"port": 80, "name": "a", "nodePort": 30101}, {"port": 80, "protocol": "UDP", "name": "b", "nodePort": 30102}]},
         *each("spec.clusterIP", "x", "None", "10.0.0.300", "1.2.3.4", "010.0.0.9", "10.0.0.1", "2001:db8::1"),
         {"spec.clusterIP": "None", **LB},
         {"spec.clusterIP": "None", "spec.type": "NodePort"},
@@ -422,60 +302,17 @@ tell_of(
         {"spec.clusterIP": "None", "spec.selector": None, "spec.ipFamilies": ["IPv4", "IPv6"]},
         {"spec.clusterIP": "None", "spec.ipFamilyPolicy": "RequireDualStack"},
         *({"spec.type": "ExternalName", "spec.externalName": name} for name in ("", "A_", "a.b.", "a.b")),
-        *(
-            {"spec.type": "ExternalName", "spec.externalName": "a.b", **more}
-            for more in (
-                {"spec.clusterIP": "10.0.0.20"},
-                {"spec.clusterIP": "None"},
-                {"spec.ipFamilies": ["IPv4"]},
-                {"spec.ipFamilyPolicy": "SingleStack"},
-                {"spec.externalIPs": ["1.2.3.4"]},
-                {"spec.ports": []},
-                {"spec.ports[0].nodePort": 30009},
-            )
-        ),
+        *({"spec.type": "ExternalName", "spec.externalName": "a.b", **more} for more in ({"spec.clusterIP": "10.0.0.20"}, {"spec.clusterIP": "None"}, {"spec.ipFamilies": ["IPv4"]}, {"spec.ipFamilyPolicy": "SingleStack"}, {"spec.externalIPs": ["1.2.3.4"]}, {"spec.ports": []}, {"spec.ports[0].nodePort": 30009})),
         {"spec.externalName": "a.b"},
         {"spec.sessionAffinity": "Nope"},
         AFFINITY,
-        *(
-            {**AFFINITY, "spec.sessionAffinityConfig": config}
-            for config in (
-                {},
-                {"clientIP": {}},
-                {"clientIP": {"timeoutSeconds": 0}},
-                {"clientIP": {"timeoutSeconds": 86400}},
-                {"clientIP": {"timeoutSeconds": 86401}},
-            )
-        ),
+        *({**AFFINITY, "spec.sessionAffinityConfig": config} for config in ({}, {"clientIP": {}}, {"clientIP": {"timeoutSeconds": 0}}, {"clientIP": {"timeoutSeconds": 86400}}, {"clientIP": {"timeoutSeconds": 86401}})),
         {"spec.sessionAffinityConfig": {"clientIP": {"timeoutSeconds": 1}}},
         {"spec.sessionAffinity": "None", "spec.sessionAffinityConfig": {"clientIP": {"timeoutSeconds": 1}}},
-        *each(
-            "spec.externalIPs",
-            ["x"],
-            ["127.0.0.1"],
-            ["0.0.0.0"],
-            ["1.2.3.4"],
-            ["01.2.3.4"],
-            ["169.254.0.1"],
-            ["224.0.0.1"],
-            ["::ffff:1.2.3.4"],
-            ["2001:DB8::1"],
-            ["2001:db8:0::1"],
-        ),
+        *each("spec.externalIPs", ["x"], ["127.0.0.1"], ["0.0.0.0"], ["1.2.3.4"], ["01.2.3.4"], ["169.254.0.1"], ["224.0.0.1"], ["::ffff:1.2.3.4"], ["2001:DB8::1"], ["2001:db8:0::1"]),
         {"spec.clusterIP": "None", "spec.externalIPs": ["1.2.3.4"], "spec.loadBalancerIP": "1.2.3.4", **AFFINITY},
         *each("spec.loadBalancerIP", "x", "01.2.3.4", **LB),
-        *each(
-            "spec.loadBalancerSourceRanges",
-            ["x"],
-            ["1.2.3.4/8"],
-            ["1.0.0.0/8"],
-            ["01.0.0.0/8"],
-            ["1.0.0.0/08"],
-            ["::ffff:1.0.0.0/104"],
-            ["2001:DB8::/32"],
-            [" 1.0.0.0/8 "],
-            **LB,
-        ),
+        *each("spec.loadBalancerSourceRanges", ["x"], ["1.2.3.4/8"], ["1.0.0.0/8"], ["01.0.0.0/8"], ["1.0.0.0/08"], ["::ffff:1.0.0.0/104"], ["2001:DB8::/32"], [" 1.0.0.0/8 "], **LB),
         {"spec.loadBalancerSourceRanges": ["1.0.0.0/8"]},
         {"metadata.annotations[service.beta.kubernetes.io/load-balancer-source-ranges]": "x"},
         {"metadata.annotations[service.beta.kubernetes.io/load-balancer-source-ranges]": "x", **LB},
@@ -492,10 +329,7 @@ tell_of(
         {"spec.healthCheckNodePort": -1, "spec.externalTrafficPolicy": "Local", **LB},
         {"spec.healthCheckNodePort": 1, "spec.externalTrafficPolicy": "Local", **LB},
         *each("spec.trafficDistribution", "Nope", "PreferClose", "PreferSameZone", "PreferSameNode"),
-        {
-            "metadata.annotations[service.kubernetes.io/topology-mode]": "a",
-            "metadata.annotations[service.kubernetes.io/topology-aware-hints]": "b",
-        },
+        {"metadata.annotations[service.kubernetes.io/topology-mode]": "a", "metadata.annotations[service.kubernetes.io/topology-aware-hints]": "b"},
         {"metadata.annotations[service.kubernetes.io/topology-aware-hints]": "b"},
         *({**LB, "spec.ports[0].protocol": protocol} for protocol in ("UDP", "SCTP")),
     ],
@@ -514,20 +348,10 @@ tell_of(
                 {"spec.ipFamilyPolicy": "RequireDualStack"},
                 {"spec.ipFamilyPolicy": None},
                 {"spec.type": "ExternalName", "spec.externalName": "a.b"},
-                {
-                    "spec.type": "ExternalName",
-                    "spec.externalName": "a.b",
-                    "spec.clusterIP": None,
-                    "spec.clusterIPs": None,
-                    "spec.ipFamilies": None,
-                    "spec.ipFamilyPolicy": None,
-                },
+                {"spec.type": "ExternalName", "spec.externalName": "a.b", "spec.clusterIP": None, "spec.clusterIPs": None, "spec.ipFamilies": None, "spec.ipFamilyPolicy": None},
                 {"spec.type": "NodePort"},
                 {"spec.type": "NodePort", "spec.ports[0].nodePort": 1},
-                {
-                    "spec.type": "NodePort",
-                    "spec.ports": [{"port": 80, "name": "a", "nodePort": 30111}, {"port": 81, "name": "b", "nodePort": 30111}],
-                },
+                {"spec.type": "NodePort", "spec.ports": [{"port": 80, "name": "a", "nodePort": 30111}, {"port": 81, "name": "b", "nodePort": 30111}]},
                 {"spec.type": "LoadBalancer", "spec.loadBalancerClass": "a/b"},
                 {"spec.selector": None},
                 {"metadata.name": "other"},
@@ -536,97 +360,28 @@ tell_of(
             status_update=[{"status.loadBalancer.ingress": [{"ip": "1.2.3.4"}]}],
         ),
         State(
-            base={
-                **LB,
-                "spec.loadBalancerClass": "a/b",
-                "spec.externalTrafficPolicy": "Local",
-                "spec.healthCheckNodePort": 32119,
-            },
-            update=[
-                {"spec.loadBalancerClass": "a/c"},
-                {"spec.loadBalancerClass": None},
-                {"spec.healthCheckNodePort": 32118},
-                {"spec.externalTrafficPolicy": "Cluster"},
-                {"spec.type": "ClusterIP"},
-                {"spec.type": "ClusterIP", "spec.loadBalancerClass": None},
-                {"spec.allocateLoadBalancerNodePorts": False},
-            ],
+            base={**LB, "spec.loadBalancerClass": "a/b", "spec.externalTrafficPolicy": "Local", "spec.healthCheckNodePort": 32119},
+            update=[{"spec.loadBalancerClass": "a/c"}, {"spec.loadBalancerClass": None}, {"spec.healthCheckNodePort": 32118}, {"spec.externalTrafficPolicy": "Cluster"}, {"spec.type": "ClusterIP"}, {"spec.type": "ClusterIP", "spec.loadBalancerClass": None}, {"spec.allocateLoadBalancerNodePorts": False}],
             status_update=[
                 *(
                     {"status.loadBalancer.ingress": [item]}
-                    for item in (
-                        {},
-                        {"ip": "x"},
-                        {"ip": "01.2.3.4"},
-                        {"hostname": "A_"},
-                        {"hostname": "1.2.3.4"},
-                        {"ip": "1.2.3.4", "ipMode": "Nope"},
-                        {"ipMode": "VIP"},
-                        {"ip": "1.2.3.4", "ipMode": "Proxy"},
-                        {"ip": "1.2.3.4", "ports": [{"port": 0, "protocol": "Nope", "error": "a b"}]},
-                    )
+                    for item in ({}, {"ip": "x"}, {"ip": "01.2.3.4"}, {"hostname": "A_"}, {"hostname": "1.2.3.4"}, {"ip": "1.2.3.4", "ipMode": "Nope"}, {"ipMode": "VIP"}, {"ip": "1.2.3.4", "ipMode": "Proxy"}, {"ip": "1.2.3.4", "ports": [{"port": 0, "protocol": "Nope", "error": "a b"}]})
                 ),
                 {"status.conditions": [{"type": "a b", "status": "Nope", "reason": "", "message": ""}]},
-                {
-                    "status.conditions": [
-                        {
-                            "type": "A",
-                            "status": "True",
-                            "reason": "a b",
-                            "message": "x",
-                            "lastTransitionTime": "2026-01-01T00:00:00Z",
-                            "observedGeneration": -1,
-                        }
-                    ]
-                    * 2
-                },
-                {
-                    "status.conditions": [
-                        {
-                            "type": "A",
-                            "status": "True",
-                            "reason": "x" * 1025,
-                            "message": "y" * 32769,
-                            "lastTransitionTime": "2026-01-01T00:00:00Z",
-                        }
-                    ]
-                },
+                {"status.conditions": [{"type": "A", "status": "True", "reason": "a b", "message": "x", "lastTransitionTime": "2026-01-01T00:00:00Z", "observedGeneration": -1}] * 2},
+                {"status.conditions": [{"type": "A", "status": "True", "reason": "x" * 1025, "message": "y" * 32769, "lastTransitionTime": "2026-01-01T00:00:00Z"}]},
             ],
         ),
         State(
             base={"spec.type": "NodePort", "spec.ports[0].nodePort": 32117},
-            update=[
-                {"spec.type": "ClusterIP"},
-                {"spec.type": "ClusterIP", "spec.ports[0].nodePort": None},
-                {"spec.ports[0].nodePort": 32116},
-                {"spec.ports[0].nodePort": 1},
-                {"spec.ports[0].nodePort": None},
-                {"spec.ports": [{"port": 80, "name": "a", "nodePort": 32117}, {"port": 81, "name": "b", "nodePort": 32117}]},
-            ],
+            update=[{"spec.type": "ClusterIP"}, {"spec.type": "ClusterIP", "spec.ports[0].nodePort": None}, {"spec.ports[0].nodePort": 32116}, {"spec.ports[0].nodePort": 1}, {"spec.ports[0].nodePort": None}, {"spec.ports": [{"port": 80, "name": "a", "nodePort": 32117}, {"port": 81, "name": "b", "nodePort": 32117}]}],
         ),
-        State(
-            base={"spec.clusterIP": "None"},
-            update=[
-                {"spec.clusterIP": "10.0.0.77", "spec.clusterIPs": ["10.0.0.77"]},
-                {"spec.clusterIPs": ["None", "10.0.0.1"]},
-                {"spec.ipFamilies": ["IPv4", "IPv6"], "spec.ipFamilyPolicy": "RequireDualStack"},
-            ],
-        ),
+        State(base={"spec.clusterIP": "None"}, update=[{"spec.clusterIP": "10.0.0.77", "spec.clusterIPs": ["10.0.0.77"]}, {"spec.clusterIPs": ["None", "10.0.0.1"]}, {"spec.ipFamilies": ["IPv4", "IPv6"], "spec.ipFamilyPolicy": "RequireDualStack"}]),
         State(
             base={"spec.clusterIP": "None", "spec.selector": None, "spec.ipFamilyPolicy": "RequireDualStack"},
-            update=[
-                {"spec.ipFamilies": ["IPv4"]},
-                {"spec.ipFamilyPolicy": "SingleStack"},
-                {"spec.ipFamilyPolicy": "SingleStack", "spec.ipFamilies": ["IPv4"]},
-                {"spec.ipFamilies": ["IPv6"]},
-                {"spec.ipFamilies": []},
-                {"spec.ipFamilies": ["IPv6", "IPv4"]},
-            ],
+            update=[{"spec.ipFamilies": ["IPv4"]}, {"spec.ipFamilyPolicy": "SingleStack"}, {"spec.ipFamilyPolicy": "SingleStack", "spec.ipFamilies": ["IPv4"]}, {"spec.ipFamilies": ["IPv6"]}, {"spec.ipFamilies": []}, {"spec.ipFamilies": ["IPv6", "IPv4"]}],
         ),
-        State(
-            base={"spec.type": "ExternalName", "spec.externalName": "a.b"},
-            update=[{"spec.type": "ClusterIP"}, {"spec.externalName": ""}],
-        ),
+        State(base={"spec.type": "ExternalName", "spec.externalName": "a.b"}, update=[{"spec.type": "ClusterIP"}, {"spec.externalName": ""}]),
     ],
 )
 
@@ -657,28 +412,13 @@ tell_of(
                 {"ip": "::ffff:1.2.3.4"},
             )
         ),
-        *(
-            {"subsets[0].ports[0]": port}
-            for port in (
-                {"port": 0},
-                {"port": 65536},
-                {"port": 1, "protocol": "Nope"},
-                {"port": 1, "name": "A_"},
-                {"port": 1, "appProtocol": "a b"},
-            )
-        ),
+        *({"subsets[0].ports[0]": port} for port in ({"port": 0}, {"port": 65536}, {"port": 1, "protocol": "Nope"}, {"port": 1, "name": "A_"}, {"port": 1, "appProtocol": "a b"})),
         {"subsets[0].ports[1]": {"port": 81}},
         {"subsets[0].notReadyAddresses": [{"ip": "x"}]},
         {"metadata.annotations[endpoints.kubernetes.io/last-change-trigger-time]": "x"},
         {"metadata.name": "A_"},
     ],
-    states=[
-        State(update=[{"subsets[0].addresses[0].ip": "x"}, {"subsets[0].addresses[0].nodeName": "n"}]),
-        State(
-            base={"subsets[0].addresses[0].nodeName": "n"},
-            update=[{"subsets[0].addresses[0].nodeName": "m"}, {"subsets[0].addresses[0].nodeName": None}],
-        ),
-    ],
+    states=[State(update=[{"subsets[0].addresses[0].ip": "x"}, {"subsets[0].addresses[0].nodeName": "n"}]), State(base={"subsets[0].addresses[0].nodeName": "n"}, update=[{"subsets[0].addresses[0].nodeName": "m"}, {"subsets[0].addresses[0].nodeName": None}])],
 )
 
 # ---------------------------------------------------------------- nodes, namespaces, small kinds
@@ -690,25 +430,10 @@ tell_of(
     NODE,
     create=[
         {},
-        *each(
-            "spec.podCIDRs",
-            ["x"],
-            ["1.0.0.0/8", "2.0.0.0/8"],
-            ["1.0.0.0/8", "fd00::/64"],
-            ["1.0.0.0/8", "fd00::/64", "fd01::/64"],
-            ["1.2.3.4/8"],
-        ),
+        *each("spec.podCIDRs", ["x"], ["1.0.0.0/8", "2.0.0.0/8"], ["1.0.0.0/8", "fd00::/64"], ["1.0.0.0/8", "fd00::/64", "fd01::/64"], ["1.2.3.4/8"]),
         *each("spec.podCIDR", "x", "1.0.0.0/8"),
         {"spec.podCIDR": "1.0.0.0/8", "spec.podCIDRs": ["2.0.0.0/8"]},
-        *each(
-            "spec.taints",
-            [{"key": "a b", "effect": "NoSchedule"}],
-            [{"key": "a"}],
-            [{"key": "a", "effect": "Nope"}],
-            [{"key": "a", "effect": "NoSchedule"}] * 2,
-            [{"key": "a", "effect": "NoSchedule", "value": "x y"}],
-            [{"key": "", "effect": "NoSchedule"}],
-        ),
+        *each("spec.taints", [{"key": "a b", "effect": "NoSchedule"}], [{"key": "a"}], [{"key": "a", "effect": "Nope"}], [{"key": "a", "effect": "NoSchedule"}] * 2, [{"key": "a", "effect": "NoSchedule", "value": "x y"}], [{"key": "", "effect": "NoSchedule"}]),
         {"spec.configSource": {}},
         {"metadata.annotations[scheduler.alpha.kubernetes.io/preferAvoidPods]": "x"},
         {"metadata.annotations[scheduler.alpha.kubernetes.io/preferAvoidPods]": "{}"},
@@ -723,13 +448,7 @@ tell_of(
     states=[
         State(
             base={"spec.providerID": "a"},
-            update=[
-                {"spec.providerID": "b"},
-                {"spec.podCIDRs": ["1.0.0.0/8"]},
-                {"spec.unschedulable": True},
-                {"spec.taints": [{"key": "a"}]},
-                {"metadata.labels": {"a b": "c"}},
-            ],
+            update=[{"spec.providerID": "b"}, {"spec.podCIDRs": ["1.0.0.0/8"]}, {"spec.unschedulable": True}, {"spec.taints": [{"key": "a"}]}, {"metadata.labels": {"a b": "c"}}],
             status_update=[
                 {"status.capacity": {"cpu": "-1"}},
                 {"status.capacity": {"a b": "1"}},
@@ -745,14 +464,7 @@ tell_of(
                 {"status.declaredFeatures": ["b", "a"]},
             ],
         ),
-        State(
-            base={"spec.podCIDR": "1.0.0.0/8", "spec.podCIDRs": ["1.0.0.0/8"]},
-            update=[
-                {"spec.podCIDR": "2.0.0.0/8", "spec.podCIDRs": ["2.0.0.0/8"]},
-                {"spec.podCIDRs": ["1.0.0.0/8", "fd00::/64"]},
-                {"spec.podCIDR": None, "spec.podCIDRs": None},
-            ],
-        ),
+        State(base={"spec.podCIDR": "1.0.0.0/8", "spec.podCIDRs": ["1.0.0.0/8"]}, update=[{"spec.podCIDR": "2.0.0.0/8", "spec.podCIDRs": ["2.0.0.0/8"]}, {"spec.podCIDRs": ["1.0.0.0/8", "fd00::/64"]}, {"spec.podCIDR": None, "spec.podCIDRs": None}]),
     ],
 )
 tell_of(
@@ -765,27 +477,11 @@ tell_of(
         *each("spec.finalizers", ["a"], ["a b"], ["a/b"], []),
         {"metadata.namespace": "x"},
         *each("metadata.labels", {"a b": "c"}),
-        *(
-            {f"metadata.labels[pod-security.kubernetes.io/{mode}{suffix}]": value}
-            for mode in ("enforce", "audit", "warn")
-            for suffix, value in (
-                ("", "nope"),
-                ("", "baseline"),
-                ("-version", "x"),
-                ("-version", "v1.2x"),
-                ("-version", "latest"),
-            )
-        ),
+        *({f"metadata.labels[pod-security.kubernetes.io/{mode}{suffix}]": value} for mode in ("enforce", "audit", "warn") for suffix, value in (("", "nope"), ("", "baseline"), ("-version", "x"), ("-version", "v1.2x"), ("-version", "latest"))),
     ],
     states=[
         State(
-            update=[
-                {"spec.finalizers": []},
-                {"status.phase": "Terminating"},
-                {"metadata.labels[kubernetes.io/metadata.name]": "other"},
-            ],
-            status_update=[{"status.phase": "Terminating"}, {"status.phase": "Nope"}],
-            calls=[("PUT", "finalize", {"spec.finalizers": ["a"]}), ("PUT", "finalize", {"spec.finalizers": ["a/b"]})],
+            update=[{"spec.finalizers": []}, {"status.phase": "Terminating"}, {"metadata.labels[kubernetes.io/metadata.name]": "other"}], status_update=[{"status.phase": "Terminating"}, {"status.phase": "Nope"}], calls=[("PUT", "finalize", {"spec.finalizers": ["a"]}), ("PUT", "finalize", {"spec.finalizers": ["a/b"]})]
         )
     ],
 )
@@ -797,20 +493,7 @@ tell_of(
         {},
         *each("data", {"a b": "eA=="}, {"..": "eA=="}, {"..a": "eA=="}, {"x" * 254: "eA=="}, {"a": "?"}, {"a": "eA==" * 270_000}),
         *each("stringData", {"a b": "x"}),
-        *(
-            {"type": kind}
-            for kind in (
-                "kubernetes.io/service-account-token",
-                "kubernetes.io/dockercfg",
-                "kubernetes.io/dockerconfigjson",
-                "kubernetes.io/basic-auth",
-                "kubernetes.io/ssh-auth",
-                "kubernetes.io/tls",
-                "bootstrap.kubernetes.io/token",
-                "x y",
-                "",
-            )
-        ),
+        *({"type": kind} for kind in ("kubernetes.io/service-account-token", "kubernetes.io/dockercfg", "kubernetes.io/dockerconfigjson", "kubernetes.io/basic-auth", "kubernetes.io/ssh-auth", "kubernetes.io/tls", "bootstrap.kubernetes.io/token", "x y", "")),
         {"type": "kubernetes.io/dockercfg", "data": {".dockercfg": "eA=="}},
         {"type": "kubernetes.io/dockerconfigjson", "data": {".dockerconfigjson": "e30="}},
         {"type": "kubernetes.io/dockerconfigjson", "data": {".dockerconfigjson": "eA=="}},
@@ -819,42 +502,20 @@ tell_of(
         {"type": "kubernetes.io/tls", "data": {"tls.crt": "eA==", "tls.key": "eA=="}},
         {"type": "kubernetes.io/basic-auth", "data": {"username": "eA=="}},
     ],
-    states=[
-        State(update=[{"type": "other"}, {"immutable": True}]),
-        State(
-            base={"immutable": True},
-            update=[{"immutable": None}, {"immutable": False}, {"data": {"a": "eQ=="}}, {"metadata.labels.a": "b"}],
-        ),
-    ],
+    states=[State(update=[{"type": "other"}, {"immutable": True}]), State(base={"immutable": True}, update=[{"immutable": None}, {"immutable": False}, {"data": {"a": "eQ=="}}, {"metadata.labels.a": "b"}])],
 )
 tell_of(
     "configmaps",
     "v1/configmaps",
     {"data": {"a": "x"}},
-    create=[
-        {},
-        *each("data", {"a b": "x"}, {"..": "x"}, {"a": "x" * 1_048_577}),
-        *each("binaryData", {"a": "eA=="}, {"b c": "eA=="}, {"b": "eA=="}),
-        {"metadata.name": "A_"},
-    ],
-    states=[
-        State(
-            base={"immutable": True},
-            update=[{"immutable": None}, {"immutable": False}, {"data": {"a": "y"}}, {"binaryData": {"b": "eA=="}}],
-        )
-    ],
+    create=[{}, *each("data", {"a b": "x"}, {"..": "x"}, {"a": "x" * 1_048_577}), *each("binaryData", {"a": "eA=="}, {"b c": "eA=="}, {"b": "eA=="}), {"metadata.name": "A_"}],
+    states=[State(base={"immutable": True}, update=[{"immutable": None}, {"immutable": False}, {"data": {"a": "y"}}, {"binaryData": {"b": "eA=="}}])],
 )
 tell_of(
     "serviceaccounts",
     "v1/serviceaccounts",
     {},
-    create=[
-        {},
-        {"metadata.name": "A_"},
-        {"secrets": [{"name": ""}]},
-        {"imagePullSecrets": [{"name": ""}]},
-        {"automountServiceAccountToken": False},
-    ],
+    create=[{}, {"metadata.name": "A_"}, {"secrets": [{"name": ""}]}, {"imagePullSecrets": [{"name": ""}]}, {"automountServiceAccountToken": False}],
     states=[
         State(
             calls=[
@@ -900,31 +561,12 @@ tell_of(
     states=[
         State(
             update=[{"spec.replicas": -1}, {"spec.selector": {"x": "y"}}, {"metadata.name": "o"}],
-            status_update=[
-                {"status.replicas": -1},
-                {"status.readyReplicas": 1},
-                {"status.availableReplicas": 1},
-                {"status.fullyLabeledReplicas": 1},
-                {"status.observedGeneration": -1},
-                {"status.replicas": 2, "status.readyReplicas": 1, "status.availableReplicas": 2},
-            ],
+            status_update=[{"status.replicas": -1}, {"status.readyReplicas": 1}, {"status.availableReplicas": 1}, {"status.fullyLabeledReplicas": 1}, {"status.observedGeneration": -1}, {"status.replicas": 2, "status.readyReplicas": 1, "status.availableReplicas": 2}],
             calls=[("PUT", "scale", {"spec.replicas": -1}), ("PUT", "scale", {"spec.replicas": 2})],
         )
     ],
 )
-tell_of(
-    "podtemplates",
-    "v1/podtemplates",
-    {"template": TEMPLATE},
-    create=[
-        {},
-        {"template": None},
-        {"template.spec.containers": []},
-        {"template.spec.containers[0].image": " i"},
-        {"template.metadata.labels": {"a b": "c"}},
-    ],
-    states=[State(update=[{"template.spec.containers[0].image": ""}])],
-)
+tell_of("podtemplates", "v1/podtemplates", {"template": TEMPLATE}, create=[{}, {"template": None}, {"template.spec.containers": []}, {"template.spec.containers[0].image": " i"}, {"template.metadata.labels": {"a b": "c"}}], states=[State(update=[{"template.spec.containers[0].image": ""}])])
 tell_of(
     "events",
     "v1/events",

@@ -55,6 +55,7 @@ var roots = []struct{ internal, v1 any }{
 	{resources.AllocationResult{}, resourcev1.AllocationResult{}},
 	{resources.DeviceAttribute{}, resourcev1.DeviceAttribute{}},
 	{networking.ParentReference{}, networkingv1.ParentReference{}},
+	{core.PersistentVolumeClaim{}, corev1.PersistentVolumeClaim{}},
 }
 
 var printed = map[string]bool{}
