@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import re
 import shlex
+import warnings
 from pathlib import Path
 
 import pytest
@@ -47,6 +49,10 @@ def test_snippet_runs(snippet: str, tmp_path: Path) -> None:
         assert outcomes["passed"] >= snippet.count("def test_")
     else:
         exec(compile(snippet, "README.md", "exec"), {})
+        if any(package in snippet for package in OPTIONAL):
+            with warnings.catch_warnings():  # sockets that the packages leave open are collected here, not in a later test
+                warnings.simplefilter("ignore", ResourceWarning)
+                gc.collect()
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,9 @@ from typing import Final
 
 from fakekube.base.golang.quoting import go_quote
 
+END_OF_HEADER: Final = re.compile(rb"\n\r?\n")
+"""The empty line after a header block, with the end of the line before it."""
+
 TOKEN: Final = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]"
 """The pattern of one character of a token."""
 

@@ -17,7 +17,14 @@ import re
 from dataclasses import dataclass, field
 
 from fakekube.net.http1.bodies import Body, ChunkedBody, SizedBody
-from fakekube.net.http1.headers import TOKEN, MIMEHeaderError, header_tokens, parse_content_length, parse_mime_header
+from fakekube.net.http1.headers import (
+    END_OF_HEADER,
+    TOKEN,
+    MIMEHeaderError,
+    header_tokens,
+    parse_content_length,
+    parse_mime_header,
+)
 
 MAX_HEAD_BYTES = (1 << 20) + 4096
 """MaxHeaderBytes of kube-apiserver, and the 4096 bytes that net/http adds to it."""
@@ -25,7 +32,6 @@ MAX_HEAD_BYTES = (1 << 20) + 4096
 _USUAL_BLOCK = 2048
 """Larger header blocks are not cached."""
 
-_END_OF_HEAD = re.compile(rb"\n\r?\n")
 _METHOD = re.compile(TOKEN + "+")
 _USUAL_LINE = re.compile(rf"({TOKEN}++) (/[!-$&-~]*+) HTTP/1\.1\r?")
 _VERSION = re.compile(r"HTTP/([0-9])\.([0-9])")
@@ -104,7 +110,7 @@ class RequestParser:
     @property
     def has_head(self) -> bool:
         """Reports whether `request` should be called: a header is complete or too long."""
-        if _END_OF_HEAD.search(self.buffer, self._searched) is None:
+        if END_OF_HEADER.search(self.buffer, self._searched) is None:
             self._searched = max(0, len(self.buffer) - 2)
         else:
             return True
@@ -119,7 +125,7 @@ class RequestParser:
         buffer = self.buffer
         if self._tolerant and not self._skip_blank_lines():
             return None
-        end = _END_OF_HEAD.search(buffer, self._searched)
+        end = END_OF_HEADER.search(buffer, self._searched)
         if end is None:
             self._searched = max(0, len(buffer) - 2)
             self._check_early()

@@ -18,13 +18,19 @@ from typing import Final
 
 from fakekube.base.golang.quoting import go_quote
 from fakekube.net.http1.bodies import Body, BodyError, ChunkedBody, SizedBody, UnboundedBody
-from fakekube.net.http1.headers import MIMEHeaderError, header_tokens, parse_content_length, parse_mime_header, quote_line
+from fakekube.net.http1.headers import (
+    END_OF_HEADER,
+    MIMEHeaderError,
+    header_tokens,
+    parse_content_length,
+    parse_mime_header,
+    quote_line,
+)
 
 MAX_RESPONSE_HEADER_BYTES: Final = 10 << 20
 """The maximum size of status lines and headers, in bytes (the Transport's MaxResponseHeaderBytes)."""
 
 _PIECE: Final = 65536
-_END_OF_HEAD: Final = re.compile(rb"\n\r?\n")
 _VERSION: Final = re.compile(r"HTTP/[0-9]\.[0-9]")
 _SWITCHING_PROTOCOLS: Final = 101
 _WITHOUT_BODY: Final = frozenset({204, 304})
@@ -102,7 +108,7 @@ class ResponseParser:
             if self._ended:
                 raise MalformedResponseError("unexpected EOF") if self._head_bytes else ConnectionEndedError
             return None
-        end = _END_OF_HEAD.search(buffer, self._searched)
+        end = END_OF_HEADER.search(buffer, self._searched)
         size = self._head_bytes + (len(buffer) if end is None else end.end())
         if size > MAX_RESPONSE_HEADER_BYTES:
             raise MalformedResponseError(f"net/http: server response headers exceeded {MAX_RESPONSE_HEADER_BYTES} bytes; aborted")

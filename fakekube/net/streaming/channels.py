@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _CLOSE_CHANNEL = 255
 _STREAM_CLOSE = "v5.channel.k8s.io"
 #: If more bytes of replies than this wait for the client, nothing more is read from it.
-_MAX_ANSWERS = 64 * 1024
+MAX_ANSWER_BYTES = 64 * 1024
 
 
 class UnsupportedProtocolError(Exception):
@@ -148,7 +148,7 @@ class ChannelTunnel(ABC):
 
     @property
     def full(self) -> bool:
-        return self._blocked or sum(map(len, self._answers)) > _MAX_ANSWERS
+        return self._blocked or sum(map(len, self._answers)) > MAX_ANSWER_BYTES
 
     def receive(self, data: bytes) -> None:
         answer = self._connection.feed(data)

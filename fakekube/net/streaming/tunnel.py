@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from fakekube.net import websocket
+from fakekube.net.streaming.channels import MAX_ANSWER_BYTES
 from fakekube.net.streams import Source, Tunnel
 
 PREFIX = "SPDY/3.1+"
 _SUFFIX = ".k8s.io"
-_MAX_ANSWERS = 64 * 1024
 
 
 def offered_protocols(headers: Mapping[str, str]) -> list[str]:
@@ -58,7 +58,7 @@ class TunnellingWebSocket:
 
     @property
     def full(self) -> bool:
-        return self._inner.full or len(self._answers) > _MAX_ANSWERS
+        return self._inner.full or len(self._answers) > MAX_ANSWER_BYTES
 
     def receive(self, data: bytes) -> None:
         self._answers += self._reader.feed(data)
