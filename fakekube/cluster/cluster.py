@@ -278,7 +278,8 @@ class Cluster(SeenCluster):
             self._observer.requests.clear()
         origin = self._machinery.origin
         assert origin is not None
-        self.restore(self._initial or origin.snapshot())
+        self._machinery.backend.store.restore(self._initial or origin.snapshot())
+        self._replaced("reset", "to the initial state")
 
     def keep_initial(self) -> None:
         """Makes the current state the initial state for `reset`."""
@@ -299,3 +300,4 @@ class Cluster(SeenCluster):
             self._observe().arm_own(ColdCache(uncached), cold)
         if self._serving.server is not None:
             self._serving.server.drop()
+        self._did("restart", f"the watch cache is cold for {cold:g} s")

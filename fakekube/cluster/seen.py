@@ -13,8 +13,11 @@ from typing import TYPE_CHECKING, Any
 from fakekube.cluster.served import ServedCluster
 
 if TYPE_CHECKING:
+    from fakekube.powers.comparison import Comparison
+    from fakekube.powers.evidence import Evidence
+    from fakekube.powers.findings import Finding
     from fakekube.powers.live import Live, LiveSource
-    from fakekube.powers.marks import Mark, Marks
+    from fakekube.powers.marks import Mark
     from fakekube.powers.rows import Rows
 
 __all__ = ["SeenCluster"]
@@ -39,31 +42,18 @@ class SeenCluster(ServedCluster):
 
         return Rows(self._machinery.backend, self._observe())
 
-    @cached_property
-    def _marks(self) -> Marks:
-        from fakekube.powers.marks import Marks
-
-        recorder, store, clock = self._observe().recorder, self._machinery.backend.store, self.clock
-        known = weakref.ref(store)
-
-        def now() -> tuple[int, int, float]:
-            found = known()
-            return recorder.newest, 0 if found is None else found.revision, clock.now().timestamp()
-
-        return Marks(now)
-
     def mark(self, text: str) -> Mark:
         """Adds a mark with a text to the timeline of the page and of trace files: `mark("scaled to 3")`."""
-        return self._marks.add("mark", text)
+        return self._observe().marks.add("mark", text)
 
     @cached_property
     def live_source(self) -> LiveSource:
         """Wakes those who read `live`."""
         from fakekube.powers.live import LiveSource
 
-        me = weakref.proxy(self)
+        me, observer = weakref.proxy(self), self._observe()
         clock, findings = partial(SeenCluster.describe_clock, me), partial(SeenCluster.count_findings, me)
-        return LiveSource(self._observe(), self.rows, self._marks, clock, findings)
+        return LiveSource(observer, self.rows, observer.marks, clock, findings)
 
     def live(self, *, requests: int = -1, changes: int = 0, marks: int = 0) -> Live:
         """Returns what happens from now on as a stream of JSON lines, for the page.
@@ -77,13 +67,40 @@ class SeenCluster(ServedCluster):
 
         return Live(self.live_source, self.describe(), requests=requests, changes=changes, marks=marks)
 
+    @cached_property
+    def _evidence(self) -> Evidence:
+        from fakekube.powers.evidence import Evidence
+
+        return Evidence(self._observe(), self.rows)
+
+    def findings(self) -> list[Finding]:
+        """Returns patterns in the requests and changes that are often mistakes: fights, hot loops, blind retries …
+
+        Each has a kind, a sentence, and the numbers of the requests and the revisions that show it. They are hints; verdicts are
+        those of `fakekube.check`.
+        """
+        return self._evidence.findings()
+
     def count_findings(self) -> int:
         """Returns the number of findings."""
-        return 0
+        return len(self.findings())
+
+    def compare(self, first: int, last: int, *, namespace: str | None = None, resource: str = "", name: str = "") -> Comparison:
+        """Returns how the objects of two revisions differ: added, removed and changed ones, with paths, values and actors.
+
+        Args:
+            first, last: the revisions.
+            namespace, resource, name: only these objects; by default all.
+
+        Raises Compacted if the journal does not reach back to a revision, and FutureRevision.
+        """
+        from fakekube.powers.comparison import compare
+
+        return compare(self.rows, first, last, namespace=namespace, resource=resource, name=name)
 
     def mark_rows(self, since: int = 0) -> dict[str, Any]:
         """Returns the marks after a number as columns, for the page."""
-        return self._marks.rows(since, self._observe().began)
+        return self._observe().marks.rows(since, self._observe().began)
 
     def describe(self) -> dict[str, Any]:
         """Returns what the page shows of the cluster as a whole: version, address, revision, clock, resources."""
@@ -124,9 +141,17 @@ class SeenCluster(ServedCluster):
     @property
     def marks(self) -> list[Mark]:
         """The marks so far: those of `mark`, and what was done to the cluster outside of the Kubernetes API."""
-        return self._marks.since()
+        return self._observe().marks.since()
 
     def _did(self, kind: str, text: str) -> None:
         """Adds a mark of the cluster itself, if requests are recorded."""
         if self._observer is not None:
-            self._marks.add(kind, text)
+            self._observer.marks.add(kind, text)
+
+    def _replaced(self, kind: str, text: str) -> None:
+        """Notes that the state was replaced: pages read it again."""
+        self._did(kind, text)
+        if self._observer is not None:
+            self._observer.journal.resume(self._machinery.backend.store, kind)
+            if "live_source" in self.__dict__:
+                self.live_source.replaced += 1

@@ -272,6 +272,7 @@ class ServedCluster(ClusterState):
         """
         server = self._running_server()
         server.pause()
+        self._did("outage", "until it is ended" if seconds is None else f"for {seconds:g} s")
         if seconds is None:
             return _resuming(server)
         self.clock.call_at(self.clock.monotonic() + seconds, server.resume)

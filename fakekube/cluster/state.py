@@ -58,6 +58,13 @@ class ClusterState(ObjectClient):
         410 Gone. May be called before `start` and after `stop`.
         """
         self._machinery.backend.store.restore(snapshot)
+        self._replaced("restore", f"revision {snapshot.revision}")
+
+    def _did(self, kind: str, text: str) -> None:
+        """Called with what was done to the cluster outside of the API, for its marks (`seen.SeenCluster`)."""
+
+    def _replaced(self, kind: str, text: str) -> None:
+        """Called after the objects were replaced, as `_did`."""
 
     def compact(self) -> None:
         """Compacts the history: lists, continue tokens and watches with an earlier revision get 410 Gone."""
@@ -65,6 +72,7 @@ class ClusterState(ObjectClient):
         store.compact()
         for resource in self._machinery.backend.registry:
             store.bucket(resource.bucket).forget()
+        self._did("compaction", f"up to revision {store.revision}")
 
     def history(self, resource: str, name: str, namespace: str | None = None) -> Sequence[Version]:
         """Returns the versions of an object that are not compacted, oldest first: each with revision, time, type,
@@ -130,6 +138,7 @@ class ClusterState(ObjectClient):
             return super().load(*(one.decode() + "\n" if isinstance(one, bytes) else one for one in sources))
         saved = read_state(text, self._settings.version, self.clock.monotonic())
         self._machinery.backend.store.restore(saved.snapshot, since=saved.since)
+        self._replaced("load", f"a state of revision {saved.snapshot.revision}")
         return []
 
     def record(

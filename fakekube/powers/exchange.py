@@ -172,9 +172,14 @@ class Exchange:
         return self._environ.get("CONTENT_TYPE") or ""
 
     @property
+    def raw_query(self) -> str:
+        """The query as it was sent."""
+        return str(self._environ.get("QUERY_STRING", ""))
+
+    @property
     def query(self) -> dict[str, str]:
         """The first value of each query parameter."""
-        query = parse_qs(self._environ.get("QUERY_STRING", ""), keep_blank_values=True)
+        query = parse_qs(self.raw_query, keep_blank_values=True)
         return {name: values[0] for name, values in query.items()}
 
     # ------------------------------------------------------------ bodies

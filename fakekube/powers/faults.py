@@ -57,7 +57,7 @@ class ActionContext:
 
     def __init__(self, backend: Backend, client: Client) -> None:
         self.clock: Clock = backend.clock
-        self._store, self._registry = backend.store, backend.registry  # not the backend, which refers to the observer
+        self.store, self._registry = backend.store, backend.registry  # not the backend, which refers to the observer
         self._client = client
         self._conflicts = 0
         self._changed = threading.Condition()
@@ -112,7 +112,7 @@ class ActionContext:
 
     def compact(self) -> None:
         """Compacts the history, including the newest revision that a client can have seen."""
-        store = self._store
+        store = self.store
         store.advance()
         store.compact()
         for resource in self._registry:
@@ -120,7 +120,7 @@ class ActionContext:
 
     def revision_ago(self, by: int) -> int:
         """Returns the revision `by` revisions ago, but none that is compacted."""
-        store = self._store
+        store = self.store
         return max(store.revision - by, store.compacted, 1)
 
 
@@ -285,6 +285,7 @@ class Faults:
             else:
                 self._index.add(fault)
             self._observer.refresh()
+        self._observer.marks.add("fault", f"armed {fault}")
         self._observer.armed(fault)
         return fault
 
@@ -301,6 +302,7 @@ class Faults:
             self._observer.refresh()
         for fault in faults.values():
             fault.removed = True
+            self._observer.marks.add("fault", f"removed {fault}, hits: {fault.hits}")
         self._observer.context.notify()
 
     def unfired(self) -> list[Fault]:
@@ -340,6 +342,7 @@ class Faults:
             if not by_hand and not fault.hits:
                 self._ended_unfired.append(fault)
             self._observer.refresh()
+        self._observer.marks.add("fault", f"removed {fault}, hits: {fault.hits}")
         self._observer.context.notify()
 
     def __iter__(self) -> Iterator[Fault]:

@@ -88,6 +88,8 @@ class Journal:
         """Older changes, without their objects."""
         self._opening = threading.Lock()
         self.is_open = False
+        self.floor = 0
+        """The oldest revision to which changes can be undone: that of the last replacement of the objects or compaction."""
         self.written = 0
         """The number of changes since the journal is open, which tells readers whether there are new ones."""
 
@@ -120,6 +122,7 @@ class Journal:
             if self.is_open:
                 return
             self.is_open = True
+            self.floor = max(self.floor, store.compacted)
             self._merge(self._past(store))
             self._noted.clear()
 
@@ -131,6 +134,7 @@ class Journal:
             reason: the cause of the changes in it.
         """
         with self._opening:
+            self.floor = store.compacted
             if self.is_open:
                 cause = Cause(-1, reason=reason)
                 newest = max((change.revision for change in self.changes()), default=0)

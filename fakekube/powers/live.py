@@ -33,6 +33,8 @@ __all__ = ["Live", "LiveSource"]
 _PERIOD: Final = 0.1
 #: Real seconds after which open watches are looked at.
 _WATCHES: Final = 1.0
+#: Real seconds after which the findings are counted again.
+_FINDINGS: Final = 2.0
 #: Real seconds after which a line without members is sent.
 _HEARTBEAT: Final = 15.0
 #: The maximum number of rows in a line.
@@ -50,15 +52,18 @@ class LiveSource(Notifier):
         findings: returns the number of findings.
     """
 
-    __slots__ = ("_running", "_starting", "clock", "findings", "marks", "observer", "replaced", "rows")
+    __slots__ = ("_found_of", "_running", "_starting", "clock", "findings", "found", "marks", "observer", "replaced", "rows")
 
     def __init__(
         self, observer: Observer, rows: Rows, marks: Marks, clock: Callable[[], dict[str, Any]], findings: Callable[[], int]
     ) -> None:
         super().__init__()
         self.observer, self.rows, self.marks, self.clock, self.findings = observer, rows, marks, clock, findings
+        self.found = 0
+        """The number of findings."""
         self.replaced = 0
         """Counts replacements of the state."""
+        self._found_of: tuple[int, int, int] | None = None
         self._running = False
         self._starting = threading.Lock()
 
@@ -79,10 +84,19 @@ class LiveSource(Notifier):
                         self._running = False
                         return
                 now, found = time.monotonic(), self._news()
+                self._look_for_findings(now)
                 if found != known or now - last >= _WATCHES:
                     known, last = found, now
                     self.notify()
                 time.sleep(_PERIOD)
+
+    def _look_for_findings(self, now: float) -> None:
+        """Counts the findings anew every two seconds, if there were requests or changes."""
+        seen = self.observer.recorder.newest, self.observer.journal.written, int(now / _FINDINGS)
+        known = self._found_of
+        if known is None or (seen[:2] != known[:2] and seen[2] != known[2]):
+            self._found_of = seen
+            self.found = self.findings()
 
     def _news(self) -> object:
         """Returns a value that differs if there may be something new."""
@@ -94,6 +108,7 @@ class LiveSource(Notifier):
             observer.journal.written,
             self.marks.newest,
             self.replaced,
+            self.found,
             hits,
             observer.clock.reading,
         )
@@ -125,7 +140,6 @@ class Live:
         self._told: dict[str, object] = {}
         self._quiet_since = time.monotonic()
         self._watched_at = 0.0
-        self._findings_at = 0.0
 
     def take(self) -> list[bytes]:
         """Returns the lines since the last call."""
@@ -155,11 +169,7 @@ class Live:
         faults = [fault.describe() for fault in source.observer.faults]
         yield from self._if_new("faults", [(one["id"], one["hits"], one["exhausted"]) for one in faults], lambda: faults)
         yield from self._if_new("clock", source.observer.clock.reading, source.clock)
-        now = time.monotonic()
-        if now - self._findings_at >= _WATCHES:
-            self._findings_at = now
-            found = source.findings()
-            yield from self._if_new("findings", found, lambda: found)
+        yield from self._if_new("findings", source.found, lambda: source.found)
 
     def _if_new(self, name: str, state: object, value: Callable[[], Any]) -> Iterator[dict[str, Any]]:
         if name not in self._told or self._told[name] != state:

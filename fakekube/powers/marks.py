@@ -11,11 +11,14 @@ import itertools
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from fakekube.powers.columns import Table, revision_value
 
-__all__ = ["KEPT", "MARKS", "Mark", "Marks"]
+if TYPE_CHECKING:
+    from fakekube.base.clock import Reading
+
+__all__ = ["KEPT", "MARKS", "Mark", "Marks", "described_move", "duration"]
 
 KEPT: Final = 10_000
 MAX_TEXT: Final = 1_000
@@ -79,3 +82,30 @@ class Marks:
         return table.data(
             next=found[-1].number if found else since, more=False, oldest=kept[0].number if kept else self.newest + 1
         )
+
+
+def described_move(before: Reading, after: Reading) -> str:
+    """Returns what was done to a clock, from its readings; "" if nothing was."""
+    if before.held is not after.held:
+        return "held" if after.held else "released"
+    if before.factor != after.factor:
+        return f"runs {after.factor:g} times as fast"
+    moved = (after.now - before.now if after.held else after.offset - before.offset).total_seconds()
+    return f"advanced by {duration(moved)}" if abs(moved) >= _LEAST else ""
+
+
+#: Seconds; a smaller difference is one of the arithmetic of floats.
+_LEAST: Final = 0.0005
+_UNITS: Final = ((86_400, "d"), (3_600, "h"), (60, "m"))
+
+
+def duration(seconds: float) -> str:
+    """Returns a duration as people read it: `1h 30m`, `12.5s`."""
+    parts, rest = [], round(seconds, 3)
+    for size, unit in _UNITS:
+        if rest >= size:
+            parts.append(f"{int(rest // size)}{unit}")
+            rest = round(rest % size, 3)
+    if rest or not parts:
+        parts.append(f"{rest:g}s")
+    return " ".join(parts)

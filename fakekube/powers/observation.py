@@ -20,6 +20,7 @@ from fakekube.apimachinery.codecs.chunks import Chunks
 from fakekube.apiserver.endpoints.request import Request, Response
 from fakekube.apiserver.registry.scope import Backend
 from fakekube.controllers.client import Client
+from fakekube.net.streams import subscribe_weakly
 from fakekube.powers.action import Action
 from fakekube.powers.actors import Actors
 from fakekube.powers.cause import Cause
@@ -28,6 +29,7 @@ from fakekube.powers.exchange import KEPT_BYTES, Exchange
 from fakekube.powers.fault import Fault, Frequency
 from fakekube.powers.faults import ActionContext, Faults
 from fakekube.powers.journal import Journal
+from fakekube.powers.marks import Marks, described_move
 from fakekube.powers.matching import Criteria, ResourceName
 from fakekube.powers.recorder import Recorder
 from fakekube.powers.requests import Requests
@@ -71,7 +73,26 @@ class Observer:
         self.journal = Journal(self.recorder.ring, backend.store.revision)
         self.actors = Actors()
         backend.store.keep_journal(self.journal.committed)
+        self._reading = self.clock.reading
+        subscribe_weakly(self, Observer._clock_moved, (self.clock,))
         self.faults = Faults(weakref.proxy(self), backend.clock, resolve)
+
+    @cached_property
+    def marks(self) -> Marks:
+        """What was done to the cluster outside of the Kubernetes API."""
+        recorder, store, clock = self.recorder, weakref.ref(self.context.store), self.clock
+
+        def now() -> tuple[int, int, float]:
+            found = store()
+            return recorder.newest, 0 if found is None else found.revision, clock.now().timestamp()
+
+        return Marks(now)
+
+    def _clock_moved(self) -> None:
+        before, self._reading = self._reading, self.clock.reading
+        text = described_move(before, self._reading)
+        if text:
+            self.marks.add("clock", text)
 
     @cached_property
     def _streams(self) -> weakref.WeakSet[ObservedStream]:

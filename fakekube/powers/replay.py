@@ -25,6 +25,7 @@ from fakekube.apimachinery.schema.walk import DecodeError
 from fakekube.apiserver.registry.generic import versions
 from fakekube.apiserver.registry.generic.writes import stamped
 from fakekube.base.golang.timestamps import print_time
+from fakekube.powers.causes import because
 from fakekube.powers.recording import Contents, ResourcePatch
 
 if TYPE_CHECKING:
@@ -116,7 +117,8 @@ class Replay:
 
     def _attempt(self, write: Callable[[], None], what: str) -> bool:
         try:
-            write()
+            with because("replay"):
+                write()
         except (
             _SkippedError,
             StatusError,

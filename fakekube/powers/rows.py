@@ -21,7 +21,7 @@ from fakekube.powers.exchange_data import exchange_data
 from fakekube.powers.field_owners import field_owners
 from fakekube.powers.health import UNKNOWN, health
 from fakekube.powers.sentences import sentence
-from fakekube.store import FutureRevision
+from fakekube.store import Compacted, FutureRevision
 
 if TYPE_CHECKING:
     from fakekube.apimachinery.codecs.document import Document
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from fakekube.powers.exchange import Exchange
     from fakekube.powers.journal import Change
     from fakekube.powers.observation import Observer
-    from fakekube.store import Record
+    from fakekube.store import Bucket, Record
 
 __all__ = ["CHANGES", "MAX_ROWS", "OBJECTS", "REQUESTS", "Kind", "Rows"]
 
@@ -268,6 +268,7 @@ class Rows:
             limit: the maximum number of rows.
         """
         table, place, more = Table(OBJECTS), after, False
+        undone = None if at is None else self.undone(at)
         revision = self._backend.store.revision if at is None else at
         writers = self._writers()
         for bucket in self._backend.store.buckets():
@@ -277,14 +278,38 @@ class Rows:
             prefix = f"{namespace}/" if namespace is not None and self.kind(bucket.name).namespaced else ""
             if namespace is not None and not prefix:
                 continue
-            page = bucket.page(prefix, start=start, limit=limit - len(table), revision=at)
-            for record in page.records:
+            left = limit - len(table)
+            if undone is None:
+                records = bucket.page(prefix, start=start, limit=left).records
+            else:
+                records = _records_then(bucket, undone, prefix, start)[:left]
+            for record in records:
                 self._add_object(table, bucket.name, record, writers)
                 place = f"{bucket.name} {record.key}"
             if len(table) >= limit:
                 more = True
                 break
         return table.data(next=place, more=more, revision=revision_value(revision))
+
+    def undone(self, at: int) -> dict[tuple[str, str], Record[Document] | None]:
+        """Returns the records at a revision of all objects that were written since, by bucket and key; None for absent ones.
+
+        Raises Compacted if the journal does not reach back to the revision, and FutureRevision.
+        """
+        store, journal = self._backend.store, self._observer.journal
+        if at > store.revision:
+            raise FutureRevision(store.revision)
+        found: dict[tuple[str, str], Record[Document] | None] = {}
+        every = self.journal()
+        if at < journal.floor:
+            raise Compacted(journal.floor)
+        for change in reversed(every):
+            if change.revision <= at:
+                break
+            if change.event is None:
+                raise Compacted(change.revision)
+            found[change.bucket, change.key] = change.event.previous
+        return found
 
     def _writers(self) -> dict[int, str]:
         return {change.revision: self.actor(change)[0] for change in self.journal()}
@@ -406,6 +431,21 @@ class Rows:
             "health": dict(zip(("state", "text"), health(bucket, obj), strict=True)),
         }
 
+    def causes(self, revisions: Iterable[int]) -> dict[int, Object]:
+        """Returns for each revision who made the change: request, actor, verb and reason."""
+        wanted = set(revisions)
+        found: dict[int, Object] = {revision: {"request": -1, "actor": "", "verb": "", "reason": ""} for revision in wanted}
+        for change in self.journal():
+            if change.revision in wanted:
+                info = change.cause.info
+                found[change.revision] = {
+                    "request": change.cause.number,
+                    "actor": self.actor(change)[0],
+                    "verb": "" if info is None else info.verb,
+                    "reason": change.cause.reason,
+                }
+        return found
+
     def _last_writes(self, changes: Sequence[Change]) -> dict[str, Object]:
         """Returns for each path its last change: revision, request and actor."""
         found: dict[str, Object] = {}
@@ -433,12 +473,8 @@ class Rows:
         store = self._backend.store
         if at is None:
             return store.bucket(bucket).get(key)
-        if at > store.revision:
-            raise FutureRevision(store.revision)
-        for change in self.journal():
-            if change.revision > at and change.bucket == bucket and change.key == key and change.event is not None:
-                return change.event.previous
-        return store.bucket(bucket).get(key, max(at, store.compacted))
+        undone = self.undone(at)
+        return undone[bucket, key] if (bucket, key) in undone else store.bucket(bucket).get(key)
 
     def shown(self, bucket: str, obj: Object | None) -> Object | None:
         """Returns a stored object with its kind and apiVersion."""
@@ -465,6 +501,19 @@ def _part(
         return rows[first:end], first > start
     end = len(rows) if until is None else bisect_right(rows, until, key=key)
     return rows[start : min(end, start + limit)], start + limit < end
+
+
+def _records_then(
+    bucket: Bucket[Document], undone: Mapping[tuple[str, str], Record[Document] | None], prefix: str, start: str
+) -> list[Record[Document]]:
+    """Returns the records of a bucket at the revision to which changes were undone, by key."""
+    now = {record.key: record for record in bucket.page(prefix, start=start).records}
+    for (name, key), record in undone.items():
+        if name == bucket.name and key.startswith(prefix) and key >= start:
+            now.pop(key, None)
+            if record is not None:
+                now[key] = record
+    return [now[key] for key in sorted(now)]
 
 
 def _is_sorted(exchanges: Sequence[Exchange]) -> bool:

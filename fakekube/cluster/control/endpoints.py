@@ -155,6 +155,8 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("GET", "rows/objects", rows.list_objects, parameters=("at", "kinds", "namespace", "after", "limit")),
     Endpoint("GET", "changes/<int:revision>", rows.get_change),
     Endpoint("GET", "objects/<resource>/<namespace>/<name>", rows.get_object, parameters=("at",)),
+    Endpoint("GET", "findings", rows.list_findings),
+    Endpoint("GET", "compare", rows.compare, parameters=("from", "to", "resource", "namespace", "name")),
     Endpoint("GET", "live", rows.follow, parameters=("requests", "changes", "marks")),
     Endpoint("GET", "marks", rows.list_marks, parameters=("since",)),
     Endpoint("POST", "marks", rows.create_mark, {"text": text}, ("text",)),

@@ -185,6 +185,7 @@ def object_history(cluster: Cluster, members: Members) -> Answer:
         found = cluster.history(members["resource"], members["name"], None if namespace == "-" else namespace)
     except UnknownResource as problem:
         raise LookupError(str(problem)) from None
+    causes = cluster.rows.causes(one.revision for one in found)
     return 200, {
         "items": [
             {
@@ -193,6 +194,7 @@ def object_history(cluster: Cluster, members: Members) -> Answer:
                 "type": one.type,
                 "object": one.object,
                 "changed": list(one.changed),
+                **causes[one.revision],
             }
             for one in found
         ]

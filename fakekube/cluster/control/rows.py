@@ -6,6 +6,8 @@
     GET rows/objects           ?at=&kinds=&namespace=&after=&limit=
     GET requests/N             one request with bodies
     GET changes/REV            the object before and after a change, and what differs
+    GET compare                ?from=&to=&resource=&namespace=&name=
+    GET findings
     GET live                   ?requests=&changes=&marks=: what happens, as JSON lines
     GET marks                  ?since=
     POST marks                 {"text": "scaled to 3"}
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from fakekube.cluster import Cluster
 
 __all__ = [
+    "compare",
     "create_mark",
     "flag",
     "follow",
@@ -37,6 +40,7 @@ __all__ = [
     "get_object",
     "get_request",
     "list_changes",
+    "list_findings",
     "list_marks",
     "list_objects",
     "list_requests",
@@ -152,6 +156,28 @@ def get_object(cluster: Cluster, members: Members) -> Answer:
     if found is None:
         raise LookupError(f"there is no {members['resource']} {namespace}/{members['name']} at this revision")
     return 200, found
+
+
+def list_findings(cluster: Cluster, _members: Members) -> Answer:
+    return 200, {"items": [one.data() for one in cluster.findings()]}
+
+
+def compare(cluster: Cluster, members: Members) -> Answer:
+    first, last = whole(members, "from"), whole(members, "to")
+    if first is None or last is None:
+        raise BadMembers("parameters 'from' and 'to' are required")
+    namespace = members.get("namespace")
+    try:
+        found = cluster.compare(
+            first,
+            last,
+            namespace="" if namespace == "-" else namespace,
+            resource=members.get("resource", ""),
+            name=members.get("name", ""),
+        )
+    except (Compacted, FutureRevision) as problem:
+        return _not_kept(problem)
+    return 200, found.data()
 
 
 def follow(cluster: Cluster, members: Members) -> Answer:
