@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
-from functools import cache, partial
+from functools import partial
 from hashlib import sha256
 from typing import Any
 
@@ -17,7 +17,7 @@ from fakekube.apiextensions.instances import objects, scale
 from fakekube.apiextensions.instances.pruned_and_defaulted import is_pruned_and_defaulted
 from fakekube.apiextensions.instances.schema_cache import CompiledSchema, compiled
 from fakekube.apiextensions.instances.strategy import CustomResourceStrategy, StatusStrategy, Version
-from fakekube.apimachinery.schema.builtin import builtins
+from fakekube.apimachinery.features import Emulation
 from fakekube.apimachinery.schema.model import Type
 from fakekube.apis.rest.resource import GVK, METADATA_LABELS, Resource
 from fakekube.apis.rest.selectable_fields import path as field_reader
@@ -38,13 +38,15 @@ _SCALE = GVK("autoscaling", "v1", "Scale")
 Entry = Mapping[str, Any]
 
 
-def resources_of(definition: Object, call: Call) -> list[Resource]:
-    """Returns the resources of a definition; `call` calls its conversion webhook."""
+def resources_of(definition: Object, call: Call, emulation: Emulation) -> list[Resource]:
+    """Returns the resources of a definition on a server; `call` calls its conversion webhook."""
     versions = definition["spec"]["versions"]
     made = {entry["name"]: _version(definition, entry) for entry in versions}
     storage = next(entry["name"] for entry in versions if entry.get("storage"))
     convert = converter(definition, call)
-    return [_resource(definition, entry, made, storage, convert) for entry in versions if entry.get("served")]
+    return [
+        _resource(definition, entry, made, storage, convert, emulation=emulation) for entry in versions if entry.get("served")
+    ]
 
 
 def _names(definition: Object) -> Mapping[str, Any]:
@@ -68,10 +70,13 @@ def _version(definition: Object, entry: Entry) -> Version:
     )
 
 
-def _resource(definition: Object, entry: Entry, made: Mapping[str, Version], storage: str, convert: Convert) -> Resource:
+def _resource(
+    definition: Object, entry: Entry, made: Mapping[str, Version], storage: str, convert: Convert, *, emulation: Emulation
+) -> Resource:
     spec, names = definition["spec"], _names(definition)
     version, group, plural = made[entry["name"]], spec["group"], names["plural"]
     strategy = CustomResourceStrategy(version)
+    strategy.emulation = emulation
     selectable = [field["jsonPath"].removeprefix(".") for field in entry.get("selectableFields") or ()]
     return Resource(
         group=group,
@@ -87,7 +92,7 @@ def _resource(definition: Object, entry: Entry, made: Mapping[str, Version], sto
         list_kind=names.get("listKind", ""),
         short_names=tuple(names.get("shortNames") or ()),
         categories=tuple(names.get("categories") or ()),
-        subresources={s.name: s for s in _subresources(version, strategy)},
+        subresources={s.name: s for s in _subresources(version, strategy, emulation)},
         field_labels=(*METADATA_LABELS, *selectable),
         field_readers={label: field_reader(label) for label in (*METADATA_LABELS, *selectable)},
         storage_version_hash=_storage_version_hash(made[storage].gvk),
@@ -95,6 +100,7 @@ def _resource(definition: Object, entry: Entry, made: Mapping[str, Version], sto
         storage_prefix=f"{group}/{plural}",
         printer_columns=entry.get("additionalPrinterColumns") or (),
         custom=True,
+        emulation=emulation,
         hidden_verbs=_LIVING_VERBS if version.ending else frozenset(),
         from_storage=partial(_from_storage, version, made, convert),
         keep=partial(_to_storage, made[storage], convert),
@@ -104,20 +110,20 @@ def _resource(definition: Object, entry: Entry, made: Mapping[str, Version], sto
     )
 
 
-def _subresources(version: Version, strategy: CustomResourceStrategy) -> list[Subresource]:
+def _subresources(version: Version, strategy: CustomResourceStrategy, emulation: Emulation) -> list[Subresource]:
     found = []
     if version.has_status:
         view = StatusStrategy(strategy)
+        view.emulation = emulation
         found.append(Subresource("status", version.gvk, _SUBRESOURCE_VERBS, lambda: version.type, lambda: view))
     if version.scale is not None:
         window = scale.projection(version.scale)
-        found.append(Subresource("scale", _SCALE, _SUBRESOURCE_VERBS, _scale_type, lambda: window))
+        found.append(Subresource("scale", _SCALE, _SUBRESOURCE_VERBS, partial(_scale_type, emulation), lambda: window))
     return found
 
 
-@cache
-def _scale_type() -> Type:
-    found = builtins().kind_type(_SCALE.group, _SCALE.version, _SCALE.kind)
+def _scale_type(emulation: Emulation) -> Type:
+    found = emulation.types.kind_type(_SCALE.group, _SCALE.version, _SCALE.kind)
     assert found is not None
     return found
 

@@ -9,16 +9,20 @@ Specified by: k8s.io/kubernetes/cmd/kube-apiserver/app/options and k8s.io/apiser
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import Field, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
+from fakekube.apimachinery import data
 from fakekube.apis.rest.service_ranges import ServiceRanges, parse_networks, parse_ports
 from fakekube.apiserver.admission.options import AdmissionOptions
 from fakekube.apiserver.aggregator.options import AggregatorOptions
 from fakekube.apiserver.audit.options import AuditOptions
 from fakekube.apiserver.auth.options import AuthenticationOptions, AuthorizationOptions, OptionError
+from fakekube.apiserver.registry.served_apis import NO_RUNTIME_CONFIG, RuntimeConfig, RuntimeConfigError, parse_runtime_config
+from fakekube.base.golang.quoting import go_quote
 
 __all__ = ["OptionError", "ServerOptions", "ServingOptions", "flags", "ineffective_flags"]
 
@@ -75,6 +79,52 @@ class ServiceOptions:
 
 
 @dataclass(slots=True, frozen=True)
+class APIEnablementOptions:
+    """Flags about the APIs that are served, and the minor whose gates and APIs a newer server has."""
+
+    runtime_config: Sequence[str] = ()
+    """APIs that are switched on or off: `api/beta=true`, `batch/v1=false`, `resource.k8s.io/v1beta1/deviceclasses=true`."""
+    emulated_version: str = ""
+    """An older minor, whose feature gates and APIs the server has: `1.36`, or `kube=1.36`."""
+
+    def served(self, version: str) -> RuntimeConfig:
+        """Returns which APIs a server of a minor serves. Raises OptionError."""
+        given = dict(_key_and_value(item) for item in self.runtime_config)
+        if not given:
+            return NO_RUNTIME_CONFIG
+        try:
+            return parse_runtime_config(given, data.minor(version))
+        except RuntimeConfigError as error:
+            raise OptionError(str(error)) from None
+
+    def emulated(self, version: str) -> str:
+        """Returns the minor that a server of a minor emulates. Raises OptionError."""
+        component, separator, text = self.emulated_version.rpartition("=")
+        if not text:
+            return version
+        found = _MINOR.fullmatch(text)
+        if found is None or (separator and component != "kube"):
+            raise OptionError(f"could not parse {go_quote(self.emulated_version)} as version")
+        newest = int(version.partition(".")[2])
+        oldest, wanted = newest - OLDER_MINORS, int(found[1])
+        if not oldest <= wanted <= newest:
+            text = f"emulation version 1.{wanted} is not between [1.{oldest}, {version}.0]"
+            compatible = f"minCompatibilityVersion version 1.{oldest} is not between [1.{oldest}, 1.{wanted}]"
+            raise OptionError(f"[{text}, {compatible}]" if wanted < oldest else text)
+        return f"1.{wanted}"
+
+
+def _key_and_value(item: str) -> tuple[str, str]:
+    key, _, value = item.partition("=")
+    return key.strip(), value.strip()
+
+
+_MINOR = re.compile(r"v?1\.(\d+)(?:\.\d+)?")
+OLDER_MINORS = 3
+"""How many minors back a server can emulate."""
+
+
+@dataclass(slots=True, frozen=True)
 class ServerOptions:
     """All flags of the API server of one cluster."""
 
@@ -85,6 +135,7 @@ class ServerOptions:
     aggregation: AggregatorOptions = field(default_factory=AggregatorOptions)
     audit: AuditOptions = field(default_factory=AuditOptions)
     services: ServiceOptions = field(default_factory=ServiceOptions)
+    apis: APIEnablementOptions = field(default_factory=APIEnablementOptions)
 
     @property
     def needs_tls(self) -> bool:
@@ -115,6 +166,7 @@ _PARTS: Mapping[str, type[Any]] = {
     "aggregation": AggregatorOptions,
     "audit": AuditOptions,
     "services": ServiceOptions,
+    "apis": APIEnablementOptions,
 }
 
 

@@ -13,18 +13,18 @@ from __future__ import annotations
 import threading
 import uuid
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
-from fakekube.apimachinery import data
 from fakekube.apimachinery.codecs.document import Document
+from fakekube.apimachinery.features import Emulation
 from fakekube.apimachinery.schema import printing
 from fakekube.apimachinery.schema.builtin import type_of
 from fakekube.apis.rest.cluster_access import ClusterAccess
-from fakekube.apis.rest.resource import Registry
+from fakekube.apis.rest.resource import Registry, Resource
 from fakekube.apis.rest.service_ranges import ServiceRanges
 from fakekube.apis.rest.strategy import Object
 from fakekube.apis.rest.webhook_calls import Call
@@ -42,6 +42,7 @@ from fakekube.apiserver.options import ServerOptions
 from fakekube.apiserver.registry import builtin
 from fakekube.apiserver.registry.generic.writes import stamped
 from fakekube.apiserver.registry.scope import Backend, Settings
+from fakekube.apiserver.registry.served_apis import RuntimeConfig
 from fakekube.apiserver.registry.store_access import StoreAccess
 from fakekube.apiserver.webhooks.admission import MutatingAdmissionWebhook, ValidatingAdmissionWebhook
 from fakekube.apiserver.webhooks.connections import ServiceResolver
@@ -114,7 +115,7 @@ def build(
         has_own = not (options.authentication.client_ca_file or options.authentication.requestheader_client_ca_file)
         origin = base(settings, profile, tls, prepare, kind=(controllers, nodes), authority=authority if has_own else "")
         store = origin.fork(now=clock.monotonic, retention=retention)
-    registry = _builtins(settings.version).copy()
+    registry = _builtins(settings.emulation, settings.runtime_config).copy()
     access = Access(
         store.bucket,
         clock,
@@ -205,9 +206,9 @@ def _publish_authorities(
 
 
 @cache
-def _builtins(version: str) -> Registry:
-    """Returns the built-in resources."""
-    return Registry(builtin.resources(version))
+def _builtins(emulation: Emulation, config: RuntimeConfig) -> Registry:
+    """Returns the built-in resources that a server serves."""
+    return Registry(builtin.resources(emulation, config))
 
 
 def _own_authority() -> str:
@@ -252,7 +253,7 @@ class _Webhooks:
 # ---------------------------------------------------------------- the base state
 
 _building = threading.Lock()
-_prepared: dict[tuple[str, ServiceRanges, str, bool, tuple[tuple[str, ...], int], str], Store[Document]] = {}
+_prepared: dict[tuple[Emulation, RuntimeConfig, ServiceRanges, str, bool, tuple[tuple[str, ...], int], str], Store[Document]] = {}
 
 
 def base(
@@ -265,40 +266,40 @@ def base(
     authority: str = "",
 ) -> Store[Document]:
     """Returns the base state of a profile, in which `authority` is published. Callers fork it and never write to it."""
-    version, ranges = settings.version, settings.service_ranges
+    emulation, config, ranges = settings.emulation, settings.runtime_config, settings.service_ranges
     with _building:
-        key = (version, ranges, profile, tls, kind, authority)
+        key = (emulation, config, ranges, profile, tls, kind, authority)
         found = _prepared.get(key)
         if found is None:
-            found = _fresh(version, ranges).fork()
+            found = _fresh(emulation, config, ranges).fork()
             if prepare is not None or authority:
                 clock = Clock()
-                fresh = Settings(version=version, service_ranges=ranges)
+                fresh = Settings(emulation=emulation, runtime_config=config, service_ranges=ranges)
                 machinery = build(clock=clock, settings=fresh, profile=profile, store=found, authority=authority)
                 if prepare is not None:
                     prepare(machinery)
                 clock.close()
-            _forget_history(found, version)
+            _forget_history(found, builtin.resources(emulation, config))
             _prepared[key] = found
         return found
 
 
-def _forget_history(store: Store[Document], version: str) -> None:
+def _forget_history(store: Store[Document], resources: Sequence[Resource]) -> None:
     """A fresh server starts at a later revision; watches from earlier ones are expired."""
     while store.revision < FIRST_REVISION:
         store.advance()
-    for resource in builtin.resources(version):
+    for resource in resources:
         store.bucket(resource.bucket).forget()
 
 
 @cache
-def _fresh(version: str, ranges: ServiceRanges) -> Store[Document]:
+def _fresh(emulation: Emulation, config: RuntimeConfig, ranges: ServiceRanges) -> Store[Document]:
     store: Store[Document] = Store()
     now = print_time(datetime.now(UTC))
-    resources = {_path(r.group, r.version, r.plural): r for r in builtin.resources(version)}
-    for path, objects in data.minor(version).bootstrap.items():
-        resource = resources[path]
-        if "create" not in resource.verbs:
+    resources = {_path(r.group, r.version, r.plural): r for r in builtin.resources(emulation, config)}
+    for path, objects in emulation.facts.bootstrap.items():
+        resource = resources.get(path)
+        if resource is None or "create" not in resource.verbs:
             continue
         bucket = store.bucket(resource.bucket)
         for obj in objects:

@@ -20,6 +20,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from fakekube.apimachinery.data import DEFAULT
 from fakekube.base.addresses import is_loopback, reachability_warning
 from fakekube.cli.arguments import Options, UsageError, help_text, parse
 
@@ -61,6 +62,7 @@ def _cluster(options: Options) -> Iterator[Cluster]:
 
     try:
         cluster = Cluster(
+            version=options.version or DEFAULT,
             profile=options.profile,
             host=options.host,
             port=options.port,
@@ -158,7 +160,12 @@ def _serve(options: Options) -> int:
             f"    export KUBECONFIG={_kubeconfig_of(options, cluster, name)}   # {name}\n" for name, _ in options.users
         )
         token = "" if is_loopback(options.host) else f"\nThe administrator's token is {cluster.token}\n"
-        print(_GREETING.format(url=cluster.url, profile=options.profile, path=path, users=users, token=token), flush=True)
+        print(
+            _GREETING.format(
+                version=options.version or DEFAULT, url=cluster.url, profile=options.profile, path=path, users=users, token=token
+            ),
+            flush=True,
+        )
         with _ready_file(options.ready_file, cluster.url):
             if options.ready_message:
                 print(options.ready_message, flush=True)
@@ -218,7 +225,7 @@ def _server(options: Options) -> int:
 
 
 _GREETING = """\
-fakekube serves a Kubernetes 1.36 API at {url} (profile {profile})
+fakekube serves a Kubernetes {version} API at {url} (profile {profile})
 
     export KUBECONFIG={path}
 {users}    kubectl get namespaces
@@ -285,11 +292,10 @@ def _export(options: Options) -> int:
 
 def _envtest(options: Options) -> int:
     """Writes the replacements for envtest's binaries, and prints the shell command that sets KUBEBUILDER_ASSETS."""
-    from fakekube.apimachinery.data import NEWEST
     from fakekube.apiserver.http.documents import git_version
     from fakekube.cli.envtest.folder import default_folder, installed_folder, write_folder
 
-    version = git_version(NEWEST)
+    version = git_version(DEFAULT)
     folder = (installed_folder(version.removeprefix("v")) if options.install else options.dir or default_folder()).absolute()
     try:
         write_folder(folder, profile=options.profile, controllers=options.controllers, control=options.powers, version=version)

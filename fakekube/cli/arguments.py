@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
+from fakekube.apimachinery.data import DEFAULT, RELEASES
 from fakekube.apiserver.options import flags
 
 __all__ = ["Options", "UsageError", "help_text", "parse"]
@@ -35,6 +36,8 @@ class Options:
     kubeconfig: Path | None = None
     compaction_interval: float | None = None
     """Seconds."""
+    version: str = ""
+    """The minor of --kubernetes-version; "" for the default."""
     feature_gates: dict[str, bool] = field(default_factory=dict)
     load: list[Path] = field(default_factory=list)
     users: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
@@ -168,6 +171,13 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("--kubeconfig", type=Path, metavar="PATH", help="where to write the kubeconfig")
         command.add_argument(
             "--compaction-interval", type=_duration, metavar="5s", help="the interval between compactions of the history (5m)"
+        )
+        command.add_argument(
+            "--kubernetes-version",
+            type=_minor,
+            dest="version",
+            metavar="1.35",
+            help=f"the Kubernetes minor to emulate, one of {', '.join(RELEASES)} ({DEFAULT})",
         )
         command.add_argument(
             "--feature-gates", type=_gates, metavar="A=true,…", help="feature gates that differ from their defaults"
@@ -339,7 +349,7 @@ class _Version(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
         import fakekube
 
-        print(f"fakekube {fakekube.__version__} (Kubernetes 1.36)")
+        print(f"fakekube {fakekube.__version__} (Kubernetes {DEFAULT})")
         parser.exit()
 
 
@@ -420,6 +430,14 @@ def _boolean(text: str) -> bool:
     if text not in ("true", "false"):
         raise argparse.ArgumentTypeError(f"{text!r} is neither true nor false")
     return text == "true"
+
+
+def _minor(text: str) -> str:
+    """Returns the minor of a version: 1.35, v1.35 or v1.35.4."""
+    minor = ".".join(text.removeprefix("v").split(".")[:2])
+    if minor not in RELEASES:
+        raise argparse.ArgumentTypeError(f"Kubernetes {text} is not known; known: {', '.join(RELEASES)}")
+    return minor
 
 
 def _gates(text: str) -> dict[str, bool]:

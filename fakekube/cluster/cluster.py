@@ -17,6 +17,8 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from fakekube.apimachinery.data import DEFAULT
+from fakekube.apimachinery.features import FeatureGateError, emulation
 from fakekube.apiserver.options import OptionError, ServerOptions, ineffective_flags
 from fakekube.apiserver.registry.scope import Settings
 from fakekube.base.addresses import is_loopback
@@ -53,7 +55,7 @@ class Cluster(SeenCluster):
     server require a started cluster. `snapshot`, `restore` and `fork` work in every state.
 
     Args:
-        version: the emulated minor version of Kubernetes.
+        version: the emulated minor version of Kubernetes, 1.33 to 1.37.
         profile: `cluster` runs the controllers of kube-controller-manager, a scheduler and kubelets; `apiserver` is a bare
             API server, as in envtest; `envtest` runs only the controllers that delete the content of namespaces and collect
             garbage, each one second after the deletion, so that a suite may do it first.
@@ -86,7 +88,7 @@ class Cluster(SeenCluster):
     def __init__(
         self,
         *,
-        version: str = "1.36",
+        version: str = DEFAULT,
         profile: str = "cluster",
         host: str = "127.0.0.1",
         port: int = 0,
@@ -112,9 +114,13 @@ class Cluster(SeenCluster):
         for name, reason in ineffective_flags(flags, tls=tls, is_local=is_loopback(host)).items():
             raise OptionError(f"--{name.replace('_', '-')} {reason}")
         self._profile = profile
-        settings = Settings(
-            version=version, feature_gates=dict(feature_gates or {}), service_ranges=self._options.services.ranges()
-        )
+        apis = self._options.apis
+        try:
+            emulated = emulation(version, feature_gates, apis.emulated(version))
+        except FeatureGateError as error:
+            raise OptionError(str(error)) from None
+        settings = Settings(emulated, apis.served(version), service_ranges=self._options.services.ranges())
+        self._feature_gates = dict(feature_gates or {})
         self._compaction_interval = compaction_interval
         self._retention = (
             Retention() if compaction_interval is None else replace(Retention(), compaction_interval=compaction_interval)
@@ -252,7 +258,7 @@ class Cluster(SeenCluster):
             profile=self._profile,
             host=self._serving.host,
             tls=self._serving.tls,
-            feature_gates=self._settings.feature_gates,
+            feature_gates=self._feature_gates,
             controllers=self._components.controller_names,
             control=self._control,
             compaction_interval=self._compaction_interval,

@@ -6,9 +6,8 @@ encoded in an alphabet without vowels, so that they contain no words.
 
 The text of a Go struct is `%#v` of spew with types, sorted map keys and followed pointers:
 `(v1.PodSpec){Volumes:([]v1.Volume)<nil> …}`. All fields are printed, absent ones as the zero value of their Go type. Hence the
-text depends on names, types and order of the fields of every type that a pod template can contain. `data/go_structs_v1_36.txt`
-lists them, one type a line: `Type: Name:json:GoType …` for structs (an empty JSON name marks an inlined struct), `Type = GoType`
-for other types.
+text depends on names, types and order of the fields of every type that a pod template can contain. `structs.json` of the minor's
+data lists them by type: `Name:json:GoType …` for structs (an empty JSON name marks an inlined struct), `= GoType` for others.
 
 Invariant: the text does not depend on the order of keys, nor on whether an empty list or map is present or absent
 (controllers receive objects as Protobuf, which does not distinguish the two).
@@ -19,19 +18,19 @@ Specified by: pkg/controller/controller_utils.go (ComputeHash), pkg/controller/h
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache, lru_cache
-from importlib import resources
 from typing import Any, Final
 
+from fakekube.apimachinery import data
 from fakekube.apimachinery.codecs import json
+from fakekube.apimachinery.data import DEFAULT
 from fakekube.apimachinery.schema.quantity import Format, Quantity
 from fakekube.apimachinery.schema.quantity import parse as parse_quantity
 from fakekube.base.golang.rand import safe_encode_string
 
 __all__ = ["compute_hash", "fnv1", "fnv1a", "hash_controller_revision", "print_pod_template"]
 
-_FILE: Final = "go_structs_v1_36.txt"
 _NIL: Final = "<nil>"
 _INTEGERS: Final = frozenset({"int", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"})
 #: Decimal digits of a quantity with a binary suffix that Go keeps as an int64.
@@ -44,83 +43,87 @@ _NANO: Final = -9
 _Printer = Callable[[Any], str]
 
 
-def print_pod_template(template: dict[str, Any]) -> str:
-    """Returns the text of a PodTemplateSpec, such as a workload's `spec.template`."""
-    return "(v1.PodTemplateSpec)" + _value_printer("v1.PodTemplateSpec")(template)
+def print_pod_template(template: dict[str, Any], minor: str = DEFAULT) -> str:
+    """Returns the text of a PodTemplateSpec, such as a workload's `spec.template`, in a minor."""
+    return "(v1.PodTemplateSpec)" + _printers(minor).of_values("v1.PodTemplateSpec")(template)
+
+
+class _Printers:
+    """The printers of the Go types of a minor, each made on first use."""
+
+    def __init__(self, definitions: Mapping[str, str]) -> None:
+        self._definitions = definitions
+        """The definition of each named type: its fields, or `= ` and another Go type."""
+        self._typed: dict[str, _Printer] = {}
+        self._values: dict[str, _Printer] = dict(_SPECIAL)
+
+    def of_fields(self, go_type: str) -> _Printer:
+        """Returns a printer of values with their type in parentheses, as spew prints fields of structs."""
+        found = self._typed.get(go_type)
+        if found is None:
+            found = self._typed[go_type] = self._typed_printer(go_type)
+        return found
+
+    def of_values(self, go_type: str) -> _Printer:
+        """Returns a printer of values without their type, as spew prints items of lists and maps, and targets of pointers."""
+        found = self._values.get(go_type)
+        if found is None:
+            found = self._values[go_type] = self._value_printer(go_type)
+        return found
+
+    def _typed_printer(self, go_type: str) -> _Printer:
+        if go_type.startswith("*"):
+            absent, prefix = f"({go_type}){_NIL}", f"({go_type})"
+            pointed_to = self.of_values(go_type[1:])
+            return lambda value: absent if value is None else prefix + pointed_to(value)
+        prefix = f"({go_type})"
+        bare = self.of_values(go_type)
+        return lambda value: prefix + bare(value)
+
+    def _value_printer(self, go_type: str) -> _Printer:
+        if go_type == "string":
+            return lambda value: value or ""
+        if go_type == "bool":
+            return lambda value: "true" if value else "false"
+        if go_type in _INTEGERS:
+            return lambda value: str(value or 0)
+        if go_type.startswith("[]"):
+            return self._list_printer(go_type[2:])
+        if go_type.startswith("map["):
+            return self._map_printer(go_type[go_type.index("]") + 1 :])
+        definition = self._definitions[go_type]
+        return self.of_values(definition[2:]) if definition.startswith("= ") else self._struct_printer(definition)
+
+    def _list_printer(self, item_type: str) -> _Printer:
+        def print_list(value: Any) -> str:
+            item = self.of_values(item_type)
+            return f"[{' '.join(map(item, value))}]" if value else _NIL
+
+        return print_list
+
+    def _map_printer(self, value_type: str) -> _Printer:
+        def print_map(value: Any) -> str:
+            item = self.of_values(value_type)
+            return f"map[{' '.join(f'{key}:{item(value[key])}' for key in sorted(value))}]" if value else _NIL
+
+        return print_map
+
+    def _struct_printer(self, definition: str) -> _Printer:
+        fields = [tuple(field.split(":", 2)) for field in definition.split(" ")]
+
+        def print_struct(value: Any) -> str:
+            parts = []
+            for name, json_name, go_type in fields:
+                part = (value.get(json_name) if json_name else value) if value else None
+                parts.append(f"{name}:{self.of_fields(go_type)(part)}")
+            return f"{{{' '.join(parts)}}}"
+
+        return print_struct
 
 
 @cache
-def _read_type_definitions() -> dict[str, str]:
-    """Returns the definition of each named type: the line of its fields, or another Go type."""
-    text = resources.files("fakekube.apimachinery.data").joinpath(_FILE).read_text()
-    found = {}
-    for line in text.splitlines():
-        name, separator, rest = line.partition(": ") if ": " in line else line.partition(" = ")
-        found[name] = f"struct {rest}" if separator == ": " else rest
-    return found
-
-
-@cache
-def _typed_printer(go_type: str) -> _Printer:
-    """Returns a printer of values with their type in parentheses, as spew prints fields of structs."""
-    if go_type.startswith("*"):
-        absent, prefix = f"({go_type}){_NIL}", f"({go_type})"
-        pointed_to = _value_printer(go_type[1:])
-        return lambda value: absent if value is None else prefix + pointed_to(value)
-    prefix = f"({go_type})"
-    bare = _value_printer(go_type)
-    return lambda value: prefix + bare(value)
-
-
-@cache
-def _value_printer(go_type: str) -> _Printer:
-    """Returns a printer of values without their type, as spew prints items of lists and maps, and targets of pointers."""
-    if go_type in _SPECIAL:
-        return _SPECIAL[go_type]
-    if go_type == "string":
-        return lambda value: value or ""
-    if go_type == "bool":
-        return lambda value: "true" if value else "false"
-    if go_type in _INTEGERS:
-        return lambda value: str(value or 0)
-    if go_type.startswith("[]"):
-        return _list_printer(go_type[2:])
-    if go_type.startswith("map["):
-        return _map_printer(go_type[go_type.index("]") + 1 :])
-    definition = _read_type_definitions()[go_type]
-    return _struct_printer(definition[7:]) if definition.startswith("struct ") else _value_printer(definition)
-
-
-def _list_printer(item_type: str) -> _Printer:
-    def print_list(value: Any) -> str:
-        item = _value_printer(item_type)
-        return f"[{' '.join(map(item, value))}]" if value else _NIL
-
-    return print_list
-
-
-def _map_printer(value_type: str) -> _Printer:
-    def print_map(value: Any) -> str:
-        item = _value_printer(value_type)
-        return f"map[{' '.join(f'{key}:{item(value[key])}' for key in sorted(value))}]" if value else _NIL
-
-    return print_map
-
-
-def _struct_printer(definition: str) -> _Printer:
-    fields = []
-    for field in definition.split(" "):
-        name, json_name, go_type = field.split(":", 2)
-        fields.append((name, json_name, go_type))
-
-    def print_struct(value: Any) -> str:
-        parts = []
-        for name, json_name, go_type in fields:
-            part = (value.get(json_name) if json_name else value) if value else None
-            parts.append(f"{name}:{_typed_printer(go_type)(part)}")
-        return f"{{{' '.join(parts)}}}"
-
-    return print_struct
+def _printers(minor: str) -> _Printers:
+    return _Printers(data.minor(minor).structs)
 
 
 def _print_time(value: Any) -> str:
@@ -205,22 +208,23 @@ def fnv1a(data: bytes) -> int:
     return result
 
 
-def compute_hash(template: dict[str, Any], collision_count: int | None) -> str:
+def compute_hash(template: dict[str, Any], collision_count: int | None, minor: str = DEFAULT) -> str:
     """Returns the hash of a pod template.
 
     Args:
         template: `spec.template` of a Deployment or a DaemonSet, as it is stored.
         collision_count: `status.collisionCount`; None if it is absent, which gives another hash than 0.
+        minor: the minor whose controllers compute it.
     """
-    return _compute_hash(json.dumps(template), collision_count)
+    return _compute_hash(json.dumps(template), collision_count, minor)
 
 
 @lru_cache(maxsize=256)
-def _compute_hash(template: bytes, collision_count: int | None) -> str:
-    data = print_pod_template(json.reread(template)).encode("utf-8", "surrogateescape")
+def _compute_hash(template: bytes, collision_count: int | None, minor: str) -> str:
+    text = print_pod_template(json.reread(template), minor).encode("utf-8", "surrogateescape")
     if collision_count is not None:
-        data += collision_count.to_bytes(8, "little")
-    return safe_encode_string(str(fnv1a(data)))
+        text += collision_count.to_bytes(8, "little")
+    return safe_encode_string(str(fnv1a(text)))
 
 
 def hash_controller_revision(data: bytes, probe: int | None) -> str:

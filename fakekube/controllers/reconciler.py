@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+from fakekube.apimachinery.data import DEFAULT
 from fakekube.controllers.objects import StoredObject
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class Context:
     """All resources that are served, in every version."""
     certificate_authority: str = ""
     """The certificate of the cluster's CA in PEM; "" without TLS."""
-    version: str = "1.36"
+    version: str = DEFAULT
     """The emulated minor version."""
     controllers: frozenset[str] = frozenset()
     """The names of the controllers that are switched on."""

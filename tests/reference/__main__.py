@@ -2,10 +2,11 @@
 
     python -m tests.reference build OUTPUT                           builds the reference: 15 CPU minutes the first time
     python -m tests.reference record NAME ... [--reference URL]      records fixtures
-    python -m tests.reference facts 1.36 --reference URL --oracle OUTPUT
+    python -m tests.reference facts 1.36 --reference URL --oracle OUTPUT [--everything URL]
 
 The names of fixtures are those of `RECORDERS`; `record` without a name lists them. Those of libraries need Go, those of a
 server need a running reference: `OUTPUT serve --dir DIR --port 6443`, and then `--reference https://admin-token@127.0.0.1:6443`.
+`--everything` is the URL of one that was started with `--feature-gates=AllAlpha=true,AllBeta=true --runtime-config=api/all=true`.
 """
 
 from __future__ import annotations
@@ -76,11 +77,6 @@ def go_lines(program: str) -> Callable[[Path, str], None]:
     return record
 
 
-def go_text(program: str) -> Callable[[Path, str], None]:
-    """A recorder whose program prints the file."""
-    return lambda path, _: path.write_text(_go(program), encoding="utf-8") and None
-
-
 def operations(path: Path, _: str) -> None:
     """What structured-merge-diff makes of each operation."""
     rows = [json.loads(line) for line in _lines(path)]
@@ -127,8 +123,6 @@ RECORDERS = {
     "cel": Recorder(("fixtures/cel/expressions.jsonl",), go_lines("expressions"), server=False),
     "operations": Recorder(("tests/unit/apimachinery/patch/apply/recorded/operations.jsonl",), operations, server=False),
     "histories": Recorder(("tests/unit/apimachinery/patch/apply/recorded/histories.jsonl",), histories, server=False),
-    "internal": Recorder(("fakekube/apimachinery/data/internal_v1_36.txt",), go_text("internal"), server=False),
-    "structs": Recorder(("fakekube/apimachinery/data/go_structs_v1_36.txt",), go_text("structs"), server=False),
     "bodies": Recorder(("fixtures/bodies/*.jsonl",), bodies),
     "kinds": Recorder(("fixtures/kinds/*.jsonl",), story),
     "stories": Recorder(("tests/unit/**/stories/*.jsonl",), story, but="cluster_*.jsonl"),
@@ -161,14 +155,18 @@ def main() -> int:
     parser.add_argument("names", nargs="*")
     parser.add_argument("--reference", default="")
     parser.add_argument("--oracle", default="")
+    parser.add_argument("--everything", default="")
     options = parser.parse_intermixed_args()
     if options.command == "record":
         return record(options.names, options.reference)
-    if len(options.names) != 1 or (options.command == "facts" and not (options.reference and options.oracle)):
+    if not 1 <= len(options.names) <= (2 if options.command == "build" else 1) or (
+        options.command == "facts" and not (options.reference and options.oracle)
+    ):
         parser.error("see --help")
     if options.command == "build":
-        return subprocess.run([HERE / "build.sh", Path(options.names[0]).resolve()], check=False).returncode
-    facts.pack(facts.collect(options.reference, options.oracle), facts.archive_of(options.names[0]))
+        return subprocess.run([HERE / "build.sh", Path(options.names[0]).resolve(), *options.names[1:]], check=False).returncode
+    found = facts.collect(options.names[0], options.reference, options.oracle, options.everything)
+    facts.pack(found, facts.archive_of(options.names[0]))
     return 0
 
 

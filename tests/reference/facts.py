@@ -14,6 +14,10 @@ the types come from `oracle facts` (facts.go). A minor's facts are one archive, 
   where several differ in nothing else, each says where it is used (a method, or a subresource).
 * `features.json`: the feature gates by name, each with its stage and whether it is on.
 * `bootstrap.json`: the objects that a fresh kube-apiserver makes by itself, by the path of their collection.
+* `features.txt`, `structs.txt`, `internal.txt`: the histories of the feature gates, the Go types that a pod template reaches, and
+  internal types, as the programs recorders/ print them with the Go modules of the minor. (internal.txt of 1.33 is that of 1.34,
+  since the program needs the package resource/v1.)
+* `all/`: discovery, OpenAPI and columns of a server with all APIs and gates, where one was asked.
 """
 
 from __future__ import annotations
@@ -30,6 +34,7 @@ from typing import Any
 from tests.differential.client import Client
 from tests.differential.transports import HttpTransport
 
+HERE = Path(__file__).parent
 FOLDER = Path(__file__).parents[2] / "fixtures" / "facts"
 
 Files = dict[str, bytes]
@@ -41,15 +46,37 @@ def archive_of(minor: str) -> Path:
     return FOLDER / f"v{minor}.tar.xz"
 
 
-def collect(url: str, oracle: str) -> Files:
-    """The facts of a fresh server, and of the reference's binary."""
+def collect(minor: str, url: str, oracle: str, everything: str = "") -> Files:
+    """The facts of a fresh server of a minor, of the reference's binary, and of its Go modules.
+
+    `everything` is the URL of a server with all APIs and gates; "" if none was asked.
+    """
+    found = {name: _printed(value) for name, value in _asked(url).items()}
+    found["types.json"] = subprocess.run([oracle, "facts"], check=True, capture_output=True).stdout
+    for program in ("features", "structs", "internal"):
+        found[f"{program}.txt"] = _recorded(program, minor)
+    if everything:
+        kept = {name: value for name, value in _asked(everything).items() if name.startswith(_OF_EVERYTHING)}
+        found |= {f"all/{name}": _printed(value) for name, value in kept.items()}
+    return found
+
+
+_OF_EVERYTHING = ("discovery.json", "columns.json", "openapi/")
+
+
+def _recorded(program: str, minor: str) -> bytes:
+    """What a program of recorders/ prints with the Go modules of a minor."""
+    modules = HERE / f"v{minor}.mod"
+    command = ["go", "run", "-trimpath", f"-modfile={modules if modules.exists() else HERE / 'go.mod'}", f"./recorders/{program}"]
+    return subprocess.run(command, cwd=HERE, check=True, stdout=subprocess.PIPE).stdout
+
+
+def _asked(url: str) -> dict[str, Any]:
     client = Client(HttpTransport(url))
     try:
-        found = _of_server(client)
+        return _of_server(client)
     finally:
         client.delete(f"/api/v1/namespaces/{client.ns}", silent=True)
-    types = subprocess.run([oracle, "facts"], check=True, capture_output=True).stdout
-    return {**{name: _printed(value) for name, value in found.items()}, "types.json": types}
 
 
 def pack(files: Files, archive: Path) -> None:

@@ -44,7 +44,7 @@ PARTS: Mapping[str, frozenset[str]] = {
     part: frozenset(imported.split())
     for part, imported in {
         "apiserver.server": "admission aggregator audit auth controlplane http options registry webhooks",
-        "apiserver.options": "admission aggregator audit auth",
+        "apiserver.options": "admission aggregator audit auth registry",
         "apiserver.http": "aggregator audit auth endpoints registry",
         "apiserver.audit": "auth endpoints webhooks",
         "apiserver.auth": "endpoints webhooks",
@@ -61,7 +61,8 @@ PARTS: Mapping[str, frozenset[str]] = {
         "apiextensions.instances": "schema",
         "apiextensions.schema": "",
         "apimachinery.printers": "codecs data schema",
-        "apimachinery.codecs": "schema",
+        "apimachinery.features": "data schema",
+        "apimachinery.codecs": "data schema",
         "apimachinery.patch": "errors schema",
         "apimachinery.cel": "errors schema selectors",
         "apimachinery.selectors": "errors schema",

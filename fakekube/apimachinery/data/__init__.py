@@ -1,11 +1,14 @@
 """The API data of each Kubernetes minor: types, kinds, resources, groups, table columns, and bootstrap objects.
 
-Theory of operation: each minor has a folder (`v1_36`), made by `generate.py`. Files are parsed on first use and never
-changed.
+Theory of operation: each minor has a folder (`v1_37`), made by `generate.py`. The folder of the newest minor is complete. That
+of another one has the files that differ, and of these the entries that differ: of an object, the members that are other ones or
+that the minor does not have (null); of a list, all items, where a number stands for the item of the newest minor at that index.
+Files are parsed on first use and never changed.
 
 The files, one entry a line:
 
-* `resources.json`, `groups.json`: what discovery serves, in its order (see `ResourceRow` and `GroupRow`).
+* `resources.json`, `groups.json`: what discovery can serve, in its order (see `ResourceRow` and `GroupRow`). `off` marks what is
+  only served with --runtime-config or a feature gate.
 * `kinds.json`: by group version and kind, the Go name of the type, or an object with `type`, `labels` (what a
   field selector may name) and `defaults` (constant defaults, by path, that hold for this kind only). An empty
   string is a kind that the real server has heard of but that cannot be met.
@@ -19,8 +22,13 @@ The files, one entry a line:
   whole property where `shapes.property_schema` is wrong.
 * `schemas.json`: schemas of OpenAPI that belong to none of the types.
 * `columns.json`: table columns by path of the collection; `field` names the field of OpenAPI that describes a column.
-* `features.json`, where they were collected: the feature gates, each with its stage and whether it is on.
-* `parameters.json`, where they were collected: how the names of shared parameters of OpenAPI v2 end (see `parameter_hash`).
+* `features.json`: by feature gate, its history in words (`22a 27b+ 34g+!`): the minor from which on it is alpha, beta, generally
+  available or deprecated, `+` if it is on by default, `!` if it is locked to that, `@37` if only for servers that need not be
+  compatible with older minors; `>Other` is a gate that it depends on. Gates that metrics name and the API server does not declare
+  have one word with the minor 0.
+* `structs.json`: the Go types that a pod template reaches, as `controllers.hashing` reads them.
+* `internal.json`: the internal Go types of the real server, as `apis.validation.to_internal` reads them.
+* `parameters.json`: how the names of shared parameters of OpenAPI v2 end (see `parameter_hash`).
 * `bootstrap/PATH.json`: the objects of a fresh server, without uid, revision and times.
 """
 
@@ -34,7 +42,10 @@ from typing import Any, Final
 
 import orjson
 
-__all__ = ["Facts", "GroupRow", "KindRow", "ResourceRow", "minor"]
+__all__ = ["DEFAULT", "NEWEST", "RELEASES", "Facts", "GroupRow", "KindRow", "ResourceRow", "minor"]
+
+RELEASES: Final[Mapping[str, int]] = {"1.33": 13, "1.34": 4, "1.35": 4, "1.36": 3, "1.37": 2}
+"""The known minors, the oldest first, each with the patch release that the data are of."""
 
 Row = Mapping[str, Any]
 
@@ -60,6 +71,8 @@ class ResourceRow:
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     storage_version_hash: str = ""
+    off: bool = False
+    """Not served without --runtime-config or a feature gate."""
 
     @property
     def path(self) -> str:
@@ -93,14 +106,32 @@ _UNVERSIONED = frozenset({"Status", "APIVersions", "APIGroupList", "APIGroup", "
 
 
 class Facts:
-    """The facts of one minor."""
+    """The facts of one minor.
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    Args:
+        folder: of its files.
+        base: the folder of the newest minor, if `folder` only has what differs from it.
+    """
+
+    def __init__(self, folder: Path, base: Path | None = None) -> None:
+        self.folder, self._base = folder, base
         self._packages: dict[str, Row] = {}
 
     def _read(self, name: str) -> Any:
-        return orjson.loads((self.folder / name).read_bytes())
+        """Returns the content of a file. Raises FileNotFoundError."""
+        file = self.folder / name
+        if self._base is None:
+            return orjson.loads(file.read_bytes())
+        common = self._base / name
+        if not file.exists():
+            return orjson.loads(common.read_bytes())
+        own = orjson.loads(file.read_bytes())
+        return _merge(orjson.loads(common.read_bytes()), own) if common.exists() else own
+
+    def _names(self, folder: str) -> Sequence[str]:
+        """The names of the files in a folder, sorted."""
+        folders = [self.folder / folder, *([] if self._base is None else [self._base / folder])]
+        return sorted({file.name for each in folders if each.exists() for file in each.iterdir()})
 
     @cached_property
     def resources(self) -> Sequence[ResourceRow]:
@@ -167,9 +198,9 @@ class Facts:
     def type_names(self) -> Sequence[str]:
         """The Go names of all types (reads everything)."""
         names = []
-        for file in sorted((self.folder / "types").iterdir()):
-            package = file.stem.replace("_", "/")
-            names += [f"{package}.{base}" for base in self._read(f"types/{file.name}")]
+        for file in self._names("types"):
+            package = file.removesuffix(".json").replace("_", "/")
+            names += [f"{package}.{base}" for base in self._read(f"types/{file}")]
         return tuple(names)
 
     @cached_property
@@ -183,16 +214,25 @@ class Facts:
         return self._columns.get(path, ())
 
     @cached_property
-    def features(self) -> Mapping[str, tuple[str, bool]]:
-        """The feature gates: stage (empty for what is stable) and whether it is on by default; none if nobody asked."""
-        if not (self.folder / "features.json").exists():
-            return {}
-        return {name: (stage, on) for name, (stage, on) in self._read("features.json").items()}
+    def features(self) -> Mapping[str, str]:
+        """The histories of the feature gates, by name (see the module); `apimachinery.features` reads them."""
+        features: Mapping[str, str] = self._read("features.json")
+        return features
+
+    @cached_property
+    def structs(self) -> Mapping[str, str]:
+        """The definitions of the Go types that a pod template reaches, by name."""
+        structs: Mapping[str, str] = self._read("structs.json")
+        return structs
+
+    @cached_property
+    def internal(self) -> Mapping[str, str]:
+        """The fields of internal Go structs, by name."""
+        internal: Mapping[str, str] = self._read("internal.json")
+        return internal
 
     @cached_property
     def _parameters(self) -> Mapping[str, Mapping[str, Sequence[str]]]:
-        if not (self.folder / "parameters.json").exists():
-            return {}
         parameters: Mapping[str, Mapping[str, Sequence[str]]] = self._read("parameters.json")
         return parameters
 
@@ -215,8 +255,20 @@ class Facts:
         """The objects that a fresh server has, by path of their collection. Without uid, revision and
         times."""
         paths = {row.path.strip("/").replace("/", "_"): row.path for row in self.resources}
-        files = sorted((self.folder / "bootstrap").iterdir())
-        return {paths[file.stem]: self._read(f"bootstrap/{file.name}") for file in files}
+        read = {
+            paths[name.removesuffix(".json")]: self._read(f"bootstrap/{name}")
+            for name in self._names("bootstrap")
+            if name.removesuffix(".json") in paths
+        }
+        return {path: objects for path, objects in read.items() if objects}
+
+
+def _merge(common: Any, own: Any) -> Any:
+    """Returns the content of a file of a minor, of the newest minor's file and of what differs (see the module)."""
+    if isinstance(own, list):
+        return [common[item] if isinstance(item, int) else item for item in own]
+    merged = {**common, **own}
+    return {name: merged[name] for name in sorted(merged) if merged[name] is not None}
 
 
 def _resource(row: Row) -> ResourceRow:
@@ -236,17 +288,21 @@ def _resource(row: Row) -> ResourceRow:
         short_names=tuple(row.get("short", ())),
         categories=tuple(row.get("categories", ())),
         storage_version_hash=row.get("hash", ""),
+        off="off" in row,
     )
 
 
-NEWEST: Final = "1.36"
+NEWEST: Final = max(RELEASES, key=lambda minor: int(minor.partition(".")[2]))
 """The newest minor that is known."""
+
+DEFAULT: Final = "1.36"
+"""The minor that is emulated by default."""
 
 
 @cache
-def minor(version: str = NEWEST) -> Facts:
+def minor(version: str = DEFAULT) -> Facts:
     """Returns the data of a minor ("1.36"). Raises LookupError, whose message lists the known minors."""
-    known = sorted(folder.name[1:].replace("_", ".") for folder in Path(__file__).parent.glob("v[0-9]*_[0-9]*"))
-    if version not in known:
-        raise LookupError(f"Kubernetes {version} is not known; known: {', '.join(known)}")
-    return Facts(Path(__file__).parent / f"v{version.replace('.', '_')}")
+    if version not in RELEASES:
+        raise LookupError(f"Kubernetes {version} is not known; known: {', '.join(RELEASES)}")
+    folders = [Path(__file__).parent / f"v{name.replace('.', '_')}" for name in (version, NEWEST)]
+    return Facts(folders[0], None if version == NEWEST else folders[1])

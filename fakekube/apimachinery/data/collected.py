@@ -1,7 +1,9 @@
 """Reads the facts that were collected from a real server of one minor, for the generator.
 
 The folder contains `types.json` (from the reflection of the compiled-in types), `discovery.json`,
-`columns.json`, `bootstrap.json`, `features.json`, `parameters.json` and `openapi/*.json` (the responses of a fresh server).
+`columns.json`, `bootstrap.json`, `features.json`, `parameters.json` and `openapi/*.json` (the responses of a fresh server);
+`features.txt`, `structs.txt` and `internal.txt` (what the programs tests/reference/recorders print); and, where a server with all
+APIs and gates was asked too, `all` with `discovery.json`, `columns.json` and `openapi/*.json` of that one.
 """
 
 from __future__ import annotations
@@ -59,8 +61,15 @@ class Collected:
         self.columns = json.loads((folder / "columns.json").read_text())
         self.bootstrap = json.loads((folder / "bootstrap.json").read_text())
         self.features, self.parameters = (self._newer(folder / name) for name in ("features.json", "parameters.json"))
+        self.histories, self.structs, self.internal = (
+            self._lines(folder / f"{name}.txt") for name in ("features", "structs", "internal")
+        )
+        everything = folder / "all" if (folder / "all").exists() else folder
+        self.all_discovery = json.loads((everything / "discovery.json").read_text())
+        """Discovery with all APIs and gates."""
+        self.columns |= json.loads((everything / "columns.json").read_text())
         self.schemas: dict[str, Row] = {}
-        for document in sorted((folder / "openapi").glob("*.json")):
+        for document in sorted((everything / "openapi").glob("*.json")):
             self.schemas.update(json.loads(document.read_text())["components"].get("schemas", {}))
         self._shown_in: dict[str, Row] = {}
         for name in self.types:
@@ -71,6 +80,17 @@ class Collected:
     def _newer(file: Path) -> Row:
         """Reads a file that older collections do not have."""
         found: Row = json.loads(file.read_text()) if file.exists() else {}
+        return found
+
+    @staticmethod
+    def _lines(file: Path) -> dict[str, str]:
+        """Reads a text with a line `name: definition`, or `name = type`, an entry; the second keeps its sign."""
+        found: dict[str, str] = {}
+        for line in file.read_text().splitlines() if file.exists() else ():
+            name, separator, definition = line.partition(": ")
+            if not separator:
+                name, separator, definition = line.partition(" = ")
+            found[name] = definition if separator == ": " else f"= {definition}"
         return found
 
     def _note_inlined(self, name: str, schema: Row) -> None:
@@ -137,8 +157,8 @@ class Collected:
         return name.endswith("List") and "items" in self.fields(name)
 
     def group_versions(self) -> list[str]:
-        """Returns the group versions in the order of discovery."""
-        legacy = self.discovery["legacy"]
+        """Returns all group versions in the order of discovery, those included that are served on demand."""
+        legacy = self.all_discovery["legacy"]
         versions = list(legacy["/api"]["versions"])
         for group in legacy["/apis"]["groups"]:
             versions += [version["groupVersion"] for version in group["versions"]]

@@ -1,12 +1,11 @@
-"""Generates the data of one minor from the facts that were collected from a real server.
+"""Generates the data of the minors from the facts that were collected from real servers.
 
-    python -m fakekube.data.generate fixtures/facts 1.36
+    python -m fakekube.apimachinery.data.generate fixtures/facts
 
-The folder has an archive `v1.36.tar.xz`, or a folder `v1.36`, with `types.json` (from the reflection of the compiled-in
-types), `discovery.json`, `columns.json`, `bootstrap.json`, `features.json`, `parameters.json` and `openapi/*.json` (the
-responses of a fresh server). The result is a folder `v1_36` beside this file: JSON with one entry a line, so that two
-minors can be compared with `diff`; `fakekube/apimachinery/data/__init__.py` describes the files. None is edited by hand; the
-tables below contain the few rules that do not follow from the facts.
+The folder has an archive `v1.36.tar.xz` a minor, or a folder `v1.36`, with the files that `collected` names. The result is a
+folder `v1_36` a minor beside this file: JSON with one entry a line, so that two versions can be compared with `diff`;
+`__init__.py` describes the files. The folder of the newest minor is complete, those of the others have what differs from it.
+None is edited by hand; the tables below contain the few rules that do not follow from the facts.
 
 Only the types that requests and responses can contain are kept: those of served kinds and their subresources, of the meta
 kinds (options, Status, Table, WatchEvent …) and of the reviews that are sent to webhooks.
@@ -15,6 +14,7 @@ kinds (options, Status, Table, WatchEvent …) and of the reviews that are sent 
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sys
 import tarfile
@@ -24,6 +24,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from fakekube.apimachinery.data import NEWEST, RELEASES
 from fakekube.apimachinery.data.collected import Collected, Row, short_name
 from fakekube.apimachinery.data.shapes import property_schema, schema_name
 
@@ -54,21 +55,24 @@ OF_FIELDS = {"patchStrategy": "s", "patchMergeKey": "k"}
 OF_PROPERTIES = {"x-kubernetes-list-type": "l", "x-kubernetes-list-map-keys": "m", "x-kubernetes-map-type": "g"}
 OF_TYPES = {"x-kubernetes-map-type": "map", "x-kubernetes-unions": "unions", "x-kubernetes-group-version-kind": "gvk"}
 
-#: Defaults that depend on other fields; the modules of the kinds apply them.
+#: Defaults that depend on other fields, in every version of a group; the modules of the kinds apply them.
 CONDITIONAL = frozenset({
-    ("apps/v1.RollingUpdateDaemonSet", "maxSurge"), ("apps/v1.RollingUpdateDaemonSet", "maxUnavailable"),
-    ("apps/v1.RollingUpdateDeployment", "maxSurge"), ("apps/v1.RollingUpdateDeployment", "maxUnavailable"),
-    ("apps/v1.RollingUpdateStatefulSetStrategy", "partition"), ("apps/v1.StatefulSetUpdateStrategy", "type"),
-    ("autoscaling/v2.HPAScalingRules", "selectPolicy"),
-    ("autoscaling/v2.HPAScalingRules", "stabilizationWindowSeconds"),
-    ("batch/v1.JobSpec", "backoffLimit"), ("batch/v1.JobSpec", "completions"),
-    ("batch/v1.JobSpec", "parallelism"), ("batch/v1.JobSpec", "podReplacementPolicy"),
-    ("core/v1.Container", "imagePullPolicy"), ("core/v1.EphemeralContainerCommon", "imagePullPolicy"),
-    ("core/v1.ImageVolumeSource", "pullPolicy"), ("core/v1.ServiceSpec", "internalTrafficPolicy"),
-    ("networking/v1.NetworkPolicySpec", "policyTypes"),
-    ("resource/v1.DeviceSubRequest", "count"), ("resource/v1.ExactDeviceRequest", "count"),
-    ("resource/v1.DeviceTaint", "timeAdded"),
+    ("apps.RollingUpdateDaemonSet", "maxSurge"), ("apps.RollingUpdateDaemonSet", "maxUnavailable"),
+    ("apps.RollingUpdateDeployment", "maxSurge"), ("apps.RollingUpdateDeployment", "maxUnavailable"),
+    ("apps.RollingUpdateStatefulSetStrategy", "partition"), ("apps.StatefulSetUpdateStrategy", "type"),
+    ("autoscaling.HPAScalingRules", "selectPolicy"),
+    ("autoscaling.HPAScalingRules", "stabilizationWindowSeconds"),
+    ("batch.JobSpec", "backoffLimit"), ("batch.JobSpec", "completions"),
+    ("batch.JobSpec", "parallelism"), ("batch.JobSpec", "podReplacementPolicy"),
+    ("core.Container", "imagePullPolicy"), ("core.EphemeralContainerCommon", "imagePullPolicy"),
+    ("core.ImageVolumeSource", "pullPolicy"), ("core.ServiceSpec", "internalTrafficPolicy"),
+    ("networking.NetworkPolicySpec", "policyTypes"),
+    ("resource.DeviceSubRequest", "count"), ("resource.ExactDeviceRequest", "count"),
+    ("resource.DeviceTaint", "timeAdded"),
 })  # fmt: skip
+
+#: The version in the short name of a type.
+_VERSION = re.compile(r"/v\d\w*\.")
 
 #: Constant defaults that are structs, which the collected objects do not show, since all their structs are present.
 STRUCT_DEFAULTS: Defaults = {
@@ -87,9 +91,11 @@ STRUCT_DEFAULTS: Defaults = {
 def resources(facts: Collected) -> list[Row]:
     """Returns a row for each served resource and subresource, in the order of discovery."""
     rows: list[Row] = []
+    by_default = facts.discovery["legacy"]
     for group_version in facts.group_versions():
         path = f"/apis/{group_version}" if "/" in group_version else f"/api/{group_version}"
-        for listed in facts.discovery["legacy"][path]["resources"]:
+        served = {listed["name"] for listed in by_default.get(path, {}).get("resources", ())}
+        for listed in facts.all_discovery["legacy"][path]["resources"]:
             row: Row = {"in": group_version, "name": listed["name"], "kind": listed["kind"]}
             if "version" in listed:
                 row["of"] = "/".join(filter(None, (listed.get("group"), listed["version"])))
@@ -101,6 +107,8 @@ def resources(facts: Collected) -> list[Row]:
                 "categories": listed.get("categories"),
                 "hash": listed.get("storageVersionHash"),
             }
+            if listed["name"] not in served:
+                row["off"] = 1
             rows.append(row | {key: value for key, value in optional.items() if value})
     return rows
 
@@ -113,7 +121,7 @@ def groups(facts: Collected) -> list[Row]:
             "versions": [version["version"] for version in group["versions"]],
             "preferred": group["preferredVersion"]["version"],
         }
-        for group in facts.discovery["legacy"]["/apis"]["groups"]
+        for group in facts.all_discovery["legacy"]["/apis"]["groups"]
     ]
 
 
@@ -133,7 +141,7 @@ def constant_defaults(facts: Collected, kinds: Mapping[str, Row]) -> tuple[Defau
         reach[kind] = facts.reachable([row["type"]])
         for path, value in row.get("defaults", {}).items():
             owner = facts.owner(row["type"], path)
-            if (short_name(owner[0]), owner[1]) not in CONDITIONAL:
+            if (_VERSION.sub(".", short_name(owner[0])), owner[1]) not in CONDITIONAL:
                 shown[owner][kind][path.removesuffix("[]")] = [value] if path.endswith("[]") else value
     everywhere: dict[tuple[str, str], Any] = {}
     by_kind: dict[str, Row] = defaultdict(dict)
@@ -150,15 +158,7 @@ def constant_defaults(facts: Collected, kinds: Mapping[str, Row]) -> tuple[Defau
     for (struct, field), value in STRUCT_DEFAULTS.items():
         if struct in by_short_name:
             everywhere[by_short_name[struct], field] = value
-    _check_paths(by_kind)
     return everywhere, by_kind
-
-
-def _check_paths(by_kind: Mapping[str, Row]) -> None:
-    """Checks that the paths of defaults of one kind only contain structs, as `fakekube.apimachinery.schema.defaults` requires."""
-    below_lists = [f"{kind}: {path}" for kind, paths in by_kind.items() for path in paths if "[]" in path]
-    if below_lists:
-        raise ValueError(f"defaults of one kind only below lists: {', '.join(below_lists)}")
 
 
 def kind_rows(facts: Collected, kinds: Mapping[str, Row], by_kind: Mapping[str, Row]) -> dict[str, Row]:
@@ -243,6 +243,13 @@ def of_property(facts: Collected, row: Row, schema: Row | None) -> Row:
     return more
 
 
+def histories(facts: Collected) -> dict[str, str]:
+    """Returns the histories of the feature gates; of those that only metrics name, what they say."""
+    letters = {"ALPHA": "a", "BETA": "b", "DEPRECATED": "d", "": "g"}
+    told = {name: f"0{letters[stage]}{'+' * on}" for name, (stage, on) in facts.features.items()}
+    return dict(sorted((told | facts.histories).items()))
+
+
 def without_server_values(obj: Row) -> Row:
     """Returns an object without the values that differ between servers: uid, resourceVersion and times."""
     metadata = _without(obj["metadata"], "uid", "resourceVersion", "creationTimestamp")
@@ -289,13 +296,15 @@ def generate(facts: Collected, out: Path) -> None:
     write_rows(out / "resources.json", resources(facts))
     write_rows(out / "groups.json", groups(facts))
     write_lines(out / "columns.json", facts.columns)
-    if facts.features:
-        write_lines(out / "features.json", facts.features)
-    if facts.parameters:
-        write_lines(out / "parameters.json", facts.parameters)
+    write_lines(out / "features.json", histories(facts))
+    write_lines(out / "structs.json", facts.structs)
+    write_lines(out / "internal.json", facts.internal)
+    write_lines(out / "parameters.json", facts.parameters)
     named = {schema_name(f"{package}.{base}") for package, rows in packages.items() for base in rows}
     write_lines(out / "schemas.json", _without(dict(sorted(facts.schemas.items())), *named))
     for path, objects in facts.bootstrap.items():
+        if path.endswith("/events"):  # which differ from one start to the next
+            continue
         file = f"{path.strip('/').replace('/', '_')}.json"
         in_order = sorted(
             objects, key=lambda obj: int(obj["metadata"].get("resourceVersion") or 0)
@@ -303,14 +312,41 @@ def generate(facts: Collected, out: Path) -> None:
         write_rows(out / "bootstrap" / file, map(without_server_values, in_order))
 
 
+def keep_differences(folder: Path, base: Path) -> None:
+    """Leaves in the folder of a minor what differs from the newest minor's: files, and in them entries."""
+    for name in sorted({str(file.relative_to(each)) for each in (folder, base) for file in each.rglob("*.json")}):
+        own, common = ((each / name, _content(each / name)) for each in (folder, base))
+        if own[1] == common[1]:
+            own[0].unlink(missing_ok=True)
+        elif isinstance(own[1] if own[1] is not None else common[1], list):
+            others = common[1] or []
+            write_rows(own[0], [others.index(item) if item in others else item for item in own[1] or []])
+        else:
+            mine, others = own[1] or {}, common[1] or {}
+            changed = {key: value for key, value in mine.items() if key not in others or others[key] != value}
+            write_lines(own[0], dict(sorted({**changed, **dict.fromkeys(others.keys() - mine.keys())}.items())))
+
+
+def _content(file: Path) -> Any:
+    return json.loads(file.read_text()) if file.exists() else None
+
+
 def main(arguments: list[str]) -> int:
     """Runs the command; see the module."""
-    if len(arguments) != 2:
+    if len(arguments) != 1:
         print(__doc__, file=sys.stderr)
         return 2
-    facts_dir, minor = arguments
-    generate(collected(Path(facts_dir), minor), Path(__file__).parent / f"v{minor.replace('.', '_')}")
+    generate_all(Path(arguments[0]), Path(__file__).parent)
     return 0
+
+
+def generate_all(facts: Path, out: Path) -> None:
+    """Writes the folders of all minors below `out`."""
+    for minor in sorted(RELEASES, key=lambda name: name != NEWEST):
+        folder = out / f"v{minor.replace('.', '_')}"
+        generate(collected(facts, minor), folder)
+        if minor != NEWEST:
+            keep_differences(folder, out / f"v{NEWEST.replace('.', '_')}")
 
 
 def collected(folder: Path, minor: str) -> Collected:

@@ -45,6 +45,8 @@ class TableConvertor:
     """The value of `rows` in an empty table."""
     fields: Mapping[str, str] = field(default_factory=dict)
     """Column → the field whose description it has (`io.k8s.api.core.v1.ConfigMap.data`), except fields of metadata."""
+    minor: str = data.DEFAULT
+    """The minor whose descriptions the columns have."""
     repeats_columns: bool = False
     """Whether every event of a watch has the columns, not only the first."""
 
@@ -69,14 +71,14 @@ def column_definitions(convertor: TableConvertor) -> list[dict[str, Any]]:
     """Returns the columns of a Table, with the descriptions of fields if they are installed."""
     of_fields = {**_OF_METADATA, **convertor.fields}
     return [
-        {**column, "description": column["description"] or _described(of_fields.get(column["name"], ""))}
+        {**column, "description": column["description"] or _described(convertor.minor, of_fields.get(column["name"], ""))}
         for column in convertor.columns
     ]
 
 
-def _described(described_field: str) -> str:
+def _described(minor: str, described_field: str) -> str:
     schema, _, name = described_field.rpartition(".")
-    return field_text(data.NEWEST, schema, name) if name else ""
+    return field_text(minor, schema, name) if name else ""
 
 
 def table(
@@ -151,15 +153,15 @@ _SCALE: Final = TableConvertor(
 
 
 @cache
-def convertor_for(group: str, version: str, plural: str, *, scale: bool = False) -> TableConvertor:
-    """The convertor of a built-in resource, or of its scale."""
+def convertor_for(group: str, version: str, plural: str, *, scale: bool = False, minor: str = data.DEFAULT) -> TableConvertor:
+    """The convertor of a built-in resource of a minor, or of its scale."""
     if scale:
         return _SCALE
     cells = _CELLS.get((group, plural))
     if cells is None:
         return DEFAULT
     path = f"/apis/{group}/{version}/{plural}" if group else f"/api/{version}/{plural}"
-    rows = data.minor().columns(path)
+    rows = data.minor(minor).columns(path)
     return TableConvertor(
         [_column(row["name"], row["type"], row["format"], row["priority"]) for row in rows],
         cells,
@@ -167,4 +169,5 @@ def convertor_for(group: str, version: str, plural: str, *, scale: bool = False)
         order=cluster.flow_order if plural == "flowschemas" else None,
         fields={row["name"]: row["field"] for row in rows if "field" in row},
         repeats_columns=plural == "apiservices",
+        minor=minor,
     )

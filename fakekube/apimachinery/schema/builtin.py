@@ -164,16 +164,16 @@ class _Inlining:
 
 
 @cache
-def builtins(version: str = "1.36") -> Builtins:
-    """Returns the types of a minor, made once per process."""
+def builtins(version: str = data.DEFAULT) -> Builtins:
+    """Returns the types of a minor, made once per process and minor."""
     return Builtins(data.minor(version))
 
 
 def type_of(go_name: str) -> Type:
-    """Returns `Builtins.type_of` of the newest minor."""
-    return builtins().type_of(go_name)
+    """Returns `Builtins.type_of` of the default minor: for types of metadata, which clusters of all minors share."""
+    return builtins(data.DEFAULT).type_of(go_name)
 
 
 def kind_type(group: str, version: str, kind: str) -> Type | None:
-    """Returns `Builtins.kind_type` of the newest minor."""
-    return builtins().kind_type(group, version, kind)
+    """Returns `Builtins.kind_type` of the default minor."""
+    return builtins(data.DEFAULT).kind_type(group, version, kind)

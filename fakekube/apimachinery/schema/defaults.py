@@ -12,12 +12,12 @@ Specified by: k8s.io/kubernetes/pkg/apis/**/zz_generated.defaults.go and default
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from threading import RLock
 from typing import Any, Final
 
-from fakekube.apimachinery.schema.builtin import builtins
+from fakekube.apimachinery.schema.builtin import Builtins
 from fakekube.apimachinery.schema.model import Field, Shape, Type
 from fakekube.apimachinery.schema.quantity import rounded_up_to_milli
 
@@ -32,18 +32,17 @@ _RESOURCE_LIST: Final = "k8s.io/api/core/v1.ResourceList"
 _WITHOUT_DEFAULTING: Final = frozenset({("node.k8s.io", "RuntimeClass")})
 
 
-def apply(group: str, version: str, kind: str, obj: dict[str, Any]) -> None:
-    """Sets the constant defaults of a kind (of the newest minor) in a decoded object, in place.
+def apply(types: Builtins, group: str, version: str, kind: str, obj: dict[str, Any]) -> None:
+    """Sets the constant defaults of a kind of a minor in a decoded object, in place.
 
     Fields may be out of order afterwards. An unknown kind has no defaults.
     """
-    defaulter(group, version, kind)(obj)
+    defaulter(types, group, version, kind)(obj)
 
 
 @cache
-def defaulter(group: str, version: str, kind: str) -> Defaulter:
-    """Returns the compiled defaults of a kind of the newest minor."""
-    types = builtins()
+def defaulter(types: Builtins, group: str, version: str, kind: str) -> Defaulter:
+    """Returns the compiled defaults of a kind of a minor."""
     row = types.facts.kind(group, version, kind)
     if row is None or not row.type or (group, kind) in _WITHOUT_DEFAULTING:
         return _nothing
@@ -66,16 +65,28 @@ def _nothing(_: Any) -> None:
 
 
 def _at_path(path: str, value: Any) -> Defaulter:
-    """Compiles one default of one kind (`.spec.suspend`); the structs on the path are not pointers."""
-    *parents, name = path.removeprefix(".").split(".")
+    """Compiles one default of one kind (`.spec.suspend`, `.spec.rules[].status`), where all structs on the path are present."""
+    *parents, name = path.removeprefix(".").replace("[]", ".[]").split(".")
 
     def default_path(obj: Any) -> None:
-        for parent in parents:
-            obj = obj[parent]
-        if obj.get(name) is None:
-            obj[name] = value
+        for struct in _structs(obj, parents):
+            if struct.get(name) is None:
+                struct[name] = value
 
     return default_path
+
+
+def _structs(obj: Any, steps: Sequence[str]) -> Iterator[Any]:
+    """Returns the structs at a path; `[]` stands for all items of a list."""
+    for position, step in enumerate(steps):
+        if step == "[]":
+            for item in obj:
+                yield from _structs(item, steps[position + 1 :])
+            return
+        obj = obj.get(step)
+        if obj is None:
+            return
+    yield obj
 
 
 def _of_type(type_: Type) -> Defaulter | None:

@@ -17,6 +17,6 @@ __all__ = ["statuses"]
 PATH = "/api/v1/componentstatuses"
 
 
-def statuses() -> Sequence[Object]:
-    """Returns all component statuses."""
-    return [dict(row) for row in data.minor().bootstrap[PATH]]
+def statuses(facts: data.Facts) -> Sequence[Object]:
+    """Returns all component statuses of a minor."""
+    return [dict(row) for row in facts.bootstrap[PATH]]

@@ -13,7 +13,6 @@ from typing import Any
 
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import duplicate, invalid, required, too_many
-from fakekube.apimachinery.schema.builtin import type_of
 from fakekube.apis.core.endpoint_addresses import endpoint_ip
 from fakekube.apis.rest.strategy import Object, Strategy, WriteContext
 from fakekube.apis.validation import ip as addresses
@@ -121,7 +120,8 @@ class EndpointSliceStrategy(Strategy):
     def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
         meta, old_meta = obj["metadata"], old["metadata"]
         content, old_content = ({**slice_, "metadata": None} for slice_ in (obj, old))
-        if not same_as(type_of(_SLICE), content, old_content) or not same(meta.get("labels"), old_meta.get("labels")):
+        type_ = context.emulation.types.type_of(_SLICE)
+        if not same_as(type_, content, old_content) or not same(meta.get("labels"), old_meta.get("labels")):
             meta["generation"] = old_meta.get("generation", 0) + 1
         _drop_topology(obj)
 

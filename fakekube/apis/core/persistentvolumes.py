@@ -10,9 +10,9 @@ import posixpath
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from fakekube.apimachinery import features
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import IMMUTABLE, forbidden, invalid, not_supported, required
-from fakekube.apimachinery.schema.builtin import type_of
 from fakekube.apis.core.node_labels import node_selector_term_warnings
 from fakekube.apis.core.persistentvolume_sources import SOURCES, volume_source
 from fakekube.apis.core.persistentvolumeclaims import VOLUME_MODES, access_modes, basic_resource
@@ -204,7 +204,7 @@ def _change(spec: Object, old_spec: Object) -> list[FieldError]:
     old_source = {field: old_spec[field] for field in SOURCES if old_spec.get(field) is not None}
     if "csi" in source and (old_source.get("csi") or {"controllerExpandSecretRef": 1}).get("controllerExpandSecretRef") is None:
         source["csi"] = {key: value for key, value in source["csi"].items() if key != "controllerExpandSecretRef"}
-    if not same_as(type_of(_SPEC), source, old_source):
+    if not same_as(features.current().types.type_of(_SPEC), source, old_source):
         lines = diff("PersistentVolumeSource", old_source, source)
         text = f"spec.persistentvolumesource is immutable after creation\n{lines}"
         errors.append(forbidden("spec.persistentvolumesource", text))
@@ -229,7 +229,7 @@ _TOPOLOGY_LABELS = {
 
 def _changed_node_affinity(new: Object | None, old: Object) -> list[FieldError]:
     """Validates an update of node affinity, which can only replace deprecated labels by the new ones."""
-    if new is not None and same_as(type_of(_AFFINITY), _renamed(new, old), old):
+    if new is not None and same_as(features.current().types.type_of(_AFFINITY), _renamed(new, old), old):
         return []
     shown = None if new is None else to_internal("VolumeNodeAffinity", new)
     return [invalid("nodeAffinity", shown, f"{IMMUTABLE}, except for updating from beta label to GA")]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from fakekube.apimachinery import data
+from fakekube.apimachinery import features
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import duplicate, forbidden, invalid, not_supported, required
 from fakekube.apis.rest.strategy import Object, StatusStrategy, Strategy, WriteContext
@@ -105,7 +105,8 @@ class PriorityLevelConfigurationStrategy(_FlowControlStrategy):
 
 
 def _fixed(plural: str, name: str) -> Object:
-    found: Object = next(o["spec"] for o in data.minor().bootstrap[PATH + plural] if o["metadata"]["name"] == name)
+    bootstrap = features.current().facts.bootstrap
+    found: Object = next(o["spec"] for o in bootstrap[PATH + plural] if o["metadata"]["name"] == name)
     return found
 
 

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from fakekube.apimachinery import features
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import forbidden, immutable, invalid, not_supported, required, too_long, too_many
-from fakekube.apimachinery.schema.builtin import type_of
 from fakekube.apis.core.persistentvolumeclaims import validate_template_metadata
 from fakekube.apis.resource.devices import (
     MAX_ITEMS,
@@ -129,7 +129,7 @@ def _default(spec: Object) -> None:
 
 def _unchanged(obj: Object, old: Object, struct: str) -> list[FieldError]:
     spec = obj.get("spec") or {}
-    type_ = type_of(f"k8s.io/api/resource/v1.{struct}")
+    type_ = features.current().types.type_of(f"k8s.io/api/resource/v1.{struct}")
     return [] if same_as(type_, spec, old.get("spec")) else [immutable("spec", to_internal(struct, spec))]
 
 
@@ -323,7 +323,8 @@ def _status(obj: Object, old: Object) -> list[FieldError]:
         if any(user not in known for user in reserved):
             text = "new entries may not be added while `deallocationRequested` or `deletionTimestamp` are set"
             errors.append(forbidden(path, text))
-    if allocation is not None and earlier is not None and not same_as(type_of(_ALLOCATION), allocation, earlier):
+    type_ = features.current().types.type_of(_ALLOCATION)
+    if allocation is not None and earlier is not None and not same_as(type_, allocation, earlier):
         errors.append(immutable("status.allocation", to_internal("AllocationResult", allocation)))
     elif allocation is not None and earlier is None:
         errors += _allocation(allocation, "status.allocation", _request_names(obj.get("spec") or {}))

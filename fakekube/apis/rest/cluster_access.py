@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    from fakekube.apimachinery.features import Emulation
     from fakekube.apis.rest.resource import Resource
     from fakekube.apis.rest.service_ranges import ServiceRanges
     from fakekube.apis.rest.strategy import Object
@@ -60,6 +61,10 @@ class ClusterAccess(Protocol):
 
     others_work: Callable[[], bool]
     """Reports whether controllers run in another thread, so that callers can wait for their writes."""
+
+    @property
+    def emulation(self) -> Emulation:
+        """The minor and the gates of the server."""
 
     def get(self, group: str, plural: str, namespace: str, name: str) -> Object | None:
         """Returns the stored object (storage version, without kind and apiVersion), or None. It must not be changed."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from fakekube.apimachinery import features
 from fakekube.apimachinery.errors import status
 from fakekube.apimachinery.schema import printing
 from fakekube.apis.rest.selectable_fields import LABEL_ALIASES, FieldReader, problem_with_label
@@ -98,6 +99,8 @@ class Resource:
     """The verbs that discovery does not list."""
     field_managers: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
     """The field managers of its writes (`generic.field_manager`), by subresource and the versions that are served."""
+    emulation: features.Emulation = features.DEFAULT
+    """The minor and the gates of the server."""
     unservable: str = ""
     """The message of the internal error for every request; such a resource is not in discovery either."""
 

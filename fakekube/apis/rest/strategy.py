@@ -6,7 +6,7 @@ the write fails) → store. An update has the same order with `prepare_for_updat
 
 Objects are plain dicts in the shape of the storage version, without kind and apiVersion. The *new* object is the
 request's own tree and may be changed in place; the *old* one belongs to the store and is never changed (the new one
-may share parts of it). A strategy has no state: the `WriteContext` contains what it needs.
+may share parts of it). A strategy has no state but the `emulation` that it is for: the `WriteContext` contains what it needs.
 
 Specified by: k8s.io/apiserver/pkg/registry/rest (create.go, update.go, delete.go) and pkg/registry/**/strategy.go;
 k8s.io/apimachinery/pkg/apis/meta/v1/helpers.go (ResetObjectMetaForStatus).
@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from fakekube.apimachinery import features
 from fakekube.apis.rest.cluster_access import AdmissionSnapshot
 from fakekube.apis.validation import names, objectmeta
 from fakekube.base.golang.timestamps import print_time
@@ -90,6 +91,11 @@ class WriteContext:
     metadata_is_valid: bool = False
     """The common validation of an update has accepted the metadata, so that the kind need not repeat it."""
 
+    @property
+    def emulation(self) -> features.Emulation:
+        """The minor and the gates of the server."""
+        return self.resource.emulation
+
     def now(self) -> str:
         """Returns the current time as metav1.Time prints it."""
         return print_time(self.clock.now())
@@ -109,6 +115,9 @@ def spec_as_stored(context: WriteContext, obj: Object, old: Object) -> Object:
 
 class Strategy:
     """The default strategy; the strategies of kinds subclass it and override what differs."""
+
+    emulation: features.Emulation = features.DEFAULT
+    """The minor and the gates of the server, which `apiserver.registry.builtin` sets."""
 
     create_on_update: ClassVar[bool] = False
     """PUT of an absent name creates (AllowCreateOnUpdate)."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from fakekube.apimachinery import features
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import forbidden, immutable, required, too_long
-from fakekube.apimachinery.schema.builtin import type_of
 from fakekube.apis.core.persistentvolumes import validate_volume_spec
 from fakekube.apis.core.pods.volumes import csi_driver_name
 from fakekube.apis.rest.strategy import Object, StatusStrategy, Strategy, WriteContext
@@ -88,7 +88,7 @@ def _volume_error(error: Object, path: str) -> list[FieldError]:
 
 def _changed_attachment(obj: Object, old: Object) -> list[FieldError]:
     spec, old_spec = obj["spec"], old["spec"]
-    if same_as(type_of(_SPEC), spec, old_spec):
+    if same_as(features.current().types.type_of(_SPEC), spec, old_spec):
         return []
     source = spec.get("source") or {}
     inline = source.get("inlineVolumeSpec")

@@ -1,10 +1,9 @@
 """Conversion to the internal types of the real server, for messages that print a Go value of an internal type.
 
 Internal types have no JSON names, so the output has Go's names in Go's order, and no field is omitted: `{"Name":"c",
-"Image":"i","Command":null,…}`. The names are data, one line per struct: `Name` is a string, `Name#` a number, `Name!`
-a boolean, `Name"` a quantity, `Name?` a pointer, `Name*` a list or map, `Name.` a struct (each with the name of the
-struct, if any), `Name{` any JSON, `+Name` an embedded struct; `@name` follows where the JSON name differs by
-more than letter case.
+"Image":"i","Command":null,…}`. The names are data of the minor (`internal.json`), by struct: `Name` is a string, `Name#` a
+number, `Name!` a boolean, `Name"` a quantity, `Name?` a pointer, `Name*` a list or map, `Name.` a struct (each with the name of
+the struct, if any), `Name{` any JSON, `+Name` an embedded struct; `@name` follows where the JSON name differs by more than case.
 
 Specified by: pkg/apis/core/types.go; k8s.io/apimachinery/pkg/util/diff.
 """
@@ -16,12 +15,13 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
-from importlib import resources
 from typing import Any, NamedTuple
+
+from fakekube.apimachinery import features
+from fakekube.apimachinery.data import Facts
 
 __all__ = ["diff", "printed", "to_internal"]
 
-_FILE = "internal_v1_36.txt"
 _MARK = re.compile(r'[#!"?*.{]')
 _ZERO: Mapping[str, Any] = {"": "", "#": 0, "!": False, '"': "0", "?": None, "*": None, ".": {}, "{": None}
 
@@ -87,15 +87,13 @@ def _converted(field: _Field, value: Any) -> Any:
     return to_internal(field.struct, value)
 
 
-@cache
-def _table() -> dict[str, str]:
-    text = resources.files("fakekube.apimachinery.data").joinpath(_FILE).read_text()
-    return dict(line.split(": ", 1) for line in text.splitlines())
-
-
-@cache
 def _fields(struct: str) -> tuple[_Field, ...]:
-    return tuple(_field(word) for word in _table()[struct].split())
+    return _fields_in(features.current().facts, struct)
+
+
+@cache
+def _fields_in(facts: Facts, struct: str) -> tuple[_Field, ...]:
+    return tuple(_field(word) for word in facts.internal[struct].split())
 
 
 def _field(word: str) -> _Field:

@@ -216,7 +216,7 @@ class CustomResourceDefinitionController(ControlLoop):
         # Imported with the first definition: that is slow, and most clusters have none.
         from fakekube.apiextensions.resource import resources_of
 
-        return resources_of(obj, self._call)
+        return resources_of(obj, self._call, self._services.emulation)
 
     def _serve(self, name: str, obj: Object, resources: list[Resource]) -> None:
         known = self._served.get(name)

@@ -16,14 +16,13 @@ from functools import partial
 from typing import Any
 
 from fakekube.apiextensions.instances import objects
-from fakekube.apimachinery import data as facts
 from fakekube.apimachinery.codecs import cbor, json, protobuf, yaml
 from fakekube.apimachinery.codecs.errors import ContentError
 from fakekube.apimachinery.codecs.errors import DecodeError as CodecError
 from fakekube.apimachinery.errors import StatusError, status
 from fakekube.apimachinery.schema import decode as schema_decode
 from fakekube.apimachinery.schema import printing, raw_values
-from fakekube.apimachinery.schema.builtin import builtins
+from fakekube.apimachinery.schema.builtin import Builtins
 from fakekube.apimachinery.schema.duplicates import keep_before_null
 from fakekube.apimachinery.schema.trees import copied, unchanged_parts
 from fakekube.apis.rest.resource import GVK
@@ -86,7 +85,7 @@ def decode(scope: Scope, form: str, body: bytes, field_validation: str, live: Ob
     Raises StatusError 400. Strict decoding errors become warnings of the response if `field_validation` is Warn.
     """
     try:
-        parsed = _parse(form, body, scope.kind, custom=scope.is_custom)
+        parsed = _parse(scope.resource.emulation.types, form, body, scope.kind, custom=scope.is_custom)
         obj = _decoded(scope, parsed, field_validation, body, live)
     except Problem as problem:
         raise status.bad_request(_explained(scope, problem, scope.kind, body)) from None
@@ -115,7 +114,7 @@ def _decoded(scope: Scope, parsed: Parsed, field_validation: str, body: bytes, l
             if scope.resource.custom and kind != expected:
                 raise Problem(_unregistered(kind), kind)
         try:
-            obj, strict = _typed(kind, expected, parsed, wants_strict=wants_strict, live=live)
+            obj, strict = _typed(scope.resource.emulation.types, kind, expected, parsed, wants_strict=wants_strict, live=live)
         except Problem as problem:
             raise Problem(problem.message, claimed if problem.kind == kind else problem.kind) from None
     if wants_strict and parsed.problems:
@@ -136,11 +135,11 @@ def decode_patched(scope: Scope, value: Any, live: Object, *, wants_strict: bool
     if scope.is_custom:
         _, obj, strict = _custom(scope, Parsed(_with_version(value)), None, wants_strict=True)
         return obj, strict if wants_strict else []
-    kind = _kind_of(value, scope.kind, b"")
+    kind, types = _kind_of(value, scope.kind, b""), scope.resource.emulation.types
     if isinstance(value, dict) and not _has_version(value) and not scope.resource.custom:  # it has no schema
-        nothing, _ = _typed(scope.kind, scope.kind, Parsed({}), wants_strict=False)
+        nothing, _ = _typed(types, scope.kind, scope.kind, Parsed({}), wants_strict=False)
         return nothing, [f'unknown field "{name}"' for name in sorted(value) if name not in _TYPE_META] if wants_strict else []
-    return _typed(kind, scope.kind, Parsed(value), wants_strict=wants_strict, live=live)
+    return _typed(types, kind, scope.kind, Parsed(value), wants_strict=wants_strict, live=live)
 
 
 def _has_version(value: Object) -> bool:
@@ -179,11 +178,11 @@ def decode_delete_options(scope: Scope, body: bytes) -> Object:
     """Returns the DeleteOptions in a body. Raises StatusError 400 or 415; here errors are not wrapped."""
     form = form_of(scope)
     try:
-        parsed = _parse(form, body, _DELETE_OPTIONS, custom=False)
+        parsed = _parse(scope.resource.emulation.types, form, body, _DELETE_OPTIONS, custom=False)
         kind = _claimed(parsed, _ANY_DELETE_OPTIONS, body)
         if kind.kind != _DELETE_OPTIONS.kind:  # of whatever version
             raise Problem(_unregistered(kind))
-        found = _typed(_DELETE_OPTIONS, _DELETE_OPTIONS, parsed, wants_strict=False)[0]
+        found = _typed(scope.resource.emulation.types, _DELETE_OPTIONS, _DELETE_OPTIONS, parsed, wants_strict=False)[0]
     except Problem as problem:
         is_other = problem.kind is not None and problem.kind.kind != _DELETE_OPTIONS.kind  # then it has no schema
         raise status.bad_request(_unregistered(problem.kind) if problem.kind and is_other else problem.message) from None
@@ -207,7 +206,7 @@ _ANY_DELETE_OPTIONS = GVK("meta.k8s.io", "v1", "DeleteOptions")
 # ---------------------------------------------------------------- steps
 
 
-def _parse(form: str, body: bytes, expected: GVK, *, custom: bool) -> Parsed:
+def _parse(types: Builtins, form: str, body: bytes, expected: GVK, *, custom: bool) -> Parsed:
     """Raises Problem."""
     try:
         if form == "json":
@@ -221,12 +220,12 @@ def _parse(form: str, body: bytes, expected: GVK, *, custom: bool) -> Parsed:
             value, is_usual = cbor.read(body, untyped=custom)
             return Parsed(value, cbor=body, is_usual=is_usual)
         any_version = expected == _DELETE_OPTIONS
-        return Parsed(protobuf.loads(body, expected.api_version, expected.kind, any_version=any_version))
+        return Parsed(protobuf.loads(body, expected.api_version, expected.kind, any_version=any_version, types=types))
     except ContentError as error:
         kind = _kind_of({"apiVersion": error.api_version, "kind": error.kind}, expected, body)
         if form != "cbor" or custom:
             raise Problem(str(error), kind) from None
-        type_ = builtins().kind_type(kind.group, kind.version, kind.kind)
+        type_ = types.kind_type(kind.group, kind.version, kind.kind)
         explained = cbor.type_errors(body, type_)[0] if type_ is not None else ""
         if explained:
             raise Problem(explained, kind) from None
@@ -303,14 +302,14 @@ def _group_version(api_version: str) -> tuple[str, str]:
 
 
 def _typed(
-    kind: GVK, expected: GVK, parsed: Parsed, *, wants_strict: bool, live: Object | None = None
+    types: Builtins, kind: GVK, expected: GVK, parsed: Parsed, *, wants_strict: bool, live: Object | None = None
 ) -> tuple[Object, list[str]]:
     """Decodes a document by the schema of its declared kind. Raises Problem.
 
     `live`: an object of the expected kind; what the document has in common with it is copied instead of decoded.
     """
-    found = builtins().kind_type(kind.group, kind.version, kind.kind)
-    if found is None and facts.minor().kind(kind.group, kind.version, kind.kind) is None:
+    found = types.kind_type(kind.group, kind.version, kind.kind)
+    if found is None and types.facts.kind(kind.group, kind.version, kind.kind) is None:
         raise Problem(_unregistered(kind), kind)
     members = literals = None
     if parsed.source is not None:

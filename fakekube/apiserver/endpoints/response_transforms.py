@@ -158,10 +158,10 @@ def _convertor(scope: Scope) -> TableConvertor:
     if subresource is not None and subresource.projection is not None:
         if resource.custom:
             return custom.convertor(custom.SCALE_COLUMNS)
-        return table.convertor_for("autoscaling", "v1", "scales", scale=True)
+        return table.convertor_for("autoscaling", "v1", "scales", scale=True, minor=resource.emulation.version)
     if resource.custom:
         return custom.convertor(resource.printer_columns)
-    return table.convertor_for(resource.group, resource.version, resource.plural)
+    return table.convertor_for(resource.group, resource.version, resource.plural, minor=resource.emulation.version)
 
 
 class _Rows:

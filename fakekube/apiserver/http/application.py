@@ -23,6 +23,7 @@ from http import HTTPStatus
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from fakekube.apimachinery import features
 from fakekube.apimachinery.codecs.chunks import Chunks
 from fakekube.apimachinery.errors import StatusError
 from fakekube.apis.rest.resource import Resource
@@ -140,14 +141,15 @@ class Application:
         self._flows = Flows(backend.services, backend.store.bucket)
         self._registrations = Registrations(backend.store.bucket("apiservices.apiregistration.k8s.io"), aggregator)
         objects, seats, settings = partial(_stored_objects, backend), self._flows.nominal_seats, backend.settings
-        self.metrics = Metrics(objects, seats, self._registrations.unavailable, settings.version, settings.feature_gates)
+        self.metrics = Metrics(objects, seats, self._registrations.unavailable, settings.emulation)
         self._started = backend.clock.now()
 
     @cached_property
     def _openapi(self) -> OpenAPIEndpoints:
         backend, definition_of = self._backend, partial(_definition, self._backend)
         return OpenAPIEndpoints(
-            backend.settings.version,
+            backend.settings.emulation,
+            backend.settings.runtime_config,
             backend.registry,
             definition_of,
             clock=backend.clock,
@@ -158,8 +160,8 @@ class Application:
     @cached_property
     def _site(self) -> Site:
         """The non-resource paths, which many tests do not use."""
-        version = self._backend.settings.version
-        documents = Documents(self._backend.registry, self._registrations, version)
+        emulation = self._backend.settings.emulation
+        documents = Documents(self._backend.registry, self._registrations, emulation.version)
         return Site(
             documents=documents,
             discovery=DiscoveryEndpoints(documents, self._router.is_builtin, cbor=self._cbor),
@@ -168,7 +170,7 @@ class Application:
             signer=self._access.signer,
             clock=self._backend.clock,
             started=self._started,
-            version=version,
+            emulation=emulation,
             cbor=self._cbor,
         )
 
@@ -179,7 +181,8 @@ class Application:
         if self.observer is not None:
             exchange.observation = self.observer.observe(environ, exchange.path)
         try:
-            response = self._respond(exchange)
+            with features.emulating(self._backend.settings.emulation):
+                response = self._respond(exchange)
         except (BrokenStreamError, Refused):
             if exchange.observation is not None:
                 exchange.observation.dropped()

@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any, Final
 
 from fakekube.apimachinery.errors import StatusError
+from fakekube.apimachinery.features import Emulation
 from fakekube.apiserver.endpoints import negotiation
 from fakekube.apiserver.endpoints.negotiation import MediaType, Offer, Target
 from fakekube.apiserver.endpoints.request import Request, Response
@@ -52,18 +53,23 @@ _NOT_STABLE: Final = (
 Handler = Callable[[Request], Response]
 
 
-def endpoints(clock: Clock, started: datetime, version: str, *, cbor: bool = False) -> dict[str, Handler]:
+def endpoints(clock: Clock, started: datetime, emulation: Emulation, *, cbor: bool = False) -> dict[str, Handler]:
     """Returns the endpoints by exact path.
 
     Args:
         clock: The clock of the cluster.
         started: When the server started.
-        version: The emulated minor version.
+        emulation: The emulated minor version and its feature gates, of which ComponentStatusz and ComponentFlagz count.
         cbor: Whether the feature gate CBORServingAndStorage is on.
     """
+    pages: dict[str, Handler] = {}
+    if emulation.enabled("ComponentStatusz"):
+        statusz = partial(_statusz, clock, started, emulation)
+        pages["/statusz"] = partial(_negotiated, _PageOffer(kind="Statusz", cbor=cbor), statusz)
+    if emulation.enabled("ComponentFlagz"):
+        pages["/flagz"] = partial(_negotiated, _PageOffer(kind="Flagz", cbor=cbor), partial(_flagz, emulation))
     return {
-        "/statusz": partial(_negotiated, _PageOffer(kind="Statusz", cbor=cbor), partial(_statusz, clock, started, version)),
-        "/flagz": partial(_negotiated, _PageOffer(kind="Flagz", cbor=cbor), _flagz),
+        **pages,
         "/debug/pprof": _redirect_to_profiles,
         "/debug/flags": _flags,
         "/debug/flags/v": _verbosity,
@@ -165,9 +171,10 @@ def _text_page(name: str, lines: list[str]) -> Response:
     return responses.plain_text("\n".join([f"\napiserver {name}", _NOT_STABLE, *lines, ""]))
 
 
-def _statusz(clock: Clock, started: datetime, version: str, request: Request, chosen: MediaType) -> Response:
+def _statusz(clock: Clock, started: datetime, emulation: Emulation, request: Request, chosen: MediaType) -> Response:
     seconds = int((clock.now() - started).total_seconds())
-    binary, go_version = git_version(version).removeprefix("v"), version_info(version)["goVersion"]
+    binary, go_version = git_version(emulation.version).removeprefix("v"), version_info(emulation.version)["goVersion"]
+    version = emulation.emulated
     if chosen.target is None:
         hours, minutes = divmod(seconds // 60, 60)
         return _text_page(
@@ -197,5 +204,5 @@ def _statusz(clock: Clock, started: datetime, version: str, request: Request, ch
     )
 
 
-def _flagz(request: Request, chosen: MediaType) -> Response:
+def _flagz(emulation: Emulation, request: Request, chosen: MediaType) -> Response:
     return _text_page("flagz", []) if chosen.target is None else _page(request, "Flagz", {"flags": {}}, chosen)

@@ -10,16 +10,14 @@ from typing import Final
 
 import orjson
 
+from fakekube.apimachinery.data import RELEASES
 from fakekube.apiserver.auth.service_accounts import Signer
 from fakekube.apiserver.endpoints.request import Request, Response
-
-#: Emulated minor version → the patch release that it was compared with.
-_PATCHES: Final = {"1.36": 3}
 
 
 def git_version(minor: str) -> str:
     """Returns the release, for example v1.36.3."""
-    return f"v{minor}.{_PATCHES.get(minor, 0)}"
+    return f"v{minor}.{RELEASES[minor]}"
 
 
 def user_agent(program: str, minor: str) -> str:
@@ -28,16 +26,17 @@ def user_agent(program: str, minor: str) -> str:
     return f"{program}/{info['gitVersion']} ({info['platform']}) kubernetes/{info['gitCommit'][:7]}"
 
 
-def version_info(minor: str) -> dict[str, str]:
-    """Returns the content of /version for a minor version ("1.36"). Build fields are placeholders."""
+def version_info(minor: str, emulated: str = "") -> dict[str, str]:
+    """Returns the content of /version for a minor version ("1.36") that emulates one. Build fields are placeholders."""
     major, _, number = minor.partition(".")
+    emulated_number = (emulated or minor).partition(".")[2]
     return {
         "major": major,
         "minor": number,
         "emulationMajor": major,
-        "emulationMinor": number,
+        "emulationMinor": emulated_number,
         "minCompatibilityMajor": major,
-        "minCompatibilityMinor": str(int(number) - 1),
+        "minCompatibilityMinor": str(int(emulated_number) - 1),
         "gitVersion": git_version(minor),
         "gitCommit": "0" * 40,
         "gitTreeState": "clean",

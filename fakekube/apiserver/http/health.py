@@ -53,7 +53,7 @@ _LAST: Final = (
     "poststarthook/apiservice-openapiv3-controller",
 )
 
-#: The checks of each endpoint, in order.
+#: The checks of each endpoint in the newest minor, in order.
 CHECKS: Final[Mapping[str, Sequence[str]]] = {
     "healthz": ("ping", "log", "loopback-serving-certificate", "etcd", *_HOOKS, *_LAST),
     "livez": ("ping", "log", "loopback-serving-certificate", "etcd", *_HOOKS, *_LAST),
@@ -61,12 +61,22 @@ CHECKS: Final[Mapping[str, Sequence[str]]] = {
 }
 
 
+#: Check → the number of the minor that has it first.
+_SINCE: Final[Mapping[str, int]] = {"poststarthook/storage-readiness": 36}
+
+
+def checks_of(name: str, minor: int) -> Sequence[str]:
+    """Returns the checks of an endpoint (`healthz`, `livez`, `readyz`) in a minor, in order."""
+    return tuple(check for check in CHECKS[name] if _SINCE.get(check, 0) <= minor)
+
+
 @cache
-def endpoints() -> Mapping[str, Callable[[Request], Response]]:
-    """Returns the endpoints of all checks, by path."""
+def endpoints(minor: int) -> Mapping[str, Callable[[Request], Response]]:
+    """Returns the endpoints of all checks of a minor (its number), by path."""
     found: dict[str, Callable[[Request], Response]] = {}
-    for name, checks in CHECKS.items():
-        found[f"/{name}"] = partial(_all_checks, name)
+    for name in CHECKS:
+        checks = checks_of(name, minor)
+        found[f"/{name}"] = partial(_all_checks, name, checks)
         found |= {f"/{name}/{check}": _one_check for check in checks}
     return found
 
@@ -75,14 +85,13 @@ def _one_check(_request: Request) -> Response:
     return responses.plain_text("ok")
 
 
-def _all_checks(name: str, request: Request) -> Response:
-    text = _report(name, request.query) if "verbose" in request.query else "ok"
+def _all_checks(name: str, checks: Sequence[str], request: Request) -> Response:
+    text = _report(name, checks, request.query) if "verbose" in request.query else "ok"
     return responses.plain_text(text, 200, responses.NO_SNIFFING)
 
 
-def _report(name: str, query: Query) -> str:
+def _report(name: str, checks: Sequence[str], query: Query) -> str:
     excluded = set(query.all("exclude"))
-    checks = CHECKS[name]
     lines = [f"[+]{check} excluded: ok" if check in excluded else f"[+]{check} ok" for check in checks]
     unknown = sorted(excluded.difference(checks))
     if unknown:

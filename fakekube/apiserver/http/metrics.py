@@ -19,7 +19,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
-from fakekube.apimachinery import data
+from fakekube.apimachinery.features import DEFAULT, PRE_ALPHA, Emulation
 from fakekube.apiserver.endpoints.request import RequestInfo, Response
 from fakekube.apiserver.http import health
 from fakekube.apiserver.http.documents import version_info
@@ -119,8 +119,7 @@ class Metrics:
         objects: Returns the number of stored objects, by group and resource.
         seats: Returns the nominal number of seats of each priority level.
         unavailable: Returns the names of all APIServices, and whether each is unavailable.
-        version: The emulated minor version.
-        gates: The feature gates that differ from the defaults.
+        emulation: The emulated minor version and its feature gates.
     """
 
     def __init__(
@@ -128,11 +127,10 @@ class Metrics:
         objects: Callable[[], Iterable[tuple[str, str, int]]] = list,
         seats: Callable[[], Mapping[str, int]] = dict,
         unavailable: Callable[[], Mapping[str, bool]] = dict,
-        version: str = data.NEWEST,
-        gates: Mapping[str, bool] | None = None,
+        emulation: Emulation = DEFAULT,
     ) -> None:
         self._objects, self._seats, self._unavailable = objects, seats, unavailable
-        self._version, self._gates = version, gates or {}
+        self._emulation = emulation
         self._lock = threading.Lock()
         self._answered: dict[Labels, tuple[dict[int, int], list[float]]] = {}
         """By labels: the number of responses by code, and the histogram of durations with their sum at its end."""
@@ -163,7 +161,7 @@ class Metrics:
 
     def health_response(self, accept: str = "") -> Response:
         """Returns /metrics/slis: the results of the health checks."""
-        return _response([_health()], accept)
+        return _response([_health(self._emulation.minor)], accept)
 
     def _families(self) -> Iterator[Family]:
         with self._lock:
@@ -209,18 +207,19 @@ class Metrics:
             "Objects that are stored, under their older name.",
             [Sample({"resource": f"{resource}.{group}" if group else resource}, count) for group, resource, count in objects],
         )
-        yield _build(self._version)
+        yield _build(self._emulation.version)
         yield self._features()
-        yield _health()
+        yield _health(self._emulation.minor)
         yield from _process()
 
     def _features(self) -> Family:
-        features = data.minor(self._version).features
+        gates = self._emulation.gates
+        told = [(name, gates.spec(name).stage) for name in gates]
         return Family(
             "kubernetes_feature_enabled",
             GAUGE,
             "Feature gates of the emulated release, and whether they are on.",
-            [Sample({"name": name, "stage": stage}, self._gates.get(name, on)) for name, (stage, on) in features.items()],
+            [Sample({"name": name, "stage": stage}, gates.enabled(name)) for name, stage in told if stage != PRE_ALPHA],
         )
 
 
@@ -235,12 +234,12 @@ def _build(version: str) -> Family:
     return Family("kubernetes_build_info", GAUGE, "The emulated release.", [Sample(labels, 1)])
 
 
-def _health() -> Family:
+def _health(minor: int) -> Family:
     return Family(
         "kubernetes_healthcheck",
         GAUGE,
         "What became of each health check; 1 is well.",
-        [Sample({"name": check, "type": kind}, 1) for kind, checks in health.CHECKS.items() for check in checks],
+        [Sample({"name": check, "type": kind}, 1) for kind in health.CHECKS for check in health.checks_of(kind, minor)],
     )
 
 

@@ -14,6 +14,7 @@ from datetime import datetime
 from functools import partial
 from typing import Final
 
+from fakekube.apimachinery.features import Emulation
 from fakekube.apiserver.auth.service_accounts import Signer
 from fakekube.apiserver.endpoints import negotiation
 from fakekube.apiserver.endpoints.request import Request, Response
@@ -53,23 +54,23 @@ class Site:
         signer: Signer,
         clock: Clock,
         started: datetime,
-        version: str,
+        emulation: Emulation,
         cbor: bool,
     ) -> None:
         self._documents = documents
         self._discovery = discovery
         self._services: Mapping[str, _Service] = {
-            "/version": _Service(lambda _: responses.indented_json(version_info(version))),
+            "/version": _Service(lambda _: responses.indented_json(version_info(emulation.version, emulation.emulated))),
             CONFIGURATION_PATH: _Service(lambda request: configuration(signer, request)),
             KEYS_PATH: _Service(lambda _: keys(signer), (KEYS_TYPE,)),
         }
         self._listed: Mapping[str, Handler] = {
-            **health.endpoints(),
+            **health.endpoints(emulation.minor),
             "/metrics": partial(_metrics, metrics.response, metrics.reset),
             "/metrics/slis": partial(_metrics, metrics.health_response, lambda: None),  # it counts nothing
             **openapi.endpoints(),
         }
-        self._exact: Mapping[str, Handler] = {**self._listed, **debug.endpoints(clock, started, version, cbor=cbor)}
+        self._exact: Mapping[str, Handler] = {**self._listed, **debug.endpoints(clock, started, emulation, cbor=cbor)}
         self._prefixes: Mapping[str, Handler] = {**debug.PREFIXES, **openapi.prefixes()}
 
     @with_deep_stack
@@ -105,7 +106,8 @@ class Site:
     def _index(self) -> Response:
         """Returns the sorted list of paths."""
         current = self._documents.current()
-        paths = {*_ROOTS, *self._listed, *self._services, "/flagz", "/statusz", "/openapi/v3/"}
+        pages = {path for path in ("/flagz", "/statusz") if path in self._exact}
+        paths = {*_ROOTS, *self._listed, *self._services, *pages, "/openapi/v3/"}
         for group, version in current.paths():
             root = f"/apis/{group}" if group else "/api"
             paths |= {root, f"{root}/{version}"}

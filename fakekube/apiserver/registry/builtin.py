@@ -1,23 +1,25 @@
 """Creates the built-in resources from the tables of `apimachinery/data/` and the code of their kinds.
 
 The tables refer to code as "module:attribute"; a module is imported when its kind is first used. A resource without a
-row has the generic `Strategy`. The list of resources is created once per process and is immutable.
+row has the generic `Strategy`. The list of resources is created once per emulation and is immutable.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache, partial
+from copy import copy
+from functools import partial
 from importlib import import_module
 from typing import Any
 
-from fakekube.apimachinery import data
-from fakekube.apimachinery.schema.builtin import Builtins, builtins
+from fakekube.apimachinery import data, features
+from fakekube.apimachinery.schema.builtin import Builtins
 from fakekube.apimachinery.schema.model import Type
 from fakekube.apis.rest.resource import GVK, METADATA_LABELS, Resource
 from fakekube.apis.rest.selectable_fields import field_readers
 from fakekube.apis.rest.strategy import KindStatusStrategy, Strategy
 from fakekube.apis.rest.subresource import Action, Projection, Subresource
+from fakekube.apiserver.registry.served_apis import NO_RUNTIME_CONFIG, RuntimeConfig, is_served
 
 #: (group, plural) → the Strategy class of the resource; ("group/version", plural) for one that only a version has.
 STRATEGIES: dict[tuple[str, str], str] = {
@@ -247,20 +249,23 @@ def attribute(path: str) -> Any:
     return getattr(import_module(module), name)
 
 
-@cache
-def resources(version: str = "1.36") -> Sequence[Resource]:
-    """Returns all built-in resources of a minor version, in the order of discovery. Shared by all clusters; do not change."""
-    facts, types = data.minor(version), builtins(version)
-    rows = facts.resources
+def resources(emulation: features.Emulation = features.DEFAULT, config: RuntimeConfig = NO_RUNTIME_CONFIG) -> Sequence[Resource]:
+    """Returns the built-in resources that a server serves, in the order of discovery. Shared by all clusters; do not change."""
+    return emulation.compiled(("resources", config), partial(_resources, config))
+
+
+def _resources(config: RuntimeConfig, emulation: features.Emulation) -> Sequence[Resource]:
+    rows = [row for row in emulation.facts.resources if is_served(row, emulation, config)]
     main = [row for row in rows if "/" not in row.name]
     below: dict[tuple[str, str, str], list[data.ResourceRow]] = {}
     for row in rows:
         if "/" in row.name:
             below.setdefault((row.group, row.version, row.name.partition("/")[0]), []).append(row)
-    return tuple(_resource(facts, types, row, below.get((row.group, row.version, row.name), [])) for row in main)
+    return tuple(_resource(emulation, row, below.get((row.group, row.version, row.name), [])) for row in main)
 
 
-def _resource(facts: data.Facts, types: Builtins, row: data.ResourceRow, below: Sequence[data.ResourceRow]) -> Resource:
+def _resource(emulation: features.Emulation, row: data.ResourceRow, below: Sequence[data.ResourceRow]) -> Resource:
+    facts, types = emulation.facts, emulation.types
     own_bucket = f"{row.name}.{row.group}" if row.group else row.name
     bucket, group, version = STORED_AS.get((row.group, row.name), (own_bucket, row.group, row.version))
     kind = facts.kind(row.group, row.version, row.kind)
@@ -275,13 +280,13 @@ def _resource(facts: data.Facts, types: Builtins, row: data.ResourceRow, below: 
         namespaced=row.namespaced,
         verbs=frozenset(row.verbs),
         bucket=bucket,
-        strategy_factory=partial(_strategy, row.group, row.name, row.version),
+        strategy_factory=partial(_strategy, emulation, row.group, row.name, row.version),
         type_factory=partial(_type, types, GVK(row.group, row.version, row.kind)),
         storage_type_factory=partial(_type, types, GVK(group, version, row.kind)),
         list_kind=f"{row.kind}List",
         short_names=row.short_names,
         categories=row.categories,
-        subresources={s.name: s for s in (_subresource(types, b) for b in below)},
+        subresources={s.name: s for s in (_subresource(emulation, b) for b in below)},
         field_labels=_field_labels(kind, GVK(row.group, row.version, row.kind)),
         field_readers=field_readers(bucket),
         storage_version_hash=row.storage_version_hash,
@@ -291,7 +296,8 @@ def _resource(facts: data.Facts, types: Builtins, row: data.ResourceRow, below: 
         to_storage=partial(_act, to_storage) if to_storage else None,
         from_storage=partial(_act, from_storage) if from_storage else None,
         action=partial(_act, action) if action else None,
-        computed=partial(_act, computed) if computed else None,
+        computed=partial(_act, computed, emulation.facts) if computed else None,
+        emulation=emulation,
     )
 
 
@@ -307,9 +313,10 @@ def _type(types: Builtins, gvk: GVK) -> Type:
     return found
 
 
-def _strategy(group: str, plural: str, version: str) -> Strategy:
+def _strategy(emulation: features.Emulation, group: str, plural: str, version: str) -> Strategy:
     path = STRATEGIES.get((f"{group}/{version}", plural)) or STRATEGIES.get((group, plural))
     strategy: Strategy = attribute(path)() if path else Strategy()
+    strategy.emulation = emulation
     return strategy
 
 
@@ -318,24 +325,30 @@ def _act(path: str, *arguments: Any) -> Any:
     return attribute(path)(*arguments)
 
 
-def _subresource(types: Builtins, row: data.ResourceRow) -> Subresource:
+def _subresource(emulation: features.Emulation, row: data.ResourceRow) -> Subresource:
     name = row.name.partition("/")[2]
     gvk = GVK(row.kind_group, row.kind_version, row.kind)
     return Subresource(
         name,
         gvk,
         frozenset(row.verbs),
-        partial(_type, types, gvk),
-        partial(_implementation, row, name),
+        partial(_type, emulation.types, gvk),
+        partial(_implementation, emulation, row, name),
         tables=name in _TABLES and (row.group, row.name) not in _NO_TABLES,
     )
 
 
-def _implementation(row: data.ResourceRow, name: str) -> Strategy | Projection | Action | None:
+def _implementation(emulation: features.Emulation, row: data.ResourceRow, name: str) -> Strategy | Projection | Action | None:
     path = SUBRESOURCES.get((row.group, row.name))
     if path is None:
         plural = row.name.partition("/")[0]
-        return KindStatusStrategy(_strategy(row.group, plural, row.version)) if name == "status" else None
-    found: Any = attribute(path)
-    made: Strategy | Projection | Action | None = found() if isinstance(found, type) else found
-    return made
+        if name != "status":
+            return None
+        made: Any = KindStatusStrategy(_strategy(emulation, row.group, plural, row.version))
+    else:
+        found: Any = attribute(path)
+        made = found() if isinstance(found, type) else copy(found) if isinstance(found, Strategy) else found
+    if isinstance(made, Strategy):
+        made.emulation = emulation
+    implementation: Strategy | Projection | Action = made
+    return implementation

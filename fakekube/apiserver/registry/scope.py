@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from fakekube.apimachinery.codecs.document import Document
 from fakekube.apimachinery.errors import FieldError, StatusError, status
+from fakekube.apimachinery.features import DEFAULT, Emulation
 from fakekube.apimachinery.schema import defaults
 from fakekube.apimachinery.schema.model import Type
 from fakekube.apis.rest.resource import GVK, Resource
@@ -23,6 +24,7 @@ from fakekube.apis.rest.strategy import Object, Strategy, WriteContext
 from fakekube.apis.rest.subresource import Subresource
 from fakekube.apis.validation import names
 from fakekube.apiserver.endpoints.request import Request
+from fakekube.apiserver.registry.served_apis import NO_RUNTIME_CONFIG, RuntimeConfig
 from fakekube.base.golang.quoting import go_quote
 from fakekube.store import Bucket
 
@@ -41,17 +43,14 @@ if TYPE_CHECKING:
 # The backend of a cluster for request handlers: one object that `apiserver/server.py` builds and that no handler changes.
 
 
-#: Feature gates with an effect here that are enabled by default in the emulated minor version.
-DEFAULT_GATES: frozenset[str] = frozenset()
-
-
 @dataclass(slots=True)
 class Settings:
     """The settings of a cluster. Times are seconds."""
 
-    version: str = "1.36"
-    """The emulated minor of Kubernetes."""
-    feature_gates: Mapping[str, bool] = field(default_factory=dict)
+    emulation: Emulation = DEFAULT
+    """The emulated minor of Kubernetes and its feature gates."""
+    runtime_config: RuntimeConfig = NO_RUNTIME_CONFIG
+    """Which APIs are served besides, or instead of, those that are by default."""
     too_large_resource_version_wait: float = 3.0
     """The maximum wait of a read for a revision in the future (blockTimeout of the watch cache)."""
     min_request_timeout: float = 1800.0
@@ -62,9 +61,14 @@ class Settings:
     service_ranges: ServiceRanges = field(default_factory=ServiceRanges)
     """The ranges of ClusterIPs and node ports of Services."""
 
+    @property
+    def version(self) -> str:
+        """The emulated minor of Kubernetes."""
+        return self.emulation.version
+
     def enabled(self, gate: str) -> bool:
-        """Reports whether a feature gate is enabled; the default is that of the emulated minor version."""
-        return self.feature_gates.get(gate, gate in DEFAULT_GATES)
+        """Reports whether a feature gate is enabled."""
+        return self.emulation.enabled(gate)
 
 
 def _allow(request: Request) -> None:
@@ -161,7 +165,7 @@ class Scope:
     def default(self, obj: Object) -> None:
         """Sets defaults in an object, constants first."""
         kind = self.kind
-        defaults.apply(kind.group, kind.version, kind.kind, obj)
+        defaults.apply(self.resource.emulation.types, kind.group, kind.version, kind.kind, obj)
         if self.subresource is None or kind == self.resource.gvk:
             self.resource.strategy.default(obj)
 

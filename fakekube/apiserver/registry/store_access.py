@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from fakekube.apimachinery.codecs.document import Document
 from fakekube.apimachinery.errors import status
+from fakekube.apimachinery.features import Emulation
 from fakekube.apis.rest.cluster_access import AdmissionSnapshot, Decision, Recorded
 from fakekube.apis.rest.resource import Registry, Resource
 from fakekube.apis.rest.service_ranges import ServiceRanges
@@ -214,8 +215,12 @@ class StoreAccess:
         found = self._registry.sharing_bucket(resource)
         return [other for other in found if other.subresources.get(subresource)] if subresource else found
 
+    @property
+    def emulation(self) -> Emulation:
+        return self._settings.emulation
+
     def enabled(self, gate: str) -> bool:
-        return self._settings.enabled(gate)
+        return self._settings.emulation.enabled(gate)
 
     @property
     def service_ranges(self) -> ServiceRanges:

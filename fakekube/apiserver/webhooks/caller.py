@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 
 from fakekube.apimachinery.codecs import json, yaml
 from fakekube.apimachinery.codecs.errors import DecodeError as CodecError
+from fakekube.apimachinery.data import DEFAULT
 from fakekube.apimachinery.schema import decode as schema_decode
 from fakekube.apimachinery.schema.builtin import builtins
 from fakekube.apis.rest.webhook_calls import CallError, CallTimeoutError
@@ -247,7 +248,7 @@ def _decoded(body: bytes, api_version: str, kind: str) -> Object:
     except TypeMetaError as error:
         raise CallError(str(error)) from None
     group, _, version = api_version.rpartition("/")
-    type_ = builtins().kind_type(group, version, kind) or builtins().kind_type(group, "v1", kind)
+    type_ = builtins(DEFAULT).kind_type(group, version, kind) or builtins(DEFAULT).kind_type(group, "v1", kind)
     assert type_ is not None
     try:
         decoded: Object = schema_decode.decode(type_, value)
@@ -268,7 +269,7 @@ def _check_kind(claimed: str, claimed_version: str, api_version: str, kind: str)
         or (not claimed_group and claimed in _META_KINDS)
     )
     if group == _WIDE_SCHEME:
-        known = builtins().kind_type(claimed_group, short, claimed) is not None
+        known = builtins(DEFAULT).kind_type(claimed_group, short, claimed) is not None
     if known:
         wanted = api_version.rpartition("/")[2]
         raise CallError(f"converting ({short}.{claimed}) to ({wanted}.{kind}): unknown conversion")

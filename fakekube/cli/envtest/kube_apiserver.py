@@ -141,10 +141,10 @@ def _started(line: CommandLine, profile: str, controllers: Sequence[str] | None,
 
 
 def _print_version() -> int:
-    from fakekube.apimachinery.data import NEWEST
+    from fakekube.apimachinery.data import DEFAULT
     from fakekube.apiserver.http.documents import git_version
 
-    print(f"Kubernetes {git_version(NEWEST)}")
+    print(f"Kubernetes {git_version(DEFAULT)}")
     return 0
 
 

@@ -281,10 +281,10 @@ def _delete(words: Sequence[str], flags: Flags) -> int:
 
 
 def _version(words: Sequence[str], flags: Flags) -> int:
-    from fakekube.apimachinery.data import NEWEST
+    from fakekube.apimachinery.data import DEFAULT
     from fakekube.apiserver.http.documents import version_info
 
-    own = version_info(NEWEST)
+    own = version_info(DEFAULT)
     found = {"clientVersion": own, "kustomizeVersion": "v0.0.0"}
     if "client" not in flags:
         found["serverVersion"] = _session(flags).client.get("/version")

@@ -86,7 +86,7 @@ class Revisions:
 
     def _create_snapshot(self, number: int) -> Object:
         client, metadata, status = self._controller.client, self._set["metadata"], self._set.get("status") or {}
-        hash_ = compute_hash(self._set["spec"]["template"], status.get("collisionCount"))
+        hash_ = compute_hash(self._set["spec"]["template"], status.get("collisionCount"), self._controller.context.version)
         labels = (self._set["spec"]["template"].get("metadata") or {}).get("labels") or {}
         name = f"{metadata['name']}-{hash_}"
         revision = {

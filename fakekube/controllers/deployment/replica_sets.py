@@ -177,7 +177,7 @@ class Rollout:
     def _build_replica_set(self, old: Sequence[Object], revision: int) -> Object:
         """Returns the ReplicaSet of the present template, for a creation."""
         spec, metadata = self.deployment["spec"], self.deployment["metadata"]
-        hash_ = compute_hash(spec["template"], self.status.get("collisionCount"))
+        hash_ = compute_hash(spec["template"], self.status.get("collisionCount"), self.controller.context.version)
         template_metadata = spec["template"].get("metadata") or {}
         labels = {**(template_metadata.get("labels") or {}), HASH_LABEL: hash_}
         selector = {**spec["selector"], "matchLabels": {**(spec["selector"].get("matchLabels") or {}), HASH_LABEL: hash_}}

@@ -18,7 +18,8 @@ from fakekube.apimachinery.codecs.protobuf.decoder import read_struct
 from fakekube.apimachinery.codecs.protobuf.encoder import content_of
 from fakekube.apimachinery.codecs.protobuf.fields import varint
 from fakekube.apimachinery.codecs.protobuf.wire import Member, Table, scan
-from fakekube.apimachinery.schema.builtin import kind_type, type_of
+from fakekube.apimachinery.data import DEFAULT
+from fakekube.apimachinery.schema.builtin import Builtins, builtins, type_of
 from fakekube.apimachinery.schema.model import Type
 from fakekube.base.golang.strings import text_of
 
@@ -114,7 +115,9 @@ def read_event(content: bytes) -> tuple[str, bytes]:
     return found.get("Type", ""), found.get("Raw", b"")
 
 
-def loads(body: bytes, api_version: str, kind: str, *, any_version: bool = False) -> dict[str, Any]:
+def loads(
+    body: bytes, api_version: str, kind: str, *, any_version: bool = False, types: Builtins | None = None
+) -> dict[str, Any]:
     """Decodes a document.
 
     Args:
@@ -122,6 +125,7 @@ def loads(body: bytes, api_version: str, kind: str, *, any_version: bool = False
         api_version: the default if the envelope has none.
         kind: the default if the envelope has none.
         any_version: decode an object of this kind as `api_version`, regardless of the version in the envelope.
+        types: those of a minor; by default the newest.
 
     Returns:
         The object, beginning with apiVersion and kind; only these two if the kind is unknown.
@@ -144,10 +148,11 @@ def loads(body: bytes, api_version: str, kind: str, *, any_version: bool = False
         said = ""
     head = {"apiVersion": said or api_version, "kind": unknown.get("Kind") or kind}
     group, _, version = head["apiVersion"].rpartition("/")
-    type_ = kind_type(group, version, head["kind"])
+    types = types or builtins(DEFAULT)
+    type_ = types.kind_type(group, version, head["kind"])
     if type_ is None and any_version and head["kind"] == kind:
         group, _, version = api_version.rpartition("/")
-        type_ = kind_type(group, version, kind)
+        type_ = types.kind_type(group, version, kind)
     if type_ is None:
         return head
     try:

@@ -22,7 +22,6 @@ from fakekube.apimachinery.errors import StatusError, status
 from fakekube.apimachinery.patch import json_patch
 from fakekube.apimachinery.patch.apply.configurations import ConfigurationError, merged
 from fakekube.apimachinery.schema import defaults, printing
-from fakekube.apimachinery.schema.builtin import builtins
 from fakekube.apimachinery.schema.decode import DecodeError, Strict, decode
 from fakekube.apimachinery.schema.trees import copied
 from fakekube.apimachinery.schema.unstructured import from_unstructured
@@ -168,7 +167,7 @@ def _claimed_type(versioned: VersionedAttributes, patched: Object) -> Type:
     group, _, version = api_version.rpartition("/")
     if (group, version, kind) == (own.group, own.version, own.kind):
         return _type(versioned)
-    found = builtins().kind_type(group, version, kind)
+    found = versioned.resource.emulation.types.kind_type(group, version, kind)
     if found is None:
         raise status.internal(f'no kind "{kind}" is registered for version "{api_version}" in scheme "pkg/runtime/scheme.go:111"')
     return found
@@ -208,7 +207,7 @@ def _finished(versioned: VersionedAttributes, obj: Object, live: Object | None =
     if kind == resource.gvk and resource is not asked and not resource.custom:
         wrong, right = (each.type.name.rpartition("/")[2] for each in (resource, asked))
         raise MutationError(f"converting ({wrong}) to ({right}): unknown conversion")
-    defaults.apply(kind.group, kind.version, kind.kind, obj)
+    defaults.apply(versioned.resource.emulation.types, kind.group, kind.version, kind.kind, obj)
     if kind == resource.gvk:
         resource.strategy.default(obj)
     if resource.custom and kind == resource.gvk:

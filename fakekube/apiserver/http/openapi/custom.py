@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from fakekube.apimachinery.data import NEWEST
 from fakekube.apimachinery.data.descriptions import field_text
 from fakekube.apimachinery.data.shapes import schema_name
 from fakekube.apis.rest.resource import Resource
@@ -46,9 +45,9 @@ def _with_text(schema: Json, text: str) -> Json:
     return {"description": text, **schema} if text else schema
 
 
-def _described(kind: str, properties: Mapping[str, Json]) -> dict[str, Json]:
+def _described(minor: str, kind: str, properties: Mapping[str, Json]) -> dict[str, Json]:
     """Returns the properties of every object or list, with the descriptions of a built-in kind if there are any."""
-    return {name: _with_text(schema, field_text(NEWEST, kind, name)) for name, schema in properties.items()}
+    return {name: _with_text(schema, field_text(minor, kind, name)) for name, schema in properties.items()}
 
 
 def schemas(resource: Resource, definition: Mapping[str, Any], *, old: bool = False) -> dict[str, Json]:
@@ -62,15 +61,16 @@ def schemas(resource: Resource, definition: Mapping[str, Any], *, old: bool = Fa
     name, listed = type_name(resource), list_type_name(resource)
     refer = _old_reference if old else _reference
     version = definition_version(definition, resource.version)
-    obj = _object(version, refer, old=old)
+    obj = _object(resource.emulation.version, version, refer, old=old)
     obj["x-kubernetes-group-version-kind"] = _gvk(resource, resource.kind)
     if version.get("selectableFields"):
         obj["x-kubernetes-selectable-fields"] = [
             {"fieldPath": field["jsonPath"].removeprefix(".")} for field in version["selectableFields"]
         ]
     items = {"$ref": f"#/definitions/{schema_name(name)}" if old else REFERENCE_PREFIX + schema_name(name)}
-    of_list = _described(f"{_POD}List", {"apiVersion": _TEXT, "kind": _TEXT, "metadata": refer(META + "ListMeta")})
-    of_items = field_text(NEWEST, f"{_POD}List", "items").replace("pods", resource.plural)
+    minor = resource.emulation.version
+    of_list = _described(minor, f"{_POD}List", {"apiVersion": _TEXT, "kind": _TEXT, "metadata": refer(META + "ListMeta")})
+    of_items = field_text(minor, f"{_POD}List", "items").replace("pods", resource.plural)
     listing = {
         "description": f"{resource.list_kind} is a list of {resource.kind}",
         "type": "object",
@@ -100,12 +100,12 @@ def _old_reference(go_type: str) -> Json:
     return {"$ref": f"#/definitions/{schema_name(go_type)}"}
 
 
-def _object(version: Mapping[str, Any], refer: Callable[[str], Json], *, old: bool) -> Json:
+def _object(minor: str, version: Mapping[str, Any], refer: Callable[[str], Json], *, old: bool) -> Json:
     declared = (version.get("schema") or {}).get("openAPIV3Schema")
     if declared is None or (old and declared.get(_PRESERVES)):
         return {"type": "object"}
     shown = _completed(v2.custom_schema(declared) if old else declared, refer, old=old)
-    common = _described(_POD, {"apiVersion": _TEXT, "kind": _TEXT, "metadata": refer(META + "ObjectMeta")})
+    common = _described(minor, _POD, {"apiVersion": _TEXT, "kind": _TEXT, "metadata": refer(META + "ObjectMeta")})
     return {**shown, "properties": dict(sorted({**shown.get("properties", {}), **common}.items()))}
 
 

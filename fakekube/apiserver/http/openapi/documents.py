@@ -1,7 +1,7 @@
 """The encoded OpenAPI documents of a cluster, each built on first use.
 
-Documents of built-in resources are built once per process and minor, those with custom resources once per state of the
-definitions. The ETag of a document is the hash of its JSON in all formats.
+Documents of built-in resources are built once per emulation and --runtime-config, those with custom resources once per state of
+the definitions. The ETag of a document is the hash of its JSON in all formats.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import orjson
 
 from fakekube.apimachinery import data
 from fakekube.apimachinery.codecs import json
+from fakekube.apimachinery.features import Emulation
 from fakekube.apis.rest.resource import Registry, Resource
 from fakekube.apiserver.aggregator.aggregator import Aggregator
 from fakekube.apiserver.aggregator.controller import Remote
@@ -24,10 +25,14 @@ from fakekube.apiserver.aggregator.openapi import convert_v2_to_v3, filter_paths
 from fakekube.apiserver.http.openapi import custom, sources, v2, v3
 from fakekube.apiserver.http.openapi.operations import Paths
 from fakekube.apiserver.http.openapi.v3 import definitions
+from fakekube.apiserver.registry.served_apis import RuntimeConfig
 
 Definition = Mapping[str, Any]
 Lookup = Callable[[Resource], Definition | None]
 """Returns the CustomResourceDefinition of a custom resource."""
+
+_APIs = tuple[Emulation, RuntimeConfig]
+"""What determines the documents of built-in resources."""
 
 _INDEX_ROOT: Final = "/openapi/v3/"
 
@@ -62,22 +67,23 @@ class OpenAPIDocuments:
     """The documents of one cluster.
 
     Args:
-        version: the emulated minor.
+        emulation: the emulated minor and its gates.
+        config: --runtime-config.
         registry: the served resources.
         definition_of: returns the definition of a custom resource.
     """
 
-    def __init__(self, version: str, registry: Registry, definition_of: Lookup) -> None:
-        self._version = version
+    def __init__(self, emulation: Emulation, config: RuntimeConfig, registry: Registry, definition_of: Lookup) -> None:
+        self._apis = emulation, config
         self._registry = registry
         self._definition_of = definition_of
-        self._custom = _Custom(version, ())
+        self._custom = _Custom(self._apis, ())
 
     def current(self) -> _Custom:
         """Returns the documents of the current state; the same object as long as nothing changes."""
         served = tuple(self._customs())
         if served != self._custom.served:
-            self._custom = _Custom(self._version, served)
+            self._custom = _Custom(self._apis, served)
         return self._custom
 
     def _customs(self) -> Iterator[tuple[Resource, Definition]]:
@@ -91,8 +97,8 @@ class OpenAPIDocuments:
 class _Custom:
     """The documents for one state of the definitions."""
 
-    def __init__(self, version: str, served: tuple[tuple[Resource, Definition], ...]) -> None:
-        self._version = version
+    def __init__(self, apis: _APIs, served: tuple[tuple[Resource, Definition], ...]) -> None:
+        self._apis, self._version = apis, apis[0].version
         self.served = served
         self._documents: dict[str, Encoded] = {}
 
@@ -108,7 +114,7 @@ class _Custom:
     @cached_property
     def index(self) -> Encoded:
         """Returns the index of /openapi/v3."""
-        names = sorted({*sources.builtin_paths(self._version), *self._names})
+        names = sorted({*sources.builtin_paths(*self._apis), *self._names})
         paths = {name: {"serverRelativeURL": self.url(name)} for name in names}
         return encoded({"paths": paths})
 
@@ -122,7 +128,7 @@ class _Custom:
         """Returns the document of a name; None if there is none."""
         customs = self._names.get(name)
         if customs is None:
-            return _builtin_document(self._version, name)
+            return _builtin_document(self._apis, name)
         found = self._documents.get(name)
         if found is None:
             found = self._documents[name] = self._custom_document(customs)
@@ -142,8 +148,8 @@ class _Custom:
     def v2(self) -> Encoded:
         """Returns the document of /openapi/v2."""
         if not self.served:
-            return _builtin_v2(self._version)
-        paths: Paths = _all_builtin_paths(self._version).copy()
+            return _builtin_v2(self._apis)
+        paths: Paths = _all_builtin_paths(self._apis).copy()
         schemas: dict[str, dict[str, Any]] = {}
         for resource, definition in self.served:
             paths |= sources.custom_paths(resource, custom.type_name(resource), custom.list_type_name(resource))
@@ -152,8 +158,8 @@ class _Custom:
 
 
 @cache
-def _builtin_document(version: str, name: str) -> Encoded | None:
-    paths = sources.builtin_paths(version).get(name)
+def _builtin_document(apis: _APIs, name: str) -> Encoded | None:
+    paths, version = sources.builtin_paths(*apis).get(name), apis[0].version
     if paths is None:
         return None
     group, version_of_group = _group_version(name)
@@ -171,13 +177,13 @@ def _group_version(name: str) -> tuple[str, str]:
 
 
 @cache
-def _all_builtin_paths(version: str) -> Paths:
-    return {path: operations for paths in sources.builtin_paths(version).values() for path, operations in paths.items()}
+def _all_builtin_paths(apis: _APIs) -> Paths:
+    return {path: operations for paths in sources.builtin_paths(*apis).values() for path, operations in paths.items()}
 
 
 @cache
-def _builtin_v2(version: str) -> Encoded:
-    return encoded(_v2(version, _all_builtin_paths(version), {}))
+def _builtin_v2(apis: _APIs) -> Encoded:
+    return encoded(_v2(apis[0].version, _all_builtin_paths(apis), {}))
 
 
 def _v2(version: str, paths: Paths, schemas: dict[str, dict[str, Any]]) -> dict[str, Any]:

@@ -16,11 +16,13 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 from wsgiref.handlers import format_date_time
 
+from fakekube.apimachinery.features import Emulation
 from fakekube.apis.rest.resource import Registry
 from fakekube.apiserver.endpoints import negotiation
 from fakekube.apiserver.endpoints.request import Request, Response
 from fakekube.apiserver.http import documents
 from fakekube.apiserver.http.responses import gzipped, takes_gzip
+from fakekube.apiserver.registry.served_apis import RuntimeConfig
 from fakekube.base.clock import Clock
 
 if TYPE_CHECKING:
@@ -55,16 +57,24 @@ class OpenAPIEndpoints:
     """Serves the paths of OpenAPI.
 
     Args:
-        version, registry, definition_of: those of `OpenAPIDocuments`.
+        emulation, config, registry, definition_of: those of `OpenAPIDocuments`.
         clock: the clock of the cluster.
         started: when the server started.
         aggregator: the documents of other servers.
     """
 
     def __init__(
-        self, version: str, registry: Registry, definition_of: Lookup, *, clock: Clock, started: datetime, aggregator: Aggregator
+        self,
+        emulation: Emulation,
+        config: RuntimeConfig,
+        registry: Registry,
+        definition_of: Lookup,
+        *,
+        clock: Clock,
+        started: datetime,
+        aggregator: Aggregator,
     ) -> None:
-        self._version = version
+        self._emulation, self._config = emulation, config
         self._registry = registry
         self._definition_of = definition_of
         self._clock = clock
@@ -75,7 +85,7 @@ class OpenAPIEndpoints:
     def _documents(self) -> OpenAPIDocuments:
         from fakekube.apiserver.http.openapi.documents import OpenAPIDocuments
 
-        return OpenAPIDocuments(self._version, self._registry, self._definition_of)
+        return OpenAPIDocuments(self._emulation, self._config, self._registry, self._definition_of)
 
     @cached_property
     def _aggregated(self) -> AggregatedDocuments:

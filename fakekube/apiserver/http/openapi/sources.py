@@ -1,7 +1,7 @@
 """The operations of a cluster by document: built-in group versions, custom ones, and paths without resources.
 
 The names of documents are the paths below /openapi/v3. The documents of built-in resources are the same in every cluster
-of a minor.
+with the same emulation and --runtime-config.
 
 Specified by: k8s.io/kube-aggregator/pkg/controllers/openapiv3 (which documents there are).
 """
@@ -14,12 +14,14 @@ from functools import cache
 from typing import Final
 
 from fakekube.apimachinery import data
+from fakekube.apimachinery.features import Emulation
 from fakekube.apis.rest.resource import Resource
 from fakekube.apiserver.endpoints import negotiation
 from fakekube.apiserver.http import documents
 from fakekube.apiserver.http.openapi.descriptions import operations_described
 from fakekube.apiserver.http.openapi.operations import META, Operation, Paths, discovery_operation, operations_of
 from fakekube.apiserver.registry import builtin
+from fakekube.apiserver.registry.served_apis import RuntimeConfig
 
 _JSON: Final = (negotiation.JSON,)
 
@@ -67,17 +69,17 @@ def _apis() -> Operation:
 
 
 @cache
-def builtin_paths(version: str) -> Mapping[str, Paths]:
-    """Returns the documents of the built-in resources of a minor, by name."""
-    facts = data.minor(version)
-    found = beside_resources(group.name for group in facts.groups)
-    for resource in builtin.resources(version):
+def builtin_paths(emulation: Emulation, config: RuntimeConfig) -> Mapping[str, Paths]:
+    """Returns the documents of the built-in resources that a server serves, by name."""
+    facts, resources = emulation.facts, builtin.resources(emulation, config)
+    found = beside_resources(dict.fromkeys(resource.group for resource in resources if resource.group))
+    for resource in resources:
         name = document_name(resource.group, resource.version)
         if name not in found:
             index = discovery_operation(resource.group, resource.version, META + "APIResourceList", "APIResources")
             found[name] = {f"/{name}/": [index]}
         found[name].update(_builtin(facts, resource))
-    return {name: operations_described(version, paths) for name, paths in found.items()}
+    return {name: operations_described(emulation.version, paths) for name, paths in found.items()}
 
 
 def _builtin(facts: data.Facts, resource: Resource) -> Paths:

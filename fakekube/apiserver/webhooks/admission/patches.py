@@ -18,7 +18,6 @@ from fakekube.apimachinery.patch import json_patch
 from fakekube.apimachinery.patch.json_patch import Operation, PatchRejected
 from fakekube.apimachinery.schema import decode as schema_decode
 from fakekube.apimachinery.schema import defaults, printing
-from fakekube.apimachinery.schema.builtin import builtins
 from fakekube.apimachinery.schema.model import Type
 from fakekube.apimachinery.schema.trees import copied
 from fakekube.apis.rest.strategy import Object
@@ -100,7 +99,7 @@ def _typed(versioned: VersionedAttributes, patched: Any) -> tuple[Object, Type]:
     kind, api_version = _type_meta(patched)
     kind, api_version = kind or versioned.kind.kind, api_version or versioned.kind.api_version
     group, _, version = api_version.rpartition("/")
-    type_ = builtins().kind_type(group, version, kind)
+    type_ = versioned.resource.emulation.types.kind_type(group, version, kind)
     if type_ is None:
         raise status.internal(not_registered(kind, api_version))
     try:
@@ -121,6 +120,6 @@ def _default(versioned: VersionedAttributes, obj: Object) -> None:
     """Applies the defaults of the version that the webhook was sent."""
     resource, kind = versioned.resource, versioned.kind
     if not resource.custom or kind != resource.gvk:
-        defaults.apply(kind.group, kind.version, kind.kind, obj)
+        defaults.apply(versioned.resource.emulation.types, kind.group, kind.version, kind.kind, obj)
     if kind == resource.gvk:
         resource.strategy.default(obj)

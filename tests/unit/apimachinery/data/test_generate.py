@@ -10,6 +10,7 @@ import pytest
 
 from fakekube.apimachinery.data import Facts, generate
 from fakekube.apimachinery.data.collected import Collected
+from fakekube.apimachinery.schema import defaults
 from fakekube.apimachinery.schema.builtin import Builtins
 
 FACTS = Path(__file__).parents[4] / "fixtures" / "facts"
@@ -96,9 +97,11 @@ def facts(tmp_path: Path) -> Facts:
         "bootstrap.json": {"/apis/x.io/v1/things": [OBJECT]},
         "features.json": {"Some": ["ALPHA", False], "More": ["", True]},
         "openapi/x.json": {"components": {"schemas": SCHEMAS}},
+        "parameters.json": {},
     }
     for name, value in files.items():
         (folder / name).write_text(json.dumps(value))
+    (folder / "features.txt").write_text("More: 22a 27b+ 34g+!\n")
     generate.generate(Collected(folder), tmp_path / "out")
     return Facts(tmp_path / "out")
 
@@ -147,7 +150,7 @@ def test_generated_resources_groups_columns_and_bootstrap_objects(facts: Facts) 
 
 
 def test_feature_gates_of_the_minor(facts: Facts) -> None:
-    assert facts.features == {"Some": ("ALPHA", False), "More": ("", True)}
+    assert facts.features == {"Some": "0a", "More": "22a 27b+ 34g+!"}
 
 
 def test_generated_json_has_one_entry_per_line(facts: Facts) -> None:
@@ -157,10 +160,10 @@ def test_generated_json_has_one_entry_per_line(facts: Facts) -> None:
 
 def test_usage_is_printed_without_arguments(capsys: pytest.CaptureFixture[str]) -> None:
     assert generate.main([]) == 2
-    assert "python -m fakekube.data.generate" in capsys.readouterr().err
+    assert "python -m fakekube.apimachinery.data.generate" in capsys.readouterr().err
 
 
-def test_inapplicable_default_is_rejected(tmp_path: Path) -> None:
+def test_default_below_a_list_of_one_kind(tmp_path: Path) -> None:
     folder = tmp_path / "v9.9"
     (folder / "openapi").mkdir(parents=True)
     kinds = {
@@ -175,22 +178,34 @@ def test_inapplicable_default_is_rejected(tmp_path: Path) -> None:
     }
     for name, value in files.items():
         (folder / name).write_text(json.dumps(value))
-    with pytest.raises(ValueError, match=r"x\.io/v1, Thing: \.parts\[\]\.size"):
-        generate.generate(Collected(folder), tmp_path / "out")
+    generate.generate(Collected(folder), tmp_path / "out")
+    thing = {"parts": [{"size": None}, {"size": 2}, {}]}
+    defaults.apply(Builtins(Facts(tmp_path / "out")), "x.io", "v1", "Thing", thing)
+    assert thing == {"parts": [{"size": 1}, {"size": 2}, {"size": 1}]}
 
 
-MINORS = sorted(path.name.removesuffix(".tar.xz").removeprefix("v") for path in FACTS.glob("*.tar.xz"))
-GENERATED = [minor for minor in MINORS if (DATA / f"v{minor.replace('.', '_')}").is_dir()]
+def test_generated_data_equal_the_committed_files(tmp_path: Path) -> None:
+    generate.generate_all(FACTS, tmp_path)
+    assert _contents(tmp_path) == {name: data for name, data in _contents(DATA).items() if name.startswith("v1_")}
 
 
-@pytest.mark.parametrize("minor", GENERATED)
-def test_generated_data_equal_the_committed_files(minor: str, tmp_path: Path) -> None:
-    generate.generate(generate.collected(FACTS, minor), tmp_path / "out")
-    assert _contents(tmp_path / "out") == _contents(DATA / f"v{minor.replace('.', '_')}")
-
-
-def test_every_minor_has_collected_facts() -> None:
-    assert {path.name[1:].replace("_", ".") for path in DATA.glob("v*_*")} == set(GENERATED)
+def test_a_minor_has_what_differs_from_the_newest(tmp_path: Path) -> None:
+    base, other = tmp_path / "base", tmp_path / "other"
+    for folder, kinds, rows in ((base, {"a": 1, "b": 2, "d": 4}, [1.5, 2.5]), (other, {"a": 1, "b": 3, "c": 4}, [2.5, 3.5])):
+        generate.write_lines(folder / "kinds.json", kinds)
+        generate.write_lines(folder / "schemas.json", {"same": 1})
+        generate.write_rows(folder / "rows.json", rows)
+    generate.keep_differences(other, base)
+    assert {name: json.loads(data) for name, data in _contents(other).items()} == {
+        "kinds.json": {"b": 3, "c": 4, "d": None},
+        "rows.json": [1, 3.5],
+    }
+    facts = Facts(other, base)
+    assert [facts._read(name) for name in ("kinds.json", "schemas.json", "rows.json")] == [
+        {"a": 1, "b": 3, "c": 4},
+        {"same": 1},
+        [2.5, 3.5],
+    ]
 
 
 def _contents(folder: Path) -> dict[str, bytes]:

@@ -96,7 +96,7 @@ def test_unused_types_are_not_loaded() -> None:
             self.read.append(name)
             return super()._read(name)
 
-    lease = Builtins(Watched(data.minor().folder)).kind_type("coordination.k8s.io", "v1", "Lease")
+    lease = Builtins(Watched(data.minor(data.NEWEST).folder)).kind_type("coordination.k8s.io", "v1", "Lease")
     assert lease is not None
     assert lease.fields["spec"].type.fields
     assert {name.rpartition("/")[2] for name in Watched.read} == {

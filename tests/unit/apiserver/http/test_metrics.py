@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fakekube.apimachinery.features import emulation
 from fakekube.apiserver.endpoints.request import Query
 from fakekube.apiserver.http.metrics import Metrics, labels_of
 from fakekube.apiserver.http.request_info import request_info
@@ -68,7 +69,7 @@ def test_reset_clears_the_counters() -> None:
 
 
 def test_feature_gate_metrics() -> None:
-    text = _text(Metrics(gates={"CBORServingAndStorage": True}))
+    text = _text(Metrics(emulation=emulation(gates={"CBORServingAndStorage": True})))
     assert 'kubernetes_feature_enabled{name="CBORServingAndStorage",stage="ALPHA"} 1\n' in text
     assert 'kubernetes_feature_enabled{name="AllAlpha",stage="ALPHA"} 0\n' in text
     assert 'kubernetes_feature_enabled{name="APIServerTracing",stage=""} 1\n' in text

@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from fakekube.apimachinery.features import DEFAULT
 from fakekube.apis.rest.resource import Registry, Resource
 from fakekube.apiserver.http.openapi.documents import OpenAPIDocuments
+from fakekube.apiserver.registry.served_apis import NO_RUNTIME_CONFIG
 
 METHODS = ("get", "put", "post", "patch", "delete", "head", "options")
 GATEWAYS = {
@@ -57,7 +59,7 @@ def registry(machinery) -> Registry:
 
 @pytest.fixture
 def documents(registry: Registry) -> OpenAPIDocuments:
-    return OpenAPIDocuments("1.36", registry, lambda _: GATEWAYS)
+    return OpenAPIDocuments(DEFAULT, NO_RUNTIME_CONFIG, registry, lambda _: GATEWAYS)
 
 
 def _references(value: Any) -> Iterator[str]:
