@@ -30,6 +30,9 @@ from tests.differential.transports import HOST, PORT, HttpTransport, InProcessTr
 
 FOLDER = Path(__file__).parents[2] / "fixtures" / "recorded"
 
+#: Stands for the path of a request that a scenario could not make.
+STOPPED = "scenario stopped"
+
 Transcripts = dict[str, list[Exchange]]
 """By scenario."""
 Open = Callable[[], Transport]
@@ -67,7 +70,12 @@ class Recording:
         return transcripts
 
     def write(self, transcripts: Transcripts) -> None:
-        """Replace what was recorded; the same transcripts give the same bytes."""
+        """Replace what was recorded; the same transcripts give the same bytes. Raises ValueError if a scenario did not come to its end."""
+        stopped = [
+            f"{name}: {one['body']}" for name, them in transcripts.items() for one in them if one["request"]["path"] == STOPPED
+        ]
+        if stopped:
+            raise ValueError(f"{self.name} is not recorded: {stopped}")
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with gzip.GzipFile(self.path, "wb", mtime=0) as file:
             file.write(json.dumps(transcripts, separators=(",", ":")).encode())
@@ -136,7 +144,15 @@ _CONTROLLED: dict[str, Any] = {"word": "controlled", "features": frozenset({"con
 #: Modules of tables (`rule_tables`): `scenarios/rules_….py`.
 _RULES = ("batch", "pods", "core", "groups", "actions", "extensions")
 
-_PLUGINS = "NodeRestriction,OwnerReferencesPermissionEnforcement"
+GATES = {
+    "CoordinatedLeaderElection": True,
+    "CrossNamespaceVolumeDataSource": True,
+    "DRAListTypeAttributes": True,
+    "StrictIPCIDRValidation": False,
+    "TaintTolerationComparisonOperators": True,
+}
+_RANGES = "10.0.0.0/24,fd00::/108"
+_PLUGINS = "NodeRestriction,OwnerReferencesPermissionEnforcement,PodTolerationRestriction"
 
 RECORDINGS = {
     recording.name: recording
@@ -147,6 +163,8 @@ RECORDINGS = {
         )),
         *(Recording(f"rules/{name}", f"rules_{name}") for name in _RULES),
         Recording("rules/admission", "rules_admission", flags=f"--enable-admission-plugins={_PLUGINS}", options={"enable_admission_plugins": _PLUGINS}),
+        Recording("rules/dual-stack", "rules_core", word="services", flags=f"--service-cluster-ip-range={_RANGES}", options={"service_cluster_ip_range": _RANGES}),
+        Recording("rules/gates", "rules_gates", flags="--feature-gates=" + ",".join(f"{gate}={str(on).lower()}" for gate, on in GATES.items()), feature_gates=GATES),
         Recording("random-open", "random:open:250"),
         Recording(
             "cbor/negotiation", "negotiation", flags="--feature-gates=CBORServingAndStorage=true",
@@ -169,7 +187,7 @@ def play(scenario: Scenario, transport: Transport, features: frozenset[str]) -> 
             scenario.play(client)
         except Exception:  # a scenario that trips over an odd answer still shows what it saw
             problem = traceback.format_exc(limit=2).splitlines()[-1]
-            request = {"method": "-", "path": "scenario stopped", "query": None, "body": None}
+            request = {"method": "-", "path": STOPPED, "query": None, "body": None}
             client.transcript.append({"request": request, "status": 0, "headers": {}, "body": problem})
         finally:
             client.delete(f"/api/v1/namespaces/{client.ns}", silent=True)

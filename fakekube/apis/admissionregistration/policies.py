@@ -249,10 +249,7 @@ def _audit_annotations(annotations: Sequence[Object], policy: str, known: Enviro
     seen: set[str] = set()
     for index, annotation in enumerate(annotations):
         where, key = f"{path}[{index}]", annotation.get("key", "")
-        if policy:
-            errors += label_name(f"{policy}/{key}", f"{where}.key")
-        else:
-            errors.append(invalid(f"{where}.key", key, "requires metadata.name be non-empty"))
+        errors += label_name(f"{policy}/{key}", f"{where}.key")
         errors += _value_expression(annotation.get("valueExpression", ""), f"{where}.valueExpression", known)
         if key in seen:
             errors.append(duplicate(f"{where}.key", key))

@@ -215,7 +215,4 @@ def _kept(change: _Change) -> list[FieldError]:
     met, was_met = change.holds("SuccessCriteriaMet"), condition_is(old, "SuccessCriteriaMet")
     if was_met and not met:
         errors += _of_conditions("cannot disable the SuccessCriteriaMet=True condition")
-    if condition_is(old, "Complete") and not was_met and met:
-        text = "cannot set SuccessCriteriaMet=True for Job already has Complete=true conditions"
-        errors += _of_conditions(text)
     return errors

@@ -36,8 +36,8 @@ _FIELDS = (
     _Bounds(0, 59, {}),
     _Bounds(0, 23, {}),
     _Bounds(1, 31, {}),
-    _Bounds(1, 12, _named("jan feb mar apr may jun jul aug sep oct nov dec", 1)),
-    _Bounds(0, 6, _named("sun mon tue wed thu fri sat", 0)),
+    _Bounds(1, 12, _named("jan,feb,mar,apr,may,jun,jul,aug,sep,oct,nov,dec", 1)),
+    _Bounds(0, 6, _named("sun,mon,tue,wed,thu,fri,sat", 0)),
 )
 
 _DESCRIPTORS = {
@@ -95,8 +95,6 @@ def parse_schedule(text: str) -> Schedule:
     Raises:
         ScheduleError: with the text of the real parser.
     """
-    if not text:
-        raise ScheduleError("empty spec string")
     zone: tzinfo = UTC
     if text.startswith(("TZ=", "CRON_TZ=")):
         text, zone = _without_zone(text)

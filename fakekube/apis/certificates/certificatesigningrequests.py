@@ -44,7 +44,6 @@ class _Requests(Strategy):
 
     checks_metadata = False  # here, it is part of the rest
     checks_metadata_update = False
-    sets_certificate = False
     sets_approval = False
 
     def name_errors(self, name: str, prefix: bool) -> list[str]:
@@ -75,11 +74,7 @@ class _Requests(Strategy):
                 if len(_of_type(status, kind)) > len(_of_type(old_status, kind))
             ]
         held = old_status.get("certificate", "")
-        if status.get("certificate", "") == held:
-            return errors
-        if not self.sets_certificate:
-            errors.append(forbidden("status.certificate", "updates may not set certificate content"))
-        elif held:
+        if held and status.get("certificate", "") != held:
             errors.append(forbidden("status.certificate", "updates may not modify existing certificate content"))
         return errors
 
@@ -107,8 +102,6 @@ class CertificateSigningRequestStrategy(_Requests):
 
 class CSRStatusStrategy(_Requests):
     """The strategy of /status: the certificate and failure conditions; approval conditions are kept."""
-
-    sets_certificate = True
 
     def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
         restore(obj, old, "spec")

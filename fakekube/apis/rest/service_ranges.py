@@ -9,14 +9,14 @@ pkg/controlplane/services.go (ServiceIPRange) and k8s.io/apimachinery/pkg/util/n
 from __future__ import annotations
 
 import ipaddress
-import re
 from dataclasses import dataclass
+
+from fakekube.base.golang.integers import parse_int
 
 __all__ = ["ServiceRanges", "parse_networks", "parse_ports"]
 
 _SMALLEST = 8
 """The minimum number of addresses of a range."""
-_PORT_RANGE = re.compile(r"(\d+)(?:([-+])(\d+))?")
 
 
 @dataclass(slots=True, frozen=True)
@@ -65,13 +65,15 @@ def parse_networks(text: str) -> tuple[str, ...]:
 
 def parse_ports(text: str) -> range:
     """Reads --service-node-port-range: `30000-32767`, `30000+2767` or one port. Raises ValueError."""
-    found = _PORT_RANGE.fullmatch(text.strip())
-    if found is None:
-        raise ValueError(f"unable to parse port range: {text}")
-    low, sign, other = int(found[1]), found[2], int(found[3] or 0)
-    high = {"-": other, "+": low + other}.get(sign, low)
+    value = text.strip()
+    if "-" in value and "+" in value:
+        raise ValueError(f"unable to parse port range: {value}")
+    first, sign, second = value.partition("+" if "+" in value else "-")
+    low = high = parse_int(first, "Atoi")
+    if sign:
+        high = parse_int(second, "Atoi") + (low if sign == "+" else 0)
     if max(low, high) > 65535:
-        raise ValueError(f"the port range cannot be greater than 65535: {text}")
+        raise ValueError(f"the port range cannot be greater than 65535: {value}")
     if high < low:
-        raise ValueError(f"end port cannot be less than start port: {text}")
+        raise ValueError(f"end port cannot be less than start port: {value}")
     return range(low, high + 1)

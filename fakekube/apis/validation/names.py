@@ -119,8 +119,6 @@ _relaxed_matches = re.compile("[ -<>-~]*").fullmatch
 
 def relaxed_environment_name(value: str) -> list[str]:
     """Validates the name of an environment variable: any printable ASCII character except the equals sign."""
-    if not value:
-        return ["environment variable name must be non-empty"]
     if _relaxed_matches(value):
         return []
     return ["a valid environment variable name must consist only of printable ASCII characters other than '='"]

@@ -124,8 +124,6 @@ def _validate_change(new: Meta, old: Meta) -> list[FieldError]:
         errors += _validate_no_new_finalizers(new, old, "metadata")
     if not new.get("resourceVersion"):
         errors.append(invalid("metadata.resourceVersion", "", "must be specified for an update"))
-    if new.get("generation", 0) < old.get("generation", 0):
-        errors.append(invalid("metadata.generation", new.get("generation", 0), "must not be decremented"))
     changes = map(ne, map(new.get, IMMUTABLE_FIELDS), map(old.get, IMMUTABLE_FIELDS))
     for field in compress(IMMUTABLE_FIELDS, changes):
         zero = "" if field in ("name", "namespace", "uid") else None
@@ -142,8 +140,8 @@ def validate_common_update(new: Meta, old: Meta, namespaced: bool) -> list[Field
 
 
 def _validate_namespace(namespace: str, namespaced: bool, path: str) -> list[FieldError]:
-    if not namespaced:
-        return [forbidden(f"{path}.namespace", "not allowed on this type")] if namespace else []
+    if not namespaced:  # the URL has none, so that another one is refused before
+        return []
     if not namespace:
         return [required(f"{path}.namespace")]
     return [invalid(f"{path}.namespace", namespace, text) for text in _namespace_problems(namespace)]
@@ -274,12 +272,10 @@ def validate_managed_fields(entries: Sequence[Meta], path: str) -> list[FieldErr
     """Validates managedFields (ValidateManagedFields)."""
     errors: list[FieldError] = []
     for index, entry in enumerate(entries):
-        operation, fields_type = entry.get("operation", ""), entry.get("fieldsType", "")
+        operation = entry.get("operation", "")
         manager, subresource = entry.get("manager", ""), entry.get("subresource", "")
         if operation not in ("Apply", "Update"):
             errors.append(invalid(f"{path}[{index}].operation", operation, "must be `Apply` or `Update`"))
-        if fields_type not in ("", "FieldsV1"):
-            errors.append(invalid(f"{path}[{index}].fieldsType", fields_type, "must be `FieldsV1`"))
         if not (manager.isascii() and manager.isprintable() and len(manager) <= MANAGER_LENGTH):
             errors += _validate_manager(manager, f"{path}[{index}].manager")
         if subresource and _byte_length(subresource) > SUBRESOURCE_LENGTH:

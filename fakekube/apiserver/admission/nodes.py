@@ -207,7 +207,7 @@ def _check_mirror_pod(node: str, attributes: Attributes) -> None:
         raise forbidden(attributes, f"node {shown} must not set blockOwnerDeletion on an owner reference")
     found = attributes.context.services.get("", "nodes", "", node)
     if found is None:
-        raise status.not_found("", "nodes", node)
+        raise status.not_found("", "node", node)  # listers use the singular
     uid = found["metadata"]["uid"]
     if owner.get("uid") != uid:
         raise forbidden(attributes, f"node {node} UID mismatch: expected {owner.get('uid', '')} got {uid}")
@@ -236,10 +236,7 @@ def _check_pod_status(node: str, attributes: Attributes) -> None:
 def _check_eviction(node: str, attributes: Attributes) -> None:
     if attributes.operation is not Operation.CREATE:
         raise forbidden(attributes, f"unexpected operation {attributes.operation.value}")
-    name = attributes.name or _metadata(attributes.object or {}).get("name", "")
-    if not name:
-        raise forbidden(attributes, "could not determine pod from request data")
-    if _pod(attributes, name)["spec"].get("nodeName", "") != node:
+    if _pod(attributes, attributes.name)["spec"].get("nodeName", "") != node:
         raise forbidden(attributes, f"node {node} can only evict pods with spec.nodeName set to itself")
 
 

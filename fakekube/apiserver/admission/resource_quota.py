@@ -77,9 +77,6 @@ def _requested_usage(
         measured.append((quota, names))
     now = attributes.context.clock.now()
     used = evaluator.usage(obj, now)
-    negative = sorted(name for name, amount in used.items() if amount.sign < 0)
-    if negative:
-        raise forbidden(attributes, f"quota usage is negative for resource(s): {','.join(negative)}")
     more, old = used, attributes.old
     if attributes.operation is UPDATE and old is not None:
         before = evaluator.usage(old, now)

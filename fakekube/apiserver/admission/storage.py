@@ -94,8 +94,6 @@ class PersistentVolumeClaimResize(Plugin):
         claim, old = attributes.object, attributes.old
         if claim is None or old is None or _size(claim) <= _size(old):
             return
-        if (old.get("status") or {}).get("phase") != "Bound":
-            raise forbidden(attributes, "Only bound persistent volume claims can be expanded")
         name = _class_name(claim)
         found = attributes.context.services.get(*STORAGE_CLASSES, "", name) if name == _class_name(old) and name else None
         if not (found or {}).get("allowVolumeExpansion"):

@@ -1,6 +1,6 @@
 """The rules of admission plugins: what a node may write, limits of namespaces, security of pods, references of owners.
 
-The server is started with `--enable-admission-plugins=NodeRestriction,OwnerReferencesPermissionEnforcement`.
+The server is started with `--enable-admission-plugins=NodeRestriction,OwnerReferencesPermissionEnforcement,PodTolerationRestriction`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ def node_user(c: Client) -> tuple[str, dict[str, str]]:
     """A node and its user, who may do anything by RBAC."""
     node = c.name("n")
     c.post("/api/v1/nodes", {"metadata": {"name": node}}, silent=True)
-    binding = {"roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}, "subjects": [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": f"system:node:{node}"}]}
+    subjects = [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": f"system:node:{name}"} for name in (node, c.name("ghost"), c.name("new"), "")]
+    binding = {"roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}, "subjects": subjects}
     c.post("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", {"metadata": {"name": node}, **binding}, silent=True)
     who = kubelet(node)
     until(lambda: c.get("/api/v1/namespaces/kube-system", headers=who, silent=True).status == 200, 10)
@@ -184,9 +185,10 @@ def nodes_ask_for_tokens(c: Client) -> None:
     c.post(f"{core}/pods", pod("foreign", "other", serviceAccountName="s"), silent=True)
     uids = {name: c.get(f"{core}/pods/{name}", silent=True).uid for name in ("mine", "broken", "foreign")}
 
-    def bound(name: str, **more: Any) -> Object:
-        return {"boundObjectRef": {"apiVersion": "v1", "kind": "Pod", "name": name, "uid": uids.get(name, "x"), **more}}
+    def bound(target: str, **more: Any) -> Object:
+        return {"boundObjectRef": {"apiVersion": "v1", "kind": "Pod", "name": target, "uid": uids.get(target, "x"), **more}}
 
+    until(lambda: c.post(f"{core}/serviceaccounts/s/token", {"spec": {"audiences": ["inside"], **bound("mine")}}, DRY, headers=who, silent=True).status == 201, 10)
     for spec in (
         {}, bound("mine"), bound("mine", kind="Secret"), bound("mine", name=""), bound("mine", uid=""), bound("mine", uid="other"), bound("foreign"), bound("absent"), {**bound("mine"), "audiences": ["inside"]}, {**bound("mine"), "audiences": ["outside"]}, {**bound("mine"), "audiences": ["a", "b"]},
         {**bound("broken"), "audiences": ["outside"]}, {**bound("broken"), "audiences": ["inside"]},
@@ -203,6 +205,7 @@ def nodes_ask_for_tokens(c: Client) -> None:
     for name, volumes in (("w", sources[:1]), ("x", sources[1:])):
         c.post(f"{core}/pods", pod(name, weak, serviceAccountName="s", volumes=[{"name": f"v{n}", **one} for n, one in enumerate(volumes)]), silent=True)
         uids[name] = c.get(f"{core}/pods/{name}", silent=True).uid
+        until(lambda n=name: '"' + n + '" not found' not in str(c.post(f"{core}/serviceaccounts/s/token", {"spec": {"audiences": ["x"], **bound(n)}}, DRY, headers=kubelet(weak), silent=True).get("message")), 10)
         for audience in ("inside", "outside"):
             c.post(f"{core}/serviceaccounts/s/token", {"spec": {**bound(name), "audiences": [audience]}}, DRY, headers=kubelet(weak))
     c.delete(f"/apis/rbac.authorization.k8s.io/v1/clusterroles/{weak}", silent=True)
@@ -340,3 +343,21 @@ def quotas(c: Client) -> None:
         c.post(f"{core}/pods", {"metadata": {"name": "p"}, "spec": {"containers": [sized(None, requests)]}}, DRY)
     for storage in ("1Gi", "2Gi"):
         c.post(f"{core}/persistentvolumeclaims", {"metadata": {"name": "p"}, "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": storage}}}}, DRY)
+
+
+@scenario
+def tolerations(c: Client) -> None:
+    """The annotations of a namespace give tolerations to its pods, and restrict them (PodTolerationRestriction)."""
+    path = f"/api/v1/namespaces/{c.ns}"
+    prefix = "scheduler.alpha.kubernetes.io/"
+    key = [{"key": "a", "operator": "Exists", "effect": "NoSchedule"}]
+    given: list[list[Object]] = [[], key, [{"key": "b", "operator": "Exists"}], [{"operator": "Exists"}]]
+    for annotations in ({"defaultTolerations": '[{"key":"a","operator":"Exists"}]'}, {"defaultTolerations": '{"a":1}'}, {"defaultTolerations": "[1]"}, {"defaultTolerations": "["}, {"defaultTolerations": ""}, {"tolerationsWhitelist": '[{"key":"a","operator":"Exists"}]'}, {"tolerationsWhitelist": '"x"'}, {"tolerationsWhitelist": "[]"}):
+        changes = {f"{prefix}{name}": annotations.get(name) for name in ("defaultTolerations", "tolerationsWhitelist")}
+        c.patch(path, {"metadata": {"annotations": changes}}, MERGE, silent=True)
+        stored = c.get(path, silent=True).rv
+        c.patch(path, {"metadata": {"annotations": {"seen": stored}}}, MERGE, silent=True)
+        until(lambda: c.post(f"{path}/configmaps", {"metadata": {"name": "x"}}, DRY, silent=True).status == 201, 10)
+        c.transport.pace.sleep(0.3)
+        for one in given:
+            c.post(f"{path}/pods", {"metadata": {"name": "p"}, "spec": {"containers": [CONTAINER], "tolerations": one}}, DRY)

@@ -559,8 +559,10 @@ tell_of(
         {"spec.template.spec.terminationGracePeriodSeconds": -1},
     ],
     states=[
+        State(base={"metadata.annotations[non-convertible.kubernetes.io/spec.selector]": "x"}, update=[{"spec.selector": {"a": "b", "c": "d"}, "spec.template.metadata.labels.c": "d"}, {"spec.replicas": 4}]),
+        State(base={"metadata.annotations[non-convertible.kubernetes.io/other]": "x"}, update=[{"spec.replicas": 4}]),
         State(
-            update=[{"spec.replicas": -1}, {"spec.selector": {"x": "y"}}, {"metadata.name": "o"}],
+            update=[{"spec.replicas": -1}, {"spec.selector": {"x": "y"}}, {"metadata.name": "o"}, {"metadata.annotations[non-convertible.kubernetes.io/spec.selector]": "x"}, {"metadata.annotations[non-convertible.kubernetes.io/spec.selector]": "x", "spec.selector": {"a": "b", "c": "d"}, "spec.template.metadata.labels.c": "d"}, {"metadata.annotations[non-convertible.kubernetes.io/other]": "x"}],
             status_update=[{"status.replicas": -1}, {"status.readyReplicas": 1}, {"status.availableReplicas": 1}, {"status.fullyLabeledReplicas": 1}, {"status.observedGeneration": -1}, {"status.replicas": 2, "status.readyReplicas": 1, "status.availableReplicas": 2}],
             calls=[("PUT", "scale", {"spec.replicas": -1}), ("PUT", "scale", {"spec.replicas": 2})],
         )

@@ -171,8 +171,6 @@ def _check_budget(budget: Object) -> None:
     allowed = state.get("disruptionsAllowed", 0)
     if state.get("observedGeneration", 0) < budget["metadata"].get("generation", 0):
         raise _still_processed(name)
-    if allowed < 0:
-        raise status.forbidden(POLICY, "poddisruptionbudget", name, "pdb disruptions allowed is negative")
     if len(state.get("disruptedPods") or ()) > MAX_DISRUPTED_PODS:
         text = "DisruptedPods map too big - too many evictions not confirmed by PDB controller"
         raise status.forbidden(POLICY, "poddisruptionbudget", name, text)

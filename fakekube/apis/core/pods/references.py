@@ -21,15 +21,13 @@ _SECRETS: Final = (
     ("rbd", "secretRef"), ("secret", "secretName"), ("scaleIO", "secretRef"), ("iscsi", "secretRef"),
     ("storageos", "secretRef"), ("csi", "nodePublishSecretRef"),
 )  # fmt: skip
-#: Volume source → the name of the referenced objects in messages. Other sources refer to no API object.
+#: Volume source → the name of the referenced objects in messages. Secrets and config maps are found by name before; other
+#: sources refer to no API object.
 _NEEDS_API: Final = (
-    ("configMap", "configmaps (via configmap volumes)"), ("secret", "secrets (via secret volumes)"),
     ("csi", "csidrivers (via CSI volumes)"), ("glusterfs", "endpoints (via glusterFS volumes)"),
     ("persistentVolumeClaim", "persistentvolumeclaims"), ("ephemeral", "persistentvolumeclaims (via ephemeral volumes)"),
-    ("azureFile", "secrets (via azureFile volumes)"),
 )  # fmt: skip
 _PROJECTED_NEEDS_API: Final = (
-    ("configMap", "configmaps (via projected volumes)"), ("secret", "secrets (via projected volumes)"),
     ("serviceAccountToken", "serviceaccounts (via projected volumes)"), ("clusterTrustBundle", "clustertrustbundles"),
     ("podCertificate", "podcertificates"),
 )  # fmt: skip

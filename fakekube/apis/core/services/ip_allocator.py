@@ -46,8 +46,11 @@ class IPAllocator:
         networks = list(_networks(self._context, None))
         if self._context.dry_run:
             if networks and not any(_usable(network, address) for network in networks):
-                text = f"the provided IP ({address}) is not in the valid range. The range of valid IPs is {networks[0]}"
-                raise NotAllocatedError(text)
+                of_family = [network for network in networks if address is not None and network.version == address.version]
+                network = (of_family or networks)[0]
+                raise NotAllocatedError(
+                    f"the provided IP ({address}) is not in the valid range. The range of valid IPs is {network}"
+                )
         elif not any(_usable(network, address) for network in networks):
             raise NotAllocatedError(OTHER_NETWORK)
         elif not self._create_ip_address(str(address)):

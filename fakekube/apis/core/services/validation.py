@@ -140,23 +140,14 @@ def _affinity(spec: Object) -> list[FieldError]:
     affinity, config = spec.get("sessionAffinity", ""), spec.get("sessionAffinityConfig")
     errors = required_one_of(affinity, "spec.sessionAffinity", AFFINITIES)
     path = "spec.sessionAffinityConfig"
-    if affinity == "ClientIP":
-        errors += _client_ip_affinity(config, path)
-    elif affinity == "None" and config is not None:
-        errors.append(forbidden(path, "must not be set when session affinity is None"))
+    if affinity == "ClientIP":  # the defaults fill the configuration; for "None" they drop it
+        errors += _client_ip_affinity(config or {}, path)
     return errors
 
 
-def _client_ip_affinity(config: Object | None, path: str) -> list[FieldError]:
-    detail = "when session affinity type is ClientIP"
-    if config is None:
-        return [required(path, detail)]
-    if config.get("clientIP") is None:
-        return [required(f"{path}.clientIP", detail)]
-    seconds = config["clientIP"].get("timeoutSeconds")
+def _client_ip_affinity(config: Object, path: str) -> list[FieldError]:
+    seconds = config["clientIP"]["timeoutSeconds"]
     path = f"{path}.clientIP.timeoutSeconds"
-    if seconds is None:
-        return [required(path, detail)]
     if 0 < seconds <= MAX_AFFINITY_SECONDS:
         return []
     return [invalid(path, seconds, f"must be greater than 0 and less than {MAX_AFFINITY_SECONDS}")]

@@ -17,6 +17,7 @@ from fakekube.apis.rest.webhook_calls import CallError
 from fakekube.apiserver.admission.options import ConfigurationError
 from fakekube.apiserver.admission.plugin import Attributes, Operation, Plugin, forbidden
 from fakekube.base.caches import BoundedCache
+from fakekube.base.golang.durations import print_duration
 
 if TYPE_CHECKING:
     from fakekube.apiserver.webhooks.transport import Endpoint, Transport
@@ -62,15 +63,12 @@ class ImagePolicyWebhook(Plugin):
         given: Mapping[str, Any] = (configuration or {}).get("imagePolicy") or {}
         if configuration is None:
             raise ConfigurationError("no config specified")
+        allow_ttl, deny_ttl = _ttl(given, "allowTTL", _ALLOW_TTL), _ttl(given, "denyTTL", _DENY_TTL)
         try:
             endpoint = endpoint_of(given.get("kubeConfigFile", ""))
         except KubeconfigError as error:
             raise ConfigurationError(str(error)) from None
-        return cls(
-            _Configuration(
-                endpoint, _ttl(given, "allowTTL", _ALLOW_TTL), _ttl(given, "denyTTL", _DENY_TTL), bool(given.get("defaultAllow"))
-            )
-        )
+        return cls(_Configuration(endpoint, allow_ttl, deny_ttl, bool(given.get("defaultAllow"))))
 
     def validate(self, attributes: Attributes) -> None:
         assert attributes.object is not None
@@ -132,5 +130,5 @@ def _ttl(given: Mapping[str, Any], name: str, default: int) -> float:
         return default
     least, most = _TTLS
     if not least <= value <= most:
-        raise ConfigurationError(f"valid value is between {least}s and 30m0s, got {value}s")
+        raise ConfigurationError(f"valid value is between {least}s and 30m0s, got {print_duration(value * 1_000_000_000)}")
     return float(value)

@@ -109,6 +109,10 @@ def test_event_rate_limits(tmp_path: Path) -> None:
     assert refusal(made, event("c", "y"), 429) == "Too many requests: limit reached on type Namespace for key default"
     made.clock.advance(seconds=1)
     made.create(event("d", "x"))
+    broken: dict[str, Any] = {"limits": [{"type": "Namespace", "qps": 1, "burst": 1, "cacheSize": -1}]}
+    assert problem(file_for(tmp_path, "EventRateLimit", broken), "EventRateLimit").endswith(
+        "limits[0].cacheSize: Invalid value: -1: must not be negative"
+    )
     broken = {"limits": [{"type": "Server", "qps": 0, "burst": -1}]}
     assert problem(file_for(tmp_path, "EventRateLimit", broken), "EventRateLimit").endswith(
         "[limits[0].burst: Invalid value: -1: must be positive, limits[0].qps: Invalid value: 0: must be positive]"
@@ -195,3 +199,11 @@ def test_unreachable_image_policy_backend_follows_default_allow(tmp_path: Path, 
         made.create(POD)
     else:
         assert refusal(made, POD).endswith("connect: connection refused")
+
+
+@pytest.mark.parametrize(("seconds", "printed"), [(5000, "1h23m20s"), (1801, "30m1s")])
+def test_ttl_of_image_policy_answers_is_bounded(tmp_path: Path, seconds: int, printed: str) -> None:
+    said = {"imagePolicy": {"kubeConfigFile": "x", "allowTTL": seconds, "denyTTL": 50, "retryBackoff": 500}}
+    assert problem(file_for(tmp_path, "ImagePolicyWebhook", said), "ImagePolicyWebhook") == (
+        f'couldn\'t init admission plugin "ImagePolicyWebhook": valid value is between 1s and 30m0s, got {printed}'
+    )

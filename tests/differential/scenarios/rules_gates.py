@@ -1,0 +1,36 @@
+"""Rules that a feature gate turns on or off.
+
+The server is started with the gates of `recordings.GATES`.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from tests.differential.rule_tables import State, tell
+
+# fmt: off
+
+tell_of = functools.partial(tell, module="rules_gates")
+
+Edit = dict[str, Any]
+PVC: Edit = {"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}
+POD: Edit = {"spec": {"containers": [{"name": "c", "image": "i"}]}}
+SERVICE: Edit = {"spec": {"ports": [{"port": 80}], "type": "LoadBalancer"}}
+POLICY: Edit = {"spec": {"podSelector": {}}}
+SLICE: Edit = {"spec": {"driver": "a.b", "pool": {"name": "p", "resourceSliceCount": 1, "generation": 1}, "nodeName": "n", "devices": [{"name": "d"}]}}
+RANGES = (["1.2.3.4/8"], ["01.0.0.0/8"], ["1.0.0.0/08"], ["::ffff:1.0.0.0/104"], ["2001:DB8::/32"], ["1.0.0.0/8"], ["2001:db8::1/32"], ["x"])
+
+
+def each(path: str, *values: Any) -> list[Edit]:
+    return [{path: value} for value in values]
+
+
+tell_of("leases", "coordination.k8s.io/v1/leases", {"spec": {}}, create=[{"spec.preferredHolder": "x"}, {"spec.preferredHolder": "x", "spec.strategy": ""}, {"spec.preferredHolder": "x", "spec.strategy": "OldestEmulationVersion"}, {"spec.strategy": "Nope"}, {"spec.strategy": "a b/c"}, {"spec.strategy": "a.b/c"}], states=[State(update=[{"spec.preferredHolder": "x"}])])
+tell_of("claims", "v1/persistentvolumeclaims", PVC, create=[{"spec.dataSource": {"kind": "PersistentVolumeClaim", "name": "a"}, "spec.dataSourceRef": {"kind": "PersistentVolumeClaim", "name": "a", "namespace": "c"}}, {"spec.dataSourceRef": {"kind": "PersistentVolumeClaim", "name": "a", "namespace": "c"}}, {"spec.dataSourceRef": {"kind": "PersistentVolumeClaim", "name": "a", "namespace": "A_"}}])
+tell_of("tolerations", "v1/pods", POD, create=each("spec.tolerations", *([{"key": "a", "operator": operator, "value": value}] for operator in ("Gt", "Lt") for value in ("1", "-1", "01", "x", "", "1.5", "99999999999999999999", "-0", "+1"))))
+tell_of("ranges", "v1/services", SERVICE, create=[*each("spec.loadBalancerSourceRanges", *RANGES), *each("spec.externalIPs", ["01.2.3.4"], ["::ffff:1.2.3.4"], ["2001:DB8::1"], ["1.2.3.4"]), *each("spec.loadBalancerIP", "01.2.3.4", "x")])
+tell_of("blocks", "networking.k8s.io/v1/networkpolicies", POLICY, create=[*({"spec.ingress": [{"from": [{"ipBlock": {"cidr": cidr}}]}]} for (cidr,) in RANGES), *({"spec.egress": [{"to": [{"ipBlock": {"cidr": "::/0" if ":" in cidr else "0.0.0.0/0", "except": [cidr]}}]}]} for (cidr,) in RANGES)])
+tell_of("addresses", "v1/pods", POD, create=[*each("spec.hostAliases", [{"ip": "01.2.3.4"}], [{"ip": "::ffff:1.2.3.4"}], [{"ip": "2001:DB8::1"}]), *each("spec.dnsConfig", {"nameservers": ["01.2.3.4"]})])
+tell_of("slices", "resource.k8s.io/v1/*resourceslices", SLICE, create=[*each("spec.devices[0].attributes", {"a": {"ints": []}}, {"a": {"ints": [1]}}, {"a": {"strings": ["x" * 65]}}, {"a": {"versions": ["x"]}}, {"a": {"bools": [True]}}, {"a": {"ints": [1], "int": 1}}, {"a": {"ints": list(range(49))}}, {f"a{n}": {"ints": [1, 2]} for n in range(25)}, {f"a{n}": {"ints": [1, 2]} for n in range(24)})])
