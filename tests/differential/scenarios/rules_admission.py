@@ -352,8 +352,8 @@ def tolerations(c: Client) -> None:
     prefix = "scheduler.alpha.kubernetes.io/"
     key = [{"key": "a", "operator": "Exists", "effect": "NoSchedule"}]
     given: list[list[Object]] = [[], key, [{"key": "b", "operator": "Exists"}], [{"operator": "Exists"}]]
-    for annotations in ({"defaultTolerations": '[{"key":"a","operator":"Exists"}]'}, {"defaultTolerations": '{"a":1}'}, {"defaultTolerations": "[1]"}, {"defaultTolerations": "["}, {"defaultTolerations": ""}, {"tolerationsWhitelist": '[{"key":"a","operator":"Exists"}]'}, {"tolerationsWhitelist": '"x"'}, {"tolerationsWhitelist": "[]"}):
-        changes = {f"{prefix}{name}": annotations.get(name) for name in ("defaultTolerations", "tolerationsWhitelist")}
+    for given_by_namespace in ({"defaultTolerations": '[{"key":"a","operator":"Exists"}]'}, {"defaultTolerations": '{"a":1}'}, {"defaultTolerations": "[1]"}, {"defaultTolerations": "["}, {"defaultTolerations": ""}, {"tolerationsWhitelist": '[{"key":"a","operator":"Exists"}]'}, {"tolerationsWhitelist": '"x"'}, {"tolerationsWhitelist": "[]"}):
+        changes = {f"{prefix}{name}": given_by_namespace.get(name) for name in ("defaultTolerations", "tolerationsWhitelist")}
         c.patch(path, {"metadata": {"annotations": changes}}, MERGE, silent=True)
         stored = c.get(path, silent=True).rv
         c.patch(path, {"metadata": {"annotations": {"seen": stored}}}, MERGE, silent=True)
