@@ -253,10 +253,10 @@ def _add_envtest(envtest: argparse.ArgumentParser) -> None:
     place.add_argument("--install", action="store_true", default=None, help="write into the store of setup-envtest")
     envtest.add_argument(
         "--profile",
-        default="envtest",
+        default="apiserver",
         choices=PROFILES,
-        help="the controllers: none (apiserver), those for namespaces and garbage collection (envtest), or all (cluster); "
-        "envtest is the default",
+        help="the controllers: none, as with the real binaries (apiserver, the default), those for namespaces and garbage "
+        "collection (envtest), or all (cluster); a suite chooses another one by FAKEKUBE_PROFILE or --fakekube-profile",
     )
     envtest.add_argument(
         "--controllers", type=_controllers, metavar="*,-NAME,…", help="which controllers run (those of the profile)"

@@ -202,7 +202,8 @@ class Authority:
         )
         for extension in alternatives:
             builder = builder.add_extension(extension, critical=False)
-        key_pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
+        # As k3s writes them: some clients guess the algorithm from the label of the PEM block, which PKCS#8 does not tell.
+        key_pem = key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption()).decode()
         return _Issued(self._sign(builder), key_pem)
 
     def _builder(self, subject: x509.Name, key: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:

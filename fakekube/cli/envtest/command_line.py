@@ -13,6 +13,7 @@ Specified by: k8s.io/kubernetes/cmd/kube-apiserver/app/options (options.go, vali
 from __future__ import annotations
 
 import ipaddress
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +25,10 @@ from fakekube.cli.envtest.flags import FlagError, boolean, integer, mapping, par
 __all__ = ["REFUSED", "CommandLine", "FlagError", "read"]
 
 SECURE_PORT = 6443
+PROFILE_FLAG = "fakekube-profile"
+"""The flag for the profile of the cluster, which only these replacements have."""
+PROFILE_VARIABLE = "FAKEKUBE_PROFILE"
+"""The environment variable for the same."""
 LOOPBACK = "127.0.0.1"
 """The default of --bind-address. That of the real server is all addresses, which would expose a test to the network."""
 
@@ -42,7 +47,7 @@ _SWITCHES = frozenset((
 #: The flags with values that are read here, or whose value may begin with a dash.
 _KNOWN = frozenset((
     "admission-control", "advertise-address", "bind-address", "cert-dir", "emulated-version", "etcd-servers",
-    "feature-gates", "insecure-bind-address", "insecure-port", "runtime-config", "secure-port",
+    "fakekube-profile", "feature-gates", "insecure-bind-address", "insecure-port", "runtime-config", "secure-port",
     "v", "vmodule", "watch-cache-sizes",
 ))  # fmt: skip
 
@@ -69,6 +74,8 @@ class CommandLine:
     """The value of --cert-dir, unless --tls-cert-file is set."""
     etcd: str = ""
     """The value of --etcd-servers."""
+    profile: str = ""
+    """The value of --fakekube-profile, else of FAKEKUBE_PROFILE; "" if there is none."""
     wants: str = "serve"
     """serve, help or version."""
 
@@ -89,6 +96,7 @@ def read(arguments: Sequence[str]) -> CommandLine:
         flags={name.replace("-", "_"): read_value(name, own[name], texts) for name, texts in given.items() if name in own},
     )
     line.etcd = given.get("etcd-servers", [""])[-1]
+    line.profile = given.get(PROFILE_FLAG, [""])[-1] or os.environ.get(PROFILE_VARIABLE, "")
     if "admission-control" in given:
         line.flags.setdefault("enable_admission_plugins", values(given["admission-control"]))
     if not line.flags.get("tls_cert_file") and given.get("cert-dir", [""])[-1]:

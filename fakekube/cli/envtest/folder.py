@@ -85,14 +85,14 @@ def _data_home() -> str:
 
 
 def write_folder(
-    folder: Path, *, version: str, profile: str = "envtest", controllers: Sequence[str] | None = None, control: bool = False
+    folder: Path, *, version: str, profile: str = "apiserver", controllers: Sequence[str] | None = None, control: bool = False
 ) -> None:
     """Writes the replacements to a folder, which is created if necessary. Raises OSError.
 
     Args:
         folder: where to write; files of the same names are replaced.
         version: the output of `--version`, such as v1.36.3.
-        profile: the profile of the cluster.
+        profile: the profile of the cluster, unless the suite chooses another one (`command_line.PROFILE_FLAG`).
         controllers: the argument `controllers` of `Cluster`; None for the controllers of the profile.
         control: whether to serve the control API, /fakekube/v1.
     """

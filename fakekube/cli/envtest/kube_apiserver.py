@@ -40,13 +40,13 @@ _STOP_SECONDS = 0.8
 
 
 def main(
-    arguments: Sequence[str], *, profile: str = "envtest", controllers: Sequence[str] | None = None, control: bool = False
+    arguments: Sequence[str], *, profile: str = "apiserver", controllers: Sequence[str] | None = None, control: bool = False
 ) -> int:
     """Runs the API server until a signal arrives, and returns the exit code.
 
     Args:
         arguments: the command line, without the program.
-        profile: the profile of the cluster.
+        profile: the profile of the cluster, unless the command line or the environment chooses another one.
         controllers: the argument `controllers` of `Cluster`; None for the controllers of the profile.
         control: whether to serve the control API, /fakekube/v1.
     """
@@ -62,7 +62,8 @@ def main(
         if line.wants == "help":
             return _print_help()
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # before it serves, a signal ends the process at once
-        cluster = _started(line, profile, controllers, control)
+        chosen = line.profile or profile
+        cluster = _started(line, chosen, controllers if chosen == profile else None, control)
         ended = _signals()
     except (FlagError, OptionError, StateError, OSError) as problem:
         print(f"Error: {problem}", file=sys.stderr)
@@ -110,11 +111,16 @@ def _started(line: CommandLine, profile: str, controllers: Sequence[str] | None,
     Raises OptionError, also if the port is taken, StateError for a damaged state, and OSError.
     """
     from fakekube.apiserver.options import OptionError, ineffective_flags
+    from fakekube.cli.envtest.command_line import PROFILE_FLAG, PROFILE_VARIABLE, FlagError
     from fakekube.cli.envtest.serving_certificates import serving_files
     from fakekube.cli.envtest.storage import data_folder, restore
     from fakekube.cluster import Cluster
     from fakekube.controllers import PROFILES
 
+    if profile not in PROFILES:
+        raise FlagError(
+            f"the profile of --{PROFILE_FLAG}, or {PROFILE_VARIABLE}, must be one of {', '.join(PROFILES)}: {profile}"
+        )
     ignored = ineffective_flags(line.flags, tls=True, is_local=is_loopback(line.host))  # as the real server ignores them
     flags = {name: value for name, value in line.flags.items() if name not in ignored}
     if line.certificates is not None:

@@ -70,3 +70,9 @@ def test_cryptography_is_imported_lazily() -> None:
     code = "import sys, fakekube.net.certificates; print('cryptography' in sys.modules)"
     output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert output == "False\n"
+
+
+def test_keys_tell_their_algorithm_by_their_label() -> None:
+    given = credentials("127.0.0.1")
+    for key in (given.server_key, given.client_key):
+        assert key.startswith("-----BEGIN EC PRIVATE KEY-----\n")

@@ -26,6 +26,20 @@ KUBE_API_TEST = shlex.split("""
 """)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "variable", "profile"),
+    [
+        ([], "", ""),
+        (["--fakekube-profile=cluster"], "", "cluster"),
+        ([], "envtest", "envtest"),
+        (["--fakekube-profile", "a"], "b", "a"),
+    ],
+)
+def test_a_suite_chooses_the_profile(arguments: list[str], variable: str, profile: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAKEKUBE_PROFILE", variable)
+    assert read(arguments).profile == profile
+
+
 def test_the_command_line_of_envtest() -> None:
     line = read(ENVTEST)
     assert (line.host, line.port, line.certificates) == ("127.0.0.1", 2, Path("C"))

@@ -40,7 +40,7 @@ def test_server_with_parent_or_connections_keeps_running(
     assert not wait(monkeypatch, threading.Event(), connected=SimpleNamespace(is_connected=connected))
 
 
-@pytest.mark.parametrize("argument", ["--secure-port=0", "--secure-port"])
+@pytest.mark.parametrize("argument", ["--secure-port=0", "--secure-port", "--fakekube-profile=none"])
 def test_invalid_command_line_is_a_one_line_error(argument: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert kube_apiserver.main([argument]) == 1
     assert capsys.readouterr().err.count("\n") == 1
