@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tests.differential.client import APPLY, JSON, JSON_PATCH, MERGE, STRATEGIC, Client
-from tests.differential.definitions import definition, make, obj, served
+from tests.differential.definitions import CRDS, definition, make, obj, served, where
+from tests.differential.pacing import until
 from tests.differential.registry import scenario
 
 STRICT = {"fieldValidation": "Strict"}
@@ -338,3 +339,65 @@ def constants_of_the_wrong_type(c: Client) -> None:
         patches = {"patchType": "JSONPatch", "jsonPatch": {"expression": source}}
         spec = {"reinvocationPolicy": "Never", "matchConstraints": matches, "mutations": [patches]}
         c.post(f"{root}/mutatingadmissionpolicies", {"metadata": {"name": name}, "spec": spec}, DRY)
+
+
+@scenario
+def managers_of_a_version_that_the_definition_has_lost(c: Client) -> None:
+    """An apply cannot convert to it; every other write drops all managers."""
+    body = definition(c)
+    (first,) = body["spec"]["versions"]
+    both = [{**first, "storage": True}, {**first, "name": "v2", "storage": False}]
+    body["spec"]["versions"] = both
+    with served(c, body):
+        path, older = where(c, body, "v2"), where(c, body, "v1")
+        name = f"{CRDS}/{body['metadata']['name']}"
+        applied = {"apiVersion": f"{body['spec']['group']}/v1", "kind": "Widget", "spec": {"x": 1}}
+        for one in "abcde":
+            c.patch(f"{older}/{one}", {**applied, "metadata": {"name": one}}, APPLY, {"fieldManager": "first"})
+        c.patch(name, {"spec": {"versions": [{**both[0], "storage": False}, {**both[1], "storage": True}]}}, MERGE)
+        until(lambda: c.get(f"{path}/a", silent=True).status == 200)
+        for one in "abcde":
+            c.put(f"{path}/{one}", c.get(f"{path}/{one}", silent=True).body, {"fieldManager": "migrator"})
+        c.patch(f"{name}/status", {"status": {"storedVersions": ["v2"]}}, MERGE)
+        c.patch(name, {"spec": {"versions": [{**both[1], "storage": True}]}}, MERGE)
+        until(lambda: c.get(f"{older}/a", silent=True).status == 404)
+        c.get(f"{path}/a")
+        applied["apiVersion"] = f"{body['spec']['group']}/v2"
+        for manager in ("first", "second"):
+            for query in ({}, {"force": "true"}, DRY):
+                c.patch(f"{path}/a", {**applied, "metadata": {"name": "a"}}, APPLY, {"fieldManager": manager, **query})
+        c.patch(f"{path}/b", {"spec": {"y": 1}}, MERGE, {"fieldManager": "merging"})
+        c.patch(f"{path}/b", {"spec": {"y": 2}}, MERGE, {"fieldManager": "merging"})
+        c.patch(f"{path}/b", {**applied, "metadata": {"name": "b"}}, APPLY, {"fieldManager": "first"})
+        c.patch(f"{path}/c", [{"op": "add", "path": "/spec/y", "value": 1}], JSON_PATCH, {"fieldManager": "patching"})
+        c.put(f"{path}/d", {**c.get(f"{path}/d", silent=True).body, "spec": {"y": 1}}, {"fieldManager": "putting"})
+        c.put(f"{path}/e", c.get(f"{path}/e", silent=True).body, {"fieldManager": "putting"})
+
+
+@scenario
+def managers_of_versions_that_no_definition_has(c: Client) -> None:
+    """Of the group and of another one, set by hand."""
+    body = definition(c)
+    with served(c, body):
+        path, group = where(c, body), body["spec"]["group"]
+        for number, version in enumerate((f"{group}/v9", "other.example.com/v1", "v1", "a/b/c", group, f"{group}/v1")):
+            by_hand = {
+                "manager": "hand",
+                "operation": "Update",
+                "apiVersion": version,
+                "time": "2020-01-01T00:00:00Z",
+                "fieldsType": "FieldsV1",
+                "fieldsV1": {"f:spec": {"f:x": {}}},
+            }
+            widget = {"apiVersion": f"{group}/v1", "kind": "Widget", "spec": {"x": 1}}
+            name = f"w{number}"
+            c.post(path, {**widget, "metadata": {"name": name, "managedFields": [by_hand]}})
+            c.put(f"{path}/{name}", with_managers(c, f"{path}/{name}", by_hand))
+            c.put(f"{path}/{name}", {**with_managers(c, f"{path}/{name}", by_hand), "spec": {"x": 2}})
+            c.patch(f"{path}/{name}", {**widget, "metadata": {"name": name}}, APPLY, {"fieldManager": "applying"})
+
+
+def with_managers(c: Client, path: str, *managers: dict[str, Any]) -> dict[str, Any]:
+    """The object at a path, with these managedFields."""
+    body: dict[str, Any] = c.get(path, silent=True).body
+    return {**body, "metadata": {**body["metadata"], "managedFields": list(managers)}}

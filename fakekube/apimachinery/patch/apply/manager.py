@@ -32,6 +32,7 @@ from fakekube.apimachinery.schema.model import Type
 from fakekube.apimachinery.schema.unstructured import from_unstructured
 from fakekube.apimachinery.schema.walk import DecodeError
 from fakekube.apimachinery.schema.zero import zero
+from fakekube.base.golang.quoting import go_quote
 
 Object = dict[str, Any]
 
@@ -330,9 +331,20 @@ class FieldManager:
             return typed
         found = self._other_version(typed.value, typed.api_version, version) if self._other_version else None
         if found is None:
-            raise UnknownVersion
+            raise self._unknown_version(version)
         value, type = found
         return Typed(value, version, self._atom_of(type)).check()
+
+    def _unknown_version(self, version: str) -> UnknownVersion | TypingError:
+        """Returns the error for a version that the kind does not have.
+
+        Managers of such a version are dropped; not so for custom resources, whose converter has another error (crConverter).
+        """
+        if not self._custom:
+            return UnknownVersion()
+        if version.rpartition("/")[0] == self._api_version.rpartition("/")[0]:
+            return TypingError(f"request to convert CR to an invalid group/version: {version}")
+        return TypingError(f"{self._gvk} is unstructured and is not suitable for converting to {go_quote(version)}")
 
     def _atom_of(self, type: Type) -> Atom:
         if not self._custom:
