@@ -1,6 +1,6 @@
 """The recordings in `fixtures/recorded`: what each was played to, and how it is read, written and played.
 
-A recording is the exchanges of the scenarios of one module with the reference, kube-apiserver v1.36.3, which was started
+A recording is the exchanges of the scenarios of one module with the reference, kube-apiserver of its minor, which was started
 with the flags that stand beside it.
 """
 
@@ -56,6 +56,8 @@ class Recording:
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
     compaction_interval: float | None = None
     """Seconds; of fakekube, beside `profile` and `feature_gates`."""
+    version: str = "1.36"
+    """The minor of the reference, and of fakekube."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """Other options of fakekube's Cluster: what `flags` say to kube-apiserver."""
 
@@ -90,11 +92,10 @@ class Recording:
         """A fresh cluster of ours, as the recording wants it, with its clock held; its controllers work, if it has any."""
         if "certificates" in self.features:
             folder = _certificates()
-            with Cluster(profile=self.profile, **_trusting(folder)) as cluster:
+            with Cluster(profile=self.profile, version=self.version, **_trusting(folder)) as cluster:
                 yield HttpTransport(cluster.url.replace("://", f"://{TOKEN}@"), folder)
             return
-        cluster = Cluster(
-            profile=self.profile, feature_gates=self.feature_gates, compaction_interval=self.compaction_interval, **self.options
+        cluster = Cluster(profile=self.profile, version=self.version, feature_gates=self.feature_gates, compaction_interval=self.compaction_interval, **self.options
         )
         cluster.clock.hold()
         cluster._settings.too_large_resource_version_wait = _REVISION_WAIT
@@ -165,6 +166,7 @@ RECORDINGS = {
         Recording("rules/admission", "rules_admission", flags=f"--enable-admission-plugins={_PLUGINS}", options={"enable_admission_plugins": _PLUGINS}),
         Recording("rules/dual-stack", "rules_core", word="services", flags=f"--service-cluster-ip-range={_RANGES}", options={"service_cluster_ip_range": _RANGES}),
         Recording("rules/gates", "rules_gates", flags="--feature-gates=" + ",".join(f"{gate}={str(on).lower()}" for gate, on in GATES.items()), feature_gates=GATES),
+        *(Recording(f"v1.37/rules/{name}", f"rules_{name}", version="1.37") for name in _RULES),
         Recording("random-open", "random:open:250"),
         Recording(
             "cbor/negotiation", "negotiation", flags="--feature-gates=CBORServingAndStorage=true",

@@ -28,7 +28,7 @@ class _Bounds(NamedTuple):
 
 
 def _named(names: str, first: int) -> Mapping[str, int]:
-    return {name: number for number, name in enumerate(names.split(), first)}
+    return {name: number for number, name in enumerate(names.split(","), first)}
 
 
 #: The fields of a schedule: minute, hour, day of the month, month, day of the week.
