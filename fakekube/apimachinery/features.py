@@ -75,12 +75,20 @@ class FeatureGates:
             self._set(changed)
 
     def enabled(self, name: str) -> bool:
-        """Reports whether a gate is on; False for one that the minor does not know."""
+        """Reports whether a gate is on.
+
+        A gate that is gone has the value that it had in the last minor; one that comes later is off.
+        """
         found = self._enabled.get(name)
         if found is None:
-            known = name in self._of_minor
-            found = self._enabled[name] = self.spec(name).default if known else False
+            found = self._enabled[name] = self.spec(name).default if name in self._of_minor else self._last_value(name)
         return found
+
+    def _last_value(self, name: str) -> bool:
+        for minor in reversed(list(data.RELEASES)):
+            if _number(minor) < _number(self._version) and name in data.minor(minor).features:
+                return _spec(data.minor(minor).features[name], _number(minor)).default
+        return False
 
     def spec(self, name: str) -> FeatureSpec:
         """Returns stage, default and lock of a gate in the emulated minor. Raises KeyError for an unknown one."""

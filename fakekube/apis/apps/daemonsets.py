@@ -51,11 +51,11 @@ class DaemonSetStrategy(Strategy):
             strategy["rollingUpdate"] = {"maxUnavailable": 0, "maxSurge": 0, **strategy["rollingUpdate"]}
 
     def prepare_for_create(self, context: WriteContext, obj: Object) -> None:
-        pod_template_spec.drop_disabled(obj["spec"]["template"])
+        pod_template_spec.drop_disabled(context.emulation, obj["spec"]["template"])
         obj["metadata"]["annotations"][DEPRECATED_TEMPLATE_GENERATION] = str(max(template_generation(obj), 1))
 
     def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
-        pod_template_spec.drop_disabled(obj["spec"]["template"], old["spec"]["template"])
+        pod_template_spec.drop_disabled(context.emulation, obj["spec"]["template"], old["spec"]["template"])
         generation = template_generation(old)
         if spec_as_stored(context, obj, old)["template"] != old["spec"]["template"]:
             generation += 1

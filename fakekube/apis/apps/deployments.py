@@ -45,10 +45,10 @@ class DeploymentStrategy(Strategy):
             rolling.setdefault("maxSurge", "25%")
 
     def prepare_for_create(self, context: WriteContext, obj: Object) -> None:
-        pod_template_spec.drop_disabled(obj["spec"]["template"])
+        pod_template_spec.drop_disabled(context.emulation, obj["spec"]["template"])
 
     def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
-        pod_template_spec.drop_disabled(obj["spec"]["template"], old["spec"]["template"])
+        pod_template_spec.drop_disabled(context.emulation, obj["spec"]["template"], old["spec"]["template"])
         meta, before = obj["metadata"], old["metadata"]
         if (meta.get("annotations") or {}) != (before.get("annotations") or {}):
             meta["generation"] = before.get("generation", 0) + 1

@@ -38,10 +38,10 @@ class _Replicated(Strategy):
     generation = True
 
     def prepare_for_create(self, context: WriteContext, obj: Object) -> None:
-        pod_template_spec.drop_disabled(obj["spec"].get("template"))
+        pod_template_spec.drop_disabled(context.emulation, obj["spec"].get("template"))
 
     def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
-        pod_template_spec.drop_disabled(obj["spec"].get("template"), old["spec"].get("template"))
+        pod_template_spec.drop_disabled(context.emulation, obj["spec"].get("template"), old["spec"].get("template"))
 
     def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
         found = pod_template_spec.name_warnings(obj["metadata"]["name"]) if old is None else []

@@ -66,12 +66,10 @@ class StatefulSetStrategy(Strategy):
             claim.update(kind="PersistentVolumeClaim", apiVersion="v1")  # the value that the client sends is ignored
 
     def prepare_for_create(self, context: WriteContext, obj: Object) -> None:
-        _drop_max_unavailable(obj, None)
-        pod_template_spec.drop_disabled(obj["spec"]["template"])
+        pod_template_spec.drop_disabled(context.emulation, obj["spec"]["template"])
 
     def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
-        _drop_max_unavailable(obj, old)
-        pod_template_spec.drop_disabled(obj["spec"]["template"], old["spec"]["template"])
+        pod_template_spec.drop_disabled(context.emulation, obj["spec"]["template"], old["spec"]["template"])
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
         return _validate_spec(obj["spec"], pod_template_spec.validation_options(None), new=True)
@@ -102,13 +100,6 @@ class StatefulSetStrategy(Strategy):
 
     def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
         return [("status",)]
-
-
-def _drop_max_unavailable(obj: Object, old: Object | None) -> None:
-    """Drops maxUnavailable, as the feature gate MaxUnavailableStatefulSet is disabled in 1.36."""
-    before = ((old or {}).get("spec") or {}).get("updateStrategy") or {}
-    if "maxUnavailable" not in (before.get("rollingUpdate") or {}):
-        (obj["spec"]["updateStrategy"].get("rollingUpdate") or {}).pop("maxUnavailable", None)
 
 
 def _validate_spec(

@@ -36,10 +36,12 @@ class CronJobStrategy(Strategy):
         pod_template_spec.default_template(_job_spec(obj)["template"])
 
     def prepare_for_create(self, context: WriteContext, obj: Object) -> None:
-        pod_template_spec.drop_disabled(_job_spec(obj)["template"])
+        pod_template_spec.drop_disabled(context.emulation, _job_spec(obj)["template"])
 
     def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
-        pod_template_spec.drop_disabled(_job_spec(obj)["template"], old["spec"]["jobTemplate"]["spec"]["template"])
+        pod_template_spec.drop_disabled(
+            context.emulation, _job_spec(obj)["template"], old["spec"]["jobTemplate"]["spec"]["template"]
+        )
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
         errors = _validate_spec(obj["spec"], None, pod_template_spec.validation_options(None))

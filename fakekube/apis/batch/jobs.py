@@ -59,10 +59,10 @@ class JobStrategy(Strategy):
     def prepare_for_create(self, context: WriteContext, obj: Object) -> None:
         if not obj["spec"].get("manualSelector"):
             _generate_selector(obj)
-        pod_template_spec.drop_disabled(obj["spec"]["template"])
+        pod_template_spec.drop_disabled(context.emulation, obj["spec"]["template"])
 
     def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
-        pod_template_spec.drop_disabled(obj["spec"]["template"], old["spec"]["template"])
+        pod_template_spec.drop_disabled(context.emulation, obj["spec"]["template"], old["spec"]["template"])
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
         return _validate(obj, pod_template_spec.validation_options(None), with_domain=True)

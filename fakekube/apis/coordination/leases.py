@@ -12,7 +12,6 @@ from fakekube.apis.validation.checks import label_name, non_negative
 
 __all__ = ["LeaseStrategy"]
 
-ELECTION_GATE = "CoordinatedLeaderElection"
 STRATEGIES = ("OldestEmulationVersion",)
 
 
@@ -22,12 +21,6 @@ class LeaseStrategy(Strategy):
     create_on_update = True
     unconditional_update = False
     standard_finalizers = False
-
-    def prepare_for_create(self, context: WriteContext, obj: Object) -> None:
-        _drop_election(context, obj.get("spec") or {}, {})
-
-    def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
-        _drop_election(context, obj.get("spec") or {}, old.get("spec") or {})
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
         spec = obj.get("spec") or {}
@@ -41,14 +34,6 @@ class LeaseStrategy(Strategy):
         if spec.get("preferredHolder") and not strategy:
             errors.append(forbidden("spec.preferredHolder", "may only be specified if `strategy` is defined"))
         return errors
-
-
-def _drop_election(context: WriteContext, spec: Object, old_spec: Object) -> None:
-    """Drops fields of coordinated leader election, unless the feature is enabled or the old object has them."""
-    if not context.services.enabled(ELECTION_GATE):
-        for field in ("strategy", "preferredHolder"):
-            if old_spec.get(field) is None:
-                spec.pop(field, None)
 
 
 def _strategy(strategy: str, path: str) -> list[FieldError]:

@@ -10,14 +10,15 @@ from typing import Any
 
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import forbidden, invalid, not_supported
+from fakekube.apimachinery.features import Emulation
 from fakekube.apimachinery.selectors import LabelSelector, SelectorError, from_label_selector
 from fakekube.apis.core.pods.annotations import pod_annotations, validate_profiles_match
 from fakekube.apis.core.pods.defaults import default_pod_spec
-from fakekube.apis.core.pods.disabled_fields import drop_disabled_fields
 from fakekube.apis.core.pods.spec import validate_pod_spec
 from fakekube.apis.core.pods.v1_conversion import drop_old_annotations
 from fakekube.apis.core.pods.validation_options import NEW_TEMPLATE, ValidationOptions
 from fakekube.apis.core.pods.warnings import template_warnings
+from fakekube.apis.disabled_fields import drop_disabled_pod_fields
 from fakekube.apis.rest.strategy import Object
 from fakekube.apis.validation import names, selectors
 from fakekube.apis.validation.objectmeta import validate_annotations, validate_labels
@@ -38,10 +39,10 @@ def default_template(template: Object) -> None:
         drop_old_annotations(template["metadata"])
 
 
-def drop_disabled(template: Object | None, old: Object | None = None) -> None:
+def drop_disabled(emulation: Emulation, template: Object | None, old: Object | None = None) -> None:
     """Drops fields whose feature gates are disabled."""
     if template is not None:
-        drop_disabled_fields(template.get("spec") or {}, (old or {}).get("spec"))
+        drop_disabled_pod_fields(emulation, template.get("spec") or {}, (old or {}).get("spec"))
 
 
 def validation_options(old: Object | None, selector: Part | None = None) -> ValidationOptions:

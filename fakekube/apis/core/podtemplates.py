@@ -20,10 +20,10 @@ class PodTemplateStrategy(Strategy):
         pod_template_spec.default_template(obj.setdefault("template", {}))
 
     def prepare_for_create(self, context: WriteContext, obj: Object) -> None:
-        pod_template_spec.drop_disabled(obj["template"])
+        pod_template_spec.drop_disabled(context.emulation, obj["template"])
 
     def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
-        pod_template_spec.drop_disabled(obj["template"], old["template"])
+        pod_template_spec.drop_disabled(context.emulation, obj["template"], old["template"])
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
         return pod_template_spec.validate_template(obj["template"], "template", pod_template_spec.validation_options(None))

@@ -69,14 +69,12 @@ class ResourceSliceStrategy(Strategy):
     delete_returns_object = True
 
     def prepare_for_create(self, context: WriteContext, obj: Object) -> None:
-        _drop_alpha(obj, {})
         self._date_taints(context, obj)
 
     def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
         self._date_taints(context, obj)
         if spec_as_stored(context, obj, old) != old.get("spec"):  # the generation has counted the dropped fields
             obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
-        _drop_alpha(obj, old)
 
     @staticmethod
     def _date_taints(context: WriteContext, obj: Object) -> None:
@@ -100,20 +98,6 @@ class ResourceSliceStrategy(Strategy):
 def _devices(obj: Object) -> Sequence[Object]:
     found: Sequence[Object] = (obj.get("spec") or {}).get("devices") or ()
     return found
-
-
-def _drop_alpha(obj: Object, old: Object) -> None:
-    if not any(device.get("nodeAllocatableResourceMappings") for device in _devices(old)):
-        for device in _devices(obj):
-            device.pop("nodeAllocatableResourceMappings", None)
-    if not any(name in attribute for attribute in _attributes(old) for name in LISTS):
-        for attribute in _attributes(obj):
-            for name in LISTS:
-                attribute.pop(name, None)
-
-
-def _attributes(obj: Object) -> list[Object]:
-    return [attribute for device in _devices(obj) for attribute in (device.get("attributes") or {}).values()]
 
 
 def _spec(spec: Object, old: Object | None) -> list[FieldError]:

@@ -41,13 +41,7 @@ class CSIDriverStrategy(Strategy):
         if not spec.get("volumeLifecycleModes"):
             spec["volumeLifecycleModes"] = ["Persistent"]
 
-    def prepare_for_create(self, context: WriteContext, obj: Object) -> None:
-        if not context.services.enabled(LIMIT_SCALING_GATE):
-            obj["spec"].pop("preventPodSchedulingIfMissing", None)
-
     def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
-        if old["spec"].get("preventPodSchedulingIfMissing") is None:
-            self.prepare_for_create(context, obj)
         if not same(obj["spec"], old["spec"]):
             obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 

@@ -40,7 +40,7 @@ def test_gates_are_refused(gates: dict[str, bool], text: str) -> None:
 
 
 def test_all_alpha_and_all_beta_leave_what_is_set_by_name() -> None:
-    alpha = emulation("1.36", {"AllAlpha": True, "GangScheduling": False}).gates
+    alpha = emulation("1.36", {"AllAlpha": True, "GangScheduling": False, "WorkloadAwarePreemption": False}).gates
     assert alpha.enabled("AllAlpha")
     assert (alpha.enabled("GenericWorkload"), alpha.enabled("GangScheduling")) == (True, False)
     assert alpha.enabled("CoordinatedLeaderElection") is False  # beta, and off by default

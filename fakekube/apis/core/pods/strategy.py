@@ -19,7 +19,6 @@ from fakekube.apis.core.pods.annotations import (
 )
 from fakekube.apis.core.pods.containers import image_without_padding
 from fakekube.apis.core.pods.defaults import default_pod, default_pod_requests, default_pod_spec
-from fakekube.apis.core.pods.disabled_fields import drop_disabled_fields, drop_disabled_status
 from fakekube.apis.core.pods.qos import qos_class
 from fakekube.apis.core.pods.resize import keep_all_but_resources, refusal, validate_resize
 from fakekube.apis.core.pods.security_context import apparmor_profile
@@ -28,6 +27,7 @@ from fakekube.apis.core.pods.v1_conversion import drop_old_annotations, raise_gr
 from fakekube.apis.core.pods.validation_options import NEW_POD, ValidationOptions, pod_affinity_terms
 from fakekube.apis.core.pods.visitor import NIL_PATH, containers
 from fakekube.apis.core.pods.warnings import pod_warnings
+from fakekube.apis.disabled_fields import drop_disabled_pod_fields, drop_disabled_pod_status
 from fakekube.apis.rest.strategy import Object, Strategy, WriteContext, keep_all_but, keep_metadata, restore, spec_as_stored
 from fakekube.apis.validation import ip, names
 from fakekube.apis.validation.to_internal import diff
@@ -69,14 +69,14 @@ class PodStrategy(Strategy):
 
     def prepare_for_create(self, context: WriteContext, obj: Object) -> None:
         spec, meta, status = obj["spec"], obj["metadata"], obj["status"]
-        drop_disabled_fields(spec, None)
+        drop_disabled_pod_fields(context.emulation, spec, None)
         if spec.get("schedulingGates"):
             status["conditions"] = [_scheduling_gated(context)]
         _merge_label_keys(spec, meta.get("labels") or {})
         _profiles_from_annotations(context, meta.get("annotations") or {}, spec)
 
     def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
-        drop_disabled_fields(obj["spec"], old["spec"])
+        drop_disabled_pod_fields(context.emulation, obj["spec"], old["spec"])
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
         spec = obj["spec"]
@@ -225,7 +225,7 @@ class PodStatusStrategy(Strategy):
         if not status.get("qosClass"):
             restore(status, before, "qosClass")
         _keep_observed_generations(status, before)
-        drop_disabled_status(status)
+        drop_disabled_pod_status(context.emulation, status, before)
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         errors = _annotation_changes(obj, old, _validation_options(old))
@@ -270,7 +270,7 @@ class EphemeralContainersStrategy(Strategy):
         obj["spec"] = dict(old["spec"])
         restore(obj["spec"], sent, "ephemeralContainers")
         keep_metadata(obj, old)
-        drop_disabled_fields(obj["spec"], old["spec"])
+        drop_disabled_pod_fields(context.emulation, obj["spec"], old["spec"])
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         if MIRROR_POD_ANNOTATION_KEY in (old["metadata"].get("annotations") or {}):
@@ -311,7 +311,7 @@ class ResizeStrategy(Strategy):
         if obj["spec"] is not sent:
             keep_all_but(obj, old, "spec")
             keep_metadata(obj, old)
-        drop_disabled_fields(obj["spec"], old["spec"])
+        drop_disabled_pod_fields(context.emulation, obj["spec"], old["spec"])
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         refused = refusal(old)

@@ -26,6 +26,7 @@ from fakekube.apimachinery.codecs.document import Document
 from fakekube.apimachinery.errors import StatusError, status
 from fakekube.apimachinery.errors import field as fields
 from fakekube.apimachinery.schema import printing
+from fakekube.apis.disabled_fields import drop_disabled_fields
 from fakekube.apis.rest.strategy import Object, Strategy
 from fakekube.apis.validation import names, objectmeta
 from fakekube.apiserver.registry.generic import versions
@@ -249,6 +250,7 @@ def _prepared_for_create(scope: Scope, obj: Object, check: Check) -> Object:
         strategy.reset_status(obj)
     if strategy.generation:
         meta["generation"] = 1
+    drop_disabled_fields(context.emulation, scope.resource.group, scope.resource.plural, obj, None)
     strategy.prepare_for_create(context, obj)
     namespaced = scope.resource.namespaced
     errors: list[fields.FieldError] = []
@@ -377,6 +379,8 @@ def _prepared_for_update(scope: Scope, obj: Object, document: Document, check: C
     _keep(meta, old["metadata"], "generation")
     if strategy.has_status:
         _keep(obj, old, "status")
+    written = scope.resource.plural if not context.subresource else f"{scope.resource.plural}/{context.subresource}"
+    drop_disabled_fields(context.emulation, scope.resource.group, written, obj, old)
     strategy.prepare_for_update(context, obj, old)
     if strategy.generation and spec_changed(scope, obj, old):
         meta["generation"] = old["metadata"].get("generation", 0) + 1

@@ -1,0 +1,321 @@
+"""Fields whose feature gate is off: a write drops them, unless the old object uses the feature.
+
+`FIELDS` has a row a gate and resource: the paths of its fields. While the gate is off and the old object has none of them, they
+are removed from the new object before its strategy prepares it. In a path `[]` stands for the items of a list, `{}` for the values
+of a map, `(a|b)` for several fields, and `?` behind a field means that it is removed with its last member. A row of a gate that a
+minor does not know has no effect there, since the minor's types do not have the fields either.
+
+Invariant: an object without such fields is only read.
+
+Specified by: pkg/registry/**/strategy.go and pkg/api/**/util.go (the functions dropDisabled…).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+from fakekube.apimachinery.features import Emulation
+
+Object = dict[str, Any]
+
+
+@dataclass(slots=True, frozen=True)
+class GatedFields:
+    """The fields of one gate in objects of one kind."""
+
+    gate: str
+    paths: tuple[str, ...]
+    used_by: tuple[str, ...] = ()
+    """The paths that show that the old object uses the feature; by default those of the fields."""
+
+
+def _gated(gate: str, *paths: str, used_by: tuple[str, ...] = ()) -> GatedFields:
+    return GatedFields(gate, paths, used_by)
+
+
+_CONTAINERS: Final = "(containers|initContainers|ephemeralContainers)[]"
+_PROBES: Final = "(livenessProbe|readinessProbe|startupProbe)"
+_AFFINITIES: Final = "affinity.(podAffinity|podAntiAffinity)"
+_TERMS: Final = (
+    f"{_AFFINITIES}.requiredDuringSchedulingIgnoredDuringExecution[]",
+    f"{_AFFINITIES}.preferredDuringSchedulingIgnoredDuringExecution[].podAffinityTerm",
+)
+_USERS: Final = "volumes[].(secret|configMap|downwardAPI|projected)"
+_STATUSES: Final = "(containerStatuses|initContainerStatuses|ephemeralContainerStatuses)[]"
+
+#: Of a pod's spec (dropDisabledFields).
+POD_SPEC: Final = (
+    _gated("UserNamespacesSupport", "hostUsers"),
+    _gated("SupplementalGroupsPolicy", "securityContext.supplementalGroupsPolicy"),
+    _gated("PodLevelResources", "resources"),
+    _gated("ProcMountType", f"{_CONTAINERS}.securityContext.procMount"),
+    _gated("MatchLabelKeysInPodTopologySpread", "topologySpreadConstraints[].matchLabelKeys"),
+    _gated(
+        "MatchLabelKeysInPodAffinity",
+        *(f"{term}.{field}" for term in _TERMS for field in ("matchLabelKeys", "mismatchLabelKeys")),
+    ),
+    _gated("DynamicResourceAllocation", f"{_CONTAINERS}.resources.claims", "resourceClaims", used_by=("resourceClaims",)),
+    _gated("ClusterTrustBundleProjection", "volumes[].projected.sources[].clusterTrustBundle"),
+    _gated("PodCertificateRequest", "volumes[].projected.sources[].podCertificate"),
+    _gated(
+        "AtomicWriteVolumeUserFields",
+        f"{_USERS}.defaultUser",
+        f"{_USERS}.items[].user",
+        "volumes[].projected.sources[].(secret|configMap|downwardAPI).items[].user",
+        "volumes[].projected.sources[].(serviceAccountToken|clusterTrustBundle|podCertificate).user",
+    ),
+    _gated("GenericWorkload", "schedulingGroup"),
+    _gated("GenericWorkload", "workloadRef"),
+    _gated("GRPCContainerProbeTLS", f"{_CONTAINERS}.{_PROBES}.grpc.mode"),
+    _gated("EvictionRequestAPI", "evictionResponders"),
+    _gated("InPlacePodVerticalScaling", f"{_CONTAINERS}.resizePolicy"),
+    _gated("ContainerRestartRules", f"{_CONTAINERS}.restartPolicyRules"),
+    _gated("RecursiveReadOnlyMounts", f"{_CONTAINERS}.volumeMounts[].recursiveReadOnly"),
+    _gated("EmptyDirVolumeMode", "volumes[].emptyDir.mode"),
+    _gated("VolumeBindMountOptions", f"{_CONTAINERS}.volumeMounts[].bindMountOptions"),
+    _gated("HostnameOverride", "hostnameOverride"),
+    _gated("EnvFiles", f"{_CONTAINERS}.env[].valueFrom.fileKeyRef"),
+    _gated("SELinuxChangePolicy", "securityContext.seLinuxChangePolicy"),
+    _gated("ContainerStopSignals", f"{_CONTAINERS}.lifecycle?.stopSignal"),
+    _gated(
+        "H2CContainerProbe",
+        f"{_CONTAINERS}.{_PROBES}.httpGet.protocol",
+        f"{_CONTAINERS}.lifecycle.(postStart|preStop).httpGet.protocol",
+    ),
+)
+
+#: Of a pod's status (dropDisabledPodStatusFields).
+POD_STATUS: Final = (
+    _gated("InPlacePodLevelResourcesVerticalScaling", "(resources|allocatedResources)"),
+    _gated("InPlacePodVerticalScaling", f"{_STATUSES}.(resources|allocatedResources)"),
+    _gated("DynamicResourceAllocation", "resourceClaimStatuses"),
+    _gated("DRAExtendedResource", "extendedResourceClaimStatus"),
+    _gated("RecursiveReadOnlyMounts", f"{_STATUSES}.volumeMounts"),
+    _gated("ResourceHealthStatus", f"{_STATUSES}.allocatedResourcesStatus"),
+    _gated("ResourceHealthStatusMessage", f"{_STATUSES}.allocatedResourcesStatus[].resources[].message"),
+    _gated("SupplementalGroupsPolicy", f"{_STATUSES}.user"),
+    _gated("PodObservedGenerationTracking", "observedGeneration", "conditions[].observedGeneration"),
+    _gated("ImageVolumeWithDigest", f"{_STATUSES}.volumeMounts[].volumeStatus"),
+    _gated("DRANodeAllocatableResources", "nodeAllocatableResourceClaimStatuses"),
+    _gated("CSIVolumeHealth", "volumeHealth"),
+)
+
+_REQUESTS: Final = "devices.requests[]"
+_CLAIM_SPEC: Final = (
+    ("DRAPrioritizedList", (f"{_REQUESTS}.firstAvailable",)),
+    ("DRADeviceTaints", (f"{_REQUESTS}.exactly.tolerations", f"{_REQUESTS}.firstAvailable[].tolerations")),
+    ("DRAAdminAccess", (f"{_REQUESTS}.exactly.adminAccess",)),
+    (
+        "DRAConsumableCapacity",
+        ("devices.constraints[].distinctAttribute", f"{_REQUESTS}.exactly.capacity", f"{_REQUESTS}.firstAvailable[].capacity"),
+    ),
+    ("DRADerivedAttributes", (f"{_REQUESTS}.exactly.derivedAttributes", f"{_REQUESTS}.firstAvailable[].derivedAttributes")),
+)
+_RESULTS: Final = "status.allocation.devices.results[]"
+
+
+def _claim_spec(at: str) -> tuple[GatedFields, ...]:
+    return tuple(_gated(gate, *(f"{at}.{path}" for path in paths)) for gate, paths in _CLAIM_SPEC)
+
+
+#: (group, resource or resource/subresource) → its gated fields.
+FIELDS: Final[Mapping[tuple[str, str], tuple[GatedFields, ...]]] = {
+    ("", "persistentvolumes"): (_gated("VolumeAttributesClass", "spec.volumeAttributesClassName"),),
+    ("", "persistentvolumeclaims"): (_gated("VolumeAttributesClass", "spec.volumeAttributesClassName"),),
+    ("", "persistentvolumeclaims/status"): (
+        _gated("VolumeAttributesClass", "status.(currentVolumeAttributesClassName|modifyVolumeStatus)"),
+        _gated("RecoverVolumeExpansionFailure", "status.(allocatedResources|allocatedResourceStatuses)"),
+        _gated("CSIVolumeHealth", "status.healthStatus"),
+    ),
+    ("", "nodes"): (_gated("InPlacePodVerticalScalingSchedulerPreemption", "spec.podPreemptionPolicy"),),
+    ("", "nodes/status"): (
+        _gated("SupplementalGroupsPolicy", "status.features"),
+        _gated("NodeDeclaredFeatures", "status.declaredFeatures"),
+        _gated("KubeletInUserNamespace", "status.nodeInfo.runningInUserNamespace"),
+    ),
+    ("apps", "statefulsets"): (
+        _gated("MaxUnavailableStatefulSet", "spec.updateStrategy.rollingUpdate.maxUnavailable"),
+    ),
+    ("apps", "deployments/status"): (_gated("DeploymentReplicaSetTerminatingReplicas", "status.terminatingReplicas"),),
+    ("apps", "replicasets/status"): (_gated("DeploymentReplicaSetTerminatingReplicas", "status.terminatingReplicas"),),
+    ("autoscaling", "horizontalpodautoscalers"): (
+        _gated("HPAConfigurableTolerance", "spec.behavior.(scaleUp|scaleDown).tolerance"),
+    ),
+    ("batch", "jobs"): (
+        _gated("JobManagedBy", "spec.managedBy"),
+        _gated("WorkloadWithJob", "spec.scheduling"),
+    ),
+    ("batch", "cronjobs"): (
+        _gated("JobManagedBy", "spec.jobTemplate.spec.managedBy"),
+        _gated("WorkloadWithJob", "spec.jobTemplate.spec.scheduling"),
+    ),
+    ("coordination.k8s.io", "leases"): (
+        _gated("CoordinatedLeaderElection", "spec.strategy"),
+        _gated("CoordinatedLeaderElection", "spec.preferredHolder"),
+    ),
+    ("discovery.k8s.io", "endpointslices"): (
+        _gated("PreferSameTrafficDistribution", "endpoints[].hints.forNodes"),
+    ),
+    ("resource.k8s.io", "deviceclasses"): (_gated("DRAExtendedResource", "spec.extendedResourceName"),),
+    ("resource.k8s.io", "resourceclaims"): _claim_spec("spec"),
+    ("resource.k8s.io", "resourceclaimtemplates"): _claim_spec("spec.spec"),
+    ("resource.k8s.io", "resourceclaims/status"): (
+        _gated("DRAResourceClaimDeviceStatus", "status.devices"),
+        _gated("DRAConsumableCapacity", f"{_RESULTS}.(shareID|consumedCapacity)", "status.devices[].shareID"),
+        _gated("DRADeviceBindingConditions", f"{_RESULTS}.(bindingConditions|bindingFailureConditions)"),
+        _gated("DRAOptionalNodeOperations", f"{_RESULTS}.skipNodeOperations"),
+    ),
+    ("resource.k8s.io", "resourceslices"): (
+        _gated("DRADeviceTaints", "spec.devices[].taints"),
+        _gated(
+            "DRAPartitionableDevices",
+            "spec.(sharedCounters|perDeviceNodeSelection)",
+            "spec.devices[].(consumesCounters|nodeName|nodeSelector|allNodes)",
+        ),
+        _gated("DRADeviceBindingConditions", "spec.devices[].(bindingConditions|bindingFailureConditions|bindsToNode)"),
+        _gated("DRAConsumableCapacity", "spec.devices[].allowMultipleAllocations", "spec.devices[].capacity{}.requestPolicy"),
+        _gated("DRADeviceCompatibilityGroups", "spec.devices[].consumesCounters[].compatibilityGroups"),
+        _gated("DRANodeAllocatableResources", "spec.devices[].(nodeAllocatableResources|nodeAllocatableResourceMappings)"),
+        _gated("DRAListTypeAttributes", "spec.devices[].attributes{}.(bools|ints|strings|versions)"),
+        _gated("DRAPartitionableDevicesType", "spec.partitionTypeAttribute"),
+        _gated("DRAOptionalNodeOperations", "spec.skipNodeOperations"),
+    ),
+    ("scheduling.k8s.io", "podgroups"): (
+        _gated("TopologyAwareWorkloadScheduling", "spec.schedulingConstraints"),
+        _gated("DRAWorkloadResourceClaims", "spec.resourceClaims"),
+        _gated("PodGroupPreemptionPolicy", "spec.preemptionPolicy"),
+        _gated("CompositePodGroup", "spec.parentCompositePodGroupName"),
+    ),
+    ("scheduling.k8s.io", "podgroups/status"): (_gated("DRAWorkloadResourceClaims", "status.resourceClaimStatuses"),),
+    ("scheduling.k8s.io", "workloads"): (
+        _gated("TopologyAwareWorkloadScheduling", "spec.podGroupTemplates[].schedulingConstraints"),
+        _gated("DRAWorkloadResourceClaims", "spec.podGroupTemplates[].resourceClaims"),
+        _gated("PodGroupPreemptionPolicy", "spec.podGroupTemplates[].preemptionPolicy"),
+        _gated("CompositePodGroup", "spec.compositePodGroupTemplates"),
+    ),
+    ("storage.k8s.io", "csidrivers"): (
+        _gated("SELinuxMountReadWriteOncePod", "spec.seLinuxMount"),
+        _gated("MutableCSINodeAllocatableCount", "spec.nodeAllocatableUpdatePeriodSeconds"),
+        _gated("CSIServiceAccountTokenSecrets", "spec.serviceAccountTokenInSecrets"),
+        _gated("VolumeLimitScaling", "spec.preventPodSchedulingIfMissing"),
+    ),
+    ("storage.k8s.io", "volumeattachments/status"): (
+        _gated("MutableCSINodeAllocatableCount", "status.(attachError|detachError).errorCode"),
+    ),
+}  # fmt: skip
+
+_IMAGE_VOLUMES: Final = "ImageVolume"
+
+
+def drop_disabled_fields(emulation: Emulation, group: str, resource: str, obj: Object, old: Object | None) -> None:
+    """Drops the fields of gates that are off, in place.
+
+    Args:
+        emulation: the minor and its gates.
+        group: of the resource.
+        resource: its plural, with `/` and the subresource of the write if there is one.
+        obj: the new object.
+        old: the stored object; None on create.
+    """
+    rows = FIELDS.get((group, resource))
+    if rows is not None:
+        _drop(emulation, (group, resource), rows, obj, old)
+
+
+def drop_disabled_pod_fields(emulation: Emulation, spec: Object, old: Object | None) -> None:
+    """Drops the fields of gates that are off of the spec of a pod or of a pod template, in place (`old`: None on create)."""
+    _drop(emulation, "pod spec", POD_SPEC, spec, old)
+    if not emulation.enabled(_IMAGE_VOLUMES):
+        _drop_image_volumes(spec, old)
+
+
+def drop_disabled_pod_status(emulation: Emulation, status: Object, old: Object | None) -> None:
+    """Drops the fields of gates that are off of the status of a pod, in place."""
+    _drop(emulation, "pod status", POD_STATUS, status, old)
+
+
+def _drop_image_volumes(spec: Object, old: Object | None) -> None:
+    """Drops volumes that are images, and their mounts (dropImageVolumes)."""
+    if any("image" in volume for volume in (old or {}).get("volumes") or ()):
+        return
+    names = {volume["name"] for volume in spec.get("volumes") or () if "image" in volume}
+    if not names:
+        return
+    spec["volumes"] = [volume for volume in spec["volumes"] if volume["name"] not in names]
+    for field in ("containers", "initContainers", "ephemeralContainers"):
+        for container in spec.get(field) or ():
+            if container.get("volumeMounts"):
+                container["volumeMounts"] = [one for one in container["volumeMounts"] if one.get("name") not in names]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Paths
+
+_STEP: Final = re.compile(r"\(([^)]*)\)|(\w+)|(\[\])|(\{\})")
+_Step = tuple[tuple[str, ...], bool]
+"""Alternative fields, or `[]` or `{}`; and whether the field is removed with its last member."""
+
+
+def _steps(path: str) -> tuple[_Step, ...]:
+    found: list[_Step] = []
+    for match in _STEP.finditer(path):
+        names = tuple(match[1].split("|")) if match[1] else (match[0],)
+        found.append((names, path[match.end() : match.end() + 1] == "?"))
+    return tuple(found)
+
+
+@dataclass(slots=True, frozen=True)
+class _Row:
+    """A compiled row."""
+
+    drops: tuple[tuple[_Step, ...], ...]
+    used_by: tuple[tuple[_Step, ...], ...]
+
+
+def _drop(emulation: Emulation, key: object, rows: Iterable[GatedFields], obj: Object, old: Object | None) -> None:
+    make: Callable[[Emulation], Sequence[_Row]] = partial(_compile, rows)
+    for row in emulation.compiled(("disabled fields", key), make):
+        if old is not None and any(_has(old, path) for path in row.used_by):
+            continue
+        for path in row.drops:
+            _remove(obj, path)
+
+
+def _compile(rows: Iterable[GatedFields], emulation: Emulation) -> Sequence[_Row]:
+    off = [row for row in rows if not emulation.enabled(row.gate)]
+    return [_Row(tuple(map(_steps, row.paths)), tuple(map(_steps, row.used_by or row.paths))) for row in off]
+
+
+def _members(value: Any, names: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
+    """Returns what a step leads to, each with its name."""
+    if names == ("[]",):
+        yield from (("", item) for item in value or ())
+    elif names == ("{}",):
+        yield from (value or {}).items()
+    else:
+        yield from ((name, value[name]) for name in names if value and name in value)
+
+
+def _has(value: Any, path: tuple[_Step, ...]) -> bool:
+    """Reports whether anything but an empty value is at a path."""
+    if not path:
+        return value not in (None, [], {})
+    return any(_has(member, path[1:]) for _, member in _members(value, path[0][0]))
+
+
+def _remove(value: Any, path: tuple[_Step, ...]) -> None:
+    (names, prunes), *rest = path
+    if not rest:
+        for name in names:
+            value.pop(name, None)
+        return
+    for name, member in list(_members(value, names)):
+        if member is not None:
+            had = bool(member)
+            _remove(member, tuple(rest))
+            if prunes and had and not member:
+                del value[name]
