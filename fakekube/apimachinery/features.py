@@ -123,7 +123,7 @@ class FeatureGates:
             elif spec is _PRE_ALPHA:
                 errors.append(
                     f"cannot set feature gate {name} to {_go(value)}, feature is PreAlpha at emulated version {self._emulated}, "
-                    f"min compatibility version {_before(self._emulated)}"
+                    f"min compatibility version {_preceding(self._emulated)}"
                 )
             else:
                 self._enabled[name] = value
@@ -132,11 +132,11 @@ class FeatureGates:
                 value_of_stage = special.get(self.spec(name).stage)
                 if value_of_stage is not None and name not in (ALL_ALPHA, ALL_BETA):
                     self._enabled.setdefault(name, value_of_stage)
-        errors = errors or list(self._unmet_dependencies())
+        errors = errors or list(self._validate_dependencies())
         if errors:
             raise FeatureGateError(errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]")
 
-    def _unmet_dependencies(self) -> Iterator[str]:
+    def _validate_dependencies(self) -> Iterator[str]:
         for name, history in self._of_minor.items():
             if ">" in history and self.enabled(name):
                 needed = [word[1:] for word in history.split() if word.startswith(">")]
@@ -164,7 +164,7 @@ def _number(version: str) -> int:
     return int(version.partition(".")[2])
 
 
-def _before(version: str) -> str:
+def _preceding(version: str) -> str:
     return f"1.{_number(version) - 1}"
 
 
@@ -217,7 +217,7 @@ class Emulation:
         return found
 
 
-_known: dict[tuple[str, str, tuple[tuple[str, bool], ...]], Emulation] = {}
+_emulations: dict[tuple[str, str, tuple[tuple[str, bool], ...]], Emulation] = {}
 
 
 def emulation(version: str = data.DEFAULT, gates: Mapping[str, bool] | None = None, emulated: str = "") -> Emulation:
@@ -233,12 +233,12 @@ def emulation(version: str = data.DEFAULT, gates: Mapping[str, bool] | None = No
         FeatureGateError: a gate is unknown or locked, or depends on one that is off.
     """
     key = version, emulated or version, tuple(sorted((gates or {}).items()))
-    found = _known.get(key)
+    found = _emulations.get(key)
     if found is None:
         if version not in data.RELEASES:
             raise LookupError(f"Kubernetes {version} is not known; known: {', '.join(data.RELEASES)}")
         made = Emulation(version, FeatureGates(version, emulated or version, gates or {}), emulated)
-        found = _known.setdefault(key, made)
+        found = _emulations.setdefault(key, made)
     return found
 
 

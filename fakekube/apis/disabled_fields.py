@@ -1,9 +1,9 @@
 """Fields whose feature gate is off: a write drops them, unless the old object uses the feature.
 
 `FIELDS` has a row a gate and resource: the paths of its fields. While the gate is off and the old object has none of them, they
-are removed from the new object before its strategy prepares it. In a path `[]` stands for the items of a list, `{}` for the values
-of a map, `(a|b)` for several fields, and `?` behind a field means that it is removed with its last member. A row of a gate that a
-minor does not know has no effect there, since the minor's types do not have the fields either.
+are removed from the new object before its strategy prepares it. In a path `[]` stands for the items of a list, `{}` for the
+values of a map, `(a|b)` for several fields, and `?` behind a field means that it is removed with its last member. A row of a
+gate that a minor does not know has no effect there, since the minor's types do not have the fields either.
 
 Invariant: an object without such fields is only read.
 
@@ -33,7 +33,7 @@ class GatedFields:
     """The paths that show that the old object uses the feature; by default those of the fields."""
 
 
-def _gated(gate: str, *paths: str, used_by: tuple[str, ...] = ()) -> GatedFields:
+def _fields_of(gate: str, *paths: str, used_by: tuple[str, ...] = ()) -> GatedFields:
     return GatedFields(gate, paths, used_by)
 
 
@@ -49,39 +49,39 @@ _STATUSES: Final = "(containerStatuses|initContainerStatuses|ephemeralContainerS
 
 #: Of a pod's spec (dropDisabledFields).
 POD_SPEC: Final = (
-    _gated("UserNamespacesSupport", "hostUsers"),
-    _gated("SupplementalGroupsPolicy", "securityContext.supplementalGroupsPolicy"),
-    _gated("PodLevelResources", "resources"),
-    _gated("ProcMountType", f"{_CONTAINERS}.securityContext.procMount"),
-    _gated("MatchLabelKeysInPodTopologySpread", "topologySpreadConstraints[].matchLabelKeys"),
-    _gated(
+    _fields_of("UserNamespacesSupport", "hostUsers"),
+    _fields_of("SupplementalGroupsPolicy", "securityContext.supplementalGroupsPolicy"),
+    _fields_of("PodLevelResources", "resources"),
+    _fields_of("ProcMountType", f"{_CONTAINERS}.securityContext.procMount"),
+    _fields_of("MatchLabelKeysInPodTopologySpread", "topologySpreadConstraints[].matchLabelKeys"),
+    _fields_of(
         "MatchLabelKeysInPodAffinity",
         *(f"{term}.{field}" for term in _TERMS for field in ("matchLabelKeys", "mismatchLabelKeys")),
     ),
-    _gated("DynamicResourceAllocation", f"{_CONTAINERS}.resources.claims", "resourceClaims", used_by=("resourceClaims",)),
-    _gated("ClusterTrustBundleProjection", "volumes[].projected.sources[].clusterTrustBundle"),
-    _gated("PodCertificateRequest", "volumes[].projected.sources[].podCertificate"),
-    _gated(
+    _fields_of("DynamicResourceAllocation", f"{_CONTAINERS}.resources.claims", "resourceClaims", used_by=("resourceClaims",)),
+    _fields_of("ClusterTrustBundleProjection", "volumes[].projected.sources[].clusterTrustBundle"),
+    _fields_of("PodCertificateRequest", "volumes[].projected.sources[].podCertificate"),
+    _fields_of(
         "AtomicWriteVolumeUserFields",
         f"{_USERS}.defaultUser",
         f"{_USERS}.items[].user",
         "volumes[].projected.sources[].(secret|configMap|downwardAPI).items[].user",
         "volumes[].projected.sources[].(serviceAccountToken|clusterTrustBundle|podCertificate).user",
     ),
-    _gated("GenericWorkload", "schedulingGroup"),
-    _gated("GenericWorkload", "workloadRef"),
-    _gated("GRPCContainerProbeTLS", f"{_CONTAINERS}.{_PROBES}.grpc.mode"),
-    _gated("EvictionRequestAPI", "evictionResponders"),
-    _gated("InPlacePodVerticalScaling", f"{_CONTAINERS}.resizePolicy"),
-    _gated("ContainerRestartRules", f"{_CONTAINERS}.restartPolicyRules"),
-    _gated("RecursiveReadOnlyMounts", f"{_CONTAINERS}.volumeMounts[].recursiveReadOnly"),
-    _gated("EmptyDirVolumeMode", "volumes[].emptyDir.mode"),
-    _gated("VolumeBindMountOptions", f"{_CONTAINERS}.volumeMounts[].bindMountOptions"),
-    _gated("HostnameOverride", "hostnameOverride"),
-    _gated("EnvFiles", f"{_CONTAINERS}.env[].valueFrom.fileKeyRef"),
-    _gated("SELinuxChangePolicy", "securityContext.seLinuxChangePolicy"),
-    _gated("ContainerStopSignals", f"{_CONTAINERS}.lifecycle?.stopSignal"),
-    _gated(
+    _fields_of("GenericWorkload", "schedulingGroup"),
+    _fields_of("GenericWorkload", "workloadRef"),
+    _fields_of("GRPCContainerProbeTLS", f"{_CONTAINERS}.{_PROBES}.grpc.mode"),
+    _fields_of("EvictionRequestAPI", "evictionResponders"),
+    _fields_of("InPlacePodVerticalScaling", f"{_CONTAINERS}.resizePolicy"),
+    _fields_of("ContainerRestartRules", f"{_CONTAINERS}.restartPolicyRules"),
+    _fields_of("RecursiveReadOnlyMounts", f"{_CONTAINERS}.volumeMounts[].recursiveReadOnly"),
+    _fields_of("EmptyDirVolumeMode", "volumes[].emptyDir.mode"),
+    _fields_of("VolumeBindMountOptions", f"{_CONTAINERS}.volumeMounts[].bindMountOptions"),
+    _fields_of("HostnameOverride", "hostnameOverride"),
+    _fields_of("EnvFiles", f"{_CONTAINERS}.env[].valueFrom.fileKeyRef"),
+    _fields_of("SELinuxChangePolicy", "securityContext.seLinuxChangePolicy"),
+    _fields_of("ContainerStopSignals", f"{_CONTAINERS}.lifecycle?.stopSignal"),
+    _fields_of(
         "H2CContainerProbe",
         f"{_CONTAINERS}.{_PROBES}.httpGet.protocol",
         f"{_CONTAINERS}.lifecycle.(postStart|preStop).httpGet.protocol",
@@ -90,18 +90,18 @@ POD_SPEC: Final = (
 
 #: Of a pod's status (dropDisabledPodStatusFields).
 POD_STATUS: Final = (
-    _gated("InPlacePodLevelResourcesVerticalScaling", "(resources|allocatedResources)"),
-    _gated("InPlacePodVerticalScaling", f"{_STATUSES}.(resources|allocatedResources)"),
-    _gated("DynamicResourceAllocation", "resourceClaimStatuses"),
-    _gated("DRAExtendedResource", "extendedResourceClaimStatus"),
-    _gated("RecursiveReadOnlyMounts", f"{_STATUSES}.volumeMounts"),
-    _gated("ResourceHealthStatus", f"{_STATUSES}.allocatedResourcesStatus"),
-    _gated("ResourceHealthStatusMessage", f"{_STATUSES}.allocatedResourcesStatus[].resources[].message"),
-    _gated("SupplementalGroupsPolicy", f"{_STATUSES}.user"),
-    _gated("PodObservedGenerationTracking", "observedGeneration", "conditions[].observedGeneration"),
-    _gated("ImageVolumeWithDigest", f"{_STATUSES}.volumeMounts[].volumeStatus"),
-    _gated("DRANodeAllocatableResources", "nodeAllocatableResourceClaimStatuses"),
-    _gated("CSIVolumeHealth", "volumeHealth"),
+    _fields_of("InPlacePodLevelResourcesVerticalScaling", "(resources|allocatedResources)"),
+    _fields_of("InPlacePodVerticalScaling", f"{_STATUSES}.(resources|allocatedResources)"),
+    _fields_of("DynamicResourceAllocation", "resourceClaimStatuses"),
+    _fields_of("DRAExtendedResource", "extendedResourceClaimStatus"),
+    _fields_of("RecursiveReadOnlyMounts", f"{_STATUSES}.volumeMounts"),
+    _fields_of("ResourceHealthStatus", f"{_STATUSES}.allocatedResourcesStatus"),
+    _fields_of("ResourceHealthStatusMessage", f"{_STATUSES}.allocatedResourcesStatus[].resources[].message"),
+    _fields_of("SupplementalGroupsPolicy", f"{_STATUSES}.user"),
+    _fields_of("PodObservedGenerationTracking", "observedGeneration", "conditions[].observedGeneration"),
+    _fields_of("ImageVolumeWithDigest", f"{_STATUSES}.volumeMounts[].volumeStatus"),
+    _fields_of("DRANodeAllocatableResources", "nodeAllocatableResourceClaimStatuses"),
+    _fields_of("CSIVolumeHealth", "volumeHealth"),
 )
 
 _REQUESTS: Final = "devices.requests[]"
@@ -119,92 +119,92 @@ _RESULTS: Final = "status.allocation.devices.results[]"
 
 
 def _claim_spec(at: str) -> tuple[GatedFields, ...]:
-    return tuple(_gated(gate, *(f"{at}.{path}" for path in paths)) for gate, paths in _CLAIM_SPEC)
+    return tuple(_fields_of(gate, *(f"{at}.{path}" for path in paths)) for gate, paths in _CLAIM_SPEC)
 
 
 #: (group, resource or resource/subresource) → its gated fields.
 FIELDS: Final[Mapping[tuple[str, str], tuple[GatedFields, ...]]] = {
-    ("", "persistentvolumes"): (_gated("VolumeAttributesClass", "spec.volumeAttributesClassName"),),
-    ("", "persistentvolumeclaims"): (_gated("VolumeAttributesClass", "spec.volumeAttributesClassName"),),
+    ("", "persistentvolumes"): (_fields_of("VolumeAttributesClass", "spec.volumeAttributesClassName"),),
+    ("", "persistentvolumeclaims"): (_fields_of("VolumeAttributesClass", "spec.volumeAttributesClassName"),),
     ("", "persistentvolumeclaims/status"): (
-        _gated("VolumeAttributesClass", "status.(currentVolumeAttributesClassName|modifyVolumeStatus)"),
-        _gated("RecoverVolumeExpansionFailure", "status.(allocatedResources|allocatedResourceStatuses)"),
-        _gated("CSIVolumeHealth", "status.healthStatus"),
+        _fields_of("VolumeAttributesClass", "status.(currentVolumeAttributesClassName|modifyVolumeStatus)"),
+        _fields_of("RecoverVolumeExpansionFailure", "status.(allocatedResources|allocatedResourceStatuses)"),
+        _fields_of("CSIVolumeHealth", "status.healthStatus"),
     ),
-    ("", "nodes"): (_gated("InPlacePodVerticalScalingSchedulerPreemption", "spec.podPreemptionPolicy"),),
+    ("", "nodes"): (_fields_of("InPlacePodVerticalScalingSchedulerPreemption", "spec.podPreemptionPolicy"),),
     ("", "nodes/status"): (
-        _gated("SupplementalGroupsPolicy", "status.features"),
-        _gated("NodeDeclaredFeatures", "status.declaredFeatures"),
-        _gated("KubeletInUserNamespace", "status.nodeInfo.runningInUserNamespace"),
+        _fields_of("SupplementalGroupsPolicy", "status.features"),
+        _fields_of("NodeDeclaredFeatures", "status.declaredFeatures"),
+        _fields_of("KubeletInUserNamespace", "status.nodeInfo.runningInUserNamespace"),
     ),
     ("apps", "statefulsets"): (
-        _gated("MaxUnavailableStatefulSet", "spec.updateStrategy.rollingUpdate.maxUnavailable"),
+        _fields_of("MaxUnavailableStatefulSet", "spec.updateStrategy.rollingUpdate.maxUnavailable"),
     ),
-    ("apps", "deployments/status"): (_gated("DeploymentReplicaSetTerminatingReplicas", "status.terminatingReplicas"),),
-    ("apps", "replicasets/status"): (_gated("DeploymentReplicaSetTerminatingReplicas", "status.terminatingReplicas"),),
+    ("apps", "deployments/status"): (_fields_of("DeploymentReplicaSetTerminatingReplicas", "status.terminatingReplicas"),),
+    ("apps", "replicasets/status"): (_fields_of("DeploymentReplicaSetTerminatingReplicas", "status.terminatingReplicas"),),
     ("autoscaling", "horizontalpodautoscalers"): (
-        _gated("HPAConfigurableTolerance", "spec.behavior.(scaleUp|scaleDown).tolerance"),
+        _fields_of("HPAConfigurableTolerance", "spec.behavior.(scaleUp|scaleDown).tolerance"),
     ),
     ("batch", "jobs"): (
-        _gated("JobManagedBy", "spec.managedBy"),
-        _gated("WorkloadWithJob", "spec.scheduling"),
+        _fields_of("JobManagedBy", "spec.managedBy"),
+        _fields_of("WorkloadWithJob", "spec.scheduling"),
     ),
     ("batch", "cronjobs"): (
-        _gated("JobManagedBy", "spec.jobTemplate.spec.managedBy"),
-        _gated("WorkloadWithJob", "spec.jobTemplate.spec.scheduling"),
+        _fields_of("JobManagedBy", "spec.jobTemplate.spec.managedBy"),
+        _fields_of("WorkloadWithJob", "spec.jobTemplate.spec.scheduling"),
     ),
     ("coordination.k8s.io", "leases"): (
-        _gated("CoordinatedLeaderElection", "spec.strategy"),
-        _gated("CoordinatedLeaderElection", "spec.preferredHolder"),
+        _fields_of("CoordinatedLeaderElection", "spec.strategy"),
+        _fields_of("CoordinatedLeaderElection", "spec.preferredHolder"),
     ),
     ("discovery.k8s.io", "endpointslices"): (
-        _gated("PreferSameTrafficDistribution", "endpoints[].hints.forNodes"),
+        _fields_of("PreferSameTrafficDistribution", "endpoints[].hints.forNodes"),
     ),
-    ("resource.k8s.io", "deviceclasses"): (_gated("DRAExtendedResource", "spec.extendedResourceName"),),
+    ("resource.k8s.io", "deviceclasses"): (_fields_of("DRAExtendedResource", "spec.extendedResourceName"),),
     ("resource.k8s.io", "resourceclaims"): _claim_spec("spec"),
     ("resource.k8s.io", "resourceclaimtemplates"): _claim_spec("spec.spec"),
     ("resource.k8s.io", "resourceclaims/status"): (
-        _gated("DRAResourceClaimDeviceStatus", "status.devices"),
-        _gated("DRAConsumableCapacity", f"{_RESULTS}.(shareID|consumedCapacity)", "status.devices[].shareID"),
-        _gated("DRADeviceBindingConditions", f"{_RESULTS}.(bindingConditions|bindingFailureConditions)"),
-        _gated("DRAOptionalNodeOperations", f"{_RESULTS}.skipNodeOperations"),
+        _fields_of("DRAResourceClaimDeviceStatus", "status.devices"),
+        _fields_of("DRAConsumableCapacity", f"{_RESULTS}.(shareID|consumedCapacity)", "status.devices[].shareID"),
+        _fields_of("DRADeviceBindingConditions", f"{_RESULTS}.(bindingConditions|bindingFailureConditions)"),
+        _fields_of("DRAOptionalNodeOperations", f"{_RESULTS}.skipNodeOperations"),
     ),
     ("resource.k8s.io", "resourceslices"): (
-        _gated("DRADeviceTaints", "spec.devices[].taints"),
-        _gated(
+        _fields_of("DRADeviceTaints", "spec.devices[].taints"),
+        _fields_of(
             "DRAPartitionableDevices",
             "spec.(sharedCounters|perDeviceNodeSelection)",
             "spec.devices[].(consumesCounters|nodeName|nodeSelector|allNodes)",
         ),
-        _gated("DRADeviceBindingConditions", "spec.devices[].(bindingConditions|bindingFailureConditions|bindsToNode)"),
-        _gated("DRAConsumableCapacity", "spec.devices[].allowMultipleAllocations", "spec.devices[].capacity{}.requestPolicy"),
-        _gated("DRADeviceCompatibilityGroups", "spec.devices[].consumesCounters[].compatibilityGroups"),
-        _gated("DRANodeAllocatableResources", "spec.devices[].(nodeAllocatableResources|nodeAllocatableResourceMappings)"),
-        _gated("DRAListTypeAttributes", "spec.devices[].attributes{}.(bools|ints|strings|versions)"),
-        _gated("DRAPartitionableDevicesType", "spec.partitionTypeAttribute"),
-        _gated("DRAOptionalNodeOperations", "spec.skipNodeOperations"),
+        _fields_of("DRADeviceBindingConditions", "spec.devices[].(bindingConditions|bindingFailureConditions|bindsToNode)"),
+        _fields_of("DRAConsumableCapacity", "spec.devices[].allowMultipleAllocations", "spec.devices[].capacity{}.requestPolicy"),
+        _fields_of("DRADeviceCompatibilityGroups", "spec.devices[].consumesCounters[].compatibilityGroups"),
+        _fields_of("DRANodeAllocatableResources", "spec.devices[].(nodeAllocatableResources|nodeAllocatableResourceMappings)"),
+        _fields_of("DRAListTypeAttributes", "spec.devices[].attributes{}.(bools|ints|strings|versions)"),
+        _fields_of("DRAPartitionableDevicesType", "spec.partitionTypeAttribute"),
+        _fields_of("DRAOptionalNodeOperations", "spec.skipNodeOperations"),
     ),
     ("scheduling.k8s.io", "podgroups"): (
-        _gated("TopologyAwareWorkloadScheduling", "spec.schedulingConstraints"),
-        _gated("DRAWorkloadResourceClaims", "spec.resourceClaims"),
-        _gated("PodGroupPreemptionPolicy", "spec.preemptionPolicy"),
-        _gated("CompositePodGroup", "spec.parentCompositePodGroupName"),
+        _fields_of("TopologyAwareWorkloadScheduling", "spec.schedulingConstraints"),
+        _fields_of("DRAWorkloadResourceClaims", "spec.resourceClaims"),
+        _fields_of("PodGroupPreemptionPolicy", "spec.preemptionPolicy"),
+        _fields_of("CompositePodGroup", "spec.parentCompositePodGroupName"),
     ),
-    ("scheduling.k8s.io", "podgroups/status"): (_gated("DRAWorkloadResourceClaims", "status.resourceClaimStatuses"),),
+    ("scheduling.k8s.io", "podgroups/status"): (_fields_of("DRAWorkloadResourceClaims", "status.resourceClaimStatuses"),),
     ("scheduling.k8s.io", "workloads"): (
-        _gated("TopologyAwareWorkloadScheduling", "spec.podGroupTemplates[].schedulingConstraints"),
-        _gated("DRAWorkloadResourceClaims", "spec.podGroupTemplates[].resourceClaims"),
-        _gated("PodGroupPreemptionPolicy", "spec.podGroupTemplates[].preemptionPolicy"),
-        _gated("CompositePodGroup", "spec.compositePodGroupTemplates"),
+        _fields_of("TopologyAwareWorkloadScheduling", "spec.podGroupTemplates[].schedulingConstraints"),
+        _fields_of("DRAWorkloadResourceClaims", "spec.podGroupTemplates[].resourceClaims"),
+        _fields_of("PodGroupPreemptionPolicy", "spec.podGroupTemplates[].preemptionPolicy"),
+        _fields_of("CompositePodGroup", "spec.compositePodGroupTemplates"),
     ),
     ("storage.k8s.io", "csidrivers"): (
-        _gated("SELinuxMountReadWriteOncePod", "spec.seLinuxMount"),
-        _gated("MutableCSINodeAllocatableCount", "spec.nodeAllocatableUpdatePeriodSeconds"),
-        _gated("CSIServiceAccountTokenSecrets", "spec.serviceAccountTokenInSecrets"),
-        _gated("VolumeLimitScaling", "spec.preventPodSchedulingIfMissing"),
+        _fields_of("SELinuxMountReadWriteOncePod", "spec.seLinuxMount"),
+        _fields_of("MutableCSINodeAllocatableCount", "spec.nodeAllocatableUpdatePeriodSeconds"),
+        _fields_of("CSIServiceAccountTokenSecrets", "spec.serviceAccountTokenInSecrets"),
+        _fields_of("VolumeLimitScaling", "spec.preventPodSchedulingIfMissing"),
     ),
     ("storage.k8s.io", "volumeattachments/status"): (
-        _gated("MutableCSINodeAllocatableCount", "status.(attachError|detachError).errorCode"),
+        _fields_of("MutableCSINodeAllocatableCount", "status.(attachError|detachError).errorCode"),
     ),
 }  # fmt: skip
 

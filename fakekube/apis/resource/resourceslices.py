@@ -68,6 +68,8 @@ class ResourceSliceStrategy(Strategy):
     generation = True
     delete_returns_object = True
 
+    generation_counts_disabled_fields = True
+
     def prepare_for_create(self, context: WriteContext, obj: Object) -> None:
         self._date_taints(context, obj)
 

@@ -143,6 +143,8 @@ class Strategy:
     """Finalizers without a domain must be standard ones (not in a few groups)."""
     generation: ClassVar[bool] = False
     """metadata.generation starts at 1 and is incremented by changes of anything except metadata and status."""
+    generation_counts_disabled_fields: ClassVar[bool] = False
+    """An update is prepared before fields of disabled features are dropped from it."""
 
     checks_metadata: ClassVar[bool] = True
     """A new object's metadata is validated before the rest; else loosely, and only if the rest is valid (events)."""

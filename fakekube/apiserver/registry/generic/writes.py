@@ -380,8 +380,11 @@ def _prepared_for_update(scope: Scope, obj: Object, document: Document, check: C
     if strategy.has_status:
         _keep(obj, old, "status")
     written = scope.resource.plural if not context.subresource else f"{scope.resource.plural}/{context.subresource}"
+    if strategy.generation_counts_disabled_fields:
+        strategy.prepare_for_update(context, obj, old)
     drop_disabled_fields(context.emulation, scope.resource.group, written, obj, old)
-    strategy.prepare_for_update(context, obj, old)
+    if not strategy.generation_counts_disabled_fields:
+        strategy.prepare_for_update(context, obj, old)
     if strategy.generation and spec_changed(scope, obj, old):
         meta["generation"] = old["metadata"].get("generation", 0) + 1
     keep_on_update(meta, old["metadata"])
