@@ -46,6 +46,8 @@ class Image:
     """Applets that its shell does not have."""
     shell: bool = True
     """Whether it has a shell with its applets."""
+    system: str = ""
+    """The name of the system in /etc/os-release."""
     daemon: bool = False
     """Whether its entry point runs for ever and needs no process: it only serves ports."""
 

@@ -32,6 +32,7 @@ def _later(module: str, name: str) -> Command:
 
 _WAIT: Final = _later("programs", "wait")
 _AGNHOST: Final = _later("agnhost", "agnhost")
+_ALPINE: Final = "Alpine Linux"
 _NOT_IN_BUSYBOX: Final = frozenset({"bash", "dash", "curl", "dig"})
 _NOT_IN_ALPINE: Final = frozenset({"bash", "dash", "dig"})
 
@@ -46,12 +47,13 @@ def _picture(name: str) -> Image:
         programs={"/agnhost": _AGNHOST},
         entrypoint=("/agnhost", "test-webserver"),
         files={"/data.json": f'{{"image":"{name}.jpg"}}\n'},
+        system=_ALPINE,
     )
 
 
 _IMAGES: Final[Mapping[str, Image]] = {
     "busybox": Image(command=("sh",), lacks=_NOT_IN_BUSYBOX),
-    "alpine": Image(command=("/bin/sh",), lacks=_NOT_IN_ALPINE),
+    "alpine": Image(command=("/bin/sh",), system=_ALPINE, lacks=_NOT_IN_ALPINE),
     "bash": Image(command=("bash",)),
     "debian": Image(command=("bash",)),
     "ubuntu": Image(command=("/bin/bash",)),
@@ -64,6 +66,7 @@ _IMAGES: Final[Mapping[str, Image]] = {
         entrypoint=("/agnhost",),
         command=("pause",),
         files={"/uploads/.keep": b""},
+        system=_ALPINE,
     ),
     "kitten": _picture("kitten"),
     "nautilus": _picture("nautilus"),

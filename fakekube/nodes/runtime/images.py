@@ -82,7 +82,10 @@ def root_of(name: str, now: float, image: Image | None = None) -> Directory:
         files.add(f"/dev/{device_name}", Device(0o666, mtime=now, name=device))
     files.write("/etc/passwd", _PASSWD.encode())
     files.write("/etc/group", _GROUP.encode())
-    files.write("/etc/os-release", f'NAME="fakekube"\nID={base or "fakekube"}\nPRETTY_NAME="{name}"\n'.encode())
+    system = image.system if image is not None else ""
+    files.write(
+        "/etc/os-release", f'NAME="{system or "fakekube"}"\nID={base or "fakekube"}\nPRETTY_NAME="{system or name}"\n'.encode()
+    )
     if base in WEB_ROOTS:
         files.make_directories(WEB_ROOTS[base])
         files.write(f"{WEB_ROOTS[base]}/index.html", page(name))

@@ -33,6 +33,9 @@ _log = logging.getLogger(__name__)
 
 Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
+_BAD_REQUEST: Final = (
+    b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n400 Bad Request"
+)
 #: The maximum size of the header of a request.
 _MAX_HEAD: Final = 64 * 1024
 
@@ -162,6 +165,10 @@ class _HTTPConnection:
     def _respond(self) -> bool:
         """Reads and serves a request; returns whether the connection is kept."""
         while b"\r\n\r\n" not in self._buffer:
+            first, ended, _ = self._buffer.partition(b"\n")
+            if ended and first.strip() and len(first.split(b" ")) != 3:
+                self._connection.to_client.write_all(_BAD_REQUEST)
+                return False
             if len(self._buffer) > _MAX_HEAD:
                 return False
             self._fill()
@@ -170,7 +177,7 @@ class _HTTPConnection:
         line, *fields = head.decode("latin-1").split("\r\n")
         parts = line.split(" ")
         if len(parts) != 3:
-            self._connection.to_client.write_all(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+            self._connection.to_client.write_all(_BAD_REQUEST)
             return False
         headers = [(name.strip().lower(), value.strip()) for name, _, value in (one.partition(":") for one in fields)]
         body = self._body(dict(headers))

@@ -18,7 +18,7 @@ from fakekube.nodes.runtime.behaviour import Behaviour, PortHandler
 from fakekube.nodes.runtime.cgroup import mount_cgroup
 from fakekube.nodes.runtime.container import Container, ContainerContext, Run
 from fakekube.nodes.runtime.environment import environment
-from fakekube.nodes.runtime.filesystem import File, FileSystem, Space, oserror
+from fakekube.nodes.runtime.filesystem import Directory, File, FileSystem, Space, oserror
 from fakekube.nodes.runtime.images import base_name, install, root_of
 from fakekube.nodes.runtime.listeners import Peer
 from fakekube.nodes.runtime.network import Network
@@ -53,12 +53,21 @@ class Sandbox:
         self._tokens: dict[tuple[str, int], tuple[str, float]] = {}
         """Audience and lifetime → token, and the time at which it is renewed."""
         self.volumes = Volumes(
-            lambda: self.pod, runtime.cluster, self._now, self._token, lambda: self.node, node_files=self._node_files
+            lambda: self.pod,
+            runtime.cluster,
+            self._now,
+            self._token,
+            lambda: self.node,
+            node_files=self._node_files,
+            image_root=self._image_root,
         )
         self.network = Network(lambda: self.pod, runtime)
 
     def _node_files(self) -> FileSystem:
         return self._runtime.node_files(self.pod["spec"].get("nodeName", ""))
+
+    def _image_root(self, name: str) -> Directory:
+        return root_of(name, self._now(), self._runtime.images.find(name))
 
     def _now(self) -> float:
         return self._runtime.clock.now().timestamp()

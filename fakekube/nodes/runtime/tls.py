@@ -13,12 +13,17 @@ from __future__ import annotations
 import ssl
 import threading
 from collections.abc import Callable
+from typing import TypeVar
 
 from fakekube.base.threads import WORKERS
 from fakekube.net.pipes import Pipe
 from fakekube.net.streaming.kubelet_api import Connection
+from fakekube.nodes.runtime.descriptors import PipeReader, PipeWriter
+from fakekube.nodes.runtime.scheduling import check_memory
 
-__all__ = ["secured"]
+__all__ = ["Client", "secured"]
+
+T = TypeVar("T")
 
 
 def secured(connect: Callable[[], Connection], context: ssl.SSLContext) -> Connection:
@@ -137,3 +142,59 @@ class _Secured:
             self._inner.from_client.unsubscribe(self._changed)
             self._inner.from_client.close()
             self._inner.to_client.abandon()
+
+
+class Client:
+    """The client's side of TLS on a connection, for programs of containers.
+
+    Args:
+        connection: The connection.
+        name: The name that the certificate must have.
+        authorities: The CA certificates in PEM; None accepts every certificate.
+    """
+
+    def __init__(self, connection: Connection, name: str, authorities: str | None) -> None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname = authorities is not None
+        context.verify_mode = ssl.CERT_NONE if authorities is None else ssl.CERT_REQUIRED
+        if authorities:
+            context.load_verify_locations(cadata=authorities)
+        self._received, self._sent = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._object = context.wrap_bio(self._received, self._sent, server_hostname=name)
+        self._reader, self._writer = PipeReader(connection.to_client), PipeWriter(connection.from_client)
+
+    async def exchange(self, data: bytes) -> bytes:
+        """Sends data and returns the answer up to its end. Raises SSLError."""
+        await self._repeat(self._object.do_handshake)
+        await self._repeat(lambda: self._object.write(data))
+        parts = list[bytes]()
+        while part := await self._repeat(self._read):
+            parts.append(part)
+            check_memory(sum(map(len, parts)))
+        return b"".join(parts)
+
+    def _read(self) -> bytes:
+        try:
+            return self._object.read(65536)
+        except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
+            return b""
+
+    async def _repeat(self, act: Callable[[], T]) -> T:
+        """Does something that may need bytes of the server first."""
+        while True:
+            try:
+                return act()
+            except ssl.SSLWantReadError:
+                await self._flush()
+                data = await self._reader.read()
+                if data:
+                    self._received.write(data)
+                else:
+                    self._received.write_eof()
+            finally:
+                await self._flush()
+
+    async def _flush(self) -> None:
+        data = self._sent.read()
+        if data and not self._writer.pipe.abandoned:
+            await self._writer.write(data)

@@ -42,6 +42,7 @@ class Volumes:
         token: returns a service account token for an audience and a lifetime in seconds.
         node: returns the node of the pod.
         node_files: returns the files of the node.
+        image_root: returns the root directory of an image.
     """
 
     def __init__(
@@ -53,9 +54,10 @@ class Volumes:
         node: Callable[[], Object | None],
         *,
         node_files: Callable[[], FileSystem],
+        image_root: Callable[[str], Directory],
     ) -> None:
         self._pod, self._cluster, self._now, self._token, self._node = pod, cluster, now, token, node
-        self._node_files = node_files
+        self._node_files, self._image_root = node_files, image_root
         self._directories: dict[str, Node] = {}
         self._stamp = "..2026_01_01_00_00_00.0"
 
@@ -70,7 +72,9 @@ class Volumes:
             sub = one.get("subPath") or expand(one.get("subPathExpr") or "", environment)
             if sub:
                 node = self._below(node, sub)
-            read_only = bool(one.get("readOnly")) or bool({"configMap", "secret", "downwardAPI", "projected"} & volume.keys())
+            read_only = bool(one.get("readOnly")) or bool(
+                {"image", "configMap", "secret", "downwardAPI", "projected"} & volume.keys()
+            )
             files.mount(one["mountPath"], node, read_only=read_only)
 
     def _below(self, node: Node, path: str) -> Node:
@@ -89,6 +93,8 @@ class Volumes:
 
     def _directory(self, volume: Object) -> Node:
         found = self._directories.get(volume["name"])
+        if found is None and "image" in volume:
+            found = self._directories[volume["name"]] = self._image_root(volume["image"].get("reference") or "")
         if found is None and "hostPath" in volume:
             found = self._directories[volume["name"]] = self._on_node(volume["hostPath"])
         if found is None:

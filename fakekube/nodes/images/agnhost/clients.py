@@ -35,7 +35,7 @@ async def _in_cluster_client(program: Program) -> int:
 async def _issuer_discovery(program: Program) -> int:
     """Checks a token with the keys that the discovery document of its issuer names."""
     given, _ = flags(program, {"token-path": "", "audience": ""})
-    token = program.files.read(given["token-path"]).decode()
+    token, own = (program.files.read(path).decode() for path in (given["token-path"], _TOKEN))
     log(program, "OK: Got token")
     log(program, "validating with in-cluster discovery")
     try:
@@ -44,13 +44,13 @@ async def _issuer_discovery(program: Program) -> int:
             raise ValueError("oidc: malformed jwt")
         issuer = parsed.claims["iss"]
         log(program, f"OK: got issuer {issuer}")
-        code, body = program.host.call_api("/.well-known/openid-configuration", token)
+        code, body = program.host.call_api("/.well-known/openid-configuration", own)
         if code != 200:
             raise ValueError(f"{code}: {body.decode('utf-8', 'replace')}")
         if json.loads(body)["issuer"] != issuer:
             raise ValueError(f"oidc: issuer did not match the issuer returned by provider, expected {issuer}")
         log(program, f"OK: Constructed OIDC provider for issuer {issuer}")
-        _, keys = program.host.call_api("/openid/v1/jwks", token)
+        _, keys = program.host.call_api("/openid/v1/jwks", own)
         known = {one["kid"]: one for one in json.loads(keys)["keys"]}
         jose.verify(parsed, jose.key_of(known[parsed.header["kid"]]))
         if given["audience"] not in parsed.claims["aud"]:

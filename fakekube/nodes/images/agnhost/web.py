@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import posixpath
 from contextlib import ExitStack
 from typing import Final
@@ -11,7 +12,7 @@ from fakekube.net.streaming.kubelet_api import Connection
 from fakekube.net.streams import Notifier
 from fakekube.nodes.images.agnhost.flags import flags, is_true, log
 from fakekube.nodes.images.programs import wait
-from fakekube.nodes.images.servers import Answer, Request, as_json, listen_http, tls_context
+from fakekube.nodes.images.servers import Answer, Exit, Request, as_json, listen_http, tls_context
 from fakekube.nodes.runtime.descriptors import PipeReader, PipeWriter
 from fakekube.nodes.runtime.filesystem import Directory, File
 from fakekube.nodes.runtime.listeners import Peer
@@ -185,10 +186,31 @@ async def _tcp_reset(program: Program) -> int:
 
 
 async def _nettest(program: Program) -> int:
-    """Serves /status, which passes: every pod reaches its peers."""
+    """Serves /write, at which other pods register, /read and /status. It does not search for peers itself."""
     given, _ = flags(program, {"port": "8080", "peers": "8", "service": "nettest", "namespace": "default", "delay-shutdown": "0"})
-    with listen_http(program, int(given["port"]), lambda request: Answer("pass" if request.path == "/status" else "{}")):
-        return await wait(program)
+    received = dict[str, int]()
+    end = Exit()
+
+    def handle(request: Request) -> Answer:
+        if request.path == "/write":
+            source = json.loads(request.body or b"{}").get("Source", "")
+            received[source] = received.get(source, 0) + 1
+            return Answer(as_json({"Hostname": program.host.hostname}))
+        if request.path == "/status":
+            return Answer("pass" if len(received) >= int(given["peers"]) else "running")
+        if request.path == "/quit":
+            end.set(0)
+        state: dict[str, object] = {
+            "Hostname": program.host.hostname,
+            "Sent": {},
+            "Received": received,
+            "Errors": None,
+            "Log": [],
+        }
+        return Answer(json.dumps({**state, "StillContactingPeers": True}, indent="\t"))
+
+    with listen_http(program, int(given["port"]), handle):
+        return await end.wait()
 
 
 COMMANDS: Final[dict[str, Command]] = {

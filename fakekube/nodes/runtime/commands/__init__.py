@@ -17,16 +17,18 @@ __all__ = ["APPLETS", "command"]
 _MODULES: Final[Mapping[str, str]] = {
     "text": "cat cut echo head nl printf rev seq sort tac tail tee tr uniq wc yes",
     "sed": "sed",
+    "awk": "awk",
     "grep": "grep egrep fgrep",
     "checksums": "base64 md5sum sha1sum sha256sum sha512sum hexdump od",
     "files": "basename chmod chown chgrp cp dirname find ln mkdir mktemp mv readlink realpath rm rmdir touch truncate dd",
     "listing": "ls stat du df",
     "system": "arch clear date env free hostname id kill logname mount nproc printenv ps pwd sleep stty sync time timeout top tty"
-    " uname uptime usleep which whoami groups nohup xargs",
+    " sysctl uname uptime usleep which whoami groups nohup xargs",
     "conditions": "[ [[ expr false test true",
     "shells": "sh ash bash dash busybox",
     "archive": "tar gzip gunzip zcat",
-    "network": "curl nc nslookup ping wget getent ifconfig ip",
+    "network": "curl nc ping wget ifconfig ip",
+    "names": "dig getent host nslookup",
 }
 
 #: Name → module.

@@ -1,4 +1,4 @@
-"""Network commands: `wget`, `curl`, `nc`, `nslookup`, `ping`.
+"""Network commands: `wget`, `curl`, `nc`, `ping`, `ip`.
 
 They reach what is inside the cluster: names of Services and pods, and their addresses.
 
@@ -8,6 +8,7 @@ Specified by: busybox networking; curl(1).
 from __future__ import annotations
 
 import errno
+import ssl
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
@@ -23,6 +24,7 @@ from fakekube.nodes.runtime.scheduling import sleep, until
 
 __all__ = ["COMMANDS"]
 
+_PORTS: Final = {"http": 80, "https": 443}
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 
 
@@ -63,15 +65,17 @@ class _Request(NamedTuple):
     method: str
     headers: list[str]
     body: bytes = b""
+    authorities: str | None = None
+    """The CA certificates that the certificate of a server is verified with; None accepts every certificate."""
 
 
 async def _request(program: Program, url: str, request: _Request) -> _Answer:
     """Sends an HTTP request and returns the response. Raises OSError."""
-    method, headers, body = request
+    method, headers, body = request.method, request.headers, request.body
     parts = urlsplit(url if "://" in url else f"http://{url}")
-    if parts.scheme != "http":
-        raise OSError(errno.ECONNREFUSED, "only http is supported", url)
-    host, port = parts.hostname or "", parts.port or 80
+    if parts.scheme not in _PORTS:
+        raise OSError(errno.ECONNREFUSED, "only http and https are supported", url)
+    host, port = parts.hostname or "", parts.port or _PORTS[parts.scheme]
     connection = program.host.network.connect(host, port)
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     agent = "curl/8.0" if program.name == "curl" else "Wget"
@@ -80,8 +84,13 @@ async def _request(program: Program, url: str, request: _Request) -> _Answer:
         lines.append(f"User-Agent: {agent}")
     if body or method in ("POST", "PUT"):
         lines.append(f"Content-Length: {len(body)}")
-    await _send(connection, "\r\n".join(lines).encode() + b"\r\n\r\n" + body)
+    data = "\r\n".join(lines).encode() + b"\r\n\r\n" + body
     try:
+        if parts.scheme == "https":
+            from fakekube.nodes.runtime.tls import Client
+
+            return _Answer(await Client(connection, host, request.authorities).exchange(data))
+        await _send(connection, data)
         return _Answer(await PipeReader(connection.to_client).read_all())
     finally:
         connection.from_client.close()
@@ -97,6 +106,7 @@ async def _wget(program: Program) -> int:
     if not urls:
         raise Usage("missing URL")
     url, body = urls[0], flags.get("post-data", "").encode()
+    authorities = None if "no-check-certificate" in flags else ""
     for _ in range(5):
         host = urlsplit(url if "://" in url else f"http://{url}")
         try:
@@ -105,10 +115,14 @@ async def _wget(program: Program) -> int:
                 shown = f"{found[0] if found else '?'}:{host.port or 80}"
                 await program.stderr.write(f"Connecting to {host.netloc} ({shown})\n".encode() if found else b"")
             answer = await _request(
-                program, url, _Request("POST" if body else "GET", [flags["header"]] if "header" in flags else [], body)
+                program,
+                url,
+                _Request("POST" if body else "GET", [flags["header"]] if "header" in flags else [], body, authorities),
             )
         except NoSuchHost:
             return await program.complain(f"bad address '{host.netloc}'")
+        except ssl.SSLError as error:
+            return await program.complain(f"note: TLS certificate validation failed: {error.reason}")
         except OSError as error:
             return await program.complain(f"can't connect to remote host: {error.strerror}")
         if answer.code in _REDIRECTS and "location" in answer.headers:
@@ -136,9 +150,9 @@ async def _wget(program: Program) -> int:
 
 async def _curl(program: Program) -> int:
     flags, urls = options(
-        program, "sSfLkivIqgo:X:H:d:m:w:A:O4", ["silent", "show-error", "fail", "location", "insecure", "include", "head",
+        program, "sSfLkivIqgN4o:X:H:d:m:w:A:O4", ["silent", "show-error", "fail", "location", "insecure", "include", "head",
         "output=", "request=", "header=", "data=", "max-time=", "connect-timeout=", "write-out=", "retry=", "json=",
-        "data-raw=", "verbose", "globoff", "interface="],
+        "data-raw=", "verbose", "globoff", "interface=", "cacert="],
         aliases={"silent": "s", "show-error": "S", "fail": "f", "location": "L", "insecure": "k", "include": "i", "head": "I",
                  "output": "o", "request": "X", "header": "H", "data": "d", "data-raw": "d", "max-time": "m", "write-out": "w"},
     )  # fmt: skip
@@ -151,7 +165,8 @@ async def _curl(program: Program) -> int:
     if data is not None and not any(one.lower().startswith("content-type:") for one in headers):
         headers.append(f"Content-Type: {'application/json' if 'json' in flags else 'application/x-www-form-urlencoded'}")
     method = flags.get("X") or ("HEAD" if "I" in flags else "POST" if data is not None else "GET")
-    request, code = _Request(method, headers, body), 0
+    trusted = program.read_file(flags["cacert"]).decode() if "cacert" in flags else ""
+    request, code = _Request(method, headers, body, None if "k" in flags else trusted), 0
     for url in urls:
         code = await _fetch(program, url, request, flags)
     return code
@@ -165,6 +180,8 @@ async def _fetch(program: Program, url: str, request: _Request, flags: dict[str,
             answer = await _request(program, url, request._replace(headers=["Accept: */*", *request.headers]))
         except NoSuchHost:
             return await _failed(program, 6, f"Could not resolve host: {parts.hostname}", quiet)
+        except ssl.SSLError:
+            return await _failed(program, 60, "SSL certificate problem: unable to get local issuer certificate", quiet)
         except OSError:
             text = f"Failed to connect to {parts.hostname} port {parts.port or 80} after 0 ms: Could not connect to server"
             return await _failed(program, 7, text, quiet)
@@ -226,7 +243,7 @@ async def _nc(program: Program) -> int:
         at = args.index("-e")
         command, args = args[at + 1 :], args[:at]
     program.args = args
-    flags, operands = options(program, "lp:w:zvkn46ui:s:")
+    flags, operands = options(program, "lp:w:zvkn46uti:s:q:")
     if "l" in flags:
         port = flags.get("p") or (operands[-1] if operands else "")
         if not port.isdigit():
@@ -235,6 +252,8 @@ async def _nc(program: Program) -> int:
     if len(operands) < 2 or not operands[1].isdigit():
         raise Usage("usage: nc HOST PORT")
     host, port = operands[0], operands[1]
+    if "u" in flags:
+        return await _exchange(program, host, int(port), verbose="v" in flags)
     try:
         connection = program.host.network.connect(host, int(port))
     except NoSuchHost:
@@ -249,6 +268,22 @@ async def _nc(program: Program) -> int:
         connection.to_client.abandon()
         return 0
     return await _converse(program, connection.to_client, connection.from_client)
+
+
+async def _exchange(program: Program, host: str, port: int, *, verbose: bool) -> int:
+    """Sends what it reads from stdin as datagrams, and writes the answers to stdout."""
+    network = program.host.network
+    while data := await program.stdin.read():
+        try:
+            answer = network.send(host, port, data)
+        except NoSuchHost:
+            return await program.complain(f"bad address '{host}'")
+        except OSError:
+            return 1
+        if verbose:
+            await program.stderr.write(f"{host} ({network.resolve(host)[0]}:{port}) open\n".encode())
+        await program.stdout.write(answer or b"")
+    return 0
 
 
 async def _listen(program: Program, port: int, command: list[str], *, again: bool) -> int:
@@ -286,29 +321,6 @@ async def _converse(program: Program, source: Pipe, target: Pipe) -> int:
     return 0
 
 
-async def _nslookup(program: Program) -> int:
-    names = [arg for arg in program.args if not arg.startswith("-")]
-    if not names:
-        raise Usage("usage: nslookup HOST")
-    name, network = names[0], program.host.network
-    await program.write("Server:\t\t10.96.0.10\nAddress:\t10.96.0.10:53\n\n")
-    found = network.resolve(name)
-    if not found:
-        await program.write(f"** server can't find {name}: NXDOMAIN\n\n")
-        return 1
-    full = network.full_name(name)
-    await program.write("".join(f"Name:\t{full}\nAddress: {address}\n" for address in found) + "\n")
-    return 0
-
-
-async def _getent(program: Program) -> int:
-    if len(program.args) < 2:
-        raise Usage("usage: getent DATABASE KEY")
-    found = program.host.network.resolve(program.args[1])
-    await program.write("".join(f"{address:<15} {program.args[1]}\n" for address in found))
-    return 0 if found else 2
-
-
 async def _ping(program: Program) -> int:
     flags, hosts = options(program, "c:w:W:i:q46s:")
     if not hosts:
@@ -331,6 +343,12 @@ async def _ping(program: Program) -> int:
 
 
 async def _ip(program: Program) -> int:
+    security = program.host.spec.get("securityContext") or {}
+    changes = any(one in ("add", "del", "delete", "set", "change") for one in program.args)
+    if program.name == "ip" and changes and not security.get("privileged"):
+        return await program.complain("RTNETLINK answers: Operation not permitted", 2)
+    if changes:
+        return 0
     address = program.host.network.own_address()
     await program.write(
         "1: lo: <LOOPBACK,UP,LOWER_UP> mtu 65536 qdisc noqueue state UNKNOWN\n    inet 127.0.0.1/8 scope host lo\n"
@@ -340,13 +358,4 @@ async def _ip(program: Program) -> int:
     return 0
 
 
-COMMANDS: Final[dict[str, Command]] = {
-    "curl": _curl,
-    "getent": _getent,
-    "ifconfig": _ip,
-    "ip": _ip,
-    "nc": _nc,
-    "nslookup": _nslookup,
-    "ping": _ping,
-    "wget": _wget,
-}
+COMMANDS: Final[dict[str, Command]] = {"curl": _curl, "ifconfig": _ip, "ip": _ip, "nc": _nc, "ping": _ping, "wget": _wget}

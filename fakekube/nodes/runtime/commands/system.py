@@ -75,6 +75,29 @@ async def _printenv(program: Program) -> int:
     return code
 
 
+async def _sysctl(program: Program) -> int:
+    flags, names = options(program, "anewqN")
+    given = {one["name"]: one["value"] for one in (program.host.pod["spec"].get("securityContext") or {}).get("sysctls") or ()}
+    known = {**_SYSCTLS, **given}
+    code = 0
+    for name in sorted(known) if "a" in flags else names:
+        if name in known:
+            await program.write(f"{known[name]}\n" if "n" in flags else f"{name} = {known[name]}\n")
+        else:
+            code = await program.complain(f"error: '{name}' is an unknown key")
+    return code
+
+
+#: The kernel parameters of a pod that has set none.
+_SYSCTLS: Final = {
+    "kernel.shm_rmid_forced": "0",
+    "net.ipv4.ip_local_port_range": "32768\t60999",
+    "net.ipv4.ip_unprivileged_port_start": "0",
+    "net.ipv4.ping_group_range": "0\t2147483647",
+    "net.ipv4.tcp_syncookies": "1",
+}
+
+
 async def _pwd(program: Program) -> int:
     await program.write(f"{program.cwd}\n")
     return 0
@@ -321,6 +344,7 @@ async def _xargs(program: Program) -> int:
 
 
 COMMANDS: Final[dict[str, Command]] = {
+    "sysctl": _sysctl,
     "arch": _arch,
     "clear": _clear,
     "date": _date,
