@@ -78,6 +78,8 @@ def _cluster(options: Options) -> Iterator[Cluster]:
     except (OptionError, ManifestError, StageError) as problem:
         raise UsageError(str(problem)) from None
     try:
+        if options.missing_images:
+            cluster.images.missing.extend(options.missing_images)
         try:
             cluster.start()
         except OptionError as problem:

@@ -51,6 +51,8 @@ class Options:
     control: bool | None = None
     nodes: int | None = None
     stages: list[Path] | None = None
+    missing_images: list[str] = field(default_factory=list)
+    """Patterns of names of images that do not exist."""
     context: str = ""
     namespace: str | None = None
     kinds: list[str] = field(default_factory=list)
@@ -190,6 +192,14 @@ def _parser() -> argparse.ArgumentParser:
         )
         command.add_argument(
             "--stages", type=Path, action="append", metavar="FILE_OR_DIR", help="load Stage files of kwok; may be repeated"
+        )
+        command.add_argument(
+            "--missing-image",
+            dest="missing_images",
+            action="append",
+            default=[],
+            metavar="PATTERN",
+            help="images with this name cannot be pulled; * and ? match any characters; may be repeated",
         )
         command.add_argument("--nodes", type=_count, metavar="N", help="the number of initial nodes (1 if kubelets run, else 0)")
         command.add_argument(

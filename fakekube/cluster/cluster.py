@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from fakekube.cluster.testing.manifests import Source
     from fakekube.cluster.testing.stages import Stages
     from fakekube.nodes.fleet import Nodes
+    from fakekube.nodes.images.registry import Images
     from fakekube.nodes.rules import Pods
     from fakekube.store import Snapshot, Store
 
@@ -183,6 +184,11 @@ class Cluster(SeenCluster):
         """Rules for the behaviour of pods, `on(labels={"app": "web"}).run(seconds=3).exits(1)`, and the inside of running ones,
         `get("web-0").exec("ls /")`; see docs/nodes.md and docs/pods.md."""
         return self._components.pods
+
+    @property
+    def images(self) -> Images:
+        """The images of containers: `cluster.images["ghcr.io/me/app"] = Image(…)`; see docs/images.md."""
+        return self._components.images
 
     @property
     def stages(self) -> Stages:

@@ -100,6 +100,7 @@ class Components:
         )
         if runs_kubelets:
             self.machinery.backend.kubelet_of = partial(Components._kubelet_of, me)
+            self.machinery.resolver.route = partial(Components._route, me)
         if self._runs("metrics-server"):
             self._serve_metrics(self.machinery)
         self.manager = self._manager_for(self.machinery, settled=store is None)
@@ -208,6 +209,10 @@ class Components:
         from fakekube.controllers.node_utils import has_kubelet
 
         return self.runtime if has_kubelet(node) else None
+
+    def _route(self, namespace: str, name: str, port: int) -> tuple[str, int] | None:
+        """Returns an address of this machine that leads to a pod of a Service; None if it has none that listens."""
+        return self.runtime.bridge(namespace, name, port)
 
     # ---------------------------------------------------------------- construction
 

@@ -55,6 +55,9 @@ class ServiceResolver:
         self.forwards: dict[tuple[str, str], Address] = {}
         """(namespace, name) of a Service → the address that it is forwarded to."""
 
+        self.route: Callable[[str, str, int], Address | None] | None = None
+        """Returns the address that leads to an endpoint of a port of a Service; None if there is none."""
+
     def authorities(self, namespace: str, name: str) -> bytes:
         """Returns the default CA bundle in PEM for a Service: the CA of the cluster if the Service is forwarded, else empty."""
         return self._authority().encode() if (namespace, name) in self.forwards else b""
@@ -78,6 +81,9 @@ class ServiceResolver:
         if not any(entry.get("port") == port for entry in spec.get("ports") or ()):
             raise CallError(f"no service port {port} found for service {go_quote(name)}")
         host = spec["clusterIP"]
+        found = self.route(namespace, name, port) if self.route is not None else None
+        if found is not None:
+            return found
         place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         raise CallError(f"dial tcp {place}: connect: connection refused")
 

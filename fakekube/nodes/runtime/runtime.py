@@ -99,6 +99,7 @@ class Runtime:
     def _forget_others(self) -> None:
         for uid, one in list(self._sandboxes.items()):
             if one.is_gone:
+                one.close()
                 del self._sandboxes[uid]
 
     def _pods_changed(self) -> None:
@@ -209,6 +210,14 @@ class Runtime:
     def send(self, pod: Object, port: int, data: bytes, peer: Peer) -> bytes | None:
         """Sends a datagram to a port of a pod. Returns its answer; None if there is none. Raises OSError."""
         return self.sandbox(pod).send(port, data, peer)
+
+    def bridge(self, namespace: str, name: str, port: int) -> tuple[str, int] | None:
+        """Returns an address of this machine that leads to an endpoint of a Service's port; None if nothing listens there."""
+        try:
+            target = self.routes.service(namespace, name, port)
+        except OSError:
+            return None
+        return self.sandbox(target.pod).bridge(target.port)
 
     def connect_api_server(self) -> Connection:
         """Connects to the API server, which serves TLS."""

@@ -25,6 +25,7 @@ from fakekube.nodes.runtime.network import Network
 from fakekube.nodes.runtime.volumes import Volumes
 
 if TYPE_CHECKING:
+    from fakekube.nodes.runtime.bridges import Bridge
     from fakekube.nodes.runtime.runtime import Runtime
 
 __all__ = ["Sandbox"]
@@ -52,6 +53,8 @@ class Sandbox:
         """Name of the container → attempt → run; the last two runs are kept."""
         self._tokens: dict[tuple[str, int], tuple[str, float]] = {}
         """Audience and lifetime → token, and the time at which it is renewed."""
+        self._bridges: dict[int, Bridge] = {}
+        """Port → the port of this machine that leads to it."""
         self.volumes = Volumes(
             lambda: self.pod,
             runtime.cluster,
@@ -157,6 +160,8 @@ class Sandbox:
             return
         if found is not None:
             self._last = found
+        if found is None and self._bridges:
+            self.close()
         now = self._runtime.clock.now()
         for name, runs in list(self._runs.items()):
             for container in [one for one in runs.values() if one.is_running]:
@@ -233,6 +238,30 @@ class Sandbox:
         from fakekube.nodes.runtime.ports import over_connection
 
         return over_connection(lambda: self.connect(port))
+
+    def bridge(self, port: int) -> tuple[str, int] | None:
+        """Returns an address of this machine that leads to a port; None if nothing listens there."""
+        with self._lock:
+            found = self._bridges.get(port)
+            if found is not None:
+                return found.address
+        try:
+            self.connect(port).from_client.close()
+        except OSError:
+            return None
+        from fakekube.nodes.runtime.bridges import Bridge
+
+        with self._lock:
+            if port not in self._bridges:
+                self._bridges[port] = Bridge(lambda: self.connect(port))
+            return self._bridges[port].address
+
+    def close(self) -> None:
+        """Ends the bridges to the ports of the pod."""
+        with self._lock:
+            found, self._bridges = self._bridges, {}
+        for one in found.values():
+            one.close()
 
     def listens(self, port: int, protocol: str = "TCP") -> bool:
         """Reports whether a program of a container listens at a port; first runs the programs up to now."""
