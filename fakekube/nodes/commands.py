@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 __all__ = ["Commands"]
 
 _HOOK_FAILED: Final = 137
+#: Fields of a container that may keep it from starting.
+_CHECKED: Final = frozenset({"env", "envFrom", "volumeMounts", "securityContext"})
 _FIELDS: Final = {"initContainers": "initContainerStatuses", "containers": "containerStatuses"}
 
 
@@ -53,7 +55,7 @@ class Commands:
         """Returns the containers that terminate with their command, each with its field of the spec."""
         shared = self._kubelet.context.shared
         rules: Pods | None = shared.get("pods")
-        images: Images = shared.get("images") or DEFAULT
+        images: Images = shared.get("images", DEFAULT)
         for field in _FIELDS:
             for spec in pod["spec"].get(field) or ():
                 follows = rules.behaviour_of(pod, spec).follows_command if rules is not None else None
@@ -75,9 +77,26 @@ class Commands:
             found = current()
             variables = environment(found, spec, runtime.cluster, None) if spec.get("volumeMounts") else {}
             image = runtime.images.find(spec.get("image") or "")
+            if image is None:
+                return ""
             return creation_error(found, spec, runtime.cluster, image, variables)
 
-        return of_container, lambda: mount_error(current(), runtime.cluster)
+        def of_volumes() -> str:
+            found = current()
+            names = [one.get("image") or "" for field in _FIELDS for one in found["spec"].get(field) or ()]
+            return mount_error(found, runtime.cluster) if any(runtime.images.find(one) is not None for one in names) else ""
+
+        return of_container, of_volumes
+
+    def is_obstructed(self, pod: Object) -> bool:
+        """Whether something keeps a container of a known image from starting, although its command is not known."""
+        images: Images = self._kubelet.context.shared.get("images", DEFAULT)
+        spec = pod["spec"]
+        concerned = [one for field in _FIELDS for one in spec.get(field) or () if images.find(one.get("image") or "") is not None]
+        if not concerned or not (spec.get("volumes") or any(one.keys() & _CHECKED for one in concerned)):
+            return False
+        of_container, of_volumes = self.obstacles(pod)
+        return bool(of_volumes()) or any(of_container(one) for one in concerned)
 
     def container(self, pod: Object, name: str) -> Container:
         """Returns the current run of a container."""

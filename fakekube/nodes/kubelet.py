@@ -269,8 +269,10 @@ class Kubelet(Reconciler):
         if plan is None and rules is not None:
             plan = rules.plan_for(pod)
         if plan is None:
-            images: Images = self.context.shared.get("images") or DEFAULT
+            images: Images = self.context.shared.get("images", DEFAULT)
             plan = images.plan_without(pod) or (PodPlan() if self._commands.followed(pod) else None)
+            if plan is None and not (pod.get("status") or {}).get("startTime") and self._commands.is_obstructed(pod):
+                plan = PodPlan()
         return plan
 
     def _run(self, pod: Object, node: Object) -> None:

@@ -153,11 +153,10 @@ class PodWorkers:
         return worker is None or (worker.state.terminating and worker.state.is_done)
 
     def _begin(self, pod: Object, plan: PodPlan, now: float) -> _Worker:
-        followed = self._followed(pod)
+        followed, status = self._followed(pod), pod.get("status") or {}
         state = PodState(pod["spec"], plan, now, is_of_job(pod), followed)
-        if followed:
+        if not status.get("startTime") or followed:
             state.creation_error, state.mount_error = self._obstacles(pod)
-        status = pod.get("status") or {}
         for field in ("initContainerStatuses", "containerStatuses"):
             for one in status.get(field) or ():
                 state.adopt(one["name"], one, now)

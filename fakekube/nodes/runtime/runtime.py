@@ -69,7 +69,7 @@ class Runtime:
     ) -> None:
         self.cluster = backend.services
         self._client = client
-        self.images = images or DEFAULT
+        self.images = DEFAULT if images is None else images
         self.routes = Routes(self)
         self.clock: Clock = backend.clock
         self._behaviour = behaviour or (lambda _pod, _container: NOTHING)
