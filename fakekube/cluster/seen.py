@@ -8,8 +8,10 @@ from __future__ import annotations
 import secrets
 import weakref
 from functools import cached_property, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fakekube.base.private_files import write_private
 from fakekube.cluster.served import ServedCluster
 
 if TYPE_CHECKING:
@@ -97,6 +99,43 @@ class SeenCluster(ServedCluster):
         from fakekube.powers.comparison import compare
 
         return compare(self.rows, first, last, namespace=namespace, resource=resource, name=name)
+
+    def trace(self, path: Path | str, *, redact: bool = True, limit: str | int = "20MB") -> Path:
+        """Writes a trace file: what happened so far, as one HTML file that a browser opens without a server.
+
+        It has the requests with their bodies, the changes, the marks, and the state with its history, which `load` and
+        `fakekube serve --load` restore. May be called at any time, also after `stop`.
+
+        Args:
+            path: of the file; missing folders are created.
+            redact: remove the values of Secrets, tokens and headers with credentials. Without it the file keeps all but the
+                headers, and only its owner may read it.
+            limit: the maximum size; bodies are dropped first, then requests, then versions of objects.
+
+        Returns the path. Raises OSError, and ValueError for an invalid size.
+        """
+        from fakekube.powers.trace import read_size
+
+        found = Path(path)
+        html = self.trace_html(redact=redact, limit=read_size(limit)).encode()
+        found.parent.mkdir(parents=True, exist_ok=True)
+        if redact:
+            found.write_bytes(html)
+        else:
+            write_private(found, html)
+        return found
+
+    def trace_html(self, *, redact: bool = True, limit: int = 20_000_000) -> str:
+        """Returns the content of a trace file, see `trace`."""
+        from fakekube.page import trace_document
+        from fakekube.powers.trace import TraceMaker
+
+        maker = TraceMaker(self._machinery.backend, self._observe(), self.rows)
+        findings = [one.data() for one in self.findings()]
+        info = self.describe()
+        empty = len(trace_document("trace", {}, {}))
+        parts = maker.make(info, findings, self.test, redact=redact, limit=max(limit - empty, 0))
+        return trace_document("trace", {"trace": parts.trace}, parts.packed(), title=info["name"])
 
     def mark_rows(self, since: int = 0) -> dict[str, Any]:
         """Returns the marks after a number as columns, for the page."""

@@ -123,7 +123,8 @@ class ClusterState(ObjectClient):
         now.
 
         Args:
-            sources: manifests are files, folders, YAML text or objects; a saved state is one file, or its content.
+            sources: manifests are files, folders, YAML text or objects; a saved state is one file, or its content; a trace file
+                is a saved state, too.
 
         Raises:
             ManifestError: a manifest is invalid.
@@ -205,6 +206,7 @@ class ClusterState(ObjectClient):
 def _saved_state(source: Source | bytes) -> bytes | None:
     """Returns the text of a saved state; None if the source is something else."""
     from fakekube.powers.state import is_state_text
+    from fakekube.powers.trace import is_trace_text, state_in_trace
 
     text = b""
     if isinstance(source, bytes):
@@ -214,4 +216,6 @@ def _saved_state(source: Source | bytes) -> bytes | None:
         text = path.read_bytes() if path.is_file() else b""
     elif isinstance(source, str):
         text = source.encode("utf-8", "surrogatepass")
+    if is_trace_text(text):
+        return state_in_trace(text)
     return text if is_state_text(text) else None

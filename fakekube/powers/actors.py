@@ -51,6 +51,10 @@ class Actors:
                 self._names[agent, user, own, fault] = known
         return known
 
+    def named(self) -> list[dict[str, str]]:
+        """Returns the actors so far, with their sides."""
+        return [{"name": name, "side": side} for name, side in dict.fromkeys(list(self._names.values()))]
+
     def _name(self, agent: str, user: str, own: bool, fault: str) -> tuple[str, str]:
         if own and agent == FAULTS_USER_AGENT:
             return f"fault {fault}".strip(), FAULT

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["Cause"]
 
 
-@dataclass(slots=True, frozen=True, eq=False)
+@dataclass(slots=True, eq=False)  # not frozen: it is made for every write
 class Cause:
     """The cause of a change: a request, or the reason of a change without one."""
 

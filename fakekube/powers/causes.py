@@ -45,11 +45,11 @@ def current_cause(bucket: str, key: str, revision: int) -> Cause:
     if isinstance(current, Cause):
         return current
     cause = current.cause
-    if cause is not None and isinstance(current.wrote, list):
+    if cause is None:
+        current.wrote = [revision]
+        current.cause = cause = cause_of(current, f"{bucket} {key}")
+    else:
         current.wrote.append(revision)
-        return cause
-    current.wrote = [revision]
-    current.cause = cause = cause_of(current, f"{bucket} {key}")
     return cause
 
 

@@ -61,7 +61,7 @@ class Exchange:
     ended_at: float | None = None
     """Of a watch: the time of `time.monotonic()` when it ended."""
     last_frame: bytes = b""
-    wrote: Sequence[int] = ()
+    wrote: list[int] = []  # noqa: RUF012 - replaced, and never changed, for an exchange without changes
     """The revisions of the changes that it made, in order."""
     cause: Cause | None = None
     """What the journal knows of it; set with its first change."""

@@ -13,6 +13,7 @@ import threading
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from fakekube.powers.cause import Cause
@@ -82,11 +83,15 @@ class Journal:
         self.initial = initial
         self._noted: deque[tuple[int, int, Cause]] = deque(maxlen=KEPT_ROWS)
         """Revision, newest request and cause of changes, while the journal is not open."""
+        self._new: deque[tuple[str, Event[Document], int, Cause]] = deque()
+        """Changes that nobody has read yet: bucket, event, newest request and cause."""
+        self._shed: deque[Change] = deque(maxlen=KEPT_ROWS)
+        """Changes that nobody has read before their objects were dropped."""
         self._changes: deque[Change] = deque()
         """The latest changes, with their objects."""
         self._rows: deque[Change] = deque(maxlen=KEPT_ROWS - KEPT_EVENTS)
         """Older changes, without their objects."""
-        self._opening = threading.Lock()
+        self._reading = threading.RLock()
         self.is_open = False
         self.floor = 0
         """The oldest revision to which changes can be undone: that of the last replacement of the objects or compaction."""
@@ -105,20 +110,28 @@ class Journal:
         if not self.is_open:
             self._noted.append((revision, after, cause))
             return
-        self._append(_change(bucket, event, after, cause))
-
-    def _append(self, change: Change) -> None:
-        changes = self._changes
-        changes.append(change)
+        new = self._new
+        new.append((bucket, event, after, cause))
         self.written += 1
-        if len(changes) > KEPT_EVENTS:
-            self._rows.append(changes.popleft()._replace(event=None))
+        if len(new) > KEPT_EVENTS:
+            self._shed.append(_without_objects(*new.popleft()))
+
+    def _fold(self) -> None:
+        """Takes what was committed since the last reading."""
+        with self._reading:
+            while self._shed:
+                self._rows.append(self._shed.popleft())
+            with suppress(IndexError):  # the committing thread has taken the last one
+                while self._new:
+                    self._changes.append(_change(*self._new.popleft()))
+            while len(self._changes) > KEPT_EVENTS:
+                self._rows.append(self._changes.popleft()._replace(event=None))
 
     # ------------------------------------------------------------ opening
 
     def open(self, store: Store[Document]) -> None:
         """Keeps changes from now on, and takes those that the store still has. Does nothing if it is open."""
-        with self._opening:
+        with self._reading:
             if self.is_open:
                 return
             self.is_open = True
@@ -133,7 +146,7 @@ class Journal:
             store: of the cluster.
             reason: the cause of the changes in it.
         """
-        with self._opening:
+        with self._reading:
             self.floor = store.compacted
             if self.is_open:
                 cause = Cause(-1, reason=reason)
@@ -151,7 +164,8 @@ class Journal:
 
     def _merge(self, past: list[Change]) -> None:
         """Adds changes of the past to those that other threads have added meanwhile."""
-        known = {change.revision for change in _snapshot(self._changes)}
+        self._fold()
+        known = {change.revision for change in self._changes}
         ordered = sorted((change for change in past if change.revision not in known), key=_revision)
         self._rows.extend(change._replace(event=None) for change in ordered[:-KEPT_EVENTS])
         for change in reversed(ordered[-KEPT_EVENTS:]):
@@ -162,30 +176,22 @@ class Journal:
 
     def changes(self) -> list[Change]:
         """Returns all changes that are kept, in the order of their revisions. The journal must be open."""
-        return [*_snapshot(self._rows), *_snapshot(self._changes)]
+        with self._reading:
+            self._fold()
+            return [*self._rows, *self._changes]
 
     def since(self, revision: int, limit: int) -> list[Change]:
         """Returns at most `limit` changes after a revision."""
-        found: list[Change] = []
-        changes = self._changes
-        try:  # mostly only the last few are wanted
-            for change in reversed(changes):
+        with self._reading:
+            self._fold()
+            found: list[Change] = []
+            for change in reversed(self._changes):  # mostly only the last few are wanted
                 if change.revision <= revision:
                     return found[::-1][:limit]
                 found.append(change)
-        except RuntimeError:  # another thread has added one
-            pass
         every = self.changes()
         start = bisect_right(every, revision, key=_revision)
         return every[start : start + limit]
-
-    @property
-    def newest(self) -> int:
-        """The revision of the newest change; 0 if there is none."""
-        try:
-            return self._changes[-1].revision
-        except IndexError:
-            return 0
 
     def find(self, revision: int) -> Change | None:
         """Returns the change of a revision; None if there is none, or it is not kept."""
@@ -213,6 +219,12 @@ def _change(bucket: str, event: Event[Document], after: int, cause: Cause) -> Ch
     type_ = _DELETED if record is None else _ADDED if previous is None else _MODIFIED
     uid = (obj.get("metadata") or {}).get("uid", "")
     return Change(event.revision, bucket, event.key, type_, event.time, uid, after, cause, _is_heartbeat(bucket, event), event)
+
+
+def _without_objects(bucket: str, event: Event[Document], after: int, cause: Cause) -> Change:
+    """Returns a change without its objects, as cheaply as possible: it is called for every write."""
+    type_ = _DELETED if event.record is None else _ADDED if event.previous is None else _MODIFIED
+    return Change(event.revision, bucket, event.key, type_, event.time, "", after, cause, bucket in _HEARTBEATS, None)
 
 
 #: Buckets of objects that only record the past, or show that something lives.

@@ -8,10 +8,11 @@ where they may have such values.
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Mapping
 from typing import Any, Final
 
-__all__ = ["REDACTED", "redacted"]
+__all__ = ["REDACTED", "redacted", "without_secrets"]
 
 #: The text in place of a removed value.
 REDACTED: Final = "REDACTED"
@@ -38,6 +39,39 @@ def redacted(exchange: Mapping[str, Any]) -> dict[str, Any]:
         "body": _body(exchange["body"], is_secret, has_token),
         "answer": _body(exchange["answer"], is_secret, has_token),
     }
+
+
+def without_secrets(state: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a saved state (`state.state_of`) whose Secrets have other values: base64 of `redacted (24 bytes)`."""
+    resources = dict(state["resources"])
+    if "secrets" in resources:
+        resources["secrets"] = [*map(_without_values, resources["secrets"])]
+    found = {**state, "resources": resources}
+    history = state.get("history")
+    if history is not None and "secrets" in history["resources"]:
+        past = history["resources"]["secrets"]
+        shown = {**past, "before": [*map(_without_values, past["before"])], "events": [*map(_without_values, past["events"])]}
+        found["history"] = {**history, "resources": {**history["resources"], "secrets": shown}}
+    return found
+
+
+def _without_values(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Returns the row of a Secret in a state without its values."""
+    if "object" not in row:
+        return row
+    obj = dict(row["object"])
+    for name in _SECRET_FIELDS:
+        if isinstance(obj.get(name), dict):
+            obj[name] = {key: _counted(value) for key, value in obj[name].items()}
+    metadata = obj["metadata"]
+    if _LAST_APPLIED in (metadata.get("annotations") or {}):
+        obj["metadata"] = {**metadata, "annotations": {**metadata["annotations"], _LAST_APPLIED: REDACTED}}
+    return {**row, "object": obj}
+
+
+def _counted(value: Any) -> str:
+    size = len(value) * 3 // 4 - value.count("=") if isinstance(value, str) else 0
+    return base64.b64encode(f"redacted ({size} bytes)".encode()).decode()
 
 
 def _path(path: str) -> str:

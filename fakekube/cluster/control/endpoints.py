@@ -155,6 +155,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("GET", "rows/objects", rows.list_objects, parameters=("at", "kinds", "namespace", "after", "limit")),
     Endpoint("GET", "changes/<int:revision>", rows.get_change),
     Endpoint("GET", "objects/<resource>/<namespace>/<name>", rows.get_object, parameters=("at",)),
+    Endpoint("POST", "trace", rows.make_trace, {"redact": anything}),
     Endpoint("GET", "findings", rows.list_findings),
     Endpoint("GET", "compare", rows.compare, parameters=("from", "to", "resource", "namespace", "name")),
     Endpoint("GET", "live", rows.follow, parameters=("requests", "changes", "marks")),
@@ -296,6 +297,8 @@ class Endpoints:
     @staticmethod
     def _send(code: int, value: Any, headers: Mapping[str, str] | None = None) -> Response:
         if isinstance(value, powers.Raw):
+            if value.file_name:
+                headers = {**(headers or {}), "Content-Disposition": f'attachment; filename="{value.file_name}"'}
             return Response(bytes(value), code, {**DATA_HEADERS, **(headers or {})}, content_type=value.content_type)
         if isinstance(value, powers.Last):
             headers = {**(headers or {}), "Connection": "close"}

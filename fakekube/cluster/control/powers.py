@@ -23,6 +23,7 @@ from fakekube.powers.exchange_data import exchange_data
 from fakekube.powers.export import as_list, as_yaml
 from fakekube.powers.fault import Fault, Frequency
 from fakekube.powers.state import StateError, StateTooLargeError, is_state_text
+from fakekube.powers.trace import is_trace_text
 
 if TYPE_CHECKING:
     from fakekube.cluster import Cluster
@@ -70,6 +71,8 @@ class Raw(bytes):
     """A response body that is sent unchanged and not as JSON."""
 
     content_type = "application/yaml"
+    file_name = ""
+    """The name under which browsers save it, and never show it."""
 
 
 # ---------------------------------------------------------------- faults
@@ -260,7 +263,7 @@ outage = _simple(lambda cluster, members: cluster.outage(members["seconds"]), la
 def apply_load(cluster: Cluster, members: Members) -> Answer:
     try:
         body = members["body"]
-        made = cluster.load(body if is_state_text(body) else body.decode() + "\n")
+        made = cluster.load(body if is_state_text(body) or is_trace_text(body) else body.decode() + "\n")
     except StateTooLargeError as problem:
         return 413, {"error": str(problem)}
     except (UnicodeDecodeError, ManifestError, StateError) as problem:

@@ -8,6 +8,7 @@
     GET changes/REV            the object before and after a change, and what differs
     GET compare                ?from=&to=&resource=&namespace=&name=
     GET findings
+    POST trace                 {"redact": true}: a trace file
     GET live                   ?requests=&changes=&marks=: what happens, as JSON lines
     GET marks                  ?since=
     POST marks                 {"text": "scaled to 3"}
@@ -23,6 +24,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from fakekube.cluster.control.members import BadMembers
+from fakekube.cluster.control.powers import Raw
 from fakekube.controllers.client import UnknownResource
 from fakekube.powers.columns import revision_value
 from fakekube.store import Compacted, FutureRevision
@@ -44,6 +46,7 @@ __all__ = [
     "list_marks",
     "list_objects",
     "list_requests",
+    "make_trace",
     "whole",
 ]
 
@@ -193,3 +196,13 @@ def list_marks(cluster: Cluster, members: Members) -> Answer:
 def create_mark(cluster: Cluster, members: Members) -> Answer:
     mark = cluster.mark(members["text"])
     return 201, {"number": mark.number, "revision": revision_value(mark.revision), "text": mark.text}
+
+
+def make_trace(cluster: Cluster, members: Members) -> Answer:
+    redact = members.get("redact", True)
+    if not isinstance(redact, bool):
+        raise BadMembers("member 'redact' must be true or false")
+    raw = Raw(cluster.trace_html(redact=redact).encode())
+    raw.content_type = "text/html; charset=utf-8"
+    raw.file_name = "trace.html"
+    return 200, raw

@@ -156,5 +156,4 @@ def test_the_number_of_changes_is_bounded(cluster: Cluster, monkeypatch: pytest.
 def test_an_open_journal_is_not_opened_again() -> None:
     journal = Journal([])
     assert not journal.is_open
-    assert journal.newest == 0
     assert journal.find(5) is None
