@@ -21,13 +21,25 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from conftest_plugin import tracing
+from conftest_plugin.tracing import pytest_runtest_call, pytest_runtest_teardown
+
 if TYPE_CHECKING:
     from fakekube import Cluster
     from fakekube.checker import Report
     from fakekube.cluster.testing.object_client import ObjectClient
     from fakekube.powers.faults import Faults
 
-__all__ = ["fakekube", "fakekube_check", "fakekube_factory", "fakekube_faults", "fakekube_session", "fakekube_user"]
+__all__ = [
+    "fakekube",
+    "fakekube_check",
+    "fakekube_factory",
+    "fakekube_faults",
+    "fakekube_session",
+    "fakekube_user",
+    "pytest_runtest_call",
+    "pytest_runtest_teardown",
+]
 
 #: Name → type of the ini value, help text. Each is an ini option, a command line option and an argument of the marker.
 _OPTIONS = {
@@ -56,9 +68,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
             group.addoption(flag, default=None, help=text)
         else:
             group.addoption(flag, action="append", default=None, help=text)
+    tracing.add_options(parser, group)
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    tracing.check_options(config)
     config.addinivalue_line(
         "markers", f"fakekube({', '.join(f'{name}=…' for name in _OPTIONS)}): the options of this test's cluster"
     )
@@ -121,19 +135,15 @@ def _start(options: dict[str, Any], monkeypatch: Callable[[], pytest.MonkeyPatch
     return cluster
 
 
-#: The clusters of a test, for the report of one that fails.
-_CLUSTERS = pytest.StashKey[list["Cluster"]]()
-
-
 @pytest.fixture
 def fakekube(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     """A fresh cluster for this test, started: a `fakekube.Cluster`. It is stopped after the test."""
     options = _options(request.config, request.node.get_closest_marker("fakekube"))
     cluster = _start(options, partial(request.getfixturevalue, "monkeypatch"))
-    request.node.stash[_CLUSTERS] = [cluster]
+    tracing.begin(request.node, cluster)
     yield cluster
     cluster.stop()
-    del request.node.stash[_CLUSTERS]  # pytest keeps its items until the end of the session
+    del request.node.stash[tracing.CLUSTERS]  # pytest keeps its items until the end of the session
 
 
 @pytest.fixture
@@ -146,13 +156,14 @@ def fakekube_faults(fakekube: Cluster) -> Iterator[Faults]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
-    """Adds the recorded requests of a failed test's clusters to its report."""
+    """Adds the recorded requests of a failed test's clusters to its report, and writes trace files."""
     report = yield
     if report.when == "call" and report.failed:
-        for cluster in item.stash.get(_CLUSTERS, []):
+        for cluster in item.stash.get(tracing.CLUSTERS, []):
             from fakekube.cluster.testing.report import report_of
 
             report.sections += report_of(cluster, report.longreprtext)
+    tracing.finish(item, report)
     return report
 
 
@@ -194,7 +205,7 @@ def fakekube_factory(request: pytest.FixtureRequest) -> Iterator[Callable[..., C
     def make(**options: Any) -> Cluster:
         cluster = _start({**_options(request.config), **options}, partial(request.getfixturevalue, "monkeypatch"))
         clusters.append(cluster)
-        request.node.stash.setdefault(_CLUSTERS, []).append(cluster)
+        tracing.begin(request.node, cluster)
         return cluster
 
     yield make

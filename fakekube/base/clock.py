@@ -13,6 +13,7 @@ released.
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from bisect import bisect_left, insort
@@ -156,7 +157,8 @@ class Clock:
         if due is None:
             return None
         before = self.now()
-        self.advance(seconds=max(0.0, due - self.monotonic()))
+        wait = max(0.0, due - self.monotonic())
+        self.advance(microseconds=math.ceil(wait * 1e6))  # rounded up: a timedelta that is rounded down would not reach the timer
         return self.now() - before
 
     def scale(self, factor: float) -> None:

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Final
 from fakekube.apimachinery.data import DEFAULT
 from fakekube.base.addresses import is_loopback, reachability_warning
 from fakekube.cli.arguments import Options, UsageError, help_text, parse
+from fakekube.cli.show import open_in_browser, show
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,7 +63,7 @@ def _cluster(options: Options) -> Iterator[Cluster]:
 
     try:
         cluster = Cluster(
-            version=options.version or DEFAULT,
+            version=options.version or _loaded_version(options) or DEFAULT,
             profile=options.profile,
             host=options.host,
             port=options.port,
@@ -70,6 +71,7 @@ def _cluster(options: Options) -> Iterator[Cluster]:
             feature_gates=options.feature_gates,
             controllers=options.controllers,
             control=options.control,
+            page=options.page,
             compaction_interval=options.compaction_interval,
             nodes=options.nodes,
             stages=options.stages,
@@ -88,6 +90,8 @@ def _cluster(options: Options) -> Iterator[Cluster]:
             raise UsageError(f"cannot listen on {options.host}:{options.port}: {error.strerror}") from None
         _warn_of_other_hosts(options)
         _collect_seldom()
+        if options.command == "serve" or options.trace is not None:
+            cluster.keep_changes()
         for source in options.load:
             try:
                 cluster.load(source)
@@ -108,6 +112,22 @@ def _cluster(options: Options) -> Iterator[Cluster]:
         yield cluster
     finally:
         cluster.stop()
+
+
+def _loaded_version(options: Options) -> str:
+    """Returns the minor version of a saved state or a trace file that is loaded; "" if none is."""
+    from fakekube.apimachinery.data import RELEASES
+    from fakekube.cli.show import version_of
+
+    for source in options.load:
+        if source.is_file():
+            try:
+                version = version_of(source.read_bytes())
+            except OSError:
+                continue  # loading it reports the error
+            if version in RELEASES:
+                return version
+    return ""
 
 
 def _warn_of_other_hosts(options: Options) -> None:
@@ -162,12 +182,15 @@ def _serve(options: Options) -> int:
             f"    export KUBECONFIG={_kubeconfig_of(options, cluster, name)}   # {name}\n" for name, _ in options.users
         )
         token = "" if is_loopback(options.host) else f"\nThe administrator's token is {cluster.token}\n"
+        page = f"\nIts page is at {cluster.page_url}\n" if cluster.has_page else ""
         print(
             _GREETING.format(
-                version=options.version or DEFAULT, url=cluster.url, profile=options.profile, path=path, users=users, token=token
+                version=cluster.version, url=cluster.url, profile=options.profile, path=path, users=users, token=token, page=page
             ),
             flush=True,
         )
+        if options.open and page:
+            open_in_browser(cluster.page_url)
         with _ready_file(options.ready_file, cluster.url):
             if options.ready_message:
                 print(options.ready_message, flush=True)
@@ -231,7 +254,7 @@ fakekube serves a Kubernetes {version} API at {url} (profile {profile})
 
     export KUBECONFIG={path}
 {users}    kubectl get namespaces
-{token}
+{page}{token}
 Ctrl-C ends it; nothing is kept."""
 
 
@@ -261,7 +284,22 @@ def _run(options: Options) -> int:
         for number in received:  # arrived while the process was started
             process.send_signal(number)
         code = process.wait()
+        if options.trace is not None:
+            _write_trace(cluster, options, code)
     return 128 - code if code < 0 else code
+
+
+def _write_trace(cluster: Cluster, options: Options, code: int) -> None:
+    """Writes the trace file of a command that has ended. Raises UsageError."""
+    assert options.trace is not None
+    message = f"{shlex.join(options.rest)} has ended with the exit code {code}"
+    cluster.test = {"id": shlex.join(options.rest), "outcome": "failed" if code else "passed", "message": message}
+    cluster.mark_phase(message)
+    try:
+        path = cluster.trace(options.trace)
+    except OSError as problem:
+        raise UsageError(f"{options.trace}: {problem.strerror}") from None
+    print(f"fakekube: the trace of the command is {path}", file=sys.stderr)
 
 
 def _help(_options: Options) -> int:
@@ -332,4 +370,5 @@ _COMMANDS = {
     "run": _run,
     "serve": _serve,
     "server": _server,
+    "show": show,
 }

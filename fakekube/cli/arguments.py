@@ -81,6 +81,12 @@ class Options:
     expect: list[str] = field(default_factory=list)
     seed: int = 0
     report: Path | None = None
+    trace: Path | None = None
+    """Where `run` writes a trace file."""
+    page: bool = True
+    open: bool = False
+    file: Path | None = None
+    """The file that `show` opens."""
     junit: Path | None = None
     sarif: Path | None = None
     summary: Path | None = None
@@ -157,6 +163,13 @@ def _parser() -> argparse.ArgumentParser:
         help="write the URL to this file when the cluster is ready, and delete it at the end",
     )
     serve.add_argument("--ready-message", metavar="TEXT", help="print this line when the cluster is ready")
+    serve.add_argument("--open", action="store_true", default=None, help="open the page of the cluster in a browser")
+    run.add_argument("--trace", type=Path, metavar="FILE", help="write a trace file when the command has ended")
+    show = commands.add_parser("show", help="open a trace file, a saved state or a recording in a browser")
+    show.add_argument("file", type=Path, metavar="FILE")
+    show.add_argument(
+        "--output", "-o", type=Path, metavar="HTML", help="where to write the trace of a state or a recording (a temporary file)"
+    )
     commands.add_parser("server", help="serve a cluster with the arguments of `k3s server`, for container images", add_help=False)
     _add_envtest(commands.add_parser("envtest", help="write replacements for kube-apiserver, etcd and kubectl"))
     for command in (serve, run):
@@ -209,6 +222,9 @@ def _parser() -> argparse.ArgumentParser:
             const=True,
             metavar="true|false",
             help="serve the control API, /fakekube/v1 (true on a loopback address)",
+        )
+        command.add_argument(
+            "--page", type=_boolean, nargs="?", const=True, metavar="true|false", help="serve the page, /fakekube/ (true)"
         )
         command.add_argument(
             "--load",

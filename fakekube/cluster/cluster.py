@@ -67,6 +67,7 @@ class Cluster(SeenCluster):
             that run by default, a name, or `-name` for all but that one; by default those of the profile.
         control: whether to serve the control API, /fakekube/v1 (docs/powers.md); by default if the server listens on a
             loopback address.
+        page: whether the control API also serves the page of the cluster, /fakekube/ (docs/page.md).
         compaction_interval: seconds between compactions of the history; by default 300.
         nodes: the number of initial nodes (node-1, node-2, …); by default 1 if kubelets run, else 0.
         stages: kwok's Stage files, see `Cluster.stages`.
@@ -97,6 +98,7 @@ class Cluster(SeenCluster):
         feature_gates: Mapping[str, bool] | None = None,
         controllers: str | Sequence[str] | None = None,
         control: bool | None = None,
+        page: bool = True,
         compaction_interval: float | None = None,
         nodes: int | None = None,
         stages: Source | None = None,
@@ -109,6 +111,8 @@ class Cluster(SeenCluster):
         **flags: Any,
     ) -> None:
         self._control = control
+        self.has_page = page and (is_loopback(host) if control is None else control)
+        """Whether the server has the page, `page_url`."""
         self._flags = flags
         self._options = ServerOptions.of(flags) if flags else ServerOptions()
         tls = tls or self._options.needs_tls
@@ -267,6 +271,7 @@ class Cluster(SeenCluster):
             feature_gates=self._feature_gates,
             controllers=self._components.controller_names,
             control=self._control,
+            page=self.has_page,
             compaction_interval=self._compaction_interval,
             keep_requests=self._keep_requests,
             strict=self._strict,

@@ -29,6 +29,7 @@ class SeenCluster(ServedCluster):
     """A cluster that shows what happened in it."""
 
     _profile: str
+    has_page: bool
     test: dict[str, Any] | None = None
     """The test that uses the cluster: `{"id", "outcome", "message"}`; set by the pytest plugin."""
 
@@ -176,6 +177,44 @@ class SeenCluster(ServedCluster):
 
         now = self.clock.now()
         return {"now": print_time(now), "time": now.timestamp(), "held": self.clock.held}
+
+    @property
+    def version(self) -> str:
+        """The emulated minor version of Kubernetes."""
+        return self._settings.version
+
+    @cached_property
+    def page_token(self) -> str:
+        """The token with which the page opens where clients without credentials are no administrators; 128 random bits."""
+        return secrets.token_urlsafe(16)
+
+    @property
+    def page_url(self) -> str:
+        """The address of the page, with its token if one is needed. Raises RuntimeError before `start` and after `stop`."""
+        return f"{self.url}/fakekube/{f'?token={self.page_token}' if self._needs_token() else ''}"
+
+    def _needs_token(self) -> bool:
+        from fakekube.apimachinery.errors import StatusError
+        from fakekube.apiserver.endpoints.request import RequestInfo
+
+        access, scheme = self._machinery.access, "https" if self._serving.tls else "http"
+        try:
+            user = access.authenticator.user_of({"REQUEST_METHOD": "GET", "PATH_INFO": "/fakekube/", "wsgi.url_scheme": scheme})
+            access.require(RequestInfo("/fakekube/", "get"), user)
+        except StatusError:
+            return True
+        return False
+
+    def keep_changes(self) -> None:
+        """Keeps changes from now on even after the history is compacted: 100,000 rows, the latest 10,000 with their objects.
+
+        Without it the page and trace files show what the history of the API has, which is about five minutes of the clock.
+        """
+        self.rows.journal()
+
+    def mark_phase(self, text: str) -> None:
+        """Adds a mark for a phase of a test: setup, call, teardown."""
+        self._did("phase", text)
 
     @property
     def marks(self) -> list[Mark]:

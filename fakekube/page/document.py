@@ -156,4 +156,5 @@ def embedded_json(value: Any) -> str:
 
 
 def _escaped(text: str) -> str:
+    text = text.encode("utf-8", "replace").decode()  # without lone surrogates
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")

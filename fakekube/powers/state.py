@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING, Any
 from fakekube.apimachinery.codecs import json, yaml
 from fakekube.apimachinery.codecs.document import Document
 from fakekube.apimachinery.codecs.errors import DecodeError
-from fakekube.store import Bucket, Contents, Record, Snapshot, rebuilt
+from fakekube.store import Bucket, Contents, Event, Record, Snapshot, rebuilt
 
 if TYPE_CHECKING:
     from fakekube.apiserver.registry.scope import Backend
@@ -120,6 +120,17 @@ def _row(record: _Record) -> Object:
 def _past(bucket: Bucket[Document], now: float) -> Object:
     """Returns the events of a bucket that are not compacted; an empty object if the bucket was never used."""
     events, floor = bucket.past()
+    return past_of(events, floor, now) if events or bucket.has_keys() else {}
+
+
+def past_of(events: Iterable[Event[Document]], floor: int, now: float) -> Object:
+    """Returns events as plain data.
+
+    Args:
+        events: oldest first.
+        floor: the revision after which they are complete.
+        now: the present time of the clock, to which their ages are relative.
+    """
     before: dict[str, _Record | None] = {}
     rows = []
     for event in events:
@@ -129,8 +140,6 @@ def _past(bucket: Bucket[Document], now: float) -> Object:
             rows.append({**_row(event.record), "age": age})
         else:
             rows.append({"key": event.key, "revision": _number(event.revision), "age": age})
-    if not rows and not bucket.has_keys():
-        return {}
     return {"floor": _number(floor), "before": [_row(record) for record in before.values() if record is not None], "events": rows}
 
 
@@ -167,6 +176,13 @@ def read_state(text: bytes, version: str, now: float = 0.0) -> SavedState:
         return _state(value, now)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as problem:
         raise StateError(f"the state is damaged: {problem!r}") from None
+
+
+def state_version(text: bytes) -> str:
+    """Returns the minor version of a saved state; "" if it has none. Raises StateError."""
+    value = _value_of(text)
+    version = value.get("version") if isinstance(value, Mapping) else None
+    return version if isinstance(version, str) else ""
 
 
 def check_depth(value: Any) -> None:

@@ -22,18 +22,21 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from fakekube.base.golang.timestamps import print_time
+from fakekube.powers.columns import revision_value
 from fakekube.powers.differences import ABSENT, Difference, differences, is_assigned
 from fakekube.powers.exchange_data import exchange_data, json_line
 from fakekube.powers.redaction import REDACTED, redacted, without_secrets
 from fakekube.powers.sentences import sentence
-from fakekube.powers.state import StateError, state_of, written
+from fakekube.powers.state import StateError, past_of, state_of, written
 
 if TYPE_CHECKING:
+    from fakekube.apimachinery.codecs.document import Document
     from fakekube.apiserver.registry.scope import Backend
     from fakekube.powers.exchange import Exchange
     from fakekube.powers.journal import Change
     from fakekube.powers.observation import Observer
     from fakekube.powers.rows import Rows
+    from fakekube.store import Event
 
 __all__ = ["FORMAT", "TraceMaker", "TraceParts", "is_trace_text", "read_size", "state_in_trace", "trace_in"]
 
@@ -141,8 +144,24 @@ class TraceMaker:
         return parts
 
     def _state(self, *, redact: bool, history: bool) -> bytes:
-        state = state_of(self._backend, history=history)
+        state = state_of(self._backend)
+        if history:
+            state["history"] = self._history()
         return written(without_secrets(state) if redact else state, compact=True)
+
+    def _history(self) -> Object:
+        """Returns the history of a state: of the journal, which reaches further back than the store."""
+        events: dict[str, list[Event[Document]]] = {}
+        floor, now = self._observer.journal.floor, self._backend.clock.monotonic()
+        for change in self._rows.journal():
+            if change.event is None:
+                floor = max(floor, change.revision)
+            else:
+                events.setdefault(change.bucket, []).append(change.event)
+        pasts = {
+            bucket: past_of([event for event in found if event.revision > floor], floor, now) for bucket, found in events.items()
+        }
+        return {"since": revision_value(floor), "resources": pasts}
 
     # ------------------------------------------------------------ rows
 

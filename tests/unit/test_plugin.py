@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import re
 from pathlib import Path
 
 import pytest
@@ -221,3 +223,81 @@ def test_unfired_faults_fail_a_strict_test(project: Project) -> None:
     result = project.run()
     result.assert_outcomes(passed=3, errors=2)
     result.stdout.fnmatch_lines(["*never happened*"])
+
+
+FAILING = """
+    def test_it_fails(fakekube, fakekube_factory):
+        other = fakekube_factory(profile="apiserver")
+        fakekube.create(dict(apiVersion="v1", kind="ConfigMap", metadata=dict(name="a")))
+        fakekube.clock.hold()
+        fakekube.clock.advance(hours=2)
+        fakekube.create(dict(apiVersion="v1", kind="ConfigMap", metadata=dict(name="b")))
+        assert not "reached"
+
+    def test_it_passes(fakekube):
+        fakekube.mark("here")
+"""
+
+
+def test_a_failed_test_has_a_trace_file_for_each_cluster(project: Project) -> None:
+    from fakekube.powers.trace import trace_in
+
+    write(project, FAILING)
+    result = project.run("--fakekube-trace=failed", "--junitxml=junit.xml")
+    result.assert_outcomes(passed=1, failed=1)
+    files = sorted((project.folder / "fakekube-traces").iterdir())
+    assert [re.sub("-[0-9a-f]{4}", "-X", file.name) for file in files] == ["test_it_fails-X-2.html", "test_it_fails-X.html"]
+    result.stdout.fnmatch_lines(["*fakekube trace*", f"*{files[1]}", f"*{files[0]}"])
+    assert str(files[1]) in (project.folder / "junit.xml").read_text(encoding="utf-8")
+    trace = trace_in(files[1].read_bytes())
+    assert trace["test"]["id"] == "test_it.py::test_it_fails"
+    assert trace["test"]["outcome"] == "failed"
+    assert "reached" in trace["test"]["message"]
+    texts = [trace["marks"]["strings"][place] for place in trace["marks"]["columns"]["text"]]
+    assert texts[:4] == ["setup", "call", "held", "advanced by 2h"]
+    assert texts[4].startswith("failed: ")
+    assert {"a", "b"} <= set(trace["changes"]["strings"])  # although the history was compacted meanwhile
+
+
+def test_all_tests_have_trace_files_in_the_folder_of_the_ini_file(project: Project) -> None:
+    write(project, FAILING)
+    project.write("pytest.ini", "[pytest]\nfakekube_profile = apiserver\nfakekube_trace = all\nfakekube_trace_dir = out/traces\n")
+    project.run().assert_outcomes(passed=1, failed=1)
+    assert len(list((project.folder / "out" / "traces").glob("*.html"))) == 3
+
+
+def test_no_trace_files_by_default(project: Project) -> None:
+    write(project, FAILING)
+    project.run().assert_outcomes(passed=1, failed=1)
+    assert not (project.folder / "fakekube-traces").exists()
+
+
+def test_a_trace_that_cannot_be_written_is_told(project: Project) -> None:
+    write(project, FAILING)
+    project.write("fakekube-traces", "a file")
+    result = project.run("--fakekube-trace=failed")
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(["the trace cannot be written: *"])
+
+
+def test_pause_shows_the_page_once_and_waits(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("\n"))
+    write(project, FAILING + FAILING.replace("def test_it", "def test_again_it"))
+    result = project.run("--fakekube-pause", "-s")
+    result.assert_outcomes(passed=2, failed=2)
+    assert sum("/fakekube/" in line for line in result.outlines) == 1
+
+
+def test_pause_is_refused_with_xdist(project: Project) -> None:
+    write(project, FAILING)
+    result = project.run_in_subprocess("--fakekube-pause", "-n", "1")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert any("pytest-xdist" in line for line in result.errlines)
+
+
+def test_an_unknown_mode_is_refused(project: Project) -> None:
+    write(project, FAILING)
+    project.write("pytest.ini", "[pytest]\nfakekube_trace = sometimes\n")
+    result = project.run()
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert any("off, failed, all" in line for line in result.errlines)

@@ -227,7 +227,7 @@ class Endpoints:
 
     def __init__(self, cluster: Cluster, access: Access) -> None:
         self._cluster = cluster
-        self._page = Page(access)
+        self._page = Page(access, cluster.page_token, is_served=cluster.has_page)
         self._urls = Map(
             [Rule(f"{PREFIX}v1/{one.path}", methods=[one.method], endpoint=one) for one in ENDPOINTS], merge_slashes=False
         )

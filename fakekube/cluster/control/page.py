@@ -19,7 +19,6 @@ Specified by: Fetch (Sec-Fetch-Site, Sec-Fetch-Mode), CSP Level 3, RFC 6265bis (
 from __future__ import annotations
 
 import hmac
-import secrets
 from http.cookies import CookieError, SimpleCookie
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs
@@ -57,12 +56,14 @@ class Page:
 
     Args:
         access: authenticates and authorizes requests.
+        token: the token of the page, which stands for an administrator below the control prefix.
+        is_served: whether there is a page, and not only the control API.
     """
 
-    def __init__(self, access: Access) -> None:
+    def __init__(self, access: Access, token: str, *, is_served: bool = True) -> None:
         self._access = access
-        self.token = secrets.token_urlsafe(16)
-        """The token of the page, which stands for an administrator below the control prefix."""
+        self._is_served = is_served
+        self._token = token
 
     # ------------------------------------------------------------ who may
 
@@ -88,7 +89,7 @@ class Page:
         return cookie is not None and self._is_token(cookie.value)
 
     def _is_token(self, text: str) -> bool:
-        return hmac.compare_digest(text.encode("utf-8", "surrogateescape"), self.token.encode())
+        return hmac.compare_digest(text.encode("utf-8", "surrogateescape"), self._token.encode())
 
     def _is_public(self, environ: dict[str, Any], path: str) -> bool:
         """Reports whether a request needs no user: one for a module, or one that brings the token."""
@@ -115,7 +116,7 @@ class Page:
 
     def answer(self, environ: dict[str, Any]) -> Response | None:
         """Answers a request for a document or a file; returns None for all others."""
-        if environ["REQUEST_METHOD"] not in ("GET", "HEAD"):
+        if environ["REQUEST_METHOD"] not in ("GET", "HEAD") or not self._is_served:
             return None
         path = path_of(environ)
         if path == PREFIX:
@@ -135,7 +136,7 @@ class Page:
     def _with_cookie(self, environ: dict[str, Any]) -> Response:
         answer = redirect(PREFIX, 303)
         secure = environ.get("wsgi.url_scheme") == "https"
-        answer.set_cookie(_COOKIE, self.token, path=PREFIX, httponly=True, samesite="Strict", secure=secure)
+        answer.set_cookie(_COOKIE, self._token, path=PREFIX, httponly=True, samesite="Strict", secure=secure)
         answer.headers.update(_DOCUMENT_HEADERS)
         return Response(answer.response, answer.status, answer.headers)
 

@@ -321,3 +321,11 @@ def test_clock_is_advanced_by_many_threads(held: Clock) -> None:
     assert held.monotonic() - start == pytest.approx(100)
     assert fired == sorted(fired)
     assert len(fired) == 100
+
+
+def test_next_reaches_a_timer_that_is_due_between_two_microseconds(held: Clock) -> None:
+    fired: list[float] = []
+    due = held.monotonic() + 1.0000002
+    held.call_at(due, lambda: fired.append(held.monotonic()))
+    held.next()
+    assert fired == [due]

@@ -9,6 +9,7 @@ import socket
 import stat
 import subprocess
 import sys
+import urllib.error
 import urllib.request
 from pathlib import Path
 
@@ -170,3 +171,70 @@ def test_exported_objects_can_be_loaded_into_another_cluster(
     with fakekube.Cluster(profile="apiserver") as other:
         other.load(exported)
         assert other.get("secrets", "s")["data"] == {"k": "dg=="}
+
+
+# ---------------------------------------------------------------- the page and trace files
+
+
+def test_serve_prints_and_opens_the_address_of_its_page(tmp_path: Path) -> None:
+    opened = tmp_path / "opened"
+    browser = tmp_path / "browser"
+    browser.write_text(f'#!/bin/sh\necho "$1" > {opened}.new && mv {opened}.new {opened}\n', encoding="utf-8")
+    browser.chmod(0o700)
+    command = [*COMMAND, "serve", "--profile=apiserver", "--open"]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "BROWSER": str(browser)}
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    line = next(line for line in process.stdout if "page" in line)
+    assert "opened" in process.stderr.readline()
+    process.terminate()
+    assert process.wait(10) == 0
+    process.communicate()
+    assert line.split()[-1] == opened.read_text(encoding="utf-8").strip()
+    assert line.split()[-1].endswith("/fakekube/")
+
+
+def test_serve_without_a_page() -> None:
+    process, url = serve("--profile=apiserver", "--page=false")
+    with pytest.raises(urllib.error.HTTPError, match="404"):
+        urllib.request.urlopen(f"{url}/fakekube/", timeout=10)
+    process.terminate()
+    text, _ = process.communicate(timeout=10)
+    assert "page" not in text
+
+
+def test_run_writes_a_trace_file_that_show_opens_and_serve_loads(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trace = tmp_path / "traces" / "run.html"
+    done = run("run", "--profile=apiserver", f"--trace={trace}", "--", "sh", "-c", "exit 3")
+    assert (done.returncode, done.stderr) == (3, f"fakekube: the trace of the command is {trace}\n")
+    assert "exit code 3" in trace.read_text(encoding="utf-8")
+    assert main(["show", str(trace)]) == 0
+    assert trace.as_uri() in capsys.readouterr().err
+    assert run("run", "--profile=apiserver", f"--load={trace}", "--", "true").returncode == 0
+
+
+def test_show_makes_a_trace_file_of_a_state_and_of_a_recording(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with fakekube.Cluster(profile="apiserver", version="1.35") as cluster:
+        with cluster.record(tmp_path / "recording.yaml", kinds=["configmaps"]):
+            cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "kept", "namespace": "default"}})
+        cluster.save(tmp_path / "state.yaml")
+    for name in ("state", "recording"):
+        shown = tmp_path / f"{name}.html"
+        assert main(["show", str(tmp_path / f"{name}.yaml"), "-o", str(shown)]) == 0
+        assert shown.as_uri() in capsys.readouterr().err
+        assert "kept" in shown.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("text", ["hello", "<!doctype html><script type='application/json' id=\"trace\">{", ""])
+def test_show_of_something_else_is_a_one_line_error_with_code_2(
+    text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "file"
+    path.write_text(text, encoding="utf-8")
+    assert main(["show", str(path)]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"fakekube: {path}: ")
+    assert error.count("\n") == 1
+    assert main(["show", str(tmp_path / "none")]) == 2
