@@ -42,6 +42,8 @@ class PodRule(BehaviourRule):
         """The id of the rule in its cluster."""
         self.selection: dict[str, Any] = {}
         """The arguments of `Pods.on`."""
+        self.defined: dict[str, Any] = {}
+        """The methods and their arguments, if the rule was made over HTTP."""
 
     def _changed(self) -> None:
         self._pods.changed()
@@ -218,7 +220,7 @@ class Pods:
         for rule in others:
             copy = PodRule(self, rule.matches, rule._container, rule._image)
             copy.plan, copy.behaviour = rule.plan, rule.behaviour
-            copy.id, copy.selection = rule.id, rule.selection
+            copy.id, copy.selection, copy.defined = rule.id, rule.selection, rule.defined
             with self._lock:
                 self._last = max(self._last, copy.id)
                 self._rules.append(copy)

@@ -91,7 +91,7 @@ _WORDS: Final[Mapping[str, Callable[[PodRule, Mapping[str, Any]], None]]] = {"ex
 
 
 def _shown(rule: PodRule) -> dict[str, Any]:
-    return {"id": rule.id, "on": rule.selection}
+    return {"id": rule.id, "on": rule.selection, "do": rule.defined}
 
 
 def list_rules(cluster: Cluster, members: Members) -> Answer:
@@ -122,6 +122,7 @@ def create_rule(cluster: Cluster, members: Members) -> Answer:
     except (TypeError, ValueError) as problem:
         rule.remove()
         raise BadMembers(f"{problem}") from None
+    rule.defined = do
     return 201, _shown(rule)
 
 

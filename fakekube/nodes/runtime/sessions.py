@@ -17,7 +17,7 @@ from fakekube.nodes.runtime.container import Container
 from fakekube.nodes.runtime.descriptors import Descriptor, Null, PipeReader, PipeWriter
 from fakekube.nodes.runtime.handlers import Context, Handler, call
 from fakekube.nodes.runtime.main_program import Attachment
-from fakekube.nodes.runtime.scheduling import SIGKILL, Scheduler, Task, until
+from fakekube.nodes.runtime.scheduling import SIGKILL, Killed, Scheduler, until
 from fakekube.nodes.runtime.shell.programs import ProgramNotFound
 from fakekube.nodes.runtime.terminal import Terminal
 
@@ -32,11 +32,24 @@ def _close(streams: Streams) -> None:
             pipe.close()
 
 
+class _Output(PipeWriter):
+    """The output of a program for its client; what is written after the client has left is dropped."""
+
+    async def write(self, data: bytes) -> None:
+        if self.pipe.abandoned:
+            return
+        try:
+            await super().write(data)
+        except Killed:
+            if not self.pipe.abandoned:
+                raise
+
+
 def exec_program(container: Container, command: Sequence[str], streams: Streams) -> Execution:
     """Runs a command in a container."""
     scheduler = Scheduler(container.clock)
     terminal: Terminal | None = None
-    output = Null() if streams.stdout is None else PipeWriter(streams.stdout)
+    output = Null() if streams.stdout is None else _Output(streams.stdout)
     if streams.tty:
         terminal = Terminal(streams.stdin, output, streams.sizes)
         descriptors: dict[int, Descriptor] = dict.fromkeys((0, 1, 2), terminal)
@@ -44,13 +57,16 @@ def exec_program(container: Container, command: Sequence[str], streams: Streams)
         descriptors = {
             0: Null() if streams.stdin is None else PipeReader(streams.stdin),
             1: output,
-            2: Null() if streams.stderr is None else PipeWriter(streams.stderr),
+            2: Null() if streams.stderr is None else _Output(streams.stderr),
         }
-    tasks: list[Task] = []
 
     def cancel() -> None:
-        for task in tasks:
-            task.kill(SIGKILL)
+        """The client has left: the program goes on, its input ends, and its output is dropped."""
+        if streams.stdin is not None:
+            streams.stdin.close()
+        for pipe in (streams.stdout, streams.stderr):
+            if pipe is not None:
+                pipe.abandon()
 
     execution = Execution(cancel)
 
@@ -66,11 +82,10 @@ def exec_program(container: Container, command: Sequence[str], streams: Streams)
         return code
 
     root = scheduler.start(body(), " ".join(command), container.next_pid())
-    tasks.append(root)
     container.register(root)
     if terminal is not None and streams.stdin is not None:
         terminal.set_foreground(root)
-        tasks.append(scheduler.start(terminal.pump(), "terminal", 0))
+        scheduler.start(terminal.pump(), "terminal", 0)
     scheduler.run()
     return execution
 

@@ -5,6 +5,7 @@ Specified by: busybox archival (tar, gzip); k8s.io/kubectl/pkg/cmd/cp.
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
 import lzma
@@ -12,9 +13,10 @@ import posixpath
 import tarfile
 import zlib
 from collections.abc import Sequence
-from typing import Final
+from typing import IO, Final, NamedTuple
 
 from fakekube.nodes.runtime.commands.options import options
+from fakekube.nodes.runtime.descriptors import Descriptor, Given
 from fakekube.nodes.runtime.filesystem import Directory, File, FileSystem, Node, Symlink
 from fakekube.nodes.runtime.program import Command, Program, Usage
 from fakekube.nodes.runtime.scheduling import check_memory
@@ -95,51 +97,140 @@ def _member(path: str, node: Node) -> tuple[tarfile.TarInfo, bytes]:
 
 
 async def _extract(program: Program, flags: dict[str, str], names: Sequence[str], folder: str) -> int:
-    if flags.get("f", "-") == "-":
-        data = await program.stdin.read_all()
-    else:
+    """Extracts or lists the members, each as soon as its bytes have arrived."""
+    opened: Descriptor = program.stdin
+    if flags.get("f", "-") != "-":
         try:
-            data = program.files.read(flags["f"], program.cwd)
+            opened = program.open(flags["f"])
         except OSError as error:
             return await program.complain(f"can't open '{flags['f']}': {error.strerror}")
+    arrived = _Arrived(opened)
     try:
-        archive = tarfile.open(fileobj=io.BytesIO(data))  # noqa: SIM115
-    except (tarfile.TarError, zlib.error, OSError, EOFError, ValueError, OverflowError, LookupError):
-        return await program.complain("short read" if not data else "invalid tar magic")
-    try:
-        return await _extract_members(program, archive, flags, names, folder)
-    except (tarfile.TarError, zlib.error, gzip.BadGzipFile, lzma.LZMAError, EOFError, ValueError, OverflowError):
+        if await arrived.peek(6) and arrived.is_compressed:
+            arrived = _Arrived(Given(_decompressed(await arrived.rest())))
+        first = True
+        while (info := await _next_member(arrived)) is not None:
+            first = False
+            code = await _extract_member(program, info, arrived, _Wanted(flags, names, folder))
+            if code:
+                return code
+        return await program.complain("short read") if first and not arrived.some else 0
+    except tarfile.ReadError:
+        return await program.complain("invalid tar magic")
+    except (tarfile.TarError, zlib.error, OSError, lzma.LZMAError, EOFError, ValueError, OverflowError, LookupError):
         return await program.complain("short read")
     finally:
-        archive.close()
+        if opened is not program.stdin:
+            opened.close()
 
 
-async def _extract_members(
-    program: Program, archive: tarfile.TarFile, flags: dict[str, str], names: Sequence[str], folder: str
-) -> int:
-    """Extracts or lists the members. Raises the errors of `tarfile` and of decompressors for a damaged archive."""
-    for info in archive:
-        name = info.name.lstrip("/")
-        if names and not any(name == one or name.startswith(one.rstrip("/") + "/") for one in names):
-            continue
-        if ".." in name.split("/"):
-            return await program.complain(f"name with '..' skipped: '{name}'")
-        if "t" in flags or "v" in flags:
-            await program.write(f"{name}{'/' if info.isdir() and 't' in flags else ''}\n")
-        if "t" in flags:
-            continue
-        stripped = "/".join(name.split("/")[int(flags.get("strip-components", "0")) :])
-        if not stripped:
-            continue
-        check_memory(info.size)
-        content = archive.extractfile(info) if info.isfile() else None
-        if "O" in flags:
-            await program.stdout.write(content.read() if content else b"")
-            continue
+class _Wanted(NamedTuple):
+    """What is extracted."""
+
+    flags: dict[str, str]
+    names: Sequence[str]
+    """The names of members; all if there are none."""
+    folder: str
+
+
+class _Arrived:
+    """The bytes of an archive as they arrive."""
+
+    def __init__(self, source: Descriptor) -> None:
+        self._source, self._buffer = source, bytearray()
+        self.some = False
+        """Whether any bytes have arrived."""
+
+    @property
+    def is_compressed(self) -> bool:
+        """Whether the archive begins like one of gzip, xz or bzip2."""
+        return self._buffer.startswith((b"\x1f\x8b", b"\xfd7zXZ", b"BZh"))
+
+    async def peek(self, size: int) -> bytes:
+        """Waits for so many bytes, and returns them without taking them; fewer at the end of the data."""
+        check_memory(size)
+        while len(self._buffer) < size and (data := await self._source.read()):
+            self._buffer += data
+            self.some = True
+        return bytes(self._buffer[:size])
+
+    async def take(self, size: int) -> bytes:
+        """Waits for so many bytes, and takes them. Raises EOFError at the end of the data."""
+        data = await self.peek(size)
+        if len(data) < size:
+            raise EOFError
+        del self._buffer[:size]
+        return data
+
+    async def rest(self) -> bytes:
+        """Returns all bytes up to the end."""
+        return bytes(self._buffer) + await self._source.read_all()
+
+
+def _decompressed(data: bytes) -> bytes:
+    """Decompresses an archive. Its memory is bounded (`check_memory`). Raises the errors of the decompressors."""
+    if data.startswith(b"\x1f\x8b"):
+        return _inflated(data)
+    made = bytearray()
+    opened: IO[bytes] = (lzma.open if data.startswith(b"\xfd7zXZ") else bz2.open)(io.BytesIO(data))
+    with opened as file:
+        while part := file.read(1 << 20):
+            made += part
+            check_memory(len(made))
+    return bytes(made)
+
+
+async def _next_member(arrived: _Arrived) -> tarfile.TarInfo | None:
+    """Returns the next member, with its extended headers; None at the end. Raises TarError, EOFError."""
+    head = bytearray()
+    while True:
+        block = await arrived.peek(tarfile.BLOCKSIZE)
+        if not block and not head:
+            return None
+        if len(block) < tarfile.BLOCKSIZE:
+            raise EOFError if arrived.some and block[257:262] == b"ustar" else tarfile.ReadError
+        await arrived.take(tarfile.BLOCKSIZE)
+        if not block.strip(b"\0"):
+            return None
         try:
-            _unpack(program.files, posixpath.join(folder, stripped), info, content.read() if content else b"", flags)
-        except OSError as error:
-            return await program.complain(f"can't open '{stripped}': {error.strerror}")
+            info = tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
+        except tarfile.HeaderError:
+            raise tarfile.ReadError from None
+        head += block
+        if block[156:157] not in (b"L", b"K", b"x", b"X", b"g"):
+            break
+        head += await arrived.take(_padded(info.size))
+        check_memory(len(head))
+    with tarfile.open(fileobj=io.BytesIO(bytes(head) + bytes(2 * tarfile.BLOCKSIZE)), ignore_zeros=False) as archive:
+        found = archive.next()
+    return found if found is not None else info
+
+
+def _padded(size: int) -> int:
+    return -(-size // tarfile.BLOCKSIZE) * tarfile.BLOCKSIZE
+
+
+async def _extract_member(program: Program, info: tarfile.TarInfo, arrived: _Arrived, wanted: _Wanted) -> int:
+    """Extracts or lists a member. Returns the exit code if the archive is not read further, else 0. Raises EOFError."""
+    flags, names, folder = wanted
+    data = (await arrived.take(_padded(info.size)))[: info.size] if info.isfile() else b""
+    name = info.name.lstrip("/")
+    if names and not any(name == one or name.startswith(one.rstrip("/") + "/") for one in names):
+        return 0
+    if ".." in name.split("/"):
+        return await program.complain(f"name with '..' skipped: '{name}'")
+    if "t" in flags or "v" in flags:
+        await program.write(f"{name}{'/' if info.isdir() and 't' in flags else ''}\n")
+    stripped = "/".join(name.split("/")[int(flags.get("strip-components", "0")) :])
+    if "t" in flags or not stripped:
+        return 0
+    if "O" in flags:
+        await program.stdout.write(data)
+        return 0
+    try:
+        _unpack(program.files, posixpath.join(folder, stripped), info, data, flags)
+    except OSError as error:
+        return await program.complain(f"can't open '{stripped}': {error.strerror}")
     return 0
 
 

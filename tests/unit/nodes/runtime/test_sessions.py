@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import tarfile
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -82,10 +84,29 @@ def test_terminal_echo_line_editing_and_interrupt(cluster: Cluster) -> None:
     assert session.code() == 3
 
 
-def test_cancel_kills_the_program(cluster: Cluster) -> None:
-    session = Session(cluster, ["sleep", "1000"])
+def test_a_program_goes_on_when_its_client_leaves_and_its_input_ends(cluster: Cluster) -> None:
+    session = Session(cluster, ["sh", "-c", "cat; echo lost; echo $? > /tmp/ended"])
     session.execution.cancel()
-    assert session.code() == 137
+    assert session.code() == 0
+    assert cluster.pods.get("web").files().read("/tmp/ended") == b"0\n"
+
+
+def test_tar_writes_each_member_when_its_bytes_have_arrived(cluster: Cluster) -> None:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        info = tarfile.TarInfo("x" * 120 + ".txt")
+        info.size = 5
+        archive.addfile(info, io.BytesIO(b"whole"))
+    data = buffer.getvalue()
+    member = data[: data.rindex(b"whole") // 512 * 512 + 512]
+    session = Session(
+        cluster, ["sh", "-c", "(while [ ! -s /tmp/x*.txt ]; do sleep 0.01; done; cat /tmp/x*.txt) & tar xmf - -C /tmp"]
+    )
+    session.type(member)
+    assert session.read_until(b"whole") == b"whole"
+    assert session.execution.exit is None
+    session.type(bytes(1024))
+    assert session.code() == 0
 
 
 def test_unread_output_blocks_the_program(cluster: Cluster) -> None:
