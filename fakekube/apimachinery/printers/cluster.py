@@ -18,7 +18,9 @@ from fakekube.apimachinery.printers.texts import (  # fmt: skip
     age,
     condition,
     human_duration,
+    labels,
     name,
+    since,
 )
 
 
@@ -60,6 +62,34 @@ def _signing_request(obj: Object, ages: Ages) -> list[Any]:
     duration = NONE if seconds is None else human_duration(seconds)
     signer = spec.get("signerName") or NONE
     return [name(obj), age(obj, ages), signer, spec.get("username", ""), duration, verdict]
+
+
+def _trust_bundle(obj: Object, _: Ages) -> list[Any]:
+    return [name(obj), _spec(obj).get("signerName") or NONE]
+
+
+def _pod_certificate(obj: Object, _: Ages) -> list[Any]:
+    spec = _spec(obj)
+    types = [one.get("type") for one in obj.get("status", {}).get("conditions") or ()]
+    state = next((type_ for type_ in reversed(types) if type_ in ("Issued", "Denied", "Failed")), "Pending")
+    fields = ("podName", "serviceAccountName", "nodeName", "signerName")
+    annotations = spec.get("unverifiedUserAnnotations")
+    return [name(obj), *(spec.get(field, "") for field in fields), state, labels(annotations)]
+
+
+def _device_taint_rule(obj: Object, ages: Ages) -> list[Any]:
+    taint = _spec(obj).get("taint", {})
+    added = taint.get("timeAdded")
+    cells = [taint.get(field, "") for field in ("key", "value", "effect")]
+    return [name(obj), *cells, since(added, ages) if added else "", age(obj, ages)]
+
+
+def _migration(obj: Object, _: Ages) -> list[Any]:
+    resource, conditions = _spec(obj).get("resource", {}), obj.get("status", {}).get("conditions") or ()
+    states = [one["type"] for one in conditions if one.get("status") == "True"]
+    known = [state for state in states if state in ("Running", "Failed", "Succeeded")]
+    plural, group = resource.get("resource", ""), resource.get("group", "")
+    return [name(obj), f"{plural}.{group}" if group else plural, known[-1] if known else "Unknown"]
 
 
 # ---------------------------------------------------------------- admission
@@ -199,6 +229,10 @@ CELLS: Final[Mapping[tuple[str, str], Cells]] = {
     (_ADMISSION, "validatingwebhookconfigurations"): _WEBHOOKS,
     ("apiregistration.k8s.io", "apiservices"): _api_service,
     ("certificates.k8s.io", "certificatesigningrequests"): _signing_request,
+    ("certificates.k8s.io", "clustertrustbundles"): _trust_bundle,
+    ("certificates.k8s.io", "podcertificaterequests"): _pod_certificate,
+    ("resource.k8s.io", "devicetaintrules"): _device_taint_rule,
+    ("storagemigration.k8s.io", "storageversionmigrations"): _migration,
     ("coordination.k8s.io", "leases"): _lease,
     ("flowcontrol.apiserver.k8s.io", "flowschemas"): _flow_schema,
     ("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations"): _priority_level,

@@ -246,7 +246,7 @@ _BLOCK = re.compile(
 )
 
 
-def _blocks(text: str) -> list[tuple[str, bool, bytes]]:
+def pem_blocks(text: str) -> list[tuple[str, bool, bytes]]:
     """Yields the type, the presence of headers, and the content of each PEM block; other text is skipped."""
     blocks = []
     for found in _BLOCK.finditer(base64.b64decode(text)):
@@ -260,7 +260,7 @@ def _blocks(text: str) -> list[tuple[str, bool, bytes]]:
 
 def problem_with_request(text: str) -> str:
     """Returns the error text of a PEM request, as the real server words it; "" if it is valid."""
-    blocks = _blocks(text)
+    blocks = pem_blocks(text)
     if not blocks or blocks[0][0] != "CERTIFICATE REQUEST":
         return "PEM block type must be CERTIFICATE REQUEST"
     content = blocks[0][2]
@@ -279,7 +279,7 @@ def problem_with_request(text: str) -> str:
 def _problem_with_certificate(text: str) -> str:
     if not text:
         return ""
-    blocks = _blocks(text)
+    blocks = pem_blocks(text)
     for kind, headers, content in blocks:
         if kind != "CERTIFICATE":
             return f"only CERTIFICATE PEM blocks are allowed, found {go_quote(kind)}"

@@ -105,6 +105,16 @@ STRATEGIES: dict[tuple[str, str], str] = {
         "admissionregistration.k8s.io",
         "mutatingadmissionpolicybindings",
     ): "fakekube.apis.admissionregistration.policies:MutatingPolicyBindingStrategy",
+    ("certificates.k8s.io", "clustertrustbundles"): "fakekube.apis.certificates.clustertrustbundles:ClusterTrustBundleStrategy",
+    (
+        "certificates.k8s.io",
+        "podcertificaterequests",
+    ): "fakekube.apis.certificates.podcertificaterequests:PodCertificateRequestStrategy",
+    ("resource.k8s.io", "devicetaintrules"): "fakekube.apis.resource.devicetaintrules:DeviceTaintRuleStrategy",
+    (
+        "storagemigration.k8s.io",
+        "storageversionmigrations",
+    ): "fakekube.apis.storagemigration.storageversionmigrations:StorageVersionMigrationStrategy",
     ("flowcontrol.apiserver.k8s.io", "flowschemas"): "fakekube.apis.flowcontrol.flowschemas:FlowSchemaStrategy",
     (
         "flowcontrol.apiserver.k8s.io",
@@ -163,6 +173,15 @@ SUBRESOURCES: dict[tuple[str, str], str] = {
         "certificates.k8s.io",
         "certificatesigningrequests/approval",
     ): "fakekube.apis.certificates.certificatesigningrequests:CSRApprovalStrategy",
+    (
+        "certificates.k8s.io",
+        "podcertificaterequests/status",
+    ): "fakekube.apis.certificates.podcertificaterequests:PodCertificateRequestStatusStrategy",
+    ("resource.k8s.io", "devicetaintrules/status"): "fakekube.apis.resource.devicetaintrules:STATUS",
+    (
+        "storagemigration.k8s.io",
+        "storageversionmigrations/status",
+    ): "fakekube.apis.storagemigration.storageversionmigrations:STATUS",
     ("admissionregistration.k8s.io", "validatingadmissionpolicies/status"): "fakekube.apis.admissionregistration.policies:STATUS",
     ("flowcontrol.apiserver.k8s.io", "flowschemas/status"): "fakekube.apis.flowcontrol.flowschemas:STATUS",
     ("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations/status"): "fakekube.apis.flowcontrol.flowschemas:STATUS",

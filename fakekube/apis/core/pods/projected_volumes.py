@@ -1,8 +1,5 @@
 """Validation of projected volumes, and of the files that volumes make of objects and of pod fields.
 
-Sources of disabled features of 1.36 (trust bundles, pod certificates) are dropped on write, so they are not validated
-here.
-
 Specified by: pkg/apis/core/validation/validation.go.
 """
 
@@ -12,9 +9,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from fakekube.apimachinery.errors import FieldError
-from fakekube.apimachinery.errors.field import forbidden, invalid, required
+from fakekube.apimachinery.errors.field import forbidden, invalid, not_supported, required
 from fakekube.apis.core.pods.environment import VOLUME_FIELDS, object_field, resource_field
 from fakekube.apis.validation.paths import non_reserved
+from fakekube.apis.validation.selectors import label_selector
+from fakekube.apis.validation.to_internal import to_internal
 
 Part = Mapping[str, Any]
 
@@ -70,6 +69,10 @@ def projected_volume(volume: Part, path: str, *, allow_token_paths: bool = False
         if "serviceAccountToken" in source:
             token = source["serviceAccountToken"]
             errors += _token(token, path, f"{where}.serviceAccountToken", allow_token_paths)
+        if "clusterTrustBundle" in source:
+            errors += _trust_bundle(source["clusterTrustBundle"], taken, path, f"{where}.clusterTrustBundle")
+        if "podCertificate" in source:
+            errors += _pod_certificate(source["podCertificate"], taken, path, f"{where}.podCertificate")
         if len(source) > 1:
             errors.append(forbidden(where, "may not specify more than 1 volume type per source"))
     return errors
@@ -99,6 +102,72 @@ def _downward(source: Part, taken: set[str], volume_path: str, path: str) -> lis
     for item in source.get("items") or ():
         target = item.get("path", "")
         errors += downward_file(item, path) + _free(target, taken, target, volume_path)
+    return errors
+
+
+def _trust_bundle(source: Part, taken: set[str], volume_path: str, path: str) -> list[FieldError]:
+    from fakekube.apis.certificates.certificatesigningrequests import signer_name
+    from fakekube.apis.certificates.clustertrustbundles import bundle_name_errors
+
+    name, signer, target = source.get("name"), source.get("signerName"), source.get("path", "")
+    errors: list[FieldError] = []
+    if name is not None and signer is not None:
+        errors.append(
+            invalid(path, to_internal("ClusterTrustBundleProjection", source), "only one of name and signerName may be used")
+        )
+    elif name is not None:
+        if not name:
+            errors.append(required(f"{path}.name", "must be a valid object name"))
+        problems = bundle_name_errors(_signer_of(name), name)
+        errors += [invalid(f"{path}.name", name, f"not a valid clustertrustbundlename: {text}") for text in problems]
+        if source.get("labelSelector") is not None:
+            shown, text = source["labelSelector"], "labelSelector must be unset if name is specified"
+            errors.append(invalid(f"{path}.labelSelector", shown, text))
+    elif signer is not None:
+        if not signer:
+            errors.append(required(f"{path}.signerName", "must be a valid signer name"))
+        errors += signer_name(signer, f"{path}.signerName")
+        if source.get("labelSelector") is not None:
+            errors += label_selector(source["labelSelector"], f"{path}.labelSelector")
+    else:
+        errors.append(required(path, "either name or signerName must be specified"))
+    if not target:
+        errors.append(required(f"{path}.path"))
+    errors += non_reserved(target, f"{path}.path")
+    return errors + _free(target, taken, target, volume_path)
+
+
+def _signer_of(bundle: str) -> str:
+    """Returns the signer that the name of a trust bundle begins with (extractSignerNameFromClusterTrustBundleName)."""
+    prefix, colon, _ = bundle.rpartition(":")
+    return prefix.replace(":", "/") if colon else ""
+
+
+_KEY_TYPES = ("RSA3072", "RSA4096", "ECDSAP256", "ECDSAP384", "ECDSAP521", "ED25519")
+
+
+def _pod_certificate(source: Part, taken: set[str], volume_path: str, path: str) -> list[FieldError]:
+    from fakekube.apis.certificates import podcertificaterequests as requests
+    from fakekube.apis.certificates.certificatesigningrequests import signer_name
+
+    signer, seconds, kind = source.get("signerName", ""), source.get("maxExpirationSeconds"), source.get("keyType", "")
+    errors = signer_name(signer, f"{path}.signerName")
+    errors += requests.validate_user_annotations(source.get("userAnnotations") or {}, f"{path}.userAnnotations")
+    if kind not in _KEY_TYPES:
+        errors.append(not_supported(f"{path}.keyType", kind, _KEY_TYPES))
+    if seconds is not None:
+        where = f"{path}.maxExpirationSeconds"
+        longest = requests.MAX_SECONDS_OF_KUBERNETES if requests.is_kubernetes_signer(signer) else requests.MAX_SECONDS
+        if seconds < requests.MIN_SECONDS:
+            text = f"if provided, maxExpirationSeconds must be >= {requests.MIN_SECONDS}"
+            errors.append(invalid(where, seconds, text))
+        if seconds > longest:
+            errors.append(invalid(where, seconds, f"if provided, maxExpirationSeconds must be <= {longest}"))
+    given = [field for field in ("credentialBundlePath", "keyPath", "certificateChainPath") if source.get(field)]
+    for field in given:
+        errors += non_reserved(source[field], f"{path}.{field}") + _free(source[field], taken, source[field], volume_path)
+    if not given:
+        errors.append(required(path, "specify at least one of credentialBundlePath, keyPath, and certificateChainPath"))
     return errors
 
 
