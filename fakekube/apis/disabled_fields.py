@@ -203,6 +203,7 @@ FIELDS: Final[Mapping[tuple[str, str], tuple[GatedFields, ...]]] = {
         _fields_of("CSIServiceAccountTokenSecrets", "spec.serviceAccountTokenInSecrets"),
         _fields_of("VolumeLimitScaling", "spec.preventPodSchedulingIfMissing"),
     ),
+    ("storage.k8s.io", "csinodes/status"): (_fields_of("CSIVolumeHealth", "status.storageHealth"),),
     ("storage.k8s.io", "volumeattachments/status"): (
         _fields_of("MutableCSINodeAllocatableCount", "status.(attachError|detachError).errorCode"),
     ),

@@ -14,7 +14,7 @@ from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import forbidden, invalid, not_supported, required
 from fakekube.apis.autoscaling.defaults import DEFAULT_CPU_UTILIZATION, default_behavior
 from fakekube.apis.autoscaling.v1_conversion import default_target, drop_annotations
-from fakekube.apis.rest.strategy import Object, StatusStrategy, Strategy, WriteContext
+from fakekube.apis.rest.strategy import Object, StatusStrategy, Strategy, WriteContext, spec_as_stored
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import invalid_each, non_negative, one_of
 from fakekube.apis.validation.resource_lists import container_resource_name, non_negative_quantity, quantity
@@ -34,9 +34,14 @@ POSITIVE = "must be greater than zero"
 class ValidationOptions:
     """Rules that feature gates or the stored object relax."""
 
+    minor: int
+    """The number of the emulated minor."""
     min_replicas: int = 1
     any_target_version: bool = False
     any_object_version: bool = False
+
+
+GENERATION_GATE = "HPAGeneration"
 
 
 class HorizontalPodAutoscalerV1Strategy(Strategy):
@@ -47,22 +52,31 @@ class HorizontalPodAutoscalerV1Strategy(Strategy):
     def default(self, obj: Object) -> None:
         default_target(obj)
 
+    def prepare_for_create(self, context: WriteContext, obj: Object) -> None:
+        if context.emulation.enabled(GENERATION_GATE):
+            obj["metadata"]["generation"] = 1
+
+    def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
+        if context.emulation.enabled(GENERATION_GATE) and spec_as_stored(context, obj, old) != old.get("spec"):
+            obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+
     def canonicalize(self, obj: Object) -> None:
         behavior = obj["spec"].get("behavior")
         if behavior is not None:  # the stored version, v2, sets it
             obj["spec"]["behavior"] = default_behavior(behavior)
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
-        return _spec(obj["spec"], ValidationOptions(min_replicas=0 if context.services.enabled(SCALE_TO_ZERO_GATE) else 1))
+        least = 0 if context.emulation.enabled(SCALE_TO_ZERO_GATE) else 1
+        return _spec(obj["spec"], ValidationOptions(context.emulation.minor, least))
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         spec, old_spec = obj["spec"], old["spec"]
-        to_zero = context.services.enabled(SCALE_TO_ZERO_GATE) or old_spec.get("minReplicas") == 0
+        to_zero = context.emulation.enabled(SCALE_TO_ZERO_GATE) or old_spec.get("minReplicas") == 0
         new_target, old_target = spec.get("scaleTargetRef") or {}, old_spec.get("scaleTargetRef") or {}
         same_target = all(new_target.get(field) == old_target.get(field) for field in ("apiVersion", "kind"))
         objects = [item["object"] for item in old_spec.get("metrics") or () if _is_object_metric(item)]
         wrong = any(_api_version(item.get("describedObject") or {}, group_required=False) for item in objects)
-        return _spec(spec, ValidationOptions(0 if to_zero else 1, same_target, wrong))
+        return _spec(spec, ValidationOptions(context.emulation.minor, 0 if to_zero else 1, same_target, wrong))
 
     def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
         return [("status",)]
@@ -92,7 +106,7 @@ def _spec(spec: Object, options: ValidationOptions) -> list[FieldError]:
     if least is not None and least < options.min_replicas:
         errors.append(invalid("spec.minReplicas", least, f"must be greater than or equal to {options.min_replicas}"))
     if most == 0:
-        errors.append(required("spec.maxReplicas", "must be set and greater than 0"))
+        errors.append(required("spec.maxReplicas", "" if options.minor >= 37 else "must be set and greater than 0"))
     elif most < 0:
         errors.append(invalid("spec.maxReplicas", most, "must be greater than or equal to 1"))
     if least is not None and most < least:

@@ -25,13 +25,16 @@ class DeviceTaintRuleStrategy(Strategy):
     has_status = True
     unconditional_update = False
 
+    def default(self, obj: Object) -> None:
+        _taint_of(obj).setdefault("timeAdded", _TO_BE_DATED)
+
     def prepare_for_create(self, context: WriteContext, obj: Object) -> None:
         obj["metadata"]["generation"] = 1
-        _taint_of(obj).setdefault("timeAdded", context.now())
+        _set_date(context, obj)
 
     def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
         taint, before = _taint_of(obj), (old.get("spec") or {}).get("taint") or {}
-        taint.setdefault("timeAdded", context.now())
+        _set_date(context, obj)
         if taint.get("effect") != before.get("effect") and taint["timeAdded"] == before.get("timeAdded"):
             taint["timeAdded"] = context.now()
         if spec_as_stored(context, obj, old) != old.get("spec"):
@@ -45,6 +48,16 @@ class DeviceTaintRuleStrategy(Strategy):
 
     def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
         return [("status",)]
+
+
+#: What the default of timeAdded is until the clock of the cluster is at hand.
+_TO_BE_DATED: Final = "0001-01-01T00:00:00Z"
+
+
+def _set_date(context: WriteContext, obj: Object) -> None:
+    taint = _taint_of(obj)
+    if taint.get("timeAdded") in (None, _TO_BE_DATED):
+        taint["timeAdded"] = context.now()
 
 
 def _taint_of(obj: Object) -> Object:

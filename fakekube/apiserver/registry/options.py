@@ -278,17 +278,21 @@ class DeleteOptions:
     """The options as an object for admission."""
 
 
-def delete_options_from_query(query: Query) -> DeleteOptions:
-    """Decodes and validates DeleteOptions in the query. Raises StatusError 400 or 422."""
+UNSAFE_DELETION = "ignoreStoreReadErrorWithClusterBreakingPotential"
+"""The option that deletes an object which cannot be read from the storage."""
+
+
+def delete_options_in_query(query: Query) -> dict[str, Any]:
+    """Decodes DeleteOptions in the query. Raises StatusError 400."""
     if not query.raw:
-        return DeleteOptions()
+        return {}
     raw: dict[str, Any] = {}
     converters: tuple[tuple[str, Callable[[Sequence[str]], Any]], ...] = (
         ("gracePeriodSeconds", int64),
         ("orphanDependents", boolean),
         ("propagationPolicy", _text),
         ("dryRun", list),
-        ("ignoreStoreReadErrorWithClusterBreakingPotential", boolean),
+        (UNSAFE_DELETION, boolean),
     )
     for name, convert in converters:
         value = given(query, name, convert)
@@ -297,7 +301,7 @@ def delete_options_from_query(query: Query) -> DeleteOptions:
     preconditions = {name: query.get(name) for name in ("uid", "resourceVersion") if query.get(name)}
     if preconditions:
         raw["preconditions"] = preconditions
-    return delete_options_from_body(raw)
+    return raw
 
 
 def delete_options_from_body(raw: dict[str, Any]) -> DeleteOptions:
@@ -310,6 +314,10 @@ def delete_options_from_body(raw: dict[str, Any]) -> DeleteOptions:
     if policy is not None and policy not in ("Foreground", "Background", "Orphan"):
         errors.append(fields.not_supported("propagationPolicy", policy, ("Foreground", "Background", "Orphan", "nil")))
     errors += _dry_run_errors(dry_run)
+    if raw.get(UNSAFE_DELETION):
+        others = ("propagationPolicy", "orphanDependents", "gracePeriodSeconds", "preconditions")
+        texts = [f"cannot be set together with .{name}" for name in others if raw.get(name) is not None]
+        errors += [fields.invalid(UNSAFE_DELETION, True, text) for text in texts]
     if errors:
         raise status.invalid(META_GROUP, "DeleteOptions", "", errors)
     preconditions = raw.get("preconditions") or {}

@@ -5,8 +5,10 @@ Specified by: pkg/apis/core/v1/defaults.go, zz_generated.defaults.go.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
+from fakekube.apimachinery.features import Emulation
+from fakekube.apimachinery.schema.quantity import parse
 from fakekube.apis.core.pods.images import default_pull_policy
 from fakekube.apis.core.pods.pod_resources import container_sums
 from fakekube.apis.core.pods.v1_conversion import sync_service_account
@@ -35,12 +37,16 @@ def _default_volume(volume: dict[str, Any]) -> None:
         volume["emptyDir"] = {}
 
 
-def default_pod(spec: Spec) -> None:
+#: The gate with which the resources of a whole pod are defaulted after admission, limits included.
+FIX_DEFAULTING: Final = "PodLevelResourcesFixDefaulting"
+
+
+def default_pod(emulation: Emulation, spec: Spec) -> None:
     """Sets the defaults of the spec of a pod that templates do not have (SetDefaults_Pod)."""
     for field in ("containers", "initContainers"):
         for container in spec.get(field) or ():
             _default_requests(container.get("resources"))
-    if "resources" in spec:
+    if "resources" in spec and emulation.enabled("PodLevelResources") and not emulation.enabled(FIX_DEFAULTING):
         _default_huge_page_limits(spec, spec["resources"])
         default_pod_requests(spec, spec["resources"])
     if spec.get("hostNetwork"):
@@ -76,10 +82,40 @@ def _default_huge_page_limits(spec: Spec, resources: dict[str, Any]) -> None:
         resources["limits"] = {**limits, **missing}
 
 
-def default_pod_requests(spec: Spec, resources: dict[str, Any]) -> None:
+def default_pod_level_resources(emulation: Emulation, spec: Spec) -> None:
+    """Completes the resources of the whole pod, in a new dict (DefaultPodLevelResources)."""
+    given = spec.get("resources")
+    enabled = emulation.enabled("PodLevelResources") and emulation.enabled(FIX_DEFAULTING)
+    if not enabled or not given or not (given.get("limits") or given.get("requests")):
+        return
+    resources = spec["resources"] = dict(given)
+    _default_huge_page_limits(spec, resources)
+    default_pod_requests(spec, resources, without_limits=True)
+    _default_pod_limits(spec, resources)
+    for field in ("limits", "requests"):
+        if resources.get(field):
+            resources[field] = dict(sorted(resources[field].items()))
+
+
+def _default_pod_limits(spec: Spec, resources: dict[str, Any]) -> None:
+    """Sets missing limits of the whole pod, of what all containers limit (defaultPodLevelLimits)."""
+    limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
+    candidates = [name for name in requests if is_pod_level(name) and name not in limits]
+    of_containers = [(container.get("resources") or {}).get("limits") or {} for container in containers(spec)]
+    candidates = [name for name in candidates if all(name in one for one in of_containers)]
+    sums = container_sums(spec, "limits") if candidates else {}
+    for name in candidates:
+        if name in sums:
+            text = str(sums[name])
+            limits = {**limits, name: requests[name] if parse(str(requests[name])) > parse(text) else text}
+    if limits:
+        resources["limits"] = limits
+
+
+def default_pod_requests(spec: Spec, resources: dict[str, Any], *, without_limits: bool = False) -> None:
     """Sets missing requests of the whole pod to the sums of the containers' requests, or to the limits."""
     limits = resources.get("limits") or {}
-    if not limits:
+    if not limits and not without_limits:
         return
     requests = dict(resources.get("requests") or {})
     for name, amount in container_sums(spec, "requests").items():

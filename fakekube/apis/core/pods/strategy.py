@@ -18,7 +18,13 @@ from fakekube.apis.core.pods.annotations import (
     validate_profiles_match,
 )
 from fakekube.apis.core.pods.containers import image_without_padding
-from fakekube.apis.core.pods.defaults import default_pod, default_pod_requests, default_pod_spec
+from fakekube.apis.core.pods.defaults import (
+    FIX_DEFAULTING,
+    default_pod,
+    default_pod_level_resources,
+    default_pod_requests,
+    default_pod_spec,
+)
 from fakekube.apis.core.pods.qos import qos_class
 from fakekube.apis.core.pods.resize import keep_all_but_resources, refusal, validate_resize
 from fakekube.apis.core.pods.security_context import apparmor_profile
@@ -46,7 +52,7 @@ class PodStrategy(Strategy):
     def default(self, obj: Object) -> None:
         spec = obj.setdefault("spec", {})
         default_pod_spec(spec)
-        default_pod(spec)
+        default_pod(self.emulation, spec)
         raise_grace_period(spec)
         sync_pod_ips(obj.get("status") or {})
         drop_old_annotations(obj["metadata"])
@@ -54,7 +60,7 @@ class PodStrategy(Strategy):
     def read_back(self, obj: Object) -> Object:
         """Adds the requests that LimitRanger has given to the containers to those of the whole pod."""
         resources = obj["spec"].get("resources")
-        if not resources:
+        if not resources or self.emulation.enabled(FIX_DEFAULTING):
             return obj
         spec = {**obj["spec"], "resources": dict(resources)}
         default_pod_requests(spec, spec["resources"])
@@ -74,8 +80,10 @@ class PodStrategy(Strategy):
             status["conditions"] = [_scheduling_gated(context)]
         _merge_label_keys(spec, meta.get("labels") or {})
         _profiles_from_annotations(context, meta.get("annotations") or {}, spec)
+        default_pod_level_resources(context.emulation, spec)
 
     def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
+        _keep_pod_level_resources(context, obj, old)
         drop_disabled_pod_fields(context.emulation, obj["spec"], old["spec"])
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
@@ -213,6 +221,16 @@ def _profiles_from_annotations(context: WriteContext, annotations: dict[str, str
         context.warnings.append(f"metadata.annotations[{key}]: {text}")
 
 
+def _keep_pod_level_resources(context: WriteContext, obj: Object, old: Object) -> None:
+    """Keeps the resources of the whole pod that a client dropped which may not know them."""
+    if (
+        context.emulation.enabled(FIX_DEFAULTING)
+        and obj["spec"].get("resources") is None
+        and old["spec"].get("resources") is not None
+    ):
+        obj["spec"]["resources"] = old["spec"]["resources"]
+
+
 class PodStatusStrategy(Strategy):
     """The strategy of pods/status."""
 
@@ -311,6 +329,8 @@ class ResizeStrategy(Strategy):
         if obj["spec"] is not sent:
             keep_all_but(obj, old, "spec")
             keep_metadata(obj, old)
+        _keep_pod_level_resources(context, obj, old)
+        default_pod_level_resources(context.emulation, obj["spec"])
         drop_disabled_pod_fields(context.emulation, obj["spec"], old["spec"])
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:

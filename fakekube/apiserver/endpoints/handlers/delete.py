@@ -11,15 +11,18 @@ from __future__ import annotations
 from typing import Any
 
 from fakekube.apimachinery.codecs.document import Document
-from fakekube.apimachinery.errors import StatusError
+from fakekube.apimachinery.errors import StatusError, status
+from fakekube.apimachinery.errors import field as fields
 from fakekube.apiserver.endpoints import admission, bodies, response_writers
 from fakekube.apiserver.endpoints.request import Response
 from fakekube.apiserver.registry import options
 from fakekube.apiserver.registry.generic import reads
 from fakekube.apiserver.registry.generic.deletion import Removed, remove
 from fakekube.apiserver.registry.generic.reads import Listing
+from fakekube.apiserver.registry.generic.writes import unsafe_deletion_error
 from fakekube.apiserver.registry.options import DeleteOptions, ListOptions
 from fakekube.apiserver.registry.scope import Scope
+from fakekube.base.golang.quoting import go_quote
 from fakekube.store import Record
 
 #: The page size (objects) of deletecollection.
@@ -31,6 +34,9 @@ def delete(scope: Scope) -> Response:
     representation = response_writers.negotiate(scope)
     chosen = _options(scope)
     scope = scope.for_write(dry_run=chosen.dry_run, options=chosen.raw)
+    if chosen.raw.get(options.UNSAFE_DELETION):
+        _authorize_unsafe_delete(scope)
+        raise unsafe_deletion_error(scope)
     scope.context.warnings.extend(scope.strategy.delete_warnings(chosen.raw))
     refusal = scope.strategy.refused_deletion(scope.context, scope.name)
     if refusal is not None:
@@ -47,6 +53,10 @@ def handle_collection(scope: Scope) -> Response:
     representation = response_writers.negotiate(scope)
     selection = options.list_options(scope.request.query, scope.resource)
     chosen = _options(scope)
+    if chosen.raw.get(options.UNSAFE_DELETION):
+        text = "is not allowed with DELETECOLLECTION, try again after removing the option"
+        error = fields.invalid(options.UNSAFE_DELETION, True, text)
+        raise status.invalid(options.META_GROUP, "DeleteOptions", "", [error])
     scope = scope.for_write(dry_run=chosen.dry_run, options=chosen.raw)
     scope.context.warnings.extend(scope.strategy.delete_warnings(chosen.raw))
     listing = _delete_all(scope, selection, chosen)
@@ -85,9 +95,27 @@ def _delete_found(scope: Scope, document: Document, chosen: DeleteOptions) -> No
 
 def _options(scope: Scope) -> DeleteOptions:
     data = scope.request.read_body()
-    if data:
-        return options.delete_options_from_body(bodies.decode_delete_options(scope, data))
-    return options.delete_options_from_query(scope.request.query)
+    raw = bodies.decode_delete_options(scope, data) if data else options.delete_options_in_query(scope.request.query)
+    if not scope.backend.settings.enabled("AllowUnsafeMalformedObjectDeletion"):
+        raw.pop(options.UNSAFE_DELETION, None)
+    return options.delete_options_from_body(raw)
+
+
+def _authorize_unsafe_delete(scope: Scope) -> None:
+    """Raises StatusError 403 if the user has no permission to delete objects that cannot be read (authorizeUnsafeDelete)."""
+    context, resource = scope.context, scope.resource
+    verb = "unsafe-delete-ignore-read-errors"
+    attributes = {
+        "group": resource.group,
+        "version": resource.version,
+        "resource": resource.plural,
+        "verb": verb,
+        "namespace": scope.namespace,
+        "name": scope.name,
+    }
+    if not context.services.authorize(context.user, context.groups, attributes)[0]:
+        text = f"not permitted to do {go_quote(verb)}, reason: "
+        raise status.forbidden(resource.group, resource.plural, scope.name, text)
 
 
 def _success(scope: Scope, removed: Removed) -> dict[str, Any]:

@@ -484,6 +484,18 @@ def _wrong_uid(scope: Scope, wanted: str, stored: str) -> str:
     )
 
 
+def unsafe_deletion_error(scope: Scope) -> StatusError:
+    """Returns the error of a deletion of an object that is expected not to be readable: all that are stored here are."""
+    key, resource = scope.key, scope.resource
+    if scope.bucket.get(key) is None:
+        return status.not_found(resource.group, resource.plural, scope.name)
+    problem = (
+        f"StorageError: invalid object, Code: 4, Key: /registry/{storage_path(scope)}, ResourceVersion: 0, "
+        "AdditionalErrorMsg: unsafe deletion is not allowed because the object is decodable from storage"
+    )
+    return status.conflict(resource.group, resource.plural, scope.name, problem)
+
+
 def storage_path(scope: Scope) -> str:
     """Returns the key of the object in the real server's storage, below /registry/."""
     return f"{scope.resource.storage_prefix}/{scope.key}"

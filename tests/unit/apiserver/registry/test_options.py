@@ -124,7 +124,9 @@ def test_force_is_only_allowed_for_apply() -> None:
 
 
 def test_delete_options_of_query_and_body_are_equivalent() -> None:
-    query = options.delete_options_from_query(Query("gracePeriodSeconds=5&propagationPolicy=Orphan&dryRun=All"))
+    query = options.delete_options_from_body(
+        options.delete_options_in_query(Query("gracePeriodSeconds=5&propagationPolicy=Orphan&dryRun=All"))
+    )
     body = options.delete_options_from_body({"gracePeriodSeconds": 5, "propagationPolicy": "Orphan", "dryRun": ["All"]})
     assert query == body
     assert SimpleNamespace(dry=query.dry_run, grace=query.grace_period_seconds) == SimpleNamespace(dry=True, grace=5)
