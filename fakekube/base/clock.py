@@ -22,6 +22,9 @@ from datetime import UTC, datetime, timedelta
 from operator import attrgetter
 from typing import Any, NamedTuple
 
+#: What the timer of the controllers is for; they have only one, and know themselves what is due.
+CONTROLLERS = "the controllers"
+
 
 class Reading(NamedTuple):
     """The state of a clock: offsets to the real clocks while running, fixed times while held."""
@@ -50,13 +53,15 @@ def time_of(reading: Reading, monotonic: float) -> datetime:
 class Timer:
     """A scheduled callback; made by `Clock.call_at`."""
 
-    __slots__ = ("_clock", "callback", "due")
+    __slots__ = ("_clock", "callback", "due", "what")
 
-    def __init__(self, clock: Clock, due: float, callback: Callable[[], None]) -> None:
+    def __init__(self, clock: Clock, due: float, callback: Callable[[], None], what: str = "") -> None:
         self._clock = clock
         self.due = due
         """When, in seconds of the clock's `monotonic`."""
         self.callback = callback
+        self.what = what
+        """What it is for, to be shown to people."""
 
     def cancel(self) -> None:
         """Cancels the timer; has no effect if it has fired."""
@@ -216,17 +221,28 @@ class Clock:
 
     # ------------------------------------------------------------ timers
 
-    def call_at(self, monotonic: float, callback: Callable[[], None]) -> Timer:
+    def call_at(self, monotonic: float, callback: Callable[[], None], *, what: str = "") -> Timer:
         """Calls `callback` once when `monotonic()` reaches a time; if that is past, soon, but not from this call.
 
         On a running clock it is called in a shared thread: it must be quick. On a closed clock it never fires.
+        `what` says what it is for, for those who look at the pending timers.
         """
-        timer = Timer(self, monotonic, callback)
+        timer = Timer(self, monotonic, callback, what)
         with self._lock:
             if not self._closed:
                 insort(self._timers, timer, key=_due)
         self._set_alarm()
         return timer
+
+    def pending(self) -> list[Timer]:
+        """Returns the timers that have not fired, the next one first."""
+        with self._lock:
+            return list(self._timers)
+
+    @property
+    def factor(self) -> float:
+        """How fast the clock runs when it is not held, relative to real time."""
+        return self._factor
 
     def cancel(self, timer: Timer) -> None:
         """See `Timer.cancel`."""

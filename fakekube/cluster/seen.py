@@ -9,12 +9,14 @@ import secrets
 import weakref
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from fakekube.base.clock import CONTROLLERS
 from fakekube.base.private_files import write_private
 from fakekube.cluster.served import ServedCluster
 
 if TYPE_CHECKING:
+    from fakekube.controllers.client import Client
     from fakekube.powers.comparison import Comparison
     from fakekube.powers.evidence import Evidence
     from fakekube.powers.findings import Finding
@@ -23,6 +25,10 @@ if TYPE_CHECKING:
     from fakekube.powers.rows import Rows
 
 __all__ = ["SeenCluster"]
+
+
+#: The number of next timers that are shown.
+_MAX_DUE: Final = 100
 
 
 class SeenCluster(ServedCluster):
@@ -52,11 +58,11 @@ class SeenCluster(ServedCluster):
     @cached_property
     def live_source(self) -> LiveSource:
         """Wakes those who read `live`."""
-        from fakekube.powers.live import LiveSource
+        from fakekube.powers.live import LiveSource, Shown
 
         me, observer = weakref.proxy(self), self._observe()
         clock, findings = partial(SeenCluster.describe_clock, me), partial(SeenCluster.count_findings, me)
-        return LiveSource(observer, self.rows, observer.marks, clock, findings)
+        return LiveSource(observer, self.rows, Shown(clock, partial(SeenCluster.describe_faults, me), findings))
 
     def live(self, *, requests: int = -1, changes: int = 0, marks: int = 0) -> Live:
         """Returns what happens from now on as a stream of JSON lines, for the page.
@@ -138,6 +144,10 @@ class SeenCluster(ServedCluster):
         parts = maker.make(info, findings, self.test, redact=redact, limit=max(limit - empty, 0))
         return trace_document("trace", {"trace": parts.trace}, parts.packed(), title=info["name"])
 
+    def client_of(self, agent: str) -> Client:
+        """Returns a client in the same process with another User-Agent; its user is an administrator."""
+        return self._components.client(agent)
+
     def mark_rows(self, since: int = 0) -> dict[str, Any]:
         """Returns the marks after a number as columns, for the page."""
         return self._observe().marks.rows(since, self._observe().began)
@@ -175,8 +185,41 @@ class SeenCluster(ServedCluster):
         """Returns the clock as the control API shows it."""
         from fakekube.base.golang.timestamps import print_time
 
-        now = self.clock.now()
-        return {"now": print_time(now), "time": now.timestamp(), "held": self.clock.held}
+        clock = self.clock
+        now = clock.now()
+        return {
+            "now": print_time(now),
+            "time": now.timestamp(),
+            "held": clock.held,
+            "scale": clock.factor,
+            "due": [{"in": round(left, 3), "what": what} for left, what in self._due()],
+        }
+
+    def _due(self) -> list[tuple[float, str]]:
+        """Returns what is due next by the clock: the seconds left, and what it is."""
+        timers = [(timer.due, timer.what or "a timer") for timer in self.clock.pending() if timer.what != CONTROLLERS]
+        waiting = [*timers, *self._components.manager.waiting()]
+        now = self.clock.monotonic()
+        return [(max(due - now, 0.0), what) for due, what in sorted(waiting)[:_MAX_DUE]]
+
+    def describe_faults(self, *, near: bool = False) -> list[dict[str, Any]]:
+        """Returns the armed faults as the control API shows them.
+
+        Args:
+            near: also describe the nearest requests of a fault that never happened.
+        """
+        found = []
+        for fault in self.faults:
+            often = fault.frequency
+            left = {
+                "times": None if often.times is None else max(often.times - fault.hits, 0),
+                "seconds": None if fault.until is None else round(max(fault.until - self.clock.monotonic(), 0.0), 3),
+            }
+            shown = {**fault.describe(), "left": left}
+            if near:
+                shown["near"] = "" if fault.hits else self.requests.nearest(fault.criteria).lstrip("; ")
+            found.append(shown)
+        return found
 
     @property
     def version(self) -> str:

@@ -275,7 +275,7 @@ class ServedCluster(ClusterState):
         self._did("outage", "until it is ended" if seconds is None else f"for {seconds:g} s")
         if seconds is None:
             return _resuming(server)
-        self.clock.call_at(self.clock.monotonic() + seconds, server.resume)
+        self.clock.call_at(self.clock.monotonic() + seconds, server.resume, what="the end of the outage")
         return None
 
 

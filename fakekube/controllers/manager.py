@@ -24,7 +24,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from fakekube.base.clock import Clock, Timer
+from fakekube.base.clock import CONTROLLERS, Clock, Timer
 from fakekube.base.threads import WORKERS
 from fakekube.controllers.client import ApiError, Client
 from fakekube.controllers.controller_descriptors import ControllerDescriptor
@@ -181,6 +181,12 @@ class Manager:
         names |= {*self._dispatcher.starting, *(name for name, _, _ in list(self._requests))}
         return sorted(names if current is None else names | {current.name})
 
+    def waiting(self) -> list[tuple[float, str]]:
+        """Returns what is due later, the next one first: the time of the clock, and the controller with its key."""
+        return [
+            (due, f"{one.name} {'/'.join(part for part in key if part)}".rstrip()) for due, (one, key) in self._queue.waiting()
+        ]
+
     # ------------------------------------------------------------ the thread
 
     def _on_store_event(self, bucket: str, event: Event[Document] | None) -> None:
@@ -317,7 +323,7 @@ class Manager:
             self._timer.cancel()
             self._timer = None
         if due is not None and not self._stopped:
-            self._timer = self._clock.call_at(due, self._on_timer)
+            self._timer = self._clock.call_at(due, self._on_timer, what=CONTROLLERS)
 
     def _on_timer(self) -> None:
         """An item is due. If the clock is being advanced, it waits here until the item is reconciled."""

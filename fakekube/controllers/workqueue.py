@@ -81,6 +81,10 @@ class WorkQueue(Generic[T]):
         """Returns the delayed items whose time comes until then."""
         return [item for item, due in self._due.items() if due <= time]
 
+    def waiting(self) -> list[tuple[float, T]]:
+        """Returns the delayed items with their times, the next one first."""
+        return sorted(((due, item) for item, due in list(self._due.items())), key=lambda one: one[0])
+
     def when(self, item: T) -> float:
         """Counts a failure of the item, and returns the seconds after which to retry it (RateLimiter.When)."""
         failures = self._failures.get(item, 0)

@@ -22,8 +22,8 @@ CLIENT, CLUSTER, FAULT = "client", "cluster", "fault"
 
 #: The part of a User-Agent that names the component, after that with the commit.
 _COMPONENT: Final = re.compile(r" kubernetes/[^/ ]+/(?:.*/)?([^/ ]+)\s*$")
-#: The agent of requests that test authors make through a `Cluster`.
-_AUTHOR: Final = "fakekube"
+#: The agents of requests that people make through a `Cluster` and its page.
+_PEOPLE: Final = frozenset({"fakekube", "fakekube-page"})
 _MAX_NAMES: Final = 10_000
 _MAX_LENGTH: Final = 200
 
@@ -61,7 +61,7 @@ class Actors:
         name = agent_name(agent)
         first = self._users.setdefault(name, user) if len(self._users) < _MAX_NAMES else user
         shown = name if not user or user == first else f"{name} · {user[:_MAX_LENGTH]}"
-        return shown, CLUSTER if own and name != _AUTHOR else CLIENT
+        return shown, CLUSTER if own and name not in _PEOPLE else CLIENT
 
 
 def agent_name(agent: str) -> str:

@@ -65,7 +65,7 @@ class ActionContext:
 
     def wait_until(self, is_over: Callable[[], bool], due: float | None = None, timeout: float | None = None) -> bool:
         """Waits until `is_over()`, the clock reaches `due`, or the cluster stops; returns False after `timeout` real seconds."""
-        timer = None if due is None else self.clock.call_at(due, self.notify)
+        timer = None if due is None else self.clock.call_at(due, self.notify, what="a fault")
         with self._changed:
             in_time = self._changed.wait_for(
                 lambda: self._stopped or is_over() or (due is not None and self.clock.monotonic() >= due), timeout

@@ -16,18 +16,17 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from fakekube.net.streams import Notifier
 from fakekube.powers.exchange_data import json_line
 
 if TYPE_CHECKING:
     from fakekube.powers.exchange import Exchange
-    from fakekube.powers.marks import Marks
     from fakekube.powers.observation import Observer
     from fakekube.powers.rows import Rows
 
-__all__ = ["Live", "LiveSource"]
+__all__ = ["Live", "LiveSource", "Shown"]
 
 #: Real seconds between two looks for news.
 _PERIOD: Final = 0.1
@@ -43,22 +42,28 @@ _ROWS: Final = 1_000
 _DISORDER: Final = 256
 
 
+class Shown(NamedTuple):
+    """Functions that return what readers are told besides rows."""
+
+    clock: Callable[[], dict[str, Any]]
+    faults: Callable[[], list[dict[str, Any]]]
+    findings: Callable[[], int]
+    """Returns their number."""
+
+
 class LiveSource(Notifier):
     """Wakes the readers of one cluster.
 
     Args:
-        observer, rows, marks: of the cluster.
-        clock: returns the clock as the control API shows it.
-        findings: returns the number of findings.
+        observer, rows: of the cluster.
+        shown: what readers are told besides rows.
     """
 
-    __slots__ = ("_found_of", "_running", "_starting", "clock", "findings", "found", "marks", "observer", "replaced", "rows")
+    __slots__ = ("_found_of", "_running", "_starting", "found", "observer", "replaced", "rows", "shown")
 
-    def __init__(
-        self, observer: Observer, rows: Rows, marks: Marks, clock: Callable[[], dict[str, Any]], findings: Callable[[], int]
-    ) -> None:
+    def __init__(self, observer: Observer, rows: Rows, shown: Shown) -> None:
         super().__init__()
-        self.observer, self.rows, self.marks, self.clock, self.findings = observer, rows, marks, clock, findings
+        self.observer, self.rows, self.shown = observer, rows, shown
         self.found = 0
         """The number of findings."""
         self.replaced = 0
@@ -96,7 +101,7 @@ class LiveSource(Notifier):
         known = self._found_of
         if known is None or (seen[:2] != known[:2] and seen[2] != known[2]):
             self._found_of = seen
-            self.found = self.findings()
+            self.found = self.shown.findings()
 
     def _news(self) -> object:
         """Returns a value that differs if there may be something new."""
@@ -106,7 +111,7 @@ class LiveSource(Notifier):
             observer.recorder.newest,
             observer.recorder.changes,
             observer.journal.written,
-            self.marks.newest,
+            self.observer.marks.newest,
             self.replaced,
             self.found,
             hits,
@@ -163,12 +168,12 @@ class Live:
             yield {"reset": source.rows.revision}
         yield from self._requests()
         yield from self._changes()
-        if source.marks.newest > self._mark:
-            yield {"marks": source.marks.rows(self._mark, source.observer.began)}
-            self._mark = source.marks.newest
-        faults = [fault.describe() for fault in source.observer.faults]
+        if source.observer.marks.newest > self._mark:
+            yield {"marks": source.observer.marks.rows(self._mark, source.observer.began)}
+            self._mark = source.observer.marks.newest
+        faults = source.shown.faults()
         yield from self._if_new("faults", [(one["id"], one["hits"], one["exhausted"]) for one in faults], lambda: faults)
-        yield from self._if_new("clock", source.observer.clock.reading, source.clock)
+        yield from self._if_new("clock", source.observer.clock.reading, source.shown.clock)
         yield from self._if_new("findings", source.found, lambda: source.found)
 
     def _if_new(self, name: str, state: object, value: Callable[[], Any]) -> Iterator[dict[str, Any]]:

@@ -111,7 +111,8 @@ class Replay:
                     self.applied += 1
                 self._left.popleft()
             if self._left:
-                self._timer = self._clock.call_at(self._began_at + self._left[0].seconds / self._speed, self._play)
+                due = self._began_at + self._left[0].seconds / self._speed
+                self._timer = self._clock.call_at(due, self._play, what="the replay")
         if not self._left:
             self._tell()
 

@@ -461,7 +461,7 @@ class AvailableConditionController(ControlLoop):
             if remote.check_needed:
                 self.refresh()
 
-        remote.timer = self._clock.call_at(self._clock.monotonic() + wait, retry_check)
+        remote.timer = self._clock.call_at(self._clock.monotonic() + wait, retry_check, what="the availability of an APIService")
 
 
 class _ChangedError(Exception):

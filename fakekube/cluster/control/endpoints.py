@@ -4,12 +4,14 @@
     GET  clock
     POST clock/hold, clock/release, clock/next
     POST clock/advance         {"seconds": 60}
-    GET, POST, DELETE faults; GET, DELETE faults/ID
+    POST clock/scale           {"factor": 60}
+    GET, POST, DELETE faults; GET, DELETE faults/ID; GET faults/actions; POST faults/preview
     GET, DELETE requests
     GET  history/RESOURCE/NAMESPACE/NAME
     GET, POST snapshots; POST snapshots/NAME/restore; DELETE snapshots/NAME
     POST reset, compact, restart, outage, load
     GET  export, state, openapi.json
+    POST objects               {"yaml": …, "dryRun": true}: applies an object
     GET  info, rows/…, live, changes/REV, objects/…: `cluster.control.rows`
     POST, GET, DELETE recording; POST, GET, DELETE replay
 
@@ -35,8 +37,7 @@ from fakekube.apiserver.auth.access import Access
 from fakekube.apiserver.auth.browsers import ForeignRequest
 from fakekube.apiserver.endpoints.request import BODY_LIMIT, Query
 from fakekube.apiserver.http import responses
-from fakekube.base.golang.timestamps import print_time
-from fakekube.cluster.control import pods, powers, recordings, rows
+from fakekube.cluster.control import edits, pods, powers, recordings, rows
 from fakekube.cluster.control.members import BadMembers, Member, anything, read, seconds, string, text
 from fakekube.cluster.control.page import DATA_HEADERS, Page
 from fakekube.cluster.control.paths import PREFIX
@@ -91,7 +92,7 @@ def _settle(cluster: Cluster, members: Mapping[str, Any]) -> Answer:
 
 
 def _clock(cluster: Cluster, _members: Mapping[str, Any]) -> Answer:
-    return 200, {"now": print_time(cluster.clock.now()), "held": cluster.clock.held}
+    return 200, cluster.describe_clock()
 
 
 def _hold(cluster: Cluster, members: Mapping[str, Any]) -> Answer:
@@ -118,6 +119,19 @@ def _next(cluster: Cluster, members: Mapping[str, Any]) -> Answer:
     return code, {**clock, "moved": None if moved is None else moved.total_seconds()}
 
 
+def _scale(cluster: Cluster, members: Mapping[str, Any]) -> Answer:
+    factor = members["factor"]
+    if isinstance(factor, bool) or not isinstance(factor, int | float) or not _SLOWEST <= factor <= _FASTEST:
+        raise BadMembers(f"member 'factor' must be a number from {_SLOWEST} to {_FASTEST}")
+    cluster.clock.scale(factor)
+    return _clock(cluster, members)
+
+
+#: The limits of the speed of the clock.
+_SLOWEST = 0.001
+_FASTEST = 1_000_000
+
+
 ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("POST", "settle", _settle, {"timeout": seconds, "horizon": seconds}),
     Endpoint("GET", "clock", _clock),
@@ -125,11 +139,20 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("POST", "clock/release", _release),
     Endpoint("POST", "clock/advance", _advance, {"seconds": seconds}, ("seconds",)),
     Endpoint("POST", "clock/next", _next),
+    Endpoint("POST", "clock/scale", _scale, {"factor": anything}, ("factor",)),
     Endpoint("GET", "faults", powers.list_faults),
     Endpoint(
         "POST",
         "faults",
         powers.arm_fault,
+        dict.fromkeys(("on", "do", "times", "after", "every", "probability", "lasts", "label"), anything),
+        ("on", "do"),
+    ),
+    Endpoint("GET", "faults/actions", powers.list_actions),
+    Endpoint(
+        "POST",
+        "faults/preview",
+        powers.preview_fault,
         dict.fromkeys(("on", "do", "times", "after", "every", "probability", "lasts", "label"), anything),
         ("on", "do"),
     ),
@@ -154,6 +177,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     ),
     Endpoint("GET", "rows/objects", rows.list_objects, parameters=("at", "kinds", "namespace", "after", "limit")),
     Endpoint("GET", "changes/<int:revision>", rows.get_change),
+    Endpoint("POST", "objects", edits.apply_object, {"yaml": text, "dryRun": anything, "force": anything}, ("yaml",)),
     Endpoint("GET", "objects/<resource>/<namespace>/<name>", rows.get_object, parameters=("at",)),
     Endpoint("POST", "trace", rows.make_trace, {"redact": anything}),
     Endpoint("GET", "findings", rows.list_findings),

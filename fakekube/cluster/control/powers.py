@@ -22,11 +22,13 @@ from fakekube.powers.actions import ACTIONS
 from fakekube.powers.exchange_data import exchange_data
 from fakekube.powers.export import as_list, as_yaml
 from fakekube.powers.fault import Fault, Frequency
+from fakekube.powers.fault_forms import actions, frequency, preview
 from fakekube.powers.state import StateError, StateTooLargeError, is_state_text
 from fakekube.powers.trace import is_trace_text
 
 if TYPE_CHECKING:
     from fakekube.cluster import Cluster
+    from fakekube.powers.faults import FaultSelector
     from fakekube.store import Snapshot
 
 __all__ = [
@@ -42,11 +44,13 @@ __all__ = [
     "delete_snapshot",
     "export",
     "get_fault",
+    "list_actions",
     "list_faults",
     "list_requests",
     "list_snapshots",
     "object_history",
     "outage",
+    "preview_fault",
     "reset",
     "restart",
     "restore_snapshot",
@@ -62,6 +66,9 @@ _FREQUENCY = frozenset(field.name for field in fields(Frequency))
 _DURATION = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(ms|s|m)?")
 _NUMBER = re.compile(r"-?[0-9]{1,40}")
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0}
+
+#: The number of latest requests in a preview.
+_PREVIEWED = 100
 
 #: The maximum of the parameter `wait` for requests, in real seconds.
 _LONGEST_WAIT = 60.0
@@ -79,10 +86,37 @@ class Raw(bytes):
 
 
 def list_faults(cluster: Cluster, _members: Members) -> Answer:
-    return 200, {"items": [fault.describe() for fault in cluster.faults]}
+    return 200, {"items": cluster.describe_faults(near=True)}
+
+
+def list_actions(_cluster: Cluster, _members: Members) -> Answer:
+    return 200, {"items": actions(), "frequency": frequency()}
 
 
 def arm_fault(cluster: Cluster, members: Members) -> Answer:
+    selector, name, arguments = _described_fault(cluster, members)
+    often = {key: value for key, value in members.items() if key in _FREQUENCY and value is not None}
+    try:
+        fault = selector.arm(name, label=members.get("label"), **arguments, **often)
+    except (TypeError, ValueError) as problem:
+        raise BadMembers(str(problem)) from None
+    return 201, fault.describe()
+
+
+def preview_fault(cluster: Cluster, members: Members) -> Answer:
+    """Returns which of the latest requests a fault would meet."""
+    selector, name, arguments = _described_fault(cluster, members)
+    latest = list(cluster.requests.where(own=True))
+    latest = [one for one in latest if selector.own or not one.own][-_PREVIEWED:]
+    try:
+        found = preview(selector, name, arguments, latest, cluster.clock)
+    except (TypeError, ValueError) as problem:
+        raise BadMembers(str(problem)) from None
+    return 200, {"matches": len(found), "of": len(latest), "requests": [one.number for one in found]}
+
+
+def _described_fault(cluster: Cluster, members: Members) -> tuple[FaultSelector, str, dict[str, Any]]:
+    """Returns the criteria, the name of the action and its arguments. Raises BadMembers."""
     on, do = members["on"], members["do"]
     if not isinstance(on, dict) or not set(on) <= _ON:
         raise BadMembers(f"member 'on' must be an object with {', '.join(sorted(_ON))}")
@@ -96,16 +130,14 @@ def arm_fault(cluster: Cluster, members: Members) -> Answer:
     clash = sorted(set(arguments) & (_FREQUENCY | {"label", "name"}))
     if clash:
         raise BadMembers(f"{clash[0]!r} is not an argument of {name}; it is a member beside 'do'")
-    often = {key: value for key, value in members.items() if key in _FREQUENCY and value is not None}
     criteria = {key: value for key, value in on.items() if key != "verbs" and value is not None}
     verbs = on.get("verbs", "*")
     if not isinstance(verbs, str) and not (isinstance(verbs, list) and all(isinstance(verb, str) for verb in verbs)):
         raise BadMembers("verbs must be a string such as 'get,list'")
     try:
-        fault = cluster.faults.on(verbs, **criteria).arm(name, label=members.get("label"), **arguments, **often)
+        return cluster.faults.on(verbs, **criteria), name, arguments
     except (TypeError, ValueError) as problem:
         raise BadMembers(str(problem)) from None
-    return 201, fault.describe()
 
 
 def clear_faults(cluster: Cluster, members: Members) -> Answer:

@@ -407,7 +407,7 @@ class Scheduler:
         if timer is not None:
             timer.cancel()
         if due is not None:
-            self._timer = self._clock.call_at(due, self._due)
+            self._timer = self._clock.call_at(due, self._due, what="a program in a container")
 
     def _due(self) -> None:
         """Runs a sleeping task that is due: with a held clock in the thread that moves it, so that it has run when the clock has
