@@ -130,9 +130,9 @@ def not_found(path: str, value: Any) -> FieldError:
     return FieldError(FieldErrorType.NOT_FOUND, path, value)
 
 
-def too_long(path: str, maximum: int) -> FieldError:
-    """Returns the error of a value of more than `maximum` bytes."""
-    unit = "byte" if maximum == 1 else "bytes"
+def too_long(path: str, maximum: int, unit: str = "bytes") -> FieldError:
+    """Returns the error of a value of more than `maximum` bytes (some declared rules say characters)."""
+    unit = unit[:-1] if maximum == 1 else unit
     detail = f"may not be more than {maximum} {unit}" if maximum >= 0 else "value is too long"
     return FieldError(FieldErrorType.TOO_LONG, path, OMITTED, detail)
 

@@ -29,6 +29,7 @@ from fakekube.apis.rest.strategy import Object, StatusStrategy, WriteContext
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import conditions, invalid_each, label_name, one_of, required_one_of
 from fakekube.apis.validation.expressions import expression, expression_error
+from fakekube.apis.validation.rules import from_minor
 from fakekube.apis.validation.selectors import label_selector
 from fakekube.apis.validation.semantic_equality import same
 from fakekube.apis.validation.to_internal import to_internal
@@ -318,7 +319,9 @@ def _actions(actions: Sequence[str], path: str) -> list[FieldError]:
             errors.append(duplicate(f"{path}[{index}]", action))
     if "Deny" in actions and "Warn" in actions:
         errors.append(invalid(path, actions, DENY_AND_WARN))
-    return errors if actions else [*errors, required(path, "at least one validation action is required")]
+    return (
+        errors if actions else [*errors, required(path, "" if from_minor(37) else "at least one validation action is required")]
+    )
 
 
 def _status(obj: Object, old: Object) -> list[FieldError]:

@@ -19,6 +19,7 @@ from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import at_most_one_hundred_percent, int_or_percent, invalid_each, non_negative
 from fakekube.apis.validation.counts import StatusNumbers, number_of
 from fakekube.apis.validation.objectmeta import validate_annotations, validate_labels, validate_object_meta_update
+from fakekube.apis.validation.rules import Change, changes, from_minor, immutable
 from fakekube.apis.validation.to_internal import printed, to_internal
 
 _WITHIN = ("readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas")
@@ -80,6 +81,8 @@ class StatefulSetStrategy(Strategy):
         skip = bool(_validate_spec(before, options))
         errors = _validate_spec(spec, options, skip_template=skip)
         stored = spec_as_stored(context, obj, old)
+        if from_minor(37):
+            return errors + STATEFUL_SET_SPEC_CHANGES.validate(stored, before, "spec")
         if any(stored.get(field) != before.get(field) for field in {*stored, *before} - MUTABLE):
             errors.append(forbidden("spec", IMMUTABLE))
         return errors
@@ -217,3 +220,17 @@ class StatefulSetStatusStrategy(StatusStrategy):
         status, before = obj.get("status") or {}, old.get("status") or {}
         errors = STATUS.validate(status) + validate_object_meta_update(obj["metadata"], old["metadata"])
         return errors + STATUS.validate_update(status, before)
+
+
+def _shown_claims(claims: Sequence[Mapping[str, Any]] | None) -> Any:
+    return None if claims is None else [to_internal("PersistentVolumeClaim", claim) for claim in claims]
+
+
+STATEFUL_SET_SPEC_CHANGES = changes(
+    "StatefulSetSpec",
+    "ValidateStatefulSetUpdate",
+    Change("podManagementPolicy", immutable()),
+    Change("selector", immutable()),
+    Change("serviceName", immutable()),
+    Change("volumeClaimTemplates", immutable(_shown_claims)),
+)

@@ -17,6 +17,7 @@ from fakekube.apis.core.pods.validation_options import ValidationOptions
 from fakekube.apis.rest.strategy import Object, StatusStrategy, Strategy, WriteContext, restore, spec_as_stored
 from fakekube.apis.validation import names, selectors
 from fakekube.apis.validation.checks import immutable_field
+from fakekube.apis.validation.rules import from_minor
 from fakekube.apis.validation.to_internal import printed, to_internal
 
 MAX_INT32 = 2**31 - 1
@@ -71,7 +72,8 @@ class JobStrategy(Strategy):
         spec, before, options = obj["spec"], old["spec"], _validation_options(old)
         labels = (before["template"].get("metadata") or {}).get("labels") or {}
         errors = self.validate_metadata(context, obj["metadata"])
-        errors += _validate(obj, options, with_domain=NAME_LABELS[1] in labels and UID_LABELS[1] in labels)
+        with_domain = NAME_LABELS[1] in labels and UID_LABELS[1] in labels
+        errors += _name_allows_completions(obj) if from_minor(37) else _validate(obj, options, with_domain=with_domain)
         errors += self.validate_metadata_update(context, obj["metadata"], old["metadata"])
         errors += _validate_spec(spec, options)
         return errors + _validate_spec_change(spec, spec_as_stored(context, obj, old), old)
@@ -128,8 +130,13 @@ def _validation_options(old: Object) -> ValidationOptions:
 
 def _validate(obj: Object, options: ValidationOptions, *, with_domain: bool) -> list[FieldError]:
     """Validates a job without its metadata (ValidateJob)."""
+    return _generated_selector(obj, with_domain) + _validate_spec(obj["spec"], options) + _name_allows_completions(obj)
+
+
+def _name_allows_completions(obj: Object) -> list[FieldError]:
+    """Validates that the pods of an indexed job have host names (validateNameAllowsCompletions)."""
     spec, name = obj["spec"], obj["metadata"].get("name", "")
-    errors = _generated_selector(obj, with_domain) + _validate_spec(spec, options)
+    errors: list[FieldError] = []
     if spec.get("completionMode") == "Indexed" and spec.get("completions", 0) > 0:
         hostname = f"{name}-{spec['completions'] - 1}"
         if names.dns_label(hostname):

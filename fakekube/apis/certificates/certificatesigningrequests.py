@@ -21,6 +21,7 @@ from fakekube.apimachinery.errors.field import duplicate, forbidden, invalid, re
 from fakekube.apis.rest.strategy import Object, Strategy, WriteContext, restore
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import one_of
+from fakekube.apis.validation.rules import from_minor
 from fakekube.base.golang.quoting import go_quote
 
 __all__ = ["CSRApprovalStrategy", "CSRStatusStrategy", "CertificateSigningRequestStrategy", "signer_name"]
@@ -203,7 +204,11 @@ def _conditions(items: Sequence[Mapping[str, Any]], old_items: Sequence[Mapping[
         other = {"Approved": "Denied", "Denied": "Approved"}.get(kind)
         if other in seen and not set(DECISIONS) <= set(old_types):
             text = "Approved and Denied conditions are mutually exclusive"
-            errors.append(invalid("status.conditions", kind, text))
+            shown = kind
+            if from_minor(37):
+                both = [f'conditions[{{"type": "{decision}"}}]' for decision in DECISIONS]
+                text, shown = f"must specify at most one of: `{both[0]}`, `{both[1]}`", f"{{{', '.join(both)}}}"
+            errors.append(invalid("status.conditions", shown, text))
         if kind in seen and len(set(old_types)) == len(old_types):
             errors.append(duplicate(f"{path}.type", kind))
         seen.add(kind)

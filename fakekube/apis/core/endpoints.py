@@ -17,15 +17,8 @@ from fakekube.apis.core.endpoint_addresses import endpoint_ip
 from fakekube.apis.rest.strategy import Object, Strategy, WriteContext
 from fakekube.apis.validation import ip as addresses
 from fakekube.apis.validation import names
-from fakekube.apis.validation.checks import (
-    fully_qualified_domain,
-    immutable_field,
-    invalid_each,
-    label_name,
-    one_of,
-    port,
-    required_one_of,
-)
+from fakekube.apis.validation.checks import fully_qualified_domain, invalid_each, label_name, one_of, port, required_one_of
+from fakekube.apis.validation.rules import NEVER, by_minor, changes, fixed, immutable, needed, rules
 from fakekube.apis.validation.semantic_equality import same, same_as
 
 __all__ = ["EndpointSliceStrategy", "EndpointsStrategy"]
@@ -99,6 +92,14 @@ def _port(item: Object, name_required: bool, path: str) -> list[FieldError]:
     return errors
 
 
+ENDPOINT_SLICE_CHANGES = changes(
+    "EndpointSlice", "ValidateEndpointSliceUpdate", *by_minor("addressType", (immutable(), 0, 37), (fixed(), 37, NEVER))
+)
+NO_ADDRESS = rules(
+    "Endpoint",
+    "validateEndpoints",
+    *by_minor("addresses", (needed("must contain at least 1 address"), 0, 37), (needed(), 37, NEVER)),
+)
 MAX_ENDPOINTS = 1000
 MAX_ADDRESSES = 100
 MAX_PORTS = 20000
@@ -129,7 +130,7 @@ class EndpointSliceStrategy(Strategy):
         return self._errors(obj, None)
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
-        return self._errors(obj, old) + immutable_field(obj.get("addressType", ""), old.get("addressType", ""), "addressType")
+        return self._errors(obj, old) + ENDPOINT_SLICE_CHANGES.validate(obj, old)
 
     @staticmethod
     def _errors(obj: Object, old: Object | None) -> list[FieldError]:
@@ -188,7 +189,7 @@ def _endpoint(endpoint: Object, kind: str, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     found, where = endpoint.get("addresses") or (), f"{path}.addresses"
     if not found:
-        errors.append(required(where, "must contain at least 1 address"))
+        errors += NO_ADDRESS.validate({"addresses": found}, path)
     elif len(found) > MAX_ADDRESSES:
         errors.append(too_many(where, len(found), MAX_ADDRESSES))
     for index, address in enumerate(found):

@@ -18,6 +18,7 @@ from fakekube.apis.validation import ip, names
 from fakekube.apis.validation.annotation_values import read_avoid_pods, read_taints
 from fakekube.apis.validation.checks import label_name, positive
 from fakekube.apis.validation.resource_lists import quantity_value
+from fakekube.apis.validation.rules import NEVER, by_minor, changes, fixed_once_set, kept_once_set
 from fakekube.apis.validation.to_internal import to_internal
 from fakekube.apis.validation.tolerations import taint_effect
 from fakekube.base.golang.json_objects import JSONError
@@ -109,10 +110,7 @@ def _change(obj: Object, old: Object) -> list[FieldError]:
     errors += _features(status.get("declaredFeatures") or ())
     errors += _status_addresses(status.get("addresses") or ())
     errors += _changed_pod_cidrs(spec.get("podCIDRs") or [], old_spec.get("podCIDRs") or [])
-    provider = old_spec.get("providerID", "")
-    if provider and provider != spec.get("providerID", ""):
-        text = 'node updates may not change providerID except from "" to valid'
-        errors.append(forbidden("spec.providerID", text))
+    errors += NODE_SPEC_CHANGES.validate(spec, old_spec, "spec")
     errors += _taints(spec.get("taints") or (), "metadata.taints")
     if spec.get("externalID", "") != old_spec.get("externalID", ""):
         errors.append(forbidden("spec.externalID", "may not be updated"))
@@ -243,3 +241,14 @@ class _NodeStatusStrategy(StatusStrategy):
 
 
 STATUS = _NodeStatusStrategy(_change)
+
+
+NODE_SPEC_CHANGES = changes(
+    "NodeSpec",
+    "ValidateNodeUpdate",
+    *by_minor(
+        "providerID",
+        (kept_once_set('node updates may not change providerID except from "" to valid'), 0, 37),
+        (fixed_once_set(), 37, NEVER),
+    ),
+)

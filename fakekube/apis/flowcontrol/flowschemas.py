@@ -15,7 +15,28 @@ from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import duplicate, forbidden, invalid, not_supported, required
 from fakekube.apis.rest.strategy import Object, StatusStrategy, Strategy, WriteContext
 from fakekube.apis.validation import names
-from fakekube.apis.validation.checks import invalid_each, one_of, required_one_of
+from fakekube.apis.validation.rules import (
+    LABEL,
+    NEVER,
+    SUBDOMAIN,
+    Check,
+    Rule,
+    at_least,
+    at_most,
+    between,
+    by_minor,
+    calls,
+    each,
+    each_value,
+    forbids,
+    form,
+    needed,
+    one_of,
+    rules,
+    set_,
+    struct,
+    then,
+)
 from fakekube.apis.validation.semantic_equality import same
 from fakekube.apis.validation.to_internal import to_internal
 
@@ -36,8 +57,6 @@ VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "proxy"
 SUBJECTS = {"Group": "group", "ServiceAccount": "serviceAccount", "User": "user"}
 #: The order in which the other members of a subject are validated.
 _OTHERS = ("ServiceAccount", "User", "Group")
-LEVELS = ("Exempt", "Limited")
-RESPONSES = ("Queue", "Reject")
 NOT_NEGATIVE = "must be a non-negative integer"
 
 
@@ -60,18 +79,10 @@ class FlowSchemaStrategy(_FlowControlStrategy):
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
         spec, name = obj.get("spec") or {}, obj["metadata"].get("name", "")
-        errors = _precedence(spec.get("matchingPrecedence", 0), name)
-        method, level = spec.get("distinguisherMethod"), spec.get("priorityLevelConfiguration") or {}
-        if method is not None and method.get("type") not in DISTINGUISHERS:
-            shown = to_internal("FlowDistinguisherMethod", method)
-            errors.append(not_supported("spec.distinguisherMethod.type", shown, DISTINGUISHERS))
-        where = "spec.priorityLevelConfiguration.name"
-        if level.get("name"):
-            errors += invalid_each(where, level["name"], names.dns_subdomain(level["name"]))
-        else:
-            errors.append(required(where, "must reference a priority level"))
-        for index, rule in enumerate(spec.get("rules") or ()):
-            errors += _rule(rule, f"spec.rules[{index}]")
+        errors = [
+            *validate_matching_precedence(name, spec.get("matchingPrecedence", 0)),
+            *FLOW_SCHEMA_SPEC.validate(spec, "spec"),
+        ]
         if name in MANDATORY and not same(spec, _fixed("flowschemas", name)):
             shown = to_internal("FlowSchemaSpec", spec)
             errors.append(invalid("spec", shown, f"spec of '{name}' must equal the fixed value"))
@@ -94,7 +105,7 @@ class PriorityLevelConfigurationStrategy(_FlowControlStrategy):
         errors: list[FieldError] = []
         if ANNOTATION in (meta.get("annotations") or {}):
             errors.append(forbidden("metadata.annotations", f"annotation '{ANNOTATION}' is forbidden"))
-        errors += _level(spec, name)
+        errors += validate_level(name, spec)
         shown = to_internal("PriorityLevelConfigurationSpec", spec)
         if name == EXEMPT and not same({**spec, "exempt": {}}, {"type": "Exempt", "exempt": {}}):
             text = f"spec of '{name}' except the 'spec.exempt' field must equal the fixed value"
@@ -110,7 +121,8 @@ def _fixed(plural: str, name: str) -> Object:
     return found
 
 
-def _precedence(value: int, name: str) -> list[FieldError]:
+def validate_matching_precedence(name: str, value: int) -> list[FieldError]:
+    """Validates the precedence of a schema; 1 is that of `exempt` (ValidateFlowSchemaSpec)."""
     path = "spec.matchingPrecedence"
     if value <= 0:
         return [invalid(path, value, "must be a positive value")]
@@ -121,36 +133,25 @@ def _precedence(value: int, name: str) -> list[FieldError]:
     return []
 
 
-def _rule(rule: Object, path: str) -> list[FieldError]:
-    subjects = rule.get("subjects") or ()
-    resources, others = rule.get("resourceRules") or (), rule.get("nonResourceRules") or ()
-    errors = [] if subjects else [required(f"{path}.subjects", "subjects must contain at least one value")]
-    for index, subject in enumerate(subjects):
-        errors += _subject(subject, f"{path}.subjects[{index}]")
-    if not resources and not others:
-        errors.append(required(path, "at least one of resourceRules and nonResourceRules has to be non-empty"))
-    for index, item in enumerate(resources):
-        errors += _resource_rule(item, f"{path}.resourceRules[{index}]")
-    for index, item in enumerate(others):
-        errors += _non_resource_rule(item, f"{path}.nonResourceRules[{index}]")
-    return errors
+def validate_flow_distinguisher_method(method: Object | None, path: str) -> list[FieldError]:
+    """Validates the distinguisher; the error shows the whole method (ValidateFlowSchemaSpec)."""
+    if method is None or method.get("type") in DISTINGUISHERS:
+        return []
+    return [not_supported(f"{path}.type", to_internal("FlowDistinguisherMethod", method), DISTINGUISHERS)]
 
 
-def _subject(subject: Object, path: str) -> list[FieldError]:
+def validate_flow_schema_subject(subject: Object, path: str) -> list[FieldError]:
+    """Validates that a subject has the member of its kind, and no other (ValidateFlowSchemaSubject)."""
     kind = subject.get("kind", "")
-    errors = one_of(kind, f"{path}.kind", SUBJECTS)
+    errors = SUBJECT_KIND.run(kind, f"{path}.kind")
     if errors:
         return errors
     field = SUBJECTS[kind]
     named = subject.get(field)
     if named is None:
         errors.append(required(f"{path}.{field}", f"{field} is required when subject kind is '{kind}'"))
-    elif not named.get("name"):
-        errors.append(required(f"{path}.{field}.name"))
-    elif kind == "ServiceAccount" and named["name"] != "*":
-        errors += invalid_each(f"{path}.{field}.name", named["name"], names.dns_subdomain(named["name"]))
-    if named is not None and kind == "ServiceAccount":
-        errors += _namespace(named.get("namespace", ""), f"{path}.{field}.namespace")
+    else:
+        errors += SUBJECT_TABLES[kind].validate(named, f"{path}.{field}")
     for other in _OTHERS:
         field = SUBJECTS[other]
         if other != kind and field in subject:
@@ -158,140 +159,194 @@ def _subject(subject: Object, path: str) -> list[FieldError]:
     return errors
 
 
-def _namespace(value: str, path: str) -> list[FieldError]:
-    if not value:
-        return [required(path, "must specify namespace for service account")]
-    return invalid_each(path, value, names.dns_label(value))
+def validate_rules_with_subjects(rule: Object, path: str) -> list[FieldError]:
+    """Validates that a rule is about something (ValidateFlowSchemaPolicyRulesWithSubjects)."""
+    if rule.get("resourceRules") or rule.get("nonResourceRules"):
+        return []
+    return [required(path, "at least one of resourceRules and nonResourceRules has to be non-empty")]
 
 
-def _verbs(verbs: Sequence[str], path: str) -> list[FieldError]:
+def _all_or_some(what: str, check: Check) -> Check:
+    """A list that is only `*`, or values that `check` checks, of which none is `*`."""
+
+    def run(values: Sequence[str] | None, path: str) -> list[FieldError]:
+        if not values or "*" not in values:
+            return check.run(values, path)
+        return [invalid(path, values, f"if '*' is present, must not specify other {what}")] if len(values) > 1 else []
+
+    return Check(f"only '*', or {check.words}", run)
+
+
+def validate_verbs(verbs: Sequence[str] | None, path: str) -> list[FieldError]:
+    """Validates the verbs of a rule."""
     if not verbs:
         return [required(path, "verbs must contain at least one value")]
-    if "*" in verbs:
-        return [invalid(path, verbs, "if '*' is present, must not specify other verbs")] if len(verbs) > 1 else []
     return [] if set(verbs) <= set(VERBS) else [not_supported(path, verbs, VERBS)]
 
 
-def _resource_rule(rule: Object, path: str) -> list[FieldError]:
-    errors = _verbs(rule.get("verbs") or (), f"{path}.verbs")
-    for field, what, others in (("apiGroups", "api group", "api groups"), ("resources", "resource", "resources")):
-        values = rule.get(field) or ()
-        if not values:
-            errors.append(required(f"{path}.{field}", f"resource rules must supply at least one {what}"))
-        elif len(values) > 1 and "*" in values:
-            errors.append(invalid(f"{path}.{field}", values, f"if '*' is present, must not specify other {others}"))
-    return errors + _namespaces(rule, f"{path}.namespaces")
-
-
-def _namespaces(rule: Object, path: str) -> list[FieldError]:
-    values = rule.get("namespaces") or ()
+def validate_namespaces(rule: Object, path: str) -> list[FieldError]:
+    """Validates the namespaces of a rule about resources (ValidateFlowSchemaResourcePolicyRule)."""
+    values, path = rule.get("namespaces") or (), f"{path}.namespaces"
     if not values and not rule.get("clusterScope"):
-        text = "resource rules that are not cluster scoped must supply at least one namespace"
-        return [required(path, text)]
-    if "*" in values:
-        text = "if '*' is present, must not specify other namespaces"
-        return [invalid(path, values, text)] if len(values) > 1 else []
-    return [
-        invalid(f"{path}[{index}]", value, f"each member of this list must be '*' or a DNS-1123 label; {text}")
-        for index, value in enumerate(values)
-        for text in names.dns_label(value)
-    ]
-
-
-def _non_resource_rule(rule: Object, path: str) -> list[FieldError]:
-    errors = _verbs(rule.get("verbs") or (), f"{path}.verbs")
-    urls, path = rule.get("nonResourceURLs") or (), f"{path}.nonResourceURLs"
-    if not urls:
-        return [*errors, required(path, "nonResourceURLs must contain at least one value")]
-    if "*" not in urls:
-        return errors + [error for i, url in enumerate(urls) for error in _non_resource_url(url, f"{path}[{i}]")]
-    if len(urls) > 1:
-        errors.append(invalid(path, urls, "if '*' is present, must not specify other non-resource URLs"))
-    return errors
+        return [required(path, "resource rules that are not cluster scoped must supply at least one namespace")]
+    return _all_or_some("namespaces", NAMESPACES).run(values, path)
 
 
 def _non_resource_url(url: str, path: str) -> list[FieldError]:
     wildcards = url.count("*")
-    rules = (
+    texts = (
         (not url, "must not be empty"),
         (not url.startswith("/"), "must start with slash"),
         (" " in url, "must not contain white-space"),
         ("//" in url, "must not contain double slash"),
         (wildcards > 1 or (wildcards == 1 and not url.endswith("/*")), "wildcard can only do suffix matching"),
     )
-    return [invalid(path, url, text) for broken, text in rules if broken][:1]
+    return [invalid(path, url, text) for broken, text in texts if broken][:1]
 
 
-def _level(spec: Object, name: str) -> list[FieldError]:
-    kind, limited, exempt = spec.get("type", ""), spec.get("limited"), spec.get("exempt")
+NAMESPACES = each_value(
+    form(
+        lambda value: [f"each member of this list must be '*' or a DNS-1123 label; {text}" for text in names.dns_label(value)],
+        "DNS label",
+    )
+)
+SUBJECT_KIND = one_of(*SUBJECTS)
+OTHER_THAN_STAR = form(lambda name: names.dns_subdomain(name) if name != "*" else (), "DNS subdomain, or '*'")
+NAMED = rules("UserSubject, GroupSubject", "ValidateFlowSchemaSubject", Rule("name", needed()))
+SERVICE_ACCOUNT = rules(
+    "ServiceAccountSubject",
+    "ValidateServiceAccountSubject",
+    Rule("name", then(needed(), OTHER_THAN_STAR)),
+    Rule("namespace", then(needed("must specify namespace for service account"), LABEL)),
+)
+SUBJECT_TABLES = {"User": NAMED, "Group": NAMED, "ServiceAccount": SERVICE_ACCOUNT}
+VERBS_OF_RULE = Rule("verbs", _all_or_some("verbs", calls(validate_verbs)))
+RESOURCE_RULE = rules(
+    "ResourcePolicyRule",
+    "ValidateFlowSchemaResourcePolicyRule",
+    VERBS_OF_RULE,
+    Rule("apiGroups", _all_or_some("api groups", needed("resource rules must supply at least one api group"))),
+    Rule("resources", _all_or_some("resources", needed("resource rules must supply at least one resource"))),
+    Rule("", calls(validate_namespaces)),
+)
+NON_RESOURCE_RULE = rules(
+    "NonResourcePolicyRule",
+    "ValidateFlowSchemaNonResourcePolicyRule",
+    VERBS_OF_RULE,
+    Rule(
+        "nonResourceURLs",
+        _all_or_some(
+            "non-resource URLs",
+            then(needed("nonResourceURLs must contain at least one value"), each_value(calls(_non_resource_url))),
+        ),
+    ),
+)
+SUBJECT = rules("Subject", "ValidateFlowSchemaSubject", Rule("", calls(validate_flow_schema_subject)))
+POLICY_RULE = rules(
+    "PolicyRulesWithSubjects",
+    "ValidateFlowSchemaPolicyRulesWithSubjects",
+    Rule("subjects", needed("subjects must contain at least one value")),
+    Rule("subjects", each(SUBJECT)),
+    Rule("", calls(validate_rules_with_subjects)),
+    Rule("resourceRules", each(RESOURCE_RULE)),
+    Rule("nonResourceRules", each(NON_RESOURCE_RULE)),
+)
+FLOW_SCHEMA_SPEC = rules(
+    "FlowSchemaSpec",
+    "ValidateFlowSchemaSpec",
+    Rule("distinguisherMethod", calls(validate_flow_distinguisher_method)),
+    Rule("priorityLevelConfiguration.name", then(needed("must reference a priority level"), SUBDOMAIN)),
+    Rule("rules", each(POLICY_RULE)),
+)
+
+
+def validate_level(name: str, spec: Object) -> list[FieldError]:
+    """Validates type, `limited` and `exempt` together (ValidatePriorityLevelConfigurationSpec)."""
+    kind = spec.get("type", "")
     errors: list[FieldError] = []
     if (name == EXEMPT) != (kind == "Exempt"):
         errors.append(invalid("spec.type", kind, "must be 'Exempt' if and only if `name` is 'exempt'"))
-    if kind == "Exempt":
-        if limited is not None:
-            errors.append(forbidden("spec.limited", "must be nil if the type is not Limited"))
-        return errors + (_exempt(exempt, "spec.exempt") if exempt is not None else [])
-    if kind == "Limited":
-        if exempt is not None:
-            errors.append(forbidden("spec.exempt", "must be nil if the type is Limited"))
-        if limited is None:
-            return [*errors, required("spec.limited", "must not be empty when type is Limited")]
-        return errors + _limited(limited, "spec.limited")
-    return errors + required_one_of(kind, "spec.type", LEVELS)
+    return errors + LEVELS.get(kind, OTHER_LEVEL).validate(spec, "spec")
 
 
-def _exempt(exempt: Object, path: str) -> list[FieldError]:
-    return _shares(exempt, path) + _lendable(exempt, path)
+def validate_limit_response(response: Object | None, path: str) -> list[FieldError]:
+    """Validates the response by its type (ValidateLimitResponse)."""
+    response = response or {}
+    return RESPONSES.get(response.get("type", ""), OTHER_RESPONSE).validate(response, path)
 
 
-def _limited(limited: Object, path: str) -> list[FieldError]:
-    errors = _shares(limited, path)
-    errors += _response(limited.get("limitResponse") or {}, f"{path}.limitResponse")
-    errors += _lendable(limited, path)
-    borrowing = limited.get("borrowingLimitPercent")
-    if borrowing is not None and borrowing < 0:
-        errors.append(invalid(f"{path}.borrowingLimitPercent", borrowing, f"if specified, {NOT_NEGATIVE}"))
-    return errors
-
-
-def _shares(level: Object, path: str) -> list[FieldError]:
-    shares = level.get("nominalConcurrencyShares", 0)
-    return [] if shares >= 0 else [invalid(f"{path}.nominalConcurrencyShares", shares, NOT_NEGATIVE)]
-
-
-def _lendable(level: Object, path: str) -> list[FieldError]:
-    percent = level.get("lendablePercent", 0)
-    where = f"{path}.lendablePercent"
-    return [] if 0 <= percent <= 100 else [invalid(where, percent, "must be between 0 and 100, inclusive")]
-
-
-def _response(response: Object, path: str) -> list[FieldError]:
-    kind, queuing = response.get("type", ""), response.get("queuing")
-    where = f"{path}.queuing"
-    if kind == "Reject" and queuing is not None:
-        return [forbidden(where, "must be nil if limited.limitResponse.type is not Limited")]
-    if kind == "Queue":
-        text = "must not be empty if limited.limitResponse.type is Limited"
-        return [required(where, text)] if queuing is None else _queuing(queuing, where)
-    return required_one_of(kind, f"{path}.type", RESPONSES)
-
-
-def _queuing(queuing: Object, path: str) -> list[FieldError]:
-    length, queues, hand = (queuing.get(field, 0) for field in ("queueLengthLimit", "queues", "handSize"))
-    errors = [] if length > 0 else [invalid(f"{path}.queueLengthLimit", length, "must be positive")]
-    if queues <= 0:
-        errors.append(invalid(f"{path}.queues", queues, "must be positive"))
-    elif queues > MAX_QUEUES:
-        errors.append(invalid(f"{path}.queues", queues, f"must not be greater than {MAX_QUEUES}"))
+def validate_hand_size(queuing: Object, path: str) -> list[FieldError]:
+    """Validates the size of hands against the number of queues (ValidatePriorityLevelQueuingConfiguration)."""
+    queues, hand = (queuing.get(field, 0) for field in ("queues", "handSize"))
     where = f"{path}.handSize"
     if hand <= 0:
-        errors.append(invalid(where, hand, "must be positive"))
-    elif hand > queues:
-        errors.append(invalid(where, hand, f"should not be greater than queues ({queues})"))
-    elif math.ceil(math.log2(queues) * hand) > HASH_BITS:
-        text = f"required entropy bits of deckSize {queues} and handSize {hand} should not be greater than {HASH_BITS}"
-        errors.append(invalid(where, hand, text))
-    return errors
+        return [invalid(where, hand, "must be positive")]
+    if hand > queues:
+        return [invalid(where, hand, f"should not be greater than queues ({queues})")]
+    if math.ceil(math.log2(queues) * hand) <= HASH_BITS:
+        return []
+    text = f"required entropy bits of deckSize {queues} and handSize {hand} should not be greater than {HASH_BITS}"
+    return [invalid(where, hand, text)]
+
+
+SHARES = Rule("nominalConcurrencyShares", at_least(0, NOT_NEGATIVE))
+LENDABLE = Rule("lendablePercent", between(0, 100))
+QUEUING = rules(
+    "QueuingConfiguration",
+    "ValidatePriorityLevelQueuingConfiguration",
+    Rule("queueLengthLimit", at_least(1, "must be positive")),
+    Rule("queues", then(at_least(1, "must be positive"), at_most(MAX_QUEUES, f"must not be greater than {MAX_QUEUES}"))),
+    Rule("", calls(validate_hand_size)),
+)
+RESPONSES = {
+    "Reject": rules(
+        "LimitResponse (Reject)",
+        "ValidateLimitResponse",
+        *by_minor(
+            "queuing", (forbids("must be nil if limited.limitResponse.type is not Limited"), 0, 37), (forbids(), 37, NEVER)
+        ),
+    ),
+    "Queue": rules(
+        "LimitResponse (Queue)",
+        "ValidateLimitResponse",
+        *by_minor("queuing", (set_("must not be empty if limited.limitResponse.type is Limited"), 0, 37), (set_(), 37, NEVER)),
+        Rule("queuing", struct(QUEUING)),
+    ),
+}
+OTHER_RESPONSE = rules("LimitResponse", "ValidateLimitResponse", Rule("type", one_of("Queue", "Reject", needs="")))
+LIMITED = rules(
+    "LimitedPriorityLevelConfiguration",
+    "ValidateLimitedPriorityLevelConfiguration",
+    SHARES,
+    Rule("limitResponse", calls(validate_limit_response)),
+    LENDABLE,
+    Rule("borrowingLimitPercent", at_least(0, f"if specified, {NOT_NEGATIVE}", absent=None)),
+)
+EXEMPT_LEVEL = rules("ExemptPriorityLevelConfiguration", "ValidateExemptPriorityLevelConfiguration", SHARES, LENDABLE)
+LEVELS = {
+    "Exempt": rules(
+        "PriorityLevelConfigurationSpec (Exempt)",
+        "ValidatePriorityLevelConfigurationSpec",
+        *by_minor("limited", (forbids("must be nil if the type is not Limited"), 0, 37), (forbids(), 37, NEVER)),
+        Rule("exempt", struct(EXEMPT_LEVEL)),
+    ),
+    "Limited": rules(
+        "PriorityLevelConfigurationSpec (Limited)",
+        "ValidatePriorityLevelConfigurationSpec",
+        *by_minor("exempt", (forbids("must be nil if the type is Limited"), 0, 37), (forbids(), 37, NEVER)),
+        *by_minor("limited", (set_("must not be empty when type is Limited"), 0, 37), (set_(), 37, NEVER)),
+        Rule("limited", struct(LIMITED)),
+    ),
+}
+OTHER_LEVEL = rules(
+    "PriorityLevelConfigurationSpec",
+    "ValidatePriorityLevelConfigurationSpec",
+    Rule("type", one_of("Exempt", "Limited", needs="")),
+    Rule("limited", forbids(), since=37),
+)
+CONDITION = rules(
+    "FlowSchemaCondition, PriorityLevelConfigurationCondition", "ValidateFlowSchemaCondition", Rule("type", needed())
+)
 
 
 def _conditions(obj: Object, old: Object) -> list[FieldError]:
@@ -302,7 +357,7 @@ def _conditions(obj: Object, old: Object) -> list[FieldError]:
         if kind in seen:
             errors.append(duplicate(path, kind))
         seen.add(kind)
-        errors += [] if kind else [required(path)]
+        errors += CONDITION.validate(condition, path.removesuffix(".type"))
     return errors
 
 

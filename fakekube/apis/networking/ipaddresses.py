@@ -11,12 +11,12 @@ from __future__ import annotations
 import uuid
 
 from fakekube.apimachinery.errors import FieldError
-from fakekube.apimachinery.errors.field import immutable, required
+from fakekube.apimachinery.errors.field import required
 from fakekube.apis.rest.strategy import Object, RevalidatingStrategy, WriteContext
 from fakekube.apis.validation import ip
 from fakekube.apis.validation.checks import invalid_each
 from fakekube.apis.validation.names import dns_subdomain, path_segment
-from fakekube.apis.validation.semantic_equality import same
+from fakekube.apis.validation.rules import NEVER, by_minor, changes, fixed, immutable
 from fakekube.apis.validation.to_internal import to_internal
 from fakekube.apis.well_known import LABEL_IP_ADDRESS_FAMILY
 
@@ -43,14 +43,20 @@ class IPAddressStrategy(RevalidatingStrategy):
         return parent_reference(obj.get("spec", {}).get("parentRef"), "spec.parentRef")
 
     def validate_change(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
-        new, before = (o.get("spec", {}).get("parentRef") for o in (obj, old))
-        if same(new, before):
-            return []
-        return [immutable("spec.parentRef", None if new is None else to_internal("ParentReference", new))]
+        return IP_ADDRESS_CHANGES.validate(obj, old)
+
+
+def _shown_parent(reference: Object | None) -> Object | None:
+    return None if reference is None else to_internal("ParentReference", reference)
+
+
+IP_ADDRESS_CHANGES = changes(
+    "IPAddress", "ValidateIPAddressUpdate", *by_minor("spec.parentRef", (immutable(_shown_parent), 0, 37), (fixed(), 37, NEVER))
+)
 
 
 def parent_reference(reference: Object | None, path: str) -> list[FieldError]:
-    """Validates the reference to the owner of the address."""
+    """Validates the reference to the owner of the address (validateIPAddressParentReference)."""
     if reference is None:
         return [required(path)]
     errors: list[FieldError] = []

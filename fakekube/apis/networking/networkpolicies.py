@@ -13,6 +13,7 @@ from fakekube.apimachinery.errors.field import forbidden, invalid, not_supported
 from fakekube.apis.rest.strategy import Object, Strategy, WriteContext
 from fakekube.apis.validation import ip, names
 from fakekube.apis.validation.checks import invalid_each, port
+from fakekube.apis.validation.rules import from_minor
 from fakekube.apis.validation.selectors import label_selector
 from fakekube.apis.validation.semantic_equality import contains_empty
 
@@ -100,7 +101,8 @@ def _port(item: Object, path: str) -> list[FieldError]:
         errors += port(number, f"{path}.port")
         if end is not None:
             if end < number:
-                errors.append(invalid(f"{path}.endPort", number, "must be greater than or equal to `port`"))
+                shown = end if from_minor(37) else number
+                errors.append(invalid(f"{path}.endPort", shown, "must be greater than or equal to `port`"))
             errors += port(end, f"{path}.endPort")
         return errors
     if end is not None:

@@ -9,13 +9,25 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fakekube.apimachinery.errors import FieldError
-from fakekube.apimachinery.errors.field import duplicate, required
+from fakekube.apimachinery.errors.field import duplicate
 from fakekube.apis.core.node_labels import DEPRECATED
 from fakekube.apis.rest.strategy import Object, Strategy, WriteContext
-from fakekube.apis.validation import names
-from fakekube.apis.validation.checks import immutable_field, invalid_each
 from fakekube.apis.validation.objectmeta import validate_labels
 from fakekube.apis.validation.resource_lists import container_resource_name, requirements
+from fakekube.apis.validation.rules import (
+    LABEL,
+    LABEL_OF_BYTES,
+    NEVER,
+    Rule,
+    by_minor,
+    calls,
+    changes,
+    fixed,
+    immutable,
+    needed,
+    rules,
+    then,
+)
 from fakekube.apis.validation.to_internal import to_internal
 from fakekube.apis.validation.tolerations import tolerations
 
@@ -31,14 +43,7 @@ class RuntimeClassStrategy(Strategy):
     checks_metadata_update = False
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
-        handler = obj.get("handler", "")
-        errors = [] if handler else [required("handler")]
-        errors += invalid_each("handler", handler, names.dns_label(handler) if handler else ())
-        fixed = (obj.get("overhead") or {}).get("podFixed")
-        if fixed:
-            errors += requirements({"limits": fixed}, "overhead", container_resource_name, frozenset())
-        scheduling = obj.get("scheduling")
-        return errors + _scheduling(scheduling, "scheduling") if scheduling else errors
+        return RUNTIME_CLASS.validate(obj)
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         meta, old_meta = obj["metadata"], old["metadata"]
@@ -46,7 +51,7 @@ class RuntimeClassStrategy(Strategy):
             *self.validate_metadata(context, meta),
             *self.validate(context, obj),
             *self.validate_metadata_update(context, meta, old_meta),
-            *immutable_field(obj.get("handler", ""), old.get("handler", ""), "handler"),
+            *RUNTIME_CLASS_CHANGES.validate(obj, old),
         ]
 
     def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
@@ -54,7 +59,16 @@ class RuntimeClassStrategy(Strategy):
         return [f"scheduling.nodeSelector: {DEPRECATED[label]}" for label in labels if label in DEPRECATED]
 
 
-def _scheduling(scheduling: Mapping[str, Any], path: str) -> list[FieldError]:
+def validate_overhead(fixed_amounts: Mapping[str, str] | None, path: str) -> list[FieldError]:
+    """Validates the overhead of pods (validateOverhead); the errors are those of limits at its parent."""
+    if not fixed_amounts:
+        return []
+    return requirements({"limits": fixed_amounts}, path.removesuffix(".podFixed"), container_resource_name, frozenset())
+
+
+def validate_scheduling(scheduling: Mapping[str, Any] | None, path: str) -> list[FieldError]:
+    """Validates the nodes that support the class (validateScheduling)."""
+    scheduling = scheduling or {}
     errors = validate_labels(scheduling.get("nodeSelector") or {}, f"{path}.nodeSelector")
     items: Sequence[Mapping[str, Any]] = scheduling.get("tolerations") or ()
     errors += tolerations(items, f"{path}.tolerations")
@@ -65,3 +79,15 @@ def _scheduling(scheduling: Mapping[str, Any], path: str) -> list[FieldError]:
             errors.append(duplicate(f"{path}.tolerations[{index}]", to_internal("Toleration", item)))
         seen.add(key)
     return errors
+
+
+RUNTIME_CLASS = rules(
+    "RuntimeClass",
+    "ValidateRuntimeClass",
+    *by_minor("handler", (then(needed(), LABEL), 0, 37), (then(needed(), LABEL_OF_BYTES), 37, NEVER)),
+    Rule("overhead.podFixed", calls(validate_overhead)),
+    Rule("scheduling", calls(validate_scheduling)),
+)
+RUNTIME_CLASS_CHANGES = changes(
+    "RuntimeClass", "ValidateRuntimeClassUpdate", *by_minor("handler", (immutable(), 0, 37), (fixed(), 37, NEVER))
+)

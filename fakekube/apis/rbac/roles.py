@@ -13,7 +13,23 @@ from fakekube.apimachinery.errors.field import invalid, not_supported, required
 from fakekube.apis.rbac import escalation
 from fakekube.apis.rest.strategy import Object, RevalidatingStrategy, WriteContext
 from fakekube.apis.validation import names
-from fakekube.apis.validation.checks import invalid_each, one_of
+from fakekube.apis.validation.rules import (
+    NEVER,
+    SEGMENT,
+    SUBDOMAIN,
+    Rule,
+    by_minor,
+    calls,
+    changes,
+    each,
+    immutable,
+    needed,
+    nonempty,
+    one_of,
+    rules,
+    says,
+    then,
+)
 from fakekube.apis.validation.selectors import label_selector
 
 __all__ = ["ClusterRoleBindingStrategy", "ClusterRoleStrategy", "RoleBindingStrategy", "RoleStrategy"]
@@ -37,7 +53,7 @@ class RoleStrategy(_RBACStrategy):
             escalation.check_rules(context, obj, obj.get("rules") or ())
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
-        return _rules(obj.get("rules") or (), namespaced=True)
+        return ROLE.validate(obj)
 
 
 class ClusterRoleStrategy(RoleStrategy):
@@ -52,11 +68,11 @@ class ClusterRoleStrategy(RoleStrategy):
             escalation.check_rules(context, obj, escalation.FULL_AUTHORITY, problem)
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
-        return _rules(obj.get("rules") or (), namespaced=False) + _aggregation(obj, allow_invalid_values=False)
+        return CLUSTER_ROLE.validate(obj) + _aggregation(obj, allow_invalid_values=False)
 
     def validate_changed(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         allow_invalid_values = bool(_selector_errors(_selectors(old), allow_invalid_values=False))
-        return _rules(obj.get("rules") or (), namespaced=False) + _aggregation(obj, allow_invalid_values=allow_invalid_values)
+        return CLUSTER_ROLE.validate(obj) + _aggregation(obj, allow_invalid_values=allow_invalid_values)
 
 
 class RoleBindingStrategy(_RBACStrategy):
@@ -77,14 +93,10 @@ class RoleBindingStrategy(_RBACStrategy):
                 subject["apiGroup"] = GROUP
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
-        errors = _role_reference(obj.get("roleRef") or {}, self.role_kinds)
-        for index, subject in enumerate(obj.get("subjects") or ()):
-            errors += _subject(subject, self.namespaced, f"subjects[{index}]")
-        return errors
+        return (ROLE_BINDING if self.namespaced else CLUSTER_ROLE_BINDING).validate(obj)
 
     def validate_change(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
-        new = _shown_role(obj.get("roleRef") or {})
-        return [] if new == _shown_role(old.get("roleRef") or {}) else [invalid("roleRef", new, "cannot change roleRef")]
+        return ROLE_BINDING_CHANGES.validate(obj, old)
 
 
 class ClusterRoleBindingStrategy(RoleBindingStrategy):
@@ -92,30 +104,6 @@ class ClusterRoleBindingStrategy(RoleBindingStrategy):
 
     role_kinds = ("ClusterRole",)
     namespaced = False
-
-
-def _rules(rules: Sequence[Object], *, namespaced: bool) -> list[FieldError]:
-    return [error for index, rule in enumerate(rules) for error in _rule(rule, namespaced, f"rules[{index}]")]
-
-
-def _rule(rule: Object, namespaced: bool, path: str) -> list[FieldError]:
-    errors: list[FieldError] = []
-    if not rule.get("verbs"):
-        errors.append(required(f"{path}.verbs", "verbs must contain at least one value"))
-    urls = rule.get("nonResourceURLs")
-    if urls:
-        where = f"{path}.nonResourceURLs"
-        if namespaced:
-            errors.append(invalid(where, urls, "namespaced rules cannot apply to non-resource URLs"))
-        if rule.get("apiGroups") or rule.get("resources") or rule.get("resourceNames"):
-            text = "rules cannot apply to both regular resources and non-resource URLs"
-            errors.append(invalid(where, urls, text))
-        return errors
-    if not rule.get("apiGroups"):
-        errors.append(required(f"{path}.apiGroups", "resource rules must supply at least one api group"))
-    if not rule.get("resources"):
-        errors.append(required(f"{path}.resources", "resource rules must supply at least one resource"))
-    return errors
 
 
 AGGREGATION = "aggregationRule.clusterRoleSelectors"
@@ -145,31 +133,81 @@ def _selector_errors(selectors: Sequence[Mapping[str, Any]], *, allow_invalid_va
     return errors
 
 
-def _role_reference(role: Object, kinds: tuple[str, ...]) -> list[FieldError]:
-    errors = one_of(role.get("apiGroup", ""), "roleRef.apiGroup", (GROUP,), plain=True)
-    errors += one_of(role.get("kind", ""), "roleRef.kind", kinds, ordered=True, plain=True)
-    name = role.get("name", "")
-    if not name:
-        return [*errors, required("roleRef.name")]
-    return errors + invalid_each("roleRef.name", name, names.path_segment(name))
+def validate_policy_rule(rule: Object, path: str) -> list[FieldError]:
+    """Validates that a rule is about resources or about URLs (ValidatePolicyRule)."""
+    if rule.get("nonResourceURLs"):
+        if not (rule.get("apiGroups") or rule.get("resources") or rule.get("resourceNames")):
+            return []
+        text = "rules cannot apply to both regular resources and non-resource URLs"
+        return [invalid(f"{path}.nonResourceURLs", rule["nonResourceURLs"], text)]
+    errors = [] if rule.get("apiGroups") else [required(f"{path}.apiGroups", "resource rules must supply at least one api group")]
+    return errors + (
+        [] if rule.get("resources") else [required(f"{path}.resources", "resource rules must supply at least one resource")]
+    )
 
 
-def _shown_role(role: Object) -> dict[str, str]:
+def validate_role_binding_subject(subject: Object, path: str) -> list[FieldError]:
+    """Validates kind, group and name of a subject together (ValidateRoleBindingSubject)."""
+    kind, name, group = subject.get("kind", ""), subject.get("name", ""), subject.get("apiGroup", "")
+    if kind == "ServiceAccount":
+        errors = SUBDOMAIN.run(name, f"{path}.name") if name else []
+        return errors + ([not_supported(f"{path}.apiGroup", group, [""], plain=True)] if group else [])
+    if kind in ("User", "Group"):
+        return OF_GROUP.run(group, f"{path}.apiGroup")
+    return [not_supported(f"{path}.kind", kind, SUBJECT_KINDS, plain=True)]
+
+
+def validate_namespace_of_service_account(subject: Object, path: str) -> list[FieldError]:
+    """Validates that a service account of a cluster role binding has a namespace (ValidateRoleBindingSubject)."""
+    wrong = subject.get("kind") == "ServiceAccount" and not subject.get("namespace")
+    return [required(f"{path}.namespace")] if wrong else []
+
+
+OF_GROUP = one_of(GROUP, plain=True)
+VERBS = by_minor("verbs", (needed("verbs must contain at least one value"), 0, 37), (needed(), 37, NEVER))
+NAMESPACED_URLS = nonempty(says("empty", bool, "namespaced rules cannot apply to non-resource URLs"))
+
+POLICY_RULE = rules("PolicyRule", "ValidatePolicyRule", *VERBS, Rule("", calls(validate_policy_rule)))
+NAMESPACED_POLICY_RULE = rules(
+    "PolicyRule of a Role",
+    "ValidatePolicyRule",
+    *VERBS,
+    Rule("nonResourceURLs", NAMESPACED_URLS),
+    Rule("", calls(validate_policy_rule)),
+)
+ROLE = rules("Role", "ValidateRole", Rule("rules", each(NAMESPACED_POLICY_RULE)))
+CLUSTER_ROLE = rules("ClusterRole", "ValidateClusterRole", Rule("rules", each(POLICY_RULE)))
+
+
+def _role_reference(*kinds: str) -> tuple[Rule, ...]:
+    return (
+        Rule("roleRef.apiGroup", OF_GROUP),
+        Rule("roleRef.kind", one_of(*kinds, ordered=True, plain=True)),
+        Rule("roleRef.name", then(needed(), SEGMENT)),
+    )
+
+
+SUBJECT = rules("Subject", "ValidateRoleBindingSubject", Rule("name", needed()), Rule("", calls(validate_role_binding_subject)))
+CLUSTER_SUBJECT = rules(
+    "Subject of a ClusterRoleBinding",
+    "ValidateRoleBindingSubject",
+    *SUBJECT.rows,
+    Rule("", calls(validate_namespace_of_service_account)),
+)
+ROLE_BINDING = rules(
+    "RoleBinding", "ValidateRoleBinding", *_role_reference("Role", "ClusterRole"), Rule("subjects", each(SUBJECT))
+)
+CLUSTER_ROLE_BINDING = rules(
+    "ClusterRoleBinding", "ValidateClusterRoleBinding", *_role_reference("ClusterRole"), Rule("subjects", each(CLUSTER_SUBJECT))
+)
+
+
+def _as_internal(role: Object) -> dict[str, str]:
     return {"APIGroup": role.get("apiGroup", ""), "Kind": role.get("kind", ""), "Name": role.get("name", "")}
 
 
-def _subject(subject: Object, namespaced: bool, path: str) -> list[FieldError]:
-    kind, name, group = subject.get("kind", ""), subject.get("name", ""), subject.get("apiGroup", "")
-    errors = [] if name else [required(f"{path}.name")]
-    if kind == "ServiceAccount":
-        if name:
-            errors += invalid_each(f"{path}.name", name, names.dns_subdomain(name))
-        if group:
-            errors.append(not_supported(f"{path}.apiGroup", group, [""], plain=True))
-        if not namespaced and not subject.get("namespace"):
-            errors.append(required(f"{path}.namespace"))
-    elif kind in ("User", "Group"):
-        errors += one_of(group, f"{path}.apiGroup", (GROUP,), plain=True)
-    else:
-        errors.append(not_supported(f"{path}.kind", kind, SUBJECT_KINDS, plain=True))
-    return errors
+ROLE_BINDING_CHANGES = changes(
+    "RoleBinding",
+    "ValidateRoleBindingUpdate",
+    *by_minor("roleRef", (immutable(_as_internal, "cannot change roleRef"), 0, 37), (immutable(_as_internal), 37, NEVER)),
+)

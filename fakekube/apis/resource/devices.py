@@ -18,6 +18,7 @@ from fakekube.apis.rest.strategy import Object
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import invalid_each, label_name
 from fakekube.apis.validation.expressions import compiled_type, expression_error, type_name
+from fakekube.apis.validation.rules import from_minor
 from fakekube.base.golang.strings import json_text
 
 __all__ = [
@@ -84,7 +85,8 @@ def each_of_set(
     seen: set[Any] = set()
     for index, item in enumerate(items):
         if key(item) in seen:
-            errors.append(duplicate(f"{path}[{index}]", (shown or key)(item)))
+            told = item if from_minor(37) else (shown or key)(item)
+            errors.append(duplicate(f"{path}[{index}]", told))
         seen.add(key(item))
     return errors
 
@@ -127,6 +129,8 @@ def pool_name(value: str, path: str) -> list[FieldError]:
 def uid(value: str, path: str) -> list[FieldError]:
     if _uid_matches(value):
         return []
+    if from_minor(37):
+        return [invalid(path, value, "must be a lowercase UUID in 8-4-4-4-12 format")]
     length = len(value)
     if not re.fullmatch("[0-9A-Fa-f-]*", value) or length not in (32, 36):
         problem = "invalid UUID format" if length in (32, 36, 38, 45) else f"invalid UUID length: {length}"

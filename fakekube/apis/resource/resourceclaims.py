@@ -34,6 +34,7 @@ from fakekube.apis.rest.strategy import Object, RevalidatingStrategy, StatusStra
 from fakekube.apis.validation import ip, names
 from fakekube.apis.validation.checks import conditions, invalid_each, label_name
 from fakekube.apis.validation.resource_lists import is_extended
+from fakekube.apis.validation.rules import from_minor
 from fakekube.apis.validation.selectors import node_selector
 from fakekube.apis.validation.semantic_equality import same, same_as
 from fakekube.apis.validation.to_internal import to_internal
@@ -130,7 +131,9 @@ def _default(spec: Object) -> None:
 def _unchanged(obj: Object, old: Object, struct: str) -> list[FieldError]:
     spec = obj.get("spec") or {}
     type_ = features.current().types.type_of(f"k8s.io/api/resource/v1.{struct}")
-    return [] if same_as(type_, spec, old.get("spec")) else [immutable("spec", to_internal(struct, spec))]
+    if same_as(type_, spec, old.get("spec")):
+        return []
+    return [immutable("spec", None if from_minor(37) else to_internal(struct, spec))]
 
 
 def _template(obj: Object) -> list[FieldError]:
@@ -325,7 +328,10 @@ def _status(obj: Object, old: Object) -> list[FieldError]:
             errors.append(forbidden(path, text))
     type_ = features.current().types.type_of(_ALLOCATION)
     if allocation is not None and earlier is not None and not same_as(type_, allocation, earlier):
-        errors.append(immutable("status.allocation", to_internal("AllocationResult", allocation)))
+        if from_minor(37):
+            errors.append(invalid("status.allocation", None, "field cannot be modified once set"))
+        else:
+            errors.append(immutable("status.allocation", to_internal("AllocationResult", allocation)))
     elif allocation is not None and earlier is None:
         errors += _allocation(allocation, "status.allocation", _request_names(obj.get("spec") or {}))
     return errors

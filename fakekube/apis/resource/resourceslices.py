@@ -29,6 +29,7 @@ from fakekube.apis.rest.strategy import Object, Strategy, WriteContext, spec_as_
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import invalid_each, label_name
 from fakekube.apis.validation.resource_lists import quantity
+from fakekube.apis.validation.rules import from_minor
 from fakekube.apis.validation.selectors import node_selector
 from fakekube.apis.validation.semantic_equality import same
 from fakekube.apis.validation.to_internal import to_internal
@@ -234,6 +235,10 @@ def _counters(field: str, item: Object, path: str) -> list[FieldError]:
     return errors + each_of_map(counters, f"{path}.counters", device_name, lambda _value, _path: [], longest=names.LABEL_LENGTH)
 
 
+#: The fields of an attribute of which exactly one is set, in the order of Go's struct.
+VALUES = ("int", "bool", "string", "version", "ints", "bools", "strings", "versions")
+
+
 def _attribute(attribute: Object, path: str) -> list[FieldError]:
     checks: Mapping[str, Callable[[str, str], list[FieldError]]] = {"string": _string, "version": _version}
     errors = [error for field in checks if field in attribute for error in checks[field](attribute[field], f"{path}.{field}")]
@@ -248,6 +253,12 @@ def _attribute(attribute: Object, path: str) -> list[FieldError]:
     chosen = [field for field in ("bool", "int", "string", "version", *LISTS) if field in attribute]
     if len(chosen) == 1:
         return errors
+    if from_minor(37):
+        which = ", ".join(f"`{field}`" for field in VALUES)
+        if not chosen:
+            return [*errors, invalid(path, "", f"must specify one of: {which}")]
+        given = ", ".join(field for field in VALUES if field in chosen)
+        return [*errors, invalid(path, f"{{{given}}}", f"must specify exactly one of: {which}")]
     shown: Any = to_internal("DeviceAttribute", attribute) if chosen else ""
     return [*errors, invalid(path, shown, "exactly one value must be specified")]
 

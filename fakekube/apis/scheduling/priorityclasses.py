@@ -8,7 +8,7 @@ from __future__ import annotations
 from fakekube.apimachinery.errors import FieldError, StatusError, status
 from fakekube.apimachinery.errors.field import forbidden
 from fakekube.apis.rest.strategy import Object, Strategy, WriteContext
-from fakekube.apis.validation.checks import immutable_field, required_one_of
+from fakekube.apis.validation.rules import Change, Rule, changes, immutable, kept, one_of, optional, rules
 
 __all__ = ["MAX_USER_PRIORITY", "SYSTEM_CLASSES", "PriorityClassStrategy"]
 
@@ -22,6 +22,17 @@ SYSTEM_PREFIX = "system-"
 POLICIES = ("PreemptLowerPriority", "Never")
 
 
+PRIORITY_CLASS = rules(
+    "PriorityClass", "ValidatePriorityClass", Rule("preemptionPolicy", optional(one_of(*POLICIES, needs="", ordered=True)))
+)
+PRIORITY_CLASS_CHANGES = changes(
+    "PriorityClass",
+    "ValidatePriorityClassUpdate",
+    Change("value", kept("may not be changed in an update.")),
+    Change("preemptionPolicy", immutable()),
+)
+
+
 class PriorityClassStrategy(Strategy):
     """The strategy of priorityclasses."""
 
@@ -29,17 +40,11 @@ class PriorityClassStrategy(Strategy):
         obj["metadata"]["generation"] = 1  # constant, as updates do not change it
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
-        errors = _value(obj["metadata"].get("name", ""), obj.get("value", 0), bool(obj.get("globalDefault")))
-        policy = obj.get("preemptionPolicy")
-        if policy is not None:
-            errors += required_one_of(policy, "preemptionPolicy", POLICIES, ordered=True)
-        return errors
+        errors = validate_value(obj["metadata"].get("name", ""), obj.get("value", 0), bool(obj.get("globalDefault")))
+        return errors + PRIORITY_CLASS.validate(obj)
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
-        errors: list[FieldError] = []
-        if obj.get("value", 0) != old.get("value", 0):
-            errors.append(forbidden("value", "may not be changed in an update."))
-        return errors + immutable_field(obj.get("preemptionPolicy"), old.get("preemptionPolicy"), "preemptionPolicy")
+        return PRIORITY_CLASS_CHANGES.validate(obj, old)
 
     def refused_deletion(self, context: WriteContext, name: str) -> StatusError | None:
         if name not in SYSTEM_CLASSES:
@@ -48,21 +53,21 @@ class PriorityClassStrategy(Strategy):
         return status.forbidden("scheduling.k8s.io", "priorityclasses", name, text)
 
 
-def _value(name: str, value: int, is_default: bool) -> list[FieldError]:
+def validate_value(name: str, value: int, is_default: bool) -> list[FieldError]:
     """Validates that users set no values or names that are reserved for the system."""
     if not name.startswith(SYSTEM_PREFIX):
         if value <= MAX_USER_PRIORITY:
             return []
         text = f"maximum allowed value of a user defined priority is {MAX_USER_PRIORITY}"
         return [forbidden("value", text)]
-    problem = _system_problem(name, value, is_default)
+    problem = is_known_system_priority_class(name, value, is_default)
     if not problem:
         return []
     text = f"priority class names with '{SYSTEM_PREFIX}' prefix are reserved for system use only. error: {problem}"
     return [forbidden("metadata.name", text)]
 
 
-def _system_problem(name: str, value: int, is_default: bool) -> str:
+def is_known_system_priority_class(name: str, value: int, is_default: bool) -> str:
     if name not in SYSTEM_CLASSES:
         return f"{name} is not a known system priority class"
     if value != SYSTEM_CLASSES[name]:

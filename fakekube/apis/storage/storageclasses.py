@@ -9,13 +9,30 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from fakekube.apimachinery.errors import FieldError
-from fakekube.apimachinery.errors.field import duplicate, forbidden, immutable, invalid, required, too_long
+from fakekube.apimachinery.errors.field import duplicate, invalid, too_long
 from fakekube.apis.core.node_labels import DEPRECATED
 from fakekube.apis.rest.strategy import Object, RevalidatingStrategy, Strategy, WriteContext
-from fakekube.apis.validation.checks import immutable_field, label_name, one_of
+from fakekube.apis.validation import names
 from fakekube.apis.validation.maps import total_size
+from fakekube.apis.validation.rules import (
+    NEVER,
+    Change,
+    Rule,
+    by_minor,
+    calls,
+    changes,
+    fixed,
+    form,
+    immutable,
+    kept,
+    needed,
+    nonempty,
+    one_of,
+    rules,
+    set_,
+    then,
+)
 from fakekube.apis.validation.selectors import topology_selector_term
-from fakekube.apis.validation.semantic_equality import same
 
 __all__ = ["StorageClassStrategy", "VolumeAttributesClassStrategy"]
 
@@ -29,22 +46,10 @@ class StorageClassStrategy(RevalidatingStrategy):
     delete_returns_object = True
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
-        errors = _provisioner(obj.get("provisioner", ""), "provisioner")
-        errors += _parameters(obj.get("parameters") or {}, "parameters")
-        if obj.get("reclaimPolicy"):
-            errors += one_of(obj["reclaimPolicy"], "reclaimPolicy", ("Delete", "Retain"))
-        mode = obj.get("volumeBindingMode")
-        modes = ("Immediate", "WaitForFirstConsumer")
-        errors += [required("volumeBindingMode")] if mode is None else one_of(mode, "volumeBindingMode", modes)
-        return errors + _topologies(obj.get("allowedTopologies") or ())
+        return STORAGE_CLASS.validate(obj)
 
     def validate_change(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
-        errors: list[FieldError] = []
-        if not same(obj.get("parameters"), old.get("parameters")):
-            errors.append(immutable("parameters", obj.get("parameters")))
-        for field in ("provisioner", "reclaimPolicy", "volumeBindingMode"):
-            errors += immutable_field(obj.get(field), old.get(field), field)
-        return errors
+        return STORAGE_CLASS_CHANGES.validate(obj, old)
 
     def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
         return [
@@ -55,30 +60,60 @@ class StorageClassStrategy(RevalidatingStrategy):
         ]
 
 
-def _provisioner(name: str, path: str) -> list[FieldError]:
-    if not name:
-        return [required(path)]
-    return label_name(name.lower(), path)
-
-
-def _parameters(parameters: Mapping[str, str], path: str) -> list[FieldError]:
+def validate_parameters(parameters: Mapping[str, str] | None, path: str) -> list[FieldError]:
+    """Validates the parameters of a class (validateParameters)."""
+    parameters = parameters or {}
     if len(parameters) > MAX_PARAMETERS:
         return [too_long(path, MAX_PARAMETERS)]
     errors = [invalid(path, "", "field can not be empty.")] if "" in parameters else []
     return errors if total_size(parameters) <= PARAMETERS_SIZE else [*errors, too_long(path, PARAMETERS_SIZE)]
 
 
-def _topologies(terms: Sequence[Object]) -> list[FieldError]:
+def validate_allowed_topologies(terms: Sequence[Object] | None, path: str) -> list[FieldError]:
+    """Validates the topologies of a storage class (validateAllowedTopologies)."""
     errors: list[FieldError] = []
-    seen: list[dict[str, frozenset[str]]] = [{} for _ in terms]
-    for index, term in enumerate(terms):
-        path = f"allowedTopologies[{index}]"
-        found, wrong = topology_selector_term(term, path)
+    seen: list[dict[str, frozenset[str]]] = [{} for _ in terms or ()]
+    for index, term in enumerate(terms or ()):
+        found, wrong = topology_selector_term(term, f"{path}[{index}]")
         errors += wrong
         repeats = sum(1 for other in seen if other == found)
-        errors += [duplicate(f"{path}.matchLabelExpressions", "")] * repeats
+        errors += [duplicate(f"{path}[{index}].matchLabelExpressions", "")] * repeats
         seen.append(found)
     return errors
+
+
+PROVISIONER = then(needed(), form(names.label_key, "qualified name in any letter case", lower=True))
+
+STORAGE_CLASS = rules(
+    "StorageClass",
+    "ValidateStorageClass",
+    Rule("provisioner", PROVISIONER),
+    Rule("parameters", calls(validate_parameters)),
+    Rule("reclaimPolicy", nonempty(one_of("Delete", "Retain"))),
+    Rule("volumeBindingMode", then(set_(), one_of("Immediate", "WaitForFirstConsumer"))),
+    Rule("allowedTopologies", calls(validate_allowed_topologies)),
+)
+STORAGE_CLASS_CHANGES = changes(
+    "StorageClass",
+    "ValidateStorageClassUpdate",
+    *by_minor("parameters", (immutable(lambda parameters: parameters), 0, 37), (fixed(), 37, NEVER)),
+    *by_minor("provisioner", (immutable(), 0, 37), (fixed(), 37, NEVER)),
+    *by_minor("reclaimPolicy", (immutable(), 0, 37), (fixed(), 37, NEVER)),
+    *by_minor("volumeBindingMode", (immutable(), 0, 37), (fixed(), 37, NEVER)),
+)
+VOLUME_ATTRIBUTES_CLASS = rules(
+    "VolumeAttributesClass",
+    "ValidateVolumeAttributesClass",
+    Rule("driverName", PROVISIONER),
+    Rule("parameters", calls(validate_parameters)),
+    Rule("parameters", needed("must contain at least one key/value pair")),
+)
+VOLUME_ATTRIBUTES_CLASS_CHANGES = changes(
+    "VolumeAttributesClass",
+    "ValidateVolumeAttributesClassUpdate",
+    Change("driverName", kept("updates to driverName are forbidden.")),
+    Change("parameters", kept("updates to parameters are forbidden.")),
+)
 
 
 class VolumeAttributesClassStrategy(Strategy):
@@ -87,13 +122,9 @@ class VolumeAttributesClassStrategy(Strategy):
     delete_returns_object = True
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
-        errors = _provisioner(obj.get("driverName", ""), "driverName")
-        parameters = obj.get("parameters") or {}
-        errors += _parameters(parameters, "parameters")
-        return errors if parameters else [*errors, required("parameters", "must contain at least one key/value pair")]
+        return VOLUME_ATTRIBUTES_CLASS.validate(obj)
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
-        changed = [field for field in ("driverName", "parameters") if not same(obj.get(field), old.get(field))]
-        errors = [forbidden(field, f"updates to {field} are forbidden.") for field in changed]
+        errors = VOLUME_ATTRIBUTES_CLASS_CHANGES.validate(obj, old)
         errors += self.validate_metadata(context, obj["metadata"])
         return errors + self.validate(context, obj)

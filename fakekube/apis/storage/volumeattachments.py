@@ -17,6 +17,7 @@ from fakekube.apis.rest.strategy import Object, StatusStrategy, Strategy, WriteC
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import invalid_each
 from fakekube.apis.validation.maps import total_size
+from fakekube.apis.validation.rules import NEVER, by_minor, fits, from_minor, rules
 from fakekube.apis.validation.semantic_equality import same_as
 from fakekube.apis.validation.to_internal import to_internal
 
@@ -26,6 +27,13 @@ METADATA_SIZE = 256 * 1024
 ERROR_LENGTH = 1024
 _SPEC = "k8s.io/api/storage/v1.VolumeAttachmentSpec"
 MAX_INT32 = 2**31 - 1
+
+
+VOLUME_ERROR = rules(
+    "VolumeError",
+    "validateVolumeError",
+    *by_minor("message", (fits(ERROR_LENGTH, METADATA_SIZE), 0, 37), (fits(ERROR_LENGTH), 37, NEVER)),
+)
 
 
 class VolumeAttachmentStrategy(Strategy):
@@ -49,7 +57,7 @@ class VolumeAttachmentStrategy(Strategy):
 
 def _attachment(obj: Object) -> list[FieldError]:
     spec, status = obj["spec"], obj.get("status") or {}
-    errors = csi_driver_name(spec.get("attacher", ""), "spec.attacher")
+    errors = csi_driver_name(spec.get("attacher", ""), "spec.attacher", unit="characters" if from_minor(37) else "bytes")
     errors += _attached(spec.get("source") or {}, "spec.source")
     node = spec.get("nodeName", "")
     errors += invalid_each("spec.nodeName", node, names.dns_subdomain(node))
@@ -78,9 +86,7 @@ def _attached(source: Mapping[str, Any], path: str) -> list[FieldError]:
 
 def _volume_error(error: Object, path: str) -> list[FieldError]:
     code = error.get("errorCode")
-    errors: list[FieldError] = []
-    if not names.fits(error.get("message", ""), ERROR_LENGTH):
-        errors.append(too_long(f"{path}.message", METADATA_SIZE))
+    errors = VOLUME_ERROR.validate(error, path)
     if code is not None and code < 0:
         errors += invalid_each(f"{path}.errorCode", code, names.in_range(code, 0, MAX_INT32))
     return errors
@@ -90,6 +96,8 @@ def _changed_attachment(obj: Object, old: Object) -> list[FieldError]:
     spec, old_spec = obj["spec"], old["spec"]
     if same_as(features.current().types.type_of(_SPEC), spec, old_spec):
         return []
+    if from_minor(37):
+        return [immutable("spec", None)]
     source = spec.get("source") or {}
     inline = source.get("inlineVolumeSpec")
     shown = {

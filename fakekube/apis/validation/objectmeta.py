@@ -22,6 +22,7 @@ from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import IMMUTABLE, forbidden, invalid, required, too_long
 from fakekube.apis.validation import names
 from fakekube.apis.validation.names import NameCheck
+from fakekube.apis.validation.rules import from_minor
 from fakekube.base.golang.quoting import go_quote
 
 __all__ = [
@@ -191,8 +192,12 @@ def _byte_length(text: str) -> int:
 def _validate_owner_references(references: Sequence[Meta], path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     controller = ""
-    for reference in references:
-        errors += _validate_owner_reference(reference, path)
+    declared = from_minor(37)
+    for index, reference in enumerate(references):
+        if declared:
+            errors += _validate_owner_reference_as_declared(reference, f"{path}[{index}]")
+        else:
+            errors += _validate_owner_reference(reference, path)
         if reference.get("controller"):
             owner = f"{reference.get('kind', '')}/{reference.get('name', '')}"
             if controller:
@@ -211,6 +216,19 @@ def _validate_owner_reference(reference: Meta, path: str) -> list[FieldError]:
         errors.append(invalid(f"{path}.apiVersion", api_version, "version must not be empty"))
     missing = [field for field in ("kind", "name", "uid") if not reference.get(field)]
     errors += [invalid(f"{path}.{field}", "", "must not be empty") for field in missing]
+    if (api_version.removeprefix("/"), kind) in BANNED_OWNERS:
+        text = f"/{api_version.removeprefix('/')}, Kind={kind} is disallowed from being an owner"
+        errors.append(invalid(path, reference, text))
+    return errors
+
+
+def _validate_owner_reference_as_declared(reference: Meta, path: str) -> list[FieldError]:
+    """Validates a reference by the declared rules, which tell the index."""
+    api_version, kind = reference.get("apiVersion", ""), reference.get("kind", "")
+    errors = [] if api_version else [required(f"{path}.apiVersion", "must not be empty")]
+    if api_version.count("/") > 1:
+        errors.append(invalid(f"{path}.apiVersion", api_version, "must be <group>/<version> or <version>"))
+    errors += [required(f"{path}.{field}", "must not be empty") for field in ("kind", "name", "uid") if not reference.get(field)]
     if (api_version.removeprefix("/"), kind) in BANNED_OWNERS:
         text = f"/{api_version.removeprefix('/')}, Kind={kind} is disallowed from being an owner"
         errors.append(invalid(path, reference, text))

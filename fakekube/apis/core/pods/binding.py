@@ -10,6 +10,7 @@ from fakekube.apimachinery.errors.field import FieldError, aggregate, not_suppor
 from fakekube.apis.core.pods.conditions import set_condition
 from fakekube.apis.rest.object_name import check_key_name
 from fakekube.apis.rest.strategy import Object, WriteContext
+from fakekube.apis.validation.rules import SUBDOMAIN, from_minor
 
 SUCCESS = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 
@@ -54,7 +55,10 @@ def _target_errors(target: Object) -> list[FieldError]:
     """Validates the binding (ValidatePodBinding)."""
     kind = target.get("kind", "")
     errors = [] if kind in ("", "Node") else [not_supported("target.kind", kind, ("Node", "<empty>"))]
-    return errors if target.get("name") else [*errors, required("target.name")]
+    name = target.get("name")
+    if not name:
+        return [*errors, required("target.name")]
+    return errors + (SUBDOMAIN.run(name, "target.name") if from_minor(37) else [])
 
 
 def _check_preconditions(context: WriteContext, pod: Object, expected: Object) -> None:

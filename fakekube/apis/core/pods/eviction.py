@@ -15,6 +15,7 @@ from fakekube.apis.core.pods.binding import SUCCESS
 from fakekube.apis.core.pods.conditions import is_ready, set_condition
 from fakekube.apis.rest.cluster_access import Recorded
 from fakekube.apis.rest.strategy import Object, WriteContext
+from fakekube.apis.validation.rules import from_minor
 from fakekube.base.golang.timestamps import print_time
 
 POLICY = "policy"
@@ -173,7 +174,12 @@ def _check_budget(budget: Object) -> None:
         raise _still_processed(name)
     if len(state.get("disruptedPods") or ()) > MAX_DISRUPTED_PODS:
         text = "DisruptedPods map too big - too many evictions not confirmed by PDB controller"
-        raise status.forbidden(POLICY, "poddisruptionbudget", name, text)
+        error = status.forbidden(POLICY, "poddisruptionbudget", name, text)
+        if from_minor(37):
+            text = f"The disruption budget {name} does not allow evicting pods currently: too many pending evictions"
+            cause = {"reason": "DisruptionBudget", "message": f"{text} not confirmed by PDB controller"}
+            error.details = {**(error.details or {}), "causes": [cause]}
+        raise error
     if not allowed:
         raise _over_budget(_insufficient_budget_message(name, state))
 

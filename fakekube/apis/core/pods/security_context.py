@@ -18,6 +18,7 @@ from fakekube.apis.core.pods.visitor import containers_with_paths
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import invalid_each, one_of, required_one_of
 from fakekube.apis.validation.paths import descending
+from fakekube.apis.validation.rules import from_minor
 from fakekube.apis.validation.to_internal import to_internal
 
 Part = Mapping[str, Any]
@@ -49,7 +50,8 @@ def pod_security(context: Part, spec: dict[str, Any], path: str, options: Valida
         errors += invalid_each(f"{path}.supplementalGroups[{index}]", group, details)
     if spec.get("shareProcessNamespace") and spec.get("hostPID"):
         text = "ShareProcessNamespace and HostPID cannot both be enabled"
-        errors.append(invalid(f"{path}.shareProcessNamespace", True, text))
+        where = path.removesuffix(".securityContext") if from_minor(37) else path
+        errors.append(invalid(f"{where}.shareProcessNamespace", True, text))
     if "sysctls" in context:
         errors += sysctls(context["sysctls"], spec, f"{path}.sysctls", allow_shared=options.host_sysctls)
     if "fsGroupChangePolicy" in context:

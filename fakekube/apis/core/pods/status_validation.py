@@ -21,6 +21,7 @@ from fakekube.apimachinery.errors.field import (
 )
 from fakekube.apis.validation import ip, names
 from fakekube.apis.validation.checks import invalid_each, label_name
+from fakekube.apis.validation.rules import from_minor
 from fakekube.apis.validation.to_internal import to_internal
 
 Part = Mapping[str, Any]
@@ -248,7 +249,8 @@ def _user(user: Part, system: str, path: str) -> list[FieldError]:
     numbers = [(user.get(field, 0), f"{path}.{field}") for field in ("uid", "gid")]
     groups = user.get("supplementalGroups") or ()
     numbers += [(group, f"{path}.supplementalGroups[{index}]") for index, group in enumerate(groups)]
-    return [error for number, where in numbers for error in invalid_each(where, number, names.in_range(number, 0, 2**31 - 1))]
+    most = 2**32 - 1 if from_minor(37) else 2**31 - 1
+    return [error for number, where in numbers for error in invalid_each(where, number, names.in_range(number, 0, most))]
 
 
 def _allocated(items: Sequence[Part], container: Part | None, path: str) -> list[FieldError]:
@@ -272,8 +274,13 @@ def _allocated_name(name: str, container: Part, path: str) -> list[FieldError]:
         request = claim.get("request")
         if name == f"claim:{claim.get('name', '')}" + (f"/{request}" if request else ""):
             return []
-    form = "'claim:<claimName>/<request>' or 'claim:<claimName>' if request is empty"
-    return [invalid(path, name, f"must match one of the container's resource claims in a format {form}")]
+    form = "in a format 'claim:<claimName>/<request>' or 'claim:<claimName>' if request is empty"
+    if from_minor(37):
+        form = (
+            "as 'claim:<claimName>/<requestName>' when container.resources.claims[*].request is set "
+            "or 'claim:<claimName>' when it is empty"
+        )
+    return [invalid(path, name, f"must match one of the container's resource claims {form}")]
 
 
 def _allocated_resource(resource: Part, seen: set[str], path: str) -> list[FieldError]:

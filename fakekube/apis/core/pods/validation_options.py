@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
+from fakekube.apimachinery import features
 from fakekube.apis.core.pods.sysctls import shared_namespace
 from fakekube.apis.core.pods.visitor import containers, projected_sources
 from fakekube.apis.validation import selectors
@@ -84,11 +85,13 @@ class ValidationOptions:
     @cached_property
     def selinux_change_policy(self) -> bool:
         """Whether a change policy other than Recursive is valid."""
-        return "seLinuxChangePolicy" in (self._old.get("securityContext") or {})
+        return features.current().enabled("SELinuxMount") or "seLinuxChangePolicy" in (self._old.get("securityContext") or {})
 
     @cached_property
     def comparing_tolerations(self) -> bool:
         """Whether tolerations may have the operators Lt and Gt."""
+        if features.current().enabled("TaintTolerationComparisonOperators"):
+            return True
         return any(toleration.get("operator") in ("Lt", "Gt") for toleration in self._old.get("tolerations") or ())
 
     @cached_property
