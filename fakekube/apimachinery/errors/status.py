@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fakekube.apimachinery import features
 from fakekube.apimachinery.errors.field import FieldError, aggregate
 from fakekube.base.golang.quoting import go_quote
 
@@ -97,8 +96,6 @@ def forbidden(group: str, resource: str, name: str, problem: str) -> StatusError
 def invalid(group: str, kind: str, name: str, errors: Sequence[FieldError]) -> StatusError:
     """Returns the 422 for an object of this kind; without field errors the message ends after "is invalid"."""
     message = f"{qualified(group, kind)} {go_quote(name)} is invalid"
-    if features.current().minor >= 37:  # declared rules are merged with the others, and each error is told once
-        errors = list({(error.type, error.path, error.body): error for error in reversed(errors)}.values())[::-1]
     if errors:
         message = f"{message}: {aggregate(errors)}"
     causes = [_cause(error) for error in errors]

@@ -43,6 +43,10 @@ if TYPE_CHECKING:
 # The backend of a cluster for request handlers: one object that `apiserver/server.py` builds and that no handler changes.
 
 
+DECLARED_RULES = 37
+"""From this minor on, declared rules are merged with the others of built-in kinds, and each error is told once."""
+
+
 @dataclass(slots=True)
 class Settings:
     """The settings of a cluster. Times are seconds."""
@@ -237,4 +241,6 @@ class Scope:
         if resource.custom:
             return status.invalid(obj.get("apiVersion", "").rpartition("/")[0], obj.get("kind", ""), name, errors)
         stored_group = resource.bucket.partition(".")[2]  # of events, autoscalers …: not that of the request
+        if resource.emulation.minor >= DECLARED_RULES:
+            errors = list({(error.type, error.path, error.body): error for error in reversed(errors)}.values())[::-1]
         return status.invalid(stored_group, resource.kind, name, errors)
