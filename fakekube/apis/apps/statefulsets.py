@@ -223,7 +223,7 @@ class StatefulSetStatusStrategy(StatusStrategy):
 
 
 def _shown_claims(claims: Sequence[Mapping[str, Any]] | None) -> Any:
-    return None if claims is None else [to_internal("PersistentVolumeClaim", claim) for claim in claims]
+    return [to_internal("PersistentVolumeClaim", claim) for claim in claims or ()]
 
 
 STATEFUL_SET_SPEC_CHANGES = changes(

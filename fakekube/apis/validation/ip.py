@@ -14,6 +14,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from fakekube.apimachinery import features
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import invalid
 from fakekube.base.golang.quoting import go_quote
@@ -154,9 +155,14 @@ def _parsed_ip(path: str, text: str, strict: bool) -> tuple[Address | None, list
     return address, []
 
 
+def _is_strict() -> bool:
+    """Reports whether new values of lenient fields must be standard ones."""
+    return features.current().enabled("StrictIPCIDRValidation")
+
+
 def legacy_ip(path: str, text: str, strict: bool = False, old: Sequence[str] = ()) -> list[FieldError]:
     """Validates an address of a field that has always been lenient; `old` values stay valid."""
-    return [] if text in old else _parsed_ip(path, text, strict)[1]
+    return [] if text in old else _parsed_ip(path, text, strict and _is_strict())[1]
 
 
 def ip(path: str, text: str) -> list[FieldError]:
@@ -206,7 +212,7 @@ def _parsed_cidr(path: str, text: str, strict: bool) -> tuple[Network | None, li
 
 def legacy_cidr(path: str, text: str, strict: bool = False, old: Sequence[str] = ()) -> list[FieldError]:
     """Validates a CIDR of a field that has always been lenient; `old` values stay valid."""
-    return [] if text in old else _parsed_cidr(path, text, strict)[1]
+    return [] if text in old else _parsed_cidr(path, text, strict and _is_strict())[1]
 
 
 def cidr(path: str, text: str) -> list[FieldError]:

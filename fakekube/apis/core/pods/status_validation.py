@@ -21,7 +21,7 @@ from fakekube.apimachinery.errors.field import (
 )
 from fakekube.apis.validation import ip, names
 from fakekube.apis.validation.checks import invalid_each, label_name
-from fakekube.apis.validation.rules import from_minor
+from fakekube.apis.validation.rules import NEVER, Rule, between, by_minor, each_value, from_minor, rules
 from fakekube.apis.validation.to_internal import to_internal
 
 Part = Mapping[str, Any]
@@ -243,14 +243,20 @@ def _containers(status: Part, spec: Part) -> list[FieldError]:
     return errors
 
 
+MAX_ID = 2**31 - 1
+LINUX_USER = rules(
+    "LinuxContainerUser",
+    "validateContainerStatusUsers",
+    *by_minor("uid", (between(0, MAX_ID), 0, 37), (between(0, 2**32 - 1), 37, NEVER)),
+    Rule("gid", between(0, MAX_ID)),
+    Rule("supplementalGroups", each_value(between(0, MAX_ID))),
+)
+
+
 def _user(user: Part, system: str, path: str) -> list[FieldError]:
     if system == "windows":
         return [forbidden(path, "cannot be set for a windows pod")]
-    numbers = [(user.get(field, 0), f"{path}.{field}") for field in ("uid", "gid")]
-    groups = user.get("supplementalGroups") or ()
-    numbers += [(group, f"{path}.supplementalGroups[{index}]") for index, group in enumerate(groups)]
-    most = 2**32 - 1 if from_minor(37) else 2**31 - 1
-    return [error for number, where in numbers for error in invalid_each(where, number, names.in_range(number, 0, most))]
+    return LINUX_USER.validate(user, path)
 
 
 def _allocated(items: Sequence[Part], container: Part | None, path: str) -> list[FieldError]:
