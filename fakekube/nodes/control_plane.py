@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-__all__ = ["API_SERVER_ENDPOINTS"]
-
 #: The first address of the network of the nodes.
 _ADDRESS: Final = "172.18.0.1"
 _PORT: Final[dict[str, Any]] = {"name": "https", "port": 6443, "protocol": "TCP"}

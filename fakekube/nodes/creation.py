@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from fakekube.apis.rest.cluster_access import ClusterAccess
     from fakekube.nodes.images.image import Image
 
-__all__ = ["creation_error", "mount_error"]
 
 Object = Mapping[str, Any]
 

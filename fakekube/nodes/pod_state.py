@@ -56,7 +56,7 @@ class ContainerEvent(NamedTuple):
     message: str
 
 
-def _none(*_: object) -> str:
+def _no_obstacle(*_: object) -> str:
     return ""
 
 
@@ -78,9 +78,9 @@ class PodState:
     since: float
     completes: bool = False
     followed: frozenset[str] = frozenset()
-    creation_error: Callable[[Mapping[str, Any]], str] = _none
+    creation_error: Callable[[Mapping[str, Any]], str] = _no_obstacle
     """Returns why a container with this spec cannot be created; "" if it can."""
-    mount_error: Callable[[], str] = _none
+    mount_error: Callable[[], str] = _no_obstacle
     """Returns why the volumes cannot be mounted; "" if they can."""
     containers: list[Container] = field(default_factory=list)
     events: list[ContainerEvent] = field(default_factory=list)

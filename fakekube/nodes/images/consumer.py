@@ -9,8 +9,6 @@ from fakekube.nodes.images.programs import wait
 from fakekube.nodes.images.servers import Answer, Request, listen_http
 from fakekube.nodes.runtime.program import Program
 
-__all__ = ["resource_consumer"]
-
 #: Path → (argument of the amount, resource of the container, unit).
 _CONSUMED: Final = {"/ConsumeCPU": ("millicores", "cpu", 1), "/ConsumeMem": ("megabytes", "memory", 1024 * 1024)}
 

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from fakekube.nodes.runtime.handlers import Handler
     from fakekube.nodes.runtime.program import Command
 
-__all__ = ["Image"]
 
 Object = Mapping[str, Any]
 

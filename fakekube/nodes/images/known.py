@@ -17,10 +17,8 @@ from fakekube.nodes.images.image import Image
 if TYPE_CHECKING:
     from fakekube.nodes.runtime.program import Command, Program
 
-__all__ = ["known"]
 
-
-def _later(module: str, name: str) -> Command:
+def _import_later(module: str, name: str) -> Command:
     """Returns the program with this name in a module of this package, which is imported when the program first runs."""
 
     async def run(program: Program) -> int:
@@ -30,8 +28,9 @@ def _later(module: str, name: str) -> Command:
     return run
 
 
-_WAIT: Final = _later("programs", "wait")
-_AGNHOST: Final = _later("agnhost", "agnhost")
+_WAIT: Final = _import_later("programs", "wait")
+_AGNHOST: Final = _import_later("agnhost", "agnhost")
+_NO_NEW_PRIVILEGES: Final = {"/nnp": _import_later("programs", "nonewprivs")}
 _ALPINE: Final = "Alpine Linux"
 _NOT_IN_BUSYBOX: Final = frozenset({"bash", "dash", "curl", "dig"})
 _NOT_IN_ALPINE: Final = frozenset({"bash", "dash", "dig"})
@@ -57,7 +56,7 @@ _IMAGES: Final[Mapping[str, Image]] = {
     "bash": Image(command=("bash",)),
     "debian": Image(command=("bash",)),
     "ubuntu": Image(command=("/bin/bash",)),
-    "perl": Image(programs={"perl": _later("programs", "perl")}, command=("perl", "-de0")),
+    "perl": Image(programs={"perl": _import_later("programs", "perl")}, command=("perl", "-de0")),
     "nginx": _web_server("nginx"),
     "httpd": _web_server("httpd-foreground"),
     "pause": Image(programs={"/pause": _WAIT}, entrypoint=("/pause",), shell=False, daemon=True),
@@ -70,21 +69,23 @@ _IMAGES: Final[Mapping[str, Image]] = {
     ),
     "kitten": _picture("kitten"),
     "nautilus": _picture("nautilus"),
-    "nonewprivs": Image(programs={"/nnp": _later("programs", "nonewprivs")}, entrypoint=("/nnp",), user="1000", shell=False),
-    "nonroot": Image(programs={"/nnp": _later("programs", "nonewprivs")}, entrypoint=("/nnp",), user="1234", shell=False),
+    "nonewprivs": Image(
+        programs={"/nnp": _import_later("programs", "nonewprivs")}, entrypoint=("/nnp",), user="1000", shell=False
+    ),
+    "nonroot": Image(programs=_NO_NEW_PRIVILEGES, entrypoint=("/nnp",), user="1234", shell=False),
     "glibc-dns-testing": Image(command=("bash",)),
     "jessie-dnsutils": Image(command=("bash",)),
     "regression-issue-74839": Image(
         programs={"/regression-issue-74839": _WAIT}, entrypoint=("/regression-issue-74839",), shell=False
     ),
     "resource-consumer": Image(
-        programs={"/consumer": _later("consumer", "resource_consumer")}, entrypoint=("/consumer",), shell=False
+        programs={"/consumer": _import_later("consumer", "resource_consumer")}, entrypoint=("/consumer",), shell=False
     ),
 }
 
 
 @cache
-def known(image: str) -> Image | None:
-    """Returns the known image with a name; None if there is none."""
+def find_known(image: str) -> Image | None:
+    """Returns the find_known image with a name; None if there is none."""
     name = image.partition("@")[0].rpartition("/")[2].partition(":")[0]
     return _IMAGES.get(name)

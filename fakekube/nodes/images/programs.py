@@ -7,8 +7,6 @@ import re
 from fakekube.nodes.runtime.program import Program
 from fakekube.nodes.runtime.scheduling import until
 
-__all__ = ["nonewprivs", "perl", "wait"]
-
 _PI = re.compile(r"bpi\((\d+)\)")
 
 

@@ -12,10 +12,8 @@ from fnmatch import fnmatchcase
 from typing import Any, Final
 
 from fakekube.nodes.images.image import Image
-from fakekube.nodes.images.known import known
+from fakekube.nodes.images.known import find_known
 from fakekube.nodes.plans import ContainerPlan, PodPlan
-
-__all__ = ["DEFAULT", "Images", "names_of"]
 
 Object = Mapping[str, Any]
 
@@ -72,7 +70,7 @@ class Images(MutableMapping[str, Image]):
             for name in names_of(image):
                 if name in self._own:
                     return self._own[name]
-        return known(image)
+        return find_known(image)
 
     def runs(self, container: Object) -> bool:
         """Reports whether the main program of a container is known."""

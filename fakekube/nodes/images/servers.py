@@ -30,7 +30,6 @@ from fakekube.nodes.runtime.scheduling import until
 if TYPE_CHECKING:
     from fakekube.nodes.runtime.program import Program
 
-__all__ = ["Answer", "Exit", "Request", "application", "as_json", "fetch", "listen_http", "tls_context"]
 
 _TEXT: Final = "text/plain; charset=utf-8"
 #: The real seconds for which a server is waited for.
@@ -54,7 +53,7 @@ class Request:
     def form(self) -> Mapping[str, str]:
         """The values of the query and of a form in the body."""
         if self.headers.get("CONTENT_TYPE", "").startswith("application/x-www-form-urlencoded"):
-            return {**_first(self.body.decode("utf-8", "replace")), **self.query}
+            return {**_first_values(self.body.decode("utf-8", "replace")), **self.query}
         return self.query
 
 
@@ -84,7 +83,7 @@ class Exit:
         return await until(lambda: self._code, self._notifier)
 
 
-def _first(query: str) -> dict[str, str]:
+def _first_values(query: str) -> dict[str, str]:
     return {name: values[0] for name, values in parse_qs(query, keep_blank_values=True).items()}
 
 
@@ -95,7 +94,7 @@ def application(handle: Callable[[Request], Answer]) -> Callable[..., Iterable[b
         request = Request(
             environ["REQUEST_METHOD"],
             environ["PATH_INFO"],
-            _first(environ.get("QUERY_STRING", "")),
+            _first_values(environ.get("QUERY_STRING", "")),
             {name: value for name, value in environ.items() if name.startswith("HTTP_") or name == "CONTENT_TYPE"},
             environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0)),
             environ.get("REMOTE_ADDR", "127.0.0.1") + ":" + environ.get("REMOTE_PORT", "0"),
@@ -120,9 +119,9 @@ def listen_http(
     def accept(peer: Peer) -> Connection:
         if context is None:
             return serve(served, peer)
-        from fakekube.nodes.runtime.tls import secured
+        from fakekube.nodes.runtime.tls import secure
 
-        return secured(lambda: serve(served, peer), context)
+        return secure(lambda: serve(served, peer), context)
 
     with program.host.network.listeners.tcp(port, accept):
         yield

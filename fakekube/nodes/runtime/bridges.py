@@ -16,8 +16,6 @@ from contextlib import suppress
 from fakekube.base.threads import WORKERS
 from fakekube.net.streaming.kubelet_api import Connection
 
-__all__ = ["Bridge"]
-
 
 class Bridge:
     """A port of this machine that leads to a port of a pod.

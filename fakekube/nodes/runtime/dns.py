@@ -15,8 +15,6 @@ from typing import Any, Final, NamedTuple
 from fakekube.apis.rest.cluster_access import ClusterAccess
 from fakekube.apis.validation.ip import parse_ip
 
-__all__ = ["DOMAIN", "Record", "endpoints_of", "lookup", "reverse_name"]
-
 Object = Mapping[str, Any]
 
 DOMAIN: Final = "cluster.local"
@@ -97,7 +95,7 @@ def _is_headless(service: Object) -> bool:
     return service["spec"].get("clusterIP") in (None, "", "None")
 
 
-def _published(cluster: ClusterAccess, service: Object) -> Iterator[tuple[Object, Object]]:
+def _ready_endpoints(cluster: ClusterAccess, service: Object) -> Iterator[tuple[Object, Object]]:
     """Yields the endpoints that have records, each with its EndpointSlice."""
     metadata = service["metadata"]
     for piece in endpoints_of(cluster, metadata["name"], metadata["namespace"]):
@@ -118,7 +116,7 @@ def _addresses(cluster: ClusterAccess, service: Object, below: list[str]) -> lis
         return None if below else list(spec.get("clusterIPs") or [spec["clusterIP"]])
     if len(below) > 1:
         return None
-    found = [one for _, one in _published(cluster, service) if not below or _label_of(one) == below[0]]
+    found = [one for _, one in _ready_endpoints(cluster, service) if not below or _label_of(one) == below[0]]
     if not found:
         return None
     return list(dict.fromkeys(address for one in found for address in one["addresses"]))
@@ -144,7 +142,7 @@ def _ports(cluster: ClusterAccess, service: Object, name: str) -> Iterator[tuple
             key = (one.get("name", ""), one.get("protocol", "TCP"))
             yield key, Record(name, "SRV", f"0 100 {one['port']} {base}.")
         return
-    for piece, endpoint in _published(cluster, service):
+    for piece, endpoint in _ready_endpoints(cluster, service):
         for one in piece.get("ports") or ():
             key = (one.get("name") or "", one.get("protocol") or "TCP")
             yield key, Record(name, "SRV", f"0 100 {one['port']} {_label_of(endpoint)}.{base}.")
@@ -159,7 +157,7 @@ def _reverse(cluster: ClusterAccess, name: str) -> list[Record] | None:
             if any(reverse_name(one) == name for one in spec.get("clusterIPs") or [spec["clusterIP"]]):
                 return [Record(name, "PTR", full)]
             continue
-        for _, endpoint in _published(cluster, service) if spec.get("type") != "ExternalName" else ():
+        for _, endpoint in _ready_endpoints(cluster, service) if spec.get("type") != "ExternalName" else ():
             if any(reverse_name(one) == name for one in endpoint["addresses"]):
                 return [Record(name, "PTR", f"{_label_of(endpoint)}.{full}")]
     return None

@@ -17,8 +17,6 @@ from typing import NamedTuple
 from fakekube.net.streaming.kubelet_api import Connection
 from fakekube.nodes.runtime.filesystem import oserror
 
-__all__ = ["Accept", "Listeners", "Peer", "Receive"]
-
 
 class Peer(NamedTuple):
     """The other side of a connection."""

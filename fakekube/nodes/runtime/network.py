@@ -156,7 +156,7 @@ class Routes:
         found = list(self._endpoints(service, wanted, client, local=field == "port"))
         if not found:
             raise oserror(errno.ECONNREFUSED, metadata["name"])
-        return self._pod_at(*self._chosen(service, port, client, found))
+        return self._pod_at(*self._choose(service, port, client, found))
 
     def _endpoints(self, service: Object, wanted: Object, client: Object | None, *, local: bool) -> Iterator[tuple[str, int]]:
         """Yields address and port of the endpoints that traffic goes to: those that are ready, else terminating ones that
@@ -180,7 +180,7 @@ class Routes:
                         serving.append((one["addresses"][0], target["port"]))
         yield from ready or serving
 
-    def _chosen(self, service: Object, port: int, client: Object | None, found: list[tuple[str, int]]) -> tuple[str, int]:
+    def _choose(self, service: Object, port: int, client: Object | None, found: list[tuple[str, int]]) -> tuple[str, int]:
         uid, now = service["metadata"]["uid"], self._runtime.clock.monotonic()
         with self._lock:
             if service["spec"].get("sessionAffinity") != "ClientIP" or client is None:
@@ -278,7 +278,7 @@ class Network:
     def connect(self, host: str, port: int) -> Connection:
         """Connects to a name or an address. Raises OSError, NoSuchHost."""
         pod = self._pod()
-        for address in self._resolved(host):
+        for address in self._require_addresses(host):
             target = self._runtime.routes.target(pod, address, port)
             if target is None:
                 return self._runtime.connect_api_server()
@@ -288,14 +288,14 @@ class Network:
     def send(self, host: str, port: int, data: bytes) -> bytes | None:
         """Sends a datagram. Returns its answer; None if there is none. Raises OSError, NoSuchHost."""
         pod = self._pod()
-        for address in self._resolved(host):
+        for address in self._require_addresses(host):
             target = self._runtime.routes.target(pod, address, port, "UDP")
             if target is None:
                 raise oserror(errno.ECONNREFUSED, host)
             return self._runtime.send(target.pod, target.port, data, self._runtime.routes.peer(pod))
         raise NoSuchHost(-2, "Name or service not known", host)
 
-    def _resolved(self, host: str) -> list[str]:
+    def _require_addresses(self, host: str) -> list[str]:
         found = self.resolve(host)
         if not found:
             raise NoSuchHost(-2, "Name or service not known", host)

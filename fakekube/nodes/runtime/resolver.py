@@ -9,8 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-__all__ = ["CLUSTER_DNS", "Resolver", "resolver_of"]
-
 Object = Mapping[str, Any]
 
 #: The address of the Service kube-dns.

@@ -223,9 +223,9 @@ class Runtime:
         """Connects to the API server, which serves TLS."""
         from fakekube.net.certificates import credentials
         from fakekube.nodes.runtime.ports import serve
-        from fakekube.nodes.runtime.tls import secured
+        from fakekube.nodes.runtime.tls import secure
 
-        return secured(lambda: serve(self._client.application), credentials().context)
+        return secure(lambda: serve(self._client.application), credentials().context)
 
     def call_api_server(self, path: str, token: str) -> tuple[int, bytes]:
         """Sends a GET request with a token to the API server. Returns status and body."""

@@ -21,12 +21,10 @@ from fakekube.net.streaming.kubelet_api import Connection
 from fakekube.nodes.runtime.descriptors import PipeReader, PipeWriter
 from fakekube.nodes.runtime.scheduling import check_memory
 
-__all__ = ["Client", "secured"]
-
 T = TypeVar("T")
 
 
-def secured(connect: Callable[[], Connection], context: ssl.SSLContext) -> Connection:
+def secure(connect: Callable[[], Connection], context: ssl.SSLContext) -> Connection:
     """Returns the outer side of a connection whose inner side is plain.
 
     Args:
@@ -47,10 +45,10 @@ class _Secured:
         self._pending = b""
         self._lock = threading.Lock()
         self._busy = self._again = self._over = False
-        self.outer.from_client.subscribe(self._changed)
-        self.outer.to_client.subscribe(self._changed)
+        self.outer.from_client.subscribe(self._on_change)
+        self.outer.to_client.subscribe(self._on_change)
 
-    def _changed(self) -> None:
+    def _on_change(self) -> None:
         with self._lock:
             if self._over:
                 return
@@ -65,7 +63,7 @@ class _Secured:
             try:
                 self._move()
             except (ssl.SSLError, BrokenPipeError):
-                self._end()
+                self._close()
             with self._lock:
                 if not self._again or self._over:
                     self._busy = False
@@ -88,12 +86,12 @@ class _Secured:
         finally:
             self._flush()
         if closed and not self._received.pending:
-            self._end()
+            self._close()
 
     def _begin(self) -> None:
         self._inner = inner = self._connect()
-        inner.to_client.subscribe(self._changed)
-        inner.from_client.subscribe(self._changed)
+        inner.to_client.subscribe(self._on_change)
+        inner.from_client.subscribe(self._on_change)
 
     def _receive(self) -> None:
         assert self._inner is not None
@@ -121,7 +119,7 @@ class _Secured:
                 return
             if not data:
                 self._flush()
-                self._end()
+                self._close()
                 return
             self._object.write(data)
             self._flush()
@@ -130,16 +128,16 @@ class _Secured:
         if self._sent.pending and not self.outer.to_client.closed:
             self.outer.to_client.write_all(self._sent.read())
 
-    def _end(self) -> None:
+    def _close(self) -> None:
         with self._lock:
             self._over = True
-        self.outer.from_client.unsubscribe(self._changed)
-        self.outer.to_client.unsubscribe(self._changed)
+        self.outer.from_client.unsubscribe(self._on_change)
+        self.outer.to_client.unsubscribe(self._on_change)
         self.outer.from_client.abandon()
         self.outer.to_client.close()
         if self._inner is not None:
-            self._inner.to_client.unsubscribe(self._changed)
-            self._inner.from_client.unsubscribe(self._changed)
+            self._inner.to_client.unsubscribe(self._on_change)
+            self._inner.from_client.unsubscribe(self._on_change)
             self._inner.from_client.close()
             self._inner.to_client.abandon()
 

@@ -10,8 +10,6 @@ from fakekube.nodes.images.programs import nonewprivs, wait
 from fakekube.nodes.runtime.program import Command, Program, Usage
 from fakekube.nodes.runtime.scheduling import SIGINT, Killed, sleep
 
-__all__ = ["COMMANDS"]
-
 
 async def _entrypoint_tester(program: Program) -> int:
     await program.write(f"[{' '.join([program.argv0, *program.args])}]\n")

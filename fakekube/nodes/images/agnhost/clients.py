@@ -12,8 +12,6 @@ from fakekube.nodes.images.agnhost.flags import flags, log
 from fakekube.nodes.runtime.program import Command, Program
 from fakekube.nodes.runtime.scheduling import sleep
 
-__all__ = ["COMMANDS"]
-
 _TOKEN: Final = "/var/run/secrets/kubernetes.io/serviceaccount/token"
 
 

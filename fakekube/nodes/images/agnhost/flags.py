@@ -8,8 +8,6 @@ from typing import Final
 
 from fakekube.nodes.runtime.program import Program, Usage
 
-__all__ = ["duration", "flags", "is_true", "log"]
-
 _UNITS: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _TERM: Final = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h)")
 

@@ -14,8 +14,6 @@ from fakekube.nodes.images.servers import Answer, Request, as_json, fetch, liste
 from fakekube.nodes.runtime.program import Command, Program
 from fakekube.nodes.runtime.scheduling import sleep
 
-__all__ = ["COMMANDS"]
-
 #: Seconds for which a replica tries to register.
 _PATIENCE: Final = 15
 

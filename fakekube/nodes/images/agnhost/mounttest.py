@@ -11,8 +11,6 @@ from fakekube.nodes.runtime.filesystem import Directory, Node, Symlink
 from fakekube.nodes.runtime.program import Command, Program
 from fakekube.nodes.runtime.scheduling import sleep
 
-__all__ = ["COMMANDS"]
-
 _CONTENT: Final = b"mount-tester new file\n"
 #: Seconds between two reads in a loop.
 _PAUSE: Final = 2.0

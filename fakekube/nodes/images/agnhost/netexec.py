@@ -17,8 +17,6 @@ from fakekube.nodes.runtime.listeners import Peer
 from fakekube.nodes.runtime.network import NoSuchHost
 from fakekube.nodes.runtime.program import Command, Program
 
-__all__ = ["COMMANDS"]
-
 _DEFAULTS: Final = {
     "http-port": "8080",
     "udp-port": "8081",

@@ -19,8 +19,6 @@ from fakekube.nodes.runtime.listeners import Peer
 from fakekube.nodes.runtime.program import Command, Program
 from fakekube.nodes.runtime.scheduling import sleep, until
 
-__all__ = ["COMMANDS"]
-
 
 async def _test_webserver(program: Program) -> int:
     given, _ = flags(program, {"port": "80"})

@@ -14,8 +14,6 @@ from fakekube.nodes.images.programs import wait
 from fakekube.nodes.images.servers import Answer, Request, listen_http, tls_context
 from fakekube.nodes.runtime.program import Command, Program
 
-__all__ = ["COMMANDS"]
-
 Review = Mapping[str, Any]
 Response = dict[str, Any]
 
@@ -24,11 +22,11 @@ _FOREVER: Final = 60.0
 _ALLOWED: Final[Response] = {"allowed": True}
 
 
-def _denied(message: str = "", reason: str = "") -> Response:
+def _denial(message: str = "", reason: str = "") -> Response:
     return {"allowed": False, "status": {"metadata": {}, **({"message": message} if message else {"reason": reason})}}
 
 
-def _patched(*operations: Response) -> Response:
+def _json_patch(*operations: Response) -> Response:
     patch = b64encode(json.dumps(operations).encode()).decode()
     return {"allowed": True, "patch": patch, "patchType": "JSONPatch"} if operations else _ALLOWED
 
@@ -44,17 +42,17 @@ def _allow_late(request: Review) -> Response:
 
 
 def _deny(request: Review) -> Response:
-    return _denied("this webhook denies all requests")
+    return _denial("this webhook denies all requests")
 
 
 def _add_label(request: Review) -> Response:
     labels = _object(request).get("metadata", {}).get("labels") or {}
     if not labels:
-        return _patched({"op": "add", "path": "/metadata/labels", "value": {"added-label": "yes"}})
+        return _json_patch({"op": "add", "path": "/metadata/labels", "value": {"added-label": "yes"}})
     if "added-label" not in labels:
-        return _patched({"op": "add", "path": "/metadata/labels/added-label", "value": "yes"})
+        return _json_patch({"op": "add", "path": "/metadata/labels/added-label", "value": "yes"})
     if labels["added-label"] != "yes":
-        return _patched({"op": "replace", "path": "/metadata/labels/added-label", "value": "yes"})
+        return _json_patch({"op": "replace", "path": "/metadata/labels/added-label", "value": "yes"})
     return _ALLOWED
 
 
@@ -69,14 +67,14 @@ def _pods(request: Review) -> Response:
         messages.append("the pod response should not be sent;")
     named = [one["name"] for one in pod.get("spec", {}).get("containers") or ()]
     messages += ["the pod contains unwanted container name;" for name in named if "webhook-disallow" in name]
-    return _denied(" ".join(messages)) if messages else _ALLOWED
+    return _denial(" ".join(messages)) if messages else _ALLOWED
 
 
 def _attaching(request: Review) -> Response:
     options = _object(request)
     named = request.get("name") == "to-be-attached-pod"
     if named and options.get("stdin") and options.get("container") == "container1":
-        return _denied("attaching to pod 'to-be-attached-pod' is not allowed")
+        return _denial("attaching to pod 'to-be-attached-pod' is not allowed")
     return _ALLOWED
 
 
@@ -86,30 +84,30 @@ def _mutating_pods(request: Review) -> Response:
     if pod["metadata"].get("name") != "webhook-to-be-mutated" or "webhook-added-init-container" in names:
         return _ALLOWED
     added = {"image": "webhook-added-image", "name": "webhook-added-init-container", "resources": {}}
-    return _patched({"op": "add", "path": "/spec/initContainers", "value": [added]})
+    return _json_patch({"op": "add", "path": "/spec/initContainers", "value": [added]})
 
 
 def _sidecar(image: str) -> Callable[[Review], Response]:
     def mutate(request: Review) -> Response:
         if not image:
-            return _denied("No image specified by the sidecar-image parameter")
+            return _denial("No image specified by the sidecar-image parameter")
         if "webhook-added-sidecar" in [one["name"] for one in _object(request)["spec"]["containers"]]:
             return _ALLOWED
         added = {"image": image, "name": "webhook-added-sidecar", "resources": {}}
-        return _patched({"op": "add", "path": "/spec/containers/-", "value": added})
+        return _json_patch({"op": "add", "path": "/spec/containers/-", "value": added})
 
     return mutate
 
 
-def _unwanted(what: str, values: str) -> Callable[[Review], Response]:
+def _deny_unwanted(what: str, values: str) -> Callable[[Review], Response]:
     """Returns a webhook that denies writes of unwanted data, and deletions of protected ones."""
 
     def admit(request: Review) -> Response:
         value = (_object(request).get("data") or {}).get("webhook-e2e-test")
         if value == "webhook-disallow" and request["operation"] in ("CREATE", "UPDATE"):
-            return _denied(reason=f"the {what} contains unwanted {values}")
+            return _denial(reason=f"the {what} contains unwanted {values}")
         if value == "webhook-nondeletable" and request["operation"] == "DELETE":
-            return _denied(reason=f"the {what} cannot be deleted because it contains unwanted key and value")
+            return _denial(reason=f"the {what} cannot be deleted because it contains unwanted key and value")
         return _ALLOWED
 
     return admit
@@ -118,12 +116,12 @@ def _unwanted(what: str, values: str) -> Callable[[Review], Response]:
 def _mutating_data(request: Review) -> Response:
     data = _object(request).get("data") or {}
     stage = 2 if data.get("mutation-stage-1") == "yes" else 1 if data.get("mutation-start") == "yes" else 0
-    return _patched({"op": "add", "path": f"/data/mutation-stage-{stage}", "value": "yes"}) if stage else _ALLOWED
+    return _json_patch({"op": "add", "path": f"/data/mutation-stage-{stage}", "value": "yes"}) if stage else _ALLOWED
 
 
 def _definitions(request: Review) -> Response:
     labels = _object(request).get("metadata", {}).get("labels") or {}
-    return _denied("the crd contains unwanted label") if labels.get("webhook-e2e-test") == "webhook-disallow" else _ALLOWED
+    return _denial("the crd contains unwanted label") if labels.get("webhook-e2e-test") == "webhook-disallow" else _ALLOWED
 
 
 _WEBHOOKS: Final[Mapping[str, Callable[[Review], Response]]] = {
@@ -133,9 +131,9 @@ _WEBHOOKS: Final[Mapping[str, Callable[[Review], Response]]] = {
     "/pods": _pods,
     "/pods/attach": _attaching,
     "/mutating-pods": _mutating_pods,
-    "/configmaps": _unwanted("configmap", "key and value"),
+    "/configmaps": _deny_unwanted("configmap", "key and value"),
     "/mutating-configmaps": _mutating_data,
-    "/custom-resource": _unwanted("custom resource", "data"),
+    "/custom-resource": _deny_unwanted("custom resource", "data"),
     "/mutating-custom-resource": _mutating_data,
     "/crd": _definitions,
 }
@@ -178,7 +176,7 @@ class _NotConvertedError(Exception):
     """An object cannot be converted; the text is that of the Status."""
 
 
-def _converted(obj: Mapping[str, Any], version: str) -> Response:
+def _convert(obj: Mapping[str, Any], version: str) -> Response:
     """Converts between the versions of stable.example.com: `hostPort` in v1, `host` and `port` in v2."""
     found, old = dict(obj), obj.get("apiVersion", "")
     if old == version:
@@ -211,7 +209,7 @@ async def _crd_conversion_webhook(program: Program) -> int:
             review = json.loads(request.body)
             asked = review["request"]
             response: Response = {"uid": asked["uid"]}
-            objects = [_converted(one, asked["desiredAPIVersion"]) for one in asked["objects"]]
+            objects = [_convert(one, asked["desiredAPIVersion"]) for one in asked["objects"]]
             response |= {"convertedObjects": objects, "result": {"metadata": {}, "status": "Success"}}
         except _NotConvertedError as error:
             response["result"] = {"metadata": {}, "status": "Failure", "message": str(error)}

@@ -107,7 +107,7 @@ async def _extract(program: Program, flags: dict[str, str], names: Sequence[str]
     arrived = _Arrived(opened)
     try:
         if await arrived.peek(6) and arrived.is_compressed:
-            arrived = _Arrived(Given(_decompressed(await arrived.rest())))
+            arrived = _Arrived(Given(_decompress(await arrived.rest())))
         first = True
         while (info := await _next_member(arrived)) is not None:
             first = False
@@ -167,10 +167,10 @@ class _Arrived:
         return bytes(self._buffer) + await self._source.read_all()
 
 
-def _decompressed(data: bytes) -> bytes:
+def _decompress(data: bytes) -> bytes:
     """Decompresses an archive. Its memory is bounded (`check_memory`). Raises the errors of the decompressors."""
     if data.startswith(b"\x1f\x8b"):
-        return _inflated(data)
+        return _inflate(data)
     made = bytearray()
     opened: IO[bytes] = (lzma.open if data.startswith(b"\xfd7zXZ") else bz2.open)(io.BytesIO(data))
     with opened as file:
@@ -199,21 +199,21 @@ async def _next_member(arrived: _Arrived) -> tarfile.TarInfo | None:
         head += block
         if block[156:157] not in (b"L", b"K", b"x", b"X", b"g"):
             break
-        head += await arrived.take(_padded(info.size))
+        head += await arrived.take(_round_up(info.size))
         check_memory(len(head))
     with tarfile.open(fileobj=io.BytesIO(bytes(head) + bytes(2 * tarfile.BLOCKSIZE)), ignore_zeros=False) as archive:
         found = archive.next()
     return found if found is not None else info
 
 
-def _padded(size: int) -> int:
+def _round_up(size: int) -> int:
     return -(-size // tarfile.BLOCKSIZE) * tarfile.BLOCKSIZE
 
 
 async def _extract_member(program: Program, info: tarfile.TarInfo, arrived: _Arrived, wanted: _Wanted) -> int:
     """Extracts or lists a member. Returns the exit code if the archive is not read further, else 0. Raises EOFError."""
     flags, names, folder = wanted
-    data = (await arrived.take(_padded(info.size)))[: info.size] if info.isfile() else b""
+    data = (await arrived.take(_round_up(info.size)))[: info.size] if info.isfile() else b""
     name = info.name.lstrip("/")
     if names and not any(name == one or name.startswith(one.rstrip("/") + "/") for one in names):
         return 0
@@ -250,7 +250,7 @@ def _unpack(files: FileSystem, path: str, info: tarfile.TarInfo, data: bytes, fl
         made.mtime = float(info.mtime)
 
 
-def _inflated(data: bytes) -> bytes:
+def _inflate(data: bytes) -> bytes:
     """Decompresses data. Its memory is bounded (`check_memory`). Raises OSError and EOFError."""
     made = bytearray()
     with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
@@ -266,7 +266,7 @@ async def _gzip(program: Program) -> int:
     async for name, source in program.inputs(paths):
         data = await source.read_all()
         try:
-            made = _inflated(data) if unpack else gzip.compress(data, mtime=0)
+            made = _inflate(data) if unpack else gzip.compress(data, mtime=0)
         except (OSError, EOFError, zlib.error):
             return await program.complain("invalid magic")
         if name == "-" or "c" in flags or program.name == "zcat":

@@ -12,8 +12,6 @@ from fakekube.nodes.runtime.dns import Record, reverse_name
 from fakekube.nodes.runtime.program import Command, Program, Usage
 from fakekube.nodes.runtime.resolver import resolver_of
 
-__all__ = ["COMMANDS"]
-
 _TYPES: Final = frozenset({"A", "AAAA", "CNAME", "SRV", "PTR", "ANY", "TXT", "MX", "NS", "SOA"})
 
 
