@@ -80,6 +80,14 @@ def _cluster(options: Options) -> Iterator[Cluster]:
     except (OptionError, ManifestError, StageError) as problem:
         raise UsageError(str(problem)) from None
     try:
+        if options.command == "serve":
+            cluster.pace = options.pace
+            for path in options.pod_rules:
+                _load_rules(cluster, path)
+        if options.verbose:
+            from fakekube.cli.access_log import with_access_log
+
+            cluster.wrap_served = with_access_log
         if options.missing_images:
             cluster.images.missing.extend(options.missing_images)
         try:
@@ -137,6 +145,27 @@ def _warn_of_other_hosts(options: Options) -> None:
         warning = reachability_warning(options.host, "are administrators without any credentials (--insecure-anonymous-admin)")
     if warning:
         print(f"fakekube: {warning}", file=sys.stderr, flush=True)
+
+
+def _load_rules(cluster: Cluster, path: Path) -> None:
+    """Creates the rules for pods in a file: a rule, or a list of rules. Raises UsageError."""
+    from fakekube.apimachinery.codecs import yaml
+    from fakekube.cluster.control.members import BadMembers
+    from fakekube.cluster.control.pods import create_rule
+
+    try:
+        found = yaml.loads(path.read_bytes())
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}") from None
+    except ValueError as problem:
+        raise UsageError(f"{path}: {problem}") from None
+    for number, rule in enumerate(found if isinstance(found, list) else [found], 1):
+        if not isinstance(rule, dict) or rule.keys() != {"on", "do"}:
+            raise UsageError(f"{path}: rule {number} is not an object with 'on' and 'do'")
+        try:
+            create_rule(cluster, rule)
+        except BadMembers as problem:
+            raise UsageError(f"{path}: rule {number}: {problem}") from None
 
 
 def _replay(cluster: Cluster, options: Options) -> None:

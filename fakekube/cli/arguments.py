@@ -51,6 +51,10 @@ class Options:
     control: bool | None = None
     nodes: int | None = None
     stages: list[Path] | None = None
+    pace: float = 0.05
+    """Seconds that kubelets take."""
+    pod_rules: list[Path] = field(default_factory=list)
+    verbose: bool = False
     missing_images: list[str] = field(default_factory=list)
     """Patterns of names of images that do not exist."""
     context: str = ""
@@ -156,6 +160,23 @@ def _parser() -> argparse.ArgumentParser:
     )
     _add_export(commands.add_parser("export", help="print the objects of a cluster, for --load"))
     _add_record(commands.add_parser("record", help="record the changes in a cluster, for --replay"))
+    serve.add_argument(
+        "--pace",
+        type=_pause,
+        metavar="50ms",
+        default=0.05,
+        help="how long a kubelet takes to start and to remove a pod (50ms); 0 for at once",
+    )
+    serve.add_argument(
+        "--rules",
+        dest="pod_rules",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="rules for pods, in YAML or JSON: the bodies of POST /fakekube/v1/pods/rules; may be repeated",
+    )
+    serve.add_argument("-v", dest="verbose", action="store_true", help="write a line for each request to stderr")
     serve.add_argument(
         "--ready-file",
         type=Path,
@@ -418,6 +439,11 @@ def _duration(text: str) -> float:
     if not seconds:
         raise argparse.ArgumentTypeError("the interval must not be zero")
     return seconds
+
+
+def _pause(text: str) -> float:
+    """Parses a number of seconds, or a Go duration; 0 is allowed."""
+    return 0.0 if text in ("0", "0s", "0ms") else _seconds(text)
 
 
 def _seconds(text: str) -> float:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import operator
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -150,6 +150,8 @@ class Cluster(SeenCluster):
         self._initial = None if store is None else self.snapshot()
         self.named_snapshots: dict[str, tuple[Snapshot[Document], datetime]] = {}
         """The snapshots of the control API: name → snapshot and the time when it was taken."""
+        self.wrap_served: Callable[[WSGI], WSGI] | None = None
+        """Returns the application that the server serves, from that of the API; read when the server starts."""
         self.controlled: dict[str, Any] = {}
         """The recording and the replay of the control API."""
         if not 0 <= operator.index(first_revision) <= MAX_FIRST_REVISION:
@@ -169,7 +171,8 @@ class Cluster(SeenCluster):
     def _served(self) -> WSGI:
         """The API, and the control API if it is enabled."""
         control = is_loopback(self._serving.host) if self._control is None else self._control
-        return Control(self._machinery, self) if control else self._machinery.application
+        served: WSGI = Control(self._machinery, self) if control else self._machinery.application
+        return served if self.wrap_served is None else self.wrap_served(served)
 
     @property
     def clients(self) -> Clients:
@@ -188,6 +191,19 @@ class Cluster(SeenCluster):
         """Rules for the behaviour of pods, `on(labels={"app": "web"}).run(seconds=3).exits(1)`, and the inside of running ones,
         `get("web-0").exec("ls /")`; see docs/nodes.md and docs/pods.md."""
         return self._components.pods
+
+    @property
+    def pace(self) -> float:
+        """The seconds of the clock that a kubelet takes before it starts a new pod and before it removes a deleted one.
+
+        With 0, the default, it acts at once, so that a client may not see a pod before it is ready. It also acts at once while
+        the clock is held. `fakekube serve` has 0.05 (`--pace`).
+        """
+        return self._components.pace
+
+    @pace.setter
+    def pace(self, seconds: float) -> None:
+        self._components.pace = seconds
 
     @property
     def images(self) -> Images:
@@ -221,7 +237,7 @@ class Cluster(SeenCluster):
 
         Raises TimeoutError, which names the controllers that have work, after `timeout`.
         """
-        end = time.monotonic() + timeout
+        end, horizon = time.monotonic() + timeout, max(horizon, self.pace)
         self._manager.settle(timeout, horizon)
         aggregator = self._machinery.aggregator
         while aggregator.working():
@@ -231,7 +247,7 @@ class Cluster(SeenCluster):
 
     def working(self, horizon: float = 0.0) -> Sequence[str]:
         """Returns the names of the controllers that have work now or within `horizon` seconds of the clock."""
-        return [*self._manager.working(horizon), *self._machinery.aggregator.working()]
+        return [*self._manager.working(max(horizon, self.pace)), *self._machinery.aggregator.working()]
 
     def aggregate(self, group_version: str, application: WSGI, *, timeout: float = 5.0) -> AggregatedAPI:
         """Serves an API group version with a WSGI application of this process in the place of an extension API server.

@@ -133,6 +133,7 @@ class Components:
         if origin.stages:
             self.stages.update(origin.stages)
             self.stages_changed()
+        self.pace = origin.pace
         if "images" in origin._shared:
             self.images.update(origin.images)
             self.images.missing.extend(origin.images.missing)
@@ -176,6 +177,16 @@ class Components:
             made = container_runtime(self.machinery.backend, client, self._shared, self.manager)
             found = self._shared.setdefault("runtime", made)
         return found
+
+    @property
+    def pace(self) -> float:
+        """See `Cluster.pace`."""
+        seconds: float = self._shared.get("pace", 0.0)
+        return seconds
+
+    @pace.setter
+    def pace(self, seconds: float) -> None:
+        self._shared["pace"] = seconds
 
     @property
     def images(self) -> Images:

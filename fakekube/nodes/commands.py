@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from fakekube.controllers.objects import Object
 from fakekube.nodes.images.registry import DEFAULT
+from fakekube.nodes.pod_status import is_of_job
 
 if TYPE_CHECKING:
     from fakekube.nodes.images.registry import Images
@@ -59,7 +60,8 @@ class Commands:
         for field in _FIELDS:
             for spec in pod["spec"].get(field) or ():
                 follows = rules.behaviour_of(pod, spec).follows_command if rules is not None else None
-                if images.runs(spec) if follows is None else follows:
+                completes = (field == "initContainers" and spec.get("restartPolicy") != "Always") or is_of_job(pod)
+                if images.runs(spec, completes=completes) if follows is None else follows:
                     yield field, spec
 
     def obstacles(self, pod: Object) -> Obstacles:

@@ -72,6 +72,8 @@ class Kubelet(Reconciler):
         self._addresses = Addresses()
         self._on_node: dict[str, set[Key]] = {}
         self._intervals: dict[str, tuple[float, float]] = {}
+        self._due: dict[tuple[str, bool], float] = {}
+        """Uid of a pod, and whether it is deleted → when the kubelet starts or removes it, by the pace of the cluster."""
         self._commands = Commands(self)
         self._workers = PodWorkers(
             self.clock, self.recorder, self._write_planned_status, self._commands.followed, self._commands.obstacles
@@ -116,6 +118,8 @@ class Kubelet(Reconciler):
                 del self._on_node[node]
             self._addresses.release(metadata["uid"])
             self._workers.forget(metadata["uid"])
+            for is_deleted in (False, True):
+                self._due.pop((metadata["uid"], is_deleted), None)
             self._commands.forget(metadata["uid"])
             self._probes.forget(metadata["uid"])
             self.context.shared.get(EXITS, {}).pop(metadata["uid"], None)
@@ -205,6 +209,8 @@ class Kubelet(Reconciler):
         node = self.cache.get("nodes", "", pod["spec"].get("nodeName") or "") if pod is not None else None
         if pod is None or node is None or not has_kubelet(node) or "pods" in self._staged:
             return
+        if self._is_early(key, pod):
+            return
         status = pod.get("status") or {}
         if _is_unadmitted(pod) and self._reject(key, pod, node):
             return
@@ -229,6 +235,19 @@ class Kubelet(Reconciler):
             self.patch_status("pods", pod, completed_status(pod, self.client.now()))
         if pod["spec"].get("activeDeadlineSeconds") is not None:
             self._check_deadline(key, pod, node)
+
+    def _is_early(self, key: Key, pod: Object) -> bool:
+        """Whether the pod is new, or newly deleted, and the pace of the cluster lets the kubelet wait; then it is requeued."""
+        pace = self.context.shared.get("pace", 0.0)
+        deleted = "deletionTimestamp" in pod["metadata"]
+        if not pace or self.clock.held or not (deleted or not (pod.get("status") or {}).get("startTime")):
+            return False
+        now, uid = self.clock.monotonic(), pod["metadata"]["uid"]
+        due = self._due.setdefault((uid, deleted), now + pace)
+        if due <= now:
+            return False
+        self.requeue_after(key, due - now)
+        return True
 
     def _reject(self, key: Key, pod: Object, node: Object) -> bool:
         """Fails a pod that does not fit its node. Returns whether it did."""

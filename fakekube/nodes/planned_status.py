@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from fakekube.nodes.container import Container, Kind, State, Termination
 from fakekube.nodes.pod_state import PodState
-from fakekube.nodes.pod_status import container_id, image_id, resources_of
+from fakekube.nodes.pod_status import container_id, image_id, linux_user, resources_of
 
 __all__ = ["Timestamps", "planned_status"]
 
@@ -77,11 +77,23 @@ def _status(pod: Object, one: Container, full: str, at: Timestamps) -> dict[str,
         "started": one.started,
         "state": _state(pod, one, full, at),
         "lastState": {"terminated": _terminated(pod, one, one.last, at)} if one.last is not None else {},
+        "resources": {},
         **resources_of(one.spec),
     }
+    if one.state is State.RUNNING:
+        status["user"] = {"linux": linux_user(pod, one.spec)}
+    if one.spec.get("volumeMounts"):
+        status["volumeMounts"] = [_mount_status(mount) for mount in one.spec["volumeMounts"]]
     if has_run:
         status["containerID"] = container_id(pod["metadata"]["uid"], one.name, attempt)
     return status
+
+
+def _mount_status(mount: Object) -> dict[str, Any]:
+    found: dict[str, Any] = {"name": mount["name"], "mountPath": mount["mountPath"]}
+    if mount.get("readOnly"):
+        found |= {"readOnly": True, "recursiveReadOnly": mount.get("recursiveReadOnly") or "Disabled"}
+    return found
 
 
 def _state(pod: Object, one: Container, full: str, at: Timestamps) -> dict[str, Any]:

@@ -51,6 +51,15 @@ def resources_of(container: Object) -> dict[str, Any]:
     return fields
 
 
+def linux_user(pod: Object, container: Object) -> dict[str, Any]:
+    """Returns user and groups of the first process of a container, as far as the spec says."""
+    shared, own = pod["spec"].get("securityContext") or {}, container.get("securityContext") or {}
+    given = {**shared, **{name: value for name, value in own.items() if value is not None}}
+    gid = int(given.get("runAsGroup") or 0)
+    groups = [gid, *(shared.get("supplementalGroups") or ()), *([shared["fsGroup"]] if shared.get("fsGroup") is not None else ())]
+    return {"uid": int(given.get("runAsUser") or 0), "gid": gid, "supplementalGroups": sorted(dict.fromkeys(groups))}
+
+
 def is_of_job(pod: Object) -> bool:
     """Whether a Job owns the pod."""
     return any(owner.get("kind") == "Job" for owner in pod["metadata"].get("ownerReferences") or ())

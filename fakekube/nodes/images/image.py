@@ -39,8 +39,8 @@ class Image:
     user: str = ""
     """`UID` or `UID:GID`; root if it is empty."""
     working_directory: str = ""
-    files: Mapping[str, bytes | str] = field(default_factory=dict)
-    """Path → content."""
+    files: Mapping[str, bytes | str | Callable[[], str]] = field(default_factory=dict)
+    """Path → content, or a function that returns it."""
     lacks: frozenset[str] = frozenset()
     """Applets that its shell does not have."""
     shell: bool = True
@@ -61,14 +61,19 @@ class Image:
             return command + args
         return [*self.entrypoint, *(args or self.command)]
 
-    def runs(self, container: Object) -> bool:
-        """Reports whether the main program of a container is known, so that it decides how the container ends."""
+    def runs(self, container: Object, *, completes: bool = False) -> bool:
+        """Reports whether the main program of a container is known, so that it decides how the container ends.
+
+        Args:
+            container: An item of a pod's spec.
+            completes: Whether the container would succeed at once if its program were not known.
+        """
         given = container.get("command") or container.get("args")
         argv = self.argv(container)
         if not argv:
             return False
         if not given and (self.daemon or not self.program(argv[0])):
-            return bool(self.daemon and _is_observed(container))
+            return self.daemon and (completes or _is_observed(container))
         return self.program(argv[0]) is not None or (self.shell and self._has_applet(argv[0]))
 
     def _has_applet(self, name: str) -> bool:

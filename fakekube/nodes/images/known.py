@@ -36,6 +36,18 @@ _NOT_IN_BUSYBOX: Final = frozenset({"bash", "dash", "curl", "dig"})
 _NOT_IN_ALPINE: Final = frozenset({"bash", "dash", "dig"})
 
 
+def _certificate() -> str:
+    from fakekube.net.certificates import credentials
+
+    return credentials("localhost").server_certificate
+
+
+def _key() -> str:
+    from fakekube.net.certificates import credentials
+
+    return credentials("localhost").server_key
+
+
 def _web_server(name: str) -> Image:
     return Image(programs={name: _WAIT, "/docker-entrypoint.sh": _WAIT}, entrypoint=(name,), daemon=True)
 
@@ -64,7 +76,7 @@ _IMAGES: Final[Mapping[str, Image]] = {
         programs={"/agnhost": _AGNHOST, "/agnhost-2": _AGNHOST},
         entrypoint=("/agnhost",),
         command=("pause",),
-        files={"/uploads/.keep": b""},
+        files={"/uploads/.keep": b"", "/localhost.crt": _certificate, "/localhost.key": _key},
         system=_ALPINE,
     ),
     "kitten": _picture("kitten"),

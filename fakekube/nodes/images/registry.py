@@ -72,10 +72,10 @@ class Images(MutableMapping[str, Image]):
                     return self._own[name]
         return find_known(image)
 
-    def runs(self, container: Object) -> bool:
-        """Reports whether the main program of a container is known."""
+    def runs(self, container: Object, *, completes: bool = False) -> bool:
+        """Reports whether the main program of a container is known, see `Image.runs`."""
         found = self.find(container.get("image") or "")
-        return found is not None and found.runs(container)
+        return found is not None and found.runs(container, completes=completes)
 
     def plan_without(self, pod: Object) -> PodPlan | None:
         """Returns the plan of a pod of whose images some cannot be pulled; None if all can."""

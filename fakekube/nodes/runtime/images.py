@@ -114,7 +114,8 @@ def _install_image(files: FileSystem, image: Image) -> None:
         files.write(path, PROGRAM + name.encode() + b"\n", mode=0o755)
     for path, content in image.files.items():
         files.make_directories(posixpath.dirname(path))
-        files.write(path, content.encode() if isinstance(content, str) else content)
+        made = content() if callable(content) else content
+        files.write(path, made.encode() if isinstance(made, str) else made)
 
 
 def node_root(node: str, now: float) -> FileSystem:

@@ -80,6 +80,10 @@ async def _liveness(program: Program) -> int:
         return await wait(program)
 
 
+#: Variable → the file of a certificate, or of its key.
+_CERTIFICATE: Final = {"CERT_FILE": "/localhost.crt", "KEY_FILE": "/localhost.key"}
+
+
 async def _porter(program: Program) -> int:
     """Serves values at the ports that environment variables name: SERVE_PORT_80, SERVE_TLS_PORT_443, SERVE_UDP_PORT_53."""
     given, _ = flags(program, {"json-response": "false"})
@@ -98,8 +102,9 @@ async def _porter(program: Program) -> int:
 
             if kind in ("PORT", "TCP_PORT"):
                 stack.enter_context(listen_http(program, int(port), handle))
-            elif kind == "TLS_PORT" and program.env.get("CERT_FILE"):
-                context = tls_context(program, program.env["CERT_FILE"], program.env.get("KEY_FILE", ""))
+            elif kind == "TLS_PORT":
+                pair = (program.env.get(name) or default for name, default in _CERTIFICATE.items())
+                context = tls_context(program, *pair)
                 stack.enter_context(listen_http(program, int(port), handle, context))
             elif kind == "UDP_PORT":
                 stack.enter_context(
