@@ -50,6 +50,8 @@ class Space:
 
 #: The capacity of a file system without a bound.
 _UNBOUNDED = 1 << 62
+#: The bit of a directory's mode whose new entries belong to the group of the directory.
+SET_GROUP = 0o2000
 #: The space of an entry of a directory, in bytes.
 _BLOCK = 4096
 
@@ -324,6 +326,9 @@ class FileSystem:
             raise oserror(errno.EROFS, path)
         if node.space is None:
             node.take(self.space, _BLOCK)
+        if place.parent.mode & SET_GROUP:
+            node.gid = place.parent.gid
+            node.mode |= SET_GROUP if isinstance(node, Directory) else 0
         place.parent.own[place.name] = node
         place.parent.mtime = self.now()
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from fakekube.nodes.runtime.descriptors import Descriptor, Flags, Null, OpenFile, open_device
-from fakekube.nodes.runtime.filesystem import Device, Directory, File, FileSystem, oserror
+from fakekube.nodes.runtime.filesystem import Device, Directory, File, FileSystem, Node, oserror
 from fakekube.nodes.runtime.scheduling import Task, current
 
 if TYPE_CHECKING:
@@ -178,7 +178,11 @@ class Program:
         existed = self.files.exists(path, self.cwd)
         file = self.files.write(path, data, self.cwd, mode=mode)
         if not existed:
-            file.uid, file.gid = self.host.uid, self.host.gid
+            self._take_over(file)
+
+    def _take_over(self, node: Node) -> None:
+        """Makes the user and group of the program those of a new file; its group stays if it is that of the directory."""
+        node.uid, node.gid = self.host.uid, node.gid or self.host.gid
 
     async def write(self, text: str | bytes) -> None:
         """Writes to stdout."""
@@ -200,7 +204,10 @@ class Program:
     def open(self, path: str, *, write: bool = False, append: bool = False, read: bool = True) -> Descriptor:
         """Opens a file; for writing it is created, and emptied unless `append`. Raises OSError."""
         if write:
+            existed = self.files.exists(path, self.cwd)
             node: object = self.files.create(path, self.cwd)
+            if not existed and isinstance(node, File):
+                self._take_over(node)
         else:
             node = self.files.node(path, self.cwd)
         if isinstance(node, Device):

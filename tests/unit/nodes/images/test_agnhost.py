@@ -1,0 +1,150 @@
+"""The image agnhost: its servers and tools, and the network between pods that they use."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from fakekube import Cluster
+
+AGNHOST = "registry.k8s.io/e2e-test-images/agnhost:2.63.0"
+
+
+def pod(name: str, *args: str, **spec: Any) -> dict[str, Any]:
+    container = {"name": "c", "image": AGNHOST, "args": list(args)}
+    metadata = {"name": name, "labels": {"app": name}}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [container], **spec}}
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    with Cluster(tls=True) as made:
+        made.create(pod("server", "netexec"))
+        made.create(pod("client", "pause", hostname="h", subdomain="sub"))
+        ports = [
+            {"name": "http", "port": 80, "targetPort": 8080},
+            {"name": "udp", "protocol": "UDP", "port": 80, "targetPort": 8081},
+        ]
+        spec = {"type": "NodePort", "selector": {"app": "server"}, "ports": ports}
+        made.create({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "svc"}, "spec": spec})
+        headless = {"clusterIP": "None", "selector": {"app": "client"}, "ports": [{"name": "p", "port": 9}]}
+        made.create({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "sub"}, "spec": headless})
+        made.settle()
+        yield made
+
+
+def run(cluster: Cluster, command: str, name: str = "client") -> str:
+    found = cluster.pods.get(name).exec(command)
+    return found.stdout + found.stderr
+
+
+def address(cluster: Cluster, name: str) -> str:
+    found: str = cluster.get("pods", name)["status"]["podIP"]
+    return found
+
+
+def test_netexec_tells_about_itself(cluster: Cluster) -> None:
+    assert run(cluster, "curl -s http://svc/hostname") == "server"
+    assert run(cluster, "curl -s http://svc/clientip").startswith(address(cluster, "client"))
+    assert run(cluster, "curl -s 'http://svc/echo?msg=a%20b'") == "a b"
+    assert run(cluster, "curl -s -o /dev/null -w '%{http_code}' 'http://svc/echo?code=418'") == "418"
+    assert json.loads(run(cluster, "curl -s 'http://svc/shell?cmd=echo+$((1%2B2))'")) == {"output": "3\n"}
+
+
+def test_netexec_dials_over_http_and_udp(cluster: Cluster) -> None:
+    own = address(cluster, "server")
+    for protocol, port in (("http", 8080), ("udp", 8081)):
+        url = f"http://svc/dial?host={own}&port={port}&protocol={protocol}&request=hostname&tries=2"
+        assert json.loads(run(cluster, f"curl -s '{url}'")) == {"responses": ["server", "server"]}
+    assert "errors" in json.loads(run(cluster, f"curl -s 'http://svc/dial?host={own}&port=1&request=x'"))
+
+
+def test_node_ports_lead_to_the_service(cluster: Cluster) -> None:
+    ports = {one["protocol"]: one["nodePort"] for one in cluster.get("services", "svc")["spec"]["ports"]}
+    node = cluster.get("pods", "server")["status"]["hostIP"]
+    assert run(cluster, f"curl -s http://{node}:{ports['TCP']}/hostname") == "server"
+    assert run(cluster, f"echo hostname | nc -u -w 1 {node} {ports['UDP']}") == "server"
+    assert run(cluster, f"/agnhost connect {node}:1") == "REFUSED\n"
+    assert run(cluster, "/agnhost connect nothing:1").startswith("DNS:")
+
+
+def test_names_resolve_as_with_cluster_dns(cluster: Cluster) -> None:
+    service, client = cluster.get("services", "svc")["spec"]["clusterIP"], address(cluster, "client")
+    assert run(cluster, "dig +short +search svc") == f"{service}\n"
+    assert run(cluster, "dig +short svc.default") == ""
+    assert run(cluster, "dig +short _http._tcp.svc.default.svc.cluster.local SRV") == "0 100 80 svc.default.svc.cluster.local.\n"
+    assert run(cluster, f"dig +short -x {service}") == "svc.default.svc.cluster.local.\n"
+    assert run(cluster, "dig +short h.sub.default.svc.cluster.local") == f"{client}\n"
+    assert run(cluster, "dig +short sub.default.svc.cluster.local SRV") == "0 100 9 h.sub.default.svc.cluster.local.\n"
+    assert run(cluster, f"dig +short {client.replace('.', '-')}.default.pod.cluster.local") == f"{client}\n"
+    assert run(cluster, "/agnhost dns-suffix") == "default.svc.cluster.local,svc.cluster.local,cluster.local\n"
+
+
+def test_session_affinity_keeps_an_endpoint(cluster: Cluster) -> None:
+    for name in ("one", "two"):
+        made = pod(name, "serve-hostname")
+        made["metadata"]["labels"] = {"app": "many"}
+        cluster.create(made)
+    for name, affinity in (("turns", "None"), ("keeps", "ClientIP")):
+        spec = {"selector": {"app": "many"}, "sessionAffinity": affinity, "ports": [{"port": 80, "targetPort": 9376}]}
+        cluster.create({"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}, "spec": spec})
+    cluster.settle()
+    script = "for i in 1 2 3 4; do curl -s {}; echo; done"
+    assert set(run(cluster, script.format("turns")).split()) == {"one", "two"}
+    assert len(set(run(cluster, script.format("keeps")).split())) == 1
+
+
+def test_the_api_server_is_reached_with_tls_and_a_token(cluster: Cluster) -> None:
+    folder = "/var/run/secrets/kubernetes.io/serviceaccount"
+    url = "https://kubernetes.default.svc/api/v1/namespaces/default/pods"
+    token = f'-H "Authorization: Bearer $(cat {folder}/token)"'
+    assert json.loads(run(cluster, f"curl -s --cacert {folder}/ca.crt {token} {url}"))["reason"] == "Forbidden"
+    assert run(cluster, f"curl -s {url}; echo $?") == "60\n"
+
+
+def test_mounttest_prints_types_modes_and_owners(cluster: Cluster) -> None:
+    made = pod("mount", "mounttest", "--fs_type=/v", "--new_file_0660=/v/f", "--file_perm=/v/f", "--file_owner=/v/f",
+               restartPolicy="Never", securityContext={"runAsUser": 1001, "fsGroup": 123},
+               volumes=[{"name": "v", "emptyDir": {"medium": "Memory"}}])  # fmt: skip
+    made["spec"]["containers"][0]["volumeMounts"] = [{"name": "v", "mountPath": "/v"}]
+    cluster.create(made)
+    cluster.settle()
+    assert cluster.get("pods", "mount")["status"]["phase"] == "Succeeded"
+    assert cluster.pods.get("mount").logs().splitlines() == [
+        'mount type of "/v": tmpfs', 'content of file "/v/f": mount-tester new file', "", 'perms of file "/v/f": -rw-rw----',
+        'owner UID of "/v/f": 1001', 'owner GID of "/v/f": 123',
+    ]  # fmt: skip
+
+
+def test_webhooks_in_pods_are_called_by_their_service(cluster: Cluster) -> None:
+    issued = cluster.services.certificate("default/hook")
+    data = {"tls.crt": issued.certificate, "tls.key": issued.key}
+    cluster.create({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "hook"}, "stringData": data})
+    made = pod("hook", "webhook", "--tls-cert-file=/c/tls.crt", "--tls-private-key-file=/c/tls.key", "--port=8444",
+               volumes=[{"name": "c", "secret": {"secretName": "hook"}}])  # fmt: skip
+    made["spec"]["containers"][0]["volumeMounts"] = [{"name": "c", "mountPath": "/c"}]
+    cluster.create(made)
+    spec = {"selector": {"app": "hook"}, "ports": [{"port": 443, "targetPort": 8444}]}
+    cluster.create({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "hook"}, "spec": spec})
+    cluster.settle()
+    webhook = {
+        "name": "deny.example.com",
+        "clientConfig": {
+            "service": {"namespace": "default", "name": "hook", "path": "/always-deny"},
+            "caBundle": issued.ca_bundle,
+        },
+        "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}],
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+    }
+    configuration = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+                     "metadata": {"name": "deny"}, "webhooks": [webhook]}  # fmt: skip
+    cluster.create(configuration)
+    answer = cluster._client.request(
+        "POST", "/api/v1/namespaces/default/configmaps", {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}}
+    )
+    cluster.delete("validatingwebhookconfigurations", "deny")
+    assert (answer.code, b"this webhook denies all requests" in answer.body) == (400, True)

@@ -1,0 +1,152 @@
+"""Images: which programs run, how they end their containers, what they serve; images that do not exist."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from fakekube import Cluster
+from fakekube.nodes.images.image import Image
+from fakekube.nodes.images.registry import Images
+from fakekube.nodes.runtime.handlers import Context
+
+AGNHOST = "registry.k8s.io/e2e-test-images/agnhost:2.63.0"
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    with Cluster() as made:
+        made.clock.hold()
+        yield made
+
+
+def pod(name: str, image: str, *args: str, spec: dict[str, Any] | None = None, **container: Any) -> dict[str, Any]:
+    one = {"name": "c", "image": image, **({"args": list(args)} if args else {}), **container}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {"containers": [one], **(spec or {})}}
+
+
+def status(cluster: Cluster, name: str) -> dict[str, Any]:
+    cluster.settle()
+    found: dict[str, Any] = cluster.get("pods", name)["status"]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("container", "known"),
+    [
+        ({"image": "busybox", "command": ["sleep", "1"]}, True),
+        ({"image": "docker.io/library/busybox:1.37@sha256:0", "command": ["/bin/sleep", "1"]}, True),
+        ({"image": "busybox"}, False),
+        ({"image": "busybox", "command": ["curl"]}, False),
+        ({"image": "alpine", "command": ["curl"]}, True),
+        ({"image": "app:1", "command": ["sleep", "1"]}, False),
+        ({"image": "nginx"}, False),
+        ({"image": "nginx", "readinessProbe": {"tcpSocket": {"port": 80}}}, True),
+        ({"image": AGNHOST}, True),
+        ({"image": "registry.k8s.io/pause:3.10", "command": ["sleep", "1"]}, False),
+    ],
+)
+def test_known_programs_of_known_images_decide(container: dict[str, Any], known: bool) -> None:
+    assert Images().runs({"name": "c", **container}) is known
+
+
+def test_the_exit_code_of_a_command_decides(cluster: Cluster) -> None:
+    cluster.create(pod("fails", "busybox", command=["sh", "-c", "echo out; exit 3"], spec={"restartPolicy": "Never"}))
+    cluster.create(pod("runs", "busybox", command=["sleep", "60"], spec={"restartPolicy": "Never"}))
+    found = status(cluster, "fails")
+    assert (found["phase"], found["containerStatuses"][0]["state"]["terminated"]["exitCode"]) == ("Failed", 3)
+    assert cluster.pods.get("fails").logs() == "out\n"
+    assert status(cluster, "runs")["phase"] == "Running"
+    cluster.clock.advance(seconds=61)
+    assert status(cluster, "runs")["phase"] == "Succeeded"
+
+
+def test_a_failing_init_container_keeps_the_others_from_starting(cluster: Cluster) -> None:
+    made = pod("p", "busybox", command=["sleep", "60"])
+    made["spec"]["initContainers"] = [{"name": "i", "image": "busybox", "command": ["false"]}]
+    cluster.create(made)
+    found = status(cluster, "p")
+    assert (found["phase"], found["containerStatuses"][0]["state"]["waiting"]["reason"]) == ("Pending", "PodInitializing")
+    assert found["initContainerStatuses"][0]["restartCount"] == 1
+
+
+@pytest.mark.parametrize("image", ["registry.k8s.io/pause:3.10", "nginx"])
+def test_an_image_that_runs_for_ever_does_so_in_a_job(cluster: Cluster, image: str) -> None:
+    template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": image}]}}
+    cluster.create({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}, "spec": {"template": template}})
+    cluster.settle()
+    assert cluster.get("jobs", "j")["status"]["active"] == 1
+
+
+def test_an_image_of_the_user_has_programs_and_servers(cluster: Cluster) -> None:
+    def app(context: Context) -> str:
+        return f"{context.command[1]} of {context.env['KIND']}\n"
+
+    def application(environ: dict[str, Any], start_response: Any) -> list[bytes]:
+        start_response("200 OK", [("Content-Type", "text/plain")])
+        return [environ["PATH_INFO"].encode()]
+
+    cluster.images["ghcr.io/me/app"] = Image(programs={"app": app}, serves={8080: application}, entrypoint=("app",))
+    env = [{"name": "KIND", "value": "test"}]
+    cluster.create(pod("once", "ghcr.io/me/app:1", "hello", env=env, spec={"restartPolicy": "Never"}))
+    cluster.create(pod("server", "ghcr.io/me/app:2", command=["sleep", "60"]))
+    assert status(cluster, "once")["phase"] == "Succeeded"
+    assert cluster.pods.get("once").logs() == "hello of test\n"
+    assert cluster.pods.get("server").exec("wget -qO- localhost:8080/path").stdout == "/path"
+
+
+def test_images_that_do_not_exist_are_not_pulled(cluster: Cluster) -> None:
+    cluster.images.missing.append("webserver:404")
+    for name, image in (("a", "webserver:404"), ("b", "invalid.registry.k8s.io/invalid/alpine:3.1"), ("c", "webserver:1")):
+        cluster.create(pod(name, image))
+    reasons = [status(cluster, name)["containerStatuses"][0]["state"].get("waiting", {}).get("reason") for name in "abc"]
+    assert reasons == ["ImagePullBackOff", "ImagePullBackOff", None]
+
+
+@pytest.mark.parametrize(
+    ("container", "message"),
+    [
+        ({"envFrom": [{"configMapRef": {"name": "no"}}]}, 'configmap "no" not found'),
+        (
+            {"env": [{"name": "A", "valueFrom": {"secretKeyRef": {"name": "s", "key": "b"}}}]},
+            "couldn't find key b in Secret default/s",
+        ),
+        ({"securityContext": {"runAsNonRoot": True}}, "container has runAsNonRoot and image will run as root"),
+        ({"volumeMounts": [{"name": "v", "mountPath": "/v", "subPathExpr": "$(NO)"}]}, 'missing value for "NO"'),
+        (
+            {"env": [{"name": "A", "value": "/x"}], "volumeMounts": [{"name": "v", "mountPath": "/v", "subPathExpr": "$(A)"}]},
+            'error SubPath "/x" must not be an absolute path',
+        ),
+    ],
+)
+def test_what_keeps_a_container_from_being_created(cluster: Cluster, container: dict[str, Any], message: str) -> None:
+    cluster.create({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "stringData": {"a": "1"}})
+    cluster.create(pod("p", "busybox", command=["sleep", "60"], spec={"volumes": [{"name": "v", "emptyDir": {}}]}, **container))
+    waiting = status(cluster, "p")["containerStatuses"][0]["state"]["waiting"]
+    assert waiting["reason"] == "CreateContainerConfigError"
+    assert waiting["message"].startswith(message)
+
+
+def test_a_pod_waits_for_its_volumes(cluster: Cluster) -> None:
+    volumes = [{"name": "v", "configMap": {"name": "late"}}]
+    mounts = [{"name": "v", "mountPath": "/v"}]
+    cluster.create(pod("p", "busybox", command=["sleep", "60"], volumeMounts=mounts, spec={"volumes": volumes}))
+    assert status(cluster, "p")["containerStatuses"][0]["state"]["waiting"]["reason"] == "ContainerCreating"
+    cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "late"}, "data": {"a": "1"}})
+    cluster.clock.advance(seconds=5)
+    assert status(cluster, "p")["phase"] == "Running"
+    assert cluster.pods.get("p").exec("cat /v/a").stdout == "1"
+
+
+def test_kubelets_take_the_pace_of_the_cluster() -> None:
+    with Cluster() as cluster:
+        cluster.pace = 0.02
+        cluster.create(pod("p", "app:1"))
+        cluster.settle()
+        assert cluster.get("pods", "p")["status"]["phase"] == "Running"
+        cluster.delete("pods", "p")
+        assert "deletionTimestamp" in cluster.get("pods", "p")["metadata"]
+        cluster.settle()
+        assert not cluster.list("pods")
