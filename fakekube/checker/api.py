@@ -7,6 +7,7 @@ report.require_ok()
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,6 +54,7 @@ def check(
     strict: bool = False,
     allow_timeout: bool = False,
     keep: Path | str | None = None,
+    traces: bool = False,
     progress: Progress | None = None,
 ) -> Report:
     """Runs a client against clusters that behave in every way a server may behave, and reports which rules it breaks.
@@ -84,6 +86,7 @@ def check(
         strict: warnings are failures.
         allow_timeout: a timeout that leaves rules unexercised is no failure.
         keep: a folder in which the trace and the output of each run are kept.
+        traces: make traces of the runs that fail or warn, for `Report.write_html`.
         progress: called with a line of text for each step.
 
     Raises:
@@ -112,11 +115,13 @@ def check(
         timeout=timeout,
         depth=depth,
         kept=Path(keep) if keep is not None else None,
+        traced=traces,
     )
     try:
         report = run(session, selected, progress or (lambda line: None), skipped)
     finally:
         session.close()
+    report = replace(report, traces=session.traces)
     cut_short = [
         rule.id
         for rule in report.rules

@@ -111,6 +111,8 @@ class ClientRun:
     def open(self) -> None:
         """Starts the cluster and creates the prerequisites."""
         self.cluster.start()
+        if self.session.traced:
+            self.cluster.keep_changes()
         self.load_prerequisites(self.sample.prerequisites)
 
     def load_prerequisites(self, objects: Sequence[Object]) -> None:

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from fakekube.checker.rule import Verdict
     from fakekube.checker.trial import Trial
 
-__all__ = ["keep_run"]
+__all__ = ["BASELINE", "keep_run"]
 
-_BASELINE = "baseline"
+BASELINE = "baseline"
 
 
 def keep_run(folder: Path, trial: Trial, verdict: Verdict | None) -> Path:
@@ -31,7 +31,7 @@ def keep_run(folder: Path, trial: Trial, verdict: Verdict | None) -> Path:
 
     Raises OSError.
     """
-    place = _new_folder(folder, trial.rule.key if trial.rule is not None else _BASELINE)
+    place = _new_folder(folder, trial.rule.key if trial.rule is not None else BASELINE)
     (place / "trace.txt").write_text("\n".join(trial.whole_trace()) + "\n", encoding="utf-8")
     (place / "output.txt").write_text(trial.output_kept() + "\n", encoding="utf-8")
     if verdict is not None and trial.rule is not None:

@@ -59,6 +59,13 @@ class Report(CheckResult):
         """Writes report.json. Raises OSError."""
         Path(path).write_text(json.dumps(self.as_json(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
+    def write_html(self, path: Path | str) -> None:
+        """Writes the report as a page that a browser opens without a server, with the traces of the runs that failed or warned
+        if the check made them. Raises OSError."""
+        from fakekube.checker.report_page import report_html
+
+        Path(path).write_text(report_html(self), encoding="utf-8")
+
     def write_junit(self, path: Path | str) -> None:
         """Writes JUnit XML with a test case for each provocation. Raises OSError."""
         report_files.write_junit(self, Path(path))

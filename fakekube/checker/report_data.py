@@ -5,11 +5,14 @@ Invariant: the values are those of report.json.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fakekube.checker.rule import Outcome
+
+if TYPE_CHECKING:
+    from fakekube.powers.trace import TraceParts
 
 __all__ = ["CheckResult", "ProvocationReport", "RuleReport"]
 
@@ -92,6 +95,8 @@ class CheckResult:
     """fast or full."""
     remarks: Sequence[str] = field(default=())
     """What to know beside the verdicts, such as accepted failures that passed."""
+    traces: Mapping[str, TraceParts] = field(default_factory=dict, compare=False, repr=False)
+    """Key of a provocation, or `baseline` → the data of a trace file of its last run."""
     code: int | None = None
     """The exit code of the command, if something other than a broken rule decides it."""
 

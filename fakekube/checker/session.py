@@ -21,8 +21,9 @@ from fakekube.base.private_files import write_private
 from fakekube.checker.default_sample import default_sample
 from fakekube.checker.expectations import Expectations
 from fakekube.checker.inspections import Inspections
-from fakekube.checker.kept_runs import keep_run
+from fakekube.checker.kept_runs import BASELINE, keep_run
 from fakekube.checker.process import Starter
+from fakekube.checker.rule import Outcome
 from fakekube.checker.sample import Sample
 from fakekube.checker.stalls import Stalls
 from fakekube.cluster.testing.kubeconfig import write_kubeconfig
@@ -32,9 +33,12 @@ if TYPE_CHECKING:
     from fakekube.checker.rule import Verdict
     from fakekube.checker.trial import Trial
     from fakekube.cluster import Cluster
+    from fakekube.powers.trace import TraceParts
 
 __all__ = ["Session"]
 
+#: The maximum size of the trace of one run, in bytes.
+_TRACE_LIMIT = 2_000_000
 #: How many seconds a client may take until its first request.
 START_TIMEOUT = 60.0
 
@@ -56,6 +60,7 @@ class Session:
         timeout: seconds after which the remaining rules are not exercised; None for no limit.
         depth: the profile of rules, fast or full.
         kept: the folder in which the trace and the output of each run are kept; None if they are not.
+        traced: whether traces for the page are made of the runs that fail or warn, and of the baseline run.
     """
 
     #: Why a rule has no verdict if the timeout has passed.
@@ -73,9 +78,12 @@ class Session:
     timeout: float | None = None
     depth: str = "full"
     kept: Path | None = None
+    traced: bool = False
 
     def __post_init__(self) -> None:
         self.baseline: Baseline | None = None
+        self.traces: dict[str, TraceParts] = {}
+        """Key of a provocation, or `baseline` → the data of a trace file of its last run."""
         self._begun = time.monotonic()
         self.stopping = threading.Event()
         """Set when the check is aborted."""
@@ -134,6 +142,10 @@ class Session:
         """Writes the trace and the output of a run into the folder of the user, if there is one. Raises OSError."""
         if self.kept is not None:
             keep_run(self.kept, trial, verdict)
+        if self.traced and (verdict is None or verdict.outcome in (Outcome.FAIL, Outcome.WARN)):
+            key = trial.rule.key if trial.rule is not None else BASELINE
+            trial.cluster.test = {"id": key, "outcome": str(verdict.outcome) if verdict is not None else "", "message": ""}
+            self.traces[key] = trial.cluster.trace_parts(limit=_TRACE_LIMIT)
 
     def close(self) -> None:
         """Stops the client of the baseline run and deletes all files."""

@@ -365,7 +365,7 @@ def _add_check(check: argparse.ArgumentParser) -> None:
         "--allow-timeout", action="store_true", default=None, help="rules that --timeout leaves unexercised are no failure"
     )
     results = check.add_argument_group("results")
-    results.add_argument("--report", type=Path, metavar="FILE", help="write report.json")
+    results.add_argument("--report", type=Path, metavar="FILE", help="write report.json, or a page if the name ends with .html")
     results.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit XML with a case for each provocation")
     results.add_argument("--sarif", type=Path, metavar="FILE", help="write SARIF for code scanning")
     results.add_argument(

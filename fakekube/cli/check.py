@@ -57,6 +57,7 @@ def check(options: Options) -> int:
             strict=options.strict,
             allow_timeout=options.allow_timeout,
             keep=options.keep,
+            traces=_is_page(options.report),
             progress=progress,
         )
     except (UnknownRule, ManifestError, ValueError) as problem:
@@ -76,6 +77,11 @@ def check(options: Options) -> int:
     return report.exit_code
 
 
+def _is_page(path: Path | None) -> bool:
+    """Returns whether a report is to be written as a page."""
+    return path is not None and path.suffix in (".html", ".htm")
+
+
 def _profile(options: Options) -> str:
     """Returns the profiles: those of the command line, and fast in CI environments if it names neither a depth nor rules."""
     named = options.profile.split(",")
@@ -90,7 +96,7 @@ def _write(report: Report, options: Options) -> None:
     from fakekube.checker.report_files import github_annotations
 
     if options.report is not None:
-        report.write_json(options.report)
+        (report.write_html if _is_page(options.report) else report.write_json)(options.report)
     if options.junit is not None:
         report.write_junit(options.junit)
     if options.sarif is not None:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from fakekube.powers.live import Live, LiveSource
     from fakekube.powers.marks import Mark
     from fakekube.powers.rows import Rows
+    from fakekube.powers.trace import TraceParts
 
 __all__ = ["SeenCluster"]
 
@@ -135,14 +136,18 @@ class SeenCluster(ServedCluster):
     def trace_html(self, *, redact: bool = True, limit: int = 20_000_000) -> str:
         """Returns the content of a trace file, see `trace`."""
         from fakekube.page import trace_document
+
+        empty = len(trace_document("trace", {}, {}))
+        parts = self.trace_parts(redact=redact, limit=max(limit - empty, 0))
+        return trace_document("trace", {"trace": parts.trace}, parts.packed(), title=parts.trace["info"]["name"])
+
+    def trace_parts(self, *, redact: bool = True, limit: int = 20_000_000) -> TraceParts:
+        """Returns the data of a trace file, see `trace`."""
         from fakekube.powers.trace import TraceMaker
 
         maker = TraceMaker(self._machinery.backend, self._observe(), self.rows)
         findings = [one.data() for one in self.findings()]
-        info = self.describe()
-        empty = len(trace_document("trace", {}, {}))
-        parts = maker.make(info, findings, self.test, redact=redact, limit=max(limit - empty, 0))
-        return trace_document("trace", {"trace": parts.trace}, parts.packed(), title=info["name"])
+        return maker.make(self.describe(), findings, self.test, redact=redact, limit=limit)
 
     def client_of(self, agent: str) -> Client:
         """Returns a client in the same process with another User-Agent; its user is an administrator."""

@@ -23,7 +23,7 @@ ROOMS: Mapping[str, frozenset[str]] = {
         "__init__": "apiserver base checker cluster controllers store",
         "__main__": "cli",
         "cli": "apimachinery apiserver base checker cluster controllers net nodes powers",
-        "checker": "apimachinery apiserver base cluster controllers powers",
+        "checker": "apimachinery apiserver base cluster controllers page powers",
         "cluster": "apimachinery apiserver base controllers net nodes page powers store",
         "page": "",
         "powers": "apimachinery apis apiserver base controllers net store",

@@ -377,7 +377,7 @@ def test_edited_objects_are_applied(cluster: Cluster) -> None:
     assert (code, [one["path"] for one in found["errors"]]) == (409, [".data.x"])
     assert post(cluster, "objects", {"yaml": text.replace("z: '2'", "x: '3'"), "force": True})[0] == 200
     code, found = post(cluster, "objects", {"yaml": text.replace("z: '2'", "'a b': '2'")})
-    assert (code, found["errors"][0]["path"]) == (422, "data")
+    assert (code, found["errors"][0]["path"]) == (422, "data[a b]")
 
 
 @pytest.mark.parametrize(
